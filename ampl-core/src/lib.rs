@@ -1,0 +1,13 @@
+//! Pure decisions: what ampl computes, without any I/O, clock, MPI handle or global state.
+//!
+//! Everything here is a function of its arguments and a recorded seed, so a live run, the
+//! simulator and a test reach the same answer.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod message;
+pub mod mpi;
+pub mod plan;
+pub mod stats;
+pub mod units;
+pub mod value;

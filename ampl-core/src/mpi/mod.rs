@@ -1,0 +1,278 @@
+//! What is known of every MPI function: its name, its parameters and what it does to traffic.
+//!
+//! The table itself is generated from `ampl-preload/spec/mpi.toml` by `cargo xtask codegen`;
+//! interception, decoding, trace, topology and replay all read the same one.
+
+mod functions;
+
+pub use functions::{FUNCTIONS, FUNCTION_COUNT, ids};
+
+/// An MPI function: index into [`FUNCTIONS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Function(pub u16);
+
+impl Function {
+    /// The function's description.
+    pub fn spec(self) -> &'static FunctionSpec {
+        &FUNCTIONS[usize::from(self.0)]
+    }
+
+    /// The function's C-cased name, `MPI_Send`.
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// The function of that C-cased name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        // FUNCTIONS is sorted by name; the generator guarantees it and a test checks it.
+        FUNCTIONS
+            .binary_search_by(|spec| spec.name.cmp(name))
+            .ok()
+            .map(|index| Self(index as u16))
+    }
+}
+
+/// One MPI function as the standard describes it.
+#[derive(Debug)]
+pub struct FunctionSpec {
+    /// C-cased name, `MPI_Send`, `MPI_Send_c`.
+    pub name: &'static str,
+    /// Parameters in C order, without the Fortran `ierror`.
+    pub params: &'static [Param],
+    /// What the C function returns.
+    pub returns: Returns,
+    /// How bytes sent and received follow from the arguments.
+    pub traffic: Traffic,
+    /// How the call is recorded and what it does to objects.
+    pub class: Class,
+}
+
+/// One parameter of an MPI function.
+#[derive(Debug)]
+pub struct Param {
+    /// Name in the standard's C binding.
+    pub name: &'static str,
+    /// What the parameter means.
+    pub kind: Kind,
+    /// Who reads and who writes it.
+    pub direction: Direction,
+    /// Whether it is one value or several.
+    pub length: Length,
+}
+
+/// What a C function returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// An MPI error code.
+    ErrorCode,
+    /// Another word: a handle, an address, an integer.
+    Word,
+    /// A double (`MPI_Wtime`, `MPI_Wtick`).
+    Double,
+}
+
+/// Who reads and who writes a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Read by MPI. A scalar is passed by value.
+    In,
+    /// Written by MPI through a pointer.
+    Out,
+    /// Read and written through a pointer.
+    InOut,
+}
+
+/// How many values a parameter carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// One value.
+    One,
+    /// As many as the parameter of that index says (dereferenced after the call if it is an output).
+    Param(u8),
+    /// Twice or thrice the parameter of that index (`MPI_Group_range_incl`: triplets).
+    Times(u8, u8),
+    /// One per process of the communicator in the parameter of that index: the remote group's of an intercommunicator.
+    CommSize(u8),
+    /// As [`Length::CommSize`], but only meaningful at the root (index of the communicator, index of the root).
+    CommSizeAtRoot(u8, u8),
+    /// Number of neighbours that the process of the communicator in that parameter receives from.
+    InDegree(u8),
+    /// Number of neighbours that the process of the communicator in that parameter sends to.
+    OutDegree(u8),
+    /// Number of dimensions of the Cartesian communicator in that parameter.
+    CartDims(u8),
+    /// As [`Length::Param`], but `MPI_UNDEFINED` or a zero flag means none. (`MPI_Waitsome`, `MPI_Testsome`: index of outcount.)
+    OutCount(u8),
+    /// As many as the parameter of the first index says, valid only if the flag in the parameter of the second index is set. (`MPI_Testall`.)
+    IfFlag(u8, u8),
+    /// Not known from the arguments: only the address is recorded.
+    Unknown,
+}
+
+/// What a parameter means. Widths are those of the C binding in memory and registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// `int` without a special meaning.
+    Int,
+    /// `int` used as a truth value.
+    Logical,
+    /// `MPI_Count`, 64 bits.
+    Count,
+    /// `MPI_Aint`, 64 bits.
+    Aint,
+    /// `MPI_Offset`, 64 bits.
+    Offset,
+    /// `double`.
+    Double,
+    /// `int`, a rank in a communicator or group; may be a wildcard, `MPI_PROC_NULL` or `MPI_ROOT`.
+    Rank,
+    /// `int`, a message tag; may be `MPI_ANY_TAG`.
+    Tag,
+    /// `int` that may be `MPI_UNDEFINED` (colours, indices, results of translation).
+    IntOrUndefined,
+    /// `MPI_Comm`.
+    Comm,
+    /// `MPI_Datatype`.
+    Datatype,
+    /// `MPI_Op`.
+    Op,
+    /// `MPI_Group`.
+    Group,
+    /// `MPI_Info`.
+    Info,
+    /// `MPI_Errhandler`.
+    Errhandler,
+    /// `MPI_File`.
+    File,
+    /// `MPI_Win`.
+    Win,
+    /// `MPI_Message`.
+    Message,
+    /// `MPI_Session`.
+    Session,
+    /// `MPI_Request`.
+    Request,
+    /// `MPI_Status *`.
+    Status,
+    /// A choice buffer; may be `MPI_IN_PLACE` or `MPI_BOTTOM`.
+    Buffer,
+    /// A NUL-terminated string (in), or one of the length in a `resultlen` parameter (out).
+    String,
+    /// An address of no further meaning to ampl: attribute values, user functions, `argv`, tool objects.
+    Address,
+}
+
+/// How bytes follow from a call's arguments; the parameters are found by their standard names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// The call moves no counted bytes.
+    None,
+    /// `buf, count, datatype, dest`: sends, also nonblocking.
+    Send,
+    /// As [`Traffic::Send`], but counted at each start (`MPI_Send_init`).
+    SendInit,
+    /// `buf, count, datatype, source`: receives, also nonblocking; `MPI_Mrecv` too.
+    Recv,
+    /// As [`Traffic::Recv`], but counted at each start.
+    RecvInit,
+    /// `MPI_Sendrecv`: send and receive parts.
+    Sendrecv,
+    /// `MPI_Sendrecv_replace`: one buffer, both directions.
+    SendrecvReplace,
+    /// `MPI_Bcast`: sent by the root, received by the others.
+    Bcast,
+    /// `MPI_Gather`.
+    Gather,
+    /// `MPI_Gatherv`.
+    Gatherv,
+    /// `MPI_Scatter`.
+    Scatter,
+    /// `MPI_Scatterv`.
+    Scatterv,
+    /// `MPI_Allgather`.
+    Allgather,
+    /// `MPI_Allgatherv`.
+    Allgatherv,
+    /// `MPI_Alltoall`.
+    Alltoall,
+    /// `MPI_Alltoallv`.
+    Alltoallv,
+    /// `MPI_Alltoallw`.
+    Alltoallw,
+    /// `MPI_Reduce`: sent by all, received by the root.
+    Reduce,
+    /// `MPI_Allreduce`, `MPI_Scan`, `MPI_Exscan`: `count` both ways.
+    Allreduce,
+    /// `MPI_Reduce_scatter`: sum of `recvcounts` out, own count in.
+    ReduceScatter,
+    /// `MPI_Reduce_scatter_block`.
+    ReduceScatterBlock,
+    /// `MPI_Neighbor_allgather`.
+    NeighborAllgather,
+    /// `MPI_Neighbor_allgatherv`.
+    NeighborAllgatherv,
+    /// `MPI_Neighbor_alltoall`.
+    NeighborAlltoall,
+    /// `MPI_Neighbor_alltoallv`.
+    NeighborAlltoallv,
+    /// `MPI_Neighbor_alltoallw`.
+    NeighborAlltoallw,
+}
+
+/// How a call is recorded, and what it does besides moving bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Recorded in full.
+    Ordinary,
+    /// A persistent collective's constructor: its traffic counts at each start.
+    PersistentCollective,
+    /// Makes a request through its `request` parameter that completion frees (`MPI_Isend`).
+    Nonblocking,
+    /// Waits or tests: completes requests (`MPI_Wait` … `MPI_Testsome`).
+    Completion,
+    /// A poll that may fail and is then only counted (`MPI_Iprobe`, `MPI_Test*`); completes requests if it has any.
+    Poll,
+    /// `MPI_Start`, `MPI_Startall`.
+    Start,
+    /// Counted, never in the sequence: `MPI_Wtime`, `MPI_Wtick`, `MPI_Aint_*`, the f2c/c2f/toint/fromint family.
+    CountOnly,
+    /// Begins or ends MPI: `MPI_Init`, `MPI_Init_thread`, `MPI_Finalize`, `MPI_Abort`.
+    Lifecycle,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_and_found() {
+        assert!(FUNCTIONS.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for (index, spec) in FUNCTIONS.iter().enumerate() {
+            assert_eq!(Function::by_name(spec.name), Some(Function(index as u16)));
+        }
+        assert_eq!(Function::by_name("MPI_Nothing"), None);
+    }
+
+    #[test]
+    fn length_indices_stay_inside_the_parameter_list() {
+        for spec in FUNCTIONS {
+            for param in spec.params {
+                let indices = match param.length {
+                    Length::One | Length::Unknown => vec![],
+                    Length::Param(i)
+                    | Length::CommSize(i)
+                    | Length::InDegree(i)
+                    | Length::OutDegree(i)
+                    | Length::CartDims(i)
+                    | Length::OutCount(i)
+                    | Length::Times(i, _) => vec![i],
+                    Length::CommSizeAtRoot(a, b) | Length::IfFlag(a, b) => vec![a, b],
+                };
+                for index in indices {
+                    assert!(usize::from(index) < spec.params.len(), "{} {}", spec.name, param.name);
+                }
+            }
+        }
+    }
+}

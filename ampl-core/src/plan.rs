@@ -1,0 +1,159 @@
+//! A configuration resolved against a job: which rank belongs to which group, what is measured.
+
+use crate::config::{Config, DEFAULT_TARGET, Event, Metric, Quantity, Target};
+use crate::units::{Rank, RankSet};
+
+/// What every rank and the client agree on before the first window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Number of ranks in the job.
+    pub ranks: u32,
+    /// The configuration this came from.
+    pub config: Config,
+    /// Sampled groups; every rank is in exactly one.
+    pub groups: Vec<GroupPlan>,
+    /// What a summary carries: every built-in quantity over whole windows first
+    /// ([`Quantity::ALL`] order), then the configured metrics on other events.
+    pub metrics: Vec<Metric>,
+}
+
+/// A group of the job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupPlan {
+    /// Name; `all` for the ranks in no configured group.
+    pub name: String,
+    /// Its ranks.
+    pub members: RankSet,
+    /// How its sample is sized.
+    pub target: Target,
+    /// Ranks always kept.
+    pub pinned: RankSet,
+}
+
+/// What only the size of the job can tell to be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankOutsideJob {
+    /// The group that names it.
+    pub group: String,
+    /// The largest rank it names.
+    pub rank: Rank,
+    /// Ranks in the job.
+    pub ranks: u32,
+}
+
+impl std::fmt::Display for RankOutsideJob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "group \"{}\" names rank {}, but the job has ranks 0-{}",
+            self.group,
+            self.rank.0,
+            self.ranks.saturating_sub(1)
+        )
+    }
+}
+
+impl std::error::Error for RankOutsideJob {}
+
+impl Plan {
+    /// `config` applied to a job of `ranks` processes.
+    ///
+    /// # Errors
+    /// [`RankOutsideJob`] when a group names a rank that the job does not have.
+    pub fn new(config: Config, ranks: u32) -> Result<Self, RankOutsideJob> {
+        let mut groups: Vec<GroupPlan> = Vec::new();
+        for group in &config.groups {
+            if let Some(rank) = group.members.max().filter(|rank| rank.0 >= ranks) {
+                return Err(RankOutsideJob { group: group.name.clone(), rank, ranks });
+            }
+            groups.push(GroupPlan {
+                name: group.name.clone(),
+                members: group.members.clone(),
+                target: group.target,
+                pinned: group.pinned.clone(),
+            });
+        }
+        let rest = complement(&groups, ranks);
+        if !rest.is_empty() {
+            groups.push(GroupPlan {
+                name: "all".into(),
+                members: rest,
+                target: DEFAULT_TARGET,
+                pinned: RankSet::default(),
+            });
+        }
+        let is_guide = |quantity| {
+            config
+                .metrics
+                .iter()
+                .any(|metric| metric.guide && metric.quantity == quantity && metric.event == Event::Window)
+        };
+        let mut metrics: Vec<Metric> = Quantity::ALL
+            .into_iter()
+            .map(|quantity| Metric { quantity, event: Event::Window, guide: is_guide(quantity) })
+            .collect();
+        for metric in config.metrics.iter().filter(|metric| metric.event != Event::Window) {
+            match metrics.iter_mut().find(|have| have.quantity == metric.quantity && have.event == metric.event) {
+                Some(have) => have.guide |= metric.guide,
+                None => metrics.push(metric.clone()),
+            }
+        }
+        Ok(Self { ranks, config, groups, metrics })
+    }
+
+    /// Index of the group of `rank`.
+    pub fn group_of(&self, rank: Rank) -> usize {
+        self.groups
+            .iter()
+            .position(|group| group.members.contains(rank))
+            .expect("every rank of the job is in a group")
+    }
+}
+
+fn complement(groups: &[GroupPlan], ranks: u32) -> RankSet {
+    let mut covered: Vec<(u32, u32)> = Vec::new();
+    let text: Vec<String> = groups.iter().map(|group| group.members.to_string()).filter(|t| !t.is_empty()).collect();
+    let union = RankSet::parse(&text.join(",")).expect("printed rank sets parse");
+    let mut next = 0;
+    for (low, high) in union.ranges() {
+        if low > next {
+            covered.push((next, low - 1));
+        }
+        next = high + 1;
+    }
+    if next < ranks {
+        covered.push((next, ranks - 1));
+    }
+    let text: Vec<String> = covered.iter().map(|(low, high)| format!("{low}-{high}")).collect();
+    RankSet::parse(&text.join(",")).expect("ranges in order parse")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Group;
+
+    #[test]
+    fn ranks_in_no_group_form_all() {
+        let mut config = Config::default();
+        config.groups.push(Group {
+            name: "middle".into(),
+            members: RankSet::parse("2-4,7").unwrap(),
+            target: DEFAULT_TARGET,
+            pinned: RankSet::default(),
+        });
+        let plan = Plan::new(config.clone(), 10).unwrap();
+        assert_eq!(plan.groups[1].name, "all");
+        assert_eq!(plan.groups[1].members.to_string(), "0-1,5-6,8-9");
+        assert_eq!(plan.group_of(Rank(7)), 0);
+        assert_eq!(plan.group_of(Rank(8)), 1);
+        assert_eq!(Plan::new(config, 7).unwrap_err().rank, Rank(7));
+    }
+
+    #[test]
+    fn built_in_quantities_are_always_summarised() {
+        let plan = Plan::new(Config::default(), 1).unwrap();
+        assert_eq!(plan.metrics.len(), Quantity::ALL.len());
+        assert_eq!(plan.metrics.iter().filter(|metric| metric.guide).count(), 2);
+    }
+}

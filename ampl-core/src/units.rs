@@ -1,0 +1,180 @@
+//! Units and small identities that cross crate borders.
+
+use serde::{Deserialize, Serialize};
+
+/// A process's number in `MPI_COMM_WORLD`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Rank(pub u32);
+
+/// Number of a window, from 0 at the return of `MPI_Init`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WindowId(pub u64);
+
+impl WindowId {
+    /// The window after this one.
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// A set of ranks written as in configuration files: `"0-127,200"`.
+///
+/// Kept as sorted, disjoint, inclusive ranges, so its size in memory does not depend on the
+/// number of ranks in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankSet {
+    ranges: Vec<(u32, u32)>,
+}
+
+/// Why a rank set could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RankSetError {
+    /// A part is neither a number nor `LOW-HIGH`.
+    NotARange(String),
+    /// `LOW-HIGH` with `LOW > HIGH`.
+    Backwards(u32, u32),
+}
+
+impl std::fmt::Display for RankSetError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotARange(part) => write!(f, "'{part}' is neither a rank nor a range like 0-127"),
+            Self::Backwards(low, high) => write!(f, "range {low}-{high} runs backwards"),
+        }
+    }
+}
+
+impl std::error::Error for RankSetError {}
+
+impl RankSet {
+    /// The set of ranks `first..=last`.
+    pub fn range(first: u32, last: u32) -> Self {
+        Self { ranges: vec![(first, last)] }
+    }
+
+    /// The set named by `text`, ranges merged and sorted; the empty text is the empty set.
+    ///
+    /// # Errors
+    /// [`RankSetError`] naming the first part that cannot be read.
+    pub fn parse(text: &str) -> Result<Self, RankSetError> {
+        let mut ranges = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let bad = || RankSetError::NotARange(part.to_owned());
+            let (low, high) = match part.split_once('-') {
+                Some((low, high)) => (
+                    low.trim().parse().map_err(|_| bad())?,
+                    high.trim().parse().map_err(|_| bad())?,
+                ),
+                None => {
+                    let rank = part.parse().map_err(|_| bad())?;
+                    (rank, rank)
+                }
+            };
+            if low > high {
+                return Err(RankSetError::Backwards(low, high));
+            }
+            ranges.push((low, high));
+        }
+        ranges.sort_unstable();
+        let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            match merged.last_mut() {
+                Some(last) if u64::from(low) <= u64::from(last.1) + 1 => last.1 = last.1.max(high),
+                _ => merged.push((low, high)),
+            }
+        }
+        Ok(Self { ranges: merged })
+    }
+
+    /// How many ranks are in the set.
+    pub fn len(&self) -> u64 {
+        self.ranges.iter().map(|&(low, high)| u64::from(high) - u64::from(low) + 1).sum()
+    }
+
+    /// Whether the set has no rank.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Whether `rank` is in the set.
+    pub fn contains(&self, rank: Rank) -> bool {
+        self.position(rank).is_some()
+    }
+
+    /// The largest rank of the set.
+    pub fn max(&self) -> Option<Rank> {
+        self.ranges.last().map(|&(_, high)| Rank(high))
+    }
+
+    /// How many ranks of the set are smaller than `rank`, if `rank` is in the set.
+    pub fn position(&self, rank: Rank) -> Option<u64> {
+        let mut before = 0;
+        for &(low, high) in &self.ranges {
+            if rank.0 < low {
+                return None;
+            }
+            if rank.0 <= high {
+                return Some(before + u64::from(rank.0 - low));
+            }
+            before += u64::from(high) - u64::from(low) + 1;
+        }
+        None
+    }
+
+    /// The ranks of the set in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Rank> + '_ {
+        self.ranges.iter().flat_map(|&(low, high)| (low..=high).map(Rank))
+    }
+
+    /// The set's inclusive ranges, sorted and disjoint.
+    pub fn ranges(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.ranges.iter().copied()
+    }
+
+    /// Whether the two sets share a rank.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.ranges
+            .iter()
+            .any(|&(low, high)| other.ranges.iter().any(|&(a, b)| low <= b && a <= high))
+    }
+}
+
+impl std::fmt::Display for RankSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, (low, high)) in self.ranges.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            if low == high {
+                write!(f, "{comma}{low}")?;
+            } else {
+                write!(f, "{comma}{low}-{high}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_merge_sort_and_print_back() {
+        let set = RankSet::parse("8, 0-3,4-5 ,128-137").unwrap();
+        assert_eq!(set.to_string(), "0-5,8,128-137");
+        assert_eq!(set.len(), 17);
+        assert_eq!(set.position(Rank(8)), Some(6));
+        assert_eq!(set.position(Rank(7)), None);
+        assert_eq!(set.position(Rank(130)), Some(9));
+        assert_eq!(set.iter().count(), 17);
+        assert_eq!(set.max(), Some(Rank(137)));
+    }
+
+    #[test]
+    fn bad_ranges_are_named() {
+        assert_eq!(RankSet::parse("5-2"), Err(RankSetError::Backwards(5, 2)));
+        assert_eq!(RankSet::parse("1,x-3"), Err(RankSetError::NotARange("x-3".into())));
+        assert!(RankSet::parse("").unwrap().is_empty());
+    }
+}

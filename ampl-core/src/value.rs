@@ -1,0 +1,185 @@
+//! Location-independent values: what is left of a call's arguments once addresses, handles and
+//! an implementation's own constants are taken out.
+//!
+//! Decoding, the trace, topology and replay share this one representation.
+
+use serde::{Serialize, Serializer};
+
+use crate::mpi::Kind;
+
+/// `MPI_ANY_SOURCE`, as every implementation's constant is recorded (the MPI-5 ABI's number).
+pub const ANY_SOURCE: i64 = -1;
+/// `MPI_ANY_TAG`.
+pub const ANY_TAG: i64 = -2;
+/// `MPI_PROC_NULL`.
+pub const PROC_NULL: i64 = -3;
+/// `MPI_ROOT`.
+pub const ROOT: i64 = -4;
+/// `MPI_UNDEFINED`.
+pub const UNDEFINED: i64 = -32766;
+
+/// One decoded argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Int(i64),
+    /// A truth value.
+    Bool(bool),
+    /// A floating-point number.
+    Double(f64),
+    /// A name of MPI: `world`, `MPI_DOUBLE`, `MPI_ANY_SOURCE`, `MPI_IN_PLACE`.
+    Name(String),
+    /// An object the program made: `comm:3`, `request:17`.
+    Object(ObjectKind, u64),
+    /// An address without further meaning.
+    Address(u64),
+    /// Text.
+    Text(String),
+    /// A status.
+    Status {
+        /// Rank in the communicator; `MPI_ANY_SOURCE` in an empty status.
+        source: i64,
+        /// Tag; `MPI_ANY_TAG` in an empty status.
+        tag: i64,
+    },
+    /// Several values.
+    List(Vec<Value>),
+    /// The program passed no object (`MPI_STATUS_IGNORE`, a null pointer).
+    Absent,
+}
+
+/// Kinds of objects that programs make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ObjectKind {
+    /// `MPI_Comm`
+    Comm,
+    /// `MPI_Datatype`
+    Type,
+    /// `MPI_Op`
+    Op,
+    /// `MPI_Group`
+    Group,
+    /// `MPI_Info`
+    Info,
+    /// `MPI_Errhandler`
+    Errhandler,
+    /// `MPI_File`
+    File,
+    /// `MPI_Win`
+    Win,
+    /// `MPI_Message`
+    Message,
+    /// `MPI_Session`
+    Session,
+    /// `MPI_Request`
+    Request,
+}
+
+impl ObjectKind {
+    /// Number of kinds.
+    pub const COUNT: usize = 11;
+
+    /// The prefix in decoded output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Comm => "comm",
+            Self::Type => "type",
+            Self::Op => "op",
+            Self::Group => "group",
+            Self::Info => "info",
+            Self::Errhandler => "errhandler",
+            Self::File => "file",
+            Self::Win => "win",
+            Self::Message => "message",
+            Self::Session => "session",
+            Self::Request => "request",
+        }
+    }
+
+    /// The object kind that parameters of `kind` name, if they name objects.
+    pub fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::Comm => Self::Comm,
+            Kind::Datatype => Self::Type,
+            Kind::Op => Self::Op,
+            Kind::Group => Self::Group,
+            Kind::Info => Self::Info,
+            Kind::Errhandler => Self::Errhandler,
+            Kind::File => Self::File,
+            Kind::Win => Self::Win,
+            Kind::Message => Self::Message,
+            Kind::Session => Self::Session,
+            Kind::Request => Self::Request,
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Double(value) => write!(f, "{value}"),
+            Self::Name(name) => f.write_str(name),
+            Self::Object(kind, number) => write!(f, "{}:{number}", kind.name()),
+            Self::Address(address) => write!(f, "{address:#x}"),
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Status { source, tag } => {
+                write!(f, "{{source: {}, tag: {}}}", rank_value(*source), tag_value(*tag))
+            }
+            Self::List(values) => {
+                f.write_str("[")?;
+                for (index, value) in values.iter().enumerate() {
+                    if index > 0 {
+                        f.write_str(", ")?;
+                    }
+                    value.fmt(f)?;
+                }
+                f.write_str("]")
+            }
+            Self::Absent => f.write_str("-"),
+        }
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        match self {
+            Self::Int(value) => serializer.serialize_i64(*value),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Double(value) => serializer.serialize_f64(*value),
+            Self::Name(_) | Self::Object(..) | Self::Address(_) => serializer.collect_str(self),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Status { source, tag } => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("source", &rank_value(*source))?;
+                map.serialize_entry("tag", &tag_value(*tag))?;
+                map.end()
+            }
+            Self::List(values) => serializer.collect_seq(values),
+            Self::Absent => serializer.serialize_none(),
+        }
+    }
+}
+
+/// A recorded rank: its number, or the name of the wildcard.
+pub fn rank_value(rank: i64) -> Value {
+    match rank {
+        ANY_SOURCE => Value::Name("MPI_ANY_SOURCE".into()),
+        PROC_NULL => Value::Name("MPI_PROC_NULL".into()),
+        ROOT => Value::Name("MPI_ROOT".into()),
+        UNDEFINED => Value::Name("MPI_UNDEFINED".into()),
+        rank => Value::Int(rank),
+    }
+}
+
+/// A recorded tag: its number, or `MPI_ANY_TAG`.
+pub fn tag_value(tag: i64) -> Value {
+    match tag {
+        ANY_TAG => Value::Name("MPI_ANY_TAG".into()),
+        tag => Value::Int(tag),
+    }
+}

@@ -1,0 +1,2 @@
+//! Seeded synthetic jobs and naive oracles.
+#![forbid(unsafe_code)]
