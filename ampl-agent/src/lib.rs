@@ -1,1 +1,21 @@
-#![forbid(unsafe_code)]
+//! What runs in every process of a job: windows, accumulators, what is kept, and the journal that
+//! survives the process.
+//!
+//! No MPI and no clock: ticks, handles and decoded arguments come in as numbers, so all of this
+//! runs in tests without a job. The hot path takes no lock and allocates nothing in steady state.
+#![deny(unsafe_code)]
+
+pub mod accumulate;
+pub mod handles;
+pub mod journal;
+#[allow(unsafe_code)]
+mod map;
+pub mod requests;
+pub mod sites;
+pub mod stream;
+pub mod thread;
+pub mod transport;
+pub mod window;
+
+pub use map::ReadOnlyMap;
+pub use thread::{CallEnd, Thread};

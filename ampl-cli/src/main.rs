@@ -1,1 +1,63 @@
-fn main() {}
+//! The command line of ampl. Finds `libampl.so` by path; links no MPI.
+#![forbid(unsafe_code)]
+
+mod doctor;
+mod elf;
+mod environment;
+mod exec;
+mod failure;
+mod job;
+mod launcher;
+mod library;
+mod marker_site;
+mod naming;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Adaptive sampling of MPI programs: every rank's call structure, and the timings of those ranks that a stated
+/// confidence needs.
+#[derive(Parser)]
+#[command(name = "ampl", version, after_help = "Example:\n  ampl run -- mpirun -n 8 ./app input.txt")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Exec(exec::Args),
+    Doctor(doctor::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let outcome = match cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Exec(args) => exec::exec(args),
+        Command::Doctor(args) => doctor::doctor(&args),
+    };
+    outcome.unwrap_or_else(|error| failure::report(&error))
+}
+
+/// Prints help to stdout, and mistakes in the form of every other message; 2 for mistakes.
+fn usage(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind;
+    // Without arguments clap calls the help an error, and it is one: nothing was asked for.
+    if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+    }
+    let text = error.render().to_string();
+    let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let message = message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let tip = rest.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+    eprintln!("ampl: {message} (command line): {}", tip.unwrap_or("see 'ampl --help' or 'ampl COMMAND --help'"));
+    ExitCode::from(failure::USAGE)
+}

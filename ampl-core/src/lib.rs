@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod draw;
 pub mod message;
 pub mod mpi;
 pub mod plan;

@@ -1,1 +1,25 @@
-//! libampl.so
+//! libampl.so: where agent and client meet MPI.
+//!
+//! Loaded before an MPI library, it defines every MPI function, records the call and forwards it
+//! unchanged. It needs no `mpi.h` and links no MPI: every argument is a machine word, and what
+//! differs between implementations is data ([`abi`]).
+
+pub mod abi;
+mod begin;
+mod clock;
+mod entry;
+mod environment;
+mod fortran;
+mod hooks;
+mod intercept;
+mod pmpi;
+mod process;
+mod recipe;
+mod resolve;
+mod settle;
+mod symbol;
+mod thread_state;
+mod traffic;
+mod transport;
+mod tree;
+mod wrappers;

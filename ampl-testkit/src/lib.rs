@@ -1,2 +1,6 @@
-//! Seeded synthetic jobs and naive oracles.
+//! Seeded synthetic jobs and naive oracles; never part of what is installed.
 #![forbid(unsafe_code)]
+
+pub mod population;
+
+pub use population::{Kind, Population};

@@ -1,1 +1,19 @@
+//! Journals and trace files: what agents record, how it is stored, how it is read back.
+//!
+//! A rank's agent writes [`record`]s into its [`journal`]; [`compact`](compact::compact) turns a
+//! journal into the sections of a trace [`format`]; [`Trace`] is what readers see, whether it
+//! comes from a finished trace file or from the journals of a job that died.
 #![forbid(unsafe_code)]
+
+pub mod args;
+pub mod compact;
+pub mod decode;
+pub mod error;
+pub mod format;
+pub mod journal;
+pub mod model;
+pub mod record;
+pub mod varint;
+
+pub use error::{Damage, ReadError};
+pub use model::{RankTrace, RunInfo, Trace};

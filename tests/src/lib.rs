@@ -1,1 +1,13 @@
-//! Harness.
+//! What the end-to-end tests share: MPI libraries, jobs with a time limit, runs of ampl, and the
+//! comparison of a decoded trace with a log that the program wrote itself.
+//!
+//! The tests need `target/dist` (`cargo xtask dist`) and what `cargo xtask setup` installs; what
+//! is missing fails the test that needs it.
+
+#![forbid(unsafe_code)]
+
+pub mod job;
+pub mod place;
+pub mod process;
+pub mod reference;
+pub mod run;

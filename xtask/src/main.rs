@@ -1,1 +1,62 @@
-fn main() {}
+//! `cargo xtask`: what the workspace does besides compiling.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod codegen;
+mod demo;
+mod dist;
+mod setup;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  setup              install what demo and test need (apt, when root or sudo without a password)
+  demo               set up, build, run LAMMPS on 8 ranks under ampl, print the summary
+  test [--quick]     set up, then every check; --quick leaves out the long end-to-end runs
+  dist               release build into target/dist
+  bench [NAME] [-- ARGS]
+                     the benchmarks, or the one of that name
+  codegen [--check]  write the generated code, or check that it is up to date
+  tidy               house rules that the compiler does not check
+
+Examples:
+  cargo xtask demo
+  cargo xtask test --quick
+  cargo xtask bench intercept";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["setup"] => setup::run().map(|_| ()),
+        ["demo"] => demo::run(),
+        ["test"] => test::run(false),
+        ["test", "--quick"] => test::run(true),
+        ["dist"] => dist::run().map(|_| ()),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["codegen"] => codegen::run(false),
+        ["codegen", "--check"] => codegen::run(true),
+        ["tidy"] => tidy::run(),
+        ["help" | "--help" | "-h"] | [_, "--help" | "-h"] => {
+            println!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -3,6 +3,19 @@
 //! [`Config::parse`] is the one place where text becomes settings; the command line's
 //! `--set KEY=VALUE` edits the text before it is parsed.
 
+mod edit;
+mod error;
+pub mod keys;
+mod marker;
+mod parse;
+mod rules;
+pub mod site;
+mod tree;
+mod write;
+
+pub use edit::table_path;
+pub use error::{Cause, ConfigError, ConfigErrors, Notice};
+
 use crate::units::RankSet;
 
 /// Everything a user may set in `JOB.toml`. [`Config::default`] is what an empty file means.

@@ -4,8 +4,10 @@
 //! interception, decoding, trace, topology and replay all read the same one.
 
 mod functions;
+pub mod predefined;
 
-pub use functions::{FUNCTIONS, FUNCTION_COUNT, ids};
+pub use functions::{FUNCTION_COUNT, FUNCTIONS, ids};
+pub use predefined::PREDEFINED;
 
 /// An MPI function: index into [`FUNCTIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

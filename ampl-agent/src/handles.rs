@@ -1,0 +1,119 @@
+//! Which handle stands for which object: numbers that mean the same in every run.
+
+use ampl_core::value::ObjectKind;
+use rustc_hash::FxHashMap;
+
+/// An object behind a handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// The word that stands for it in records ([`ampl_trace::args`]).
+    pub word: u64,
+    /// What calls need to know: size and rank of a communicator, bytes of a datatype.
+    pub facts: [u64; 2],
+}
+
+/// All objects of a process by handle.
+#[derive(Debug, Default)]
+pub struct Handles {
+    objects: FxHashMap<(u8, u64), Object>,
+    numbers: [u64; ObjectKind::COUNT],
+    generation: u64,
+}
+
+impl Handles {
+    /// The object behind `handle`.
+    pub fn get(&self, kind: ObjectKind, handle: u64) -> Option<Object> {
+        self.objects.get(&(kind as u8, handle)).copied()
+    }
+
+    /// Makes `handle` stand for the predefined object of record word `word`.
+    pub fn predefine(&mut self, kind: ObjectKind, handle: u64, word: u64, facts: [u64; 2]) {
+        self.objects.insert((kind as u8, handle), Object { word, facts });
+    }
+
+    /// Makes `handle` stand for a new object, whatever it stood for.
+    pub fn define(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Object {
+        let number = &mut self.numbers[kind as usize];
+        *number += 1;
+        let object = Object { word: *number, facts };
+        if self.objects.insert((kind as u8, handle), object).is_some() {
+            self.generation += 1;
+        }
+        object
+    }
+
+    /// Learns what calls need to know of the object behind `handle`.
+    pub fn learn(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Option<Object> {
+        let object = self.objects.get_mut(&(kind as u8, handle))?;
+        object.facts = facts;
+        Some(*object)
+    }
+
+    /// `handle` no longer stands for anything.
+    pub fn forget(&mut self, kind: ObjectKind, handle: u64) {
+        if self.objects.remove(&(kind as u8, handle)).is_some() {
+            self.generation += 1;
+        }
+    }
+
+    /// Changes whenever a handle changes its meaning: caches of another generation are stale.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
+const WAYS: usize = 64;
+
+/// A thread's direct-mapped cache in front of [`Handles`].
+#[derive(Debug)]
+pub struct HandleCache {
+    entries: Box<[(u64, u64, Object)]>,
+    generation: u64,
+}
+
+impl Default for HandleCache {
+    fn default() -> Self {
+        let empty = (u64::MAX, u64::MAX, Object { word: 0, facts: [0; 2] });
+        Self { entries: vec![empty; WAYS].into_boxed_slice(), generation: 0 }
+    }
+}
+
+impl HandleCache {
+    fn slot(kind: ObjectKind, handle: u64) -> usize {
+        ((handle ^ handle >> 6 ^ handle >> 12).wrapping_add(kind as u64 * 7) % WAYS as u64) as usize
+    }
+
+    /// The cached object, if the cache is of `generation` and has it.
+    pub fn get(&mut self, kind: ObjectKind, handle: u64, generation: u64) -> Option<Object> {
+        if self.generation != generation {
+            *self = Self { generation, ..Self::default() };
+            return None;
+        }
+        let (have_kind, have, object) = self.entries[Self::slot(kind, handle)];
+        (have == handle && have_kind == kind as u64).then_some(object)
+    }
+
+    /// Remembers `object` of the current generation.
+    pub fn put(&mut self, kind: ObjectKind, handle: u64, object: Object) {
+        self.entries[Self::slot(kind, handle)] = (kind as u64, handle, object);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reused_handle_is_a_new_object() {
+        let (mut handles, mut cache) = (Handles::default(), HandleCache::default());
+        let first = handles.define(ObjectKind::Comm, 0x84, [4, 0]);
+        cache.put(ObjectKind::Comm, 0x84, first);
+        assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), Some(first));
+        handles.forget(ObjectKind::Comm, 0x84);
+        assert_eq!(handles.get(ObjectKind::Comm, 0x84), None);
+        let second = handles.define(ObjectKind::Comm, 0x84, [2, 1]);
+        assert_eq!((first.word, second.word), (1, 2));
+        assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), None);
+        assert_eq!(handles.get(ObjectKind::Type, 0x84), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! A rank's journal file while it is being written.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ampl_trace::journal::{
+    BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, table_checksum, word,
+};
+use ampl_trace::record::put_text;
+
+use crate::map::{MappedBlock, map_block};
+
+const PAGE_WORDS: usize = 512;
+
+/// What the header tells of the process.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Ranks in `MPI_COMM_WORLD`.
+    pub ranks: u32,
+    /// Process number.
+    pub pid: u32,
+    /// Host name.
+    pub host: String,
+    /// Processors the process may run on.
+    pub cpus: String,
+    /// First clock pair: ticks, and nanoseconds since T0.
+    pub first_pair: (u64, i64),
+}
+
+/// The journal of this process.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    header: &'static [AtomicU64],
+    file: Mutex<Growing>,
+}
+
+#[derive(Debug)]
+struct Growing {
+    file: File,
+    end: u64,
+}
+
+impl Journal {
+    /// A new journal at `path`, its header page mapped and filled.
+    ///
+    /// # Errors
+    /// Those of creating and allocating the file; an existing file is one of them.
+    pub fn create(path: &Path, identity: &Identity) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let page = map_block(&file, 0, HEADER_WORDS, HEADER_WORDS)?;
+        let journal = Self {
+            path: path.to_owned(),
+            header: page.head,
+            file: Mutex::new(Growing { file, end: (HEADER_WORDS * 8) as u64 }),
+        };
+        journal.set(word::VERSION, VERSION);
+        journal.set(word::RANK, u64::from(identity.rank));
+        journal.set(word::RANKS, u64::from(identity.ranks));
+        journal.set(word::PID, u64::from(identity.pid));
+        journal.set(word::TICKS_FIRST, identity.first_pair.0);
+        journal.set(word::NANOS_FIRST, identity.first_pair.1 as u64);
+        journal.clock_pair(identity.first_pair.0, identity.first_pair.1);
+        journal.set(word::TABLE, u64::from(table_checksum()));
+        let mut texts = Vec::new();
+        put_text(&mut texts, &identity.host);
+        put_text(&mut texts, &identity.cpus);
+        for (index, &text) in texts.iter().take(HEADER_WORDS - word::TEXTS).enumerate() {
+            journal.set(word::TEXTS + index, text);
+        }
+        journal.header[word::MAGIC].store(MAGIC, Ordering::Release);
+        Ok(journal)
+    }
+
+    /// Where the journal is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn set(&self, index: usize, value: u64) {
+        self.header[index].store(value, Ordering::Relaxed);
+    }
+
+    /// Records the latest clock pair: ticks, and nanoseconds since T0.
+    pub fn clock_pair(&self, ticks: u64, nanos: i64) {
+        self.set(word::TICKS_LAST, ticks);
+        self.set(word::NANOS_LAST, nanos as u64);
+    }
+
+    /// Nanoseconds per tick between the first and the latest clock pair.
+    pub fn nanos_per_tick(&self) -> f64 {
+        let load = |index: usize| self.header[index].load(Ordering::Relaxed);
+        let ticks = load(word::TICKS_LAST).wrapping_sub(load(word::TICKS_FIRST));
+        let nanos = load(word::NANOS_LAST).wrapping_sub(load(word::NANOS_FIRST));
+        if ticks == 0 { 1.0 } else { nanos as f64 / ticks as f64 }
+    }
+
+    /// Ticks and nanoseconds since T0 of the first clock pair.
+    pub fn first_pair(&self) -> (u64, i64) {
+        let load = |index: usize| self.header[index].load(Ordering::Relaxed);
+        (load(word::TICKS_FIRST), load(word::NANOS_FIRST) as i64)
+    }
+
+    /// Adds to the agent's own time.
+    pub fn add_own_ticks(&self, ticks: u64) {
+        self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// Counts a failure of the agent.
+    pub fn count_failure(&self) {
+        self.header[word::FAILURES].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Every call of the application is in.
+    pub fn mark_finalized(&self) {
+        self.header[word::FLAGS].fetch_or(flag::FINALIZED, Ordering::Release);
+    }
+
+    /// The agent gave up.
+    pub fn mark_disabled(&self) {
+        self.header[word::FLAGS].fetch_or(flag::DISABLED, Ordering::Release);
+    }
+
+    /// A new block of at least `payload_words` words for `thread`.
+    ///
+    /// # Errors
+    /// That of the file system, when it is full.
+    pub fn block(&self, kind: BlockKind, thread: u32, payload_words: usize) -> io::Result<MappedBlock> {
+        let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
+        let mut growing = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let block = map_block(&growing.file, growing.end, BLOCK_HEADER_WORDS, words)?;
+        growing.end += (words * 8) as u64;
+        block.head[1].store(kind.number(), Ordering::Relaxed);
+        block.head[2].store(u64::from(thread), Ordering::Relaxed);
+        block.head[3].store((words - BLOCK_HEADER_WORDS) as u64, Ordering::Relaxed);
+        block.head[0].store(BLOCK_MAGIC, Ordering::Release);
+        Ok(block)
+    }
+}

@@ -1,0 +1,99 @@
+//! Shared file mappings: the only unsafe code of this crate.
+//!
+//! A block is allocated with `posix_fallocate` before it is mapped, because a write into a mapped
+//! hole of a full file system is a SIGBUS in the application.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicU64;
+
+/// A freshly mapped, zeroed part of a file that lives as long as the process.
+#[derive(Debug)]
+pub struct MappedBlock {
+    /// The first words, shared with readers: written with atomic stores.
+    pub head: &'static [AtomicU64],
+    /// The rest, written by one thread only; readers look at it through the head's commit counter.
+    pub words: &'static mut [u64],
+}
+
+/// Extends `file` by `words` 64-bit words at `offset` (a multiple of the page size) and maps them.
+///
+/// # Errors
+/// That of `posix_fallocate` (a full file system) or `mmap`; the file is then as it was.
+pub fn map_block(file: &File, offset: u64, head_words: usize, words: usize) -> io::Result<MappedBlock> {
+    let bytes = words * 8;
+    let (position, length) = (offset as libc::off_t, bytes as libc::off_t);
+    // SAFETY: the descriptor is open; the call touches no memory of ours.
+    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), position, length) };
+    if code != 0 {
+        return Err(io::Error::from_raw_os_error(code));
+    }
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+    // SAFETY: a new mapping at an address of the kernel's choice, over bytes just allocated.
+    let address =
+        unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, file.as_raw_fd(), position) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // A forked child must neither write here nor keep it alive.
+    // SAFETY: exactly the mapping made above.
+    unsafe { libc::madvise(address, bytes, libc::MADV_DONTFORK) };
+    let first = address.cast::<u64>();
+    // SAFETY: page-aligned, mapped for `words` words, never unmapped, zero-initialised by
+    // fallocate; the two parts do not overlap, and nobody else in this process has the mapping.
+    let (head, words) = unsafe {
+        (
+            std::slice::from_raw_parts(first.cast::<AtomicU64>(), head_words),
+            std::slice::from_raw_parts_mut(first.add(head_words), words - head_words),
+        )
+    };
+    Ok(MappedBlock { head, words })
+}
+
+/// A file mapped for reading; unmapped when dropped.
+#[derive(Debug)]
+pub struct ReadOnlyMap {
+    address: *mut libc::c_void,
+    bytes: usize,
+}
+
+impl ReadOnlyMap {
+    /// All of `file`.
+    ///
+    /// # Errors
+    /// Those of `fstat` and `mmap`.
+    pub fn new(file: &File) -> io::Result<Self> {
+        let bytes = file.metadata()?.len() as usize;
+        if bytes == 0 {
+            return Ok(Self { address: std::ptr::null_mut(), bytes });
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let address = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { address, bytes })
+    }
+
+    /// The file's bytes. Only for files that nobody truncates meanwhile: our own journals.
+    pub fn bytes(&self) -> &[u8] {
+        if self.bytes == 0 {
+            return &[];
+        }
+        // SAFETY: mapped for `bytes` bytes until drop; our journals only grow.
+        unsafe { std::slice::from_raw_parts(self.address.cast(), self.bytes) }
+    }
+}
+
+impl Drop for ReadOnlyMap {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            // SAFETY: exactly the mapping made in `new`, and no borrow of it is left.
+            unsafe { libc::munmap(self.address, self.bytes) };
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Requests between their making and their completion.
+//!
+//! An implementation reuses a request handle as soon as the request is gone, so a name for its
+//! lifetime needs every making and every end, in kept windows and others alike. MPICH even hands
+//! out one handle for several operations that finished at once; they end in the order of making.
+
+use std::collections::VecDeque;
+
+use rustc_hash::FxHashMap;
+
+/// A live request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Its number: one per lifetime, in order of making, from 1.
+    pub number: u64,
+    /// Whether a status of it tells source and tag.
+    pub receives: bool,
+    /// Whether completion leaves it alive, inactive.
+    pub persistent: bool,
+    /// Bytes sent at each start of a persistent request.
+    pub sent: u64,
+    /// Bytes received at each start of a persistent request.
+    pub received: u64,
+}
+
+/// The live requests of a process (or of its only MPI thread).
+#[derive(Debug, Default)]
+pub struct Requests {
+    live: FxHashMap<u64, Request>,
+    /// Younger requests behind a handle that is live already.
+    shared: FxHashMap<u64, VecDeque<Request>>,
+    made: u64,
+}
+
+impl Requests {
+    /// A new request behind `handle`, with the next number; returns that number.
+    pub fn make(&mut self, handle: u64, request: Request) -> u64 {
+        self.made += 1;
+        let request = Request { number: self.made, ..request };
+        match self.live.entry(handle) {
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(request);
+            }
+            std::collections::hash_map::Entry::Occupied(_) => {
+                self.shared.entry(handle).or_default().push_back(request);
+            }
+        }
+        self.made
+    }
+
+    /// The request that the mention number `mention` (from 0) of `handle` in one call is about.
+    ///
+    /// One that nobody was seen making gets its number here.
+    pub fn mentioned(&mut self, handle: u64, mention: usize) -> Request {
+        let Some(&first) = self.live.get(&handle) else {
+            self.make(handle, Request::default());
+            return self.live[&handle];
+        };
+        let younger = mention.checked_sub(1).and_then(|index| self.shared.get(&handle)?.get(index).copied());
+        younger.unwrap_or(first)
+    }
+
+    /// Whether several live requests share a handle.
+    pub fn has_shared(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    /// The request behind `handle` is gone.
+    pub fn free(&mut self, handle: u64) {
+        let next = match self.shared.get_mut(&handle) {
+            Some(queue) => {
+                let next = queue.pop_front();
+                if queue.is_empty() {
+                    self.shared.remove(&handle);
+                }
+                next
+            }
+            None => None,
+        };
+        match next {
+            Some(request) => self.live.insert(handle, request),
+            None => self.live.remove(&handle),
+        };
+    }
+
+    /// How many handles are live.
+    pub fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Whether none is live.
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_per_lifetime() {
+        let mut requests = Requests::default();
+        assert_eq!(requests.make(7, Request::default()), 1);
+        assert_eq!(requests.mentioned(7, 0).number, 1);
+        requests.free(7);
+        assert_eq!(requests.make(7, Request { sent: 8, ..Request::default() }), 2);
+        assert_eq!((requests.mentioned(7, 0).number, requests.mentioned(7, 0).sent), (2, 8));
+        requests.free(7);
+        assert!(requests.is_empty());
+        assert_eq!(requests.mentioned(9, 0).number, 3);
+    }
+
+    #[test]
+    fn one_handle_may_stand_for_several_in_turn() {
+        let mut requests = Requests::default();
+        for number in 1..=3 {
+            assert_eq!(requests.make(5, Request::default()), number);
+        }
+        let mentioned: Vec<u64> = (0..3).map(|mention| requests.mentioned(5, mention).number).collect();
+        assert_eq!(mentioned, [1, 2, 3]);
+        requests.free(5);
+        assert_eq!(requests.mentioned(5, 0).number, 2);
+        requests.free(5);
+        assert!(!requests.has_shared());
+        requests.free(5);
+        assert!(requests.is_empty());
+    }
+}

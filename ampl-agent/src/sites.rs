@@ -1,0 +1,116 @@
+//! Exact totals per call site, in the journal itself: they survive the process.
+
+use ampl_trace::journal::SITE_WORDS;
+
+/// Entries of a thread's table; a program with more sites shares entry 0 for the rest.
+pub const SITE_ENTRIES: usize = 1024;
+const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
+
+/// Open-addressing table over mapped words, keyed by return address and function.
+#[derive(Debug)]
+pub struct SiteTable {
+    words: &'static mut [u64],
+    used: usize,
+}
+
+/// What one call adds to its site.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit {
+    /// Return address into the caller.
+    pub address: u64,
+    /// Index in the function table.
+    pub function: u16,
+    /// Time inside, ticks.
+    pub ticks: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+}
+
+impl SiteTable {
+    /// A table over at least [`SITE_ENTRIES`] × [`SITE_WORDS`] zeroed words.
+    pub fn new(words: &'static mut [u64]) -> Self {
+        Self { words, used: 0 }
+    }
+
+    /// Index of the entry for that call, and whether it is new.
+    pub fn find(&mut self, address: u64, function: u16) -> (u32, bool) {
+        let key = address ^ u64::from(function) << 48;
+        let mut index = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % SITE_ENTRIES;
+        loop {
+            // Entry 0 is the shared one of a full table.
+            index = if index == 0 { 1 } else { index };
+            let entry = &mut self.words[index * SITE_WORDS..][..SITE_WORDS];
+            if entry[0] == address && entry[1] == u64::from(function) {
+                return (index as u32, false);
+            }
+            if entry[0] == 0 {
+                if self.used >= FULL_AT {
+                    return (0, false);
+                }
+                self.used += 1;
+                entry[0] = address;
+                entry[1] = u64::from(function);
+                return (index as u32, true);
+            }
+            index = (index + 1) % SITE_ENTRIES;
+        }
+    }
+
+    /// Adds one call to entry `index`.
+    pub fn add(&mut self, index: u32, visit: &Visit) {
+        let entry = &mut self.words[index as usize * SITE_WORDS..][..SITE_WORDS];
+        let ticks = visit.ticks;
+        entry[1] = u64::from(visit.function);
+        if entry[2] == 0 || ticks < entry[5] {
+            entry[5] = ticks;
+        }
+        entry[6] = entry[6].max(ticks);
+        entry[3] += ticks;
+        entry[4] = (f64::from_bits(entry[4]) + (ticks as f64) * (ticks as f64)).to_bits();
+        entry[7] += visit.sent;
+        entry[8] += visit.received;
+        // Last: an entry counts once its totals are there.
+        entry[2] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> SiteTable {
+        SiteTable::new(Box::leak(vec![0; SITE_ENTRIES * SITE_WORDS].into_boxed_slice()))
+    }
+
+    #[test]
+    fn one_entry_per_site_and_function() {
+        let mut table = table();
+        let (first, new) = table.find(0x1000, 7);
+        assert!(new);
+        assert_eq!(table.find(0x1000, 7), (first, false));
+        let (other, new) = table.find(0x1000, 8);
+        assert!(new && other != first);
+        let visit = |ticks| Visit { address: 0x1000, function: 7, ticks, sent: 3, received: 0 };
+        table.add(first, &visit(10));
+        table.add(first, &visit(4));
+        let entry = &table.words[first as usize * SITE_WORDS..][..SITE_WORDS];
+        assert_eq!(&entry[2..4], &[2, 14]);
+        assert_eq!(f64::from_bits(entry[4]), 116.0);
+        assert_eq!(&entry[5..9], &[4, 10, 6, 0]);
+    }
+
+    #[test]
+    fn a_full_table_shares_entry_zero() {
+        let mut table = table();
+        let mut own = std::collections::HashSet::new();
+        for address in 1..=2 * SITE_ENTRIES as u64 {
+            own.insert(table.find(address * 16, 1).0);
+        }
+        assert!(own.contains(&0));
+        assert_eq!(own.len(), FULL_AT + 1);
+        assert_eq!(table.find(16, 1).1, false, "old sites keep their entries");
+        assert_ne!(table.find(16, 1).0, 0);
+    }
+}

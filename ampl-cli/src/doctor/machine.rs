@@ -1,0 +1,124 @@
+//! Clock, memory-backed file system, counters and launchers of this machine.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::environment;
+use crate::launcher::{self, Detected, Flavour};
+
+/// What time is read from.
+#[derive(Debug, Serialize)]
+pub struct Clock {
+    /// `tsc`, `cntvct` or `clock_gettime`.
+    pub source: &'static str,
+    /// Whether the counter runs evenly whatever the processor does.
+    pub invariant: bool,
+}
+
+/// A file system.
+#[derive(Debug, Serialize)]
+pub struct FileSystem {
+    /// Where it is mounted.
+    pub path: PathBuf,
+    /// Its size; null when it is not there.
+    pub size_bytes: Option<u64>,
+    /// What an ordinary user may still write.
+    pub free_bytes: Option<u64>,
+}
+
+/// A launcher on PATH.
+#[derive(Debug, Serialize)]
+pub struct Launcher {
+    /// As found on PATH.
+    pub path: PathBuf,
+    /// Null when `ampl run` does not know it.
+    pub flavour: Option<Flavour>,
+    /// Its own words.
+    pub version: String,
+}
+
+/// The clock that timing would use.
+pub fn clock() -> Clock {
+    clock_from(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default(), std::env::consts::ARCH)
+}
+
+fn clock_from(cpuinfo: &str, machine: &str) -> Clock {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    let has = |flag| flags.split_ascii_whitespace().any(|have| have == flag);
+    match machine {
+        "x86_64" if has("constant_tsc") && has("nonstop_tsc") => Clock { source: "tsc", invariant: true },
+        // The architecture promises it for the generic timer.
+        "aarch64" => Clock { source: "cntvct", invariant: true },
+        _ => Clock { source: "clock_gettime", invariant: false },
+    }
+}
+
+/// The file system that `journal = "node"` uses.
+pub fn journal() -> FileSystem {
+    let path = PathBuf::from("/dev/shm");
+    let stat = rustix::fs::statvfs(&path).ok();
+    FileSystem {
+        size_bytes: stat.as_ref().map(|stat| stat.f_blocks * stat.f_frsize),
+        free_bytes: stat.as_ref().map(|stat| stat.f_bavail * stat.f_frsize),
+        path,
+    }
+}
+
+/// `kernel.perf_event_paranoid`.
+pub fn perf_event_paranoid() -> Option<i64> {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+}
+
+/// Launchers on PATH; names for the same file are listed once.
+pub fn launchers() -> Vec<Launcher> {
+    let mut seen = BTreeSet::new();
+    let names = ["mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.mpich", "mpiexec.hydra", "prterun", "srun"];
+    let found = names.iter().filter_map(|name| environment::which(Path::new(name)));
+    found
+        .filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())))
+        .map(|path| {
+            let flavour = match launcher::detect(path.as_os_str()) {
+                Detected::Launcher(flavour) => Some(flavour),
+                _ => None,
+            };
+            let output = launcher::version(&path).unwrap_or_default();
+            Launcher { version: version_line(&output, path.file_name()), flavour, path }
+        })
+        .collect()
+}
+
+/// The words of `output` that name a version.
+fn version_line(output: &str, name: Option<&OsStr>) -> String {
+    let first = output.lines().next().unwrap_or_default().trim();
+    let version = output.lines().find_map(|line| line.trim().strip_prefix("Version:"));
+    match version {
+        Some(version) => format!("Hydra {}", version.trim()),
+        None if first.is_empty() => name.unwrap_or_default().to_string_lossy().into_owned(),
+        None => first.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_flags_make_the_counter_trustworthy() {
+        let source = |cpuinfo: &str, machine| clock_from(cpuinfo, machine).source;
+        assert_eq!(source("flags\t\t: fpu constant_tsc nonstop_tsc\n", "x86_64"), "tsc");
+        assert_eq!(source("flags\t\t: fpu constant_tsc\n", "x86_64"), "clock_gettime");
+        assert_eq!(source("", "aarch64"), "cntvct");
+        assert_eq!(source("", "riscv64"), "clock_gettime");
+    }
+
+    #[test]
+    fn versions_are_one_line() {
+        let hydra = "HYDRA build details:\n    Version:                                 4.0.2\n";
+        assert_eq!(version_line(hydra, None), "Hydra 4.0.2");
+        assert_eq!(version_line("mpirun (Open MPI) 4.1.4\n\nReport", None), "mpirun (Open MPI) 4.1.4");
+        assert_eq!(version_line("", Some(OsStr::new("x"))), "x");
+    }
+}

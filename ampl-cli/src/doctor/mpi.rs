@@ -1,0 +1,68 @@
+//! MPI libraries, and which of the functions that ampl wraps they lack.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use ampl_core::mpi::FUNCTIONS;
+use serde::Serialize;
+
+use crate::{elf, environment};
+
+/// One MPI library.
+#[derive(Debug, Serialize)]
+pub struct MpiLibrary {
+    /// Its file.
+    pub path: PathBuf,
+    /// `Open MPI`, `MPICH`, `MPI-5 ABI` or `unknown`.
+    pub implementation: &'static str,
+    /// How many functions of the table it has.
+    pub functions: usize,
+    /// How many functions the table has.
+    pub known: usize,
+    /// Functions of the table that it lacks.
+    pub missing: Vec<&'static str>,
+}
+
+/// The MPI libraries among those of `program`.
+pub fn of_program(program: &Path) -> Vec<MpiLibrary> {
+    elf::libraries(program).unwrap_or_default().iter().filter_map(|path| examine(path)).collect()
+}
+
+/// The MPI libraries in the usual places and on LD_LIBRARY_PATH, links to one file counted once.
+pub fn installed() -> Vec<MpiLibrary> {
+    let mut dirs = environment::library_path();
+    for root in ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib"] {
+        dirs.push(root.into());
+        // Debian keeps libraries one level down, by machine.
+        dirs.extend(["x86_64", "aarch64"].map(|machine| Path::new(root).join(format!("{machine}-linux-gnu"))));
+    }
+    let entries = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().flatten();
+    let named = entries.filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        ["libmpi.so", "libmpich.so", "libmpi_abi.so"].iter().any(|stem| name.starts_with(stem))
+    });
+    let files: BTreeSet<PathBuf> = named.filter_map(|entry| entry.path().canonicalize().ok()).collect();
+    files.iter().filter_map(|path| examine(path)).collect()
+}
+
+/// What `path` is, if it is an MPI library.
+fn examine(path: &Path) -> Option<MpiLibrary> {
+    let name = path.file_name()?.to_string_lossy();
+    if !name.starts_with("lib") || !name.contains("mpi") {
+        return None;
+    }
+    let symbols = elf::exported(path).filter(|symbols| symbols.contains("MPI_Init"))?;
+    let missing: Vec<&str> = FUNCTIONS.iter().map(|spec| spec.name).filter(|name| !symbols.contains(*name)).collect();
+    let implementation = if symbols.contains("ompi_mpi_comm_world") {
+        "Open MPI"
+    } else if name.starts_with("libmpi_abi.") {
+        "MPI-5 ABI"
+    } else if symbols.iter().any(|symbol| symbol.starts_with("MPIR_") || symbol.starts_with("MPICH_")) {
+        "MPICH"
+    } else {
+        "unknown"
+    };
+    let functions = FUNCTIONS.len() - missing.len();
+    Some(MpiLibrary { path: path.to_owned(), implementation, functions, known: FUNCTIONS.len(), missing })
+}

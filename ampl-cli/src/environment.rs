@@ -1,0 +1,83 @@
+//! Every environment variable that the command line reads. Only `AMPL_*` configure ampl; the others name things.
+#![expect(clippy::disallowed_methods, reason = "this is the one place that reads variables")]
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A job file, or (with a newline in it) its text.
+pub const CONFIG: &str = "AMPL_CONFIG";
+/// The run directory.
+pub const DIR: &str = "AMPL_DIR";
+/// `1` turns ampl off.
+pub const DISABLE: &str = "AMPL_DISABLE";
+/// What the dynamic linker loads first.
+pub const PRELOAD: &str = "LD_PRELOAD";
+
+/// Whether the user turned ampl off.
+pub fn disabled() -> bool {
+    env::var_os(DISABLE).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// `AMPL_CONFIG`, if it says anything.
+pub fn config() -> Option<OsString> {
+    env::var_os(CONFIG).filter(|value| !value.is_empty())
+}
+
+/// `AMPL_DIR`, if it says anything.
+pub fn dir() -> Option<PathBuf> {
+    env::var_os(DIR).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// `LD_PRELOAD`, if it says anything.
+pub fn preload() -> Option<OsString> {
+    env::var_os(PRELOAD).filter(|value| !value.is_empty())
+}
+
+/// Whether this process is the one of its job that prints warnings: rank 0, or no launcher said otherwise.
+pub fn speaks() -> bool {
+    // SLURM_PROCID last: a batch script has one of its own, which launchers inside it pass on.
+    [
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "MV2_COMM_WORLD_RANK",
+        "PALS_RANKID",
+        "ALPS_APP_PE",
+        "JSM_NAMESPACE_RANK",
+        "FLUX_TASK_RANK",
+        "SLURM_PROCID",
+    ]
+    .into_iter()
+    .find_map(env::var_os)
+    .is_none_or(|rank| rank == "0")
+}
+
+/// The scheduler's name for this job.
+pub fn job_name() -> Option<String> {
+    ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID", "JOB_ID"]
+        .into_iter()
+        .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))
+}
+
+/// Directories of libraries that the dynamic linker searches first.
+pub fn library_path() -> Vec<PathBuf> {
+    env::var_os("LD_LIBRARY_PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// The file that running `program` would execute: itself if it has a slash, else the first executable on PATH.
+pub fn which(program: &Path) -> Option<PathBuf> {
+    if program.as_os_str().is_empty() {
+        return None;
+    }
+    if program.components().count() > 1 || program.has_root() || program.to_string_lossy().contains('/') {
+        return program.is_file().then(|| program.to_owned());
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(program)).find(|file| executable(file))
+}
+
+fn executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

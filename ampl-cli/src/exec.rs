@@ -1,0 +1,113 @@
+//! `ampl exec`: becomes the application, with `libampl.so` loaded first.
+
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::elf::Executable;
+use crate::environment;
+use crate::job::{self, Job, JobArgs};
+use crate::{library, marker_site};
+
+/// Become the application, with ampl loaded; for use after any launcher.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  mpirun -n 8 ampl exec -c job.toml -- ./app input.txt")]
+pub struct Args {
+    #[command(flatten)]
+    job: JobArgs,
+    /// Print the environment that the application would get, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// `ampl run` has read the configuration and said what is to be said about it
+    #[arg(long, hide = true)]
+    checked: bool,
+    /// The application's command line, after --
+    #[arg(last = true, required = true, value_name = "APP")]
+    command: Vec<OsString>,
+}
+
+/// Replaces this process by the application; returns only if that fails, or for `--dry-run`.
+///
+/// # Errors
+/// The application was not started: configuration, run directory or library are at fault.
+pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
+    let variables = if environment::disabled() { Vec::new() } else { prepare(&args)? };
+    if args.dry_run {
+        let mut out = std::io::stdout().lock();
+        for (name, value) in &variables {
+            out.write_all(&[name.as_bytes(), b"=", value.as_bytes(), b"\n"].concat())?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let error = Command::new(&args.command[0]).args(&args.command[1..]).envs(variables).exec();
+    // The numbers that shells use.
+    let (status, fix) = match error.kind() {
+        ErrorKind::NotFound => (127, "check its path"),
+        _ => (126, "check that it is a program for this machine that you may execute"),
+    };
+    eprintln!("ampl: cannot start the application: {error} ({}): {fix}", args.command[0].to_string_lossy());
+    Ok(ExitCode::from(status))
+}
+
+/// The variables that the application gets.
+fn prepare(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+    let speaks = environment::speaks();
+    let mut job = Job::load(&args.job, speaks && !args.checked)?;
+    let dir = match args.job.output.clone().or_else(environment::dir) {
+        // Later ranks may start after rank 0 has made the directory.
+        Some(dir) if speaks => Some(job::new_directory(&dir)?),
+        dir => dir.map(std::path::absolute).transpose()?,
+    };
+    let library = library::find()?;
+    let program = environment::which(Path::new(&args.command[0]));
+    if let Some(program) = &program {
+        if speaks {
+            warn(program);
+        }
+        marker_site::resolve(&mut job, std::slice::from_ref(program))?;
+    }
+    let mut variables = vec![(environment::PRELOAD, preload(library, environment::preload()))];
+    if let Some(config) = job.for_library()? {
+        variables.push((environment::CONFIG, config));
+    }
+    if let Some(dir) = dir {
+        variables.push((environment::DIR, dir.into_os_string()));
+    }
+    Ok(variables)
+}
+
+/// Ours first, then what was there, without a second copy of ours.
+fn preload(library: PathBuf, existing: Option<OsString>) -> OsString {
+    let mut value = library.clone().into_os_string();
+    for other in existing.unwrap_or_default().as_bytes().split(|byte| b": ".contains(byte)) {
+        if !other.is_empty() && other != library.as_os_str().as_bytes() {
+            value.push(":");
+            value.push(std::ffi::OsStr::from_bytes(other));
+        }
+    }
+    value
+}
+
+/// Says on stderr why ampl may see nothing of this program.
+fn warn(program: &Path) {
+    for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default() {
+        eprintln!("ampl: {what} ({}): {fix}", program.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ours_stands_first_and_once() {
+        let ours = || PathBuf::from("/l/libampl.so");
+        let with = |existing: &str| preload(ours(), Some(existing.into()));
+        assert_eq!(preload(ours(), None), "/l/libampl.so");
+        assert_eq!(with("a.so:b.so c.so"), "/l/libampl.so:a.so:b.so:c.so");
+        assert_eq!(with("a.so:/l/libampl.so"), "/l/libampl.so:a.so");
+    }
+}

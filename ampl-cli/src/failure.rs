@@ -1,0 +1,52 @@
+//! Failures with the exit status that the contract gives them.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Wrong usage or configuration.
+pub const USAGE: u8 = 2;
+/// Something named does not exist.
+pub const NOT_FOUND: u8 = 4;
+/// Anything without a status of its own.
+pub const OTHER: u8 = 1;
+
+/// A failure whose message is complete and whose exit status is known.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    message: String,
+}
+
+impl Failure {
+    /// `ampl: <what> (<place>): <fix>` and exit status `status`.
+    pub fn message(status: u8, what: impl Display, place: impl Display, fix: impl Display) -> anyhow::Error {
+        Self::printed(status, format!("ampl: {what} ({place}): {fix}"))
+    }
+
+    /// Lines that are already in the form of messages.
+    pub fn printed(status: u8, message: String) -> anyhow::Error {
+        anyhow::Error::new(Self { status, message })
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Prints `error` to stderr and returns its exit status.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status)
+        }
+        None => {
+            eprintln!("ampl: {error:#} (unexpected): please report it");
+            ExitCode::from(OTHER)
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The job's configuration as the command line gives it: file, `--set`, and where the library finds the result.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, table_path};
+
+use crate::environment;
+use crate::failure::{Failure, USAGE};
+
+/// Options that `run` and `exec` share.
+#[derive(clap::Args, Debug)]
+pub struct JobArgs {
+    /// Job file; without it AMPL_CONFIG, and without that the defaults
+    #[arg(short = 'c', long = "config", value_name = "JOB.toml")]
+    pub config: Option<OsString>,
+    /// Run directory; must not exist yet
+    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Set one key of the job file, as in --set sampling.seed=7 or --set group.NAME.error=0.05
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// A checked configuration.
+#[derive(Debug)]
+pub struct Job {
+    /// The settings.
+    pub config: Config,
+    source: Source,
+    /// The text that was parsed, `--set` applied.
+    text: String,
+    /// The text is no longer what the file says.
+    edited: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Defaults,
+    File(PathBuf),
+    /// `AMPL_CONFIG` carried the text itself.
+    Inline,
+}
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Self::Defaults => "defaults".into(),
+            Self::File(path) => path.display().to_string(),
+            Self::Inline => environment::CONFIG.into(),
+        }
+    }
+}
+
+impl Job {
+    /// The configuration that `args` and `AMPL_CONFIG` name; notices are printed if `notices`.
+    ///
+    /// # Errors
+    /// A [`Failure`] of status 2 listing everything wrong.
+    pub fn load(args: &JobArgs, notices: bool) -> anyhow::Result<Self> {
+        let (source, original) = read(args.config.clone().or_else(environment::config))?;
+        let file = source.name();
+        let mut text = original.clone();
+        for setting in &args.set {
+            let Some((key, value)) = setting.split_once('=') else {
+                return Err(Failure::message(USAGE, format!("'{setting}' has no '='"), "--set", "write KEY=VALUE"));
+            };
+            text = Config::set(&text, key.trim(), value).map_err(|error| {
+                let line = match error.key.is_empty() {
+                    true => error.render(&file),
+                    false => error.render_at(&format!("--set {setting}")),
+                };
+                Failure::printed(USAGE, line)
+            })?;
+        }
+        match Config::parse(&text) {
+            Ok((config, found)) => {
+                if notices {
+                    found.iter().for_each(|notice| eprintln!("{}", place_notice(notice, args, &file)));
+                }
+                Ok(Self { config, source, text, edited: !args.set.is_empty() })
+            }
+            Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
+        }
+    }
+
+    /// What `AMPL_CONFIG` tells the library: the job file's absolute path, or the text when it differs from the
+    /// file; nothing for the defaults.
+    pub fn for_library(&self) -> anyhow::Result<Option<OsString>> {
+        Ok(match &self.source {
+            Source::File(path) if !self.edited => Some(std::path::absolute(path)?.into_os_string()),
+            Source::Defaults if !self.edited => None,
+            // The newline is what tells text from a path.
+            _ => Some(format!("{}\n", self.text.trim_end_matches('\n')).into()),
+        })
+    }
+
+    /// Changes one key, as `--set` does.
+    pub fn set(&mut self, key: &str, value: &str) -> anyhow::Result<()> {
+        self.text = Config::set(&self.text, key, value)?;
+        self.config = Config::parse(&self.text)?.0;
+        self.edited = true;
+        Ok(())
+    }
+
+    /// Where the configuration came from, for messages.
+    pub fn place(&self) -> String {
+        self.source.name()
+    }
+}
+
+fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
+    let Some(named) = named else { return Ok((Source::Defaults, String::new())) };
+    if named.as_encoded_bytes().contains(&b'\n') {
+        let text = named.into_string().map_err(|_| {
+            Failure::message(USAGE, "the configuration is not UTF-8", environment::CONFIG, "correct it")
+        })?;
+        return Ok((Source::Inline, text));
+    }
+    let path = PathBuf::from(named);
+    let fail = |what: String| Failure::message(USAGE, what, path.display(), "name a readable TOML file");
+    let bytes = std::fs::read(&path).map_err(|error| fail(format!("cannot read the job file: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+        fail(format!("the job file is not UTF-8 on line {}", line + 1))
+    })?;
+    Ok((Source::File(path), text))
+}
+
+/// The lines to print: `--set` where that put the error in, else the place in the file as the user wrote it.
+fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) -> String {
+    let unedited = Config::parse(original).err().map(|errors| errors.0).unwrap_or_default();
+    let line = |error: &ConfigError| {
+        // Settings move lines; an error that was there before keeps its place.
+        match unedited.iter().find(|before| before.key == error.key && before.cause == error.cause) {
+            Some(before) => before.render(file),
+            None => match setting_of(&error.key, args) {
+                Some(setting) => error.render_at(&format!("--set {setting}")),
+                None if args.set.is_empty() => error.render(file),
+                None => error.render_at(&format!("{file} with --set {}", args.set.join(" --set "))),
+            },
+        }
+    };
+    errors.0.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn place_notice(notice: &Notice, args: &JobArgs, file: &str) -> String {
+    match setting_of(&notice.key, args) {
+        Some(setting) => format!("ampl: {} (--set {setting}): {}", notice.what, notice.instead),
+        None => notice.render(file),
+    }
+}
+
+/// The last `--set` that touched the key `path`, or something inside the unknown table `path`.
+fn setting_of<'a>(path: &str, args: &'a JobArgs) -> Option<&'a str> {
+    args.set.iter().rev().map(String::as_str).find(|setting| {
+        let key = table_path(setting.split('=').next().unwrap_or_default().trim());
+        key == path || key.strip_prefix(path).is_some_and(|rest| !path.is_empty() && rest.starts_with('.'))
+    })
+}
+
+/// `dir` as an absolute path, which must not exist.
+///
+/// # Errors
+/// A [`Failure`] of status 2 if it exists.
+pub fn new_directory(dir: &Path) -> anyhow::Result<PathBuf> {
+    if dir.symlink_metadata().is_ok() {
+        return Err(Failure::message(USAGE, "the run directory exists", dir.display(), "name a new one with -o"));
+    }
+    Ok(std::path::absolute(dir)?)
+}

@@ -1,0 +1,107 @@
+//! Tables of options: how many words after an option belong to it.
+
+use std::ffi::OsStr;
+
+use super::{LauncherError, lossy};
+
+/// How a launcher's options are spelt, and their names without dashes, separated by spaces.
+#[derive(Debug)]
+pub struct Options {
+    /// How words are told apart.
+    pub syntax: Syntax,
+    /// Options without a value.
+    pub flags: &'static str,
+    /// Options with one value.
+    pub one: &'static str,
+    /// Options with two values.
+    pub two: &'static str,
+    /// Options that name a file with the programs.
+    pub files: &'static str,
+}
+
+/// How words are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// `-name` and `--name` are the same; a value follows, or is attached as `--name=value`.
+    Words,
+    /// getopt_long: `--name value`, `--name=value`, and clusters of letters, `-n4`, `-lu`.
+    Getopt {
+        /// Letters whose value may only be attached.
+        attached: &'static str,
+    },
+}
+
+/// What a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The program.
+    Program,
+    /// `--`: the program follows.
+    End,
+    /// An option, with so many words after it.
+    Option {
+        /// Words after it that are its values.
+        values: usize,
+    },
+}
+
+impl Options {
+    /// What `word` is, where an option or the program may stand.
+    ///
+    /// # Errors
+    /// Options that are not in the table, or keep the programs in a file.
+    pub fn step(&self, word: &OsStr) -> Result<Step, LauncherError> {
+        let Some(text) = word.to_str() else {
+            let dash = word.as_encoded_bytes().first() == Some(&b'-');
+            return if dash { Err(LauncherError::UnknownOption(lossy(word))) } else { Ok(Step::Program) };
+        };
+        if text == "--" {
+            return Ok(Step::End);
+        }
+        let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else { return Ok(Step::Program) };
+        match (self.syntax, rest.strip_prefix('-')) {
+            (Syntax::Getopt { attached }, None) => self.cluster(rest, attached, text),
+            (_, long) => self.named(long.unwrap_or(rest), text),
+        }
+    }
+
+    fn named(&self, name: &str, word: &str) -> Result<Step, LauncherError> {
+        let (name, attached) = name.split_once('=').map_or((name, false), |(name, _)| (name, true));
+        let values = match self.values(name) {
+            Some(Ok(values)) => values,
+            Some(Err(())) => return Err(LauncherError::ProgramsInFile(word.to_owned())),
+            None => return Err(LauncherError::UnknownOption(word.to_owned())),
+        };
+        // "--genv=A B": only one value can be attached.
+        Ok(Step::Option { values: values.saturating_sub(usize::from(attached)) })
+    }
+
+    fn cluster(&self, letters: &str, attached: &str, word: &str) -> Result<Step, LauncherError> {
+        for (at, letter) in letters.char_indices() {
+            if attached.contains(letter) {
+                break;
+            }
+            match self.values(&letters[at..at + letter.len_utf8()]) {
+                Some(Ok(0)) => {}
+                Some(Ok(values)) => {
+                    let ends = at + letter.len_utf8() == letters.len();
+                    return Ok(Step::Option { values: if ends { values } else { 0 } });
+                }
+                _ => return Err(LauncherError::UnknownOption(word.to_owned())),
+            }
+        }
+        Ok(Step::Option { values: 0 })
+    }
+
+    /// Number of values of the option `name`; `Err` if it keeps the programs in a file.
+    fn values(&self, name: &str) -> Option<Result<usize, ()>> {
+        let lists = |names: &str| names.split_ascii_whitespace().any(|listed| listed == name);
+        match () {
+            () if lists(self.flags) => Some(Ok(0)),
+            () if lists(self.one) => Some(Ok(1)),
+            () if lists(self.two) => Some(Ok(2)),
+            () if lists(self.files) => Some(Err(())),
+            () => None,
+        }
+    }
+}

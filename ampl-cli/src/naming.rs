@@ -1,0 +1,100 @@
+//! The name of a run directory from the template `output.dir`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a template's placeholders stand for.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// The program's file name.
+    pub app: String,
+    /// The scheduler's job, or the launcher's process.
+    pub jobid: String,
+    /// `YYYYMMDDTHHMMSS`, UTC.
+    pub time: String,
+}
+
+impl Names {
+    /// The names of a job that runs `program`, called `jobid`, and starts at `now`.
+    pub fn new(program: &OsStr, jobid: &str, now: SystemTime) -> Self {
+        let app = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+        let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self { app: plain(&app), jobid: plain(jobid), time: utc(seconds) }
+    }
+
+    /// `template` with its placeholders replaced.
+    pub fn fill(&self, template: &str) -> String {
+        template.replace("{app}", &self.app).replace("{jobid}", &self.jobid).replace("{time}", &self.time)
+    }
+}
+
+/// `path`, or the first of `path-2`, `path-3`, … that is not `taken`.
+pub fn untaken(path: &Path, taken: impl Fn(&Path) -> bool) -> PathBuf {
+    if !taken(path) {
+        return path.to_owned();
+    }
+    let numbered = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("-{number}"));
+        PathBuf::from(name)
+    };
+    (2..).map(numbered).find(|path| !taken(path)).expect("some number is free")
+}
+
+// One path component, which no shell or launcher takes apart.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_alphanumeric() || "._-+".contains(c) { c } else { '_' }).collect()
+}
+
+/// `YYYYMMDDTHHMMSS` of that second since 1970, in UTC.
+///
+/// # Source
+/// Days to date: the proleptic Gregorian calendar in eras of 400 years that begin on 1 March, so that a leap day
+/// ends its year.
+fn utc(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let since_march = days + 719_468;
+    let (era, day_of_era) = (since_march / 146_097, since_march % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}", second / 3600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn times_are_utc() {
+        // date -u -d @N +%Y%m%dT%H%M%S
+        for (seconds, expected) in [
+            (0, "19700101T000000"),
+            (951_782_399, "20000228T235959"),
+            (951_782_400, "20000229T000000"),
+            (1_709_251_200, "20240301T000000"),
+            (1_795_251_661, "20261121T090101"),
+            (4_102_444_799, "20991231T235959"),
+        ] {
+            assert_eq!(utc(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn templates_are_filled_with_plain_names() {
+        let names = Names::new(OsStr::new("/opt/x y/my app"), "12[3].srv", UNIX_EPOCH + Duration::from_secs(1));
+        assert_eq!(names.fill("ampl-{app}-{jobid}-{time}"), "ampl-my_app-12_3_.srv-19700101T000001");
+    }
+
+    #[test]
+    fn taken_names_get_a_number() {
+        let taken = |path: &Path| [Path::new("r"), Path::new("r-2")].contains(&path);
+        assert_eq!(untaken(Path::new("r"), taken), Path::new("r-3"));
+        assert_eq!(untaken(Path::new("q"), taken), Path::new("q"));
+    }
+}

@@ -1,0 +1,152 @@
+//! `ampl run`: starts a launcher with `ampl exec` put before every program.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::SystemTime;
+
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
+
+use crate::environment;
+use crate::failure::{Failure, NOT_FOUND, USAGE};
+use crate::job::{self, Job, JobArgs};
+use crate::launcher::{self, Detected, Inserted, LauncherError};
+use crate::{library, marker_site, naming};
+
+/// Run an MPI program under ampl; returns the launcher's exit status.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  ampl run -c job.toml -- mpirun -n 8 ./app input.txt")]
+pub struct Args {
+    #[command(flatten)]
+    job: JobArgs,
+    /// The launcher's command line, after --
+    #[arg(last = true, required = true, value_name = "LAUNCHER")]
+    command: Vec<OsString>,
+}
+
+/// Runs the launcher and returns its status, after the summary.
+///
+/// # Errors
+/// Nothing was started: configuration, run directory, library or command line are at fault.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if environment::disabled() {
+        // The variable may not reach other hosts; leaving the command line alone does.
+        return Ok(exit_code(wait(&mut spawn(&args.command)?)?));
+    }
+    let mut job = Job::load(&args.job, true)?;
+    let Inserted { programs, .. } = insert(&args.command, &[])?;
+    library::find()?;
+    let dir = run_directory(&args.job, &job, &programs)?;
+    let resolved = resolve_marker(&mut job, &programs)?;
+    let exec = exec_argv(&args.job, &dir, resolved)?;
+    let Inserted { argv, .. } = insert(&args.command, &exec)?;
+    let mut child = spawn(&argv)?;
+    let status = wait(&mut child)?;
+    after_run(&dir);
+    Ok(exit_code(status))
+}
+
+/// Prints what came of the run to stderr.
+fn after_run(dir: &Path) {
+    if dir.is_dir() {
+        eprintln!("ampl: run directory {}", dir.display());
+    } else {
+        eprintln!(
+            "ampl: the program made no MPI_Init that ampl saw ({} does not exist): check that it uses MPI, that this \
+             directory can be written where rank 0 runs, and 'ampl doctor ./app'",
+            dir.display()
+        );
+    }
+}
+
+fn insert(command: &[OsString], exec: &[OsString]) -> anyhow::Result<Inserted> {
+    let first = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let by_hand = "start it as: LAUNCHER OPTIONS ampl exec -- ./app ARGS";
+    let flavour = match command.first().map(|word| launcher::detect(word)) {
+        Some(Detected::Launcher(flavour)) => flavour,
+        Some(Detected::Missing) => {
+            let fix = "install an MPI, or give the launcher's full path";
+            return Err(Failure::message(NOT_FOUND, format!("there is no '{first}'"), "PATH", fix));
+        }
+        _ => {
+            let what = format!("'{first}' is not a launcher that 'ampl run' knows");
+            return Err(Failure::message(USAGE, what, "command line", by_hand));
+        }
+    };
+    launcher::insert_exec(flavour, command, exec).map_err(|error| {
+        let fix = match error {
+            LauncherError::NoProgram(_) => "write: ampl run -- LAUNCHER OPTIONS ./app ARGS",
+            _ => by_hand,
+        };
+        Failure::message(USAGE, error, format!("command line of {first}"), fix)
+    })
+}
+
+/// The run directory: `-o`, `AMPL_DIR`, or a name from the template that is not taken.
+fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Result<PathBuf> {
+    if let Some(dir) = args.output.clone().or_else(environment::dir) {
+        return job::new_directory(&dir);
+    }
+    let jobid = environment::job_name().unwrap_or_else(|| std::process::id().to_string());
+    let program = programs.first().cloned().unwrap_or_default();
+    let name = naming::Names::new(&program, &jobid, SystemTime::now()).fill(&job.config.output.dir);
+    let path = std::path::absolute(name)?;
+    Ok(naming::untaken(&path, |path| path.symlink_metadata().is_ok()))
+}
+
+/// The marker with its call site as code ranges, when it needs resolving and the programs can be read here; each
+/// rank's `exec` does it otherwise.
+fn resolve_marker(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Option<String>> {
+    let files: Vec<PathBuf> = programs.iter().filter_map(|program| environment::which(Path::new(program))).collect();
+    if files.len() < programs.len() {
+        return Ok(None);
+    }
+    marker_site::resolve(job, &files)
+}
+
+/// `ampl exec …` as it stands before every program.
+fn exec_argv(args: &JobArgs, dir: &Path, marker: Option<String>) -> anyhow::Result<Vec<OsString>> {
+    let mut argv = vec![std::env::current_exe()?.into_os_string(), "exec".into()];
+    // Launchers need not carry AMPL_CONFIG to other hosts; the command line always gets there.
+    if let Some(config) = args.config.clone().or_else(environment::config) {
+        let inline = config.as_encoded_bytes().contains(&b'\n');
+        argv.extend(["-c".into(), if inline { config } else { std::path::absolute(config)?.into() }]);
+    }
+    argv.extend(["-o".into(), dir.into()]);
+    let settings = args.set.iter().cloned().chain(marker.map(|marker| format!("window.marker={marker}")));
+    argv.extend(settings.flat_map(|setting| ["--set".into(), OsString::from(setting)]));
+    argv.extend(["--checked".into(), "--".into()]);
+    Ok(argv)
+}
+
+fn spawn(argv: &[OsString]) -> anyhow::Result<Child> {
+    Command::new(&argv[0]).args(&argv[1..]).spawn().map_err(|error| {
+        let place = argv[0].to_string_lossy();
+        Failure::message(NOT_FOUND, format!("cannot start the launcher: {error}"), place, "check its path")
+    })
+}
+
+/// Waits for the launcher. Ctrl-C and Ctrl-\ reach it from the terminal by themselves and must not end us before
+/// the summary; a SIGTERM sent to us is passed on.
+fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
+    // Only now, so that the launcher starts with the dispositions that we were given.
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGQUIT, SIGTERM])?;
+    let handle = signals.handle();
+    let launcher = rustix::process::Pid::from_child(child);
+    let forwarder = std::thread::spawn(move || {
+        for _ in signals.forever().filter(|&signal| signal == SIGTERM) {
+            let _ = rustix::process::kill_process(launcher, rustix::process::Signal::TERM);
+        }
+    });
+    let status = child.wait();
+    handle.close();
+    let _ = forwarder.join();
+    Ok(status?)
+}
+
+/// The launcher's own status; 128 + n when signal n ended it, as shells say it.
+fn exit_code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}

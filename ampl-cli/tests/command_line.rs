@@ -1,0 +1,342 @@
+//! `run`, `exec` and `doctor` as a user meets them, with launchers made of shell; no MPI is needed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Held while a program file is written and while a process starts: a child started in between would still have
+/// the file open for writing, and nobody could execute it.
+static STARTING: Mutex<()> = Mutex::new(());
+
+fn write_program(path: &Path, content: &[u8]) {
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn start(command: &mut Command) -> Child {
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().unwrap()
+}
+
+fn output(command: &mut Command) -> Output {
+    start(command.stdout(Stdio::piped()).stderr(Stdio::piped())).wait_with_output().unwrap()
+}
+
+/// An installation of its own: `bin/ampl`, `lib/libampl.so`, launchers in `path/`, and `work/` to stand in.
+struct Place {
+    root: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for dir in ["bin", "lib", "path", "work"] {
+            fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        let place = Self { root };
+        write_program(&place.at("bin/ampl"), &fs::read(env!("CARGO_BIN_EXE_ampl")).unwrap());
+        // The dynamic linker says that this is no library and goes on.
+        fs::write(place.at("lib/libampl.so"), "").unwrap();
+        // Runs what follows its options, once, and says so.
+        place.script(
+            "path/mpirun",
+            "case $1 in --version) echo 'mpirun (Open MPI) 4.1.4'; exit;; esac\nshift 2\n\"$@\"",
+        );
+        place.script("work/app", "echo app \"$@\"");
+        place
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        // The library's path is printed with links resolved; a temporary directory may be one.
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    fn script(&self, name: &str, body: &str) {
+        write_program(&self.at(name), format!("#!/bin/sh\n{body}\n").as_bytes());
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.at("bin/ampl"));
+        command.args(args).current_dir(self.at("work")).stdin(Stdio::null()).env_clear();
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.at("path").display()));
+        command
+    }
+
+    fn ampl(&self, args: &[&str]) -> Output {
+        output(&mut self.command(args))
+    }
+
+    /// Exit status, stdout and stderr.
+    fn said(&self, args: &[&str]) -> (i32, String, String) {
+        said(&self.ampl(args))
+    }
+}
+
+fn said(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Nothing ran, exit status `status`, and one message with `what` in it.
+#[track_caller]
+fn refused(place: &Place, args: &[&str], status: i32, what: &str) {
+    let (code, out, err) = place.said(args);
+    assert_eq!((code, out.as_str()), (status, ""), "{err}");
+    assert!(err.starts_with("ampl: ") && err.contains(" (") && err.contains("): "), "{err}");
+    assert!(err.contains(what), "{err}");
+}
+
+#[test]
+fn wrong_configuration_starts_nothing() {
+    let place = Place::new();
+    fs::write(place.at("work/job.toml"), "# job\n[sampling]\nwindows_per_updates = 4\n").unwrap();
+    let message =
+        "ampl: unknown key 'sampling.windows_per_updates' (job.toml:3:1): did you mean 'windows_per_update'?\n";
+    for form in
+        [&["run", "-c", "job.toml", "--", "mpirun", "-n", "1", "./app"][..], &["exec", "-c", "job.toml", "--", "./app"]]
+    {
+        assert_eq!(place.said(form), (2, String::new(), message.into()));
+    }
+    refused(&place, &["exec", "-c", "none.toml", "--", "./app"], 2, "none.toml");
+    refused(
+        &place,
+        &["exec", "--set", "sampling.sead=1", "--", "./app"],
+        2,
+        "(--set sampling.sead=1): did you mean 'seed'?",
+    );
+    refused(&place, &["exec", "--set", "nonsense.key=1", "--", "./app"], 2, "(--set nonsense.key=1)");
+    refused(&place, &["exec", "--set", "seed", "--", "./app"], 2, "KEY=VALUE");
+    refused(&place, &["exec", "--set", "group.A.error=1", "--", "./app"], 2, "no entry \"A\"");
+    // A setting does not move the place of an error in the file.
+    refused(&place, &["exec", "-c", "job.toml", "--set", "sampling.seed=1", "--", "./app"], 2, "(job.toml:3:1)");
+    fs::write(place.at("work/bytes.toml"), b"# \xff\n").unwrap();
+    refused(&place, &["exec", "-c", "bytes.toml", "--", "./app"], 2, "not UTF-8 on line 1");
+}
+
+#[test]
+fn mistakes_on_the_command_line_exit_2() {
+    let place = Place::new();
+    refused(&place, &["run", "--nonsense"], 2, "--nonsense");
+    refused(&place, &["exec"], 2, "APP");
+    refused(&place, &["unheard-of"], 2, "unheard-of");
+    assert_eq!(place.said(&[]).0, 2);
+    for command in ["run", "exec", "doctor"] {
+        let (code, out, _) = place.said(&[command, "--help"]);
+        assert_eq!(code, 0);
+        assert!(out.contains("Example:\n"), "{out}");
+    }
+}
+
+#[test]
+fn launchers_that_run_does_not_know_get_the_exec_form() {
+    let place = Place::new();
+    refused(&place, &["run", "--", "./app"], 2, "ampl exec -- ./app");
+    refused(&place, &["run", "--", "mpirun", "--strange", "./app"], 2, "ampl exec -- ./app");
+    refused(&place, &["run", "--", "mpirun", "-n", "2"], 2, "names no program");
+    refused(&place, &["run", "--", "srun", "./app"], 4, "there is no 'srun'");
+    place.script("path/mpiexec", "echo another 1.0");
+    refused(&place, &["run", "--", "mpiexec", "./app"], 2, "not a launcher");
+}
+
+#[test]
+fn a_directory_that_exists_is_refused() {
+    let place = Place::new();
+    for form in [&["run", "-o", ".", "--", "mpirun", "-n", "1", "./app"][..], &["exec", "-o", ".", "--", "./app"]] {
+        refused(&place, form, 2, "exists");
+    }
+    // Rank 0 may have made it before this rank starts.
+    let mut late = place.command(&["exec", "-o", ".", "--dry-run", "--", "./app"]);
+    assert_eq!(said(&output(late.env("PMI_RANK", "3"))).0, 0);
+}
+
+#[test]
+fn dry_run_prints_the_environment() {
+    let place = Place::new();
+    fs::write(place.at("work/job.toml"), "[sampling]\nseed = 1\n").unwrap();
+    let preload = format!("LD_PRELOAD={}\n", place.at("lib/libampl.so").display());
+    assert_eq!(place.said(&["exec", "--dry-run", "--", "./app"]), (0, preload.clone(), String::new()));
+    let (_, out, _) = place.said(&["exec", "--dry-run", "-c", "job.toml", "-o", "new", "--", "./app"]);
+    let (job, dir) = (place.at("work/job.toml"), place.at("work/new"));
+    assert_eq!(out, format!("{preload}AMPL_CONFIG={}\nAMPL_DIR={}\n", job.display(), dir.display()));
+    let (_, out, _) = place.said(&["exec", "--dry-run", "-c", "job.toml", "--set", "sampling.seed=7", "--", "./app"]);
+    assert_eq!(out, format!("{preload}AMPL_CONFIG=[sampling]\nseed = 7\n\n"));
+    // The same through the environment; the option wins.
+    let mut command = place.command(&["exec", "--dry-run", "--", "./app"]);
+    let (_, out, _) = said(&output(command.env("AMPL_CONFIG", "job.toml").env("AMPL_DIR", "d")));
+    assert!(out.contains(&format!("AMPL_CONFIG={}\n", job.display())) && out.contains("work/d\n"), "{out}");
+    let mut command = place.command(&["exec", "--dry-run", "--set", "window.every=2", "--", "./app"]);
+    let (_, out, _) = said(&output(command.env("AMPL_CONFIG", "sampling.seed = 3\n")));
+    assert!(out.contains("sampling.seed = 3\n") && out.contains("[window]\nevery = 2\n"), "{out}");
+    let mut command = place.command(&["exec", "--dry-run", "--", "./app"]);
+    let (_, out, _) = said(&output(command.env("LD_PRELOAD", "/nowhere/libother.so")));
+    assert_eq!(out.trim(), format!("{}:/nowhere/libother.so", preload.trim()));
+}
+
+#[test]
+fn exec_becomes_the_application() {
+    let place = Place::new();
+    place.script("work/show", "echo \"$LD_PRELOAD $AMPL_DIR $*\"; exit 7");
+    let (code, out, _) = place.said(&["exec", "-o", "r", "--", "./show", "a b", "-n"]);
+    let (library, dir) = (place.at("lib/libampl.so"), place.at("work/r"));
+    assert_eq!((code, out), (7, format!("{} {} a b -n\n", library.display(), dir.display())));
+    let mut command = place.command(&["exec", "--set", "wrong=1", "--", "./show"]);
+    let (code, out, err) = said(&output(command.env("AMPL_DISABLE", "1")));
+    assert_eq!((code, out.as_str(), err.as_str()), (7, "  \n", ""));
+    refused(&place, &["exec", "--", "./absent"], 127, "absent");
+    refused(&place, &["exec", "--", "/"], 126, "cannot start");
+    fs::set_permissions(place.at("work/show"), fs::Permissions::from_mode(0o644)).unwrap();
+    refused(&place, &["exec", "--", "./show"], 126, "cannot start");
+    fs::remove_file(library).unwrap();
+    refused(&place, &["exec", "--", "./app"], 4, "libampl.so");
+}
+
+#[test]
+fn run_puts_exec_before_the_program_and_returns_the_status() {
+    let place = Place::new();
+    fs::write(place.at("work/job.toml"), "[output]\ndir = 'r-{app}'\n").unwrap();
+    place.script("work/show", "echo \"$AMPL_CONFIG $AMPL_DIR $*\"; mkdir \"$AMPL_DIR\"; exit 9");
+    let form = ["run", "-c", "job.toml", "--", "mpirun", "-n", "2", "./show", "x"];
+    let (code, out, err) = place.said(&form);
+    let (job, dir) = (place.at("work/job.toml"), place.at("work/r-show"));
+    assert_eq!((code, out), (9, format!("{} {} x\n", job.display(), dir.display())), "{err}");
+    assert!(err.contains(&format!("ampl: run directory {}\n", dir.display())), "{err}");
+    // The name is taken now.
+    let (_, out, _) = place.said(&form);
+    assert!(out.contains("/r-show-2 x"), "{out}");
+    let (_, out, err) =
+        place.said(&["run", "-o", "other", "--set", "window.every=3", "--", "mpirun", "-n", "2", "./app"]);
+    assert_eq!(out, "app\n");
+    assert!(err.contains("made no MPI_Init that ampl saw"), "{err}");
+}
+
+#[test]
+fn notices_are_printed_once() {
+    let place = Place::new();
+    let setting = ["--set", "sampling.selection=retrospective"];
+    let notice =
+        "retrospective selection is not in this version (--set sampling.selection=retrospective): predictive is used";
+    let run = [&["run"][..], &setting, &["--", "mpirun", "-n", "1", "./app"]].concat();
+    let exec = [&["exec"][..], &setting, &["--", "./app"]].concat();
+    for form in [run, exec] {
+        let (code, _, err) = place.said(&form);
+        assert_eq!((code, err.matches(notice).count()), (0, 1), "{err}");
+    }
+    let mut later = place.command(&["exec", "--set", setting[1], "--dry-run", "--", "./app"]);
+    assert_eq!(said(&output(later.env("OMPI_COMM_WORLD_RANK", "1"))).2, "");
+}
+
+#[test]
+fn a_launcher_ended_by_a_signal_gives_128_and_its_number() {
+    let place = Place::new();
+    place.script("work/die", "kill -KILL $PPID");
+    assert_eq!(place.said(&["run", "--", "mpirun", "-n", "1", "./die"]).0, 128 + 9);
+}
+
+#[test]
+fn disabled_runs_the_launcher_as_it_is() {
+    let place = Place::new();
+    place.script("work/show", "echo \"[$LD_PRELOAD] $*\"");
+    let mut command = place.command(&["run", "--", "mpirun", "-n", "1", "./show", "x"]);
+    let (code, out, err) = said(&output(command.env("AMPL_DISABLE", "1")));
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "[] x\n", ""));
+}
+
+#[test]
+fn run_survives_an_interrupt_and_passes_termination_on() {
+    let place = Place::new();
+    place.script("work/wait", "touch started\nexec sleep 20");
+    // The launcher's last word replaces it, so that a signal reaches the application.
+    place.script(
+        "path/mpirun",
+        "case $1 in --version) echo 'mpirun (Open MPI) 4.1.4'; exit;; esac\nshift 2\nexec \"$@\"",
+    );
+    let mut command = place.command(&["run", "--", "mpirun", "-n", "1", "./wait"]);
+    let mut child = start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    while !place.at("work/started").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "ended early");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let pid = child.id().to_string();
+    let signal = |name: &str| output(Command::new("kill").args([name, &pid])).status;
+    assert!(signal("-INT").success());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(signal("-TERM").success());
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(128 + 15), None));
+}
+
+/// A C program whose only loop calls something on line 4, or nothing where there is no compiler.
+fn compiled(place: &Place, source: &str, flags: &[&str]) -> Option<PathBuf> {
+    let (file, program) = (place.at("work/loop.c"), place.at("work/loop"));
+    fs::write(&file, source).unwrap();
+    let mut command = Command::new("cc");
+    command.args(flags).arg("-o").arg(&program).arg(&file);
+    // The compiler writes the program, and is a process itself.
+    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let built = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !built {
+        eprintln!("skipped: no C compiler for {flags:?}");
+    }
+    built.then_some(program)
+}
+
+const LOOP: &str = "#include <stdio.h>\n\nint main(void) {\n  puts(\"loop\");\n  return 0;\n}\n";
+
+#[test]
+fn a_marker_s_source_line_becomes_code_ranges() {
+    let place = Place::new();
+    let set = |site: &str| format!("window.marker=mpi:MPI_Barrier@{site}");
+    let Some(program) = compiled(&place, LOOP, &["-g"]) else { return };
+    let program = program.to_str().unwrap();
+    let dry = |site: &str| place.said(&["exec", "--dry-run", "--set", &set(site), "--", program]);
+    let (code, out, err) = dry("loop.c:4");
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("mpi:MPI_Barrier@loop+0x") && out.contains("-0x"), "{out}");
+    let (_, out, _) = dry("work/loop.c:4");
+    assert!(out.contains("@loop+0x"), "{out}");
+    let (_, out, _) = dry("loop+0x10");
+    assert!(out.contains("@loop+0x10\""), "{out}");
+    refused(&place, &["exec", "--set", &set("loop.c:2"), "--", program], 2, "the nearest line that has is loop.c:3");
+    refused(&place, &["exec", "--set", &set("other.c:4"), "--", program], 2, "-g");
+    let Some(bare) = compiled(&place, LOOP, &["-s"]) else { return };
+    refused(&place, &["exec", "--set", &set("loop.c:4"), "--", bare.to_str().unwrap()], 2, "-g");
+}
+
+#[test]
+fn programs_that_ampl_cannot_see_into_are_named() {
+    let place = Place::new();
+    let warns = |program: &Path, word: &str| {
+        let (code, _, err) = place.said(&["exec", "--", program.to_str().unwrap()]);
+        assert_eq!(code, 0, "{err}");
+        assert!(err.contains(word), "{err}");
+    };
+    if let Some(program) = compiled(&place, LOOP, &["-static"]) {
+        warns(&program, "statically linked");
+    }
+    let own =
+        "int MPI_Init(int *a, char ***b) { return a == 0 && b == 0; }\nint main(void) { return MPI_Init(0, 0) - 1; }\n";
+    if let Some(program) = compiled(&place, own, &[]) {
+        warns(&program, "contains MPI itself");
+        let (_, out, _) = place.said(&["doctor", program.to_str().unwrap()]);
+        assert!(out.contains("contains MPI itself"), "{out}");
+    }
+}
+
+#[test]
+fn doctor_reports_in_lines_and_json() {
+    let place = Place::new();
+    let (code, out, _) = place.said(&["doctor"]);
+    assert_eq!(code, 0);
+    for word in ["libampl.so", "clock", "journals", "mpirun (Open MPI) 4.1.4"] {
+        assert!(out.contains(word), "{out}");
+    }
+    let (_, out, _) = place.said(&["doctor", "--json", "./app"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["app"]["kind"], "script or unknown");
+    assert_eq!(json["launchers"][0]["flavour"], "openmpi");
+    refused(&place, &["doctor", "./absent"], 4, "absent");
+}

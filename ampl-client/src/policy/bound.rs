@@ -1,0 +1,66 @@
+//! A guide's bound, and variances in its unit.
+
+use ampl_core::config::ErrorBound;
+use ampl_core::stats::Moments;
+
+/// A bound on the error of a group's mean.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub confidence: f64,
+    error: ErrorBound,
+}
+
+/// The mean of a whole group, as known from all of its ranks or from a sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupMean {
+    /// R, in the metric's unit per observation.
+    pub ratio: f64,
+    /// N̄: observations per rank.
+    pub mean_n: f64,
+}
+
+impl GroupMean {
+    /// The weighted mean of `taken`, standing for themselves, and `drawn`, standing for `others`;
+    /// `None` without observations, or when nobody stands for the others.
+    pub fn new(taken: &Moments, drawn: &Moments, others: f64) -> Option<Self> {
+        if drawn.ranks == 0 && others > 0.0 {
+            return None;
+        }
+        let weight = if others == 0.0 { 0.0 } else { others / drawn.ranks as f64 };
+        let count = taken.n as f64 + weight * drawn.n as f64;
+        let ranks = taken.ranks as f64 + others;
+        (count > 0.0).then(|| Self { ratio: (taken.y + weight * drawn.y) / count, mean_n: count / ranks })
+    }
+}
+
+impl Bound {
+    pub fn new(confidence: f64, error: ErrorBound) -> Self {
+        Self { confidence, error }
+    }
+
+    /// The half-width asked for, relative to the mean or in the metric's unit.
+    pub fn error(&self) -> f64 {
+        match self.error {
+            ErrorBound::Relative(error) | ErrorBound::Absolute(error) => error,
+        }
+    }
+
+    /// The half-width asked for in the metric's unit, around that mean.
+    pub fn half_width(&self, mean: GroupMean) -> f64 {
+        match self.error {
+            ErrorBound::Relative(error) => error * mean.ratio.abs(),
+            ErrorBound::Absolute(error) => error,
+        }
+    }
+
+    /// S² of the residuals of `ranks` about the group's mean, in the unit of [`Bound::error`]
+    /// squared: z of STATISTICS §2 for a relative bound, e/N̄ for an absolute one.
+    pub fn variance(&self, ranks: &Moments, mean: GroupMean) -> f64 {
+        let scale = match self.error {
+            ErrorBound::Relative(_) => mean.mean_n * mean.ratio,
+            ErrorBound::Absolute(_) => mean.mean_n,
+        };
+        let variance = ranks.residual_variance_about(mean.ratio);
+        if variance == 0.0 { 0.0 } else { variance / (scale * scale) }
+    }
+}

@@ -1,0 +1,291 @@
+//! One stratum's size: what its guides ask for, and the floors.
+
+use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
+use ampl_core::message::{Cell, CensusWindow, MetricMoments};
+use ampl_core::plan::Plan;
+use ampl_core::stats::Moments;
+use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_two_sided, variance_freedom};
+use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008, Stratum, ampl_2008, mean_variance, neyman};
+
+use super::bound::{Bound, GroupMean};
+use super::census::CensusTracker;
+use super::sampled::SampledTracker;
+
+/// One stratum of one group: its pinned ranks are taken in full, the others are drawn.
+#[derive(Clone, Debug)]
+pub(super) struct StratumState {
+    pub group: u16,
+    pub name: String,
+    /// m in force, pinned ranks included; expected under `global`.
+    pub size: u64,
+    /// Why; none for static sizes and before an observation.
+    pub reason: Option<Reason>,
+    /// Fewest ranks that reported a window of this interval.
+    pub reported: Option<u64>,
+    mechanism: Mechanism,
+    ranks: Ranks,
+    /// Fewest ranks kept, and whether pinned ones count: they do where the variance is known
+    /// anyway, but an unknown one must be estimated from the drawn ranks.
+    floor: u64,
+    floor_counts_pinned: bool,
+    guides: Vec<Guide>,
+}
+
+/// How many ranks there are to draw from, and how many are taken anyway.
+#[derive(Clone, Copy, Debug)]
+struct Ranks {
+    others: u64,
+    pinned: u64,
+}
+
+impl Ranks {
+    fn all(self) -> u64 {
+        self.others + self.pinned
+    }
+
+    /// Variance of the group's mean with `drawn` of the others, whose variance is `variance`.
+    fn mean_variance(self, variance: f64, drawn: f64) -> f64 {
+        mean_variance(Stratum { ranks: self.others, variance }, drawn, self.all())
+    }
+}
+
+/// Why a size is what it is.
+#[derive(Clone, Debug)]
+pub(super) struct Reason {
+    /// The metric's name.
+    pub guide: String,
+    /// Its event.
+    pub event: String,
+    /// The group's mean when it was decided.
+    pub mean: f64,
+    /// S² that was priced, in the unit of `error` squared.
+    pub variance: f64,
+    /// The bound asked for.
+    pub error: f64,
+    quantile: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Guide {
+    metric: usize,
+    name: String,
+    event: String,
+    bound: Bound,
+    tracker: Tracker,
+    mean: Option<GroupMean>,
+    /// How many of the other ranks it asked for last; none before it saw an observation.
+    asked: Option<(u64, Reason)>,
+}
+
+#[derive(Clone, Debug)]
+enum Tracker {
+    Census(CensusTracker),
+    Sampled(SampledTracker),
+    /// The interval's totals of pinned and of drawn ranks.
+    Ampl2008(Moments, Moments),
+}
+
+impl StratumState {
+    pub fn new(plan: &Plan, index: usize) -> Self {
+        let (sampling, group) = (&plan.config.sampling, &plan.groups[index]);
+        let pinned = group.pinned.len();
+        let ranks = Ranks { others: group.members.len() - pinned, pinned };
+        let (size, bound) = match group.target {
+            Target::Static { ranks: size } => (u64::from(size).clamp(pinned, ranks.all()), None),
+            Target::Bound { confidence, error } => (ranks.all(), Some(Bound::new(confidence, error))),
+        };
+        let census = sampling.summaries == Summaries::Census;
+        let tracker = match sampling.sizing {
+            _ if census => Tracker::Census(CensusTracker::default()),
+            Sizing::Neyman => Tracker::Sampled(SampledTracker::default()),
+            Sizing::Ampl2008 => Tracker::Ampl2008(Moments::default(), Moments::default()),
+        };
+        let floor = match tracker {
+            Tracker::Ampl2008(..) => FLOOR_AMPL_2008,
+            _ => FLOOR,
+        };
+        let guides = bound.into_iter().flat_map(|bound| {
+            let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
+            guides.map(move |(metric, guide)| (metric, guide, bound))
+        });
+        let guides = guides.map(|(metric, guide, bound)| Guide {
+            metric,
+            name: guide.name().to_owned(),
+            event: guide.event.name().to_owned(),
+            bound,
+            tracker: tracker.clone(),
+            mean: None,
+            asked: None,
+        });
+        Self {
+            group: index as u16,
+            name: group.name.clone(),
+            size,
+            reason: None,
+            reported: None,
+            mechanism: sampling.update_mechanism,
+            ranks,
+            floor,
+            floor_counts_pinned: census,
+            guides: guides.collect(),
+        }
+    }
+
+    /// M of the stratum.
+    pub fn population(&self) -> u64 {
+        self.ranks.all()
+    }
+
+    /// Inclusion probability of a rank that is not pinned.
+    pub fn probability(&self) -> f64 {
+        match self.ranks.others {
+            0 => 1.0,
+            others => (self.size - self.ranks.pinned) as f64 / others as f64,
+        }
+    }
+
+    /// How many drawn ranks an estimate rests on.
+    fn drawn(&self) -> f64 {
+        let drawn = (self.size - self.ranks.pinned) as f64;
+        match self.mechanism {
+            // Short of everyone, a sample of random size is worth one rank less (STATISTICS §2).
+            Mechanism::Global if self.size < self.population() => (drawn - 1.0).max(0.0),
+            _ => drawn,
+        }
+    }
+
+    /// The error bound that the size attains if the variance is as priced.
+    pub fn attained(&self, reason: &Reason) -> Option<f64> {
+        let variance = self.ranks.mean_variance(reason.variance, self.drawn());
+        let half_width = reason.quantile * variance.sqrt();
+        half_width.is_finite().then_some(half_width)
+    }
+
+    /// Takes a window.
+    pub fn observe(&mut self, window: &CensusWindow) {
+        let cell = |pinned| window.partial.cell(self.group, 0, pinned);
+        let cells = (cell(false), cell(true));
+        let count = |cell: Option<&Cell>| cell.map_or(0, |cell| cell.reported);
+        let reported = count(cells.0).saturating_add(count(cells.1)) / window.windows();
+        self.reported = Some(self.reported.map_or(reported, |fewest| fewest.min(reported)));
+        let (ranks, drawn) = (self.ranks, self.drawn());
+        for guide in &mut self.guides {
+            let metric = |cell: Option<&Cell>| -> MetricMoments {
+                let slot = cell.and_then(|cell| cell.metrics.get(guide.metric));
+                slot.copied().unwrap_or_default()
+            };
+            guide.observe(ranks, drawn, &metric(cells.0), &metric(cells.1));
+        }
+    }
+
+    /// Decides the next interval's size.
+    pub fn end_interval(&mut self) {
+        // Under `global` the same rank's next coin may fall the same way; under `subset` it does.
+        let correlation = match self.mechanism {
+            Mechanism::Subset => 1.0,
+            Mechanism::Global => self.probability(),
+        };
+        for guide in &mut self.guides {
+            guide.end_interval(self.ranks, correlation);
+        }
+        let asked = self.guides.iter().filter_map(|guide| guide.asked.as_ref());
+        // Every guide's bound must hold; the first of equals is named.
+        let most = asked.reduce(|most, next| if next.0 > most.0 { next } else { most });
+        let Some((asked, reason)) = most else { return };
+        let Ranks { others, pinned } = self.ranks;
+        let extra = u64::from(self.mechanism == Mechanism::Global);
+        // Two drawn ranks at least, or the sample could not tell its own error.
+        let floor = match self.floor_counts_pinned {
+            true => self.floor.saturating_sub(pinned).max(2),
+            false => self.floor,
+        };
+        self.size = pinned + (asked.max(&floor) + extra).min(others);
+        self.reason = Some(reason.clone());
+    }
+}
+
+impl Guide {
+    fn observe(&mut self, ranks: Ranks, in_force: f64, drawn: &MetricMoments, pinned: &MetricMoments) {
+        match &mut self.tracker {
+            Tracker::Census(tracker) => {
+                let (drawn, pinned) = (&drawn.census, &pinned.census);
+                let Some(mean) = GroupMean::new(pinned, drawn, drawn.ranks as f64) else {
+                    return;
+                };
+                let variance = self.bound.variance(drawn, mean);
+                let error = ranks.mean_variance(variance, in_force).sqrt();
+                let miss = match error {
+                    0.0 => 0.0,
+                    _ if variance.is_finite() => normal_outside(self.bound.error() / error),
+                    _ => 1.0,
+                };
+                tracker.observe(variance, miss, 1.0 - self.bound.confidence);
+                self.mean = Some(mean);
+            }
+            Tracker::Sampled(tracker) => {
+                let (drawn, pinned) = (&drawn.kept, &pinned.kept);
+                let Some(mean) = GroupMean::new(pinned, drawn, ranks.others as f64) else {
+                    return;
+                };
+                let variance = self.bound.variance(drawn, mean);
+                let kurtosis = drawn.kurtosis().unwrap_or(3.0);
+                tracker.observe(variance, variance_freedom(drawn.ranks, kurtosis));
+                self.mean = Some(mean);
+            }
+            Tracker::Ampl2008(taken, sampled) => {
+                taken.merge(&pinned.interval);
+                sampled.merge(&drawn.interval);
+            }
+        }
+    }
+
+    /// Asks anew, unless the interval had no observation.
+    fn end_interval(&mut self, ranks: Ranks, correlation: f64) {
+        let confidence = self.bound.confidence;
+        let error = self.bound.error();
+        let (variance, quantile, mean, asked) = match &mut self.tracker {
+            Tracker::Census(tracker) => {
+                let Some(mean) = self.mean.take() else { return };
+                let variance = tracker.end_interval();
+                let z = normal_two_sided(confidence);
+                (variance, z, mean, size(ranks, variance, error, z))
+            }
+            Tracker::Sampled(tracker) => {
+                let pooled = tracker.end_interval(correlation);
+                let (Some(mean), Some((variance, freedom))) = (self.mean.take(), pooled) else {
+                    return;
+                };
+                let t = student_two_sided(confidence, freedom);
+                (variance, t, mean, size(ranks, variance, error, t))
+            }
+            Tracker::Ampl2008(taken, sampled) => {
+                let (taken, sampled) = (std::mem::take(taken), std::mem::take(sampled));
+                let mean = GroupMean::new(&taken, &sampled, ranks.others as f64);
+                let Some(mean) = mean else { return };
+                let z = normal_two_sided(confidence);
+                // The drawn ranks' part of the error, when others are taken in full.
+                let share = ranks.others as f64 / ranks.all() as f64;
+                let half_width = self.bound.half_width(mean) / share;
+                let s_r2 = sampled.residual_variance_about(mean.ratio);
+                let asked = ampl_2008(ranks.others, s_r2, mean.mean_n, half_width, z);
+                (self.bound.variance(&sampled, mean), z, mean, asked)
+            }
+        };
+        let reason = Reason {
+            guide: self.name.clone(),
+            event: self.event.clone(),
+            mean: mean.ratio,
+            variance,
+            error,
+            quantile,
+        };
+        self.asked = Some((asked, reason));
+    }
+}
+
+/// The other ranks that `variance` takes for a half-width of `error`.
+fn size(ranks: Ranks, variance: f64, error: f64, quantile: f64) -> u64 {
+    let stratum = Stratum { ranks: ranks.others, variance };
+    let allowed = (error / quantile).powi(2);
+    neyman(&[stratum], ranks.all(), allowed)[0]
+}

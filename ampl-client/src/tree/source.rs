@@ -1,0 +1,81 @@
+//! What one contributor of a node has said: the node's own rank, or a child's subtree.
+
+use std::collections::VecDeque;
+
+use ampl_core::message::CensusWindow;
+
+use super::ring;
+
+/// Windows of one contributor that are not passed on yet.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// Ranks it speaks for.
+    pub ranks: u32,
+    /// How many of them have finished.
+    pub finished: u32,
+    /// Windows below this will not come (again).
+    pub through: u64,
+    /// Whether it was waited for in vain and has said nothing since.
+    pub silent: bool,
+    queue: VecDeque<CensusWindow>,
+}
+
+impl Source {
+    pub fn new(ranks: u32) -> Self {
+        Self { ranks, finished: 0, through: 0, silent: false, queue: VecDeque::new() }
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.finished >= self.ranks
+    }
+
+    /// Whether nothing more is to come of the windows up to `last`.
+    pub fn is_past(&self, last: u64) -> bool {
+        self.is_finished() || self.through > last
+    }
+
+    /// Takes windows in, unless the ones from `next` on are no longer all open.
+    ///
+    /// Returns whether they were.
+    pub fn push(&mut self, window: CensusWindow, next: u64) -> bool {
+        let (first, last) = (window.first_window.0, window.last_window.0);
+        let open = first >= next.max(self.through) && first <= last;
+        self.through = self.through.max(last.saturating_add(1));
+        self.silent = false;
+        if !open {
+            return false;
+        }
+        ring::push(&mut self.queue, window);
+        true
+    }
+
+    /// First window that waits here.
+    pub fn first(&self) -> Option<u64> {
+        self.queue.front().map(|window| window.first_window.0)
+    }
+
+    /// The last window of those ranges that begin up to `last`.
+    pub fn reach(&self, last: u64) -> u64 {
+        let begun = self.queue.iter().take_while(|window| window.first_window.0 <= last);
+        begun.last().map_or(last, |window| window.last_window.0.max(last))
+    }
+
+    /// Newest window that waits here.
+    pub fn newest(&self) -> Option<u64> {
+        self.queue.back().map(|window| window.last_window.0)
+    }
+
+    /// Moves the windows up to `last` into `into`; returns whether those were all from `first` on
+    /// that there will ever be.
+    pub fn take(&mut self, first: u64, last: u64, into: &mut CensusWindow) -> bool {
+        let mut windows = 0;
+        while self.queue.front().is_some_and(|window| window.last_window.0 <= last) {
+            let window = self.queue.pop_front().expect("there is a front");
+            windows += window.windows();
+            into.merge(&window);
+        }
+        let past = last.saturating_add(1);
+        let end = if self.is_finished() { past.min(self.through) } else { past };
+        windows >= end.saturating_sub(first)
+    }
+}

@@ -1,0 +1,323 @@
+//! [`Config::parse`]: from text to settings, table by table.
+
+use toml_edit::Document;
+
+use super::error::{Cause, ConfigErrors, Notice};
+use super::tree::{self, Block, Report};
+use super::{
+    Agent, Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, Metric, Output, Quantity, Sampling,
+    Selection, Sizing, Summaries, Target, Trace, Window, keys, marker, rules,
+};
+use crate::units::RankSet;
+
+impl Config {
+    /// The settings in `text` (TOML), and what was accepted without doing quite what it says.
+    ///
+    /// # Errors
+    /// Everything found wrong, in the order of the text. A text that is no TOML gives its first error only.
+    pub fn parse(text: &str) -> Result<(Self, Vec<Notice>), ConfigErrors> {
+        let mut report = Report::new(text);
+        let document = match Document::parse(text) {
+            Ok(document) => document,
+            Err(error) => {
+                let at = error.span().map_or(0, |span| span.start);
+                let message = error.message().lines().collect::<Vec<_>>().join(", ");
+                report.error(at, "", Cause::Syntax { message });
+                return report.finish().map(|_| unreachable!("an error was reported"));
+            }
+        };
+        let blocks = tree::read(&document, &mut report);
+        let mut config = Self::default();
+        let mut draft = rules::Draft::default();
+        for block in &blocks {
+            match block.table {
+                "sampling" => {
+                    draft.sampling_at = Some((block.at("selection"), block.at("sizing")));
+                    draft.retrospective = block.text("selection") == Some("retrospective");
+                    sampling(block, &mut config.sampling, &mut report);
+                }
+                "window" => window(block, &mut config.window, &mut report),
+                "metric" => {
+                    draft.first_metric_at.get_or_insert(block.at);
+                    if let Some(metric) = metric(block, &mut report) {
+                        draft.metrics.push((block.at("name"), metric));
+                    }
+                }
+                "group" => {
+                    if let Some(group) = group(block, &mut report) {
+                        draft.groups.push((block.at("name"), block.at("members"), group));
+                    }
+                }
+                "trace" => trace(block, &mut config.trace, &mut report),
+                "output" => output(block, &mut config.output, &mut report),
+                "agent" => agent(block, &mut config.agent, &mut report),
+                // [[site]] was refused while reading.
+                _ => {}
+            }
+        }
+        draft.complete(&mut config, &mut report);
+        report.finish().map(|notices| (config, notices))
+    }
+}
+
+fn sampling(block: &Block<'_>, sampling: &mut Sampling, report: &mut Report<'_>) {
+    at_least_one(block, "windows_per_update", &mut sampling.windows_per_update, report);
+    pick(block, "update_mechanism", &mut sampling.update_mechanism, |word| match word {
+        "subset" => Some(Mechanism::Subset),
+        "global" => Some(Mechanism::Global),
+        _ => None,
+    });
+    pick(block, "summaries", &mut sampling.summaries, |word| match word {
+        "census" => Some(Summaries::Census),
+        "sampled" => Some(Summaries::Sampled),
+        _ => None,
+    });
+    // "retrospective" is the rules' business: it depends on `summaries`.
+    sampling.selection = Selection::Predictive;
+    pick(block, "sizing", &mut sampling.sizing, |word| match word {
+        "neyman" => Some(Sizing::Neyman),
+        "ampl-2008" => Some(Sizing::Ampl2008),
+        _ => None,
+    });
+    if let Some(seed) = block.integer("seed") {
+        match u64::try_from(seed) {
+            Ok(seed) => sampling.seed = seed,
+            Err(_) => invalid(block, "seed", seed, "a whole number from 0", report),
+        }
+    }
+}
+
+fn window(block: &Block<'_>, window: &mut Window, report: &mut Report<'_>) {
+    if let Some(text) = block.text("marker") {
+        match marker::marker(text) {
+            Ok(marker) => window.marker = marker,
+            Err(cause) => {
+                // Rules that depend on the marker must not judge the default instead.
+                window.marker = Marker::Mpi { function: String::new(), site: None };
+                report.error(block.at("marker"), block.path("marker"), cause);
+            }
+        }
+    }
+    at_least_one(block, "every", &mut window.every, report);
+}
+
+/// The metric, unless it is wrong, or optional and not in this version.
+fn metric(block: &Block<'_>, report: &mut Report<'_>) -> Option<Metric> {
+    let event = match block.text("event").map(marker::event) {
+        None => Event::Window,
+        Some(Ok(event)) => event,
+        Some(Err(cause)) => {
+            report.error(block.at("event"), block.path("event"), cause);
+            return None;
+        }
+    };
+    let Some(name) = block.text("name") else {
+        missing(block, "name", "name = \"mpi.time\"", report);
+        return None;
+    };
+    let Some(quantity) = Quantity::by_name(name) else {
+        let names = Quantity::ALL.map(Quantity::name);
+        let family = name.starts_with("perf.") || name.starts_with("papi.");
+        let nearest = keys::nearest(name, names).filter(|_| !family);
+        if nearest.is_some() || name.is_empty() {
+            let cause = Cause::UnknownWord { word: name.to_owned(), allowed: names.to_vec(), nearest };
+            report.error(block.at("name"), block.path("name"), cause);
+        } else if block.boolean("optional") == Some(true) {
+            let what = format!("metric {name:?} is not in this version");
+            report.notice(block.at("name"), "metric.name", what, "it is optional and left out");
+        } else {
+            let instead = format!("use {}, or add optional = true", names.join(", "));
+            let cause = Cause::NotInThisVersion { value: format!("\"{name}\""), instead };
+            report.error(block.at("name"), block.path("name"), cause);
+        }
+        return None;
+    };
+    Some(Metric { quantity, event, guide: block.text("role") == Some("guide") })
+}
+
+fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
+    let target = target(block, report);
+    let name = match block.text("name") {
+        Some("") => {
+            invalid(block, "name", "empty", "a name", report);
+            None
+        }
+        None => {
+            missing(block, "name", "name = \"NAME\"", report);
+            None
+        }
+        name => name,
+    };
+    let pinned = rank_set(block, "pinned", report).unwrap_or_default();
+    let members = match rank_set(block, "members", report) {
+        Some(members) if members.is_empty() => {
+            invalid(block, "members", "empty", "ranks, as in \"0-127,200\"", report);
+            None
+        }
+        None => {
+            missing(block, "members", "members = \"0-127\"", report);
+            None
+        }
+        members => members,
+    };
+    Some(Group { name: name?.to_owned(), members: members?, target: target?, pinned })
+        .filter(|group| rules::group_is_sound(group, block, report))
+}
+
+/// How the group's sample is sized; absent when that is wrong.
+fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
+    let mut sound = true;
+    let mut conflict = |name: &str, with: &'static str| {
+        if block.has(name) && block.has(with.trim_start_matches("group.")) {
+            report.error(block.at(name), block.path(name), Cause::Conflict { with });
+            sound = false;
+        }
+    };
+    conflict("error_abs", "group.error");
+    for name in ["confidence", "error", "error_abs"] {
+        conflict(name, "group.sample_size");
+    }
+    let mut number = |name, fits: fn(f64) -> bool, expected| match block.number(name) {
+        Some(value) if !fits(value) => {
+            invalid(block, name, value, expected, report);
+            sound = false;
+            None
+        }
+        value => value,
+    };
+    let inside: fn(f64) -> bool = |value| value > 0.0 && value < 1.0;
+    let confidence = number("confidence", inside, "a confidence inside (0, 1), such as 0.90");
+    let relative = number("error", inside, "a relative error inside (0, 1), such as 0.08");
+    let absolute =
+        number("error_abs", |value| value > 0.0 && value.is_finite(), "a half-width above zero in the metric's unit");
+    if let Some(size) = block.integer("sample_size") {
+        let Some(ranks) = u32::try_from(size).ok().filter(|&ranks| ranks > 0) else {
+            invalid(block, "sample_size", size, "a number of ranks from 1", report);
+            return None;
+        };
+        return sound.then_some(Target::Static { ranks });
+    }
+    let Target::Bound { confidence: default_confidence, error: default_error } = super::DEFAULT_TARGET else {
+        unreachable!("the default is a bound");
+    };
+    let error = absolute.map(ErrorBound::Absolute).or(relative.map(ErrorBound::Relative));
+    sound.then_some(Target::Bound {
+        confidence: confidence.unwrap_or(default_confidence),
+        error: error.unwrap_or(default_error),
+    })
+}
+
+fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
+    match block.text("structure") {
+        Some("all") => report.notice(
+            block.at("structure"),
+            "trace.structure",
+            "the call structure of every rank is not in this version",
+            "calls of kept windows only are stored",
+        ),
+        Some("off") => {
+            let instead = "use 'trace.timing = \"off\"' to store no calls".to_owned();
+            let cause = Cause::NotInThisVersion { value: "\"off\"".into(), instead };
+            report.error(block.at("structure"), block.path("structure"), cause);
+        }
+        _ => {}
+    }
+    pick(block, "timing", &mut trace.timing, |word| match word {
+        "kept" => Some(Keep::Kept),
+        "all" => Some(Keep::All),
+        "off" => Some(Keep::Off),
+        _ => None,
+    });
+    // Exact times are within any bound, so a valid bound needs no further attention.
+    if let Some(error) = block.number("time_error").filter(|error| !(0.0..1.0).contains(error)) {
+        invalid(block, "time_error", error, "a relative error in [0, 1), such as 0.10", report);
+    }
+    if let Some(text) = block.text("time_floor").filter(|text| marker::nanoseconds(text).is_none()) {
+        invalid(block, "time_floor", format!("{text:?}"), "a duration with its unit, such as \"5us\"", report);
+    }
+    if let Some(call_sites) = block.boolean("call_sites") {
+        trace.call_sites = call_sites;
+    }
+}
+
+fn output(block: &Block<'_>, output: &mut Output, report: &mut Report<'_>) {
+    if let Some(dir) = block.text("dir") {
+        match rules::template_fault(dir) {
+            None => output.dir = dir.to_owned(),
+            Some(expected) => invalid(block, "dir", format!("{dir:?}"), &expected, report),
+        }
+    }
+    match block.text("journal") {
+        None => {}
+        Some("node") => output.journal = Journal::Node,
+        Some("run") => output.journal = Journal::Run,
+        Some("off") => {
+            let instead = "use \"node\" or \"run\"".to_owned();
+            let cause = Cause::NotInThisVersion { value: "\"off\"".into(), instead };
+            report.error(block.at("journal"), block.path("journal"), cause);
+        }
+        // Without the slash a misspelt word would silently become a directory.
+        Some(path) if path.contains('/') && !path.contains('\0') => output.journal = Journal::Path(path.to_owned()),
+        Some(word) => {
+            let allowed = vec!["node", "run", "./DIRECTORY"];
+            let nearest = keys::nearest(word, ["node", "run"]);
+            let cause = Cause::UnknownWord { word: word.to_owned(), allowed, nearest };
+            report.error(block.at("journal"), block.path("journal"), cause);
+        }
+    }
+}
+
+fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
+    let text = block.text("max_overhead");
+    let percent = text.and_then(|text| text.trim().strip_suffix('%')?.trim().parse::<f64>().ok());
+    let share = block.number("max_overhead").or(percent.map(|percent| percent / 100.0));
+    match share.filter(|&share| share > 0.0 && share < 1.0) {
+        Some(share) => agent.max_overhead = share,
+        None if block.has("max_overhead") => {
+            let found = text.map(|text| format!("{text:?}")).or(share.map(|share| share.to_string()));
+            let expected = "a share between 0 and 1, such as \"1%\" or 0.01";
+            invalid(block, "max_overhead", found.unwrap_or_default(), expected, report);
+        }
+        None => {}
+    }
+}
+
+fn pick<T>(block: &Block<'_>, name: &str, setting: &mut T, meaning: impl Fn(&str) -> Option<T>) {
+    if let Some(value) = block.text(name).and_then(meaning) {
+        *setting = value;
+    }
+}
+
+fn at_least_one(block: &Block<'_>, name: &str, setting: &mut u32, report: &mut Report<'_>) {
+    if let Some(value) = block.integer(name) {
+        match u32::try_from(value) {
+            Ok(value) if value > 0 => *setting = value,
+            _ => invalid(block, name, value, "a whole number from 1 to 4294967295", report),
+        }
+    }
+}
+
+fn rank_set(block: &Block<'_>, name: &str, report: &mut Report<'_>) -> Option<RankSet> {
+    let text = block.text(name)?;
+    match RankSet::parse(text) {
+        Ok(set) => Some(set),
+        Err(error) => {
+            let expected = format!("ranks, as in \"0-127,200\" ({error})");
+            invalid(block, name, format!("{text:?}"), &expected, report);
+            // The fault is told; what depends on the ranks is not judged.
+            None
+        }
+    }
+}
+
+fn invalid(block: &Block<'_>, name: &str, found: impl ToString, expected: &str, report: &mut Report<'_>) {
+    let cause = Cause::Invalid { found: found.to_string(), expected: expected.to_owned() };
+    report.error(block.at(name), block.path(name), cause);
+}
+
+fn missing(block: &Block<'_>, name: &str, example: &'static str, report: &mut Report<'_>) {
+    // A value of the wrong type was taken out while reading, and told.
+    if !block.refused(name) && !block.has(name) {
+        report.error(block.at, block.path(name), Cause::Missing { example });
+    }
+}

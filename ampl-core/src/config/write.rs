@@ -1,0 +1,89 @@
+//! [`Config::to_toml`]: resolved settings as text, for `run.toml`.
+
+use std::fmt::Write;
+
+use super::{Config, ErrorBound, Group, Journal, Keep, Mechanism, Selection, Sizing, Summaries, Target};
+
+impl Config {
+    /// Every setting as TOML, defaults included; [`Config::parse`] reads it back to an equal configuration.
+    ///
+    /// TOML has no integers above `i64::MAX`; a seed beyond cannot come from a file and would not read back.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text).expect("a String takes everything");
+        text
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let sampling = &self.sampling;
+        writeln!(out, "[sampling]")?;
+        writeln!(out, "windows_per_update = {}", sampling.windows_per_update)?;
+        let mechanism = match sampling.update_mechanism {
+            Mechanism::Subset => "subset",
+            Mechanism::Global => "global",
+        };
+        writeln!(out, "update_mechanism = \"{mechanism}\"")?;
+        let summaries = match sampling.summaries {
+            Summaries::Census => "census",
+            Summaries::Sampled => "sampled",
+        };
+        writeln!(out, "summaries = \"{summaries}\"")?;
+        let selection = match sampling.selection {
+            Selection::Predictive => "predictive",
+            Selection::Retrospective => "retrospective",
+        };
+        writeln!(out, "selection = \"{selection}\"")?;
+        let sizing = match sampling.sizing {
+            Sizing::Neyman => "neyman",
+            Sizing::Ampl2008 => "ampl-2008",
+        };
+        writeln!(out, "sizing = \"{sizing}\"")?;
+        writeln!(out, "seed = {}", sampling.seed)?;
+        writeln!(out, "\n[window]\nmarker = {}", quoted(&self.window.marker.to_string()))?;
+        writeln!(out, "every = {}", self.window.every)?;
+        for metric in &self.metrics {
+            let role = if metric.guide { "guide" } else { "report" };
+            let event = quoted(metric.event.name());
+            writeln!(out, "\n[[metric]]\nname = \"{}\"\nevent = {event}\nrole = \"{role}\"", metric.name())?;
+        }
+        for group in &self.groups {
+            write_group(group, out)?;
+        }
+        let timing = match self.trace.timing {
+            Keep::Kept => "kept",
+            Keep::All => "all",
+            Keep::Off => "off",
+        };
+        writeln!(out, "\n[trace]\ntiming = \"{timing}\"\ncall_sites = {}", self.trace.call_sites)?;
+        let journal = match &self.output.journal {
+            Journal::Node => "node",
+            Journal::Run => "run",
+            Journal::Path(path) => path,
+        };
+        writeln!(out, "\n[output]\ndir = {}\njournal = {}", quoted(&self.output.dir), quoted(journal))?;
+        writeln!(out, "\n[agent]\nmax_overhead = {:?}", self.agent.max_overhead)
+    }
+}
+
+fn write_group(group: &Group, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "\n[[group]]\nname = {}\nmembers = \"{}\"", quoted(&group.name), group.members)?;
+    match group.target {
+        // {:?} prints the shortest digits that read back, always with a point or an exponent.
+        Target::Bound { confidence, error } => {
+            writeln!(out, "confidence = {confidence:?}")?;
+            match error {
+                ErrorBound::Relative(error) => writeln!(out, "error = {error:?}")?,
+                ErrorBound::Absolute(error) => writeln!(out, "error_abs = {error:?}")?,
+            }
+        }
+        Target::Static { ranks } => writeln!(out, "sample_size = {ranks}")?,
+    }
+    if !group.pinned.is_empty() {
+        writeln!(out, "pinned = \"{}\"", group.pinned)?;
+    }
+    Ok(())
+}
+
+fn quoted(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}

@@ -1,0 +1,345 @@
+//! Who is kept: pure functions of the recorded seed, so that every rank finds out about itself
+//! and a reader of the trace can repeat it, without a list of ranks ever being sent.
+//!
+//! `subset` orders the ranks of a (group, stratum) that are not pinned by a seeded permutation,
+//! new at every update interval, and keeps the first m − pinned of them: a larger m only adds
+//! ranks. `global` flips a coin per rank and window. Pinned ranks are always kept.
+//!
+//! # Source
+//! AMPL 2008 §3.2 for the two mechanisms; Black & Rogaway, *Ciphers with Arbitrary Finite
+//! Domains* (2002), for the permutation (Feistel network with cycle walking).
+
+use crate::config::Mechanism;
+use crate::message::Directive;
+use crate::plan::Plan;
+use crate::units::{Rank, WindowId};
+
+/// Whether a rank keeps a window, and how likely that was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keep {
+    /// The outcome of the draw.
+    pub kept: bool,
+    /// Inclusion probability, in [0, 1]; the design weight is its inverse.
+    pub probability: f64,
+}
+
+impl Keep {
+    /// What holds for pinned ranks.
+    pub const ALWAYS: Self = Self {
+        kept: true,
+        probability: 1.0,
+    };
+}
+
+/// Whether `rank` keeps `window` while `directive` is in force, and how likely that was.
+///
+/// A directive that does not name the rank's group keeps everything.
+pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) -> Keep {
+    let index = plan.group_of(rank);
+    let group = &plan.groups[index];
+    if group.pinned.contains(rank) {
+        return Keep::ALWAYS;
+    }
+    let Some(target) = directive.stratum(index as u16, 0) else {
+        return Keep::ALWAYS;
+    };
+    let kept = match directive.mechanism {
+        Mechanism::Global => coin(directive.seed, rank, window) < target.probability,
+        Mechanism::Subset => {
+            let pinned = group.pinned.len();
+            let drawn = u64::from(target.size).saturating_sub(pinned);
+            let key = Key {
+                seed: directive.seed,
+                group: target.group,
+                stratum: target.stratum,
+                update: directive.update,
+            };
+            place(plan, index, rank)
+                .is_some_and(|(place, others)| position(key, place, others) < drawn)
+        }
+    };
+    Keep {
+        kept,
+        probability: target.probability,
+    }
+}
+
+/// The number of `rank` among its group's ranks that are not pinned, and how many those are.
+fn place(plan: &Plan, group: usize, rank: Rank) -> Option<(u64, u64)> {
+    let group = &plan.groups[group];
+    let before = group.members.position(rank)?;
+    let pinned_before: u64 = group
+        .pinned
+        .ranges()
+        .filter(|&(low, _)| low < rank.0)
+        .map(|(low, high)| u64::from(high.min(rank.0)) - u64::from(low) + 1)
+        .sum();
+    Some((
+        before - pinned_before,
+        group.members.len() - group.pinned.len(),
+    ))
+}
+
+/// What an order of ranks is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The recorded seed.
+    pub seed: u64,
+    /// Index of the group in the plan.
+    pub group: u16,
+    /// Stratum of the group.
+    pub stratum: u16,
+    /// Update interval.
+    pub update: u64,
+}
+
+/// The position of member `place` of `members` in the order drawn for `key`, in [0, `members`).
+///
+/// A permutation of [0, `members`) for every key, computed in constant expected time and space;
+/// every position of a member is exactly equally likely over keys.
+pub fn position(key: Key, place: u64, members: u64) -> u64 {
+    debug_assert!(place < members);
+    if members < 2 {
+        return 0;
+    }
+    let words = [
+        key.seed,
+        u64::from(key.group) << 16 | u64::from(key.stratum),
+        key.update,
+    ];
+    let key = hash(ORDER, &words);
+    // Half the bits of the smallest even number of bits that holds every place: the network
+    // permutes at most four times as many numbers, so cycles leave quickly.
+    let half = (u64::BITS - (members - 1).leading_zeros()).div_ceil(2);
+    let mut walk = place;
+    loop {
+        walk = feistel(key, walk, half);
+        if walk < members {
+            break;
+        }
+    }
+    // The network over a handful of numbers is not quite uniform; the rotation makes a single
+    // member's position so, whatever the network did, and inclusion probabilities exact.
+    let turn = (u128::from(hash(TURN, &words)) * u128::from(members)) >> 64;
+    (walk + turn as u64) % members
+}
+
+/// A permutation of [0, 4^`half`), twelve rounds.
+fn feistel(key: u64, number: u64, half: u32) -> u64 {
+    const ROUNDS: u64 = 12;
+    let mask = (1 << half) - 1;
+    let (mut left, mut right) = (number >> half, number & mask);
+    for round in 0..ROUNDS {
+        let mixed = left ^ (hash(key, &[round, right]) >> (64 - half));
+        (left, right) = (right, mixed & mask);
+    }
+    left << half | right
+}
+
+/// A number in [0, 1) for one rank and window, uniform over seeds, in steps of 2⁻⁵³.
+pub fn coin(seed: u64, rank: Rank, window: WindowId) -> f64 {
+    (hash(COIN, &[seed, u64::from(rank.0), window.0]) >> 11) as f64 * 2f64.powi(-53)
+}
+
+// Different uses of one seed must not see the same numbers: the texts are "order", "turn", "coin".
+const ORDER: u64 = 0x6f72_6465_7200_0001;
+const TURN: u64 = 0x7475_726e_0000_0002;
+const COIN: u64 = 0x636f_696e_0000_0003;
+
+/// A counter-based generator: 64 bits that look random, a pure function of its words.
+///
+/// # Source
+/// The output function of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) absorbed word by word.
+fn hash(domain: u64, words: &[u64]) -> u64 {
+    let golden = 0x9e37_79b9_7f4a_7c15_u64;
+    words
+        .iter()
+        .fold(mix(domain.wrapping_add(golden)), |state, &word| {
+            mix(state.wrapping_add(golden).wrapping_mul(golden | 1)
+                ^ mix(word.wrapping_add(golden)))
+        })
+}
+
+fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, DEFAULT_TARGET, Group};
+    use crate::message::StratumDirective;
+    use crate::stats::quantile::variance_ratio;
+    use crate::units::RankSet;
+
+    fn key(seed: u64) -> Key {
+        Key {
+            seed,
+            group: 0,
+            stratum: 0,
+            update: 1,
+        }
+    }
+
+    #[test]
+    fn every_order_is_a_permutation() {
+        for members in [1, 2, 3, 5, 16, 17, 100, 1000] {
+            for seed in 0..5 {
+                let mut seen: Vec<u64> = (0..members)
+                    .map(|i| position(key(seed), i, members))
+                    .collect();
+                seen.sort_unstable();
+                assert!(seen.iter().copied().eq(0..members), "{members} {seed}");
+            }
+        }
+        let ranks = 1_000_000;
+        assert!(
+            (0..ranks)
+                .step_by(997)
+                .all(|i| position(key(9), i, ranks) < ranks)
+        );
+    }
+
+    /// χ² of counts against equal expectations stays under its .9999 quantile.
+    fn uniform(counts: &[u64]) -> bool {
+        let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
+        let chi: f64 = counts
+            .iter()
+            .map(|&c| (c as f64 - expected).powi(2) / expected)
+            .sum();
+        let freedom = (counts.len() - 1) as f64;
+        chi < freedom * variance_ratio(0.9999, freedom)
+    }
+
+    #[test]
+    fn positions_and_pairs_are_uniform_over_seeds_and_updates() {
+        for members in [2u64, 3, 4, 5, 7, 8, 33] {
+            let mut single = vec![0; members as usize];
+            let mut pairs = vec![0; (members * members) as usize];
+            for seed in 0..40_000 {
+                let key = Key {
+                    seed: seed / 2,
+                    group: 3,
+                    stratum: 0,
+                    update: seed % 2,
+                };
+                let (a, b) = (
+                    position(key, 0, members),
+                    position(key, members - 1, members),
+                );
+                single[a as usize] += 1;
+                pairs[(a * members + b) as usize] += 1;
+            }
+            assert!(uniform(&single), "{members}: {single:?}");
+            let apart: Vec<u64> = (0..members * members)
+                .filter(|cell| cell / members != cell % members)
+                .map(|cell| pairs[cell as usize])
+                .collect();
+            assert!(members == 2 || uniform(&apart), "{members}: {apart:?}");
+        }
+    }
+
+    fn plan(ranks: u32, pinned: &str) -> Plan {
+        let mut config = Config::default();
+        config.groups.push(Group {
+            name: "some".into(),
+            members: RankSet::range(3, ranks - 1),
+            target: DEFAULT_TARGET,
+            pinned: RankSet::parse(pinned).unwrap(),
+        });
+        Plan::new(config, ranks).unwrap()
+    }
+
+    fn directive(mechanism: Mechanism, size: u32, probability: f64, seed: u64) -> Directive {
+        Directive {
+            pass: 0,
+            update: 1,
+            first_window: WindowId(4),
+            seed,
+            mechanism,
+            strata: vec![StratumDirective {
+                group: 0,
+                stratum: 0,
+                size,
+                probability,
+                policy: 1,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_subset_has_exactly_its_size_and_grows_by_adding() {
+        let plan = plan(40, "5,9-11");
+        let members = 37;
+        let mut before: Vec<u32> = Vec::new();
+        for size in 4..=members {
+            let p = f64::from(size - 4) / f64::from(members - 4);
+            let directive = directive(Mechanism::Subset, size, p, 7);
+            let keep = |rank: u32| kept(&plan, Rank(rank), WindowId(6), &directive);
+            let now: Vec<u32> = (3..40).filter(|&rank| keep(rank).kept).collect();
+            assert_eq!(now.len(), size as usize);
+            assert!(before.iter().all(|rank| now.contains(rank)));
+            for rank in [5, 9, 10, 11] {
+                assert_eq!(keep(rank), Keep::ALWAYS);
+            }
+            assert_eq!(keep(20).probability, p);
+            before = now;
+        }
+        // Ranks 0-2 are in a group that the directive does not name.
+        let none = directive(Mechanism::Subset, 4, 0.0, 7);
+        assert_eq!(kept(&plan, Rank(1), WindowId(6), &none), Keep::ALWAYS);
+    }
+
+    #[test]
+    fn kept_frequencies_equal_the_stored_probability() {
+        let plan = plan(33, "30-32");
+        let seeds = 4000;
+        for mechanism in [Mechanism::Subset, Mechanism::Global] {
+            let (size, p) = (12, 9.0 / 27.0);
+            let mut chi = 0.0;
+            for rank in 3..30 {
+                let count = (0..seeds)
+                    .filter(|&seed| {
+                        let directive = directive(mechanism, size, p, seed);
+                        let keep = kept(&plan, Rank(rank), WindowId(5), &directive);
+                        assert_eq!(keep.probability, p);
+                        keep.kept
+                    })
+                    .count() as f64;
+                let mean = p * seeds as f64;
+                chi += (count - mean).powi(2) / (mean * (1.0 - p));
+            }
+            assert!(
+                chi < 27.0 * variance_ratio(0.9999, 27.0),
+                "{mechanism:?}: {chi}"
+            );
+        }
+    }
+
+    #[test]
+    fn coins_change_with_the_window_and_orders_with_the_update() {
+        let plan = plan(400, "");
+        let global = directive(Mechanism::Global, 198, 0.5, 1);
+        let same = (3..400)
+            .filter(|&rank| {
+                kept(&plan, Rank(rank), WindowId(5), &global).kept
+                    == kept(&plan, Rank(rank), WindowId(6), &global).kept
+            })
+            .count();
+        assert!((150..250).contains(&same), "{same}");
+        let subset = directive(Mechanism::Subset, 198, 198.0 / 397.0, 1);
+        let next = Directive {
+            update: 2,
+            ..subset.clone()
+        };
+        let same = (3..400)
+            .filter(|&rank| {
+                kept(&plan, Rank(rank), WindowId(5), &subset).kept
+                    == kept(&plan, Rank(rank), WindowId(5), &next).kept
+            })
+            .count();
+        assert!((150..250).contains(&same), "{same}");
+    }
+}

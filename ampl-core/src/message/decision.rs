@@ -1,0 +1,51 @@
+//! The record of one decision.
+
+use serde::{Deserialize, Serialize};
+
+/// How many ranks of a stratum keep their windows in an update interval, and why.
+///
+/// Serialised, it is one element of what `ampl decisions --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Update interval it is for.
+    pub update: u64,
+    /// First window it applies to.
+    pub window: u64,
+    /// Name of the group.
+    pub group: String,
+    /// Stratum of the group.
+    pub stratum: u16,
+    /// `subset` or `global`.
+    pub mechanism: String,
+    /// M: ranks of the stratum, pinned ones included.
+    pub population: u64,
+    /// Fewest ranks whose census or sample entered, over the windows it was decided from; the
+    /// population where nothing had to be known.
+    pub reported: u64,
+    /// Whether a window it was decided from was passed on without waiting for every rank.
+    pub late: bool,
+    /// m: ranks kept, pinned ones included; the expected number under `global`.
+    pub size: u32,
+    /// Inclusion probability of a rank that is not pinned.
+    pub probability: f64,
+    /// The guide that asked for the most ranks; none for a static size or before the first window.
+    pub guide: Option<String>,
+    /// Version of the policy: the number of directives before this one.
+    pub policy: u32,
+    /// The guide's event, as in configuration: `*` or an MPI function.
+    #[serde(default)]
+    pub event: Option<String>,
+    /// The guide's mean in the last window (`ampl-2008`: interval), in its unit per observation.
+    #[serde(default)]
+    pub mean: Option<f64>,
+    /// S² that the size was priced for: of the ranks not pinned, safety margins included; without
+    /// a unit for relative bounds, in the guide's unit squared for absolute ones.
+    #[serde(default)]
+    pub variance: Option<f64>,
+    /// The error bound asked for: relative, or in the guide's unit.
+    #[serde(default)]
+    pub error_required: Option<f64>,
+    /// The error bound that this size attains if the variance is as priced; none if unbounded.
+    #[serde(default)]
+    pub error_attained: Option<f64>,
+}

@@ -1,0 +1,140 @@
+//! What comes down the tree.
+
+use super::partial::Shape;
+use super::wire::{Reader, Writer};
+use super::{KIND_DIRECTIVE, KIND_DONE, MessageError, VERSION, expect_kind};
+use crate::config::Mechanism;
+use crate::units::WindowId;
+
+/// The client's decision: which share of which ranks keeps its windows from now on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Directive {
+    /// 0, or 1 for the second pass over a window range.
+    pub pass: u8,
+    /// Update interval it was made for; draws are keyed by it.
+    pub update: u64,
+    /// First window it applies to. A rank that learns of it later keeps to the previous one
+    /// until then.
+    pub first_window: WindowId,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// How ranks are drawn.
+    pub mechanism: Mechanism,
+    /// One entry per (group, stratum), in the plan's order.
+    pub strata: Vec<StratumDirective>,
+}
+
+/// A directive's part for one stratum of a group.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StratumDirective {
+    /// Index of the group in the plan.
+    pub group: u16,
+    /// Stratum of the group.
+    pub stratum: u16,
+    /// m: ranks kept, pinned ones included. Expected number under `global`.
+    pub size: u32,
+    /// Inclusion probability of the ranks that are not pinned, in [0, 1].
+    pub probability: f64,
+    /// Version of the policy: the number of directives before this one.
+    pub policy: u32,
+}
+
+impl Directive {
+    /// The part for that stratum of that group.
+    pub fn stratum(&self, group: u16, stratum: u16) -> Option<&StratumDirective> {
+        self.strata.iter().find(|part| (part.group, part.stratum) == (group, stratum))
+    }
+}
+
+/// From a node of the tree to its children.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DownMessage {
+    /// The newest decision.
+    Directive(Directive),
+    /// Every rank has finished; nothing follows.
+    Done,
+}
+
+impl DownMessage {
+    const HEADER: usize = 8 + 3 * 8;
+    const STRATUM: usize = 2 + 2 + 4 + 4 + 8;
+
+    /// Bytes of every down message between nodes of that shape.
+    pub fn encoded_len(shape: &Shape) -> usize {
+        Self::HEADER + shape.strata() * Self::STRATUM
+    }
+
+    /// Appends the message, [`DownMessage::encoded_len`] bytes, little-endian.
+    pub fn encode(&self, shape: &Shape, buffer: &mut Vec<u8>) {
+        let mut to = Writer(buffer);
+        let end = to.0.len() + Self::encoded_len(shape);
+        match self {
+            Self::Done => {
+                to.bytes(&[VERSION, KIND_DONE, 0, 0]);
+                to.u16(shape.strata() as u16);
+            }
+            Self::Directive(directive) => {
+                to.bytes(&[VERSION, KIND_DIRECTIVE, directive.pass]);
+                to.bytes(&[mechanism_byte(directive.mechanism)]);
+                to.u16(directive.strata.len() as u16);
+                to.u16(0);
+                to.u64(directive.update);
+                to.u64(directive.first_window.0);
+                to.u64(directive.seed);
+                for part in &directive.strata {
+                    to.u16(part.group);
+                    to.u16(part.stratum);
+                    to.u32(part.size);
+                    to.u32(part.policy);
+                    to.f64(part.probability);
+                }
+            }
+        }
+        to.0.resize(end, 0);
+    }
+
+    /// The message in `bytes`, whoever wrote them.
+    ///
+    /// # Errors
+    /// [`MessageError`] naming the first thing wrong.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        let mut from = Reader::new(bytes, Self::HEADER)?;
+        let kind = expect_kind(&mut from, &[KIND_DIRECTIVE, KIND_DONE])?;
+        let (pass, mechanism) = (from.u8(), from.u8());
+        let (strata, padding) = (from.u16(), from.u16());
+        let (update, first_window, seed) = (from.u64(), WindowId(from.u64()), from.u64());
+        from.expect(usize::from(strata) * Self::STRATUM)?;
+        if padding != 0 {
+            return Err(MessageError::Value { field: "padding" });
+        }
+        if kind == KIND_DONE {
+            return Ok(Self::Done);
+        }
+        let mechanism = mechanism_of(mechanism)?;
+        let mut parts = Vec::with_capacity(usize::from(strata));
+        for _ in 0..strata {
+            let (group, stratum) = (from.u16(), from.u16());
+            let (size, policy, probability) = (from.u32(), from.u32(), from.f64());
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(MessageError::Value { field: "probability" });
+            }
+            parts.push(StratumDirective { group, stratum, size, probability, policy });
+        }
+        Ok(Self::Directive(Directive { pass, update, first_window, seed, mechanism, strata: parts }))
+    }
+}
+
+fn mechanism_byte(mechanism: Mechanism) -> u8 {
+    match mechanism {
+        Mechanism::Subset => 0,
+        Mechanism::Global => 1,
+    }
+}
+
+fn mechanism_of(byte: u8) -> Result<Mechanism, MessageError> {
+    match byte {
+        0 => Ok(Mechanism::Subset),
+        1 => Ok(Mechanism::Global),
+        _ => Err(MessageError::Value { field: "mechanism" }),
+    }
+}

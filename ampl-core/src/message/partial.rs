@@ -1,0 +1,303 @@
+//! Sums over some ranks of a window, and what one rank puts into them.
+
+use super::MessageError;
+use super::wire::{Reader, Writer};
+use crate::config::{Sizing, Summaries};
+use crate::plan::Plan;
+use crate::stats::Moments;
+use crate::units::Rank;
+
+/// One rank's observations of one metric in a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricSummary {
+    /// Observations.
+    pub n: u64,
+    /// Their total, in the metric's unit.
+    pub sum: f64,
+    /// Sum of their squares.
+    pub sum_sq: f64,
+    /// The smallest; infinite without any.
+    pub min: f64,
+    /// The largest; minus infinity without any.
+    pub max: f64,
+}
+
+impl Default for MetricSummary {
+    fn default() -> Self {
+        Self { n: 0, sum: 0.0, sum_sq: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+    }
+}
+
+impl MetricSummary {
+    /// The summary of a single observation.
+    pub fn one(value: f64) -> Self {
+        Self { n: 1, sum: value, sum_sq: value * value, min: value, max: value }
+    }
+
+    /// Adds one observation.
+    pub fn observe(&mut self, value: f64) {
+        self.merge(&Self::one(value));
+    }
+
+    /// Adds the observations of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.n = self.n.saturating_add(other.n);
+        self.sum += other.sum;
+        self.sum_sq += other.sum_sq;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn moments(&self, windows: u64) -> Moments {
+        Moments::of_rank_windows(windows, self.n, self.sum, self.sum_sq, self.min, self.max)
+    }
+}
+
+/// One rank's window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// One entry per metric, in the order of [`Plan::metrics`].
+    pub metrics: Vec<MetricSummary>,
+    /// Whether the rank keeps the window.
+    pub kept: bool,
+    /// How likely that was, in [0, 1].
+    pub probability: f64,
+}
+
+impl Summary {
+    /// A window of that plan without observations, not kept.
+    pub fn empty(plan: &Plan) -> Self {
+        let metrics = vec![MetricSummary::default(); plan.metrics.len()];
+        Self { metrics, kept: false, probability: 0.0 }
+    }
+}
+
+/// Which ranks a cell sums over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellKey {
+    /// Index of the group in the plan.
+    pub group: u16,
+    /// Stratum of the group.
+    pub stratum: u16,
+    /// Whether it is the pinned ranks of the stratum or the ones that are drawn.
+    pub pinned: bool,
+}
+
+/// What all partial sums of a job have in common; it follows from the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The cells in order; pinned ranks of a stratum have a cell of their own if there are any.
+    pub cells: Vec<CellKey>,
+    /// Metrics per cell.
+    pub metrics: u16,
+    /// Whether every rank reports values, not only those that keep the window.
+    pub census: bool,
+    /// Whether totals over update intervals are summed too.
+    pub interval: bool,
+}
+
+impl Shape {
+    /// The shape of the sums for `plan`.
+    pub fn of(plan: &Plan) -> Self {
+        let mut cells = Vec::new();
+        for (index, group) in plan.groups.iter().enumerate() {
+            let cell = CellKey { group: index as u16, stratum: 0, pinned: false };
+            cells.push(cell);
+            if !group.pinned.is_empty() {
+                cells.push(CellKey { pinned: true, ..cell });
+            }
+        }
+        let sampling = &plan.config.sampling;
+        let census = sampling.summaries == Summaries::Census;
+        Self {
+            cells,
+            metrics: plan.metrics.len() as u16,
+            census,
+            // Equation (8) is about totals over the update interval, which windows' moments
+            // cannot give: the variance of a sum needs the ranks' own sums.
+            interval: !census && sampling.sizing == Sizing::Ampl2008,
+        }
+    }
+
+    /// Index of the cell that `rank` of `plan` belongs to.
+    pub fn cell_of(&self, plan: &Plan, rank: Rank) -> usize {
+        let group = plan.group_of(rank);
+        let pinned = plan.groups[group].pinned.contains(rank);
+        let key = CellKey { group: group as u16, stratum: 0, pinned };
+        self.cells.iter().position(|&cell| cell == key).expect("the shape is of this plan")
+    }
+
+    /// Number of (group, stratum) pairs.
+    pub fn strata(&self) -> usize {
+        self.cells.iter().filter(|cell| !cell.pinned).count()
+    }
+
+    /// Sums over no rank.
+    pub fn partial(&self) -> Partial {
+        let metrics = vec![MetricMoments::default(); usize::from(self.metrics)];
+        let cell = |&key| Cell { key, reported: 0, kept: 0, metrics: metrics.clone() };
+        Partial { cells: self.cells.iter().map(cell).collect() }
+    }
+
+    pub(super) fn encoded_len(&self) -> usize {
+        Self::payload(self.cells.len() as u16, self.metrics, self.census, self.interval)
+    }
+
+    pub(super) fn payload(cells: u16, metrics: u16, census: bool, interval: bool) -> usize {
+        const CELL: usize = 2 + 2 + 4 + 2 * 8;
+        const MOMENTS: usize = 11 * 8;
+        let parts = 1 + usize::from(census) + usize::from(interval);
+        usize::from(cells) * (CELL + usize::from(metrics) * parts * MOMENTS)
+    }
+}
+
+/// Sums over some ranks of a window; their size does not depend on how many.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partial {
+    /// One per cell of the [`Shape`], in its order.
+    pub cells: Vec<Cell>,
+}
+
+/// Sums over ranks that are sampled together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    /// Which ranks.
+    pub key: CellKey,
+    /// Rank-windows reported.
+    pub reported: u64,
+    /// Rank-windows kept.
+    pub kept: u64,
+    /// One entry per metric, in the order of [`Plan::metrics`].
+    pub metrics: Vec<MetricMoments>,
+}
+
+/// Sums of one metric.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MetricMoments {
+    /// Over all ranks that reported; empty with sampled summaries.
+    pub census: Moments,
+    /// Over the ranks that keep the window, unweighted.
+    pub kept: Moments,
+    /// Over ranks, of their totals in the windows of the update interval that they kept. Filled in
+    /// an interval's last window, for `ampl-2008` only.
+    pub interval: Moments,
+}
+
+impl Partial {
+    /// Adds the sums of `other`, of the same shape.
+    pub fn merge(&mut self, other: &Self) {
+        debug_assert_eq!(self.cells.len(), other.cells.len());
+        for (cell, more) in self.cells.iter_mut().zip(&other.cells) {
+            debug_assert_eq!(cell.key, more.key);
+            cell.reported = cell.reported.saturating_add(more.reported);
+            cell.kept = cell.kept.saturating_add(more.kept);
+            for (metric, more) in cell.metrics.iter_mut().zip(&more.metrics) {
+                metric.census.merge(&more.census);
+                metric.kept.merge(&more.kept);
+                metric.interval.merge(&more.interval);
+            }
+        }
+    }
+
+    /// Adds one rank's summary of `windows` windows to the cell of that index.
+    pub fn add(&mut self, shape: &Shape, cell: usize, windows: u64, summary: &Summary) {
+        let cell = &mut self.cells[cell];
+        cell.reported = cell.reported.saturating_add(windows);
+        cell.kept = cell.kept.saturating_add(if summary.kept { windows } else { 0 });
+        for (slot, metric) in cell.metrics.iter_mut().zip(&summary.metrics) {
+            let moments = metric.moments(windows);
+            if shape.census {
+                slot.census.merge(&moments);
+            }
+            if summary.kept {
+                slot.kept.merge(&moments);
+            }
+        }
+    }
+
+    /// Adds one rank's totals over an update interval to the cell of that index.
+    pub fn add_interval(&mut self, cell: usize, totals: &[MetricSummary]) {
+        for (slot, total) in self.cells[cell].metrics.iter_mut().zip(totals) {
+            slot.interval.merge(&total.moments(1));
+        }
+    }
+
+    /// The cell of the ranks of a stratum that are drawn, or of its pinned ranks.
+    pub fn cell(&self, group: u16, stratum: u16, pinned: bool) -> Option<&Cell> {
+        let key = CellKey { group, stratum, pinned };
+        self.cells.iter().find(|cell| cell.key == key)
+    }
+
+    pub(super) fn encode(&self, shape: &Shape, to: &mut Writer) {
+        for cell in &self.cells {
+            to.u16(cell.key.group);
+            to.u16(cell.key.stratum);
+            to.u32(u32::from(cell.key.pinned));
+            to.u64(cell.reported);
+            to.u64(cell.kept);
+            for metric in &cell.metrics {
+                if shape.census {
+                    encode_moments(&metric.census, to);
+                }
+                encode_moments(&metric.kept, to);
+                if shape.interval {
+                    encode_moments(&metric.interval, to);
+                }
+            }
+        }
+    }
+
+    /// The sums in bytes whose number was checked against [`Shape::payload`].
+    pub(super) fn decode(
+        from: &mut Reader,
+        cells: u16,
+        metrics: u16,
+        census: bool,
+        interval: bool,
+    ) -> Result<Self, MessageError> {
+        let mut partial = Self { cells: Vec::with_capacity(usize::from(cells)) };
+        for _ in 0..cells {
+            let (group, stratum) = (from.u16(), from.u16());
+            let pinned = match from.u32() {
+                0 => false,
+                1 => true,
+                _ => return Err(MessageError::Value { field: "pinned" }),
+            };
+            let key = CellKey { group, stratum, pinned };
+            let (reported, kept) = (from.u64(), from.u64());
+            let mut cell = Cell { key, reported, kept, metrics: Vec::with_capacity(usize::from(metrics)) };
+            for _ in 0..metrics {
+                let mut slot = MetricMoments::default();
+                if census {
+                    slot.census = decode_moments(from)?;
+                }
+                slot.kept = decode_moments(from)?;
+                if interval {
+                    slot.interval = decode_moments(from)?;
+                }
+                cell.metrics.push(slot);
+            }
+            partial.cells.push(cell);
+        }
+        Ok(partial)
+    }
+}
+
+fn encode_moments(moments: &Moments, to: &mut Writer) {
+    to.u64(moments.ranks);
+    to.u64(moments.n);
+    let Moments { y, cyy, cyn, cnn, cy3, cy4, q, min, max, .. } = *moments;
+    for value in [y, cyy, cyn, cnn, cy3, cy4, q, min, max] {
+        to.f64(value);
+    }
+}
+
+fn decode_moments(from: &mut Reader) -> Result<Moments, MessageError> {
+    let (ranks, n) = (from.u64(), from.u64());
+    let [y, cyy, cyn, cnn, cy3, cy4, q, min, max] = std::array::from_fn(|_| from.f64());
+    let sums = [y, cyy, cyn, cnn, cy3, cy4, q];
+    if sums.iter().any(|value| !value.is_finite()) || min.is_nan() || max.is_nan() {
+        return Err(MessageError::Value { field: "moments" });
+    }
+    Ok(Moments { ranks, n, y, cyy, cyn, cnn, cy3, cy4, q, min, max })
+}

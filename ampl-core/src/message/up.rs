@@ -1,0 +1,127 @@
+//! What goes up the tree.
+
+use super::partial::{Partial, Shape};
+use super::wire::{Reader, Writer};
+use super::{KIND_UP, MessageError, VERSION, expect_kind};
+use crate::units::WindowId;
+
+const CENSUS: u8 = 1;
+const INTERVAL: u8 = 1 << 1;
+const LATE: u8 = 1 << 2;
+const WINDOW: u8 = 1 << 3;
+
+/// What is known of one window, or of a range of windows that had to wait too long to stay apart.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CensusWindow {
+    /// First window.
+    pub first_window: WindowId,
+    /// Last window, at least the first.
+    pub last_window: WindowId,
+    /// Rank-windows in it: ranks for a single window.
+    pub reported: u64,
+    /// Whether it was passed on while a rank that has not finished was missing.
+    pub late: bool,
+    /// The sums.
+    pub partial: Partial,
+}
+
+impl CensusWindow {
+    /// A window range that no rank has reported yet.
+    pub fn new(shape: &Shape, first_window: WindowId, last_window: WindowId) -> Self {
+        Self { first_window, last_window, reported: 0, late: false, partial: shape.partial() }
+    }
+
+    /// How many windows the range has, at least 1.
+    pub fn windows(&self) -> u64 {
+        self.last_window.0.saturating_sub(self.first_window.0).saturating_add(1)
+    }
+
+    /// Adds what other ranks say of these windows, or what is known of the windows next to them.
+    ///
+    /// The result spans both; windows of a range are pooled as rank-windows.
+    pub fn merge(&mut self, other: &Self) {
+        self.first_window = self.first_window.min(other.first_window);
+        self.last_window = self.last_window.max(other.last_window);
+        // Counts from hostile bytes may be anything; they must not overflow.
+        self.reported = self.reported.saturating_add(other.reported);
+        self.late |= other.late;
+        self.partial.merge(&other.partial);
+    }
+}
+
+/// From a node of the tree to its parent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpMessage {
+    /// 0, or 1 for the second pass over a window range.
+    pub pass: u8,
+    /// Ranks of the sender's subtree that have finished; all of them only in the last message.
+    pub finished: u32,
+    /// The windows; none when there was nothing left to say but that the subtree has finished.
+    pub window: Option<CensusWindow>,
+}
+
+impl UpMessage {
+    const HEADER: usize = 8 + 4 + 4 + 3 * 8;
+
+    /// Bytes of every up message between nodes of that shape.
+    pub fn encoded_len(shape: &Shape) -> usize {
+        Self::HEADER + shape.encoded_len()
+    }
+
+    /// Appends the message, [`UpMessage::encoded_len`] bytes, little-endian.
+    pub fn encode(&self, shape: &Shape, buffer: &mut Vec<u8>) {
+        let mut flags = 0;
+        flags |= if shape.census { CENSUS } else { 0 };
+        flags |= if shape.interval { INTERVAL } else { 0 };
+        let window = self.window.as_ref();
+        flags |= if window.is_some() { WINDOW } else { 0 };
+        flags |= if window.is_some_and(|window| window.late) { LATE } else { 0 };
+        let mut to = Writer(buffer);
+        to.bytes(&[VERSION, KIND_UP, self.pass, flags]);
+        to.u16(shape.cells.len() as u16);
+        to.u16(shape.metrics);
+        to.u32(self.finished);
+        to.u32(0);
+        to.u64(window.map_or(0, |window| window.first_window.0));
+        to.u64(window.map_or(0, |window| window.last_window.0));
+        to.u64(window.map_or(0, |window| window.reported));
+        match window {
+            Some(window) => window.partial.encode(shape, &mut to),
+            None => shape.partial().encode(shape, &mut to),
+        }
+    }
+
+    /// The message in `bytes`, whoever wrote them.
+    ///
+    /// # Errors
+    /// [`MessageError`] naming the first thing wrong.
+    pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        let mut from = Reader::new(bytes, Self::HEADER)?;
+        expect_kind(&mut from, &[KIND_UP])?;
+        let (pass, flags) = (from.u8(), from.u8());
+        if flags & !(CENSUS | INTERVAL | LATE | WINDOW) != 0 {
+            return Err(MessageError::Value { field: "flags" });
+        }
+        let (cells, metrics) = (from.u16(), from.u16());
+        let (census, interval) = (flags & CENSUS != 0, flags & INTERVAL != 0);
+        let (finished, padding) = (from.u32(), from.u32());
+        let (first, last, reported) = (from.u64(), from.u64(), from.u64());
+        if padding != 0 {
+            return Err(MessageError::Value { field: "padding" });
+        }
+        // The length is checked before anything of the size it implies is allocated.
+        from.expect(Shape::payload(cells, metrics, census, interval))?;
+        let partial = Partial::decode(&mut from, cells, metrics, census, interval)?;
+        if first > last {
+            return Err(MessageError::Value { field: "last_window" });
+        }
+        let window = (flags & WINDOW != 0).then_some(CensusWindow {
+            first_window: WindowId(first),
+            last_window: WindowId(last),
+            reported,
+            late: flags & LATE != 0,
+            partial,
+        });
+        Ok(Self { pass, finished, window })
+    }
+}

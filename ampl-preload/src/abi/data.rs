@@ -1,0 +1,183 @@
+//! What differs between MPI implementations, as data: one [`Abi`] per implementation family.
+
+use ampl_core::value::ObjectKind;
+
+/// Binary interface of one family of MPI libraries.
+#[derive(Debug)]
+pub struct Abi {
+    /// `openmpi`, `mpich` or `standard`.
+    pub name: &'static str,
+    /// Bytes of a handle in memory; `MPI_File` has 8 everywhere.
+    pub handle_bytes: usize,
+    /// Bytes of an `MPI_Status`.
+    pub status_bytes: usize,
+    /// Offset of `MPI_SOURCE`, an `int`.
+    pub status_source_offset: usize,
+    /// Offset of `MPI_TAG`, an `int`.
+    pub status_tag_offset: usize,
+    /// Offset of `MPI_ERROR`, an `int`.
+    pub status_error_offset: usize,
+    /// `MPI_ANY_SOURCE`
+    pub any_source: i32,
+    /// `MPI_ANY_TAG`
+    pub any_tag: i32,
+    /// `MPI_PROC_NULL`
+    pub proc_null: i32,
+    /// `MPI_ROOT`
+    pub root: i32,
+    /// `MPI_UNDEFINED`
+    pub undefined: i32,
+    /// `MPI_CART`
+    pub cart: i32,
+    /// `MPI_GRAPH`
+    pub graph: i32,
+    /// `MPI_DIST_GRAPH`
+    pub dist_graph: i32,
+    /// `MPI_IN_PLACE`, as an address.
+    pub in_place: usize,
+    /// `MPI_BOTTOM`
+    pub bottom: usize,
+    /// `MPI_STATUS_IGNORE`
+    pub status_ignore: usize,
+    /// `MPI_STATUSES_IGNORE`
+    pub statuses_ignore: usize,
+    /// `MPI_ERRCODES_IGNORE`
+    pub errcodes_ignore: usize,
+    /// `MPI_BUFFER_AUTOMATIC`, where known.
+    pub buffer_automatic: Option<usize>,
+    /// `MPI_UNWEIGHTED`
+    pub unweighted: Sentinel,
+    /// `MPI_WEIGHTS_EMPTY`
+    pub weights_empty: Sentinel,
+    /// The Fortran interface's own special addresses; several may have one meaning.
+    /// Symbols are missing where no Fortran library is loaded.
+    pub fortran: &'static [(FortranSentinel, Sentinel)],
+    /// Every predefined handle, sorted by kind and name; of synonyms only one.
+    pub predefined: &'static [(ObjectKind, &'static str, Predefined)],
+}
+
+/// Where the value of a predefined handle comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Predefined {
+    /// The handle itself. The upper half of a 4-byte handle's register is undefined: compare the lower.
+    Word(u64),
+    /// The address of that symbol; the handle does not exist where the library lacks the symbol.
+    Symbol(&'static str),
+}
+
+/// Where a special address comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sentinel {
+    /// The address itself.
+    Word(usize),
+    /// The address of that symbol.
+    AddressOf(&'static str),
+    /// What the pointer variable of that name holds, once MPI is initialised.
+    ValueOf(&'static str),
+}
+
+/// Meanings of the Fortran interface's special addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FortranSentinel {
+    /// `MPI_IN_PLACE`
+    InPlace,
+    /// `MPI_BOTTOM`
+    Bottom,
+    /// `MPI_STATUS_IGNORE`
+    StatusIgnore,
+    /// `MPI_STATUSES_IGNORE`
+    StatusesIgnore,
+    /// `MPI_ERRCODES_IGNORE`
+    ErrcodesIgnore,
+    /// `MPI_UNWEIGHTED`
+    Unweighted,
+    /// `MPI_WEIGHTS_EMPTY`
+    WeightsEmpty,
+    /// `MPI_ARGV_NULL`
+    ArgvNull,
+    /// `MPI_ARGVS_NULL`
+    ArgvsNull,
+}
+
+impl Abi {
+    /// Where the value of the predefined handle `name` comes from.
+    pub fn find(&self, kind: ObjectKind, name: &str) -> Option<Predefined> {
+        self.predefined
+            .binary_search_by(|(other, candidate, _)| {
+                (*other as u8, *candidate).cmp(&(kind as u8, name))
+            })
+            .ok()
+            .map(|index| self.predefined[index].2)
+    }
+}
+
+/// Asserts what every table must hold.
+#[cfg(test)]
+pub(super) fn check(abi: &Abi) {
+    use ampl_core::mpi::predefined::predefined_index;
+    use std::collections::HashSet;
+
+    let keys: Vec<(u8, &str)> = abi
+        .predefined
+        .iter()
+        .map(|(kind, name, _)| (*kind as u8, *name))
+        .collect();
+    assert!(
+        keys.windows(2).all(|pair| pair[0] < pair[1]),
+        "sorted, no name twice"
+    );
+    let mut values = HashSet::new();
+    for (kind, name, value) in abi.predefined {
+        assert!(
+            values.insert((*kind as u8, *value)),
+            "{name} has another name's value"
+        );
+        assert!(
+            predefined_index(*kind, name).is_some(),
+            "{name} is not in ampl-core's list"
+        );
+        if let Predefined::Word(word) = value {
+            let bytes = if *kind == ObjectKind::File {
+                8
+            } else {
+                abi.handle_bytes
+            };
+            assert!(
+                bytes == 8 || u32::try_from(*word).is_ok(),
+                "{name} is wider than a handle"
+            );
+        }
+    }
+    let wildcards = [abi.any_source, abi.proc_null, abi.root, abi.undefined];
+    assert_eq!(
+        wildcards.iter().collect::<HashSet<_>>().len(),
+        wildcards.len()
+    );
+    assert!(wildcards.iter().all(|value| *value < 0) && abi.any_tag < 0);
+    for offset in [
+        abi.status_source_offset,
+        abi.status_tag_offset,
+        abi.status_error_offset,
+    ] {
+        assert!(offset % 4 == 0 && offset + 4 <= abi.status_bytes);
+    }
+    assert_ne!(abi.in_place, abi.bottom);
+    let places: HashSet<Sentinel> = abi.fortran.iter().map(|(_, place)| *place).collect();
+    assert_eq!(places.len(), abi.fortran.len(), "one symbol, one meaning");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{mpich, openmpi, standard};
+    use ampl_core::mpi::predefined::PREDEFINED;
+
+    #[test]
+    fn every_listed_name_belongs_to_an_implementation() {
+        for (kind, name) in PREDEFINED {
+            let known = [&openmpi::ABI, &mpich::ABI, &standard::ABI]
+                .iter()
+                .any(|abi| abi.find(*kind, name).is_some());
+            assert!(known, "{name}");
+        }
+    }
+}

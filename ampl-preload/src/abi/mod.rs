@@ -1,0 +1,168 @@
+//! What differs between MPI implementations, and the only code that reads the application's memory.
+//!
+//! A wrapper sees words; which bytes an argument points to, and what a constant means, is looked
+//! up in the table of the implementation that is loaded.
+
+mod data;
+mod mpich;
+mod openmpi;
+mod standard;
+
+use ampl_core::mpi::predefined::predefined_index;
+use ampl_core::mpi::Kind;
+use ampl_core::value::{self, ObjectKind};
+use ampl_trace::args::PREDEFINED_HANDLE;
+
+pub use data::{Abi, FortranSentinel, Sentinel};
+use data::Predefined;
+
+use crate::symbol::next_definition;
+
+/// The interface of the MPI library behind this one; `None` if there is none we know.
+pub fn detect() -> Option<&'static Abi> {
+    let function = next_definition("PMPI_Init\0");
+    if function.is_null() {
+        return None;
+    }
+    if crate::resolve::module(function as u64).0.contains("libmpi_abi") {
+        return Some(&standard::ABI);
+    }
+    let open_mpi = !next_definition("ompi_mpi_comm_world\0").is_null();
+    Some(if open_mpi { &openmpi::ABI } else { &mpich::ABI })
+}
+
+impl Abi {
+    /// Every predefined handle of the loaded library: kind, handle, word in records.
+    pub fn predefined_handles(&self) -> Vec<(ObjectKind, u64, u64)> {
+        let handle = |from: &Predefined| match *from {
+            Predefined::Word(word) => Some(word),
+            Predefined::Symbol(name) => {
+                let address = next_definition(&format!("{name}\0"));
+                (!address.is_null()).then_some(address as u64)
+            }
+        };
+        self.predefined
+            .iter()
+            .filter_map(|(kind, name, from)| {
+                let index = predefined_index(*kind, name)?;
+                Some((*kind, handle(from)?, PREDEFINED_HANDLE | u64::from(index)))
+            })
+            .collect()
+    }
+
+    /// The handle of the predefined object `name`, as a word to pass.
+    pub fn handle(&self, kind: ObjectKind, name: &str) -> Option<usize> {
+        Some(match self.find(kind, name)? {
+            Predefined::Word(word) => word as usize,
+            Predefined::Symbol(symbol) => next_definition(&format!("{symbol}\0")) as usize,
+        })
+        .filter(|&handle| handle != 0 || self.handle_bytes == 4)
+    }
+
+    /// The address that `sentinel` stands for; 0 where the library has no such thing.
+    pub fn address(sentinel: Sentinel) -> usize {
+        match sentinel {
+            Sentinel::Word(word) => word,
+            Sentinel::AddressOf(name) => next_definition(&format!("{name}\0")) as usize,
+            Sentinel::ValueOf(name) => {
+                let variable = next_definition(&format!("{name}\0")) as usize;
+                // SAFETY: a pointer variable of the MPI library, initialised by now.
+                if variable == 0 { 0 } else { unsafe { (variable as *const usize).read() } }
+            }
+        }
+    }
+
+    /// Bytes of a handle of that kind in memory.
+    pub fn handle_width(&self, kind: Kind) -> usize {
+        if kind == Kind::File { 8 } else { self.handle_bytes }
+    }
+
+    /// A handle passed by value: the upper half of a narrow one's register is undefined.
+    pub fn handle_word(&self, kind: Kind, word: usize) -> u64 {
+        if self.handle_width(kind) == 4 { u64::from(word as u32) } else { word as u64 }
+    }
+
+    /// The rank as it is recorded.
+    pub fn rank(&self, rank: i32) -> i64 {
+        match rank {
+            rank if rank >= 0 => i64::from(rank),
+            rank if rank == self.any_source => value::ANY_SOURCE,
+            rank if rank == self.proc_null => value::PROC_NULL,
+            rank if rank == self.root => value::ROOT,
+            rank if rank == self.undefined => value::UNDEFINED,
+            rank => i64::from(rank),
+        }
+    }
+
+    /// The tag as it is recorded.
+    pub fn tag(&self, tag: i32) -> i64 {
+        if tag == self.any_tag { value::ANY_TAG } else { i64::from(tag) }
+    }
+
+    /// The value at element `index` of the array at `base`, as recorded; `None` for a null address.
+    ///
+    /// # Safety
+    /// A non-null `base` must point to at least `index + 1` values of `kind`, as MPI reads or writes them.
+    pub unsafe fn load(&self, kind: Kind, base: usize, index: usize) -> Option<u64> {
+        if base == 0 {
+            return None;
+        }
+        // SAFETY: the caller's promise; MPI programs may pass unaligned addresses.
+        let int = || unsafe { (base as *const i32).add(index).read_unaligned() };
+        // SAFETY: as above.
+        let long = || unsafe { (base as *const u64).add(index).read_unaligned() };
+        Some(match kind {
+            Kind::Int | Kind::Logical => i64::from(int()) as u64,
+            Kind::Rank => self.rank(int()) as u64,
+            Kind::Tag => self.tag(int()) as u64,
+            Kind::IntOrUndefined => {
+                let number = int();
+                (if number == self.undefined { value::UNDEFINED } else { i64::from(number) }) as u64
+            }
+            Kind::Count | Kind::Aint | Kind::Offset | Kind::Double | Kind::Address | Kind::Buffer | Kind::String => {
+                long()
+            }
+            Kind::Status => {
+                // SAFETY: as above, for a status.
+                let (source, tag) = unsafe { self.status(base, index) };
+                ampl_trace::args::status_word(source, tag)
+            }
+            handle if self.handle_width(handle) == 4 => u64::from(int() as u32),
+            _ => long(),
+        })
+    }
+
+    /// Source and tag, as recorded, of element `index` of the statuses at `base`.
+    ///
+    /// # Safety
+    /// `base` must point to at least `index + 1` statuses.
+    pub unsafe fn status(&self, base: usize, index: usize) -> (i32, i32) {
+        let at = base + index * self.status_bytes;
+        // SAFETY: both fields lie in the status.
+        let (source, tag) = unsafe {
+            (
+                ((at + self.status_source_offset) as *const i32).read_unaligned(),
+                ((at + self.status_tag_offset) as *const i32).read_unaligned(),
+            )
+        };
+        (self.rank(source) as i32, self.tag(tag) as i32)
+    }
+
+    /// Whether `address` says that the program wants no status.
+    pub fn ignores_status(&self, address: usize) -> bool {
+        address == 0 || address == self.status_ignore || address == self.statuses_ignore
+    }
+}
+
+/// The text at `address`, at most `limit` bytes of it.
+///
+/// # Safety
+/// `address` must point to a NUL-terminated string, or to `limit` bytes.
+pub unsafe fn text(address: usize, limit: usize) -> String {
+    // SAFETY: strnlen reads no further than the NUL or the limit.
+    let bytes = unsafe {
+        let length = libc::strnlen(address as *const libc::c_char, limit);
+        std::slice::from_raw_parts(address as *const u8, length)
+    };
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,347 @@
+//! What happens inside `MPI_Init`: ranks agree on a run directory, a start of time and a
+//! configuration, or that there is to be no agent.
+//!
+//! These are the only collectives that ampl adds to a job; the application is inside its own
+//! collective then. After a disagreement every rank goes on unobserved.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ampl_agent::CallEnd;
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::thread::Shared;
+use ampl_agent::window::Boundary;
+use ampl_client::Policy;
+use ampl_core::config::{self, Config};
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
+use ampl_core::plan::Plan;
+use ampl_core::units::Rank;
+use ampl_core::value::ObjectKind;
+use ampl_trace::model::RunInfo;
+use ampl_trace::record::{CALL_NO_ARGS, TEXT_RUN};
+use std::sync::atomic::Ordering;
+
+use crate::abi::{self, Abi};
+use crate::clock;
+use crate::environment;
+use crate::fortran::Fortran;
+use crate::intercept::EARLY;
+use crate::pmpi::Pmpi;
+use crate::process::clock_pair;
+use crate::settle::Settlement;
+use crate::thread_state::ThreadState;
+use crate::transport::{Channel, MpiTransport};
+use crate::tree::{self, Tree};
+
+/// Everything the process needs.
+#[derive(Debug)]
+pub struct Parts {
+    /// The loaded MPI's interface.
+    pub abi: &'static Abi,
+    /// The functions ampl calls.
+    pub pmpi: &'static Pmpi,
+    /// Journal, plan, rank.
+    pub shared: Arc<Shared>,
+    /// Whether several threads may call MPI.
+    pub concurrent: bool,
+    /// T0 on this process's monotonic clock.
+    pub epoch: i64,
+    /// The rank's place in the tree.
+    pub tree: Tree,
+    /// What happens at the end.
+    pub settlement: Settlement,
+    /// How to read Fortran calls.
+    pub fortran: Fortran,
+    /// Written into the client's journal.
+    pub run: RunInfo,
+}
+
+/// What rank 0 tells the others.
+#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+struct Announcement {
+    /// Run directory, absolute.
+    directory: PathBuf,
+    /// T0, nanoseconds since the Unix epoch.
+    started_ns: i64,
+    /// The configuration's text.
+    config: String,
+}
+
+/// Agrees with the other ranks; `None` where there is to be no agent.
+pub fn begin(before: (u64, i64)) -> Option<Parts> {
+    if environment::is_disabled() {
+        return None;
+    }
+    let abi = abi::detect()?;
+    let pmpi: &'static Pmpi = Box::leak(Box::new(Pmpi::load()?));
+    let world = abi.handle(ObjectKind::Comm, "MPI_COMM_WORLD")?;
+    let channel = private_channel(abi, pmpi, world)?;
+    let (ranks, rank) = size_and_rank(pmpi, channel.comm);
+
+    let mine = if rank == 0 { announce(ranks) } else { None };
+    let told = broadcast(&channel, mine)?;
+    let prepared = told.and_then(|announcement| prepare(&announcement, ranks, rank, before));
+    // Either every rank observes, or none does: a tree with holes would only wait.
+    if !all_agree(&channel, ranks, rank, prepared.is_some()) {
+        if let Some(prepared) = prepared {
+            let _ = fs::remove_file(prepared.shared.journal.path());
+            if rank == 0 {
+                message("not every rank can be observed (see above): the job goes on without ampl");
+            }
+        }
+        return None;
+    }
+    let prepared = prepared?;
+    let plan = &prepared.shared.plan;
+    let tree = Tree::new(plan, Rank(rank), |node| {
+        MpiTransport::new(channel, node.parent(), node.children(), node.message_bytes()).ok()
+    });
+    let (directive, _) = Policy::new(plan).first_directive();
+    prepared.shared.direct(directive);
+    Some(Parts {
+        abi,
+        pmpi,
+        concurrent: is_concurrent(pmpi),
+        epoch: prepared.epoch,
+        tree,
+        settlement: Settlement::new(channel, prepared.directory, prepared.journal_directory, ranks, rank),
+        fortran: Fortran::new(abi),
+        run: prepared.run,
+        shared: prepared.shared,
+    })
+}
+
+/// A message on standard error; standard output belongs to the application.
+pub fn message(text: &str) {
+    eprintln!("ampl: {text}");
+}
+
+fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Channel> {
+    let byte = abi.handle(ObjectKind::Type, "MPI_BYTE")?;
+    let returns = abi.handle(ObjectKind::Errhandler, "MPI_ERRORS_RETURN")?;
+    let mut comm = 0usize;
+    // SAFETY: every rank of the world does the same inside its MPI_Init.
+    let code = unsafe { (pmpi.comm_dup)(world, &raw mut comm as usize) };
+    if code != 0 {
+        return None;
+    }
+    // SAFETY: our own communicator: an error there must come back to us, not end the job.
+    unsafe { (pmpi.comm_set_errhandler)(comm, returns) };
+    Some(Channel { pmpi, comm, byte, status_ignore: abi.status_ignore })
+}
+
+fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {
+    let (mut size, mut rank) = (0i32, 0i32);
+    // SAFETY: a valid communicator and places for ints.
+    unsafe {
+        (pmpi.comm_size)(comm, &raw mut size as usize);
+        (pmpi.comm_rank)(comm, &raw mut rank as usize);
+    }
+    (size as u32, rank as u32)
+}
+
+fn is_concurrent(pmpi: &Pmpi) -> bool {
+    // SINGLE, FUNNELED, SERIALIZED and MULTIPLE ascend in every implementation; the first two
+    // leave MPI to the thread that initialised it. They start at 0 or 1, or at 1024 in the ABI.
+    let mut provided = 0i32;
+    // SAFETY: a place for an int.
+    unsafe { (pmpi.query_thread)(&raw mut provided as usize) };
+    provided & 3 >= 2
+}
+
+/// On rank 0: makes the run directory; `None` with a message where that cannot be.
+fn announce(ranks: u32) -> Option<Announcement> {
+    let config = match environment::config_text() {
+        Ok(text) => text,
+        Err(error) => {
+            message(&error);
+            return None;
+        }
+    };
+    let parsed = match Config::parse(&config) {
+        Ok((parsed, _)) => parsed,
+        Err(errors) => {
+            message(errors.render("AMPL_CONFIG").trim_start_matches("ampl: "));
+            return None;
+        }
+    };
+    if let Err(error) = Plan::new(parsed.clone(), ranks) {
+        message(&format!("{error}: the job goes on without ampl"));
+        return None;
+    }
+    let wanted = environment::run_directory(&parsed.output.dir);
+    match make_directory(&wanted) {
+        Ok(directory) => Some(Announcement { directory, started_ns: clock::epoch_ns(), config }),
+        Err(error) => {
+            message(&format!(
+                "cannot make the run directory ({}): {error}; choose another with -o, the job goes on without ampl",
+                wanted.display()
+            ));
+            None
+        }
+    }
+}
+
+/// A directory that did not exist: `wanted`, or with `-2`, `-3`, … behind it.
+fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
+    if let Some(parent) = wanted.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    for number in 1..1000 {
+        let mut name = wanted.as_os_str().to_owned();
+        if number > 1 {
+            name.push(format!("-{number}"));
+        }
+        match fs::create_dir(&name) {
+            Ok(()) => return Ok(name.into()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other("a thousand runs of that name exist"))
+}
+
+/// What rank 0 says, on every rank; an empty message is `None`. The outer `None`: MPI refused.
+fn broadcast(channel: &Channel, mine: Option<Announcement>) -> Option<Option<Announcement>> {
+    let mut bytes = mine.map_or(Vec::new(), |mine| serde_json::to_vec(&mine).unwrap_or_default());
+    let mut length = (bytes.len() as u64).to_le_bytes();
+    channel.broadcast(&mut length)?;
+    bytes.resize(u64::from_le_bytes(length) as usize, 0);
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    channel.broadcast(&mut bytes)?;
+    Some(serde_json::from_slice(&bytes).ok())
+}
+
+/// Whether every rank said yes: a reduction by point-to-point to rank 0 and a broadcast back.
+fn all_agree(channel: &Channel, ranks: u32, rank: u32, mine: bool) -> bool {
+    let mut agreed = mine;
+    let tree = ampl_client::Topology::new(ranks, Rank(0), 2);
+    for child in tree.children(Rank(rank)) {
+        agreed &= channel.receive(child, 1).is_ok_and(|answer| answer == [1]);
+    }
+    if let Some(parent) = tree.parent(Rank(rank)) {
+        if channel.send(parent, &[u8::from(agreed)]).is_err() {
+            return false;
+        }
+    }
+    let mut verdict = [u8::from(agreed)];
+    channel.broadcast(&mut verdict).is_some() && verdict == [1]
+}
+
+struct Prepared {
+    shared: Arc<Shared>,
+    epoch: i64,
+    directory: PathBuf,
+    journal_directory: PathBuf,
+    run: RunInfo,
+}
+
+/// On every rank: plan and journal; `None` with a message where one cannot be.
+fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Option<Prepared> {
+    let (config, _) = Config::parse(&told.config).ok()?;
+    if Boundary::new(&config.window.marker, config.window.every).is_none() {
+        if rank == 0 {
+            message("the marker's site is a source line: start the program with `ampl exec` or `ampl run`, which resolve it");
+        }
+        return None;
+    }
+    let plan = Plan::new(config, ranks).ok()?;
+    let journal_directory = journal_directory(&plan.config.output.journal, told);
+    // T0 on this process's monotonic clock, through the wall clock that nodes keep in step.
+    let epoch = told.started_ns - (clock::epoch_ns() - clock::monotonic_ns());
+    let identity = Identity {
+        rank,
+        ranks,
+        pid: std::process::id(),
+        host: environment::host(),
+        cpus: environment::cpus(),
+        first_pair: (before.0, before.1 - epoch),
+    };
+    let path = journal_directory.join(format!("rank-{rank:06}.journal"));
+    let journal = private_directory(&journal_directory).and_then(|()| Journal::create(&path, &identity));
+    let journal = match journal {
+        Ok(journal) => Arc::new(journal),
+        Err(error) => {
+            message(&format!("rank {rank} cannot make its journal ({}): {error}", path.display()));
+            return None;
+        }
+    };
+    let (ticks, nanos) = clock_pair();
+    journal.clock_pair(ticks, nanos - epoch);
+    let mut run = RunInfo {
+        ampl_version: env!("CARGO_PKG_VERSION").into(),
+        started_ns: told.started_ns as u64,
+        command: environment::command(),
+        ..RunInfo::default()
+    };
+    run.describe(&plan);
+    if rank == 0 {
+        write_run_file(told, &run, &journal_directory);
+    }
+    let shared = Arc::new(Shared::new(journal, plan, Rank(rank), crate::resolve::module));
+    Some(Prepared { shared, epoch, directory: told.directory.clone(), journal_directory, run })
+}
+
+fn journal_directory(journal: &config::Journal, told: &Announcement) -> PathBuf {
+    let name = told.directory.file_name().unwrap_or_default().to_string_lossy();
+    let unique = format!("{name}-{:x}", told.started_ns);
+    match journal {
+        config::Journal::Run => told.directory.join("journal"),
+        config::Journal::Path(path) => Path::new(path).join(unique),
+        config::Journal::Node => environment::node_directory().join(unique),
+    }
+}
+
+fn private_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// `run.toml`: what was set, and where journals are while there is no trace yet.
+fn write_run_file(told: &Announcement, run: &RunInfo, journals: &Path) {
+    let quoted = |text: &str| format!("{text:?}");
+    let command: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
+    let text = format!(
+        "# Written by ampl when the job started.\nampl = {}\nranks = {}\nstarted_ns = {}\njournals = {}\ncommand = [{}]\n\n# Resolved settings.\n{}",
+        quoted(&run.ampl_version),
+        run.ranks,
+        run.started_ns,
+        quoted(&journals.to_string_lossy()),
+        command.join(", "),
+        run.config
+    );
+    if let Err(error) = fs::write(told.directory.join("run.toml"), text) {
+        message(&format!("cannot write run.toml ({}): {error}", told.directory.display()));
+    }
+}
+
+/// The first records of the thread that called `MPI_Init`: the run, calls made earlier, `MPI_Init` itself.
+pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
+    let process = state.process;
+    if process.shared.rank.0 == 0 {
+        let run = RunInfo { mpi_library: process.library_version(), ..run.clone() };
+        if let Ok(text) = serde_json::to_string(&run) {
+            state.thread.text(TEXT_RUN, &text);
+        }
+        let (_, decisions) = Policy::new(&process.shared.plan).first_directive();
+        tree::record(&mut state.thread, &decisions);
+    }
+    for index in 0..FUNCTION_COUNT {
+        let calls = EARLY[index].swap(0, Ordering::Relaxed);
+        state.thread.count(Function(index as u16), calls);
+    }
+    state.thread.initialised(&CallEnd {
+        function,
+        address,
+        start: started,
+        end: clock::ticks(process.invariant),
+        sent: 0,
+        received: 0,
+        flags: CALL_NO_ARGS,
+        words: &[],
+    });
+}

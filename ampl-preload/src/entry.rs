@@ -1,0 +1,79 @@
+//! What a wrapper knows of its caller, and where a thread's state hangs.
+//!
+//! Every exported symbol is a four-instruction stub that leaves its return address and stack
+//! pointer in a thread-local block and jumps to the Rust body. Without it the call site would
+//! need frame pointers in a build the user may not control. The block uses the initial-exec
+//! model: one load, no call into the loader.
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!("libampl.so is written for x86-64 Linux: entry.rs and clock.rs hold what another machine needs");
+
+use std::arch::{asm, global_asm};
+
+use crate::thread_state::ThreadState;
+
+global_asm!(
+    ".pushsection .tbss.ampl_entry,\"awT\",@nobits",
+    ".p2align 3",
+    ".globl ampl_entry",
+    ".hidden ampl_entry",
+    ".type ampl_entry,@object",
+    ".size ampl_entry,32",
+    "ampl_entry:",
+    ".zero 32",
+    ".popsection",
+);
+
+/// The thread-local block of a thread.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Entry {
+    /// Return address of the wrapper entered last.
+    pub address: u64,
+    /// Stack pointer at its entry.
+    pub stack: u64,
+    /// The thread's state; null before its first recorded call.
+    pub thread: *mut ThreadState,
+    /// Stack pointer of the outermost wrapper now running; 0 outside MPI.
+    pub inside: u64,
+}
+
+/// The calling thread's block.
+#[inline(always)]
+pub fn entry() -> *mut Entry {
+    let block: *mut Entry;
+    // SAFETY: reads the thread pointer and the offset of our own thread-local block.
+    unsafe {
+        asm!(
+            "mov {0}, qword ptr fs:[0]",
+            "add {0}, qword ptr [rip + ampl_entry@GOTTPOFF]",
+            out(reg) block,
+            options(pure, readonly, nostack),
+        );
+    }
+    block
+}
+
+/// Defines exported symbols that note their caller and continue in `$body`.
+///
+/// r10 and r11 are free at a function's entry; argument registers and the stack stay untouched.
+macro_rules! stubs {
+    ($body:path, $($name:ident)+) => {
+        $(
+            // SAFETY: an exported MPI symbol, as the dynamic linker must find it.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            unsafe extern "C-unwind" fn $name() {
+                core::arch::naked_asm!(
+                    "mov r11, qword ptr [rip + ampl_entry@GOTTPOFF]",
+                    "mov r10, qword ptr [rsp]",
+                    "mov qword ptr fs:[r11], r10",
+                    "mov qword ptr fs:[r11 + 8], rsp",
+                    "jmp {body}",
+                    body = sym $body,
+                )
+            }
+        )+
+    };
+}
+pub(crate) use stubs;

@@ -1,0 +1,99 @@
+//! What ampl takes from the process's surroundings: three variables of its own, names and places.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+/// Whether there is to be no agent: asked so, or running with another user's privileges.
+pub fn is_disabled() -> bool {
+    // SAFETY: only reads the auxiliary vector.
+    let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    privileged || env::var_os("AMPL_DISABLE").is_some_and(|value| value == "1")
+}
+
+/// The configuration: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
+///
+/// # Errors
+/// A message for people where the file cannot be read.
+pub fn config_text() -> Result<String, String> {
+    match env::var("AMPL_CONFIG") {
+        Err(_) => Ok(String::new()),
+        Ok(text) if text.contains('\n') => Ok(text),
+        Ok(path) if path.is_empty() => Ok(String::new()),
+        Ok(path) => fs::read_to_string(&path)
+            .map_err(|error| format!("cannot read the configuration ({path}): {error}; the job goes on without ampl")),
+    }
+}
+
+/// The run directory: `AMPL_DIR`, or the configured template filled in; absolute.
+pub fn run_directory(template: &str) -> PathBuf {
+    let path = match env::var_os("AMPL_DIR") {
+        Some(path) if !path.is_empty() => PathBuf::from(path),
+        _ => {
+            let app = command().first().map_or("app".into(), |name| {
+                name.rsplit('/').next().unwrap_or(name).to_owned()
+            });
+            PathBuf::from(template.replace("{app}", &app).replace("{jobid}", &job_id()).replace("{time}", &now()))
+        }
+    };
+    env::current_dir().map_or(path.clone(), |here| here.join(&path))
+}
+
+fn job_id() -> String {
+    const VARIABLES: [&str; 6] =
+        ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OMPI_MCA_ess_base_jobid"];
+    let set = VARIABLES.iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+    // SAFETY: never fails.
+    set.unwrap_or_else(|| unsafe { libc::getppid() }.to_string())
+}
+
+/// The time in UTC as `20261121T084500`.
+fn now() -> String {
+    let seconds = crate::clock::epoch_ns() / 1_000_000_000;
+    // SAFETY: an all-zero tm is valid, and gmtime_r only fills it.
+    let time = unsafe {
+        let mut time: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&seconds, &mut time);
+        time
+    };
+    format!(
+        "{:04}{:02}{:02}T{:02}{:02}{:02}",
+        time.tm_year + 1900,
+        time.tm_mon + 1,
+        time.tm_mday,
+        time.tm_hour,
+        time.tm_min,
+        time.tm_sec
+    )
+}
+
+/// A directory of this user's on the node's memory-backed file system, or the next best.
+pub fn node_directory() -> PathBuf {
+    // SAFETY: never fails.
+    let user = unsafe { libc::getuid() };
+    let name = format!("ampl-{user}");
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() {
+        return memory.join(name);
+    }
+    env::temp_dir().join(name)
+}
+
+/// The program's command line.
+pub fn command() -> Vec<String> {
+    let bytes = fs::read("/proc/self/cmdline").unwrap_or_default();
+    let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// The host's name.
+pub fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map_or("?".into(), |name| name.trim().to_owned())
+}
+
+/// Processors that the process may run on, `0-3`.
+pub fn cpus() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    line.unwrap_or("?").trim().chars().take(64).collect()
+}

@@ -1,0 +1,296 @@
+//! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
+
+use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
+use ampl_core::value::ObjectKind;
+use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, shape};
+use ampl_trace::record::{CALL_ERROR, CALL_MISS};
+
+use super::facts::{Ask, object};
+use crate::abi::text;
+use crate::recipe::Recipe;
+use crate::thread_state::ThreadState;
+use crate::traffic::Facts;
+
+/// More elements than this are a broken argument, not a program.
+const MOST: usize = 1 << 24;
+/// Longest text recorded, bytes.
+const LONGEST_TEXT: usize = 4096;
+
+/// Fills `state.args` with the call's inputs and, if it has them, outputs.
+///
+/// # Safety
+/// `words` must be the arguments of a C call of `function` that has just returned, with what
+/// [`super::enter`] noted of it before.
+pub unsafe fn call(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &Recipe,
+    words: &[usize],
+    flags: u8,
+    code: i32,
+) {
+    let spec = function.spec();
+    let mut out = std::mem::take(&mut state.args);
+    let failed = flags & CALL_ERROR != 0;
+    if failed {
+        out.push(i64::from(code) as u64);
+    }
+    let mut encoder = Encoder { state, recipe, params: spec.params, words, failed, before: 0 };
+    for index in 0..spec.params.len() {
+        if is_input(&spec.params[index]) {
+            // SAFETY: the caller's promise.
+            unsafe { encoder.input(index, &mut out) };
+        }
+    }
+    if flags & (CALL_ERROR | CALL_MISS) == 0 {
+        for index in 0..spec.params.len() {
+            if is_output(&spec.params[index]) {
+                // SAFETY: the call succeeded, so its outputs are written.
+                unsafe { encoder.output(index, &mut out) };
+            }
+        }
+    }
+    state.args = out;
+}
+
+struct Encoder<'a> {
+    state: &'a mut ThreadState,
+    recipe: &'a Recipe,
+    params: &'static [Param],
+    words: &'a [usize],
+    failed: bool,
+    before: usize,
+}
+
+impl Encoder<'_> {
+    unsafe fn input(&mut self, index: usize, out: &mut Vec<u64>) {
+        let param = &self.params[index];
+        let word = self.words[index];
+        match shape(param) {
+            Shape::Scalar if param.kind == Kind::Request => {
+                let request = self.request(0);
+                out.push(request);
+            }
+            Shape::Scalar if param.direction == Direction::In => {
+                let value = self.by_value(param, word);
+                out.push(value);
+            }
+            Shape::Scalar => {
+                let value = self.state.before.get(self.before).copied().unwrap_or(0);
+                self.before += 1;
+                let value = self.handle_or(param.kind, value);
+                out.push(value);
+            }
+            // SAFETY: an input string is NUL-terminated.
+            Shape::Text => unsafe { self.text(word, out) },
+            Shape::Array if param.kind == Kind::Request => {
+                out.push(self.state.named.len() as u64);
+                for element in 0..self.state.named.len() {
+                    let request = self.request(element);
+                    out.push(request);
+                }
+            }
+            // SAFETY: MPI has read the array itself; after an error nothing is believed of it.
+            Shape::Array => unsafe { self.array(index, out) },
+        }
+    }
+
+    unsafe fn output(&mut self, index: usize, out: &mut Vec<u64>) {
+        let param = &self.params[index];
+        let word = self.words[index];
+        match shape(param) {
+            Shape::Scalar if param.length == Length::Unknown => out.push(word as u64),
+            Shape::Scalar if param.kind == Kind::Request => {
+                // SAFETY: the request parameter points to a handle.
+                let after = unsafe { self.request_after(word, 0) };
+                out.push(after);
+            }
+            Shape::Scalar if param.kind == Kind::Status => {
+                // SAFETY: a status that is not ignored has been written.
+                let status = unsafe { self.status(word, 0) };
+                out.push(status);
+            }
+            Shape::Scalar if matches!(param.kind, Kind::Buffer | Kind::Address) => out.push(word as u64),
+            Shape::Scalar => {
+                // SAFETY: an output points to a value that MPI has written, or is null.
+                let value = unsafe { self.state.process.abi.load(param.kind, word, 0) }.unwrap_or(0);
+                let value = self.handle_or(param.kind, value);
+                out.push(value);
+            }
+            // SAFETY: MPI has written a NUL-terminated string.
+            Shape::Text => unsafe { self.text(word, out) },
+            Shape::Array if param.kind == Kind::Request => {
+                let count = self.state.named.len();
+                out.push(count as u64);
+                for element in 0..count {
+                    // SAFETY: the array has as many handles as before the call.
+                    let after = unsafe { self.request_after(word, element) };
+                    out.push(after);
+                }
+            }
+            // SAFETY: MPI has written the array.
+            Shape::Array => unsafe { self.array(index, out) },
+        }
+    }
+
+    fn by_value(&mut self, param: &Param, word: usize) -> u64 {
+        let abi = self.state.process.abi;
+        match param.kind {
+            _ if param.length == Length::Unknown => word as u64,
+            Kind::Int | Kind::Logical => i64::from(word as i32) as u64,
+            Kind::IntOrUndefined if word as i32 == abi.undefined => ampl_core::value::UNDEFINED as u64,
+            Kind::IntOrUndefined => i64::from(word as i32) as u64,
+            Kind::Rank => abi.rank(word as i32) as u64,
+            Kind::Tag => abi.tag(word as i32) as u64,
+            Kind::Buffer if word == abi.in_place => IN_PLACE,
+            Kind::Status => {
+                if abi.ignores_status(word) {
+                    return NO_STATUS;
+                }
+                // SAFETY: an input status has been read by MPI.
+                unsafe { abi.load(Kind::Status, word, 0) }.unwrap_or(NO_STATUS)
+            }
+            kind if ObjectKind::of(kind).is_some() => {
+                let handle = abi.handle_word(kind, word);
+                self.handle_or(kind, handle)
+            }
+            _ => word as u64,
+        }
+    }
+
+    /// The record word of a handle; other values as they are.
+    fn handle_or(&mut self, kind: Kind, value: u64) -> u64 {
+        match ObjectKind::of(kind) {
+            Some(kind) => object(self.state, kind, value).word,
+            None => value,
+        }
+    }
+
+    fn request(&mut self, element: usize) -> u64 {
+        match self.state.named.get(element).map(|request| request.number) {
+            Some(0) | None => self.state.process.request_null_word,
+            Some(number) => number,
+        }
+    }
+
+    unsafe fn request_after(&mut self, base: usize, element: usize) -> u64 {
+        // SAFETY: the caller's promise.
+        let after = unsafe { self.state.process.abi.load(Kind::Request, base, element) };
+        if after == Some(self.state.process.request_null) {
+            self.state.process.request_null_word
+        } else {
+            self.request(element)
+        }
+    }
+
+    /// The status of completion number `element`; none where it tells nothing: a send's has no source.
+    unsafe fn status(&mut self, base: usize, element: usize) -> u64 {
+        let abi = self.state.process.abi;
+        if abi.ignores_status(base) || !self.recipe.receives {
+            return NO_STATUS;
+        }
+        if self.recipe.names_request {
+            let completed = match self.recipe.index {
+                // SAFETY: a call that tells which request completed has written that.
+                Some(index) => unsafe { abi.load(Kind::Int, self.words[usize::from(index)], element) },
+                None => Some(element as u64),
+            };
+            let receives = completed
+                .and_then(|index| usize::try_from(index).ok())
+                .and_then(|index| self.state.named.get(index))
+                .is_some_and(|request| request.receives);
+            if !receives {
+                return NO_STATUS;
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
+    }
+
+    unsafe fn text(&mut self, address: usize, out: &mut Vec<u64>) {
+        if address == 0 || self.failed {
+            out.push(NO_ARRAY);
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let text = unsafe { text(address, LONGEST_TEXT) };
+        ampl_trace::record::put_text(out, &text);
+    }
+
+    unsafe fn array(&mut self, index: usize, out: &mut Vec<u64>) {
+        let param = &self.params[index];
+        let base = self.words[index];
+        let length = if self.failed || self.is_no_array(param, base) { None } else { self.length(param.length) };
+        let Some(length) = length.filter(|&length| length <= MOST && base != 0) else {
+            out.push(NO_ARRAY);
+            return;
+        };
+        out.push(length as u64);
+        for element in 0..length {
+            let value = if param.kind == Kind::Status {
+                // SAFETY: the array has `length` statuses.
+                unsafe { self.status(base, element) }
+            } else {
+                // SAFETY: the array has `length` elements, as the standard counts them.
+                let value = unsafe { self.state.process.abi.load(param.kind, base, element) }.unwrap_or(0);
+                self.handle_or(param.kind, value)
+            };
+            out.push(value);
+        }
+    }
+
+    /// Whether `base` is one of the addresses that say "no array", or an array that MPI ignores.
+    fn is_no_array(&self, param: &Param, base: usize) -> bool {
+        let process = self.state.process;
+        if param.kind == Kind::Status {
+            return process.abi.ignores_status(base);
+        }
+        let in_place = self.params.iter().zip(self.words).any(|(p, &word)| {
+            p.kind == Kind::Buffer && p.name == "sendbuf" && word == process.abi.in_place
+        });
+        process.is_sentinel(base) || (in_place && param.name.starts_with('s'))
+    }
+
+    fn length(&mut self, length: Length) -> Option<usize> {
+        let words = self.words;
+        let communicator = |index: u8| words[usize::from(index)];
+        let number = match length {
+            Length::One | Length::Unknown => return None,
+            Length::Param(index) => self.number(index),
+            Length::Times(index, factor) => self.number(index) * i64::from(factor),
+            Length::CommSize(comm) => Ask { state: self.state }.comm(communicator(comm)).0 as i64,
+            Length::CommSizeAtRoot(comm, root) => {
+                let (ranks, own) = Ask { state: self.state }.comm(communicator(comm));
+                let root = words[usize::from(root)] as i32;
+                let is_root = root == self.state.process.abi.root || i64::from(root) == own as i64;
+                if !is_root {
+                    return None;
+                }
+                ranks as i64
+            }
+            Length::InDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).0 as i64,
+            Length::OutDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).1 as i64,
+            Length::CartDims(comm) => self.state.process.cart_dims(communicator(comm)),
+            Length::OutCount(index) => self.number(index).max(0),
+            Length::IfFlag(index, flag) => {
+                if self.number(flag) == 0 {
+                    return None;
+                }
+                self.number(index)
+            }
+        };
+        usize::try_from(number).ok()
+    }
+
+    /// The value of an integer parameter, behind its address if it is an output.
+    fn number(&self, index: u8) -> i64 {
+        let index = usize::from(index);
+        let (param, word) = (&self.params[index], self.words[index]);
+        let wide = matches!(param.kind, Kind::Count | Kind::Aint | Kind::Offset);
+        if param.direction == Direction::In {
+            return if wide { word as i64 } else { i64::from(word as i32) };
+        }
+        // SAFETY: an output of a call that succeeded.
+        unsafe { self.state.process.abi.load(param.kind, word, 0) }.unwrap_or(0) as i64
+    }
+}

@@ -1,0 +1,109 @@
+//! Requests from their making to their completion.
+
+use ampl_agent::requests::Request;
+use ampl_core::mpi::{Class, Direction, Function, Kind, Traffic};
+
+use super::counts_at_start;
+use crate::recipe::Recipe;
+use crate::thread_state::ThreadState;
+
+/// More requests than this in one call are a broken argument, not a program.
+const MOST: u64 = 1 << 24;
+
+/// Before the call: which requests its handles stand for.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `function` that is about to be made.
+pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &[usize]) {
+    let Some(index) = recipe.request.map(usize::from) else { return };
+    let count = match recipe.request_count {
+        None => 1,
+        Some(count) => (words[usize::from(count)] as i32).max(0) as u64,
+    };
+    state.handles.clear();
+    state.named.clear();
+    if count > MOST {
+        return;
+    }
+    let abi = state.process.abi;
+    let by_value = function.spec().params[index].direction == Direction::In && recipe.request_count.is_none();
+    for element in 0..count as usize {
+        let handle = if by_value {
+            Some(abi.handle_word(Kind::Request, words[index]))
+        } else {
+            // SAFETY: the array has `count` requests.
+            unsafe { abi.load(Kind::Request, words[index], element) }
+        };
+        state.handles.push(handle.unwrap_or(state.process.request_null));
+    }
+    let null = state.process.request_null;
+    let handles = std::mem::take(&mut state.handles);
+    let mut named = std::mem::take(&mut state.named);
+    state.with_requests(|requests| {
+        for (at, &handle) in handles.iter().enumerate() {
+            if handle == null {
+                named.push(Request::default());
+                continue;
+            }
+            let shared = requests.has_shared();
+            let mention = if shared { handles[..at].iter().filter(|&&other| other == handle).count() } else { 0 };
+            named.push(requests.mentioned(handle, mention));
+        }
+    });
+    state.handles = handles;
+    state.named = named;
+}
+
+/// After a successful call: what it made, started or completed.
+///
+/// Returns the bytes that count for this call instead of its own: those of what it started, or
+/// none for a constructor of a persistent request.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `function` that has just returned.
+pub unsafe fn follow(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &Recipe,
+    words: &[usize],
+    bytes: (u64, u64),
+) -> Option<(u64, u64)> {
+    let index = usize::from(recipe.request?);
+    let abi = state.process.abi;
+    if !recipe.names_request {
+        // SAFETY: the call has written its new request.
+        let handle = unsafe { abi.load(Kind::Request, words[index], 0) }?;
+        let persistent = counts_at_start(recipe) || function.name().contains("_init");
+        let receives = matches!(recipe.operands.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
+            || function.name().starts_with("MPI_Isendrecv");
+        let (sent, received) = if persistent { bytes } else { (0, 0) };
+        if handle != state.process.request_null {
+            let request = Request { number: 0, receives, persistent, sent, received };
+            let number = state.with_requests(|requests| requests.make(handle, request));
+            state.named.clear();
+            state.named.push(Request { number, ..request });
+        } else {
+            state.named.clear();
+        }
+        return persistent.then_some((0, 0));
+    }
+    if recipe.class == Class::Start {
+        let sum = |side: fn(&Request) -> u64| state.named.iter().map(side).sum();
+        return Some((sum(|request| request.sent), sum(|request| request.received)));
+    }
+    if function.spec().params[index].direction == Direction::In {
+        return None;
+    }
+    let handles = std::mem::take(&mut state.handles);
+    state.with_requests(|requests| {
+        for (element, &before) in handles.iter().enumerate() {
+            // SAFETY: the array still has as many requests as before the call.
+            let after = unsafe { abi.load(Kind::Request, words[index], element) };
+            if after != Some(before) {
+                requests.free(before);
+            }
+        }
+    });
+    state.handles = handles;
+    None
+}

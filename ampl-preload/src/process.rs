@@ -1,0 +1,343 @@
+//! The agent of this process: its beginning, what its threads share, its end.
+//!
+//! One agent per process, made when `MPI_Init` has returned and never freed: threads may still
+//! be inside a wrapper when it ends.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ampl_agent::Thread;
+use ampl_agent::handles::{Handles, Object};
+use ampl_agent::requests::Requests;
+use ampl_agent::thread::Shared;
+use ampl_core::mpi::{Function, Kind};
+use ampl_core::value::ObjectKind;
+use ampl_trace::args::PREDEFINED_HANDLE;
+
+use crate::abi::Abi;
+use crate::begin;
+use crate::clock;
+use crate::entry::entry;
+use crate::fortran::Fortran;
+use crate::hooks;
+use crate::pmpi::Pmpi;
+use crate::recipe::Recipe;
+use crate::settle::Settlement;
+use crate::thread_state::ThreadState;
+use crate::tree::Tree;
+
+/// No agent yet.
+const NOT_STARTED: u8 = 0;
+/// An agent is or was here; there will be no other.
+const STARTED: u8 = 1;
+
+static STATE: AtomicU8 = AtomicU8::new(NOT_STARTED);
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+
+/// What the threads of a process share, and what happens at its end.
+#[derive(Debug)]
+pub struct Process {
+    /// The loaded MPI's interface.
+    pub abi: &'static Abi,
+    /// The functions ampl calls.
+    pub pmpi: &'static Pmpi,
+    /// What the hooks do, by function.
+    pub recipes: Vec<Recipe>,
+    /// Whether ticks are of the time-stamp counter.
+    pub invariant: bool,
+    /// The agent's shared state.
+    pub shared: Arc<Shared>,
+    /// Live requests, where several threads may call MPI.
+    pub requests: Option<Mutex<Requests>>,
+    /// `MPI_REQUEST_NULL`, as a handle.
+    pub request_null: u64,
+    /// `MPI_REQUEST_NULL`, as recorded.
+    pub request_null_word: u64,
+    /// Nanoseconds on the monotonic clock at T0 of the job.
+    pub epoch: i64,
+    handles: Mutex<Handles>,
+    generation: AtomicU64,
+    threads: AtomicU32,
+    tree: Mutex<Tree>,
+    settlement: Settlement,
+    fortran: Fortran,
+}
+
+// SAFETY: the raw pointers and handles inside are only passed back to MPI, which is what makes
+// them safe to use from the threads that MPI itself allows.
+unsafe impl Sync for Process {}
+// SAFETY: as above.
+unsafe impl Send for Process {}
+
+/// Whether calls are to be recorded.
+#[inline(always)]
+pub fn is_active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+/// Whether no agent has been made yet.
+pub fn has_not_started() -> bool {
+    STATE.load(Ordering::Relaxed) == NOT_STARTED
+}
+
+/// Runs a hook; if it panics, the agent ends and the job goes on.
+#[inline]
+pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(hook)) {
+        Ok(value) => Some(value),
+        Err(_) => {
+            disable();
+            None
+        }
+    }
+}
+
+#[cold]
+fn disable() {
+    ACTIVE.store(false, Ordering::Relaxed);
+    // SAFETY: the pointer is null or to the process, which is never freed.
+    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
+        process.shared.journal.count_failure();
+        process.shared.journal.mark_disabled();
+    }
+}
+
+extern "C" fn in_forked_child() {
+    // The journal is not mapped here, and the child is no rank.
+    ACTIVE.store(false, Ordering::Relaxed);
+}
+
+/// Ticks and monotonic nanoseconds, taken together.
+pub fn clock_pair() -> (u64, i64) {
+    let invariant = clock::is_invariant();
+    // The middle of the quickest of a few: a descheduled one would skew the rate.
+    let pair = || {
+        let before = clock::ticks(invariant);
+        let nanos = clock::monotonic_ns();
+        let after = clock::ticks(invariant);
+        (after - before, before + (after - before) / 2, nanos)
+    };
+    let (_, ticks, nanos) = (0..4).map(|_| pair()).min().expect("several");
+    (ticks, nanos)
+}
+
+/// `MPI_Init` has returned: makes the agent, if there is to be one. `before` is a clock pair from before it.
+pub fn start(function: Function, address: u64, before: (u64, i64)) {
+    if STATE.swap(STARTED, Ordering::AcqRel) != NOT_STARTED {
+        return;
+    }
+    let Some(parts) = begin::begin(before) else { return };
+    let predefined = parts.abi.predefined_handles();
+    let mut handles = Handles::default();
+    let unknown = [hooks::UNKNOWN, 0];
+    for &(kind, handle, word) in &predefined {
+        handles.predefine(kind, handle, word, unknown);
+    }
+    let null = predefined.iter().find(|(kind, _, word)| {
+        *kind == ObjectKind::Request
+            && ampl_core::mpi::PREDEFINED[(word & !PREDEFINED_HANDLE) as usize].1 == "MPI_REQUEST_NULL"
+    });
+    let &(_, request_null, request_null_word) = null.expect("every MPI has a null request");
+    let process: &'static Process = Box::leak(Box::new(Process {
+        abi: parts.abi,
+        pmpi: parts.pmpi,
+        recipes: crate::recipe::all(),
+        invariant: clock::is_invariant(),
+        shared: parts.shared,
+        requests: parts.concurrent.then(Mutex::default),
+        request_null,
+        request_null_word,
+        epoch: parts.epoch,
+        handles: Mutex::new(handles),
+        generation: AtomicU64::new(0),
+        threads: AtomicU32::new(0),
+        tree: Mutex::new(parts.tree),
+        settlement: parts.settlement,
+        fortran: parts.fortran,
+    }));
+    PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
+    // SAFETY: the handler only stores to an atomic.
+    unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+    process.settlement.arm(process);
+    ACTIVE.store(true, Ordering::Release);
+    if let Some(state) = adopt_thread() {
+        begin::first_records(state, &parts.run, function, address, before.0);
+    }
+}
+
+/// State for the calling thread; `None` if the journal has no room for it.
+pub fn adopt_thread() -> Option<&'static mut ThreadState> {
+    // SAFETY: null or the process, which is never freed.
+    let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() }?;
+    let number = process.threads.fetch_add(1, Ordering::Relaxed);
+    let now = clock::ticks(process.invariant);
+    let thread = match Thread::new(process.shared.clone(), number, now) {
+        Ok(thread) => thread,
+        Err(_) => {
+            // The process goes on unobserved rather than half observed.
+            disable();
+            return None;
+        }
+    };
+    let state = Box::leak(Box::new(ThreadState::new(process, thread)));
+    // SAFETY: the calling thread's own block; the state is leaked, so it outlives the thread.
+    unsafe {
+        (*entry()).thread = state;
+        Some(&mut *(*entry()).thread)
+    }
+}
+
+impl Process {
+    /// Changes whenever a handle changes its meaning.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    fn with_handles<T>(&self, with: impl FnOnce(&mut Handles) -> T) -> T {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = with(&mut handles);
+        self.generation.store(handles.generation(), Ordering::Relaxed);
+        result
+    }
+
+    /// The object behind `handle`, numbered now if it is met for the first time.
+    pub fn object(&self, kind: ObjectKind, handle: u64) -> Object {
+        self.with_handles(|handles| {
+            handles.get(kind, handle).unwrap_or_else(|| handles.define(kind, handle, [hooks::UNKNOWN, 0]))
+        })
+    }
+
+    /// Notes what calls need to know of the object behind `handle`.
+    pub fn learn(&self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Object {
+        self.with_handles(|handles| {
+            handles.learn(kind, handle, facts).unwrap_or_else(|| handles.define(kind, handle, facts))
+        })
+    }
+
+    /// `handle` no longer stands for an object.
+    pub fn forget(&self, kind: ObjectKind, handle: u64) {
+        self.with_handles(|handles| handles.forget(kind, handle));
+    }
+
+    /// What the MPI library says it is, its first line.
+    pub fn library_version(&self) -> String {
+        // Longer than MPI_MAX_LIBRARY_VERSION_STRING of any implementation.
+        let mut text = vec![0u8; 16384];
+        let mut length = 0i32;
+        // SAFETY: places for the text and its length.
+        unsafe {
+            (self.pmpi.get_library_version)(text.as_mut_ptr() as usize, &raw mut length as usize);
+        }
+        let text = String::from_utf8_lossy(&text[..(length.max(0) as usize).min(text.len())]).into_owned();
+        text.lines().next().unwrap_or("").trim_matches(['\0', ' ', '\t']).to_owned()
+    }
+
+    /// Bytes of one element of a valid datatype; 0 if MPI does not say.
+    pub fn type_bytes(&self, datatype: usize) -> u64 {
+        let mut bytes = 0i64;
+        // SAFETY: a datatype of a call that succeeded, and a place for an MPI_Count.
+        let code = unsafe { (self.pmpi.type_size_x)(datatype, &raw mut bytes as usize) };
+        if code == 0 { bytes.max(0) as u64 } else { 0 }
+    }
+
+    /// Ranks of a valid communicator (remote ones of an intercommunicator) and the caller's rank.
+    pub fn comm_facts(&self, comm: usize) -> (u64, u64) {
+        let (mut ranks, mut rank, mut inter) = (0i32, 0i32, 0i32);
+        // SAFETY: a communicator of a call that succeeded, and places for ints.
+        unsafe {
+            (self.pmpi.comm_test_inter)(comm, &raw mut inter as usize);
+            let size = if inter == 0 { self.pmpi.comm_size } else { self.pmpi.comm_remote_size };
+            size(comm, &raw mut ranks as usize);
+            (self.pmpi.comm_rank)(comm, &raw mut rank as usize);
+        }
+        (ranks.max(0) as u64, rank.max(0) as u64)
+    }
+
+    /// Dimensions of a communicator with a Cartesian topology, 0 of others.
+    pub fn cart_dims(&self, comm: usize) -> i64 {
+        let mut dims = 0i32;
+        if self.topology(comm) == self.abi.cart {
+            // SAFETY: a Cartesian communicator, and a place for an int.
+            unsafe { (self.pmpi.cartdim_get)(comm, &raw mut dims as usize) };
+        }
+        i64::from(dims)
+    }
+
+    fn topology(&self, comm: usize) -> i32 {
+        let mut topology = self.abi.undefined;
+        // SAFETY: a communicator of a call that succeeded, and a place for an int.
+        unsafe { (self.pmpi.topo_test)(comm, &raw mut topology as usize) };
+        topology
+    }
+
+    /// Neighbours that the caller receives from and sends to in a communicator of a neighbourhood
+    /// collective that succeeded.
+    pub fn degrees(&self, comm: usize) -> (u64, u64) {
+        let (mut into, mut out, mut weighted) = (0i32, 0i32, 0i32);
+        let [into_at, out_at, weighted_at] = [&raw mut into, &raw mut out, &raw mut weighted].map(|at| at as usize);
+        let topology = self.topology(comm);
+        if topology == self.abi.cart {
+            let dims = self.cart_dims(comm).max(0) as u64;
+            return (2 * dims, 2 * dims);
+        } else if topology == self.abi.graph {
+            let (_, rank) = self.comm_facts(comm);
+            // SAFETY: a graph communicator, and a place for an int.
+            unsafe { (self.pmpi.graph_neighbors_count)(comm, rank as usize, into_at) };
+            out = into;
+        } else if topology == self.abi.dist_graph {
+            // SAFETY: a distributed graph communicator, and places for ints.
+            unsafe { (self.pmpi.dist_graph_neighbors_count)(comm, into_at, out_at, weighted_at) };
+        }
+        (into.max(0) as u64, out.max(0) as u64)
+    }
+
+    /// The C handle of a Fortran integer.
+    pub fn fortran_handle(&self, kind: Kind, integer: i32) -> usize {
+        self.fortran.handle(kind, integer)
+    }
+
+    /// A Fortran buffer address as C would pass it: its own sentinels become C's.
+    pub fn fortran_buffer(&self, address: usize) -> usize {
+        self.fortran.buffer(address)
+    }
+
+    /// Whether an array's address is one of the constants that stand for no array.
+    pub fn is_sentinel(&self, address: usize) -> bool {
+        self.fortran.is_sentinel(address)
+    }
+
+    /// Takes a clock pair for the journal: the longer the run, the better the rate is known.
+    pub fn take_clock_pair(&self) {
+        let (ticks, nanos) = clock_pair();
+        self.shared.journal.clock_pair(ticks, nanos - self.epoch);
+    }
+
+    /// Lets the tree make progress, unless another thread is at it.
+    pub fn progress(&self, thread: &mut Thread) {
+        if let Ok(mut tree) = self.tree.try_lock() {
+            tree.progress(thread);
+        }
+    }
+
+    /// `MPI_Finalize` is entered on this thread: the last window ends; the rest follows when MPI
+    /// deletes the attributes of `MPI_COMM_SELF`.
+    pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
+        self.take_clock_pair();
+        state.thread.recalibrate();
+        state.thread.finish(now);
+        self.shared.journal.mark_finalized();
+        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
+        tree.finish(&mut state.thread);
+    }
+
+    /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.
+    pub fn end(&self) {
+        ACTIVE.store(false, Ordering::Release);
+        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settlement.settle(self, &mut tree);
+    }
+}

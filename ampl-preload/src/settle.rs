@@ -1,0 +1,195 @@
+//! The end of a job: MPI deletes the attributes of `MPI_COMM_SELF`, and what is still under way is
+//! brought home and merged into one trace.
+//!
+//! Delete callbacks run last-in first-out and ours was set in `MPI_Init`, so the application's own
+//! have run. MPI still works then (MPI-4.1 §11.2.4).
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use ampl_agent::ReadOnlyMap;
+use ampl_agent::transport::TransportError;
+use ampl_core::units::Rank;
+use ampl_core::value::ObjectKind;
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::format::{Section, SectionKind, Writer, rank_sections};
+
+use crate::begin::message;
+use crate::entry::entry;
+use crate::process::{Process, contained};
+use crate::transport::Channel;
+use crate::tree::Tree;
+
+/// Bytes of one message while a rank's part travels.
+const CHUNK: usize = 4 << 20;
+
+/// What is needed at the end.
+#[derive(Debug)]
+pub struct Settlement {
+    channel: Channel,
+    directory: PathBuf,
+    journals: PathBuf,
+    ranks: u32,
+    rank: u32,
+}
+
+static TO_SETTLE: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
+
+unsafe extern "C" fn copy_nothing(_: usize, _: i32, _: usize, _: usize, _: usize, flag: *mut i32) -> i32 {
+    // SAFETY: MPI passes a place for the answer: the attribute is not copied.
+    unsafe { *flag = 0 };
+    0
+}
+
+unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
+    let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: null or the process, which is never freed.
+    if let Some(process) = unsafe { process.as_ref() } {
+        contained(|| process.end());
+    }
+    0
+}
+
+impl Settlement {
+    /// What `rank` needs to bring its part to rank 0, which writes `directory`.
+    pub fn new(channel: Channel, directory: PathBuf, journals: PathBuf, ranks: u32, rank: u32) -> Self {
+        Self { channel, directory, journals, ranks, rank }
+    }
+
+    /// Has MPI call [`Process::end`] when it ends. Where it refuses, journals stay unmerged.
+    pub fn arm(&self, process: &'static Process) {
+        let Some(own) = process.abi.handle(ObjectKind::Comm, "MPI_COMM_SELF") else { return };
+        TO_SETTLE.store(std::ptr::from_ref(process).cast_mut(), Ordering::Release);
+        let mut keyval = 0i32;
+        let pmpi = &process.pmpi;
+        // SAFETY: callbacks of the standard's types, a place for the key, and a valid communicator.
+        unsafe {
+            let copy = copy_nothing as *const () as usize;
+            let delete = at_deletion as *const () as usize;
+            if (pmpi.comm_create_keyval)(copy, delete, &raw mut keyval as usize, 0) == 0 {
+                (pmpi.comm_set_attr)(own, keyval as usize, 0);
+            }
+        }
+    }
+
+    /// Drains the tree, merges the journals into the trace and removes them.
+    pub fn settle(&self, process: &Process, tree: &mut Tree) {
+        // SAFETY: the calling thread's own block and state, which no wrapper uses now: the
+        // application is inside MPI_Finalize on this thread.
+        let Some(state) = (unsafe { (*entry()).thread.as_mut() }) else { return };
+        let settled = tree.settle(&mut state.thread).and_then(|()| self.merge(process));
+        tree.close();
+        match settled {
+            Ok(true) => {
+                let _ = fs::remove_file(process.shared.journal.path());
+                // The directory goes with the node's last journal.
+                let _ = fs::remove_dir(&self.journals);
+                let _ = self.journals.parent().map(fs::remove_dir);
+            }
+            Ok(false) => {}
+            Err(error) if self.rank == 0 => {
+                message(&format!("{error}; the journals stay unmerged ({})", self.journals.display()));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Whether the whole trace is on disk.
+    fn merge(&self, process: &Process) -> Result<bool, TransportError> {
+        let own = self.own_part(process);
+        if self.rank == 0 { self.collect(&own) } else { self.deliver(&own) }
+    }
+
+    /// This rank's sections, packed; nothing where the journal cannot be read.
+    fn own_part(&self, process: &Process) -> Vec<u8> {
+        let map = File::open(process.shared.journal.path()).and_then(|file| ReadOnlyMap::new(&file));
+        let compacted = map.ok().and_then(|map| compact(map.bytes()).ok());
+        let mut packed = Vec::new();
+        for section in compacted.iter().flat_map(sections) {
+            section.pack(&mut packed);
+        }
+        packed
+    }
+
+    /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
+    fn deliver(&self, own: &[u8]) -> Result<bool, TransportError> {
+        let client = Rank(0);
+        self.channel.receive(client, 1)?;
+        self.channel.send(client, &(own.len() as u64).to_le_bytes())?;
+        for chunk in own.chunks(CHUNK) {
+            self.channel.send(client, chunk)?;
+        }
+        Ok(self.channel.receive(client, 1)? == [1])
+    }
+
+    /// On rank 0: asks one rank after the other, so that memory holds one part at a time.
+    fn collect(&self, own: &[u8]) -> Result<bool, TransportError> {
+        let path = self.directory.join("trace.ampl");
+        let mut file = File::create(&path).map(BufWriter::new).and_then(Writer::new);
+        let keep = |result: io::Result<()>, file: &mut io::Result<Writer<BufWriter<File>>>| {
+            if let Err(error) = result {
+                *file = Err(error);
+            }
+        };
+        for rank in 0..self.ranks {
+            let received;
+            let part = if rank == 0 {
+                own
+            } else {
+                received = self.fetch(Rank(rank))?;
+                &received[..]
+            };
+            // A full disk must not keep the other ranks waiting: they are asked all the same.
+            for section in Section::unpack(part).unwrap_or_default() {
+                let result = match &mut file {
+                    Ok(writer) => writer.section(&section),
+                    Err(_) => Ok(()),
+                };
+                keep(result, &mut file);
+            }
+        }
+        let written = match file.and_then(Writer::finish) {
+            Ok(_) => true,
+            Err(error) => {
+                message(&format!(
+                    "cannot write the trace ({}): {error}; the journals stay ({})",
+                    path.display(),
+                    self.journals.display()
+                ));
+                let _ = fs::remove_file(&path);
+                false
+            }
+        };
+        for rank in 1..self.ranks {
+            self.channel.send(Rank(rank), &[u8::from(written)])?;
+        }
+        Ok(written)
+    }
+
+    fn fetch(&self, from: Rank) -> Result<Vec<u8>, TransportError> {
+        self.channel.send(from, &[1])?;
+        let length = self.channel.receive(from, 8)?;
+        let length = u64::from_le_bytes(length.try_into().expect("eight bytes were asked for")) as usize;
+        let mut part = Vec::with_capacity(length);
+        while part.len() < length {
+            part.extend(self.channel.receive(from, CHUNK.min(length - part.len()))?);
+        }
+        Ok(part)
+    }
+}
+
+fn sections(compacted: &Compacted) -> Vec<Section> {
+    let mut sections = Vec::new();
+    if let Some(run) = &compacted.run {
+        let payload = serde_json::to_vec(run).unwrap_or_default();
+        sections.push(Section { kind: SectionKind::Run, rank: None, payload });
+        let lines: Vec<String> =
+            compacted.decisions.iter().filter_map(|decision| serde_json::to_string(decision).ok()).collect();
+        let payload = lines.join("\n").into_bytes();
+        sections.push(Section { kind: SectionKind::Decisions, rank: None, payload });
+    }
+    sections.extend(rank_sections(&compacted.rank));
+    sections
+}

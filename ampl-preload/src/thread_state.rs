@@ -1,0 +1,60 @@
+//! What the hooks keep for each thread of the application.
+
+use ampl_agent::Thread;
+use ampl_agent::requests::{Request, Requests};
+
+use crate::process::Process;
+
+/// One thread's state; it lives as long as the process.
+#[derive(Debug)]
+pub struct ThreadState {
+    /// The process it belongs to.
+    pub process: &'static Process,
+    /// Counting, accumulating, recording.
+    pub thread: Thread,
+    /// Arguments of the call being recorded, as words.
+    pub args: Vec<u64>,
+    /// Values of in/out parameters before the call, as words, in the order of the parameters.
+    pub before: Vec<u64>,
+    /// Request handles named by the call, before it.
+    pub handles: Vec<u64>,
+    /// The requests behind them.
+    pub named: Vec<Request>,
+    /// Where MPI puts statuses that the application ignores.
+    pub statuses: Vec<u64>,
+    /// Live requests, where only one thread calls MPI.
+    pub requests: Requests,
+    /// Ticks at which the tree is looked after next.
+    pub next_progress: u64,
+    /// Calls since the agent's own time was last measured.
+    pub unmeasured: u32,
+    /// Ticks the agent itself takes per call, as measured last.
+    pub own_per_call: u64,
+}
+
+impl ThreadState {
+    /// State for a thread of `process`.
+    pub fn new(process: &'static Process, thread: Thread) -> Self {
+        Self {
+            process,
+            thread,
+            args: Vec::with_capacity(256),
+            before: Vec::with_capacity(64),
+            handles: Vec::with_capacity(64),
+            named: Vec::with_capacity(64),
+            statuses: Vec::with_capacity(64),
+            requests: Requests::default(),
+            next_progress: 0,
+            unmeasured: 0,
+            own_per_call: 0,
+        }
+    }
+
+    /// Does `with` to the live requests, under a lock only where several threads call MPI.
+    pub fn with_requests<T>(&mut self, with: impl FnOnce(&mut Requests) -> T) -> T {
+        match &self.process.requests {
+            None => with(&mut self.requests),
+            Some(shared) => with(&mut shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)),
+        }
+    }
+}

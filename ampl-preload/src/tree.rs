@@ -1,0 +1,174 @@
+//! Where this rank's agent meets the tree, and on the client rank the policy.
+
+use ampl_agent::Thread;
+use ampl_agent::thread::ClosedWindow;
+use ampl_agent::transport::{Transport, TransportError};
+use ampl_client::{Node, Policy};
+use ampl_core::message::{Decision, MetricSummary, Summary};
+use ampl_core::plan::Plan;
+use ampl_core::units::Rank;
+use ampl_trace::record::TEXT_DECISION;
+
+use crate::transport::{MpiTransport, Patience};
+
+/// This rank's node, its edges and, on top, the policy.
+#[derive(Debug)]
+pub struct Tree {
+    node: Node,
+    policy: Option<Policy>,
+    transport: Option<MpiTransport>,
+    parent: Option<Rank>,
+    children: Vec<Rank>,
+    applied: Option<u64>,
+}
+
+impl Tree {
+    /// The tree as seen from `rank`; `transport` is `None` where MPI refused one.
+    pub fn new(plan: &Plan, rank: Rank, transport: impl FnOnce(&Node) -> Option<MpiTransport>) -> Self {
+        let node = Node::new(plan, rank);
+        let parent = node.parent();
+        let policy = parent.is_none().then(|| {
+            let mut policy = Policy::new(plan);
+            policy.first_directive();
+            policy
+        });
+        let transport = transport(&node);
+        let children = node.children().collect();
+        Self { parent, children, policy, transport, node, applied: None }
+    }
+
+    /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.
+    pub fn progress(&mut self, thread: &mut Thread) {
+        while let Some(closed) = thread.take_closed() {
+            self.node.local(closed.window, closed.window, &summary(&closed));
+        }
+        if self.exchange(thread).is_err() {
+            // The job goes on without the tree; journals and the directive in force stay.
+            self.transport = None;
+            thread.shared().journal.count_failure();
+        }
+    }
+
+    fn exchange(&mut self, thread: &mut Thread) -> Result<bool, TransportError> {
+        self.node.tick(crate::clock::monotonic_ns() as u64);
+        let mut moved = self.receive()?;
+        self.decide(thread);
+        moved |= self.send()?;
+        let next = thread.window().next();
+        if let Some(directive) = self.node.directive(next).filter(|new| Some(new.update) != self.applied) {
+            self.applied = Some(directive.update);
+            thread.shared().direct(directive.clone());
+        }
+        Ok(moved)
+    }
+
+    fn receive(&mut self) -> Result<bool, TransportError> {
+        let Some(transport) = &mut self.transport else { return Ok(false) };
+        let (node, parent) = (&mut self.node, self.parent);
+        let mut broken = None;
+        let moved = transport.receive(&mut |from, bytes| {
+            let taken = if Some(from) == parent { node.receive_down(bytes) } else { node.receive_up(from, bytes) };
+            if let Err(error) = taken {
+                broken = Some(TransportError(format!("{error:?}")));
+            }
+        })?;
+        broken.map_or(Ok(moved), Err)
+    }
+
+    /// On top of the tree: asks the policy about every window that is complete.
+    fn decide(&mut self, thread: &mut Thread) {
+        let Some(policy) = &mut self.policy else { return };
+        while let Some(census) = self.node.next_census() {
+            if let Some((directive, decisions)) = policy.end_window(&census) {
+                record(thread, &decisions);
+                self.node.direct(directive);
+            }
+        }
+    }
+
+    fn send(&mut self) -> Result<bool, TransportError> {
+        let Some(transport) = &mut self.transport else { return Ok(false) };
+        let mut moved = false;
+        if let Some(parent) = self.parent {
+            if transport.is_free(parent)? {
+                if let Some(message) = self.node.next_up() {
+                    transport.send(parent, message)?;
+                    moved = true;
+                }
+            }
+        }
+        for &child in &self.children {
+            if transport.is_free(child)? {
+                if let Some(message) = self.node.next_down(child) {
+                    transport.send(child, message)?;
+                    moved = true;
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// No window follows on this rank.
+    pub fn finish(&mut self, thread: &mut Thread) {
+        self.progress(thread);
+        self.node.local_finished();
+    }
+
+    /// Waits until every rank has finished and everything reported has arrived.
+    ///
+    /// # Errors
+    /// [`TransportError`] when the transport is broken or nothing moves any more.
+    pub fn settle(&mut self, thread: &mut Thread) -> Result<(), TransportError> {
+        let mut patience = Patience::new();
+        while !self.node.closed() {
+            if self.transport.is_none() && self.parent.is_some() | !self.children.is_empty() {
+                return Err(TransportError("it was given up during the run".into()));
+            }
+            if self.exchange(thread)? {
+                patience.reset();
+            } else {
+                patience.pause()?;
+            }
+        }
+        // What was sent last may still be on its way; its memory must stay until then.
+        if let Some(transport) = &mut self.transport {
+            for peer in self.children.iter().copied().chain(self.parent) {
+                while !transport.is_free(peer)? {
+                    patience.pause()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the edges down.
+    pub fn close(&mut self) {
+        if let Some(mut transport) = self.transport.take() {
+            transport.close();
+        }
+    }
+}
+
+/// Writes decisions into the client's journal.
+pub fn record(thread: &mut Thread, decisions: &[Decision]) {
+    for decision in decisions {
+        if let Ok(text) = serde_json::to_string(decision) {
+            thread.text(TEXT_DECISION, &text);
+        }
+    }
+}
+
+fn summary(closed: &ClosedWindow) -> Summary {
+    let metric = |cell: &ampl_trace::model::Cell| MetricSummary {
+        n: cell.n as u64,
+        sum: cell.sum,
+        sum_sq: cell.sum_sq,
+        min: if cell.n > 0.0 { cell.min } else { f64::INFINITY },
+        max: if cell.n > 0.0 { cell.max } else { f64::NEG_INFINITY },
+    };
+    Summary {
+        metrics: closed.cells.iter().map(metric).collect(),
+        kept: closed.keep.kept,
+        probability: closed.keep.probability,
+    }
+}

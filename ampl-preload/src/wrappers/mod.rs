@@ -1,0 +1,131 @@
+//! The exported symbols: one macro call each, generated from the table of MPI functions.
+//!
+//! A body puts its words in an array and hands them to [`intercept`](crate::intercept), which
+//! forwards them exactly once through the body's `forward`.
+
+use crate::entry::stubs;
+use crate::intercept::{intercept, intercept_double};
+use crate::symbol::{Language, Symbol};
+
+macro_rules! word {
+    ($argument:ident) => {
+        usize
+    };
+}
+
+/// Declares the symbol and its forwarder: transmutes the next definition to the right arity.
+macro_rules! symbol {
+    ($function:literal, $language:expr, [$($names:expr),+], ($($argument:ident)*), $returns:ty) => {
+        static SYMBOL: Symbol = Symbol::new($function, $language, &[$($names),+]);
+
+        #[allow(unused_variables, unused_mut, unused_assignments)]
+        unsafe fn forward(next: *const (), words: *const usize) -> $returns {
+            // SAFETY: `next` is a definition of this function, and its arguments are words.
+            let next: unsafe extern "C-unwind" fn($(word!($argument)),*) -> $returns =
+                unsafe { std::mem::transmute(next) };
+            let mut at = words;
+            // SAFETY: `words` has one word per argument.
+            unsafe { next($({ let $argument = *at; at = at.add(1); $argument }),*) }
+        }
+    };
+}
+
+macro_rules! name {
+    ($name:ident) => {
+        concat!(stringify!($name), "\0")
+    };
+}
+
+macro_rules! body {
+    (word, ($($argument:ident)*)) => {
+        unsafe extern "C-unwind" fn body($($argument: usize),*) -> usize {
+            let mut words = [$($argument),*];
+            // SAFETY: the application's own arguments.
+            unsafe { intercept(&SYMBOL, &mut words, forward) }
+        }
+    };
+    (double, ($($argument:ident)*)) => {
+        unsafe extern "C-unwind" fn body($($argument: usize),*) -> f64 {
+            let words = [$($argument),*];
+            // SAFETY: the application's own arguments.
+            unsafe { intercept_double(&SYMBOL, &words, forward) }
+        }
+    };
+}
+
+macro_rules! c {
+    ($name:ident, $function:literal, ($($argument:ident)*)) => {
+        const _: () = {
+            symbol!($function, Language::C, [name!($name), concat!("P", name!($name))], ($($argument)*), usize);
+            body!(word, ($($argument)*));
+            stubs!(body, $name);
+        };
+    };
+}
+
+macro_rules! c_double {
+    ($name:ident, $function:literal, ()) => {
+        const _: () = {
+            symbol!($function, Language::C, [name!($name), concat!("P", name!($name))], (), f64);
+            body!(double, ());
+            stubs!(body, $name);
+        };
+    };
+}
+
+/// `MPI_Pcontrol(level, ...)`: the word arguments a caller can have set are forwarded, and the
+/// number of vector registers that a variadic call announces is zeroed: ours has none.
+macro_rules! pcontrol {
+    ($name:ident, $function:literal) => {
+        const _: () = {
+            static SYMBOL: Symbol = Symbol::new($function, Language::C, &[name!($name), concat!("P", name!($name))]);
+
+            unsafe fn forward(next: *const (), words: *const usize) -> usize {
+                // SAFETY: `next` is MPI_Pcontrol, a variadic C function.
+                let next: unsafe extern "C" fn(usize, ...) -> usize = unsafe { std::mem::transmute(next) };
+                // SAFETY: `words` has six words.
+                unsafe { next(*words, *words.add(1), *words.add(2), *words.add(3), *words.add(4), *words.add(5)) }
+            }
+            body!(word, (a b c d e f));
+            stubs!(body, $name);
+        };
+    };
+}
+
+macro_rules! fortran {
+    ([$($name:ident)+], [$($next:ident)+], $function:literal, ($($argument:ident)*)) => {
+        const _: () = {
+            symbol!($function, Language::Fortran, [$(name!($name),)+ $(name!($next)),+], ($($argument)*), usize);
+            body!(word, ($($argument)*));
+            stubs!(body, $($name)+);
+        };
+    };
+}
+
+macro_rules! fortran_word {
+    ($($rest:tt)*) => {
+        fortran!($($rest)*);
+    };
+}
+
+macro_rules! fortran_pcontrol {
+    ($($rest:tt)*) => {
+        fortran!($($rest)*);
+    };
+}
+
+macro_rules! fortran_double {
+    ([$($name:ident)+], [$($next:ident)+], $function:literal, ()) => {
+        const _: () = {
+            symbol!($function, Language::Fortran, [$(name!($name),)+ $(name!($next)),+], (), f64);
+            body!(double, ());
+            stubs!(body, $($name)+);
+        };
+    };
+}
+
+#[allow(non_snake_case, clippy::too_many_arguments)]
+mod generated {
+    use super::*;
+    include!("generated.rs");
+}

@@ -1,0 +1,147 @@
+//! Arguments of a call as words, and words as values: the one encoding that the agent writes and
+//! every reader decodes, driven by the function table.
+//!
+//! Entry part: every `In` and `InOut` parameter in order. Exit part: every `Out` and `InOut`
+//! parameter in order, absent after an error or a failed poll. A scalar is one word; an array is
+//! its length and its elements; text is its byte count and packed bytes.
+
+use ampl_core::mpi::{Direction, FunctionSpec, Kind, Length, PREDEFINED, Param};
+use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
+
+use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, get_text};
+
+/// Bit of a handle word that names a predefined object: the rest is its index in
+/// [`PREDEFINED`]. Other handle words are the number of an object the program made.
+pub const PREDEFINED_HANDLE: u64 = 1 << 63;
+/// A handle that ampl saw nobody make.
+pub const UNKNOWN_HANDLE: u64 = 0;
+/// A buffer word: `MPI_IN_PLACE`.
+pub const IN_PLACE: u64 = u64::MAX;
+/// The length of an array or text whose address was null or a sentinel.
+pub const NO_ARRAY: u64 = u64::MAX;
+/// The status word where the program passed none and none was substituted.
+pub const NO_STATUS: u64 = 0x8000_0000_8000_0000;
+
+/// A status word.
+pub fn status_word(source: i32, tag: i32) -> u64 {
+    u64::from(source as u32) << 32 | u64::from(tag as u32)
+}
+
+/// How a parameter is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One word.
+    Scalar,
+    /// Length and elements.
+    Array,
+    /// Byte count and packed bytes.
+    Text,
+}
+
+/// The layout of `param`.
+pub fn shape(param: &Param) -> Shape {
+    match (param.kind, param.length) {
+        (Kind::String, _) => Shape::Text,
+        (Kind::Address | Kind::Buffer, _) | (_, Length::One | Length::Unknown) => Shape::Scalar,
+        _ => Shape::Array,
+    }
+}
+
+/// Whether `param` is in the entry part.
+pub fn is_input(param: &Param) -> bool {
+    param.direction != Direction::Out
+}
+
+/// Whether `param` is in the exit part.
+pub fn is_output(param: &Param) -> bool {
+    param.direction != Direction::In
+}
+
+/// Named values in the order of the parameters.
+pub type Named = Vec<(&'static str, Value)>;
+
+/// The arguments and the outputs in `words`, recorded with `flags`; `None` if the words do not fit the table.
+pub fn decode(spec: &'static FunctionSpec, flags: u8, words: &[u64]) -> Option<(Named, Named)> {
+    if flags & CALL_NO_ARGS != 0 {
+        return words.is_empty().then(Default::default);
+    }
+    let mut at = words;
+    let mut inputs = Vec::new();
+    for param in spec.params.iter().filter(|param| is_input(param)) {
+        inputs.push((param.name, take(param, &mut at)?));
+    }
+    let mut outputs = Vec::new();
+    if flags & CALL_MISS != 0 {
+        outputs.extend(spec.params.iter().filter_map(|param| match param.name {
+            "flag" => Some(("flag", Value::Bool(false))),
+            "outcount" => Some(("outcount", Value::Int(0))),
+            _ => None,
+        }));
+    } else if flags & (CALL_ERROR | CALL_UNFINISHED) == 0 {
+        for param in spec.params.iter().filter(|param| is_output(param)) {
+            outputs.push((param.name, take(param, &mut at)?));
+        }
+    }
+    at.is_empty().then_some((inputs, outputs))
+}
+
+fn take(param: &Param, at: &mut &[u64]) -> Option<Value> {
+    let (&first, rest) = at.split_first()?;
+    match shape(param) {
+        Shape::Scalar => {
+            *at = rest;
+            let kind = if param.length == Length::Unknown { Kind::Address } else { param.kind };
+            Some(value(kind, first))
+        }
+        _ if first == NO_ARRAY => {
+            *at = rest;
+            Some(Value::Absent)
+        }
+        Shape::Text => {
+            let (text, used) = get_text(at)?;
+            *at = &at[used..];
+            Some(Value::Text(text))
+        }
+        Shape::Array => {
+            let length = usize::try_from(first).ok()?;
+            let elements = rest.get(..length)?;
+            *at = &rest[length..];
+            Some(Value::List(elements.iter().map(|&word| value(param.kind, word)).collect()))
+        }
+    }
+}
+
+fn value(kind: Kind, word: u64) -> Value {
+    let number = word as i64;
+    match kind {
+        Kind::Int | Kind::Count | Kind::Aint | Kind::Offset => Value::Int(number),
+        Kind::Logical => Value::Bool(word != 0),
+        Kind::Double => Value::Double(f64::from_bits(word)),
+        Kind::Rank => rank_value(number),
+        Kind::Tag => tag_value(number),
+        Kind::IntOrUndefined if number == UNDEFINED => Value::Name("MPI_UNDEFINED".into()),
+        Kind::IntOrUndefined => Value::Int(number),
+        Kind::Status if word == NO_STATUS => Value::Absent,
+        Kind::Status => {
+            Value::Status { source: i64::from((word >> 32) as u32 as i32), tag: i64::from(word as u32 as i32) }
+        }
+        Kind::Buffer if word == IN_PLACE => Value::Name("MPI_IN_PLACE".into()),
+        Kind::Buffer if word == 0 => Value::Name("MPI_BOTTOM".into()),
+        Kind::Buffer | Kind::Address | Kind::String => Value::Address(word),
+        _ => handle(kind, word),
+    }
+}
+
+fn handle(kind: Kind, word: u64) -> Value {
+    let object = ObjectKind::of(kind).expect("every other kind is a handle");
+    if word & PREDEFINED_HANDLE == 0 {
+        return Value::Object(object, word);
+    }
+    let index = (word & !PREDEFINED_HANDLE) as usize;
+    match PREDEFINED.get(index) {
+        Some(&(_, "MPI_COMM_WORLD")) => Value::Name("world".into()),
+        Some(&(_, "MPI_COMM_SELF")) => Value::Name("self".into()),
+        Some(&(_, name)) => Value::Name(name.into()),
+        None => Value::Name(format!("{}:?", object.name())),
+    }
+}

@@ -1,0 +1,225 @@
+//! Version 0 of the trace file.
+//!
+//! Header: magic (8 bytes), version (u32), zero (u32). Then sections, each with a 24-byte head:
+//! `SECT`, kind (u32), rank (u32, all ones for the run), CRC-32 of the payload (u32), length
+//! (u64). The last section lists all others: kind (u32), rank (u32), offset (u64), length (u64).
+//! Footer: offset of that last section (u64), end magic (8 bytes). All little-endian.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use ampl_core::mpi::{FUNCTIONS, Function};
+use serde::{Deserialize, Serialize};
+
+use super::sections::{Section, SectionKind, restore};
+use super::{END_MAGIC, MAGIC, VERSION};
+use crate::error::{Damage, ReadError};
+use crate::model::{RankTrace, Sizes, Trace};
+
+const SECTION_MAGIC: [u8; 4] = *b"SECT";
+const HEAD_BYTES: usize = 24;
+const NO_RANK: u32 = u32::MAX;
+
+/// Writes a trace file front to back; memory does not grow with its size.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    at: u64,
+    contents: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer that has written the header and the function table.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: W) -> io::Result<Self> {
+        let mut writer = Self { out, at: 0, contents: Vec::new() };
+        writer.put(&MAGIC)?;
+        writer.put(&VERSION.to_le_bytes())?;
+        writer.put(&[0; 4])?;
+        let payload = serde_json::to_vec(&table()).map_err(io::Error::other)?;
+        writer.section(&Section { kind: SectionKind::Table, rank: None, payload })?;
+        Ok(writer)
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.at += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    /// Appends one section.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn section(&mut self, section: &Section) -> io::Result<()> {
+        let (kind, rank) = (section.kind as u32, section.rank.unwrap_or(NO_RANK));
+        let length = section.payload.len() as u64;
+        if section.kind != SectionKind::Contents {
+            self.contents.extend_from_slice(&kind.to_le_bytes());
+            self.contents.extend_from_slice(&rank.to_le_bytes());
+            self.contents.extend_from_slice(&self.at.to_le_bytes());
+            self.contents.extend_from_slice(&length.to_le_bytes());
+        }
+        self.put(&SECTION_MAGIC)?;
+        self.put(&kind.to_le_bytes())?;
+        self.put(&rank.to_le_bytes())?;
+        self.put(&crc32fast::hash(&section.payload).to_le_bytes())?;
+        self.put(&length.to_le_bytes())?;
+        self.put(&section.payload)
+    }
+
+    /// Appends the list of sections and the footer, and gives `out` back.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn finish(mut self) -> io::Result<W> {
+        let offset = self.at;
+        let payload = std::mem::take(&mut self.contents);
+        self.section(&Section { kind: SectionKind::Contents, rank: None, payload })?;
+        self.put(&offset.to_le_bytes())?;
+        self.put(&END_MAGIC)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct TableEntry {
+    name: String,
+    params: Vec<String>,
+}
+
+fn table() -> Vec<TableEntry> {
+    FUNCTIONS
+        .iter()
+        .map(|spec| TableEntry {
+            name: spec.name.into(),
+            params: spec
+                .params
+                .iter()
+                .map(|p| format!("{}:{:?}:{:?}:{:?}", p.name, p.kind, p.direction, p.length))
+                .collect(),
+        })
+        .collect()
+}
+
+/// Function numbers are positions in the table: the stored one must agree with ours.
+fn check_table(payload: &[u8]) -> Result<(), ReadError> {
+    let malformed = ReadError::Malformed { what: "function table", at: 0 };
+    let stored: Vec<TableEntry> = serde_json::from_slice(payload).map_err(|_| malformed)?;
+    let ours = table();
+    for (index, entry) in stored.iter().enumerate() {
+        let same = Function::by_name(&entry.name) == Some(Function(index as u16)) && ours[index].params == entry.params;
+        if !same {
+            return Err(ReadError::TableMismatch { function: entry.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The trace in `bytes`, with what could not be read listed in [`Trace::damage`].
+///
+/// # Errors
+/// [`ReadError`] when it is not a trace file, has another version or another function table.
+pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
+    let head = bytes.first_chunk::<16>().ok_or(ReadError::TooShort { len: bytes.len() })?;
+    if head[..8] != MAGIC {
+        return Err(ReadError::BadMagic { found: head[..8].try_into().expect("eight bytes") });
+    }
+    let version = u32::from_le_bytes(head[8..12].try_into().expect("four bytes"));
+    if version != VERSION {
+        return Err(ReadError::UnknownVersion { found: u64::from(version) });
+    }
+    let mut trace = Trace { complete: true, ..Trace::default() };
+    trace.sizes.total = bytes.len() as u64;
+    trace.sizes.other = 16 + 16;
+    let mut ranks: BTreeMap<u32, RankTrace> = BTreeMap::new();
+    let mut at = 16;
+    let mut ended = false;
+    while !ended {
+        let Some(found) = section_at(bytes, at) else {
+            note(&mut trace, None, format!("the file ends or is damaged at byte {at}"));
+            break;
+        };
+        let payload = &bytes[at + HEAD_BYTES..found.end];
+        account(&mut trace.sizes, found.kind, (found.end - at) as u64);
+        ended = found.kind == Some(SectionKind::Contents);
+        at = found.end;
+        if crc32fast::hash(payload) != found.crc {
+            note(&mut trace, found.rank, format!("section {:?} fails its checksum", found.kind));
+            continue;
+        }
+        let understood = match (found.kind, found.rank) {
+            (Some(SectionKind::Run), _) => {
+                serde_json::from_slice(payload).map(|run| trace.run = run).ok()
+            }
+            (Some(SectionKind::Table), _) => Some(check_table(payload)?),
+            (Some(SectionKind::Decisions), _) => read_decisions(payload, &mut trace),
+            (Some(SectionKind::Contents), _) => Some(()),
+            (Some(kind), Some(rank)) => restore(ranks.entry(rank).or_default(), kind, payload),
+            _ => None,
+        };
+        if understood.is_none() {
+            note(&mut trace, found.rank, format!("section {:?} is malformed", found.kind));
+        }
+    }
+    if ended && bytes.get(at + 8..) != Some(&END_MAGIC[..]) {
+        note(&mut trace, None, "the file's last bytes are not its footer".into());
+    }
+    trace.ranks = ranks.into_values().collect();
+    finish(&mut trace);
+    Ok(trace)
+}
+
+/// Sets what follows from the ranks: completeness, and the number of ranks where nothing else tells.
+pub fn finish(trace: &mut Trace) {
+    let present = trace.ranks.len() as u32;
+    if trace.run.ranks == 0 {
+        trace.run.ranks = present;
+    }
+    let all = present == trace.run.ranks && trace.ranks.iter().all(|rank| rank.process.finalized);
+    trace.complete &= all;
+}
+
+fn read_decisions(payload: &[u8], trace: &mut Trace) -> Option<()> {
+    for line in payload.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        trace.decisions.push(serde_json::from_slice(line).ok()?);
+    }
+    Some(())
+}
+
+fn note(trace: &mut Trace, rank: Option<u32>, what: String) {
+    trace.complete = false;
+    trace.damage.push(Damage { rank, what });
+}
+
+struct Found {
+    kind: Option<SectionKind>,
+    rank: Option<u32>,
+    crc: u32,
+    end: usize,
+}
+
+fn section_at(bytes: &[u8], at: usize) -> Option<Found> {
+    let head = bytes.get(at..)?.first_chunk::<HEAD_BYTES>()?;
+    let word = |from: usize| u32::from_le_bytes(head[from..from + 4].try_into().expect("four bytes"));
+    let length = u64::from_le_bytes(head[16..].try_into().expect("eight bytes"));
+    let end = (at + HEAD_BYTES).checked_add(usize::try_from(length).ok()?)?;
+    (head[..4] == SECTION_MAGIC && end <= bytes.len()).then(|| Found {
+        kind: SectionKind::from_number(word(4)),
+        rank: (word(8) != NO_RANK).then(|| word(8)),
+        crc: word(12),
+        end,
+    })
+}
+
+fn account(sizes: &mut Sizes, kind: Option<SectionKind>, bytes: u64) {
+    use SectionKind::*;
+    match kind {
+        Some(Table | Process | Sites | Calls) => sizes.structure += bytes,
+        Some(Times) => sizes.timing += bytes,
+        Some(Windows | Aggregates) => sizes.aggregates += bytes,
+        Some(Run | Decisions | Contents) | None => sizes.other += bytes,
+    }
+}

@@ -1,0 +1,177 @@
+//! Layout of a rank's journal file: what the agent maps and what survives its process.
+//!
+//! A header page, then blocks back to back. Each block has 8 header words and a payload; a stream
+//! block's commit counter is stored last, with release order, after the words it covers. Readers
+//! take committed words only, so a process may die at any instruction.
+
+use crate::error::ReadError;
+
+/// First word of a journal: `AMPLJRN0`.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"AMPLJRN0");
+/// Layout version in the second word.
+pub const VERSION: u64 = 0;
+/// Words of the header page (4096 bytes).
+pub const HEADER_WORDS: usize = 512;
+/// First word of a block: `AMPLBLK0`.
+pub const BLOCK_MAGIC: u64 = u64::from_le_bytes(*b"AMPLBLK0");
+/// Words of a block's header.
+pub const BLOCK_HEADER_WORDS: usize = 8;
+/// Words of one entry in a site table.
+pub const SITE_WORDS: usize = 10;
+
+/// Positions of words in the header page.
+pub mod word {
+    /// [`super::MAGIC`], written last: a journal without it was never opened.
+    pub const MAGIC: usize = 0;
+    /// [`super::VERSION`].
+    pub const VERSION: usize = 1;
+    /// Rank in `MPI_COMM_WORLD`.
+    pub const RANK: usize = 2;
+    /// Ranks in `MPI_COMM_WORLD`.
+    pub const RANKS: usize = 3;
+    /// Process number.
+    pub const PID: usize = 4;
+    /// Ticks of the first clock pair.
+    pub const TICKS_FIRST: usize = 5;
+    /// Nanoseconds since the job's T0 of the first clock pair (two's complement).
+    pub const NANOS_FIRST: usize = 6;
+    /// Ticks of the latest clock pair.
+    pub const TICKS_LAST: usize = 7;
+    /// Nanoseconds since T0 of the latest clock pair.
+    pub const NANOS_LAST: usize = 8;
+    /// Bits of [`super::flag`].
+    pub const FLAGS: usize = 9;
+    /// Ticks the agent itself took.
+    pub const OWN_TICKS: usize = 10;
+    /// Failures of the agent.
+    pub const FAILURES: usize = 11;
+    /// CRC-32 of the function table, so that a journal is never read with another one.
+    pub const TABLE: usize = 12;
+    /// Start of the packed texts: host, CPU binding, MPI library.
+    pub const TEXTS: usize = 16;
+}
+
+/// Bits of the header's flag word.
+pub mod flag {
+    /// `MPI_Finalize` was entered: every call of the application is in.
+    pub const FINALIZED: u64 = 1;
+    /// The agent gave up; what it had committed is here.
+    pub const DISABLED: u64 = 2;
+}
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Calls per function, updated in place.
+    Counters,
+    /// Aggregates per call site, updated in place.
+    Sites,
+    /// Records up to the commit counter.
+    Stream,
+}
+
+impl BlockKind {
+    /// The number in a block's header.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Counters => 1,
+            Self::Sites => 2,
+            Self::Stream => 3,
+        }
+    }
+
+    fn from_number(number: u64) -> Option<Self> {
+        [Self::Counters, Self::Sites, Self::Stream].into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+/// One block of a journal.
+#[derive(Debug)]
+pub struct Block {
+    /// What it holds.
+    pub kind: BlockKind,
+    /// The thread it belongs to, 0 for the one that called `MPI_Init`.
+    pub thread: u32,
+    /// Its payload: committed words of a stream, all words otherwise.
+    pub words: Vec<u64>,
+}
+
+/// A journal read from its bytes.
+#[derive(Debug)]
+pub struct Journal {
+    /// The header page.
+    pub header: Vec<u64>,
+    /// The blocks, in the order of the file.
+    pub blocks: Vec<Block>,
+    /// Position in words of the first block that could not be read, if one.
+    pub cut_at: Option<usize>,
+}
+
+/// The journal in `bytes`: everything committed before its process ended.
+///
+/// # Errors
+/// [`ReadError`] when there is no whole header page of this layout and function table. A damaged
+/// block ends the reading, but is no error: see [`Journal::cut_at`].
+pub fn read(bytes: &[u8]) -> Result<Journal, ReadError> {
+    if bytes.len() < HEADER_WORDS * 8 {
+        return Err(ReadError::TooShort { len: bytes.len() });
+    }
+    let word = |index: usize| {
+        let at = index * 8;
+        bytes.get(at..at + 8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")))
+    };
+    let header: Vec<u64> = (0..HEADER_WORDS).map(|index| word(index).expect("checked length")).collect();
+    if header[word::MAGIC] != MAGIC {
+        return Err(ReadError::BadMagic { found: header[word::MAGIC].to_le_bytes() });
+    }
+    if header[word::VERSION] != VERSION {
+        return Err(ReadError::UnknownVersion { found: header[word::VERSION] });
+    }
+    if header[word::TABLE] != u64::from(table_checksum()) {
+        return Err(ReadError::TableMismatch { function: "the table of functions".into() });
+    }
+    let words = bytes.len() / 8;
+    let mut blocks = Vec::new();
+    let mut at = HEADER_WORDS;
+    let mut cut_at = None;
+    while at + BLOCK_HEADER_WORDS <= words {
+        let head: Vec<u64> = (at..at + BLOCK_HEADER_WORDS).map(|i| word(i).expect("checked")).collect();
+        if head[0] == 0 {
+            break; // allocated, never opened
+        }
+        let kind = BlockKind::from_number(head[1]);
+        let capacity = usize::try_from(head[3]).unwrap_or(usize::MAX);
+        let payload = at + BLOCK_HEADER_WORDS;
+        let end = payload.checked_add(capacity);
+        let (BLOCK_MAGIC, Some(kind), Some(end)) = (head[0], kind, end.filter(|&end| end <= words)) else {
+            cut_at = Some(at);
+            break;
+        };
+        let used = match kind {
+            BlockKind::Stream => usize::try_from(head[4]).unwrap_or(usize::MAX).min(capacity),
+            _ => capacity,
+        };
+        blocks.push(Block {
+            kind,
+            thread: head[2] as u32,
+            words: (payload..payload + used).map(|i| word(i).expect("checked")).collect(),
+        });
+        at = end;
+    }
+    Ok(Journal { header, blocks, cut_at })
+}
+
+/// CRC-32 over names and parameters of the function table.
+pub fn table_checksum() -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for spec in ampl_core::mpi::FUNCTIONS {
+        hasher.update(spec.name.as_bytes());
+        for param in spec.params {
+            hasher.update(format!("{}{:?}{:?}{:?}", param.name, param.kind, param.direction, param.length).as_bytes());
+        }
+    }
+    for (kind, name) in ampl_core::mpi::PREDEFINED {
+        hasher.update(format!("{}{name}", kind.name()).as_bytes());
+    }
+    hasher.finalize()
+}

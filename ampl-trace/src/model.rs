@@ -1,0 +1,244 @@
+//! A trace as readers see it.
+
+use ampl_core::message::Decision;
+use ampl_core::plan::Plan;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Damage;
+
+/// What is known of the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Version of ampl that recorded it.
+    pub ampl_version: String,
+    /// The MPI library's own description.
+    pub mpi_library: String,
+    /// Ranks in `MPI_COMM_WORLD`.
+    pub ranks: u32,
+    /// The program's command line.
+    pub command: Vec<String>,
+    /// Start of window 0 on rank 0, nanoseconds since the Unix epoch.
+    pub started_ns: u64,
+    /// The resolved configuration as TOML.
+    pub config: String,
+    /// Metrics in the order of every window's cells: name, event, whether it guides.
+    pub metrics: Vec<MetricInfo>,
+    /// Groups in the order decisions use: name, members.
+    pub groups: Vec<GroupInfo>,
+}
+
+/// One summarised metric.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricInfo {
+    /// `mpi.time`
+    pub name: String,
+    /// `*` or a function.
+    pub event: String,
+    /// Whether its bound sizes the sample.
+    pub guide: bool,
+}
+
+/// One sampled group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupInfo {
+    /// Its name.
+    pub name: String,
+    /// Its ranks, `0-127`.
+    pub members: String,
+}
+
+impl RunInfo {
+    /// Metrics and groups of `plan`.
+    pub fn describe(&mut self, plan: &Plan) {
+        self.ranks = plan.ranks;
+        self.config = plan.config.to_toml();
+        self.metrics = plan
+            .metrics
+            .iter()
+            .map(|metric| MetricInfo {
+                name: metric.name().into(),
+                event: metric.event.name().into(),
+                guide: metric.guide,
+            })
+            .collect();
+        self.groups = plan
+            .groups
+            .iter()
+            .map(|group| GroupInfo { name: group.name.clone(), members: group.members.to_string() })
+            .collect();
+    }
+}
+
+/// A run read back.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// The run as a whole.
+    pub run: RunInfo,
+    /// One entry per rank that left something, ascending.
+    pub ranks: Vec<RankTrace>,
+    /// The client's decisions, in order.
+    pub decisions: Vec<Decision>,
+    /// Whether every rank reached `MPI_Finalize` and was merged.
+    pub complete: bool,
+    /// Bytes of the trace file by what they hold; journals count as they would be stored.
+    pub sizes: Sizes,
+    /// What is missing or wrong.
+    pub damage: Vec<Damage>,
+}
+
+/// Bytes by what they hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    /// The whole file.
+    pub total: u64,
+    /// What decoding needs with times off: names, sites, rank headers, calls.
+    pub structure: u64,
+    /// Times of kept windows.
+    pub timing: u64,
+    /// Aggregates per rank and site, window summaries.
+    pub aggregates: u64,
+    /// Run information, decisions, section table.
+    pub other: u64,
+}
+
+/// What one rank left.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RankTrace {
+    /// Facts about the process.
+    pub process: Process,
+    /// Modules that call sites lie in: paths.
+    pub modules: Vec<String>,
+    /// Call sites of this rank.
+    pub sites: Vec<Site>,
+    /// Exact totals per call site and function.
+    pub aggregates: Vec<Aggregate>,
+    /// Window summaries, ascending.
+    pub windows: Vec<WindowSummary>,
+    /// Calls of kept windows, as stored: [`crate::decode::Calls`] reads them.
+    pub calls: Vec<u8>,
+    /// Times of those calls, as stored.
+    pub times: Vec<u8>,
+}
+
+/// Facts about a rank's process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Host name.
+    pub host: String,
+    /// Processors it may run on, `0-3`.
+    pub cpus: String,
+    /// Process number.
+    pub pid: u32,
+    /// Whether it reached `MPI_Finalize`.
+    pub finalized: bool,
+    /// Failures of the agent.
+    pub agent_failures: u64,
+    /// Time the agent itself took, nanoseconds.
+    pub own_ns: u64,
+    /// Time from window 0's start to the last window's end, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Calls per function: index in the function table, number; ascending.
+    pub calls: Vec<(u16, u64)>,
+}
+
+/// A call site: an offset in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Site {
+    /// Index into [`RankTrace::modules`].
+    pub module: u32,
+    /// Offset of the return address in the module's file image.
+    pub offset: u64,
+}
+
+/// Exact totals of one function at one call site of one rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Aggregate {
+    /// Index into [`RankTrace::sites`]; `None` where the table of sites was full.
+    pub site: Option<u32>,
+    /// Index into the function table.
+    pub function: u16,
+    /// Calls.
+    pub calls: u64,
+    /// Time in them, nanoseconds.
+    pub time_ns: f64,
+    /// Sum of squares of their times, ns².
+    pub time_sq: f64,
+    /// Shortest, nanoseconds.
+    pub min_ns: f64,
+    /// Longest, nanoseconds.
+    pub max_ns: f64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes received.
+    pub received: u64,
+}
+
+/// One rank's window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowSummary {
+    /// Its number.
+    pub window: u64,
+    /// Start, nanoseconds since T0.
+    pub start_ns: i64,
+    /// End, nanoseconds since T0.
+    pub end_ns: i64,
+    /// Time the agent itself took in it, nanoseconds.
+    pub own_ns: u64,
+    /// Whether its calls are stored.
+    pub kept: bool,
+    /// Whether it was drawn: it then stands for 1/probability windows.
+    pub drawn: bool,
+    /// Whether the end of the run closed it.
+    pub partial: bool,
+    /// Probability with which it was drawn, in [0, 1]: its design weight is 1 over it.
+    pub probability: f64,
+    /// The update whose directive decided.
+    pub update: u64,
+    /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.
+    pub cells: Vec<Cell>,
+}
+
+/// One metric's observations in one rank's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cell {
+    /// Number of observations.
+    pub n: f64,
+    /// Their sum, in the metric's unit.
+    pub sum: f64,
+    /// Their sum of squares.
+    pub sum_sq: f64,
+    /// The smallest; 0 without observations.
+    pub min: f64,
+    /// The largest; 0 without observations.
+    pub max: f64,
+}
+
+impl Trace {
+    /// Calls per function over all ranks, ascending by function index.
+    pub fn function_calls(&self) -> Vec<(u16, u64)> {
+        let mut totals = std::collections::BTreeMap::new();
+        for rank in &self.ranks {
+            for &(function, calls) in &rank.process.calls {
+                *totals.entry(function).or_insert(0) += calls;
+            }
+        }
+        totals.into_iter().collect()
+    }
+
+    /// Number of windows: one more than the highest number of any rank.
+    pub fn windows(&self) -> u64 {
+        self.ranks.iter().filter_map(|rank| rank.windows.last()).map(|w| w.window + 1).max().unwrap_or(0)
+    }
+
+    /// Rank-windows whose calls are stored.
+    pub fn kept_windows(&self) -> u64 {
+        self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept).count() as u64
+    }
+
+    /// What `rank` left.
+    pub fn rank(&self, rank: u32) -> Option<&RankTrace> {
+        self.ranks.iter().find(|have| have.process.rank == rank)
+    }
+}

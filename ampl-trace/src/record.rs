@@ -1,0 +1,162 @@
+//! Records of a journal: 64-bit words, one header word each.
+//!
+//! The hot path writes words, not bytes: an aligned store each, no encoding. Compaction happens
+//! once, off the application's path.
+//!
+//! Header word, least significant first: kind (8 bits), flags (8), function (16), length in words
+//! including the header (32).
+
+/// What a record tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A call of the application: [`Call`].
+    Call = 1,
+    /// Collection begins: window, start ticks, probability (f64 bits), update, calls of the thread before it.
+    Open = 2,
+    /// A window's summary: [`Window`].
+    Window = 3,
+    /// A call site: index in the thread's site table, module number, offset in the module.
+    Site = 4,
+    /// A module: number, then its path as packed text.
+    Module = 5,
+    /// A communicator or datatype met for the first time: object kind, number, two facts
+    /// (size and rank of a communicator; bytes of a datatype).
+    Object = 6,
+    /// JSON text: run information (flag [`TEXT_RUN`]) or a decision.
+    Text = 7,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Self::Call,
+            2 => Self::Open,
+            3 => Self::Window,
+            4 => Self::Site,
+            5 => Self::Module,
+            6 => Self::Object,
+            7 => Self::Text,
+            _ => return None,
+        })
+    }
+}
+
+/// Call flag: it returned an error; the code follows the fixed words, outputs are not recorded.
+pub const CALL_ERROR: u8 = 1;
+/// Call flag: a poll found nothing; `count` such polls in a row share the record, no outputs.
+pub const CALL_MISS: u8 = 2;
+/// Call flag: it has not returned (`MPI_Finalize`, `MPI_Abort`); no duration, no outputs.
+pub const CALL_UNFINISHED: u8 = 4;
+/// Call flag: its arguments could not be recorded.
+pub const CALL_NO_ARGS: u8 = 8;
+/// Window flag: its calls are recorded.
+pub const WINDOW_KEPT: u8 = 1;
+/// Window flag: it was drawn, so its summary is in the sample (its calls too, unless timing is off).
+pub const WINDOW_DRAWN: u8 = 4;
+/// Window flag: closed by the end of the run, not by its marker.
+pub const WINDOW_PARTIAL: u8 = 2;
+/// Text flag: run information.
+pub const TEXT_RUN: u8 = 1;
+/// Text flag: a decision of the client.
+pub const TEXT_DECISION: u8 = 2;
+
+/// Words of a call record before its arguments: header, start, duration, site and count.
+pub const CALL_FIXED_WORDS: usize = 4;
+/// Words of a window record before its cells.
+pub const WINDOW_FIXED_WORDS: usize = 8;
+/// Words of one metric's cell: n, sum, sum of squares, min, max.
+pub const CELL_WORDS: usize = 5;
+
+/// A header word.
+pub fn header(kind: Kind, flags: u8, function: u16, words: usize) -> u64 {
+    kind as u64 | u64::from(flags) << 8 | u64::from(function) << 16 | (words as u64) << 32
+}
+
+/// One record, borrowed from a journal.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// What it tells.
+    pub kind: Kind,
+    /// Flags of that kind.
+    pub flags: u8,
+    /// The function of a call.
+    pub function: u16,
+    /// Everything after the header word.
+    pub body: &'a [u64],
+}
+
+/// The records in `words`, as far as they are well-formed.
+///
+/// The second part is the position of the first word that is no record, if there is one.
+pub fn records(words: &[u64]) -> (Vec<Record<'_>>, Option<usize>) {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let word = words[at];
+        let length = (word >> 32) as usize;
+        let (Some(kind), Some(body)) = (
+            Kind::from_byte(word as u8),
+            at.checked_add(length).and_then(|end| words.get(at + 1..end)),
+        ) else {
+            return (found, Some(at));
+        };
+        found.push(Record { kind, flags: (word >> 8) as u8, function: (word >> 16) as u16, body });
+        at += length;
+    }
+    (found, None)
+}
+
+/// Appends `text` as a byte count and packed words.
+pub fn put_text(words: &mut Vec<u64>, text: &str) {
+    words.push(text.len() as u64);
+    for chunk in text.as_bytes().chunks(8) {
+        let mut bytes = [0; 8];
+        bytes[..chunk.len()].copy_from_slice(chunk);
+        words.push(u64::from_le_bytes(bytes));
+    }
+}
+
+/// The text at the beginning of `words`, and how many words it takes; bad UTF-8 is replaced.
+pub fn get_text(words: &[u64]) -> Option<(String, usize)> {
+    let bytes = usize::try_from(*words.first()?).ok()?;
+    let packed = words.get(1..1usize.checked_add(bytes.div_ceil(8))?)?;
+    let text: Vec<u8> = packed.iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
+    Some((String::from_utf8_lossy(&text).into_owned(), 1 + packed.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn records_end_where_words_stop_making_sense() {
+        let mut words = vec![header(Kind::Site, 0, 0, 4), 1, 2, 3];
+        words.push(header(Kind::Call, CALL_MISS, 77, 2));
+        words.push(9);
+        let (all, bad) = records(&words);
+        assert_eq!((all.len(), bad), (2, None));
+        assert_eq!((all[1].function, all[1].flags, all[1].body), (77, CALL_MISS, &[9][..]));
+        words.push(header(Kind::Call, 0, 1, 5));
+        assert_eq!(records(&words).1, Some(6));
+        assert_eq!(records(&[0]).1, Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_read_without_panic(words: Vec<u64>) {
+            let (found, _) = records(&words);
+            for record in found {
+                let _ = get_text(record.body);
+            }
+        }
+
+        #[test]
+        fn text_comes_back(text: String) {
+            let mut words = vec![];
+            put_text(&mut words, &text);
+            prop_assert_eq!(get_text(&words), Some((text, words.len())));
+        }
+    }
+}

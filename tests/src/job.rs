@@ -1,0 +1,218 @@
+//! MPI libraries, and jobs under them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use crate::place::{Scratch, home, program, target};
+use crate::process::{self, Finished};
+
+/// An MPI library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mpi {
+    /// Open MPI. Waiting ranks yield, so many fit on few processors.
+    OpenMpi,
+    /// MPICH with its own ABI. Waiting ranks spin: at most 8.
+    Mpich,
+    /// MPICH behind the ABI of MPI 5.
+    Abi,
+}
+
+impl Mpi {
+    /// Every library that the tests know.
+    pub const ALL: [Self; 3] = [Self::OpenMpi, Self::Mpich, Self::Abi];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::OpenMpi => "openmpi",
+            Self::Mpich => "mpich",
+            Self::Abi => "abi",
+        }
+    }
+
+    fn compiler(self) -> PathBuf {
+        match self {
+            Self::OpenMpi => program(&["mpicc.openmpi", "mpicc"]),
+            Self::Mpich => program(&["mpicc.mpich"]),
+            Self::Abi => standard_abi("mpicc_abi"),
+        }
+    }
+
+    fn launcher(self) -> PathBuf {
+        match self {
+            Self::OpenMpi => program(&["mpirun.openmpi", "mpirun"]),
+            Self::Mpich => program(&["mpiexec.mpich"]),
+            Self::Abi => standard_abi("mpiexec"),
+        }
+    }
+
+    /// The launcher's command line for that many ranks, without the program.
+    pub fn launch(self, ranks: u32) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![
+            self.launcher().into(),
+            "-n".into(),
+            ranks.to_string().into(),
+        ];
+        if self == Self::OpenMpi {
+            words.extend(
+                ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from),
+            );
+        }
+        words
+    }
+
+    /// The compiled `programs/NAME.c`; compiled again only when a source is newer.
+    ///
+    /// # Panics
+    /// With the compiler's output when it does not compile.
+    pub fn compile(self, name: &str) -> PathBuf {
+        let output = output_of(self.name(), name);
+        if newer_than_sources(&output) {
+            return output;
+        }
+        let source = home().join("programs").join(format!("{name}.c"));
+        let mut compile = Command::new(self.compiler());
+        compile
+            .args(["-g", "-O1", "-std=c11", "-o"])
+            .arg(&output)
+            .arg(&source);
+        process::run(&mut compile, Duration::from_secs(120)).success();
+        output
+    }
+}
+
+/// The counting library `programs/count_shim.c`, for Open MPI's launcher.
+///
+/// Linked against no MPI, so that it also loads into the launcher and whatever is on the way.
+pub fn compile_shim() -> PathBuf {
+    let output = output_of("shim", "count_shim.so");
+    if !newer_than_sources(&output) {
+        let mut compile = Command::new(program(&["gcc", "cc"]));
+        compile
+            .args(["-O1", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"])
+            .arg(&output);
+        compile.arg(home().join("programs/count_shim.c"));
+        process::run(&mut compile, Duration::from_secs(120)).success();
+    }
+    output
+}
+
+/// Where the compiled program of that name goes.
+fn output_of(library: &str, name: &str) -> PathBuf {
+    let directory = target().join("test-programs").join(library);
+    std::fs::create_dir_all(&directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    directory.join(name)
+}
+
+fn standard_abi(name: &str) -> PathBuf {
+    let path = target().join("mpi-abi/bin").join(name);
+    assert!(
+        path.is_file(),
+        "no MPI with the standard ABI, {} is missing: run `cargo xtask setup`",
+        path.display()
+    );
+    path
+}
+
+fn newer_than_sources(output: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|data| data.modified());
+    let Ok(made) = changed(output) else {
+        return false;
+    };
+    let sources = std::fs::read_dir(home().join("programs"))
+        .expect("the programs are part of the repository");
+    sources
+        .flatten()
+        .all(|source| changed(&source.path()).unwrap_or(SystemTime::UNIX_EPOCH) < made)
+}
+
+/// A program and its arguments under an MPI library.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The library.
+    pub mpi: Mpi,
+    /// Ranks.
+    pub ranks: u32,
+    /// Program and arguments.
+    pub words: Vec<OsString>,
+    /// Variables of every rank (and of the launcher).
+    pub variables: Vec<(String, OsString)>,
+    /// Working directory; the test's own if none.
+    pub directory: Option<PathBuf>,
+    /// Time it may take.
+    pub limit: Duration,
+}
+
+impl Job {
+    /// A job of `programs/NAME.c` with `arguments`.
+    pub fn of(mpi: Mpi, ranks: u32, name: &str, arguments: &[&str]) -> Self {
+        Self::new(mpi, ranks, mpi.compile(name), arguments)
+    }
+
+    /// A job of an installed program.
+    pub fn new(mpi: Mpi, ranks: u32, program: impl Into<OsString>, arguments: &[&str]) -> Self {
+        let words = std::iter::once(program.into())
+            .chain(arguments.iter().map(OsString::from))
+            .collect();
+        Self {
+            mpi,
+            ranks,
+            words,
+            variables: Vec::new(),
+            directory: None,
+            limit: Duration::from_secs(120),
+        }
+    }
+
+    /// The same job with a variable set in every rank.
+    pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The launcher with what it needs to hand variables on, without the program.
+    pub fn launch(&self) -> Vec<OsString> {
+        let mut words = self.mpi.launch(self.ranks);
+        if self.mpi == Mpi::OpenMpi {
+            for (name, _) in &self.variables {
+                words.extend(["-x".into(), OsString::from(name)]);
+            }
+        }
+        words
+    }
+
+    /// Runs the job without ampl.
+    pub fn plain(&self) -> Finished {
+        let scratch = Scratch::new("plain");
+        let mut words = self.launch();
+        words.extend(self.words.iter().cloned());
+        self.run(&words, scratch.path())
+    }
+
+    /// Runs `words` as this job would be: its directory (or `otherwise`), variables and limit.
+    pub fn run(&self, words: &[OsString], otherwise: &Path) -> Finished {
+        let mut command = Command::new(&words[0]);
+        command
+            .args(&words[1..])
+            .current_dir(self.directory.as_deref().unwrap_or(otherwise));
+        for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
+            command.env_remove(name);
+        }
+        if process::run(Command::new("id").arg("-u"), Duration::from_secs(9))
+            .stdout
+            .trim()
+            == "0"
+        {
+            // Open MPI's launcher refuses root otherwise.
+            command
+                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        }
+        for (name, value) in &self.variables {
+            command.env(name, value);
+        }
+        process::run(&mut command, self.limit)
+    }
+}

@@ -1,0 +1,173 @@
+//! Processes that end: by themselves, or by the clock.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The variable by which a job's processes are found again when they must be killed.
+const JOB: &str = "E2E_JOB";
+
+/// What a process left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Everything on standard output.
+    pub stdout: String,
+    /// Everything on standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// The same, if the process succeeded.
+    ///
+    /// # Panics
+    /// When it did not; the message holds all it said.
+    pub fn success(self) -> Self {
+        assert!(
+            self.status.success(),
+            "{}\n--- stdout\n{}--- stderr\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    /// The lines of standard output in alphabetical order, as ranks print in any.
+    pub fn sorted_lines(&self) -> Vec<&str> {
+        let mut lines: Vec<&str> = self.stdout.lines().collect();
+        lines.sort_unstable();
+        lines
+    }
+}
+
+/// Runs `command` to its end, without input.
+///
+/// # Panics
+/// When it does not start, or is not done within `limit`; then all its processes are killed.
+pub fn run(command: &mut Command, limit: Duration) -> Finished {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let job = format!(
+        "{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
+    let shown = format!("{command:?}");
+    command
+        .env(JOB, &job)
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.stdin(Stdio::null());
+    let mut child = command
+        .spawn()
+        .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+    let stdout = reader(child.stdout.take().expect("it is piped"));
+    let stderr = reader(child.stderr.take().expect("it is piped"));
+    let status = wait(&mut child, limit);
+    if status.is_none() {
+        let _ = Command::new("kill")
+            .args(["-TERM", "--", &format!("-{}", child.id())])
+            .status();
+        if wait(&mut child, Duration::from_secs(5)).is_none() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+    // A launcher may leave ranks behind, which hold the pipes open.
+    kill_left_over(&job);
+    let text = |reader: JoinHandle<Vec<u8>>| {
+        String::from_utf8_lossy(&reader.join().expect("reading does not panic")).into_owned()
+    };
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    let Some(status) = status else {
+        panic!("not done after {limit:?}: {shown}\n--- stdout\n{stdout}--- stderr\n{stderr}");
+    };
+    Finished {
+        status,
+        stdout,
+        stderr,
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// How `child` ended; `None` when it has not by `limit`.
+fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return Some(status);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Kills the processes whose environment says they belong to `job`.
+fn kill_left_over(job: &str) {
+    let wanted = format!("{JOB}={job}");
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return;
+    };
+    for process in processes.flatten() {
+        let name = process.file_name().to_string_lossy().into_owned();
+        let Ok(environment) = std::fs::read(process.path().join("environ")) else {
+            continue;
+        };
+        if name.parse::<u32>().is_ok()
+            && environment
+                .split(|byte| *byte == 0)
+                .any(|entry| entry == wanted.as_bytes())
+        {
+            let _ = Command::new("kill").args(["-KILL", &name]).status();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_and_status_come_back() {
+        let finished = run(
+            Command::new("sh").args(["-c", "echo b; echo a; echo c >&2; exit 3"]),
+            Duration::from_secs(9),
+        );
+        assert_eq!(finished.status.code(), Some(3));
+        assert_eq!(finished.sorted_lines(), ["a", "b"]);
+        assert_eq!(finished.stderr, "c\n");
+    }
+
+    #[test]
+    fn what_hangs_is_killed_with_its_children() {
+        let started = Instant::now();
+        let hang = || {
+            run(
+                Command::new("sh").args(["-c", "setsid sleep 60 & sleep 60"]),
+                Duration::from_millis(200),
+            )
+        };
+        let error = std::panic::catch_unwind(hang).unwrap_err();
+        assert!(
+            error
+                .downcast_ref::<String>()
+                .unwrap()
+                .contains("not done after")
+        );
+        assert!(started.elapsed() < Duration::from_secs(30));
+    }
+}

@@ -1,0 +1,371 @@
+//! Comparison of `ampl decode` with the log that a program wrote itself (`programs/record.h`).
+//!
+//! Calls are compared in order, every argument by name. Objects may have other names, as long as
+//! one name means one object for the object's whole life. Failed polls between two other calls
+//! are compared as a set with counts, because their order is not specified.
+
+mod renaming;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use renaming::Renaming;
+
+/// Calls whose flag says whether there was anything.
+const POLLS: &[&str] = &[
+    "MPI_Iprobe",
+    "MPI_Improbe",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+];
+
+/// Calls that begin and end MPI: outside every window.
+const OUTSIDE: &[&str] = &["MPI_Init", "MPI_Init_thread", "MPI_Finalize"];
+
+/// One rank's log.
+#[derive(Debug)]
+pub struct Reference {
+    calls: Vec<Call>,
+    /// Pairs of requests that MPI gave one handle while both lived.
+    shared: Vec<(String, String)>,
+    /// Calls per function, polls included.
+    pub counts: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Call {
+    function: String,
+    args: Map<String, Value>,
+    out: Map<String, Value>,
+    /// How many calls the line stands for.
+    count: u64,
+}
+
+impl Call {
+    fn of(line: &Value) -> Result<Self, String> {
+        let part = |name: &str| {
+            line[name]
+                .as_object()
+                .cloned()
+                .ok_or_else(|| format!("no \"{name}\" in {line}"))
+        };
+        let function = line["fn"]
+            .as_str()
+            .ok_or_else(|| format!("no \"fn\" in {line}"))?
+            .to_owned();
+        Ok(Self {
+            function,
+            args: part("args")?,
+            out: part("out")?,
+            count: line["count"].as_u64().unwrap_or(1),
+        })
+    }
+
+    fn is_miss(&self) -> bool {
+        POLLS.contains(&self.function.as_str()) && self.out.get("flag") == Some(&Value::Bool(false))
+    }
+
+    /// The call without its outputs: those of a failed poll say nothing.
+    fn inputs(&self) -> Self {
+        Self {
+            out: Map::new(),
+            ..self.clone()
+        }
+    }
+
+    fn shown(&self) -> String {
+        let object = |map: &Map<String, Value>| Value::Object(map.clone());
+        format!(
+            "{}{} -> {}",
+            self.function,
+            object(&self.args),
+            object(&self.out)
+        )
+    }
+}
+
+/// Either one call, or the failed polls between two calls.
+enum Step<'a> {
+    Call(&'a Call),
+    /// Distinct polls with how often each failed, and never empty.
+    Misses(Vec<(&'a Call, u64)>),
+}
+
+fn steps(calls: &[Call]) -> Vec<Step<'_>> {
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for call in calls
+        .iter()
+        .filter(|call| !OUTSIDE.contains(&call.function.as_str()))
+    {
+        if !call.is_miss() {
+            steps.push(Step::Call(call));
+            continue;
+        }
+        if !matches!(steps.last(), Some(Step::Misses(_))) {
+            steps.push(Step::Misses(Vec::new()));
+        }
+        let Some(Step::Misses(misses)) = steps.last_mut() else {
+            unreachable!("it was just pushed")
+        };
+        match misses
+            .iter_mut()
+            .find(|(known, _)| known.function == call.function && known.args == call.args)
+        {
+            Some((_, count)) => *count += call.count,
+            None => misses.push((call, call.count)),
+        }
+    }
+    steps
+}
+
+impl Reference {
+    /// The log in `text`, as the program wrote it.
+    ///
+    /// # Errors
+    /// The first line that is no part of a log.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut reference = Self {
+            calls: Vec::new(),
+            shared: Vec::new(),
+            counts: BTreeMap::new(),
+        };
+        for line in text.lines() {
+            let line: Value =
+                serde_json::from_str(line).map_err(|error| format!("{error} in {line}"))?;
+            if let Some(pair) = line["shared"].as_array() {
+                let name = |index: usize| pair[index].as_str().unwrap_or_default().to_owned();
+                reference.shared.push((name(0), name(1)));
+            } else if line.get("counts").is_some() {
+                reference.counts = crate::run::counts(&line["counts"]);
+            } else {
+                reference.calls.push(Call::of(&line)?);
+            }
+        }
+        if reference.counts.is_empty() {
+            return Err("the log has no end: the program did not get there".into());
+        }
+        Ok(reference)
+    }
+
+    /// How many lines of calls the log has.
+    pub fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Whether the log has no call.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Compares the log with the lines of `ampl decode --json`.
+    ///
+    /// # Errors
+    /// The first difference, with both lines.
+    pub fn compare(&self, decoded: &[Value]) -> Result<(), String> {
+        let decoded = decoded
+            .iter()
+            .map(Call::of)
+            .collect::<Result<Vec<_>, _>>()?;
+        let (ours, theirs) = (steps(&self.calls), steps(&decoded));
+        let mut renaming = Renaming::new(&self.shared);
+        for (index, step) in ours.iter().enumerate() {
+            let calls: Vec<&Call> = match step {
+                Step::Call(call) => vec![call],
+                Step::Misses(misses) => misses.iter().map(|(call, _)| *call).collect(),
+            };
+            for call in calls {
+                renaming.note_use(index, call.args.values().chain(call.out.values()));
+            }
+        }
+        for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+            match (ours, theirs) {
+                (Step::Call(ours), Step::Call(theirs)) => {
+                    same_call(ours, theirs, index, &mut renaming).map_err(|why| {
+                        format!(
+                            "call {index}: {why}\n  log    {}\n  decode {}",
+                            ours.shown(),
+                            theirs.shown()
+                        )
+                    })?
+                }
+                (Step::Misses(ours), Step::Misses(theirs)) => {
+                    same_misses(ours, theirs, index, &renaming)
+                        .map_err(|why| format!("failed polls at call {index}: {why}"))?
+                }
+                (Step::Call(call), Step::Misses(misses)) => {
+                    return Err(format!(
+                        "call {index}: log {}, decode failed {}",
+                        call.shown(),
+                        misses[0].0.shown()
+                    ));
+                }
+                (Step::Misses(misses), Step::Call(call)) => {
+                    return Err(format!(
+                        "call {index}: log failed {}, decode {}",
+                        misses[0].0.shown(),
+                        call.shown()
+                    ));
+                }
+            }
+        }
+        if ours.len() != theirs.len() {
+            return Err(format!(
+                "the log has {} calls, decode {}; equal up to there",
+                ours.len(),
+                theirs.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn same_misses(
+    ours: &[(&Call, u64)],
+    theirs: &[(&Call, u64)],
+    index: usize,
+    renaming: &Renaming,
+) -> Result<(), String> {
+    let mut open: Vec<&(&Call, u64)> = theirs.iter().collect();
+    for (call, count) in ours {
+        // A failed poll makes no object, so trying leaves the renaming as it is.
+        let found = open.iter().position(|(other, other_count)| {
+            other_count == count
+                && same_call(
+                    &call.inputs(),
+                    &other.inputs(),
+                    index,
+                    &mut renaming.clone(),
+                )
+                .is_ok()
+        });
+        let Some(found) = found else {
+            let there: Vec<String> = theirs
+                .iter()
+                .map(|(call, count)| format!("{count} × {}", call.shown()))
+                .collect();
+            return Err(format!(
+                "{count} × {} is not among: {}",
+                call.shown(),
+                there.join("; ")
+            ));
+        };
+        open.remove(found);
+    }
+    match open.first() {
+        None => Ok(()),
+        Some((call, count)) => Err(format!("decode has {count} × {} besides", call.shown())),
+    }
+}
+
+/// Whether two calls agree in function, in the names of all arguments, and in their values.
+fn same_call(
+    ours: &Call,
+    theirs: &Call,
+    index: usize,
+    renaming: &mut Renaming,
+) -> Result<(), String> {
+    if ours.function != theirs.function {
+        return Err(format!("{} is not {}", theirs.function, ours.function));
+    }
+    for name in theirs.args.keys().chain(theirs.out.keys()) {
+        if !ours.args.contains_key(name) && !ours.out.contains_key(name) {
+            return Err(format!("{} has no argument {name}", ours.function));
+        }
+    }
+    for (name, value) in &ours.args {
+        let given = theirs.args.get(name).or_else(|| {
+            // The address of a receive buffer is an input, though the standard calls the buffer an output.
+            is_buffer(value).then(|| theirs.out.get(name)).flatten()
+        });
+        renaming
+            .same(value, given, index)
+            .map_err(|why| format!("argument {name}: {why}"))?;
+    }
+    for (name, value) in &ours.out {
+        let given = theirs.out.get(name);
+        renaming
+            .same(value, given, index)
+            .map_err(|why| format!("output {name}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn is_buffer(value: &Value) -> bool {
+    value
+        .as_str()
+        .is_some_and(|text| text.starts_with("0x") || text == "MPI_IN_PLACE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = r#"
+{"fn":"MPI_Irecv","args":{"buf":"0x10","source":"MPI_ANY_SOURCE"},"out":{"request":"request:1"}}
+{"fn":"MPI_Test","args":{"request":"request:1"},"out":{"request":"request:1","flag":false,"status":{"any":true}}}
+{"fn":"MPI_Iprobe","args":{"tag":4},"out":{"flag":false,"status":{"any":true}}}
+{"fn":"MPI_Test","args":{"request":"request:1"},"out":{"request":"request:1","flag":false,"status":{"any":true}}}
+{"fn":"MPI_Test","args":{"request":"request:1"},"out":{"request":"MPI_REQUEST_NULL","flag":true,"status":{"source":2,"tag":4}}}
+{"fn":"MPI_Irecv","args":{"buf":"0x10","source":3},"out":{"request":"request:2"}}
+{"fn":"MPI_Wait","args":{"request":"request:2"},"out":{"request":"MPI_REQUEST_NULL","status":{"ignored":true}}}
+{"rank":0,"counts":{"MPI_Irecv":2,"MPI_Test":3,"MPI_Iprobe":1,"MPI_Wait":1}}"#;
+
+    const DECODED: &str = r#"
+{"fn":"MPI_Init","args":{},"out":{}}
+{"fn":"MPI_Irecv","args":{"source":"MPI_ANY_SOURCE"},"out":{"buf":"0x10","request":"request:7"}}
+{"fn":"MPI_Iprobe","args":{"tag":4},"out":{"flag":false}}
+{"fn":"MPI_Test","args":{"request":"request:7"},"out":{"flag":false},"count":2}
+{"fn":"MPI_Test","args":{"request":"request:7"},"out":{"request":"MPI_REQUEST_NULL","flag":true,"status":{"source":2,"tag":4}}}
+{"fn":"MPI_Irecv","args":{"buf":"0x10","source":3},"out":{"request":"request:7"}}
+{"fn":"MPI_Wait","args":{"request":"request:7"},"out":{"request":"MPI_REQUEST_NULL","status":null}}"#;
+
+    fn compare_with(edit: impl Fn(String) -> String) -> Result<(), String> {
+        let lines = edit(DECODED.to_owned());
+        let decoded: Vec<Value> = lines.trim().lines().map(crate::run::parse).collect();
+        Reference::parse(LOG.trim()).unwrap().compare(&decoded)
+    }
+
+    #[test]
+    fn equal_up_to_names_and_the_order_of_failed_polls() {
+        compare_with(|lines| lines).unwrap();
+    }
+
+    #[test]
+    fn every_kind_of_difference_is_found() {
+        let differs = |from: &str, to: &str| {
+            assert!(DECODED.contains(from), "{from}");
+            assert!(
+                compare_with(|lines| lines.replacen(from, to, 1)).is_err(),
+                "{from} -> {to}"
+            );
+        };
+        differs("\"count\":2", "\"count\":3");
+        differs("\"source\":3", "\"source\":4");
+        differs("\"source\":2,\"tag\":4", "\"source\":2,\"tag\":5");
+        differs(
+            "\"args\":{\"request\":\"request:7\"},\"out\":{\"request\"",
+            "\"args\":{\"request\":\"request:8\"},\"out\":{\"request\"",
+        );
+        differs(
+            "\"buf\":\"0x10\",\"request\"",
+            "\"buf\":\"0x18\",\"request\"",
+        );
+        differs(
+            "\"tag\":4},\"out\"",
+            "\"tag\":4,\"comm\":\"world\"},\"out\"",
+        );
+        differs("\"status\":null", "\"status\":4");
+        differs("MPI_Wait", "MPI_Start");
+        assert!(
+            compare_with(|lines| lines.lines().take(7).collect::<Vec<_>>().join("\n")).is_err()
+        );
+    }
+
+    #[test]
+    fn a_log_without_end_is_refused() {
+        assert!(Reference::parse(LOG.trim().rsplit_once('\n').unwrap().0).is_err());
+    }
+}

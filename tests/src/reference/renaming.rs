@@ -1,0 +1,186 @@
+//! Values of two recorders, equal up to the names of objects.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+/// Which name of the other recorder stands for which of ours, at one point of the log.
+#[derive(Clone, Debug, Default)]
+pub struct Renaming {
+    theirs: HashMap<String, String>,
+    ours: HashMap<String, String>,
+    /// The last step of the log that names the object; afterwards its name over there is free.
+    last_use: HashMap<String, usize>,
+    /// Objects that cannot be told apart from another one by their handle.
+    shared: HashSet<String>,
+}
+
+impl Renaming {
+    /// Nothing named yet; the objects in `shared` may be taken for each other.
+    pub fn new(shared: &[(String, String)]) -> Self {
+        let shared = shared
+            .iter()
+            .flat_map(|(one, other)| [one.clone(), other.clone()])
+            .collect();
+        Self {
+            shared,
+            ..Self::default()
+        }
+    }
+
+    /// Notes that step `index` of our log names the objects in `values`.
+    pub fn note_use<'a>(&mut self, index: usize, values: impl Iterator<Item = &'a Value>) {
+        for value in values {
+            match value {
+                Value::String(name) if kind(name).is_some() => {
+                    self.last_use.insert(name.clone(), index);
+                }
+                Value::Array(items) => self.note_use(index, items.iter()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether `theirs` is what step `index` of our log says, new objects being named on the way.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn same(
+        &mut self,
+        ours: &Value,
+        theirs: Option<&Value>,
+        index: usize,
+    ) -> Result<(), String> {
+        if ours.get("any").is_some() {
+            return Ok(());
+        }
+        if ours.get("ignored").is_some() {
+            return theirs
+                .is_none_or(ignored)
+                .then_some(())
+                .ok_or_else(|| differ(ours, theirs));
+        }
+        match (ours, theirs) {
+            (Value::String(ours), Some(Value::String(theirs))) if kind(ours).is_some() => {
+                self.same_object(ours, theirs, index)
+            }
+            (Value::Array(ours), Some(Value::Array(theirs))) if ours.len() == theirs.len() => ours
+                .iter()
+                .zip(theirs)
+                .try_for_each(|(ours, theirs)| self.same(ours, Some(theirs), index)),
+            (ours, Some(theirs)) if ours == theirs => Ok(()),
+            _ => Err(differ(ours, theirs)),
+        }
+    }
+
+    fn same_object(&mut self, ours: &str, theirs: &str, index: usize) -> Result<(), String> {
+        if kind(ours) != kind(theirs) {
+            return Err(format!("{theirs} is not of the kind of {ours}"));
+        }
+        if self.shared.contains(ours) {
+            return Ok(());
+        }
+        if let Some(known) = self.theirs.get(ours) {
+            return if known == theirs {
+                Ok(())
+            } else {
+                Err(format!("{theirs}, but {ours} was {known} before"))
+            };
+        }
+        if let Some(other) = self.ours.get(theirs)
+            && self.last_use.get(other).is_some_and(|last| *last >= index)
+        {
+            return Err(format!(
+                "{theirs} for {ours}, but {other}, which lives, has that name"
+            ));
+        }
+        self.theirs.insert(ours.to_owned(), theirs.to_owned());
+        self.ours.insert(theirs.to_owned(), ours.to_owned());
+        Ok(())
+    }
+}
+
+fn differ(ours: &Value, theirs: Option<&Value>) -> String {
+    match theirs {
+        Some(theirs) => format!("{theirs} instead of {ours}"),
+        None => format!("missing, should be {ours}"),
+    }
+}
+
+/// The kind of a made object's name, `comm` of `comm:3`.
+fn kind(name: &str) -> Option<&str> {
+    let (kind, number) = name.split_once(':')?;
+    number.parse::<u64>().ok().map(|_| kind)
+}
+
+/// Whether this may stand where the program passed no status: nothing, or the statuses that ampl
+/// asked for in its place.
+fn ignored(theirs: &Value) -> bool {
+    match theirs {
+        Value::Null => true,
+        Value::Object(status) => status.contains_key("source") && status.contains_key("tag"),
+        Value::Array(statuses) => statuses.iter().all(ignored),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_means_one_object_while_it_lives() {
+        let mut renaming = Renaming::new(&[]);
+        let log = [
+            json!("comm:1"),
+            json!("comm:2"),
+            json!("comm:1"),
+            json!("comm:3"),
+        ];
+        for (index, value) in log.iter().enumerate() {
+            renaming.note_use(index, std::iter::once(value));
+        }
+        renaming.same(&log[0], Some(&json!("comm:9")), 0).unwrap();
+        assert!(
+            renaming
+                .clone()
+                .same(&log[1], Some(&json!("comm:9")), 1)
+                .is_err(),
+            "comm:1 lives until step 2"
+        );
+        assert!(
+            renaming
+                .clone()
+                .same(&log[1], Some(&json!("type:4")), 1)
+                .is_err()
+        );
+        renaming.same(&log[1], Some(&json!("comm:4")), 1).unwrap();
+        assert!(
+            renaming
+                .clone()
+                .same(&log[2], Some(&json!("comm:4")), 2)
+                .is_err()
+        );
+        renaming.same(&log[2], Some(&json!("comm:9")), 2).unwrap();
+        renaming.same(&log[3], Some(&json!("comm:9")), 3).unwrap();
+    }
+
+    #[test]
+    fn requests_of_one_handle_may_be_taken_for_each_other() {
+        let mut renaming = Renaming::new(&[("request:1".into(), "request:2".into())]);
+        renaming
+            .same(
+                &json!(["request:1", "request:2"]),
+                Some(&json!(["request:5", "request:5"])),
+                0,
+            )
+            .unwrap();
+        assert!(
+            renaming
+                .same(&json!(["request:1"]), Some(&json!(["MPI_REQUEST_NULL"])), 0)
+                .is_err()
+        );
+        assert!(renaming.same(&json!([1, 2]), Some(&json!([1])), 0).is_err());
+    }
+}

@@ -1,0 +1,165 @@
+//! Jobs under ampl, and what ampl says of them afterwards.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::job::Job;
+use crate::place::{Scratch, ampl};
+use crate::process::{self, Finished};
+
+/// How ampl is put before a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `ampl run -- mpirun … program`
+    Run,
+    /// `mpirun … ampl exec -- program`
+    Exec,
+}
+
+/// A job that ran under ampl.
+#[derive(Debug)]
+pub struct Monitored {
+    /// What the launcher said and how it ended.
+    pub finished: Finished,
+    /// The run directory.
+    pub run: PathBuf,
+    /// Where it all lies.
+    pub scratch: Scratch,
+}
+
+/// Runs `job` under ampl with `config` as its configuration.
+pub fn monitor(job: &Job, config: &str, form: Form) -> Monitored {
+    let scratch = Scratch::new("run");
+    let file = scratch.write("job.toml", config);
+    let run = scratch.path().join("result");
+    let options = |subcommand: &str| -> Vec<OsString> {
+        vec![
+            ampl().into(),
+            subcommand.into(),
+            "-c".into(),
+            (&file).into(),
+            "-o".into(),
+            (&run).into(),
+            "--".into(),
+        ]
+    };
+    let words: Vec<OsString> = match form {
+        Form::Run => [options("run"), job.launch(), job.words.clone()].concat(),
+        Form::Exec => [job.launch(), options("exec"), job.words.clone()].concat(),
+    };
+    let finished = job.run(&words, scratch.path());
+    Monitored {
+        finished,
+        run,
+        scratch,
+    }
+}
+
+impl Monitored {
+    /// The same, if the job succeeded.
+    pub fn success(mut self) -> Self {
+        self.finished = self.finished.success();
+        self
+    }
+
+    /// `ampl info RUN --json`
+    pub fn info(&self) -> Value {
+        self.json(&["info"], &[])
+    }
+
+    /// `ampl estimate RUN --json`, its rows.
+    pub fn estimate(&self) -> Vec<Value> {
+        rows(self.json(&["estimate"], &[]))
+    }
+
+    /// `ampl decisions RUN --json`, its rows.
+    pub fn decisions(&self) -> Vec<Value> {
+        rows(self.json(&["decisions"], &[]))
+    }
+
+    /// `ampl decode RUN --rank N --json`, its lines.
+    pub fn decode(&self, rank: u32) -> Vec<Value> {
+        let text = self.ask(&["decode"], &["--rank", &rank.to_string()]);
+        text.lines().map(parse).collect()
+    }
+
+    /// Calls per function over all ranks, as `info` says.
+    pub fn functions(&self) -> BTreeMap<String, u64> {
+        counts(&self.info()["functions"])
+    }
+
+    fn json(&self, before: &[&str], after: &[&str]) -> Value {
+        parse(&self.ask(before, after))
+    }
+
+    fn ask(&self, before: &[&str], after: &[&str]) -> String {
+        let mut command = Command::new(ampl());
+        command
+            .args(before)
+            .arg(&self.run)
+            .args(after)
+            .arg("--json");
+        process::run(&mut command, Duration::from_secs(120))
+            .success()
+            .stdout
+    }
+}
+
+/// `{name: calls}` as a map.
+///
+/// # Panics
+/// When it is something else.
+pub fn counts(value: &Value) -> BTreeMap<String, u64> {
+    let entries = value
+        .as_object()
+        .unwrap_or_else(|| panic!("not an object: {value}"));
+    entries
+        .iter()
+        .map(|(name, calls)| (name.clone(), number(calls) as u64))
+        .collect()
+}
+
+/// Adds the calls of `more` to those of `sum`.
+pub fn add_counts(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (name, calls) in more {
+        *sum.entry(name.clone()).or_default() += calls;
+    }
+}
+
+/// The value as a number.
+///
+/// # Panics
+/// When it is none.
+pub fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("not a number: {value}"))
+}
+
+/// The JSON document that `text` is.
+///
+/// # Panics
+/// With the text when it is none.
+pub fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+fn rows(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(rows) => rows,
+        other => panic!("not an array: {other}"),
+    }
+}
+
+/// The text of a file.
+///
+/// # Panics
+/// With the path when it cannot be read.
+pub fn text_of(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

@@ -1,0 +1,59 @@
+//! Writes the Rust sources that follow from the table of MPI functions.
+
+mod functions;
+mod table;
+mod wrappers;
+
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+
+const SPEC: &str = "ampl-preload/spec/mpi.toml";
+const FUNCTIONS: &str = "ampl-core/src/mpi/functions.rs";
+const WRAPPERS: &str = "ampl-preload/src/wrappers/generated.rs";
+
+/// Writes the generated files, or with `check` only compares them with what would be written.
+///
+/// # Errors
+/// If the table cannot be read or contradicts itself, a file cannot be written, or, with `check`,
+/// a file is stale: the message names it.
+pub fn run(check: bool) -> anyhow::Result<()> {
+    let root = root();
+    let spec = root.join(SPEC);
+    let text =
+        std::fs::read_to_string(&spec).with_context(|| format!("reading {}", spec.display()))?;
+    let table = table::Table::parse(&text).with_context(|| format!("in {SPEC}"))?;
+    for (path, content) in [
+        (FUNCTIONS, functions::render(&table)),
+        (WRAPPERS, wrappers::render(&table)?),
+    ] {
+        update(&root.join(path), path, &content, check)?;
+    }
+    Ok(())
+}
+
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap_or(manifest).to_owned()
+}
+
+fn update(file: &Path, name: &str, content: &str, check: bool) -> anyhow::Result<()> {
+    let present = std::fs::read_to_string(file).unwrap_or_default();
+    if present == content {
+        return Ok(());
+    }
+    if check {
+        bail!("{name} is stale: run `cargo xtask codegen` and commit the result");
+    }
+    if let Some(directory) = file.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    std::fs::write(file, content).with_context(|| format!("writing {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn committed_files_are_current() {
+        super::run(true).unwrap();
+    }
+}

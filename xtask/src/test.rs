@@ -1,0 +1,69 @@
+//! `cargo xtask test`: every check, cheapest first.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use crate::shell::{cargo, run as run_command};
+use crate::{codegen, dist, setup, tidy};
+
+/// Runs every check and stops at the first that fails; `quick` leaves out the long end-to-end runs.
+///
+/// # Errors
+/// The failed step's own, under the step's name.
+pub fn run(quick: bool) -> Result<()> {
+    let started = Instant::now();
+    step("setup", || setup::run().map(|_| ()))?;
+    step("codegen --check", || codegen::run(true))?;
+    step("tidy", tidy::run)?;
+    step("format", || {
+        run_command(cargo().args(["fmt", "--all", "--check"]))
+    })?;
+    step("clippy", || {
+        run_command(cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
+    })?;
+    step("unit and property tests", || {
+        run_command(cargo().arg("test"))
+    })?;
+    step("tests of xtask", || {
+        run_command(cargo().args(["test", "-p", "xtask"]))
+    })?;
+    let dist = step("release build", dist::run)?;
+    step("end to end over MPI", || {
+        let mut tests = cargo();
+        tests.args([
+            "test",
+            "-p",
+            "ampl-tests",
+            "--release",
+            "--no-fail-fast",
+            "--",
+            "--test-threads=1",
+        ]);
+        tests.env("AMPL_TEST_DIST", &dist);
+        if quick {
+            tests.env("AMPL_TEST_QUICK", "1");
+        }
+        run_command(&mut tests)
+    })?;
+    println!(
+        "== every check passed in {:.0} s",
+        started.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    println!("== {name}");
+    let started = Instant::now();
+    let value = work().with_context(|| format!("step \"{name}\""))?;
+    println!("== {name}: {:.1} s", started.elapsed().as_secs_f64());
+    Ok(value)
+}
