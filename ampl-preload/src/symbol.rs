@@ -51,11 +51,22 @@ impl Symbol {
 /// Libraries to look into when MPI was loaded out of the global search order.
 const LOCALLY_LOADED: [&CStr; 4] = [c"libmpi.so.40", c"libmpich.so.12", c"libmpi.so.12", c"libmpi_abi.so.1"];
 
-/// Address of `name` (with its NUL) behind this library; null if there is none.
+/// Address of the function `name` (with its NUL) behind this library; null if there is none.
 pub fn next_definition(name: &str) -> *const () {
+    look_up(libc::RTLD_NEXT, name)
+}
+
+/// Address of the variable `name` (with its NUL); null if there is none.
+///
+/// Searched from the program on: it may hold the one copy of a library's variable that counts.
+pub fn variable(name: &str) -> *const () {
+    look_up(libc::RTLD_DEFAULT, name)
+}
+
+fn look_up(from: *mut libc::c_void, name: &str) -> *const () {
     let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("names end in NUL");
     // SAFETY: a NUL-terminated name.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    let found = unsafe { libc::dlsym(from, name.as_ptr()) };
     if !found.is_null() {
         return found.cast();
     }

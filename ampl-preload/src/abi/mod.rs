@@ -16,7 +16,7 @@ use ampl_trace::args::PREDEFINED_HANDLE;
 pub use data::{Abi, FortranSentinel, Sentinel};
 use data::Predefined;
 
-use crate::symbol::next_definition;
+use crate::symbol::{next_definition, variable};
 
 /// The interface of the MPI library behind this one; `None` if there is none we know.
 pub fn detect() -> Option<&'static Abi> {
@@ -27,7 +27,7 @@ pub fn detect() -> Option<&'static Abi> {
     if crate::resolve::module(function as u64).0.contains("libmpi_abi") {
         return Some(&standard::ABI);
     }
-    let open_mpi = !next_definition("ompi_mpi_comm_world\0").is_null();
+    let open_mpi = !variable("ompi_mpi_comm_world\0").is_null();
     Some(if open_mpi { &openmpi::ABI } else { &mpich::ABI })
 }
 
@@ -37,7 +37,7 @@ impl Abi {
         let handle = |from: &Predefined| match *from {
             Predefined::Word(word) => Some(word),
             Predefined::Symbol(name) => {
-                let address = next_definition(&format!("{name}\0"));
+                let address = variable(&format!("{name}\0"));
                 (!address.is_null()).then_some(address as u64)
             }
         };
@@ -54,7 +54,7 @@ impl Abi {
     pub fn handle(&self, kind: ObjectKind, name: &str) -> Option<usize> {
         Some(match self.find(kind, name)? {
             Predefined::Word(word) => word as usize,
-            Predefined::Symbol(symbol) => next_definition(&format!("{symbol}\0")) as usize,
+            Predefined::Symbol(symbol) => variable(&format!("{symbol}\0")) as usize,
         })
         .filter(|&handle| handle != 0 || self.handle_bytes == 4)
     }
@@ -63,11 +63,11 @@ impl Abi {
     pub fn address(sentinel: Sentinel) -> usize {
         match sentinel {
             Sentinel::Word(word) => word,
-            Sentinel::AddressOf(name) => next_definition(&format!("{name}\0")) as usize,
+            Sentinel::AddressOf(name) => variable(&format!("{name}\0")) as usize,
             Sentinel::ValueOf(name) => {
-                let variable = next_definition(&format!("{name}\0")) as usize;
+                let at = variable(&format!("{name}\0")) as usize;
                 // SAFETY: a pointer variable of the MPI library, initialised by now.
-                if variable == 0 { 0 } else { unsafe { (variable as *const usize).read() } }
+                if at == 0 { 0 } else { unsafe { (at as *const usize).read() } }
             }
         }
     }
