@@ -5,7 +5,7 @@
 //! have run. MPI still works then (MPI-4.1 §11.2.4).
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -128,11 +128,6 @@ impl Settlement {
     fn collect(&self, own: &[u8]) -> Result<bool, TransportError> {
         let path = self.directory.join("trace.ampl");
         let mut file = File::create(&path).map(BufWriter::new).and_then(Writer::new);
-        let keep = |result: io::Result<()>, file: &mut io::Result<Writer<BufWriter<File>>>| {
-            if let Err(error) = result {
-                *file = Err(error);
-            }
-        };
         for rank in 0..self.ranks {
             let received;
             let part = if rank == 0 {
@@ -142,12 +137,10 @@ impl Settlement {
                 &received[..]
             };
             // A full disk must not keep the other ranks waiting: they are asked all the same.
-            for section in Section::unpack(part).unwrap_or_default() {
-                let result = match &mut file {
-                    Ok(writer) => writer.section(&section),
-                    Err(_) => Ok(()),
-                };
-                keep(result, &mut file);
+            if let Ok(writer) = &mut file {
+                if let Err(error) = writer.rank(&Section::unpack(part).unwrap_or_default()) {
+                    file = Err(error);
+                }
             }
         }
         let written = match file.and_then(Writer::finish) {

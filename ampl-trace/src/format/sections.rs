@@ -9,7 +9,7 @@ use crate::varint::{self, Reader};
 pub enum SectionKind {
     /// [`crate::RunInfo`] as JSON.
     Run = 1,
-    /// The function table's names and parameters as JSON, checked on reading.
+    /// Names and parameters of the functions called, as JSON, checked on reading.
     Table = 2,
     /// [`Process`] of one rank as JSON.
     Process = 3,

@@ -5,16 +5,16 @@
 //! (u64). The last section lists all others: kind (u32), rank (u32), offset (u64), length (u64).
 //! Footer: offset of that last section (u64), end magic (8 bytes). All little-endian.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use ampl_core::mpi::{FUNCTIONS, Function};
+use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED, Param};
 use serde::{Deserialize, Serialize};
 
 use super::sections::{Section, SectionKind, restore};
 use super::{END_MAGIC, MAGIC, VERSION};
 use crate::error::{Damage, ReadError};
-use crate::model::{RankTrace, Sizes, Trace};
+use crate::model::{Process, RankTrace, Sizes, Trace};
 
 const SECTION_MAGIC: [u8; 4] = *b"SECT";
 const HEAD_BYTES: usize = 24;
@@ -26,26 +26,40 @@ pub struct Writer<W> {
     out: W,
     at: u64,
     contents: Vec<u8>,
+    functions: BTreeSet<u16>,
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer that has written the header and the function table.
+    /// A writer that has written the header.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn new(out: W) -> io::Result<Self> {
-        let mut writer = Self { out, at: 0, contents: Vec::new() };
+        let mut writer = Self { out, at: 0, contents: Vec::new(), functions: BTreeSet::new() };
         writer.put(&MAGIC)?;
         writer.put(&VERSION.to_le_bytes())?;
         writer.put(&[0; 4])?;
-        let payload = serde_json::to_vec(&table()).map_err(io::Error::other)?;
-        writer.section(&Section { kind: SectionKind::Table, rank: None, payload })?;
         Ok(writer)
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.at += bytes.len() as u64;
         self.out.write_all(bytes)
+    }
+
+    /// Appends the sections of one rank.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn rank(&mut self, sections: &[Section]) -> io::Result<()> {
+        for section in sections {
+            if section.kind == SectionKind::Process {
+                let process: Process = serde_json::from_slice(&section.payload).map_err(io::Error::other)?;
+                self.functions.extend(process.calls.iter().map(|&(function, _)| function));
+            }
+            self.section(section)?;
+        }
+        Ok(())
     }
 
     /// Appends one section.
@@ -69,11 +83,17 @@ impl<W: Write> Writer<W> {
         self.put(&section.payload)
     }
 
-    /// Appends the list of sections and the footer, and gives `out` back.
+    /// Appends the table of the functions that were called, the list of sections and the footer, and gives
+    /// `out` back.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn finish(mut self) -> io::Result<W> {
+        let functions = std::mem::take(&mut self.functions);
+        let known = functions.into_iter().filter(|&number| usize::from(number) < FUNCTION_COUNT);
+        let table = Table { predefined: predefined_checksum(), functions: known.map(entry).collect() };
+        let payload = serde_json::to_vec(&table).map_err(io::Error::other)?;
+        self.section(&Section { kind: SectionKind::Table, rank: None, payload })?;
         let offset = self.at;
         let payload = std::mem::take(&mut self.contents);
         self.section(&Section { kind: SectionKind::Contents, rank: None, payload })?;
@@ -84,35 +104,50 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// What function numbers and predefined handles in the file mean.
+#[derive(Serialize, Deserialize)]
+struct Table {
+    /// CRC-32 of the list of predefined handles, whose indices stand in arguments.
+    predefined: u32,
+    functions: Vec<TableEntry>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct TableEntry {
+    number: u16,
     name: String,
     params: Vec<String>,
 }
 
-fn table() -> Vec<TableEntry> {
-    FUNCTIONS
-        .iter()
-        .map(|spec| TableEntry {
-            name: spec.name.into(),
-            params: spec
-                .params
-                .iter()
-                .map(|p| format!("{}:{:?}:{:?}:{:?}", p.name, p.kind, p.direction, p.length))
-                .collect(),
-        })
-        .collect()
+fn entry(number: u16) -> TableEntry {
+    let spec = Function(number).spec();
+    let param = |p: &Param| format!("{}:{:?}:{:?}:{:?}", p.name, p.kind, p.direction, p.length);
+    TableEntry { number, name: spec.name.into(), params: spec.params.iter().map(param).collect() }
 }
 
-/// Function numbers are positions in the table: the stored one must agree with ours.
+fn predefined_checksum() -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    for (kind, name) in PREDEFINED {
+        hasher.update(format!("{} {name};", kind.name()).as_bytes());
+    }
+    hasher.finalize()
+}
+
+/// Numbers in the file are positions in the writer's tables: ours must agree where they are used.
 fn check_table(payload: &[u8]) -> Result<(), ReadError> {
     let malformed = ReadError::Malformed { what: "function table", at: 0 };
-    let stored: Vec<TableEntry> = serde_json::from_slice(payload).map_err(|_| malformed)?;
-    let ours = table();
-    for (index, entry) in stored.iter().enumerate() {
-        let same = Function::by_name(&entry.name) == Some(Function(index as u16)) && ours[index].params == entry.params;
+    let stored: Table = serde_json::from_slice(payload).map_err(|_| malformed)?;
+    if stored.predefined != predefined_checksum() {
+        return Err(ReadError::TableMismatch { function: "the list of predefined handles".into() });
+    }
+    for stored in stored.functions {
+        let ours = usize::from(stored.number) < FUNCTION_COUNT;
+        let same = ours && {
+            let ours = entry(stored.number);
+            ours.name == stored.name && ours.params == stored.params
+        };
         if !same {
-            return Err(ReadError::TableMismatch { function: entry.name.clone() });
+            return Err(ReadError::TableMismatch { function: stored.name });
         }
     }
     Ok(())
