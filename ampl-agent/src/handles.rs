@@ -79,11 +79,13 @@ impl Default for HandleCache {
 }
 
 impl HandleCache {
+    #[inline]
     fn slot(kind: ObjectKind, handle: u64) -> usize {
         ((handle ^ handle >> 6 ^ handle >> 12).wrapping_add(kind as u64 * 7) % WAYS as u64) as usize
     }
 
     /// The cached object, if the cache is of `generation` and has it.
+    #[inline]
     pub fn get(&mut self, kind: ObjectKind, handle: u64, generation: u64) -> Option<Object> {
         if self.generation != generation {
             *self = Self { generation, ..Self::default() };

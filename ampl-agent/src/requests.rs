@@ -34,6 +34,7 @@ pub struct Requests {
 
 impl Requests {
     /// A new request behind `handle`, with the next number; returns that number.
+    #[inline]
     pub fn make(&mut self, handle: u64, request: Request) -> u64 {
         self.made += 1;
         let request = Request { number: self.made, ..request };
@@ -51,6 +52,7 @@ impl Requests {
     /// The request that the mention number `mention` (from 0) of `handle` in one call is about.
     ///
     /// One that nobody was seen making gets its number here.
+    #[inline]
     pub fn mentioned(&mut self, handle: u64, mention: usize) -> Request {
         let Some(&first) = self.live.get(&handle) else {
             self.make(handle, Request::default());
@@ -61,11 +63,13 @@ impl Requests {
     }
 
     /// Whether several live requests share a handle.
+    #[inline]
     pub fn has_shared(&self) -> bool {
         !self.shared.is_empty()
     }
 
     /// The request behind `handle` is gone.
+    #[inline]
     pub fn free(&mut self, handle: u64) {
         let next = match self.shared.get_mut(&handle) {
             Some(queue) => {

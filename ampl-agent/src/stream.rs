@@ -58,10 +58,13 @@ impl Stream {
         self.full
     }
 
+    #[inline]
     fn reserve(&mut self, words: usize) -> bool {
-        if self.at + words <= self.block.words.len() {
-            return true;
-        }
+        self.at + words <= self.block.words.len() || self.grow(words)
+    }
+
+    #[cold]
+    fn grow(&mut self, words: usize) -> bool {
         if self.full {
             return false;
         }
@@ -81,12 +84,14 @@ impl Stream {
         }
     }
 
+    #[inline]
     fn commit(&mut self) {
         // Last and with release order: whoever sees the counter sees the words.
         self.block.head[COMMITTED].store(self.at as u64, Ordering::Release);
     }
 
     /// Appends a call; a failed poll equal to the record before it only raises that one's count.
+    #[inline]
     pub fn call(&mut self, call: &CallRecord<'_>) {
         let length = CALL_FIXED_WORDS + call.words.len();
         let head = header(Kind::Call, call.flags, call.function, length);

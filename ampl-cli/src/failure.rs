@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 /// Wrong usage or configuration.
 pub const USAGE: u8 = 2;
+/// Damaged input.
+pub const DAMAGED: u8 = 3;
 /// Something named does not exist.
 pub const NOT_FOUND: u8 = 4;
 /// Anything without a status of its own.

@@ -1,17 +1,26 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
 #![forbid(unsafe_code)]
 
+mod decisions;
+mod decode;
 mod doctor;
 mod elf;
 mod environment;
+mod estimate;
 mod exec;
 mod failure;
+mod human;
+mod info;
 mod job;
 mod launcher;
 mod library;
 mod marker_site;
 mod naming;
+mod output;
 mod run;
+mod rundir;
+mod summary;
+mod symbols;
 
 use std::process::ExitCode;
 
@@ -30,6 +39,10 @@ struct Cli {
 enum Command {
     Run(run::Args),
     Exec(exec::Args),
+    Info(info::Args),
+    Decode(decode::Args),
+    Estimate(estimate::Args),
+    Decisions(decisions::Args),
     Doctor(doctor::Args),
 }
 
@@ -41,6 +54,10 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(args),
         Command::Exec(args) => exec::exec(args),
+        Command::Info(args) => info::info(&args),
+        Command::Decode(args) => decode::decode(&args),
+        Command::Estimate(args) => estimate::estimate(&args),
+        Command::Decisions(args) => decisions::decisions(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))

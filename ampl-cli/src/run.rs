@@ -12,7 +12,7 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Inserted, LauncherError};
-use crate::{library, marker_site, naming};
+use crate::{library, marker_site, naming, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -51,6 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn after_run(dir: &Path) {
     if dir.is_dir() {
         eprintln!("ampl: run directory {}", dir.display());
+        summary::print(dir);
     } else {
         eprintln!(
             "ampl: the program made no MPI_Init that ampl saw ({} does not exist): check that it uses MPI, that this \

@@ -113,6 +113,7 @@ fn every_setting_arrives() {
             summaries: Summaries::Sampled,
             selection: Selection::Predictive,
             sizing: Sizing::Ampl2008,
+            floor: None,
             seed: 16,
         },
         window: Window {
@@ -446,6 +447,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             summaries: if kind == 0 { Summaries::Census } else { Summaries::Sampled },
             selection: Selection::Predictive,
             sizing: if kind == 2 { Sizing::Ampl2008 } else { Sizing::Neyman },
+            floor: (kind == 1).then_some(3),
             seed,
         });
     let metric = (prop::sample::select(Quantity::ALL.to_vec()), prop::option::of(functions()), any::<bool>()).prop_map(

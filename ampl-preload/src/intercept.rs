@@ -152,8 +152,10 @@ unsafe fn recorded(
     let measured = state.unmeasured & 255 == 1;
     let entered = if measured { ticks(invariant) } else { 0 };
 
-    // SAFETY: the application's arguments, before the call.
-    contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
+    if recipe.prepares {
+        // SAFETY: the application's arguments, before the call.
+        contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
+    }
     let mut start = ticks(invariant);
     if state.thread.enter(function, address, start) {
         contained(|| hooks::window_closed(state, start));

@@ -84,7 +84,7 @@ pub fn has_not_started() -> bool {
 }
 
 /// Runs a hook; if it panics, the agent ends and the job goes on.
-#[inline]
+#[inline(always)]
 pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(hook)) {
         Ok(value) => Some(value),

@@ -27,6 +27,8 @@ pub struct Recipe {
     pub names_request: bool,
     /// Whether it has parameters, requests apart, that MPI reads and overwrites.
     pub in_out: bool,
+    /// Whether something must be noted or replaced before the call.
+    pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
     pub communicates: bool,
 }
@@ -48,20 +50,26 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         function.name(),
         "MPI_Barrier" | "MPI_Probe" | "MPI_Mprobe" | "MPI_Win_fence" | "MPI_Win_unlock" | "MPI_Win_complete"
     );
+    let status = position(&|param| param.kind == Kind::Status && param.direction != Direction::In);
+    let in_out = |param: &ampl_core::mpi::Param| param.direction == Direction::InOut && param.kind != Kind::Request;
+    let in_out = spec.params.iter().any(in_out);
+    let names_request = request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
+    let receives = !spec.name.starts_with("MPI_File");
     Recipe {
         class: spec.class,
         operands: Operands::of(spec),
         request,
         request_count: if array { position(&counts) } else { None },
-        status: position(&|param| param.kind == Kind::Status && param.direction != Direction::In),
-        receives: !spec.name.starts_with("MPI_File"),
+        status,
+        receives,
         flag: match spec.class {
             Class::Poll => position(&|param| matches!(param.name, "flag" | "outcount")),
             _ => None,
         },
         index: position(&|param| matches!(param.name, "index" | "array_of_indices")),
-        names_request: request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out),
-        in_out: spec.params.iter().any(|param| param.direction == Direction::InOut && param.kind != Kind::Request),
+        names_request,
+        in_out,
+        prepares: names_request || in_out || (status.is_some() && receives),
         communicates: waits || blocks || spec.traffic != Traffic::None,
     }
 }

@@ -100,9 +100,10 @@ impl StratumState {
             Sizing::Neyman => Tracker::Sampled(SampledTracker::default()),
             Sizing::Ampl2008 => Tracker::Ampl2008(Moments::default(), Moments::default()),
         };
-        let floor = match tracker {
-            Tracker::Ampl2008(..) => FLOOR_AMPL_2008,
-            _ => FLOOR,
+        let floor = match (sampling.floor, &tracker) {
+            (Some(floor), _) => u64::from(floor),
+            (None, Tracker::Ampl2008(..)) => FLOOR_AMPL_2008,
+            (None, _) => FLOOR,
         };
         let guides = bound.into_iter().flat_map(|bound| {
             let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);

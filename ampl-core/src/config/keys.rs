@@ -102,6 +102,7 @@ pub const KEYS: &[Key] = &[
     key("sampling", "summaries", Word(&["census", "sampled"]), "\"census\"", "whose window summaries reach the client"),
     key("sampling", "selection", Word(&["retrospective", "predictive"]), "\"predictive\"", "decide about a window after or before it; this version only before"),
     key("sampling", "sizing", Word(&["neyman", "ampl-2008"]), "\"neyman\"", "formula that prices the sample; ampl-2008 needs sampled summaries"),
+    key("sampling", "floor", Integer, "", "fewest ranks that a bound may ask for; 16, or 10 with ampl-2008, where not given"),
     key("sampling", "seed", Integer, "42", "seed of every random choice, from 0"),
     limited(key("sampling", "budget", Any, "", "bytes per second to keep at most"), Support::None("bound the sample by 'group.error' or 'group.sample_size'")),
     limited(key("sampling", "partners", Word(&["off", "keep"]), "\"off\"", "also keep a drawn rank's message partners"), Support::Only(&["off"], "pin the partners with 'group.pinned'")),

@@ -50,6 +50,8 @@ pub struct Sampling {
     pub selection: Selection,
     /// Which formula prices the sample.
     pub sizing: Sizing,
+    /// Fewest ranks that a bound may ask for; `None` for the formula's own floor.
+    pub floor: Option<u32>,
     /// Seed of every random choice.
     pub seed: u64,
 }
@@ -295,6 +297,7 @@ impl Default for Config {
                 summaries: Summaries::Census,
                 selection: Selection::Predictive,
                 sizing: Sizing::Neyman,
+                floor: None,
                 seed: 42,
             },
             window: Window { marker: Marker::Period(250_000_000), every: 1 },

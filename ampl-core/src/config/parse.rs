@@ -62,6 +62,11 @@ impl Config {
 
 fn sampling(block: &Block<'_>, sampling: &mut Sampling, report: &mut Report<'_>) {
     at_least_one(block, "windows_per_update", &mut sampling.windows_per_update, report);
+    if block.integer("floor").is_some() {
+        let mut floor = 0;
+        at_least_one(block, "floor", &mut floor, report);
+        sampling.floor = Some(floor);
+    }
     pick(block, "update_mechanism", &mut sampling.update_mechanism, |word| match word {
         "subset" => Some(Mechanism::Subset),
         "global" => Some(Mechanism::Global),

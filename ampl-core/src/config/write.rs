@@ -18,6 +18,9 @@ impl Config {
         let sampling = &self.sampling;
         writeln!(out, "[sampling]")?;
         writeln!(out, "windows_per_update = {}", sampling.windows_per_update)?;
+        if let Some(floor) = sampling.floor {
+            writeln!(out, "floor = {floor}")?;
+        }
         let mechanism = match sampling.update_mechanism {
             Mechanism::Subset => "subset",
             Mechanism::Global => "global",

@@ -78,6 +78,7 @@ impl Abi {
     }
 
     /// A handle passed by value: the upper half of a narrow one's register is undefined.
+    #[inline]
     pub fn handle_word(&self, kind: Kind, word: usize) -> u64 {
         if self.handle_width(kind) == 4 { u64::from(word as u32) } else { word as u64 }
     }
@@ -103,6 +104,7 @@ impl Abi {
     ///
     /// # Safety
     /// A non-null `base` must point to at least `index + 1` values of `kind`, as MPI reads or writes them.
+    #[inline]
     pub unsafe fn load(&self, kind: Kind, base: usize, index: usize) -> Option<u64> {
         if base == 0 {
             return None;

@@ -1,0 +1,229 @@
+//! A thread's life without MPI: what is put in comes out of the journal, window by window.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::thread::Shared;
+use ampl_agent::{CallEnd, ReadOnlyMap, Thread};
+use ampl_core::config::{Config, Event, Mechanism, Quantity};
+use ampl_core::message::{Directive, StratumDirective};
+use ampl_core::mpi::{Function, ids};
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::decode::{Call, Calls};
+use ampl_trace::record::CALL_MISS;
+use proptest::prelude::*;
+
+/// A job of one process whose clock ticks once a nanosecond.
+struct Job {
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+fn nowhere(address: u64) -> (String, u64) {
+    ("/bin/app".into(), address)
+}
+
+impl Job {
+    fn new(name: &str, config: &str, ranks: u32) -> Self {
+        let path = std::env::temp_dir().join(format!("ampl-agent-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let identity = Identity { rank: 0, ranks, host: "here".into(), ..Identity::default() };
+        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
+        let (config, _) = Config::parse(config).expect("a valid configuration");
+        let plan = Plan::new(config, ranks).expect("ranks of the job");
+        Self { path, shared: Arc::new(Shared::new(journal, plan, Rank(0), nowhere)) }
+    }
+
+    fn thread(&self, number: u32) -> Thread {
+        Thread::new(self.shared.clone(), number, 0).expect("room for a journal")
+    }
+
+    fn read(&self) -> Compacted {
+        let file = std::fs::File::open(&self.path).expect("the journal");
+        compact(ReadOnlyMap::new(&file).expect("a readable journal").bytes()).expect("a whole header")
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn call(function: Function, start: u64, end: u64, sent: u64, words: &[u64]) -> CallEnd<'_> {
+    CallEnd { function, address: 0x40, start, end, sent, received: 0, flags: 0, words }
+}
+
+/// Words of `MPI_Send(buf, count, MPI_BYTE-like, dest, tag, comm)`.
+fn send_words(tag: u64) -> [u64; 6] {
+    [0x1000, 1, 1, 0, tag, 1]
+}
+
+fn make(thread: &mut Thread, function: Function, start: u64, end: u64, sent: u64, words: &[u64]) {
+    thread.enter(function, 0x40, start);
+    thread.leave(&call(function, start, end, sent, words));
+}
+
+fn calls(read: &Compacted) -> Vec<Call> {
+    Calls::new(&read.rank).collect::<Result<_, _>>().expect("decodable calls")
+}
+
+#[test]
+fn a_marker_call_belongs_to_the_next_window() {
+    let job = Job::new("marker", "[window]\nmarker = \"mpi:MPI_Allreduce\"\n", 1);
+    let mut thread = job.thread(0);
+    let reduce = [0x10, 0x20, 1, 1, 1, 1];
+    make(&mut thread, ids::MPI_SEND, 10, 15, 100, &send_words(1));
+    make(&mut thread, ids::MPI_ALLREDUCE, 40, 60, 8, &reduce);
+    make(&mut thread, ids::MPI_SEND, 70, 72, 1000, &send_words(2));
+    make(&mut thread, ids::MPI_ALLREDUCE, 100, 130, 8, &reduce);
+    thread.finish(150);
+    let read = job.read();
+    let sent = |window: usize| read.rank.windows[window].cells[Quantity::BytesSent as usize].sum;
+    assert_eq!((sent(0), sent(1), sent(2)), (100.0, 1008.0, 8.0));
+    let cell = |window: usize, quantity: Quantity| read.rank.windows[window].cells[quantity as usize].sum;
+    assert_eq!(cell(0, Quantity::Wall), 40.0);
+    assert_eq!(cell(0, Quantity::MpiTime), 5.0);
+    assert_eq!(cell(1, Quantity::MpiTime), 22.0);
+    assert_eq!(cell(1, Quantity::ComputeTime), 38.0);
+    assert_eq!(cell(1, Quantity::Calls), 2.0);
+    assert_eq!(read.rank.windows.iter().map(|w| w.partial).collect::<Vec<_>>(), [false, false, true]);
+    let windows: Vec<u64> = calls(&read).iter().map(|call| call.window).collect();
+    assert_eq!(windows, [0, 1, 1, 2]);
+    assert_eq!(read.rank.process.calls, [(ids::MPI_ALLREDUCE.0, 2), (ids::MPI_SEND.0, 2)]);
+}
+
+#[test]
+fn periods_split_time_but_not_calls() {
+    let job = Job::new("period", "[window]\nmarker = \"period:100ns\"\n", 1);
+    let mut thread = job.thread(0);
+    // Entered in window 0, left in window 3: its time is spread, its bytes and record are window 3's.
+    make(&mut thread, ids::MPI_SEND, 50, 330, 7, &send_words(1));
+    // Nothing for two windows, then a call in window 6.
+    make(&mut thread, ids::MPI_SEND, 620, 630, 9, &send_words(2));
+    thread.finish(650);
+    let read = job.read();
+    let column = |quantity: Quantity| -> Vec<f64> {
+        read.rank.windows.iter().map(|window| window.cells[quantity as usize].sum).collect()
+    };
+    assert_eq!(column(Quantity::MpiTime), [50.0, 100.0, 100.0, 30.0, 0.0, 0.0, 10.0]);
+    assert_eq!(column(Quantity::BytesSent), [0.0, 0.0, 0.0, 7.0, 0.0, 0.0, 9.0]);
+    assert_eq!(column(Quantity::ComputeTime), [50.0, 0.0, 0.0, 70.0, 100.0, 100.0, 40.0]);
+    let windows: Vec<u64> = calls(&read).iter().map(|call| call.window).collect();
+    assert_eq!(windows, [3, 6]);
+}
+
+#[test]
+fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
+    let job = Job::new("dropped", "[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"kept\"\n", 64);
+    let mut thread = job.thread(0);
+    let directive = |update, first, probability| Directive {
+        pass: 0,
+        update,
+        first_window: WindowId(first),
+        seed: 1,
+        mechanism: Mechanism::Global,
+        strata: vec![StratumDirective { group: 0, stratum: 0, size: 64, probability, policy: 1 }],
+    };
+    job.shared.direct(directive(1, 1, 0.0));
+    for window in 0..4 {
+        if window == 1 {
+            job.shared.direct(directive(2, 3, 1.0));
+        }
+        let at = window * 100;
+        make(&mut thread, ids::MPI_SEND, at + 10, at + 20, 1, &send_words(window));
+        make(&mut thread, ids::MPI_BARRIER, at + 90, at + 95, 0, &[1]);
+    }
+    thread.finish(500);
+    let read = job.read();
+    let windows = &read.rank.windows;
+    assert_eq!(windows.iter().map(|w| w.kept).collect::<Vec<_>>(), [true, false, false, true, true]);
+    assert_eq!(windows.iter().map(|w| w.update).collect::<Vec<_>>(), [0, 1, 1, 2, 2]);
+    assert_eq!(windows[1].probability, 0.0);
+    assert_eq!(windows[1].cells[Quantity::BytesSent as usize].sum, 1.0);
+    // The barrier that closes window 0 is the first call of window 1, which is dropped.
+    let seqs: Vec<u64> = calls(&read).iter().map(|call| call.seq).collect();
+    assert_eq!(seqs, [0, 5, 6, 7]);
+}
+
+#[test]
+fn failed_polls_in_a_row_are_one_entry() {
+    let job = Job::new("polls", "", 1);
+    let mut thread = job.thread(0);
+    let words = |tag: u64| [0, tag, 1];
+    for (index, tag) in [3, 3, 3, 4, 3].into_iter().enumerate() {
+        let at = 10 * index as u64 + 10;
+        let words = words(tag);
+        thread.enter(ids::MPI_IPROBE, 0x40, at);
+        thread.leave(&CallEnd { flags: CALL_MISS, ..call(ids::MPI_IPROBE, at, at + 2, 0, &words) });
+    }
+    thread.finish(100);
+    let read = job.read();
+    let polls: Vec<(u64, u32)> = calls(&read).iter().map(|call| (call.seq, call.count)).collect();
+    assert_eq!(polls, [(0, 3), (3, 1), (4, 1)]);
+    assert_eq!(read.rank.process.calls, [(ids::MPI_IPROBE.0, 5)]);
+}
+
+#[test]
+fn single_call_events_count_every_call_of_their_function() {
+    let config = "[[metric]]\nname = \"mpi.time\"\nevent = \"MPI_Send\"\nrole = \"guide\"\n";
+    let job = Job::new("events", config, 1);
+    let slot = job.shared.plan.metrics.iter().position(|m| m.event != Event::Window).expect("configured");
+    let mut thread = job.thread(0);
+    for (start, end) in [(10, 13), (20, 24), (30, 32)] {
+        make(&mut thread, ids::MPI_SEND, start, end, 1, &send_words(0));
+    }
+    make(&mut thread, ids::MPI_BARRIER, 40, 90, 0, &[1]);
+    thread.finish(100);
+    let cell = job.read().rank.windows[0].cells[slot];
+    assert_eq!((cell.n, cell.sum, cell.sum_sq, cell.min, cell.max), (3.0, 9.0, 29.0, 2.0, 4.0));
+}
+
+#[test]
+fn other_threads_add_to_the_window_that_is_open() {
+    let job = Job::new("threads", "[window]\nmarker = \"mpi:MPI_Barrier\"\n", 1);
+    let (mut first, mut second) = (job.thread(0), job.thread(1));
+    make(&mut second, ids::MPI_SEND, 10, 20, 5, &send_words(1));
+    make(&mut first, ids::MPI_BARRIER, 30, 40, 0, &[1]);
+    // The second thread notices the new window here, and leaves its 5 bytes to it.
+    make(&mut second, ids::MPI_SEND, 50, 60, 6, &send_words(2));
+    make(&mut first, ids::MPI_BARRIER, 70, 80, 0, &[1]);
+    second.finish(90);
+    first.finish(90);
+    let read = job.read();
+    let sent: Vec<f64> =
+        read.rank.windows.iter().map(|w| w.cells[Quantity::BytesSent as usize].sum).collect();
+    assert_eq!(sent, [0.0, 5.0, 6.0]);
+    assert_eq!(calls(&read).iter().filter(|call| call.thread == 1).count(), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever is recorded comes back call by call, across block borders too.
+    #[test]
+    fn recorded_calls_come_back(tags in prop::collection::vec(0u64..1000, 0..3000)) {
+        let job = Job::new("property", "[window]\nmarker = \"period:3600s\"\n", 1);
+        let mut thread = job.thread(0);
+        for (index, &tag) in tags.iter().enumerate() {
+            let at = 100 * index as u64;
+            make(&mut thread, ids::MPI_SEND, at, at + 1 + tag, tag, &send_words(tag));
+        }
+        thread.finish(100 * tags.len() as u64 + 2000);
+        let read = job.read();
+        prop_assert!(read.damage.is_empty());
+        let back = calls(&read);
+        prop_assert_eq!(back.len(), tags.len());
+        for (index, (call, &tag)) in back.iter().zip(&tags).enumerate() {
+            prop_assert_eq!(call.seq, index as u64);
+            prop_assert_eq!(call.start_ns, 100 * index as i64);
+            prop_assert_eq!(call.duration_ns, Some(1 + tag));
+            prop_assert_eq!(&call.args[4].1, &ampl_core::value::tag_value(tag as i64));
+        }
+        let total: u64 = read.rank.aggregates.iter().map(|site| site.sent).sum();
+        prop_assert_eq!(total, tags.iter().sum::<u64>());
+    }
+}

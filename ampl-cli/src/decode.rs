@@ -1,0 +1,212 @@
+//! `ampl decode`: the stored calls of one rank, a line each.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use ampl_core::mpi::{Direction, FunctionSpec};
+use ampl_core::value::Value;
+use ampl_trace::RankTrace;
+use ampl_trace::decode::{Call, Calls};
+use serde::{Serialize, Serializer};
+
+use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+use crate::human;
+use crate::output::{self, Stdout};
+use crate::rundir::RunArg;
+use crate::symbols::Symbols;
+
+/// Print the calls of one rank's kept windows, in program order.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  ampl decode ampl-lmp-4242-20260101T120000 --rank 3 | less")]
+pub struct Args {
+    #[command(flatten)]
+    run: RunArg,
+    /// The rank in MPI_COMM_WORLD
+    #[arg(long)]
+    rank: u32,
+    /// Print one JSON document a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the calls; those before a damaged place are printed too.
+///
+/// # Errors
+/// Those of [`RunArg::read`]; a [`Failure`] of status 4 when there is no such rank, of status 3 when a call
+/// cannot be read.
+pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
+    let trace = args.run.read()?;
+    let place = || format!("{}, rank {}", args.run.run.display(), args.rank);
+    let Some(rank) = trace.rank(args.rank) else {
+        let (what, fix) = match trace.run.ranks {
+            ranks if args.rank < ranks => {
+                ("this rank left nothing that can be read".into(), "see 'ampl info' for what there is".into())
+            }
+            ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
+        };
+        return Err(Failure::message(NOT_FOUND, what, place(), fix));
+    };
+    let mut symbols = Symbols::default();
+    let mut bad = None;
+    let mut printed = 0;
+    output::print(|out| {
+        for call in Calls::new(rank) {
+            match call {
+                Ok(call) => line(out, &call, rank, &mut symbols, args.json)?,
+                Err(error) => bad = Some(error),
+            }
+            printed += 1;
+        }
+        Ok(())
+    })?;
+    if let Some(error) = bad {
+        return Err(Failure::message(DAMAGED, error, place(), "the calls before it were printed"));
+    }
+    if printed == 0 {
+        eprintln!("ampl: no calls are stored ({}): none of its windows was kept", place());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn from_zero(ranks: u32) -> String {
+    format!("name one from 0 to {}", ranks.saturating_sub(1))
+}
+
+fn line(out: &mut Stdout, call: &Call, rank: &RankTrace, symbols: &mut Symbols, json: bool) -> io::Result<()> {
+    let site = call.site.and_then(|site| symbols.site(rank, site));
+    if json {
+        serde_json::to_writer(&mut *out, &JsonCall::of(call, site.as_deref()))?;
+        writeln!(out)
+    } else {
+        writeln!(out, "{}", text(call, site.as_deref()))
+    }
+}
+
+/// A call as a JSON line; the order of fields is part of the format.
+#[derive(Serialize)]
+struct JsonCall<'a> {
+    seq: u64,
+    r#fn: &'static str,
+    #[serde(serialize_with = "named")]
+    args: &'a [(&'static str, Value)],
+    #[serde(serialize_with = "named")]
+    out: &'a [(&'static str, Value)],
+    window: u64,
+    start_ns: i64,
+    duration_ns: Option<u64>,
+    site: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<i64>,
+}
+
+impl<'a> JsonCall<'a> {
+    fn of(call: &'a Call, site: Option<&'a str>) -> Self {
+        Self {
+            seq: call.seq,
+            r#fn: call.function.name(),
+            args: &call.args,
+            out: &call.out,
+            window: call.window,
+            start_ns: call.start_ns,
+            duration_ns: call.duration_ns,
+            site,
+            thread: Some(call.thread).filter(|&thread| thread != 0),
+            count: Some(call.count).filter(|&count| count > 1),
+            error: Some(call.code).filter(|&code| code != 0),
+        }
+    }
+}
+
+fn named<S: Serializer>(values: &[(&'static str, Value)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
+
+/// `   17  w2  +0.104213881 s   1.20 us  MPI_Send(buf=0x7f10, count=4) -> …  @main.c:31`
+fn text(call: &Call, site: Option<&str>) -> String {
+    let duration = call.duration_ns.map_or("-".into(), |nanos| human::duration(nanos as f64));
+    let window = format!("w{}", call.window);
+    let sign = if call.start_ns < 0 { '-' } else { '+' };
+    let (seconds, nanos) = (call.start_ns.unsigned_abs() / 1_000_000_000, call.start_ns.unsigned_abs() % 1_000_000_000);
+    let start = format!("{sign}{seconds}.{nanos:09} s");
+    let arguments = if lacks_arguments(call) { "?".into() } else { join(&call.args) };
+    let mut line = format!("{:>7}  {window:<5} {start:>15}  {duration:>8}  ", call.seq);
+    line += &format!("{}({arguments})", call.function.name());
+    if call.code != 0 {
+        line += &format!(" -> error {}", call.code);
+    } else if !call.out.is_empty() {
+        line += &format!(" -> {}", join(&call.out));
+    }
+    if call.count > 1 {
+        line += &format!("  x{}", call.count);
+    }
+    if call.thread != 0 {
+        line += &format!("  thread {}", call.thread);
+    }
+    if let Some(site) = site {
+        line += &format!("  @{site}");
+    }
+    line
+}
+
+fn join(values: &[(&'static str, Value)]) -> String {
+    values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether the call has inputs that could not be recorded.
+pub fn lacks_arguments(call: &Call) -> bool {
+    let has_inputs = |spec: &FunctionSpec| spec.params.iter().any(|param| param.direction != Direction::Out);
+    call.args.is_empty() && has_inputs(call.function.spec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::mpi::Function;
+
+    fn call(name: &str) -> Call {
+        Call {
+            seq: 17,
+            thread: 0,
+            function: Function::by_name(name).unwrap(),
+            args: vec![("count", Value::Int(4)), ("comm", Value::Name("world".into()))],
+            out: Vec::new(),
+            count: 1,
+            code: 0,
+            window: 2,
+            start_ns: 104_213_881,
+            duration_ns: Some(1200),
+            site: None,
+        }
+    }
+
+    #[test]
+    fn json_has_the_contract_s_fields_in_order() {
+        let print = |call: &Call, site| serde_json::to_string(&JsonCall::of(call, site)).unwrap();
+        assert_eq!(
+            print(&call("MPI_Send"), Some("main.c:31")),
+            "{\"seq\":17,\"fn\":\"MPI_Send\",\"args\":{\"count\":4,\"comm\":\"world\"},\"out\":{},\"window\":2,\
+             \"start_ns\":104213881,\"duration_ns\":1200,\"site\":\"main.c:31\"}"
+        );
+        let other = Call { thread: 1, count: 3, code: 5, duration_ns: None, ..call("MPI_Iprobe") };
+        assert!(
+            print(&other, None).ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
+        );
+    }
+
+    #[test]
+    fn text_shows_the_same() {
+        let line = text(&call("MPI_Send"), Some("main.c:31"));
+        assert!(line.contains("17  w2"), "{line}");
+        assert!(line.ends_with("+0.104213881 s   1.20 us  MPI_Send(count=4, comm=world)  @main.c:31"), "{line}");
+        let polled = Call { out: vec![("flag", Value::Bool(false))], count: 9, thread: 2, ..call("MPI_Iprobe") };
+        assert!(text(&polled, None).ends_with(" -> flag=false  x9  thread 2"));
+        let failed = Call { code: 15, args: Vec::new(), ..call("MPI_Send") };
+        assert!(text(&failed, None).ends_with("MPI_Send(?) -> error 15"));
+        let init = Call { args: Vec::new(), start_ns: -1_500_000_000, duration_ns: None, ..call("MPI_Finalize") };
+        assert!(text(&init, None).contains("-1.500000000 s         -  MPI_Finalize()"), "{}", text(&init, None));
+    }
+}

@@ -1,0 +1,138 @@
+//! Numbers as people read them.
+
+/// `nanos` with a unit, three significant digits: `412 ns`, `1.23 ms`, `61.5 s`.
+pub fn duration(nanos: f64) -> String {
+    let (scale, unit) = match nanos.abs() {
+        size if size >= 999.5e6 => (1e9, "s"),
+        size if size >= 999.5e3 => (1e6, "ms"),
+        size if size >= 999.5 => (1e3, "us"),
+        _ => (1.0, "ns"),
+    };
+    format!("{} {unit}", digits(nanos / scale))
+}
+
+/// `bytes` with a decimal unit: `17 B`, `1.23 MB`.
+pub fn bytes(bytes: f64) -> String {
+    let (scale, unit) = match bytes.abs() {
+        size if size >= 999.5e9 => (1e12, "TB"),
+        size if size >= 999.5e6 => (1e9, "GB"),
+        size if size >= 999.5e3 => (1e6, "MB"),
+        size if size >= 999.5 => (1e3, "kB"),
+        _ => (1.0, "B"),
+    };
+    format!("{} {unit}", digits(bytes / scale))
+}
+
+/// Three significant digits, without an exponent below a million million.
+pub fn digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        0.0 => 0,
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
+        size if size >= 1e-4 => 2 - size.log10().floor() as i32,
+        _ => return format!("{value:.1e}"),
+    };
+    let text = format!("{value:.*}", decimals as usize);
+    // Whole numbers stay whole.
+    if value == value.trunc() { format!("{value:.0}") } else { text }
+}
+
+/// `share` of one in percent: `41.2 %`.
+pub fn percent(share: f64) -> String {
+    format!("{} %", digits(100.0 * share))
+}
+
+/// `count` with its thousands apart: `1,234,567`.
+pub fn count(count: u64) -> String {
+    let plain = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 rank`, `8 ranks`.
+pub fn plural(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+/// At most `width` characters of `text`, the end replaced by `…` where it is longer.
+pub fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() {
+        length if length <= width => text.to_owned(),
+        _ => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// The unit that values of a metric are printed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Time,
+    /// Bytes.
+    Bytes,
+    /// None.
+    Plain,
+}
+
+impl Unit {
+    /// The unit of the metric of that name.
+    pub fn of(metric: &str) -> Self {
+        match metric {
+            "wall" => Self::Time,
+            _ if metric.ends_with(".time") => Self::Time,
+            _ if metric.starts_with("bytes.") => Self::Bytes,
+            _ => Self::Plain,
+        }
+    }
+
+    /// `value` in this unit.
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::Time => duration(value),
+            Self::Bytes => bytes(value),
+            Self::Plain => digits(value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_change_before_a_fourth_digit_appears() {
+        for (nanos, text) in [
+            (0.0, "0 ns"),
+            (0.5, "0.500 ns"),
+            (412.0, "412 ns"),
+            (999.4, "999 ns"),
+            (999.6, "1.00 us"),
+            (1234.0, "1.23 us"),
+            (12_345_678.0, "12.3 ms"),
+            (999_500_000.0, "1.00 s"),
+            (3.6e12, "3600 s"),
+            (-1500.0, "-1.50 us"),
+        ] {
+            assert_eq!(duration(nanos), text);
+        }
+        assert_eq!((bytes(17.0), bytes(1_234_000.0)), ("17 B".into(), "1.23 MB".into()));
+        assert_eq!((percent(0.412), percent(1.0), percent(0.000_31)), ("41.2 %".into(), "100 %".into(), "0.0310 %".into()));
+        assert_eq!(digits(1e-9), "1.0e-9");
+    }
+
+    #[test]
+    fn counts_and_words() {
+        assert_eq!((count(0), count(999), count(1_234_567)), ("0".into(), "999".into(), "1,234,567".into()));
+        assert_eq!((plural(1, "rank"), plural(8, "rank")), ("1 rank".into(), "8 ranks".into()));
+        assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
+        assert_eq!(Unit::of("mpi.time"), Unit::Time);
+        assert_eq!(Unit::of("bytes.sent").text(2000.0), "2 kB");
+        assert_eq!(Unit::of("calls").text(12.345), "12.3");
+    }
+}

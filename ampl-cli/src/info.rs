@@ -1,0 +1,147 @@
+//! `ampl info`: what a run directory holds.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_trace::Trace;
+use ampl_trace::model::Sizes;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::output;
+use crate::rundir::RunArg;
+use crate::summary;
+
+/// Show what a run recorded: the summary, or counts and sizes as JSON.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  ampl info ampl-lmp-4242-20260101T120000 --json")]
+pub struct Args {
+    #[command(flatten)]
+    run: RunArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the summary or the JSON of a run, complete or not.
+///
+/// # Errors
+/// Those of [`RunArg::read`], and failures to write.
+pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
+    let trace = args.run.read()?;
+    if args.json {
+        output::json(&Info::of(&trace))?;
+    } else {
+        let text = summary::text(&trace, &args.run.run);
+        output::print(|out| out.write_all(text.as_bytes()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Info<'a> {
+    ranks: u32,
+    mpi_library: &'a str,
+    complete: bool,
+    calls: u64,
+    functions: Functions,
+    /// None: the plain encoding of this version has neither signatures nor grammars.
+    signatures: Option<u64>,
+    grammars: Option<u64>,
+    windows: u64,
+    kept_windows: u64,
+    trace_bytes: Sizes,
+    agent_failures: u64,
+    overhead: Overhead,
+}
+
+impl<'a> Info<'a> {
+    fn of(trace: &'a Trace) -> Self {
+        let functions = Functions(trace.function_calls());
+        Self {
+            ranks: trace.run.ranks,
+            mpi_library: &trace.run.mpi_library,
+            complete: trace.complete,
+            calls: functions.total(),
+            windows: trace.windows(),
+            kept_windows: trace.kept_windows(),
+            trace_bytes: trace.sizes,
+            agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
+            overhead: Overhead::of(trace, functions.total()),
+            functions,
+            signatures: None,
+            grammars: None,
+        }
+    }
+}
+
+/// Calls per function, in alphabetical order.
+#[derive(Debug)]
+struct Functions(Vec<(u16, u64)>);
+
+impl Functions {
+    fn total(&self) -> u64 {
+        self.0.iter().map(|&(_, calls)| calls).sum()
+    }
+}
+
+impl Serialize for Functions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for &(function, calls) in &self.0 {
+            // Numbers of a damaged file may name no function.
+            let name = FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name);
+            map.serialize_entry(name, &calls)?;
+        }
+        map.end()
+    }
+}
+
+/// What the agent itself took, as it measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Overhead {
+    /// Its time, summed over ranks, nanoseconds.
+    pub agent_ns: u64,
+    /// That as a share of the ranks' summed run time.
+    pub share: Option<f64>,
+    /// That per call of the application, nanoseconds.
+    pub per_call_ns: Option<f64>,
+}
+
+impl Overhead {
+    /// Of a run that made `calls` calls.
+    pub fn of(trace: &Trace, calls: u64) -> Self {
+        let agent_ns: u64 = trace.ranks.iter().map(|rank| rank.process.own_ns).sum();
+        let elapsed: u64 = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).sum();
+        let over = |total: u64| (total > 0).then(|| agent_ns as f64 / total as f64);
+        Self { agent_ns, share: over(elapsed), per_call_ns: over(calls) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::mpi::Function;
+    use ampl_trace::RankTrace;
+
+    #[test]
+    fn every_field_of_the_contract_is_there() {
+        let number = |name| Function::by_name(name).unwrap().0;
+        let mut rank = RankTrace::default();
+        rank.process.calls = vec![(number("MPI_Recv"), 3), (number("MPI_Send"), 4)];
+        (rank.process.own_ns, rank.process.elapsed_ns, rank.process.agent_failures) = (70, 1000, 2);
+        let trace = Trace { ranks: vec![rank], ..Trace::default() };
+        let json = serde_json::to_value(Info::of(&trace)).unwrap();
+        let expected = serde_json::json!({
+            "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
+            "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": null, "grammars": null,
+            "windows": 0, "kept_windows": 0,
+            "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0},
+            "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0},
+        });
+        assert_eq!(json, expected);
+        assert_eq!(Overhead::of(&Trace::default(), 0).share, None);
+    }
+}

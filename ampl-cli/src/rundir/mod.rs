@@ -1,0 +1,120 @@
+//! From what a user calls a run to the trace in it.
+
+mod journals;
+mod runfile;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use ampl_core::config::Config;
+use ampl_core::plan::Plan;
+use ampl_trace::{Damage, Trace, format};
+
+use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+use runfile::RunFile;
+
+/// The trace file's name in a run directory.
+pub const TRACE: &str = "trace.ampl";
+
+/// Where a run is, as every reading command takes it.
+#[derive(clap::Args, Debug)]
+pub struct RunArg {
+    /// A run directory, its trace.ampl, or a directory of journals
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+}
+
+impl RunArg {
+    /// The trace; what is missing or wrong in it is printed to stderr.
+    ///
+    /// # Errors
+    /// Those of [`read`].
+    pub fn read(&self) -> anyhow::Result<Trace> {
+        let trace = read(&self.run)?;
+        trace.damage.iter().for_each(|damage| eprintln!("{}", message(damage, &self.run)));
+        Ok(trace)
+    }
+}
+
+/// The plan that the job agreed on, from the configuration in the trace; `None` where that cannot be read.
+pub fn plan(trace: &Trace) -> Option<Plan> {
+    let (config, _) = Config::parse(&trace.run.config).ok().filter(|_| trace.run.ranks > 0)?;
+    Plan::new(config, trace.run.ranks).ok()
+}
+
+/// `damage` as a message about `run`.
+pub fn message(damage: &Damage, run: &Path) -> String {
+    let place = match damage.rank {
+        Some(rank) => format!("{}, rank {rank}", run.display()),
+        None => run.display().to_string(),
+    };
+    format!("ampl: {} ({place}): what could be read is used", damage.what)
+}
+
+/// The trace of `run`: its trace file, or its journals while there is none that is whole.
+///
+/// # Errors
+/// A [`Failure`] of status 4 when nothing of a run is there, of status 3 when a file is none of ours.
+pub fn read(run: &Path) -> anyhow::Result<Trace> {
+    let metadata = fs::metadata(run).map_err(|error| absent(run, &error.to_string()))?;
+    if !metadata.is_dir() {
+        return read_file(run);
+    }
+    let file = run.join(TRACE);
+    if !file.exists() {
+        return from_journals(run);
+    }
+    let merged = read_file(&file);
+    let whole = merged.as_ref().is_ok_and(|trace| trace.damage.is_empty());
+    if whole {
+        return merged;
+    }
+    // A job that dies while it merges leaves both: the journals are removed last.
+    match (merged, from_journals(run)) {
+        (Ok(merged), Ok(journals)) if journals.ranks.len() < merged.ranks.len() => Ok(merged),
+        (_, Ok(journals)) => Ok(journals),
+        (merged, Err(_)) => merged,
+    }
+}
+
+fn read_file(file: &Path) -> anyhow::Result<Trace> {
+    let bytes = fs::read(file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => absent(file, &error.to_string()),
+        _ => unreadable(file, &error.to_string()),
+    })?;
+    format::read(&bytes).map_err(|error| unreadable(file, &error.to_string()))
+}
+
+/// The trace as far as the journals of a run tell that is under way, or has died.
+fn from_journals(run: &Path) -> anyhow::Result<Trace> {
+    let run_file = RunFile::read(run);
+    let named = run_file.as_ref().and_then(|file| file.journals.clone());
+    let places = [named.clone(), Some(run.join("journal")), Some(run.to_owned())];
+    let found = places.into_iter().flatten().map(|place| journals::list(&place)).find(|files| !files.is_empty());
+    if let Some(files) = found {
+        return journals::assemble(&files, run_file.as_ref());
+    }
+    let Some(named) = named else {
+        let fix = format!("name a directory that ampl made, its {TRACE}, or a directory of journals");
+        return Err(Failure::message(NOT_FOUND, "neither a trace nor journals", run.display(), fix));
+    };
+    Err(Failure::message(
+        NOT_FOUND,
+        format!("no {TRACE}, and no journals in {}", named.display()),
+        run.display(),
+        "journals of a node's own memory can only be read on that node, until it is cleaned",
+    ))
+}
+
+fn absent(path: &Path, error: &str) -> anyhow::Error {
+    let fix = format!("name a run directory or its {TRACE}");
+    Failure::message(NOT_FOUND, format!("no such run: {error}"), path.display(), fix)
+}
+
+fn unreadable(path: &Path, error: &str) -> anyhow::Error {
+    let name = path.file_name().unwrap_or(OsStr::new(TRACE)).to_string_lossy();
+    let fix = "check that it was written by this version of ampl and copied whole";
+    Failure::message(DAMAGED, format!("cannot read {name}: {error}"), path.display(), fix)
+}

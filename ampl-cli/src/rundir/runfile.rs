@@ -1,0 +1,88 @@
+//! `run.toml`: what the job wrote when it started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ampl_core::config::Config;
+use ampl_core::plan::Plan;
+use ampl_trace::RunInfo;
+
+/// Settings follow this line; before it stand the facts of the run.
+const SETTINGS: &str = "# Resolved settings.";
+
+/// What `run.toml` says.
+#[derive(Debug, Default)]
+pub struct RunFile {
+    /// Where the journals are.
+    pub journals: Option<PathBuf>,
+    facts: String,
+    config: String,
+}
+
+impl RunFile {
+    /// `run.toml` of the run in `dir`; `None` if there is none that can be read.
+    pub fn read(dir: &Path) -> Option<Self> {
+        let text = fs::read_to_string(dir.join("run.toml")).ok()?;
+        let (facts, config) = text.split_once(SETTINGS).unwrap_or((&text, ""));
+        let mut file = Self { journals: None, facts: facts.into(), config: config.trim_start().into() };
+        // A relative path is the job's: the run directory's parent is the likeliest place it ran in.
+        file.journals = file.text("journals").map(|path| match dir.parent() {
+            Some(parent) if !Path::new(&path).is_absolute() => parent.join(path),
+            _ => PathBuf::from(path),
+        });
+        Some(file)
+    }
+
+    /// The value of `key`, each line on its own: an odd command line must not hide the rest.
+    fn value(&self, key: &str) -> Option<toml_edit::Value> {
+        let line = self.facts.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
+        line.trim().parse().ok()
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        Some(self.value(key)?.as_str()?.to_owned())
+    }
+
+    /// The run as the client would have described it; the MPI library is not known here.
+    pub fn describe(&self) -> RunInfo {
+        let number = |key| self.value(key).and_then(|value| value.as_integer());
+        let words = self.value("command");
+        let words = words.as_ref().and_then(|value| value.as_array()).into_iter().flatten();
+        let mut run = RunInfo {
+            ampl_version: self.text("ampl").unwrap_or_default(),
+            ranks: number("ranks").and_then(|ranks| u32::try_from(ranks).ok()).unwrap_or(0),
+            started_ns: number("started_ns").and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0),
+            command: words.filter_map(|word| word.as_str().map(str::to_owned)).collect(),
+            config: self.config.clone(),
+            ..RunInfo::default()
+        };
+        let config = Config::parse(&self.config).ok().filter(|_| run.ranks > 0);
+        if let Some(plan) = config.and_then(|(config, _)| Plan::new(config, run.ranks).ok()) {
+            run.describe(&plan);
+        }
+        run
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_and_settings_come_back() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(RunFile::read(dir.path()).is_none());
+        let config = Config::default().to_toml();
+        let text = format!(
+            "# Written.\nampl = \"0.1\"\nranks = 6\nstarted_ns = 17\njournals = \"/a \\\"b\\\"\"\ncommand = [\"x\", \"\\u{{7}}\"]\n\n{SETTINGS}\n{config}"
+        );
+        fs::write(dir.path().join("run.toml"), text).unwrap();
+        let file = RunFile::read(dir.path()).unwrap();
+        assert_eq!(file.journals, Some(PathBuf::from("/a \"b\"")));
+        let run = file.describe();
+        // The command line has an escape that TOML does not know.
+        assert_eq!((run.ranks, run.started_ns, run.command.len()), (6, 17, 0));
+        assert_eq!((run.metrics.len(), run.groups[0].members.as_str()), (6, "0-5"));
+        assert_eq!(Config::parse(&run.config).unwrap().0, Config::default());
+    }
+}

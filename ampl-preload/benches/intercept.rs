@@ -1,0 +1,128 @@
+//! What interception costs: nanoseconds of thread CPU time per call over the bare library, by what
+//! the agent does with the call.
+//!
+//! Bare, disabled and observed runs of one small C program follow each other; `kept` and `dropped`
+//! are two ranks of one run, told apart by the same draw that the agents make.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ampl_client::Policy;
+use ampl_core::config::Config;
+use ampl_core::draw::kept;
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+
+/// Minimum and median, nanoseconds.
+type Cost = (f64, f64);
+
+const SUMMARIES: &str = "[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"off\"\n";
+const ONE_OF_TWO: &str = "[window]\nmarker = \"period:3600s\"\n[[group]]\nname = \"two\"\nmembers = \"0-1\"\nsample_size = 1\n";
+
+fn main() {
+    let Some((compiler, launcher)) = mpi() else {
+        eprintln!("intercept: no MPI found (mpicc and mpirun): run `cargo xtask setup`");
+        std::process::exit(1);
+    };
+    let library = library();
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("intercept");
+    let _ = std::fs::remove_dir_all(&scratch);
+    std::fs::create_dir_all(&scratch).expect("a scratch directory in target");
+    let program = scratch.join("intercept");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/intercept.c");
+    let compiled = Command::new(compiler).arg("-O2").arg("-o").args([&program, &source]).status();
+    assert!(compiled.is_ok_and(|status| status.success()), "{compiler} cannot compile {}", source.display());
+
+    let job = Job { launcher, library: &library, program: &program, scratch: &scratch };
+    let bare = job.run("bare", None, None);
+    let disabled = job.run("disabled", Some(""), Some(("AMPL_DISABLE", "1")));
+    let summaries = job.run("summaries", Some(SUMMARIES), None);
+    let sampled = job.run("sampled", Some(ONE_OF_TWO), None);
+    let drawn = drawn_rank();
+
+    let over = |state: &BTreeMap<(String, u32), Cost>, name: &str, rank: u32| {
+        let (base, cost) = (bare[&(name.to_owned(), rank)], state[&(name.to_owned(), rank)]);
+        format!("{:>7.1} {:>7.1}", cost.0 - base.0, cost.1 - base.1)
+    };
+    println!("{:<16} {:>15} {:>15} {:>15} {:>15} {:>15}", "ns per call", "bare", "+disabled", "+summaries", "+dropped", "+kept");
+    println!("{:<16} {}", "", "    min  median ".repeat(5));
+    let clock = bare[&("two-clock-reads".to_owned(), 0)];
+    println!("{:<16} {:>7.1} {:>7.1}   (what any observer pays)", "two clock reads", clock.0, clock.1);
+    for name in ["MPI_Comm_rank", "MPI_Send", "MPI_Iprobe", "MPI_Isend+Wait", "MPI_Waitall(8)"] {
+        let (minimum, median) = bare[&(name.to_owned(), 0)];
+        println!(
+            "{name:<16} {minimum:>7.1} {median:>7.1} {} {} {} {}",
+            over(&disabled, name, 0),
+            over(&summaries, name, 0),
+            over(&sampled, name, 1 - drawn),
+            over(&sampled, name, drawn),
+        );
+    }
+}
+
+/// The rank of two that a sample of one keeps in window 0.
+fn drawn_rank() -> u32 {
+    let (config, _) = Config::parse(ONE_OF_TWO).expect("a valid configuration");
+    let plan = Plan::new(config, 2).expect("two ranks");
+    let (directive, _) = Policy::new(&plan).first_directive();
+    let is_kept = |rank: u32| kept(&plan, Rank(rank), WindowId(0), &directive).kept;
+    assert_ne!(is_kept(0), is_kept(1), "a sample of one keeps one of two");
+    u32::from(is_kept(1))
+}
+
+struct Job<'a> {
+    launcher: &'a str,
+    library: &'a Path,
+    program: &'a Path,
+    scratch: &'a Path,
+}
+
+impl Job<'_> {
+    /// Costs by loop and rank of a run on two ranks; under the library if there is a configuration.
+    fn run(&self, name: &str, config: Option<&str>, variable: Option<(&str, &str)>) -> BTreeMap<(String, u32), Cost> {
+        let mut command = Command::new(self.launcher);
+        command.args(["-n", "2"]);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.arg("env");
+        let directory = self.scratch.join(name);
+        if let Some(text) = config {
+            let file = self.scratch.join(format!("{name}.toml"));
+            std::fs::write(&file, text).expect("a writable scratch directory");
+            command.arg(format!("AMPL_CONFIG={}", file.display()));
+            command.arg(format!("AMPL_DIR={}", directory.display()));
+            command.arg(format!("LD_PRELOAD={}", self.library.display()));
+        }
+        if let Some((variable, value)) = variable {
+            command.arg(format!("{variable}={value}"));
+        }
+        let output = command.arg(self.program).output().expect("the launcher starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{name}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        // A run that was not observed would be a fine number for nothing.
+        let observed = config.is_some() && variable.is_none();
+        assert_eq!(directory.join("trace.ampl").exists(), observed, "{name}: observed or not as meant");
+        text.lines().filter_map(parse).collect()
+    }
+}
+
+fn parse(line: &str) -> Option<((String, u32), Cost)> {
+    let mut words = line.split_whitespace();
+    let name = words.next()?.to_owned();
+    let rank = words.next()?.parse().ok()?;
+    Some(((name, rank), (words.next()?.parse().ok()?, words.next()?.parse().ok()?)))
+}
+
+fn mpi() -> Option<(&'static str, &'static str)> {
+    let works = |tool: &str| Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+    [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.mpich"), ("mpicc", "mpirun")]
+        .into_iter()
+        .find(|(compiler, launcher)| works(compiler) && works(launcher))
+}
+
+/// The library built for this benchmark: beside or above its own executable.
+fn library() -> PathBuf {
+    let program = std::env::current_exe().expect("the benchmark's own path");
+    let found = program.ancestors().map(|above| above.join("libampl.so")).find(|path| path.is_file());
+    found.expect("libampl.so in the target directory: cargo build --release -p ampl-preload")
+}
