@@ -27,8 +27,11 @@ pub struct Request {
 #[derive(Debug, Default)]
 pub struct Requests {
     live: FxHashMap<u64, Request>,
-    /// Younger requests behind a handle that is live already.
+    /// Younger requests behind a handle that is live already. Queues stay when they run empty:
+    /// the few handles that are shared will be again, and must not allocate each time.
     shared: FxHashMap<u64, VecDeque<Request>>,
+    /// How many requests are in those queues.
+    younger: usize,
     made: u64,
 }
 
@@ -44,6 +47,7 @@ impl Requests {
             }
             std::collections::hash_map::Entry::Occupied(_) => {
                 self.shared.entry(handle).or_default().push_back(request);
+                self.younger += 1;
             }
         }
         self.made
@@ -65,26 +69,22 @@ impl Requests {
     /// Whether several live requests share a handle.
     #[inline]
     pub fn has_shared(&self) -> bool {
-        !self.shared.is_empty()
+        self.younger > 0
     }
 
     /// The request behind `handle` is gone.
     #[inline]
     pub fn free(&mut self, handle: u64) {
-        let next = match self.shared.get_mut(&handle) {
-            Some(queue) => {
-                let next = queue.pop_front();
-                if queue.is_empty() {
-                    self.shared.remove(&handle);
-                }
-                next
+        let queue = if self.younger > 0 { self.shared.get_mut(&handle) } else { None };
+        match queue.and_then(VecDeque::pop_front) {
+            Some(request) => {
+                self.younger -= 1;
+                self.live.insert(handle, request);
             }
-            None => None,
-        };
-        match next {
-            Some(request) => self.live.insert(handle, request),
-            None => self.live.remove(&handle),
-        };
+            None => {
+                self.live.remove(&handle);
+            }
+        }
     }
 
     /// How many handles are live.

@@ -169,3 +169,20 @@ fn decode_mpich() {
 fn decode_standard_abi() {
     decode_matches(Mpi::Abi, 4);
 }
+
+/// Steady state allocates nothing, whether calls are kept or only summarised.
+#[test]
+fn nothing_is_allocated_per_call() {
+    const QUIET: &str = "[window]\nmarker = \"period:3600s\"\n";
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, 1, "alloc", &[]);
+        assert_eq!(job.plain().success().sorted_lines(), ["0"], "{mpi:?} alone");
+        for timing in ["off", "all"] {
+            let config = format!("{QUIET}[trace]\ntiming = \"{timing}\"\n");
+            let run = monitor(&job, &config, Form::Run).success();
+            assert_eq!(run.finished.sorted_lines(), ["0"], "{mpi:?}, timing {timing}");
+            let calls = run.functions().values().sum::<u64>();
+            assert!(calls > 40_000, "{mpi:?}: only {calls} calls were seen");
+        }
+    }
+}
