@@ -5,17 +5,6 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::model::Cell;
 
-/// One call's contribution.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Contribution {
-    /// Time inside MPI, ticks.
-    pub ticks: u64,
-    /// Bytes sent.
-    pub sent: u64,
-    /// Bytes received.
-    pub received: u64,
-}
-
 /// n, Σ, Σ², min and max of single observations, in ticks or units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Running {
@@ -117,15 +106,15 @@ impl Totals {
         *self = Self { events, ..Self::default() };
     }
 
-    /// Adds one call, except its time: see [`Totals::add_time`].
+    /// Adds one call: its time in ticks, for events only (see [`Totals::add_time`]), bytes sent and received.
     #[inline]
-    pub fn add(&mut self, function: Function, call: Contribution, map: &EventMap) {
+    pub fn add(&mut self, function: Function, ticks: u64, sent: u64, received: u64, map: &EventMap) {
         self.calls += 1;
-        self.sent += call.sent;
-        self.received += call.received;
+        self.sent += sent;
+        self.received += received;
         let first = map.first[usize::from(function.0)];
         if first != 0 {
-            self.observe(function, call, usize::from(first) - 1, map);
+            self.observe(function, [ticks, sent, received], usize::from(first) - 1, map);
         }
     }
 
@@ -135,15 +124,15 @@ impl Totals {
         self.mpi_ticks += ticks;
     }
 
-    fn observe(&mut self, function: Function, call: Contribution, first: usize, map: &EventMap) {
+    fn observe(&mut self, function: Function, [ticks, sent, received]: [u64; 3], first: usize, map: &EventMap) {
         for (index, &(of, quantity, _)) in map.metrics.iter().enumerate().skip(first) {
             if of != function.0 {
                 break;
             }
             let value = match quantity {
-                Quantity::Wall | Quantity::MpiTime => call.ticks as f64,
-                Quantity::BytesSent => call.sent as f64,
-                Quantity::BytesReceived => call.received as f64,
+                Quantity::Wall | Quantity::MpiTime => ticks as f64,
+                Quantity::BytesSent => sent as f64,
+                Quantity::BytesReceived => received as f64,
                 Quantity::Calls => 1.0,
                 Quantity::ComputeTime => 0.0,
             };

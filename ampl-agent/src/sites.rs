@@ -15,21 +15,6 @@ pub struct SiteTable {
     last: (u64, u16, u32),
 }
 
-/// What one call adds to its site.
-#[derive(Clone, Copy, Debug)]
-pub struct Visit {
-    /// Return address into the caller.
-    pub address: u64,
-    /// Index in the function table.
-    pub function: u16,
-    /// Time inside, ticks.
-    pub ticks: u64,
-    /// Bytes sent.
-    pub sent: u64,
-    /// Bytes received.
-    pub received: u64,
-}
-
 impl SiteTable {
     /// A table over at least [`SITE_ENTRIES`] × [`SITE_WORDS`] zeroed words.
     pub fn new(words: &'static mut [u64]) -> Self {
@@ -70,12 +55,13 @@ impl SiteTable {
         }
     }
 
-    /// Adds one call to entry `index`.
+    /// Adds one call to entry `index`: its function, time in ticks, bytes sent and received.
+    ///
+    /// Single values on purpose: a struct would be stored in halves and loaded whole, which stalls.
     #[inline]
-    pub fn add(&mut self, index: u32, visit: &Visit) {
+    pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) {
         let entry = &mut self.words[index as usize * SITE_WORDS..][..SITE_WORDS];
-        let ticks = visit.ticks;
-        entry[1] = u64::from(visit.function);
+        entry[1] = u64::from(function);
         if entry[2] == 0 || ticks < entry[5] {
             entry[5] = ticks;
         }
@@ -84,8 +70,8 @@ impl SiteTable {
         // Signed: its conversion is one instruction, and no call lasts 2⁶³ ticks.
         let time = ticks as i64 as f64;
         entry[4] = (f64::from_bits(entry[4]) + time * time).to_bits();
-        entry[7] += visit.sent;
-        entry[8] += visit.received;
+        entry[7] += sent;
+        entry[8] += received;
         // Last: an entry counts once its totals are there.
         entry[2] += 1;
     }
@@ -107,9 +93,8 @@ mod tests {
         assert_eq!(table.find(0x1000, 7), (first, false));
         let (other, new) = table.find(0x1000, 8);
         assert!(new && other != first);
-        let visit = |ticks| Visit { address: 0x1000, function: 7, ticks, sent: 3, received: 0 };
-        table.add(first, &visit(10));
-        table.add(first, &visit(4));
+        table.add(first, 7, 10, 3, 0);
+        table.add(first, 7, 4, 3, 0);
         let entry = &table.words[first as usize * SITE_WORDS..][..SITE_WORDS];
         assert_eq!(&entry[2..4], &[2, 14]);
         assert_eq!(f64::from_bits(entry[4]), 116.0);

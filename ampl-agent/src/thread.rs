@@ -18,10 +18,10 @@ use ampl_trace::journal::{BlockKind, SITE_WORDS};
 use ampl_trace::model::Cell;
 use ampl_trace::record::{Kind, WINDOW_DRAWN, WINDOW_KEPT, WINDOW_PARTIAL, put_text};
 
-use crate::accumulate::{Contribution, EventMap, Totals};
+use crate::accumulate::{EventMap, Totals};
 use crate::handles::HandleCache;
 use crate::journal::Journal;
-use crate::sites::{SITE_ENTRIES, SiteTable, Visit};
+use crate::sites::{SITE_ENTRIES, SiteTable};
 use crate::stream::{CallRecord, Stream};
 use crate::window::{Boundary, holds};
 
@@ -332,8 +332,7 @@ impl Thread {
         }
         let ticks = call.end.saturating_sub(call.start);
         self.totals.add_time(call.end.saturating_sub(start));
-        let contribution = Contribution { ticks, sent: call.sent, received: call.received };
-        self.totals.add(call.function, contribution, &self.shared.events);
+        self.totals.add(call.function, ticks, call.sent, call.received, &self.shared.events);
         self.counts[usize::from(call.function.0)] += 1;
         let site = self.visit(call, ticks);
         self.record(call, site);
@@ -343,14 +342,10 @@ impl Thread {
 
     #[inline]
     fn visit(&mut self, call: &CallEnd<'_>, ticks: u64) -> u32 {
-        let address = call.address;
-        let (site, new) = self.sites.find(address, call.function.0);
-        self.sites.add(
-            site,
-            &Visit { address, function: call.function.0, ticks, sent: call.sent, received: call.received },
-        );
+        let (site, new) = self.sites.find(call.address, call.function.0);
+        self.sites.add(site, call.function.0, ticks, call.sent, call.received);
         if new {
-            self.new_site(site, address);
+            self.new_site(site, call.address);
         }
         site
     }

@@ -16,7 +16,7 @@ use ampl_agent::thread::Shared;
 use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
-use ampl_core::mpi::{FUNCTION_COUNT, Function};
+use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
@@ -104,7 +104,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     Some(Parts {
         abi,
         pmpi,
-        concurrent: is_concurrent(pmpi),
+        concurrent: is_concurrent(abi, pmpi),
         epoch: prepared.epoch,
         tree,
         settlement: Settlement::new(channel, prepared.directory, prepared.journal_directory, ranks, rank),
@@ -143,13 +143,12 @@ fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {
     (size as u32, rank as u32)
 }
 
-fn is_concurrent(pmpi: &Pmpi) -> bool {
-    // SINGLE, FUNNELED, SERIALIZED and MULTIPLE ascend in every implementation; the first two
-    // leave MPI to the thread that initialised it. They start at 0 or 1, or at 1024 in the ABI.
+/// Whether other threads than the one that initialised MPI may call it.
+fn is_concurrent(abi: &Abi, pmpi: &Pmpi) -> bool {
     let mut provided = 0i32;
     // SAFETY: a place for an int.
     unsafe { (pmpi.query_thread)(&raw mut provided as usize) };
-    provided & 3 >= 2
+    provided >= abi.thread_serialized
 }
 
 /// On rank 0: makes the run directory; `None` with a message where that cannot be.
@@ -224,10 +223,10 @@ fn all_agree(channel: &Channel, ranks: u32, rank: u32, mine: bool) -> bool {
     for child in tree.children(Rank(rank)) {
         agreed &= channel.receive(child, 1).is_ok_and(|answer| answer == [1]);
     }
-    if let Some(parent) = tree.parent(Rank(rank)) {
-        if channel.send(parent, &[u8::from(agreed)]).is_err() {
-            return false;
-        }
+    if let Some(parent) = tree.parent(Rank(rank))
+        && channel.send(parent, &[u8::from(agreed)]).is_err()
+    {
+        return false;
     }
     let mut verdict = [u8::from(agreed)];
     channel.broadcast(&mut verdict).is_some() && verdict == [1]
@@ -330,9 +329,8 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         let (_, decisions) = Policy::new(&process.shared.plan).first_directive();
         tree::record(&mut state.thread, &decisions);
     }
-    for index in 0..FUNCTION_COUNT {
-        let calls = EARLY[index].swap(0, Ordering::Relaxed);
-        state.thread.count(Function(index as u16), calls);
+    for (index, early) in EARLY.iter().enumerate() {
+        state.thread.count(Function(index as u16), early.swap(0, Ordering::Relaxed));
     }
     state.thread.initialised(&CallEnd {
         function,

@@ -25,6 +25,11 @@ pub fn config_text() -> Result<String, String> {
     }
 }
 
+/// Whether whoever started the job has named the run directory, and so knows it.
+pub fn names_directory() -> bool {
+    env::var_os("AMPL_DIR").is_some_and(|path| !path.is_empty())
+}
+
 /// The run directory: `AMPL_DIR`, or the configured template filled in; absolute.
 pub fn run_directory(template: &str) -> PathBuf {
     let path = match env::var_os("AMPL_DIR") {

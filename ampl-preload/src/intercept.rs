@@ -91,11 +91,11 @@ unsafe fn outside(
     next: *const (),
     address: u64,
 ) -> usize {
-    if process::is_active() {
-        if let Some(state) = contained(process::adopt_thread).flatten() {
-            // SAFETY: the caller's promise, passed on.
-            return unsafe { recorded(symbol, words, forward, next, address, state) };
-        }
+    if process::is_active()
+        && let Some(state) = contained(process::adopt_thread).flatten()
+    {
+        // SAFETY: the caller's promise, passed on.
+        return unsafe { recorded(symbol, words, forward, next, address, state) };
     }
     let starts = matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
     if !starts {

@@ -83,6 +83,11 @@ impl Settlement {
         tree.close();
         match settled {
             Ok(true) => {
+                if self.rank == 0 && !crate::environment::names_directory() {
+                    // Under `ampl run` a summary follows; otherwise nobody else says where to look.
+                    let trace = self.directory.display();
+                    message(&format!("the run is in {trace}: see it with 'ampl info {trace}'"));
+                }
                 let _ = fs::remove_file(process.shared.journal.path());
                 // The directory goes with the node's last journal.
                 let _ = fs::remove_dir(&self.journals);
@@ -137,10 +142,10 @@ impl Settlement {
                 &received[..]
             };
             // A full disk must not keep the other ranks waiting: they are asked all the same.
-            if let Ok(writer) = &mut file {
-                if let Err(error) = writer.rank(&Section::unpack(part).unwrap_or_default()) {
-                    file = Err(error);
-                }
+            if let Ok(writer) = &mut file
+                && let Err(error) = writer.rank(&Section::unpack(part).unwrap_or_default())
+            {
+                file = Err(error);
             }
         }
         let written = match file.and_then(Writer::finish) {

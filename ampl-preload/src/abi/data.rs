@@ -33,6 +33,8 @@ pub struct Abi {
     pub graph: i32,
     /// `MPI_DIST_GRAPH`
     pub dist_graph: i32,
+    /// `MPI_THREAD_SERIALIZED`; levels ascend.
+    pub thread_serialized: i32,
     /// `MPI_IN_PLACE`, as an address.
     pub in_place: usize,
     /// `MPI_BOTTOM`

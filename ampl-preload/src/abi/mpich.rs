@@ -22,6 +22,7 @@ pub(super) static ABI: Abi = Abi {
     cart: 2,
     graph: 1,
     dist_graph: 3,
+    thread_serialized: 2,
     in_place: usize::MAX,
     bottom: 0,
     status_ignore: 1,

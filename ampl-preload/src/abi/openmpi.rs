@@ -22,6 +22,7 @@ pub(super) static ABI: Abi = Abi {
     cart: 1,
     graph: 2,
     dist_graph: 3,
+    thread_serialized: 2,
     in_place: 1,
     bottom: 0,
     status_ignore: 0,

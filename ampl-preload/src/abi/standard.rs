@@ -21,6 +21,7 @@ pub(super) static ABI: Abi = Abi {
     cart: 211,
     graph: 212,
     dist_graph: 213,
+    thread_serialized: 2048,
     in_place: 1,
     bottom: 0,
     status_ignore: 0,

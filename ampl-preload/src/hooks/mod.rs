@@ -106,12 +106,10 @@ pub unsafe fn leave(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, w
         let values = unsafe { scalars(state, symbol.function, words) };
         (sent, received) = traffic(state, recipe, &values);
     }
-    if is_c {
-        if recipe.request.is_some() && call.code == 0 {
-            // SAFETY: the caller's promise.
-            let started = unsafe { requests::follow(state, symbol.function, recipe, words, (sent, received)) };
-            (sent, received) = started.unwrap_or((sent, received));
-        }
+    if is_c && recipe.request.is_some() && call.code == 0 {
+        // SAFETY: the caller's promise.
+        let started = unsafe { requests::follow(state, symbol.function, recipe, words, (sent, received)) };
+        (sent, received) = started.unwrap_or((sent, received));
     }
     state.args.clear();
     if state.thread.keeps() || state.thread.is_due(call.end) {

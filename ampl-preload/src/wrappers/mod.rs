@@ -20,9 +20,9 @@ macro_rules! symbol {
 
         #[allow(unused_variables, unused_mut, unused_assignments)]
         unsafe fn forward(next: *const (), words: *const usize) -> $returns {
+            type Next = unsafe extern "C-unwind" fn($(word!($argument)),*) -> $returns;
             // SAFETY: `next` is a definition of this function, and its arguments are words.
-            let next: unsafe extern "C-unwind" fn($(word!($argument)),*) -> $returns =
-                unsafe { std::mem::transmute(next) };
+            let next: Next = unsafe { std::mem::transmute(next) };
             let mut at = words;
             // SAFETY: `words` has one word per argument.
             unsafe { next($({ let $argument = *at; at = at.add(1); $argument }),*) }

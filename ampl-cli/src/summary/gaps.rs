@@ -1,0 +1,108 @@
+//! What the other lines do not cover.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use ampl_core::units::RankSet;
+use ampl_trace::Trace;
+use ampl_trace::decode::Calls;
+
+use super::{WIDTH, title};
+use crate::decode::lacks_arguments;
+use crate::human::{count, cut, plural};
+
+/// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
+const LOOKED_AT: usize = 200_000;
+
+pub(super) fn write(out: &mut String, trace: &Trace) {
+    title(out, "Not covered");
+    let gaps = list(trace);
+    for gap in &gaps {
+        let _ = writeln!(out, "  - {}", cut(gap, WIDTH - 4));
+    }
+    if gaps.is_empty() {
+        out.push_str("  - nothing is known to be missing\n");
+    }
+}
+
+fn list(trace: &Trace) -> Vec<String> {
+    let mut gaps = Vec::new();
+    ranks(trace, &mut gaps);
+    if let Some(first) = trace.damage.first() {
+        let rank = first.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
+        gaps.push(format!("{} in the files, the first: {rank}{}", faults(trace.damage.len() as u64), first.what));
+    }
+    windows(trace, &mut gaps);
+    let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
+    if failures > 0 {
+        gaps.push(format!("ampl itself failed {} (the program was not affected)", plural(failures, "time")));
+    }
+    if trace.ranks.iter().flat_map(|rank| &rank.aggregates).any(|entry| entry.site.is_none()) {
+        gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
+    }
+    calls(trace, &mut gaps);
+    gaps
+}
+
+fn faults(number: u64) -> String {
+    if number == 1 { "1 fault".into() } else { format!("{} faults", count(number)) }
+}
+
+fn ranks(trace: &Trace, gaps: &mut Vec<String>) {
+    let there: BTreeSet<u32> = trace.ranks.iter().map(|rank| rank.process.rank).collect();
+    let absent = set((0..trace.run.ranks).filter(|rank| !there.contains(rank)));
+    if !absent.is_empty() {
+        gaps.push(format!("{} left nothing that is readable here: {absent}", plural(absent.len(), "rank")));
+    }
+    let unfinished = trace.ranks.iter().filter(|rank| !rank.process.finalized).map(|rank| rank.process.rank);
+    let unfinished = set(unfinished);
+    if !unfinished.is_empty() {
+        gaps.push(format!("{} did not reach MPI_Finalize: {unfinished}", plural(unfinished.len(), "rank")));
+    }
+    if !trace.complete && absent.is_empty() && unfinished.is_empty() && trace.damage.is_empty() {
+        gaps.push("the ranks' journals were not merged: the job still runs, or ended too early".into());
+    }
+}
+
+fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
+    let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
+    RankSet::parse(&text.join(",")).unwrap_or_default()
+}
+
+fn windows(trace: &Trace, gaps: &mut Vec<String>) {
+    let mut reported: BTreeMap<u64, u32> = BTreeMap::new();
+    for window in trace.ranks.iter().flat_map(|rank| &rank.windows) {
+        *reported.entry(window.window).or_default() += 1;
+    }
+    let short = reported.values().filter(|&&ranks| ranks < trace.run.ranks).count() as u64;
+    if short > 0 {
+        gaps.push(format!("{} without a summary of every rank", plural(short, "window")));
+    }
+    let late = trace.decisions.iter().filter(|decision| decision.late).count() as u64;
+    if late > 0 {
+        gaps.push(format!("{} did not wait for every rank (late)", plural(late, "decision")));
+    }
+}
+
+/// What stored calls lack; a prefix of each rank's is looked at.
+fn calls(trace: &Trace, gaps: &mut Vec<String>) {
+    let each = (LOOKED_AT / trace.ranks.len().max(1)).max(100);
+    let mut bare = BTreeSet::new();
+    let mut threads = false;
+    for rank in &trace.ranks {
+        for call in Calls::new(rank).take(each).flatten() {
+            threads |= call.thread != 0;
+            if lacks_arguments(&call) && !call.function.name().starts_with("MPI_Init") {
+                bare.insert(call.function.name());
+            }
+        }
+    }
+    if !bare.is_empty() {
+        let names: Vec<&str> = bare.iter().copied().take(4).collect();
+        let more = if bare.len() > names.len() { ", …" } else { "" };
+        gaps.push(format!("arguments of some calls, as of Fortran's: {}{more}", names.join(", ")));
+    }
+    if threads {
+        gaps.push("several threads call MPI: windows end with the first thread's, times of all are added up".into());
+    }
+}

@@ -1,0 +1,120 @@
+//! What came of a run, on about 25 lines that need no manual.
+
+mod efficiency;
+mod gaps;
+mod sampling;
+mod sites;
+mod storage;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use ampl_trace::{RankTrace, Trace};
+
+use crate::human::{count, cut, duration, percent, plural};
+use crate::info::Overhead;
+use crate::rundir;
+
+/// Columns of text; the widest line.
+const WIDTH: usize = 100;
+
+/// Prints the summary of the run in `dir` to stderr, or why there is none.
+pub fn print(dir: &Path) {
+    match rundir::read(dir) {
+        Ok(trace) => eprint!("{}", text(&trace, dir)),
+        Err(error) => {
+            crate::failure::report(&error);
+        }
+    }
+}
+
+/// The summary of `trace`, which was read from `run`.
+pub fn text(trace: &Trace, run: &Path) -> String {
+    let mut out = String::new();
+    head(&mut out, trace);
+    let plan = rundir::plan(trace);
+    if trace.windows() == 0 {
+        field(&mut out, "windows", "none was closed: the program ended in, or soon after, MPI_Init");
+    } else {
+        efficiency::write(&mut out, trace, plan.as_ref());
+        out.push('\n');
+        sampling::write(&mut out, trace, plan.as_ref());
+    }
+    storage::write(&mut out, trace);
+    agent(&mut out, trace);
+    sites::write(&mut out, trace);
+    gaps::write(&mut out, trace);
+    next(&mut out, trace, run);
+    out
+}
+
+/// A line with its label; continued lines have none.
+fn field(out: &mut String, label: &str, value: &str) {
+    let _ = writeln!(out, "  {label:<20}{}", cut(value, WIDTH - 22));
+}
+
+/// A line that begins a part.
+fn title(out: &mut String, text: &str) {
+    let _ = writeln!(out, "\n{}", cut(text, WIDTH));
+}
+
+fn head(out: &mut String, trace: &Trace) {
+    let run = &trace.run;
+    let command = run.command.join(" ");
+    let named = if command.is_empty() { "a run whose program is not known" } else { &command };
+    let _ = writeln!(out, "\n{}", cut(&format!("ampl: {named}"), WIDTH));
+    field(out, "MPI library", &library(&run.mpi_library));
+    let mut hosts: Vec<&str> = trace.ranks.iter().map(|rank| rank.process.host.as_str()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let shown = match hosts.len() {
+        0..=4 => hosts.join(", "),
+        _ => format!("{}, …", hosts[..3].join(", ")),
+    };
+    let state = if trace.complete { "complete" } else { "INCOMPLETE, see below" };
+    let ranks = plural(run.ranks.into(), "rank");
+    field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
+    let elapsed = |rank: &RankTrace| rank.process.elapsed_ns;
+    let longest = trace.ranks.iter().map(elapsed).max().unwrap_or(0);
+    let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+    field(
+        out,
+        "run time",
+        &format!("{} of the longest rank; {} MPI calls, all counted", duration(longest as f64), count(calls)),
+    );
+}
+
+/// The library's name and version out of its own description, which may be a page.
+fn library(description: &str) -> String {
+    let first = description.lines().next().unwrap_or_default();
+    let first = first.split(',').next().unwrap_or_default();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    if words.is_empty() { "not known".into() } else { words.join(" ") }
+}
+
+fn agent(out: &mut String, trace: &Trace) {
+    let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+    let Overhead { agent_ns, share, per_call_ns } = Overhead::of(trace, calls);
+    let mut text = format!("{} over all ranks", duration(agent_ns as f64));
+    if let Some(share) = share {
+        let _ = write!(text, ", {} of their time", percent(share));
+    }
+    if let Some(per_call) = per_call_ns {
+        let _ = write!(text, ", {} per call", duration(per_call));
+    }
+    field(out, "ampl's own time", &format!("{text} (its own measure)"));
+}
+
+fn next(out: &mut String, trace: &Trace, run: &Path) {
+    let run = run.display();
+    // The rank with the most to show.
+    let rank = trace.ranks.iter().max_by_key(|rank| (rank.calls.len(), std::cmp::Reverse(rank.process.rank)));
+    let rank = rank.map_or(0, |rank| rank.process.rank);
+    title(out, "What to look at next");
+    let _ = writeln!(out, "  ampl estimate {run}          every mean with its interval");
+    let _ = writeln!(out, "  ampl decisions {run}         who was sampled, from when on, and why");
+    let _ = writeln!(out, "  ampl decode {run} --rank {rank}    the calls of one rank");
+}
+
+#[cfg(test)]
+mod tests;

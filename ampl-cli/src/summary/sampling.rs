@@ -1,0 +1,48 @@
+//! How many ranks were kept, and why.
+
+use std::collections::BTreeSet;
+
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, RankSet};
+use ampl_trace::Trace;
+
+use super::{field, title};
+use crate::decisions::{absolute_groups, reason};
+use crate::human::{cut, digits, plural};
+
+pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
+    let marker = plan.map_or("?".into(), |plan| {
+        let window = &plan.config.window;
+        match window.every {
+            1 => window.marker.to_string(),
+            every => format!("{} markers '{}'", every, window.marker),
+        }
+    });
+    let windows = plural(trace.windows(), "window");
+    title(out, &format!("Sampling ({windows}, each ends at {})", cut(&marker, 60)));
+    let absolute = absolute_groups(trace);
+    for group in &trace.run.groups {
+        let members = RankSet::parse(&group.members).unwrap_or_default();
+        let text = format!("{} ranks traced in an average window", kept(trace, &members));
+        field(out, &format!("group {}", cut(&group.name, 13)), &text);
+        if let Some(last) = trace.decisions.iter().rfind(|decision| decision.group == group.name) {
+            let why = reason(last, absolute.contains(&last.group));
+            let from = format!("from window {}: {} of {}", last.window, last.size, last.population);
+            field(out, "", &format!("{from}, decided by {why}"));
+        }
+    }
+    if trace.run.groups.is_empty() {
+        field(out, "groups", "not known: what the client wrote is not here");
+    }
+}
+
+/// `3.2 of 8`: drawn ranks of `members` in an average window.
+fn kept(trace: &Trace, members: &RankSet) -> String {
+    let ranks = trace.ranks.iter().filter(|rank| members.contains(Rank(rank.process.rank)));
+    let (mut drawn, mut seen) = (0u64, BTreeSet::new());
+    for window in ranks.flat_map(|rank| &rank.windows) {
+        drawn += u64::from(window.drawn);
+        seen.insert(window.window);
+    }
+    format!("{} of {}", digits(drawn as f64 / seen.len().max(1) as f64), members.len())
+}

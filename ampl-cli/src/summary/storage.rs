@@ -1,0 +1,44 @@
+//! What is on disk against what storing everything would have taken.
+
+use ampl_core::config::Quantity;
+use ampl_trace::{RankTrace, Trace};
+
+use super::field;
+use crate::human::{bytes, percent, plural};
+
+pub(super) fn write(out: &mut String, trace: &Trace) {
+    let (total, windows) = (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
+    let kept = trace.kept_windows();
+    let text = match everything(trace) {
+        Some(all) if kept < windows => {
+            let share = percent(total as f64 / all);
+            format!("{} instead of {} for all calls (estimated from weights): {share}", bytes(total as f64), bytes(all))
+        }
+        _ => bytes(total as f64),
+    };
+    field(out, "trace file", &text);
+    field(out, "", &format!("calls of {} out of {}", plural(kept, "rank-window"), super::count(windows)));
+}
+
+/// Bytes of the trace had every rank-window been kept; `None` where the kept ones cannot tell.
+///
+/// A kept window's calls take its share, by calls, of what its rank's stored calls take; it stands for
+/// 1/probability windows, or for itself where everything was kept.
+fn everything(trace: &Trace) -> Option<f64> {
+    let stored: u64 = trace.ranks.iter().map(|rank| (rank.calls.len() + rank.times.len()) as u64).sum();
+    let weighted: f64 = trace.ranks.iter().map(weighted).sum();
+    (weighted > 0.0).then(|| trace.sizes.total.saturating_sub(stored) as f64 + weighted)
+}
+
+fn weighted(rank: &RankTrace) -> f64 {
+    let slot = Quantity::ALL.iter().position(|&quantity| quantity == Quantity::Calls).expect("it is one of all");
+    let kept = rank.windows.iter().filter(|window| window.kept);
+    let (mut calls, mut standing) = (0.0, 0.0);
+    for window in kept {
+        let own = window.cells.get(slot).map_or(0.0, |cell| cell.sum);
+        calls += own;
+        standing += if window.drawn && window.probability > 0.0 { own / window.probability } else { own };
+    }
+    let stored = (rank.calls.len() + rank.times.len()) as f64;
+    if calls > 0.0 { stored * standing / calls } else { 0.0 }
+}
