@@ -124,7 +124,13 @@ impl Totals {
         self.mpi_ticks += ticks;
     }
 
-    fn observe(&mut self, function: Function, [ticks, sent, received]: [u64; 3], first: usize, map: &EventMap) {
+    fn observe(
+        &mut self,
+        function: Function,
+        [ticks, sent, received]: [u64; 3],
+        first: usize,
+        map: &EventMap,
+    ) {
         for (index, &(of, quantity, _)) in map.metrics.iter().enumerate().skip(first) {
             if of != function.0 {
                 break;

@@ -115,7 +115,8 @@ impl Stream {
     fn fold(&mut self, head: u64, call: &CallRecord<'_>) -> bool {
         let Some((at, length)) = self.last_miss else { return false };
         let record = &mut self.block.words[at..at + length];
-        let same = record[0] == head && record[3] as u32 == call.site && record[CALL_FIXED_WORDS..] == *call.words;
+        let same =
+            record[0] == head && record[3] as u32 == call.site && record[CALL_FIXED_WORDS..] == *call.words;
         if same {
             record[2] += call.duration;
             record[3] = record[3].wrapping_add(1 << 32);

@@ -72,7 +72,7 @@ fn line(decision: &Decision, absolute: bool) -> String {
     text.trim_end().to_owned()
 }
 
-/// What asked for the size: `mpi.time 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
+/// What asked for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
 pub fn reason(decision: &Decision, absolute: bool) -> String {
     let Some(metric) = &decision.guide else {
         return match decision.size {
@@ -84,7 +84,9 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let guide = event.map_or_else(|| metric.clone(), |event| format!("{metric} of {event}"));
     let text = |error: f64| if absolute { Unit::of(metric).text(error) } else { percent(error) };
     match (decision.error_attained, decision.error_required) {
-        (Some(attained), Some(required)) => format!("{guide} {} (bound {})", text(attained), text(required)),
+        (Some(attained), Some(required)) => {
+            format!("{guide} ± {} (bound {})", text(attained), text(required))
+        }
         (None, Some(required)) => format!("{guide} (bound {})", text(required)),
         _ => guide,
     }
@@ -119,7 +121,7 @@ mod tests {
     #[test]
     fn a_line_says_how_many_and_why() {
         let text = line(&decision(), false);
-        for word in ["17 of 64", "subset", "mpi.time 7.12 % (bound 8", "0.0123", "all"] {
+        for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         let late = Decision { reported: 60, late: true, ..decision() };
@@ -127,6 +129,6 @@ mod tests {
         let first = Decision { guide: None, size: 64, ..decision() };
         assert!(line(&first, false).contains("nothing known yet"));
         let absolute = Decision { error_required: Some(2e3), error_attained: Some(1.5e3), ..decision() };
-        assert_eq!(reason(&absolute, true), "mpi.time 1.50 us (bound 2 us)");
+        assert_eq!(reason(&absolute, true), "mpi.time ± 1.50 us (bound 2 us)");
     }
 }

@@ -72,7 +72,13 @@ fn from_zero(ranks: u32) -> String {
     format!("name one from 0 to {}", ranks.saturating_sub(1))
 }
 
-fn line(out: &mut Stdout, call: &Call, rank: &RankTrace, symbols: &mut Symbols, json: bool) -> io::Result<()> {
+fn line(
+    out: &mut Stdout,
+    call: &Call,
+    rank: &RankTrace,
+    symbols: &mut Symbols,
+    json: bool,
+) -> io::Result<()> {
     let site = call.site.and_then(|site| symbols.site(rank, site));
     if json {
         serde_json::to_writer(&mut *out, &JsonCall::of(call, site.as_deref()))?;
@@ -130,7 +136,8 @@ fn text(call: &Call, site: Option<&str>) -> String {
     let duration = call.duration_ns.map_or("-".into(), |nanos| human::duration(nanos as f64));
     let window = format!("w{}", call.window);
     let sign = if call.start_ns < 0 { '-' } else { '+' };
-    let (seconds, nanos) = (call.start_ns.unsigned_abs() / 1_000_000_000, call.start_ns.unsigned_abs() % 1_000_000_000);
+    let (seconds, nanos) =
+        (call.start_ns.unsigned_abs() / 1_000_000_000, call.start_ns.unsigned_abs() % 1_000_000_000);
     let start = format!("{sign}{seconds}.{nanos:09} s");
     let arguments = if lacks_arguments(call) { "?".into() } else { join(&call.args) };
     let mut line = format!("{:>7}  {window:<5} {start:>15}  {duration:>8}  ", call.seq);
@@ -193,7 +200,8 @@ mod tests {
         );
         let other = Call { thread: 1, count: 3, code: 5, duration_ns: None, ..call("MPI_Iprobe") };
         assert!(
-            print(&other, None).ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
+            print(&other, None)
+                .ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
         );
     }
 
@@ -201,12 +209,21 @@ mod tests {
     fn text_shows_the_same() {
         let line = text(&call("MPI_Send"), Some("main.c:31"));
         assert!(line.contains("17  w2"), "{line}");
-        assert!(line.ends_with("+0.104213881 s   1.20 us  MPI_Send(count=4, comm=world)  @main.c:31"), "{line}");
-        let polled = Call { out: vec![("flag", Value::Bool(false))], count: 9, thread: 2, ..call("MPI_Iprobe") };
+        assert!(
+            line.ends_with("+0.104213881 s   1.20 us  MPI_Send(count=4, comm=world)  @main.c:31"),
+            "{line}"
+        );
+        let polled =
+            Call { out: vec![("flag", Value::Bool(false))], count: 9, thread: 2, ..call("MPI_Iprobe") };
         assert!(text(&polled, None).ends_with(" -> flag=false  x9  thread 2"));
         let failed = Call { code: 15, args: Vec::new(), ..call("MPI_Send") };
         assert!(text(&failed, None).ends_with("MPI_Send(?) -> error 15"));
-        let init = Call { args: Vec::new(), start_ns: -1_500_000_000, duration_ns: None, ..call("MPI_Finalize") };
-        assert!(text(&init, None).contains("-1.500000000 s         -  MPI_Finalize()"), "{}", text(&init, None));
+        let init =
+            Call { args: Vec::new(), start_ns: -1_500_000_000, duration_ns: None, ..call("MPI_Finalize") };
+        assert!(
+            text(&init, None).contains("-1.500000000 s         -  MPI_Finalize()"),
+            "{}",
+            text(&init, None)
+        );
     }
 }

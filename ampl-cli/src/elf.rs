@@ -32,12 +32,12 @@ impl Executable {
             return Some(Self { opaque: true, set_id, ..Self::default() });
         };
         let endian = elf.endian();
-        let interpreted = elf
-            .elf_header()
-            .program_headers(endian, &cache)
-            .is_ok_and(|headers| headers.iter().any(|header| header.p_type(endian) == object::elf::PT_INTERP));
+        let interpreted = elf.elf_header().program_headers(endian, &cache).is_ok_and(|headers| {
+            headers.iter().any(|header| header.p_type(endian) == object::elf::PT_INTERP)
+        });
         let init = |symbol: &object::read::elf::ElfSymbol64<'_, '_, _, _>| {
-            symbol.is_definition() && symbol.name().is_ok_and(|name| name == "MPI_Init" || name == "MPI_Init_thread")
+            symbol.is_definition()
+                && symbol.name().is_ok_and(|name| name == "MPI_Init" || name == "MPI_Init_thread")
         };
         let defines_mpi = elf.dynamic_symbols().chain(elf.symbols()).any(|symbol| init(&symbol));
         Some(Self { opaque: false, is_static: !interpreted, defines_mpi, set_id })
@@ -50,10 +50,16 @@ impl Executable {
             found.push(("the program is statically linked, so ampl cannot be loaded", "link it dynamically"));
         }
         if self.defines_mpi {
-            found.push(("the program contains MPI itself, so ampl may see no calls", "link MPI as a shared library"));
+            found.push((
+                "the program contains MPI itself, so ampl may see no calls",
+                "link MPI as a shared library",
+            ));
         }
         if self.set_id {
-            found.push(("the program is setuid or setgid, so LD_PRELOAD is ignored", "run a copy without that bit"));
+            found.push((
+                "the program is setuid or setgid, so LD_PRELOAD is ignored",
+                "run a copy without that bit",
+            ));
         }
         found
     }

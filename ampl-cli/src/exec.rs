@@ -93,7 +93,8 @@ fn preload(library: PathBuf, existing: Option<OsString>) -> OsString {
 
 /// Says on stderr why ampl may see nothing of this program.
 fn warn(program: &Path) {
-    for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default() {
+    for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default()
+    {
         eprintln!("ampl: {what} ({}): {fix}", program.display());
     }
 }

@@ -122,7 +122,10 @@ mod tests {
             assert_eq!(duration(nanos), text);
         }
         assert_eq!((bytes(17.0), bytes(1_234_000.0)), ("17 B".into(), "1.23 MB".into()));
-        assert_eq!((percent(0.412), percent(1.0), percent(0.000_31)), ("41.2 %".into(), "100 %".into(), "0.0310 %".into()));
+        assert_eq!(
+            (percent(0.412), percent(1.0), percent(0.000_31)),
+            ("41.2 %".into(), "100 %".into(), "0.0310 %".into())
+        );
         assert_eq!(digits(1e-9), "1.0e-9");
     }
 

@@ -63,7 +63,12 @@ impl Job {
         let mut text = original.clone();
         for setting in &args.set {
             let Some((key, value)) = setting.split_once('=') else {
-                return Err(Failure::message(USAGE, format!("'{setting}' has no '='"), "--set", "write KEY=VALUE"));
+                return Err(Failure::message(
+                    USAGE,
+                    format!("'{setting}' has no '='"),
+                    "--set",
+                    "write KEY=VALUE",
+                ));
             };
             text = Config::set(&text, key.trim(), value).map_err(|error| {
                 let line = match error.key.is_empty() {
@@ -121,7 +126,10 @@ fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
     let fail = |what: String| Failure::message(USAGE, what, path.display(), "name a readable TOML file");
     let bytes = std::fs::read(&path).map_err(|error| fail(format!("cannot read the job file: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&byte| byte == b'\n')
+            .count();
         fail(format!("the job file is not UTF-8 on line {}", line + 1))
     })?;
     Ok((Source::File(path), text))
@@ -165,7 +173,12 @@ fn setting_of<'a>(path: &str, args: &'a JobArgs) -> Option<&'a str> {
 /// A [`Failure`] of status 2 if it exists.
 pub fn new_directory(dir: &Path) -> anyhow::Result<PathBuf> {
     if dir.symlink_metadata().is_ok() {
-        return Err(Failure::message(USAGE, "the run directory exists", dir.display(), "name a new one with -o"));
+        return Err(Failure::message(
+            USAGE,
+            "the run directory exists",
+            dir.display(),
+            "name a new one with -o",
+        ));
     }
     Ok(std::path::absolute(dir)?)
 }

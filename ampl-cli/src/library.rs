@@ -18,7 +18,12 @@ pub fn find() -> anyhow::Result<PathBuf> {
         // The dynamic linker splits LD_PRELOAD at both, and knows no quoting.
         if found.to_string_lossy().contains([' ', ':']) {
             let fix = "install ampl under a path without spaces and colons";
-            return Err(Failure::message(NOT_FOUND, "LD_PRELOAD cannot name this path", found.display(), fix));
+            return Err(Failure::message(
+                NOT_FOUND,
+                "LD_PRELOAD cannot name this path",
+                found.display(),
+                fix,
+            ));
         }
         return Ok(found);
     }

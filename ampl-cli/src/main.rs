@@ -21,6 +21,8 @@ mod run;
 mod rundir;
 mod summary;
 mod symbols;
+#[cfg(test)]
+mod synthetic;
 
 use std::process::ExitCode;
 
@@ -75,6 +77,9 @@ fn usage(error: &clap::Error) -> ExitCode {
     let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let message = message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
     let tip = rest.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-    eprintln!("ampl: {message} (command line): {}", tip.unwrap_or("see 'ampl --help' or 'ampl COMMAND --help'"));
+    eprintln!(
+        "ampl: {message} (command line): {}",
+        tip.unwrap_or("see 'ampl --help' or 'ampl COMMAND --help'")
+    );
     ExitCode::from(failure::USAGE)
 }

@@ -33,8 +33,9 @@ struct Lookup {
 pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Option<String>> {
     let Marker::Mpi { function, site: Some(site) } = &job.config.window.marker else { return Ok(None) };
     let Some(Site::Line { file, line }) = Site::parse(site) else { return Ok(None) };
-    let fail =
-        |what: String, fix: String| Failure::message(USAGE, what, format!("window.marker, {}", job.place()), fix);
+    let fail = |what: String, fix: String| {
+        Failure::message(USAGE, what, format!("window.marker, {}", job.place()), fix)
+    };
     let mut code = Vec::new();
     let mut seen = Lookup::default();
     let mut look = |modules: &[PathBuf]| {
@@ -60,14 +61,18 @@ pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Option<Str
     }
     if seen.files.len() > 1 {
         let names = seen.files.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(fail(format!("'{file}' is several source files: {names}"), "add a directory to the name".into()));
+        return Err(fail(
+            format!("'{file}' is several source files: {names}"),
+            "add a directory to the name".into(),
+        ));
     }
     if code.is_empty() {
         let near = seen.lines.iter().min_by_key(|have| have.abs_diff(line));
         let fix = near.map_or_else(String::new, |near| format!("the nearest line that has is {file}:{near}"));
         return Err(fail(format!("'{file}:{line}' has no code of its own"), fix));
     }
-    let marker = Marker::Mpi { function: function.clone(), site: Some(Site::Code(code).to_string()) }.to_string();
+    let marker =
+        Marker::Mpi { function: function.clone(), site: Some(Site::Code(code).to_string()) }.to_string();
     job.set("window.marker", &marker)?;
     Ok(Some(marker))
 }

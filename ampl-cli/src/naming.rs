@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn templates_are_filled_with_plain_names() {
-        let names = Names::new(OsStr::new("/opt/x y/my app"), "12[3].srv", UNIX_EPOCH + Duration::from_secs(1));
+        let names =
+            Names::new(OsStr::new("/opt/x y/my app"), "12[3].srv", UNIX_EPOCH + Duration::from_secs(1));
         assert_eq!(names.fill("ampl-{app}-{jobid}-{time}"), "ampl-my_app-12_3_.srv-19700101T000001");
     }
 

@@ -99,7 +99,8 @@ fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Re
 /// The marker with its call site as code ranges, when it needs resolving and the programs can be read here; each
 /// rank's `exec` does it otherwise.
 fn resolve_marker(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Option<String>> {
-    let files: Vec<PathBuf> = programs.iter().filter_map(|program| environment::which(Path::new(program))).collect();
+    let files: Vec<PathBuf> =
+        programs.iter().filter_map(|program| environment::which(Path::new(program))).collect();
     if files.len() < programs.len() {
         return Ok(None);
     }

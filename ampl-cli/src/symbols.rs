@@ -70,10 +70,11 @@ mod tests {
         let me = me.to_str().unwrap();
         // Some code of this very file, from the program's own line table.
         let loader = Loader::new(me).unwrap();
-        let found = loader.find_location_range(0, u64::MAX).unwrap().find_map(|(address, length, location)| {
-            let ours = location.file?.ends_with("src/symbols.rs") && length > 0;
-            ours.then_some((address, location.line?))
-        });
+        let found =
+            loader.find_location_range(0, u64::MAX).unwrap().find_map(|(address, length, location)| {
+                let ours = location.file?.ends_with("src/symbols.rs") && length > 0;
+                ours.then_some((address, location.line?))
+            });
         let (address, line) = found.unwrap();
         let mut symbols = Symbols::default();
         assert_eq!(symbols.name(me, address + 1), format!("symbols.rs:{line}"));

@@ -94,11 +94,11 @@ fn refused(place: &Place, args: &[&str], status: i32, what: &str) {
 fn wrong_configuration_starts_nothing() {
     let place = Place::new();
     fs::write(place.at("work/job.toml"), "# job\n[sampling]\nwindows_per_updates = 4\n").unwrap();
-    let message =
-        "ampl: unknown key 'sampling.windows_per_updates' (job.toml:3:1): did you mean 'windows_per_update'?\n";
-    for form in
-        [&["run", "-c", "job.toml", "--", "mpirun", "-n", "1", "./app"][..], &["exec", "-c", "job.toml", "--", "./app"]]
-    {
+    let message = "ampl: unknown key 'sampling.windows_per_updates' (job.toml:3:1): did you mean 'windows_per_update'?\n";
+    for form in [
+        &["run", "-c", "job.toml", "--", "mpirun", "-n", "1", "./app"][..],
+        &["exec", "-c", "job.toml", "--", "./app"],
+    ] {
         assert_eq!(place.said(form), (2, String::new(), message.into()));
     }
     refused(&place, &["exec", "-c", "none.toml", "--", "./app"], 2, "none.toml");
@@ -112,7 +112,12 @@ fn wrong_configuration_starts_nothing() {
     refused(&place, &["exec", "--set", "seed", "--", "./app"], 2, "KEY=VALUE");
     refused(&place, &["exec", "--set", "group.A.error=1", "--", "./app"], 2, "no entry \"A\"");
     // A setting does not move the place of an error in the file.
-    refused(&place, &["exec", "-c", "job.toml", "--set", "sampling.seed=1", "--", "./app"], 2, "(job.toml:3:1)");
+    refused(
+        &place,
+        &["exec", "-c", "job.toml", "--set", "sampling.seed=1", "--", "./app"],
+        2,
+        "(job.toml:3:1)",
+    );
     fs::write(place.at("work/bytes.toml"), b"# \xff\n").unwrap();
     refused(&place, &["exec", "-c", "bytes.toml", "--", "./app"], 2, "not UTF-8 on line 1");
 }
@@ -145,7 +150,9 @@ fn launchers_that_run_does_not_know_get_the_exec_form() {
 #[test]
 fn a_directory_that_exists_is_refused() {
     let place = Place::new();
-    for form in [&["run", "-o", ".", "--", "mpirun", "-n", "1", "./app"][..], &["exec", "-o", ".", "--", "./app"]] {
+    for form in
+        [&["run", "-o", ".", "--", "mpirun", "-n", "1", "./app"][..], &["exec", "-o", ".", "--", "./app"]]
+    {
         refused(&place, form, 2, "exists");
     }
     // Rank 0 may have made it before this rank starts.
@@ -162,7 +169,8 @@ fn dry_run_prints_the_environment() {
     let (_, out, _) = place.said(&["exec", "--dry-run", "-c", "job.toml", "-o", "new", "--", "./app"]);
     let (job, dir) = (place.at("work/job.toml"), place.at("work/new"));
     assert_eq!(out, format!("{preload}AMPL_CONFIG={}\nAMPL_DIR={}\n", job.display(), dir.display()));
-    let (_, out, _) = place.said(&["exec", "--dry-run", "-c", "job.toml", "--set", "sampling.seed=7", "--", "./app"]);
+    let (_, out, _) =
+        place.said(&["exec", "--dry-run", "-c", "job.toml", "--set", "sampling.seed=7", "--", "./app"]);
     assert_eq!(out, format!("{preload}AMPL_CONFIG=[sampling]\nseed = 7\n\n"));
     // The same through the environment; the option wins.
     let mut command = place.command(&["exec", "--dry-run", "--", "./app"]);
@@ -217,8 +225,7 @@ fn run_puts_exec_before_the_program_and_returns_the_status() {
 fn notices_are_printed_once() {
     let place = Place::new();
     let setting = ["--set", "sampling.selection=retrospective"];
-    let notice =
-        "retrospective selection is not in this version (--set sampling.selection=retrospective): predictive is used";
+    let notice = "retrospective selection is not in this version (--set sampling.selection=retrospective): predictive is used";
     let run = [&["run"][..], &setting, &["--", "mpirun", "-n", "1", "./app"]].concat();
     let exec = [&["exec"][..], &setting, &["--", "./app"]].concat();
     for form in [run, exec] {
@@ -300,7 +307,12 @@ fn a_marker_s_source_line_becomes_code_ranges() {
     assert!(out.contains("@loop+0x"), "{out}");
     let (_, out, _) = dry("loop+0x10");
     assert!(out.contains("@loop+0x10\""), "{out}");
-    refused(&place, &["exec", "--set", &set("loop.c:2"), "--", program], 2, "the nearest line that has is loop.c:3");
+    refused(
+        &place,
+        &["exec", "--set", &set("loop.c:2"), "--", program],
+        2,
+        "the nearest line that has is loop.c:3",
+    );
     refused(&place, &["exec", "--set", &set("other.c:4"), "--", program], 2, "-g");
     let Some(bare) = compiled(&place, LOOP, &["-s"]) else { return };
     refused(&place, &["exec", "--set", &set("loop.c:4"), "--", bare.to_str().unwrap()], 2, "-g");
@@ -317,8 +329,7 @@ fn programs_that_ampl_cannot_see_into_are_named() {
     if let Some(program) = compiled(&place, LOOP, &["-static"]) {
         warns(&program, "statically linked");
     }
-    let own =
-        "int MPI_Init(int *a, char ***b) { return a == 0 && b == 0; }\nint main(void) { return MPI_Init(0, 0) - 1; }\n";
+    let own = "int MPI_Init(int *a, char ***b) { return a == 0 && b == 0; }\nint main(void) { return MPI_Init(0, 0) - 1; }\n";
     if let Some(program) = compiled(&place, own, &[]) {
         warns(&program, "contains MPI itself");
         let (_, out, _) = place.said(&["doctor", program.to_str().unwrap()]);

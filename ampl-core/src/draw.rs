@@ -25,10 +25,7 @@ pub struct Keep {
 
 impl Keep {
     /// What holds for pinned ranks.
-    pub const ALWAYS: Self = Self {
-        kept: true,
-        probability: 1.0,
-    };
+    pub const ALWAYS: Self = Self { kept: true, probability: 1.0 };
 }
 
 /// Whether `rank` keeps `window` while `directive` is in force, and how likely that was.
@@ -54,14 +51,10 @@ pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) ->
                 stratum: target.stratum,
                 update: directive.update,
             };
-            place(plan, index, rank)
-                .is_some_and(|(place, others)| position(key, place, others) < drawn)
+            place(plan, index, rank).is_some_and(|(place, others)| position(key, place, others) < drawn)
         }
     };
-    Keep {
-        kept,
-        probability: target.probability,
-    }
+    Keep { kept, probability: target.probability }
 }
 
 /// The number of `rank` among its group's ranks that are not pinned, and how many those are.
@@ -74,10 +67,7 @@ fn place(plan: &Plan, group: usize, rank: Rank) -> Option<(u64, u64)> {
         .filter(|&(low, _)| low < rank.0)
         .map(|(low, high)| u64::from(high.min(rank.0)) - u64::from(low) + 1)
         .sum();
-    Some((
-        before - pinned_before,
-        group.members.len() - group.pinned.len(),
-    ))
+    Some((before - pinned_before, group.members.len() - group.pinned.len()))
 }
 
 /// What an order of ranks is drawn for.
@@ -102,11 +92,7 @@ pub fn position(key: Key, place: u64, members: u64) -> u64 {
     if members < 2 {
         return 0;
     }
-    let words = [
-        key.seed,
-        u64::from(key.group) << 16 | u64::from(key.stratum),
-        key.update,
-    ];
+    let words = [key.seed, u64::from(key.group) << 16 | u64::from(key.stratum), key.update];
     let key = hash(ORDER, &words);
     // Half the bits of the smallest even number of bits that holds every place: the network
     // permutes at most four times as many numbers, so cycles leave quickly.
@@ -152,12 +138,9 @@ const COIN: u64 = 0x636f_696e_0000_0003;
 /// The output function of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014) absorbed word by word.
 fn hash(domain: u64, words: &[u64]) -> u64 {
     let golden = 0x9e37_79b9_7f4a_7c15_u64;
-    words
-        .iter()
-        .fold(mix(domain.wrapping_add(golden)), |state, &word| {
-            mix(state.wrapping_add(golden).wrapping_mul(golden | 1)
-                ^ mix(word.wrapping_add(golden)))
-        })
+    words.iter().fold(mix(domain.wrapping_add(golden)), |state, &word| {
+        mix(state.wrapping_add(golden).wrapping_mul(golden | 1) ^ mix(word.wrapping_add(golden)))
+    })
 }
 
 fn mix(word: u64) -> u64 {
@@ -175,40 +158,26 @@ mod tests {
     use crate::units::RankSet;
 
     fn key(seed: u64) -> Key {
-        Key {
-            seed,
-            group: 0,
-            stratum: 0,
-            update: 1,
-        }
+        Key { seed, group: 0, stratum: 0, update: 1 }
     }
 
     #[test]
     fn every_order_is_a_permutation() {
         for members in [1, 2, 3, 5, 16, 17, 100, 1000] {
             for seed in 0..5 {
-                let mut seen: Vec<u64> = (0..members)
-                    .map(|i| position(key(seed), i, members))
-                    .collect();
+                let mut seen: Vec<u64> = (0..members).map(|i| position(key(seed), i, members)).collect();
                 seen.sort_unstable();
                 assert!(seen.iter().copied().eq(0..members), "{members} {seed}");
             }
         }
         let ranks = 1_000_000;
-        assert!(
-            (0..ranks)
-                .step_by(997)
-                .all(|i| position(key(9), i, ranks) < ranks)
-        );
+        assert!((0..ranks).step_by(997).all(|i| position(key(9), i, ranks) < ranks));
     }
 
     /// χ² of counts against equal expectations stays under its .9999 quantile.
     fn uniform(counts: &[u64]) -> bool {
         let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
-        let chi: f64 = counts
-            .iter()
-            .map(|&c| (c as f64 - expected).powi(2) / expected)
-            .sum();
+        let chi: f64 = counts.iter().map(|&c| (c as f64 - expected).powi(2) / expected).sum();
         let freedom = (counts.len() - 1) as f64;
         chi < freedom * variance_ratio(0.9999, freedom)
     }
@@ -219,16 +188,8 @@ mod tests {
             let mut single = vec![0; members as usize];
             let mut pairs = vec![0; (members * members) as usize];
             for seed in 0..40_000 {
-                let key = Key {
-                    seed: seed / 2,
-                    group: 3,
-                    stratum: 0,
-                    update: seed % 2,
-                };
-                let (a, b) = (
-                    position(key, 0, members),
-                    position(key, members - 1, members),
-                );
+                let key = Key { seed: seed / 2, group: 3, stratum: 0, update: seed % 2 };
+                let (a, b) = (position(key, 0, members), position(key, members - 1, members));
                 single[a as usize] += 1;
                 pairs[(a * members + b) as usize] += 1;
             }
@@ -259,13 +220,7 @@ mod tests {
             first_window: WindowId(4),
             seed,
             mechanism,
-            strata: vec![StratumDirective {
-                group: 0,
-                stratum: 0,
-                size,
-                probability,
-                policy: 1,
-            }],
+            strata: vec![StratumDirective { group: 0, stratum: 0, size, probability, policy: 1 }],
         }
     }
 
@@ -311,10 +266,7 @@ mod tests {
                 let mean = p * seeds as f64;
                 chi += (count - mean).powi(2) / (mean * (1.0 - p));
             }
-            assert!(
-                chi < 27.0 * variance_ratio(0.9999, 27.0),
-                "{mechanism:?}: {chi}"
-            );
+            assert!(chi < 27.0 * variance_ratio(0.9999, 27.0), "{mechanism:?}: {chi}");
         }
     }
 
@@ -330,10 +282,7 @@ mod tests {
             .count();
         assert!((150..250).contains(&same), "{same}");
         let subset = directive(Mechanism::Subset, 198, 198.0 / 397.0, 1);
-        let next = Directive {
-            update: 2,
-            ..subset.clone()
-        };
+        let next = Directive { update: 2, ..subset.clone() };
         let same = (3..400)
             .filter(|&rank| {
                 kept(&plan, Rank(rank), WindowId(5), &subset).kept

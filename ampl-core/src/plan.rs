@@ -93,7 +93,10 @@ impl Plan {
             .map(|quantity| Metric { quantity, event: Event::Window, guide: is_guide(quantity) })
             .collect();
         for metric in config.metrics.iter().filter(|metric| metric.event != Event::Window) {
-            match metrics.iter_mut().find(|have| have.quantity == metric.quantity && have.event == metric.event) {
+            match metrics
+                .iter_mut()
+                .find(|have| have.quantity == metric.quantity && have.event == metric.event)
+            {
                 Some(have) => have.guide |= metric.guide,
                 None => metrics.push(metric.clone()),
             }
@@ -112,7 +115,8 @@ impl Plan {
 
 fn complement(groups: &[GroupPlan], ranks: u32) -> RankSet {
     let mut covered: Vec<(u32, u32)> = Vec::new();
-    let text: Vec<String> = groups.iter().map(|group| group.members.to_string()).filter(|t| !t.is_empty()).collect();
+    let text: Vec<String> =
+        groups.iter().map(|group| group.members.to_string()).filter(|t| !t.is_empty()).collect();
     let union = RankSet::parse(&text.join(",")).expect("printed rank sets parse");
     let mut next = 0;
     for (low, high) in union.ranges() {

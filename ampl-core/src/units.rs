@@ -63,10 +63,9 @@ impl RankSet {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let bad = || RankSetError::NotARange(part.to_owned());
             let (low, high) = match part.split_once('-') {
-                Some((low, high)) => (
-                    low.trim().parse().map_err(|_| bad())?,
-                    high.trim().parse().map_err(|_| bad())?,
-                ),
+                Some((low, high)) => {
+                    (low.trim().parse().map_err(|_| bad())?, high.trim().parse().map_err(|_| bad())?)
+                }
                 None => {
                     let rank = part.parse().map_err(|_| bad())?;
                     (rank, rank)
@@ -135,9 +134,7 @@ impl RankSet {
 
     /// Whether the two sets share a rank.
     pub fn overlaps(&self, other: &Self) -> bool {
-        self.ranges
-            .iter()
-            .any(|&(low, high)| other.ranges.iter().any(|&(a, b)| low <= b && a <= high))
+        self.ranges.iter().any(|&(low, high)| other.ranges.iter().any(|&(a, b)| low <= b && a <= high))
     }
 }
 

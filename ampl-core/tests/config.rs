@@ -22,7 +22,8 @@ fn one_error(text: &str, place: &str, what: &str, fix: &str) {
     let printed = refused(text);
     assert_eq!(printed.lines().count(), 1, "{printed}");
     assert!(printed.starts_with("ampl: "), "{printed}");
-    let (said, advised) = printed.split_once(&format!(" (job.toml:{place}): ")).unwrap_or_else(|| panic!("{printed}"));
+    let (said, advised) =
+        printed.split_once(&format!(" (job.toml:{place}): ")).unwrap_or_else(|| panic!("{printed}"));
     assert!(said.contains(what), "{printed}");
     assert!(advised.contains(fix), "{printed}");
 }
@@ -158,7 +159,10 @@ fn every_error_is_reported_in_the_order_of_the_text() {
     let text = "[window]\nevery = 0\n[sampling]\nseed = -1\nsumaries = 'census'\n[[group]]\nname = 'a'\nmembers = '0'\nerror = 2\n";
     let Err(errors) = Config::parse(text) else { panic!() };
     let lines: Vec<_> = errors.0.iter().map(|error| (error.line, error.key.as_str())).collect();
-    assert_eq!(lines, [(2, "window.every"), (4, "sampling.seed"), (5, "sampling.sumaries"), (9, "group.error")]);
+    assert_eq!(
+        lines,
+        [(2, "window.every"), (4, "sampling.seed"), (5, "sampling.sumaries"), (9, "group.error")]
+    );
     assert_eq!(errors.0[2].nearest(), Some("summaries"));
 }
 
@@ -269,7 +273,12 @@ fn bounds_exclude_each_other() {
     for bound in ["confidence = 0.9", "error = 0.1", "error_abs = 4"] {
         let name = bound.split(' ').next().unwrap();
         let what = format!("'group.{name}' and 'group.sample_size'");
-        one_error(&format!("{group}sample_size = 3\n{bound}"), &format!("5:{}", name.len() + 4), &what, "one of them");
+        one_error(
+            &format!("{group}sample_size = 3\n{bound}"),
+            &format!("5:{}", name.len() + 4),
+            &what,
+            "one of them",
+        );
     }
 }
 
@@ -297,7 +306,12 @@ fn wall_of_a_window_cannot_guide_under_a_period() {
     one_error(&format!("[window]\nmarker = 'period:1s'\n{guide}"), "4:8", "'wall'", "mpi:");
     accepted(&format!("[window]\nmarker = 'mpi:MPI_Barrier'\n{guide}"));
     accepted(&format!("{guide}event = 'MPI_Send'\n"));
-    one_error(&format!("[window]\nmarker = 'mpi:MPI_Bariere'\n{guide}"), "2:10", "MPI_Bariere", "MPI_Barrier");
+    one_error(
+        &format!("[window]\nmarker = 'mpi:MPI_Bariere'\n{guide}"),
+        "2:10",
+        "MPI_Bariere",
+        "MPI_Barrier",
+    );
 }
 
 #[test]
@@ -369,7 +383,8 @@ fn what_is_done_differently_is_noticed() {
     );
     assert_eq!(accepted("[sampling]\nselection = 'retrospective'").0, Config::default());
     assert!(notice("[trace]\nstructure = 'all'").contains("(job.toml:2:13): calls of kept windows only"));
-    let optional = "[[metric]]\nname = 'perf.cycles'\noptional = true\n[[metric]]\nname = 'calls'\nrole = 'guide'\n";
+    let optional =
+        "[[metric]]\nname = 'perf.cycles'\noptional = true\n[[metric]]\nname = 'calls'\nrole = 'guide'\n";
     assert!(notice(optional).contains("\"perf.cycles\" is not in this version (job.toml:2:8)"));
     assert_eq!(accepted(optional).0.metrics.len(), 1);
 }
@@ -399,14 +414,20 @@ fn set_edits_what_is_there_and_adds_what_is_not() {
     assert_eq!(parsed("sampling.seed", "7").sampling.seed, 7);
     assert_eq!(parsed("window.every", "5").window.every, 5);
     assert_eq!(parsed("sampling.update_mechanism", "global").sampling.update_mechanism, Mechanism::Global);
-    assert_eq!(parsed("sampling.update_mechanism", "\"global\"").sampling.update_mechanism, Mechanism::Global);
+    assert_eq!(
+        parsed("sampling.update_mechanism", "\"global\"").sampling.update_mechanism,
+        Mechanism::Global
+    );
     assert_eq!(parsed("output.dir", "2026").output.dir, "2026");
     assert_eq!(parsed("group.A.members", "0-1").groups[0].members.len(), 2);
     assert_eq!(parsed("group.A.members", "2").groups[0].members.to_string(), "2");
     assert_eq!(parsed("group.1.sample_size", "2").groups[1].target, Target::Static { ranks: 2 });
     assert_eq!(parsed("group.B.c.sample_size", "2").groups[1].target, Target::Static { ranks: 2 });
     assert_eq!(parsed("agent.max_overhead", "2%").agent.max_overhead, 0.02);
-    assert_eq!(accepted(&Config::set("metric = [{name='calls'}]", "metric.calls.role", "guide").unwrap()).1, vec![]);
+    assert_eq!(
+        accepted(&Config::set("metric = [{name='calls'}]", "metric.calls.role", "guide").unwrap()).1,
+        vec![]
+    );
     assert_eq!(Config::set("", "sampling.seed", "7").unwrap(), "[sampling]\nseed = 7\n");
 }
 
@@ -432,7 +453,8 @@ fn set_names_what_it_cannot_find() {
 }
 
 fn any_config() -> impl Strategy<Value = Config> {
-    let functions = || prop::sample::select(vec!["MPI_Send", "MPI_Allreduce", "MPI_Waitall"]).prop_map(str::to_owned);
+    let functions =
+        || prop::sample::select(vec!["MPI_Send", "MPI_Allreduce", "MPI_Waitall"]).prop_map(str::to_owned);
     let site = prop::option::of(
         prop::sample::select(vec!["a b.c:3", "app+0x1", "l.so+0x1-0x2f,app+0x3"]).prop_map(str::to_owned),
     );
@@ -441,25 +463,27 @@ fn any_config() -> impl Strategy<Value = Config> {
         (functions(), site).prop_map(|(function, site)| Marker::Mpi { function, site }),
     ];
     let sampling =
-        (1..=u32::MAX, any::<bool>(), 0..3, 0..=i64::MAX as u64).prop_map(|(updates, global, kind, seed)| Sampling {
-            windows_per_update: updates,
-            update_mechanism: if global { Mechanism::Global } else { Mechanism::Subset },
-            summaries: if kind == 0 { Summaries::Census } else { Summaries::Sampled },
-            selection: Selection::Predictive,
-            sizing: if kind == 2 { Sizing::Ampl2008 } else { Sizing::Neyman },
-            floor: (kind == 1).then_some(3),
-            seed,
+        (1..=u32::MAX, any::<bool>(), 0..3, 0..=i64::MAX as u64).prop_map(|(updates, global, kind, seed)| {
+            Sampling {
+                windows_per_update: updates,
+                update_mechanism: if global { Mechanism::Global } else { Mechanism::Subset },
+                summaries: if kind == 0 { Summaries::Census } else { Summaries::Sampled },
+                selection: Selection::Predictive,
+                sizing: if kind == 2 { Sizing::Ampl2008 } else { Sizing::Neyman },
+                floor: (kind == 1).then_some(3),
+                seed,
+            }
         });
-    let metric = (prop::sample::select(Quantity::ALL.to_vec()), prop::option::of(functions()), any::<bool>()).prop_map(
-        |(quantity, function, guide)| Metric {
+    let metric = (prop::sample::select(Quantity::ALL.to_vec()), prop::option::of(functions()), any::<bool>())
+        .prop_map(|(quantity, function, guide)| Metric {
             quantity,
             event: function.map_or(Event::Window, Event::Function),
             guide,
-        },
-    );
+        });
     let share = || (f64::MIN_POSITIVE..1.0).boxed();
     let target = prop_oneof![
-        (share(), share()).prop_map(|(confidence, e)| Target::Bound { confidence, error: ErrorBound::Relative(e) }),
+        (share(), share())
+            .prop_map(|(confidence, e)| Target::Bound { confidence, error: ErrorBound::Relative(e) }),
         (share(), f64::MIN_POSITIVE..f64::MAX)
             .prop_map(|(confidence, e)| Target::Bound { confidence, error: ErrorBound::Absolute(e) }),
         (2..=10u32).prop_map(|ranks| Target::Static { ranks }),
@@ -468,14 +492,19 @@ fn any_config() -> impl Strategy<Value = Config> {
         let group = |(index, (name, target, pin)): (usize, (String, Target, bool))| {
             let first = index as u32 * 100;
             let pinned = if pin { RankSet::range(first + 1, first + 2) } else { RankSet::default() };
-            Group { name: format!("{index}{name}"), members: RankSet::range(first, first + 9), target, pinned }
+            Group {
+                name: format!("{index}{name}"),
+                members: RankSet::range(first, first + 9),
+                target,
+                pinned,
+            }
         };
         groups.into_iter().enumerate().map(group).collect::<Vec<_>>()
     });
     let keep = prop::sample::select(vec![Keep::Kept, Keep::All, Keep::Off]);
     let journal = prop_oneof![Just(Journal::Node), Just(Journal::Run), "/[^\0]{0,9}".prop_map(Journal::Path)];
-    let output =
-        ("[^{}\0\n]{1,9}", journal).prop_map(|(dir, journal)| Output { dir: format!("{dir}{{time}}"), journal });
+    let output = ("[^{}\0\n]{1,9}", journal)
+        .prop_map(|(dir, journal)| Output { dir: format!("{dir}{{time}}"), journal });
     let rest = (keep, any::<bool>(), output, share());
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
         |(sampling, marker, every, mut metrics, groups, (timing, call_sites, output, max_overhead))| {

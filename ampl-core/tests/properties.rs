@@ -2,8 +2,7 @@
 
 use ampl_core::config::{Config, Group, Mechanism, Sizing, Summaries, Target};
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MetricSummary, Shape, StratumDirective, Summary,
-    UpMessage,
+    CensusWindow, Directive, DownMessage, MetricSummary, Shape, StratumDirective, Summary, UpMessage,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -17,9 +16,7 @@ use rand_chacha::ChaCha8Rng;
 type Point = (u64, f64);
 
 fn moments(points: &[Point]) -> Moments {
-    points.iter().fold(Moments::default(), |sum, &(n, y)| {
-        sum.merged(&of_rank((n, y)))
-    })
+    points.iter().fold(Moments::default(), |sum, &(n, y)| sum.merged(&of_rank((n, y))))
 }
 
 fn of_rank((n, y): Point) -> Moments {
@@ -207,11 +204,7 @@ fn plans() -> impl Strategy<Value = Plan> {
                 name: name.into(),
                 members: RankSet::range(first, first + 7),
                 target: Target::Static { ranks: 4 },
-                pinned: if pinned {
-                    RankSet::range(first + 1, first + 2)
-                } else {
-                    RankSet::default()
-                },
+                pinned: if pinned { RankSet::range(first + 1, first + 2) } else { RankSet::default() },
             });
         }
         Plan::new(config, 30).unwrap()
@@ -227,37 +220,16 @@ fn up(plan: &Plan, values: &[(u64, f64, bool)]) -> UpMessage {
     let mut window = CensusWindow::new(&shape, WindowId(8), WindowId(11));
     for (rank, &(n, y, kept)) in values.iter().enumerate() {
         let cell = shape.cell_of(plan, ampl_core::units::Rank(rank as u32));
-        let metric = MetricSummary {
-            n,
-            sum: y,
-            sum_sq: y * y,
-            min: y,
-            max: y,
-        };
+        let metric = MetricSummary { n, sum: y, sum_sq: y * y, min: y, max: y };
         let metrics = vec![metric; plan.metrics.len()];
-        window.partial.add(
-            &shape,
-            cell,
-            4,
-            &Summary {
-                metrics,
-                kept,
-                probability: 0.5,
-            },
-        );
+        window.partial.add(&shape, cell, 4, &Summary { metrics, kept, probability: 0.5 });
         if shape.interval {
-            window
-                .partial
-                .add_interval(cell, &vec![metric; plan.metrics.len()]);
+            window.partial.add_interval(cell, &vec![metric; plan.metrics.len()]);
         }
         window.reported += 4;
     }
     window.late = values[0].2;
-    UpMessage {
-        pass: 0,
-        finished: values[1].0 as u32,
-        window: Some(window),
-    }
+    UpMessage { pass: 0, finished: values[1].0 as u32, window: Some(window) }
 }
 
 #[test]
@@ -276,19 +248,12 @@ fn stated_intervals_hold_the_truth_as_often_as_they_say() {
                 let all: Vec<Item> = (0..population)
                     .map(|rank| {
                         let (n, probability) = (4 + rank % 2, if rank < pinned { 1.0 } else { p });
-                        Item {
-                            n,
-                            y: n as f64 * 10.0 + 3.0 * normal(),
-                            probability,
-                        }
+                        Item { n, y: n as f64 * 10.0 + 3.0 * normal(), probability }
                     })
                     .collect();
                 let truth = moments(&all.iter().map(|item| (item.n, item.y)).collect::<Vec<_>>());
-                let others: Vec<Point> = all
-                    .iter()
-                    .skip(pinned as usize)
-                    .map(|item| (item.n, item.y))
-                    .collect();
+                let others: Vec<Point> =
+                    all.iter().skip(pinned as usize).map(|item| (item.n, item.y)).collect();
                 let ratio = truth.ratio().unwrap();
                 let variance = moments(&others).residual_variance_about(ratio);
                 let mut draw = ChaCha8Rng::seed_from_u64(round);
@@ -305,18 +270,14 @@ fn stated_intervals_hold_the_truth_as_often_as_they_say() {
                     kept
                 };
                 let items: Vec<Item> = all.iter().filter(|item| keep(item)).copied().collect();
-                let estimate = |variance| {
-                    ratio_estimate(items.iter().copied(), population, confidence, variance)
-                };
+                let estimate =
+                    |variance| ratio_estimate(items.iter().copied(), population, confidence, variance);
                 held += u32::from(estimate(None).is_some_and(|e| e.covers(ratio)));
                 known += u32::from(estimate(Some(variance)).is_some_and(|e| e.covers(ratio)));
             }
             for share in [held, known].map(|count| f64::from(count) / rounds as f64) {
                 let range = confidence - 0.015..confidence + 0.025;
-                assert!(
-                    range.contains(&share),
-                    "{pinned} {p} {coin}: {share} not {confidence}"
-                );
+                assert!(range.contains(&share), "{pinned} {p} {coin}: {share} not {confidence}");
             }
         }
     }

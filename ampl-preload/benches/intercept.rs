@@ -18,7 +18,8 @@ use ampl_core::units::{Rank, WindowId};
 type Cost = (f64, f64);
 
 const SUMMARIES: &str = "[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"off\"\n";
-const ONE_OF_TWO: &str = "[window]\nmarker = \"period:3600s\"\n[[group]]\nname = \"two\"\nmembers = \"0-1\"\nsample_size = 1\n";
+const ONE_OF_TWO: &str =
+    "[window]\nmarker = \"period:3600s\"\n[[group]]\nname = \"two\"\nmembers = \"0-1\"\nsample_size = 1\n";
 
 fn main() {
     let Some((compiler, launcher)) = mpi() else {
@@ -45,7 +46,10 @@ fn main() {
         let (base, cost) = (bare[&(name.to_owned(), rank)], state[&(name.to_owned(), rank)]);
         format!("{:>7.1} {:>7.1}", cost.0 - base.0, cost.1 - base.1)
     };
-    println!("{:<16} {:>15} {:>15} {:>15} {:>15} {:>15}", "ns per call", "bare", "+disabled", "+summaries", "+dropped", "+kept");
+    println!(
+        "{:<16} {:>15} {:>15} {:>15} {:>15} {:>15}",
+        "ns per call", "bare", "+disabled", "+summaries", "+dropped", "+kept"
+    );
     println!("{:<16} {}", "", "    min  median ".repeat(5));
     let clock = bare[&("two-clock-reads".to_owned(), 0)];
     println!("{:<16} {:>7.1} {:>7.1}   (what any observer pays)", "two clock reads", clock.0, clock.1);
@@ -80,7 +84,12 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Costs by loop and rank of a run on two ranks; under the library if there is a configuration.
-    fn run(&self, name: &str, config: Option<&str>, variable: Option<(&str, &str)>) -> BTreeMap<(String, u32), Cost> {
+    fn run(
+        &self,
+        name: &str,
+        config: Option<&str>,
+        variable: Option<(&str, &str)>,
+    ) -> BTreeMap<(String, u32), Cost> {
         let mut command = Command::new(self.launcher);
         command.args(["-n", "2"]);
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -114,7 +123,8 @@ fn parse(line: &str) -> Option<((String, u32), Cost)> {
 }
 
 fn mpi() -> Option<(&'static str, &'static str)> {
-    let works = |tool: &str| Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
+    let works =
+        |tool: &str| Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.mpich"), ("mpicc", "mpirun")]
         .into_iter()
         .find(|(compiler, launcher)| works(compiler) && works(launcher))

@@ -245,7 +245,9 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Op
     let (config, _) = Config::parse(&told.config).ok()?;
     if Boundary::new(&config.window.marker, config.window.every).is_none() {
         if rank == 0 {
-            message("the marker's site is a source line: start the program with `ampl exec` or `ampl run`, which resolve it");
+            message(
+                "the marker's site is a source line: start the program with `ampl exec` or `ampl run`, which resolve it",
+            );
         }
         return None;
     }

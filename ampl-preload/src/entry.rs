@@ -6,7 +6,9 @@
 //! model: one load, no call into the loader.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("libampl.so is written for x86-64 Linux: entry.rs and clock.rs hold what another machine needs");
+compile_error!(
+    "libampl.so is written for x86-64 Linux: entry.rs and clock.rs hold what another machine needs"
+);
 
 use std::arch::{asm, global_asm};
 

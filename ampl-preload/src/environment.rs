@@ -20,8 +20,9 @@ pub fn config_text() -> Result<String, String> {
         Err(_) => Ok(String::new()),
         Ok(text) if text.contains('\n') => Ok(text),
         Ok(path) if path.is_empty() => Ok(String::new()),
-        Ok(path) => fs::read_to_string(&path)
-            .map_err(|error| format!("cannot read the configuration ({path}): {error}; the job goes on without ampl")),
+        Ok(path) => fs::read_to_string(&path).map_err(|error| {
+            format!("cannot read the configuration ({path}): {error}; the job goes on without ampl")
+        }),
     }
 }
 
@@ -35,10 +36,12 @@ pub fn run_directory(template: &str) -> PathBuf {
     let path = match env::var_os("AMPL_DIR") {
         Some(path) if !path.is_empty() => PathBuf::from(path),
         _ => {
-            let app = command().first().map_or("app".into(), |name| {
-                name.rsplit('/').next().unwrap_or(name).to_owned()
-            });
-            PathBuf::from(template.replace("{app}", &app).replace("{jobid}", &job_id()).replace("{time}", &now()))
+            let app = command()
+                .first()
+                .map_or("app".into(), |name| name.rsplit('/').next().unwrap_or(name).to_owned());
+            PathBuf::from(
+                template.replace("{app}", &app).replace("{jobid}", &job_id()).replace("{time}", &now()),
+            )
         }
     };
     env::current_dir().map_or(path.clone(), |here| here.join(&path))

@@ -19,8 +19,11 @@ pub struct Fortran {
 impl Fortran {
     /// What the loaded library has; after `MPI_Init`, because some of it is set there.
     pub fn new(abi: &Abi) -> Self {
-        const CONVERSIONS: [(Kind, &str); 3] =
-            [(Kind::Comm, "PMPI_Comm_f2c\0"), (Kind::Datatype, "PMPI_Type_f2c\0"), (Kind::Op, "PMPI_Op_f2c\0")];
+        const CONVERSIONS: [(Kind, &str); 3] = [
+            (Kind::Comm, "PMPI_Comm_f2c\0"),
+            (Kind::Datatype, "PMPI_Type_f2c\0"),
+            (Kind::Op, "PMPI_Op_f2c\0"),
+        ];
         let to_c = if abi.handle_bytes == 4 {
             Vec::new()
         } else {

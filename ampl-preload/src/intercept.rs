@@ -97,7 +97,8 @@ unsafe fn outside(
         // SAFETY: the caller's promise, passed on.
         return unsafe { recorded(symbol, words, forward, next, address, state) };
     }
-    let starts = matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
+    let starts =
+        matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
     if !starts {
         count_early(symbol.function);
     }

@@ -278,7 +278,8 @@ impl Process {
     /// collective that succeeded.
     pub fn degrees(&self, comm: usize) -> (u64, u64) {
         let (mut into, mut out, mut weighted) = (0i32, 0i32, 0i32);
-        let [into_at, out_at, weighted_at] = [&raw mut into, &raw mut out, &raw mut weighted].map(|at| at as usize);
+        let [into_at, out_at, weighted_at] =
+            [&raw mut into, &raw mut out, &raw mut weighted].map(|at| at as usize);
         let topology = self.topology(comm);
         if topology == self.abi.cart {
             let dims = self.cart_dims(comm).max(0) as u64;

@@ -2,6 +2,8 @@
 
 use ampl_core::mpi::{Class, Direction, FUNCTIONS, Function, FunctionSpec, Kind, Traffic};
 
+use ampl_trace::args::is_overwritten;
+
 use crate::traffic::Operands;
 
 /// One function's needs, ready for the hot path.
@@ -44,16 +46,17 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     };
     let request = position(&|param| param.kind == Kind::Request);
     let counts = |param: &ampl_core::mpi::Param| matches!(param.name, "count" | "incount");
-    let array = request.is_some_and(|index| spec.params[usize::from(index)].length != ampl_core::mpi::Length::One);
+    let array =
+        request.is_some_and(|index| spec.params[usize::from(index)].length != ampl_core::mpi::Length::One);
     let waits = matches!(spec.class, Class::Nonblocking | Class::Completion | Class::Poll | Class::Start);
     let blocks = matches!(
         function.name(),
         "MPI_Barrier" | "MPI_Probe" | "MPI_Mprobe" | "MPI_Win_fence" | "MPI_Win_unlock" | "MPI_Win_complete"
     );
     let status = position(&|param| param.kind == Kind::Status && param.direction != Direction::In);
-    let in_out = |param: &ampl_core::mpi::Param| param.direction == Direction::InOut && param.kind != Kind::Request;
-    let in_out = spec.params.iter().any(in_out);
-    let names_request = request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
+    let in_out = spec.params.iter().any(is_overwritten);
+    let names_request =
+        request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
     let receives = !spec.name.starts_with("MPI_File");
     Recipe {
         class: spec.class,
@@ -86,7 +89,10 @@ mod tests {
         let waitall = of(ids::MPI_WAITALL);
         assert_eq!((waitall.request_count, waitall.request, waitall.status), (Some(0), Some(1), Some(2)));
         let test = of(ids::MPI_TEST);
-        assert_eq!((test.request, test.request_count, test.flag, test.status), (Some(0), None, Some(1), Some(2)));
+        assert_eq!(
+            (test.request, test.request_count, test.flag, test.status),
+            (Some(0), None, Some(1), Some(2))
+        );
         assert!(of(ids::MPI_COMM_FREE).in_out && !of(ids::MPI_WAIT).in_out);
         assert!(of(ids::MPI_REQUEST_FREE).names_request && !of(ids::MPI_ISEND).names_request);
         assert_eq!(of(ids::MPI_WAITANY).index, Some(2));

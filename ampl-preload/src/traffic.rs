@@ -53,7 +53,8 @@ impl Operands {
     /// The operands of `spec`, by the standard's names.
     pub fn of(spec: &FunctionSpec) -> Self {
         let at = |names: &[&str]| {
-            let found = names.iter().find_map(|name| spec.params.iter().position(|param| param.name == *name));
+            let found =
+                names.iter().find_map(|name| spec.params.iter().position(|param| param.name == *name));
             found.map_or(NONE, |index| index as u8)
         };
         Self {
@@ -97,7 +98,8 @@ impl Operands {
     }
 
     fn side(&self, side: Side, words: &[usize], facts: &mut impl Facts) -> u64 {
-        count(word(words, side.count), self.large).saturating_mul(facts.type_bytes(word(words, side.datatype)))
+        count(word(words, side.count), self.large)
+            .saturating_mul(facts.type_bytes(word(words, side.datatype)))
     }
 
     fn collective(&self, words: &[usize], facts: &mut impl Facts) -> (u64, u64) {
@@ -112,8 +114,11 @@ impl Operands {
         let own = own as usize;
         // One block each way; IN_PLACE sends what it would have received as its own.
         let receive_block = self.side(self.receive, words, facts);
-        let send_block =
-            if in_place && self.receive.count != NONE { receive_block } else { self.side(self.send, words, facts) };
+        let send_block = if in_place && self.receive.count != NONE {
+            receive_block
+        } else {
+            self.side(self.send, words, facts)
+        };
         match self.traffic {
             Traffic::Bcast if at_root => (send_block, 0),
             Traffic::Bcast => (0, receive_block),
@@ -149,7 +154,8 @@ impl Operands {
             Traffic::Scatterv => {
                 let receives = !facts.is_in_place(word(words, self.receive.buffer));
                 let sent = if at_root { self.vector(self.send, words, ranks, facts) } else { 0 };
-                let received = if receives { receive_block } else { self.element(self.send, words, own, facts) };
+                let received =
+                    if receives { receive_block } else { self.element(self.send, words, own, facts) };
                 (sent, received)
             }
             Traffic::Alltoallv | Traffic::Alltoallw => {

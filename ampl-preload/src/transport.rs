@@ -62,7 +62,13 @@ impl Pending {
         Ok(!self.busy)
     }
 
-    fn send(&mut self, channel: &Channel, to: Rank, tag: usize, message: &[u8]) -> Result<(), TransportError> {
+    fn send(
+        &mut self,
+        channel: &Channel,
+        to: Rank,
+        tag: usize,
+        message: &[u8],
+    ) -> Result<(), TransportError> {
         self.buffer.clear();
         self.buffer.extend_from_slice(message);
         let (at, bytes) = (self.buffer.as_ptr() as usize, self.buffer.len());

@@ -67,7 +67,8 @@ impl Tree {
         let (node, parent) = (&mut self.node, self.parent);
         let mut broken = None;
         let moved = transport.receive(&mut |from, bytes| {
-            let taken = if Some(from) == parent { node.receive_down(bytes) } else { node.receive_up(from, bytes) };
+            let taken =
+                if Some(from) == parent { node.receive_down(bytes) } else { node.receive_up(from, bytes) };
             if let Err(error) = taken {
                 broken = Some(TransportError(format!("{error:?}")));
             }

@@ -72,12 +72,7 @@ impl Population {
     pub fn new(kind: Kind, ranks: usize, seed: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let ranks = (0..ranks).map(|_| normal(&mut random)).collect();
-        Self {
-            kind,
-            window: 0,
-            random,
-            ranks,
-        }
+        Self { kind, window: 0, random, ranks }
     }
 
     /// Every rank's totals in the next window.
@@ -86,19 +81,14 @@ impl Population {
         let window = f64::from(self.window);
         let noisy_phase = (self.window / 10) % 2 == 1;
         self.window += 1;
-        (0..count)
-            .map(|rank| self.total(rank, count, window, noisy_phase))
-            .collect()
+        (0..count).map(|rank| self.total(rank, count, window, noisy_phase)).collect()
     }
 
     fn total(&mut self, rank: usize, count: usize, window: f64, noisy_phase: bool) -> Total {
         let random = &mut self.random;
         let own = self.ranks[rank];
         let z = normal(random);
-        let one = |y: f64| Total {
-            n: 1,
-            y: 100.0 * y.max(0.01),
-        };
+        let one = |y: f64| Total { n: 1, y: 100.0 * y.max(0.01) };
         match self.kind {
             Kind::Normal => one(1.0 + 0.3 * z),
             Kind::LogNormal => one(z.exp()),
@@ -120,24 +110,14 @@ impl Population {
             Kind::VaryingCounts => {
                 let n = (20.0 * (0.5 * own + 0.2 * z).exp()).ceil();
                 let value = (0.3 * own).exp() * (1.0 + 0.1 * normal(random));
-                Total {
-                    n: n as u64,
-                    y: n * value,
-                }
+                Total { n: n as u64, y: n * value }
             }
             Kind::ZeroInflated => {
                 let busy = random.random::<f64>() < 0.2;
-                Total {
-                    n: 1,
-                    y: if busy { 100.0 * z.abs() } else { 0.0 },
-                }
+                Total { n: 1, y: if busy { 100.0 * z.abs() } else { 0.0 } }
             }
             Kind::Spikes => {
-                let spike = if random.random::<f64>() < 0.01 {
-                    5.0
-                } else {
-                    0.0
-                };
+                let spike = if random.random::<f64>() < 0.01 { 5.0 } else { 0.0 };
                 one(1.0 + 0.1 * z + spike)
             }
         }
@@ -160,26 +140,15 @@ mod tests {
         let n: f64 = window.iter().map(|total| total.n as f64).sum();
         let y: f64 = window.iter().map(|total| total.y).sum();
         let ratio = y / n;
-        let squares: f64 = window
-            .iter()
-            .map(|total| (total.y - ratio * total.n as f64).powi(2))
-            .sum();
+        let squares: f64 = window.iter().map(|total| (total.y - ratio * total.n as f64).powi(2)).sum();
         (ratio, (squares / count).sqrt() / (y / count))
     }
 
     #[test]
     fn populations_are_what_they_say() {
         let close = |(mean, cv): (f64, f64), expected: (f64, f64)| {
-            assert!(
-                (mean / expected.0 - 1.0).abs() < 0.04,
-                "{mean} not {}",
-                expected.0
-            );
-            assert!(
-                (cv / expected.1 - 1.0).abs() < 0.08,
-                "{cv} not {}",
-                expected.1
-            );
+            assert!((mean / expected.0 - 1.0).abs() < 0.04, "{mean} not {}", expected.0);
+            assert!((cv / expected.1 - 1.0).abs() < 0.08, "{cv} not {}", expected.1);
         };
         close(ratio_and_cv(Kind::Normal), (100.0, 0.3));
         close(ratio_and_cv(Kind::LogNormal), (164.9, 1.31));
@@ -195,11 +164,7 @@ mod tests {
             let mut again = first.clone();
             assert_eq!(first.next_window(), again.next_window());
             let other = Population::new(kind, 20, 4).next_window();
-            assert_ne!(
-                Population::new(kind, 20, 3).next_window(),
-                other,
-                "{kind:?}"
-            );
+            assert_ne!(Population::new(kind, 20, 3).next_window(), other, "{kind:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Arguments of a call as words, and words as values: the one encoding that the agent writes and
 //! every reader decodes, driven by the function table.
 //!
-//! Entry part: every `In` and `InOut` parameter in order. Exit part: every `Out` and `InOut`
-//! parameter in order, absent after an error or a failed poll. A scalar is one word; an array is
+//! Entry part: every `In` and `InOut` parameter and every address in order. Exit part: every other
+//! `Out` and `InOut` parameter in order, absent after an error or a failed poll. A scalar is one word; an array is
 //! its length and its elements; text is its byte count and packed bytes.
 
 use ampl_core::mpi::{Direction, FunctionSpec, Kind, Length, PREDEFINED, Param};
@@ -42,19 +42,35 @@ pub enum Shape {
 pub fn shape(param: &Param) -> Shape {
     match (param.kind, param.length) {
         (Kind::String, _) => Shape::Text,
-        (Kind::Address | Kind::Buffer, _) | (_, Length::One | Length::Unknown) => Shape::Scalar,
+        _ if is_opaque(param) => Shape::Scalar,
+        (_, Length::One | Length::Unknown) => Shape::Scalar,
         _ => Shape::Array,
     }
 }
 
+/// Whether only the address itself is recorded, whoever writes behind it: what a buffer holds is
+/// the application's business.
+pub fn is_opaque(param: &Param) -> bool {
+    matches!(param.kind, Kind::Buffer | Kind::Address)
+}
+
 /// Whether `param` is in the entry part.
 pub fn is_input(param: &Param) -> bool {
-    param.direction != Direction::Out
+    param.direction != Direction::Out || is_opaque(param)
 }
 
 /// Whether `param` is in the exit part.
 pub fn is_output(param: &Param) -> bool {
-    param.direction != Direction::In
+    param.direction != Direction::In && !is_opaque(param)
+}
+
+/// Whether `param` is a single value, no request, that MPI reads and overwrites: its value before
+/// the call must be noted then.
+pub fn is_overwritten(param: &Param) -> bool {
+    param.direction == Direction::InOut
+        && param.length == Length::One
+        && param.kind != Kind::Request
+        && !is_opaque(param)
 }
 
 /// Named values in the order of the parameters.
@@ -122,9 +138,10 @@ fn value(kind: Kind, word: u64) -> Value {
         Kind::IntOrUndefined if number == UNDEFINED => Value::Name("MPI_UNDEFINED".into()),
         Kind::IntOrUndefined => Value::Int(number),
         Kind::Status if word == NO_STATUS => Value::Absent,
-        Kind::Status => {
-            Value::Status { source: i64::from((word >> 32) as u32 as i32), tag: i64::from(word as u32 as i32) }
-        }
+        Kind::Status => Value::Status {
+            source: i64::from((word >> 32) as u32 as i32),
+            tag: i64::from(word as u32 as i32),
+        },
         Kind::Buffer if word == IN_PLACE => Value::Name("MPI_IN_PLACE".into()),
         Kind::Buffer if word == 0 => Value::Name("MPI_BOTTOM".into()),
         Kind::Buffer | Kind::Address | Kind::String => Value::Address(word),

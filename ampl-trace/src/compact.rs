@@ -8,8 +8,8 @@ use crate::error::ReadError;
 use crate::journal::{self, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, WindowSummary};
 use crate::record::{
-    CELL_WORDS, Kind, Record, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_KEPT, WINDOW_PARTIAL, get_text,
-    records,
+    CELL_WORDS, Kind, Record, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_KEPT,
+    WINDOW_PARTIAL, get_text, records,
 };
 use crate::varint;
 

@@ -1,6 +1,6 @@
 //! The stored calls of a rank, one at a time.
 
-use ampl_core::mpi::{Function, FUNCTION_COUNT};
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
 
 use crate::args::{Named, decode};
 use crate::error::ReadError;

@@ -167,7 +167,9 @@ pub fn table_checksum() -> u32 {
     for spec in ampl_core::mpi::FUNCTIONS {
         hasher.update(spec.name.as_bytes());
         for param in spec.params {
-            hasher.update(format!("{}{:?}{:?}{:?}", param.name, param.kind, param.direction, param.length).as_bytes());
+            hasher.update(
+                format!("{}{:?}{:?}{:?}", param.name, param.kind, param.direction, param.length).as_bytes(),
+            );
         }
     }
     for (kind, name) in ampl_core::mpi::PREDEFINED {

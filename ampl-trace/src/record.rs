@@ -95,10 +95,9 @@ pub fn records(words: &[u64]) -> (Vec<Record<'_>>, Option<usize>) {
     while at < words.len() {
         let word = words[at];
         let length = (word >> 32) as usize;
-        let (Some(kind), Some(body)) = (
-            Kind::from_byte(word as u8),
-            at.checked_add(length).and_then(|end| words.get(at + 1..end)),
-        ) else {
+        let (Some(kind), Some(body)) =
+            (Kind::from_byte(word as u8), at.checked_add(length).and_then(|end| words.get(at + 1..end)))
+        else {
             return (found, Some(at));
         };
         found.push(Record { kind, flags: (word >> 8) as u8, function: (word >> 16) as u16, body });

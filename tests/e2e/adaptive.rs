@@ -45,11 +45,7 @@ fn truth(stdout: &str) -> Vec<Truth> {
             sum_of_squares: number(&row["sum_sq"]),
         })
         .collect();
-    assert_eq!(
-        rows.len(),
-        WINDOWS,
-        "the program prints a line per window: {stdout}"
-    );
+    assert_eq!(rows.len(), WINDOWS, "the program prints a line per window: {stdout}");
     rows
 }
 
@@ -82,18 +78,8 @@ error = {ERROR}
 
 fn classes(ranks: u32, mechanism: &str, summaries: &str, seed: u64) -> Monitored {
     let windows = WINDOWS.to_string();
-    let job = Job::of(
-        Mpi::OpenMpi,
-        ranks,
-        "classes",
-        &[&seed.to_string(), &windows],
-    );
-    monitor(
-        &job,
-        &configuration(ranks, mechanism, summaries, seed),
-        Form::Run,
-    )
-    .success()
+    let job = Job::of(Mpi::OpenMpi, ranks, "classes", &[&seed.to_string(), &windows]);
+    monitor(&job, &configuration(ranks, mechanism, summaries, seed), Form::Run).success()
 }
 
 /// A census run in which every rank's summary came in time, with its decisions.
@@ -108,9 +94,7 @@ fn punctual(mechanism: &str, seed: u64) -> (Monitored, Vec<Value>) {
         let decisions = run.decisions();
         assert!(!decisions.is_empty(), "a guided run decides");
         let late = |row: &&Value| {
-            row["late"] == true
-                || row["late"].as_u64() > Some(0)
-                || row["reported"] != row["population"]
+            row["late"] == true || row["late"].as_u64() > Some(0) || row["reported"] != row["population"]
         };
         match decisions.iter().find(late) {
             None => return (run, decisions),
@@ -143,68 +127,38 @@ fn census_is_exact_and_followed(mechanism: &str) {
     let (run, decisions) = punctual(mechanism, 7);
     let truth = truth(&run.finished.stdout);
     let estimates = guide_estimates(&run, "census");
-    assert_eq!(
-        estimates.iter().map(window).collect::<Vec<_>>(),
-        (0..WINDOWS).collect::<Vec<_>>()
-    );
+    assert_eq!(estimates.iter().map(window).collect::<Vec<_>>(), (0..WINDOWS).collect::<Vec<_>>());
     for row in &estimates {
         let expected = truth[window(row)].mean();
-        assert!(
-            (number(&row["mean"]) / expected - 1.0).abs() < 1e-12,
-            "{row}, truth {expected}"
-        );
+        assert!((number(&row["mean"]) / expected - 1.0).abs() < 1e-12, "{row}, truth {expected}");
         assert_eq!(number(&row["half_width"]), 0.0, "{row}");
-        assert_eq!(
-            (number(&row["population"]), number(&row["kept"])),
-            (64.0, 64.0),
-            "{row}"
-        );
+        assert_eq!((number(&row["population"]), number(&row["kept"])), (64.0, 64.0), "{row}");
         assert_eq!(row["group"], "classes");
     }
     assert!(
-        decisions
-            .iter()
-            .all(|row| row["mechanism"] == mechanism && row["guide"] == "bytes.sent"),
+        decisions.iter().all(|row| row["mechanism"] == mechanism && row["guide"] == "bytes.sent"),
         "{decisions:?}"
     );
     // The classes move apart at window 8 and together at 16; a prediction follows a window later,
     // at the latest with the next update, and forgets slowly.
     let sizes = |from: usize, to: usize| -> Vec<f64> {
-        let sizes: Vec<f64> = decisions
-            .iter()
-            .filter(|row| (from..to).contains(&window(row)))
-            .map(size)
-            .collect();
-        assert!(
-            !sizes.is_empty(),
-            "no decision for windows {from} to {to}: {decisions:?}"
-        );
+        let sizes: Vec<f64> =
+            decisions.iter().filter(|row| (from..to).contains(&window(row))).map(size).collect();
+        assert!(!sizes.is_empty(), "no decision for windows {from} to {to}: {decisions:?}");
         sizes
     };
     let least = |sizes: &[f64]| sizes.iter().copied().fold(f64::INFINITY, f64::min);
     let most = |sizes: &[f64]| sizes.iter().copied().fold(0.0, f64::max);
-    let (near, far, near_again) = (
-        sizes(PER_UPDATE, 8),
-        sizes(8 + PER_UPDATE, 16),
-        sizes(16 + PER_UPDATE, WINDOWS),
-    );
+    let (near, far, near_again) =
+        (sizes(PER_UPDATE, 8), sizes(8 + PER_UPDATE, 16), sizes(16 + PER_UPDATE, WINDOWS));
     assert!(least(&far) > most(&near), "near {near:?}, far {far:?}");
-    assert!(
-        most(&near_again) < least(&far),
-        "far {far:?}, near again {near_again:?}"
-    );
+    assert!(most(&near_again) < least(&far), "far {far:?}, near again {near_again:?}");
     let needed = truth[12].oracle();
-    assert!(
-        least(&far) >= 0.9 * needed,
-        "{far:?} where {needed} ranks are needed"
-    );
+    assert!(least(&far) >= 0.9 * needed, "{far:?} where {needed} ranks are needed");
     let info = run.info();
     let (windows, kept) = (number(&info["windows"]), number(&info["kept_windows"]));
     assert_eq!(windows, WINDOWS as f64);
-    assert!(
-        kept > 0.0 && kept < 0.9 * 64.0 * WINDOWS as f64,
-        "{kept} rank-windows kept"
-    );
+    assert!(kept > 0.0 && kept < 0.9 * 64.0 * WINDOWS as f64, "{kept} rank-windows kept");
 }
 
 #[test]
@@ -220,11 +174,7 @@ fn census_global() {
 #[test]
 fn one_seed_decides_alike() {
     for mechanism in ["subset", "global"] {
-        assert_eq!(
-            punctual(mechanism, 11).1,
-            punctual(mechanism, 11).1,
-            "{mechanism}"
-        );
+        assert_eq!(punctual(mechanism, 11).1, punctual(mechanism, 11).1, "{mechanism}");
     }
 }
 
@@ -242,10 +192,7 @@ fn sampled_estimates_keep_their_promise() {
         let truth = truth(&run.finished.stdout);
         let rows = guide_estimates(&run, "sampled");
         // The first interval asks everybody and is not scored.
-        let rows: Vec<&Value> = rows
-            .iter()
-            .filter(|row| window(row) >= PER_UPDATE)
-            .collect();
+        let rows: Vec<&Value> = rows.iter().filter(|row| window(row) >= PER_UPDATE).collect();
         assert!(
             rows.len() >= WINDOWS - 2 * PER_UPDATE,
             "seed {seed}: {} windows have an estimate",

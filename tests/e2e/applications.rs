@@ -18,42 +18,31 @@ const CONFIG: &str = "[window]\nmarker = \"period:100ms\"\n";
 fn shim_counts(directory: &Path) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
     for rank in 0..RANKS {
-        add_counts(
-            &mut sum,
-            &counts(&parse(&text_of(&directory.join(format!("{rank}.json"))))),
-        );
+        add_counts(&mut sum, &counts(&parse(&text_of(&directory.join(format!("{rank}.json"))))));
     }
     sum
 }
 
 /// `job` with the shim preloaded, writing into `directory`.
 fn with_shim(job: Job, directory: &Path) -> Job {
-    job.with("LD_PRELOAD", compile_shim())
-        .with("COUNT_SHIM_DIR", directory)
+    job.with("LD_PRELOAD", compile_shim()).with("COUNT_SHIM_DIR", directory)
 }
 
 /// LAMMPS's output without what the clock had a part in.
 fn thermo(stdout: &str) -> Vec<&str> {
     const TIMED: &[&str] = &["CPU", "Loop time", "Performance", "wall time", " | "];
-    stdout
-        .lines()
-        .filter(|line| !TIMED.iter().any(|word| line.contains(word)))
-        .collect()
+    stdout.lines().filter(|line| !TIMED.iter().any(|word| line.contains(word))).collect()
 }
 
 #[test]
 fn lammps_computes_the_same_and_is_counted() {
     let input = home().join("lammps/in.melt");
     let input = input.to_str().expect("the repository's path is text");
-    let arguments = [
-        "-log", "none", "-in", input, "-var", "size", "10", "-var", "steps", "400",
-    ];
+    let arguments = ["-log", "none", "-in", input, "-var", "size", "10", "-var", "steps", "400"];
     let job = Job::new(Mpi::OpenMpi, RANKS, program(&["lmp"]), &arguments);
     let plain = job.plain().success();
     assert!(
-        thermo(&plain.stdout)
-            .iter()
-            .any(|line| line.trim_start().starts_with("400 ")),
+        thermo(&plain.stdout).iter().any(|line| line.trim_start().starts_with("400 ")),
         "{}",
         plain.stdout
     );
@@ -62,26 +51,18 @@ fn lammps_computes_the_same_and_is_counted() {
     assert_eq!(thermo(&run.finished.stdout), thermo(&plain.stdout));
     let functions = run.functions();
     assert_eq!(functions, shim_counts(tally.path()));
-    assert!(
-        functions["MPI_Send"] > 1000 && functions["MPI_Wait"] > 1000,
-        "{functions:?}"
-    );
+    assert!(functions["MPI_Send"] > 1000 && functions["MPI_Wait"] > 1000, "{functions:?}");
     summarised(&run.finished.stderr);
 }
 
 /// The lines of HPCC's report that say a check passed or failed, without their timings.
 fn verdicts(report: &str) -> Vec<String> {
     let is_verdict = |line: &&str| {
-        ["PASSED", "passed", "FAILED", "failed", "Success="]
-            .iter()
-            .any(|word| line.contains(word))
+        ["PASSED", "passed", "FAILED", "failed", "Success="].iter().any(|word| line.contains(word))
     };
     let counted = |line: &str| match line.split_once("PASSED") {
         // Tables have times before and after the verdict.
-        Some((before, _)) => format!(
-            "{} PASSED",
-            before.split_whitespace().next().unwrap_or_default()
-        ),
+        Some((before, _)) => format!("{} PASSED", before.split_whitespace().next().unwrap_or_default()),
         None => line.trim().to_owned(),
     };
     report.lines().filter(is_verdict).map(counted).collect()
@@ -95,49 +76,26 @@ fn hpcc_passes_the_same_and_is_counted() {
         scratch.write("hpccinf.txt", &input);
         scratch
     };
-    let (plainly, watched, tally) = (
-        prepared("hpcc-plain"),
-        prepared("hpcc-watched"),
-        Scratch::new("shim"),
-    );
+    let (plainly, watched, tally) = (prepared("hpcc-plain"), prepared("hpcc-watched"), Scratch::new("shim"));
     let mut job = Job::new(Mpi::OpenMpi, RANKS, program(&["hpcc"]), &[]);
     job.directory = Some(plainly.path().to_owned());
     job.plain().success();
     job.directory = Some(watched.path().to_owned());
     let run = monitor(&with_shim(job, tally.path()), CONFIG, Form::Run).success();
     let expected = verdicts(&text_of(&plainly.path().join("hpccoutf.txt")));
-    assert!(
-        expected.iter().any(|line| line == "Success=1"),
-        "{expected:?}"
-    );
-    assert!(
-        expected
-            .iter()
-            .filter(|line| line.contains("PASSED"))
-            .count()
-            > 8,
-        "{expected:?}"
-    );
-    assert_eq!(
-        verdicts(&text_of(&watched.path().join("hpccoutf.txt"))),
-        expected
-    );
+    assert!(expected.iter().any(|line| line == "Success=1"), "{expected:?}");
+    assert!(expected.iter().filter(|line| line.contains("PASSED")).count() > 8, "{expected:?}");
+    assert_eq!(verdicts(&text_of(&watched.path().join("hpccoutf.txt"))), expected);
     let functions = run.functions();
     assert_eq!(functions, shim_counts(tally.path()));
-    assert!(
-        functions["MPI_Sendrecv"] > 100 && functions["MPI_Iprobe"] > 0,
-        "{functions:?}"
-    );
+    assert!(functions["MPI_Sendrecv"] > 100 && functions["MPI_Iprobe"] > 0, "{functions:?}");
     summarised(&run.finished.stderr);
 }
 
 /// The summary after the run is there, and of a length that one reads.
 fn summarised(stderr: &str) {
     for word in ["ranks", "windows", "load balance", "kept"] {
-        assert!(
-            stderr.to_lowercase().contains(word),
-            "no \"{word}\" in the summary:\n{stderr}"
-        );
+        assert!(stderr.to_lowercase().contains(word), "no \"{word}\" in the summary:\n{stderr}");
     }
     assert!(stderr.lines().count() <= 60, "too long to read:\n{stderr}");
 }

@@ -16,9 +16,7 @@ const MPI: Mpi = Mpi::OpenMpi;
 fn type_in(directory: &Scratch, words: &[OsString]) -> Finished {
     let mut command = Command::new(ampl());
     command.args(words).current_dir(directory.path());
-    command
-        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     process::run(&mut command, Duration::from_secs(60))
 }
 
@@ -29,10 +27,8 @@ fn words(words: &[&str]) -> Vec<OsString> {
 /// Names of what is in the directory.
 fn names(scratch: &Scratch) -> Vec<String> {
     let entries = std::fs::read_dir(scratch.path()).expect("it is ours");
-    let mut names: Vec<String> = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
@@ -43,40 +39,22 @@ fn wrong_settings_start_nothing() {
     let mistakes = [
         ("[window]\nmarekr = \"auto\"\n", 2, vec!["marekr", "marker"]),
         ("\n[samplign]\nseed = 1\n", 2, vec!["samplign", "sampling"]),
-        (
-            "[sampling]\nseed = 1\nsizing = \"newman\"\n",
-            3,
-            vec!["sizing", "neyman"],
-        ),
-        (
-            "[[group]]\nname = \"a\"\nmembers = \"0-3\"\nconfidence = 1.5\n",
-            4,
-            vec!["confidence"],
-        ),
+        ("[sampling]\nseed = 1\nsizing = \"newman\"\n", 3, vec!["sizing", "neyman"]),
+        ("[[group]]\nname = \"a\"\nmembers = \"0-3\"\nconfidence = 1.5\n", 4, vec!["confidence"]),
         (
             "[[group]]\nname = \"a\"\nmembers = \"0-3\"\n[[group]]\nname = \"b\"\nmembers = \"3-4\"\n",
             6,
             vec!["members"],
         ),
-        (
-            "[sampling]\nsummaries = \"sampled\"\nselection = \"retrospective\"\n",
-            3,
-            vec!["selection"],
-        ),
+        ("[sampling]\nsummaries = \"sampled\"\nselection = \"retrospective\"\n", 3, vec!["selection"]),
         ("[window]\nmarker = \n", 2, vec![]),
     ];
     for (text, line, named) in mistakes {
         let scratch = Scratch::new("wrong");
         scratch.write("job.toml", text);
         let launch = [MPI.launch(2), words(&["touch", "started"])].concat();
-        let run = [
-            words(&["run", "-c", "job.toml", "-o", "result", "--"]),
-            launch,
-        ]
-        .concat();
-        let exec = words(&[
-            "exec", "-c", "job.toml", "-o", "result", "--", "touch", "started",
-        ]);
+        let run = [words(&["run", "-c", "job.toml", "-o", "result", "--"]), launch].concat();
+        let exec = words(&["exec", "-c", "job.toml", "-o", "result", "--", "touch", "started"]);
         for command in [run, exec] {
             let finished = type_in(&scratch, &command);
             assert_eq!(finished.status.code(), Some(2), "{text}{}", finished.stderr);
@@ -99,39 +77,14 @@ fn wrong_usage_starts_nothing() {
     let launch = [MPI.launch(2), words(&["touch", "started"])].concat();
     let refused = |command: &[OsString], named: &[&str]| {
         let finished = type_in(&scratch, command);
-        assert_eq!(
-            finished.status.code(),
-            Some(2),
-            "{command:?}\n{}",
-            finished.stderr
-        );
-        assert!(
-            named.iter().all(|word| finished.stderr.contains(word)),
-            "{command:?}\n{}",
-            finished.stderr
-        );
+        assert_eq!(finished.status.code(), Some(2), "{command:?}\n{}", finished.stderr);
+        assert!(named.iter().all(|word| finished.stderr.contains(word)), "{command:?}\n{}", finished.stderr);
         assert_eq!(names(&scratch), ["taken"], "{command:?}");
     };
-    refused(
-        &[words(&["run", "-c", "no-such.toml", "--"]), launch.clone()].concat(),
-        &["no-such.toml"],
-    );
-    refused(
-        &[
-            words(&["run", "--set", "window.marekr=1", "--"]),
-            launch.clone(),
-        ]
-        .concat(),
-        &["marekr"],
-    );
-    refused(
-        &[words(&["run", "-o", "taken", "--"]), launch].concat(),
-        &["taken"],
-    );
-    refused(
-        &words(&["run", "--", "./no-launcher", "touch", "started"]),
-        &["ampl exec"],
-    );
+    refused(&[words(&["run", "-c", "no-such.toml", "--"]), launch.clone()].concat(), &["no-such.toml"]);
+    refused(&[words(&["run", "--set", "window.marekr=1", "--"]), launch.clone()].concat(), &["marekr"]);
+    refused(&[words(&["run", "-o", "taken", "--"]), launch].concat(), &["taken"]);
+    refused(&words(&["run", "--", "./no-launcher", "touch", "started"]), &["ampl exec"]);
     refused(&words(&["run"]), &["--"]);
 }
 
@@ -139,19 +92,10 @@ fn wrong_usage_starts_nothing() {
 fn ranks_outside_the_job_leave_it_unmonitored() {
     let job = Job::of(MPI, 2, "steady", &["5"]);
     let plain = job.plain().success();
-    let run = monitor(
-        &job,
-        "[[group]]\nname = \"many\"\nmembers = \"0-63\"\nsample_size = 2\n",
-        Form::Run,
-    )
-    .success();
+    let run = monitor(&job, "[[group]]\nname = \"many\"\nmembers = \"0-63\"\nsample_size = 2\n", Form::Run)
+        .success();
     assert_eq!(run.finished.stdout, plain.stdout);
-    assert_eq!(
-        run.finished.stderr.matches("many").count(),
-        1,
-        "one message: {}",
-        run.finished.stderr
-    );
+    assert_eq!(run.finished.stderr.matches("many").count(), 1, "one message: {}", run.finished.stderr);
 }
 
 #[test]
@@ -159,39 +103,21 @@ fn a_program_without_mpi_runs_as_ever() {
     let plain_program = MPI.compile("plain");
     let run = |before: &[OsString]| {
         let mut shell = Command::new("sh");
-        shell
-            .args(["-c", "printf 'a\\nb\\n' | \"$@\"", "sh"])
-            .args(before)
-            .arg(&plain_program);
+        shell.args(["-c", "printf 'a\\nb\\n' | \"$@\"", "sh"]).args(before).arg(&plain_program);
         process::run(&mut shell, Duration::from_secs(30))
     };
     let alone = run(&[]);
-    assert_eq!(
-        (alone.status.code(), alone.stdout.as_str()),
-        (Some(3), "2 lines\n")
-    );
+    assert_eq!((alone.status.code(), alone.stdout.as_str()), (Some(3), "2 lines\n"));
     let scratch = Scratch::new("no-mpi");
     let output: OsString = scratch.path().join("result").into();
-    let watched = run(&[
-        vec![ampl().into()],
-        words(&["exec", "-o"]),
-        vec![output],
-        words(&["--"]),
-    ]
-    .concat());
-    assert_eq!(
-        (watched.status, &watched.stdout),
-        (alone.status, &alone.stdout)
-    );
+    let watched = run(&[vec![ampl().into()], words(&["exec", "-o"]), vec![output], words(&["--"])].concat());
+    assert_eq!((watched.status, &watched.stdout), (alone.status, &alone.stdout));
     assert!(watched.stderr.contains(&alone.stderr), "{}", watched.stderr);
     // And under a launcher, whose status comes back unchanged.
     let job = Job::new(MPI, 1, plain_program, &[]);
     let plain = job.plain();
     let under_run = monitor(&job, "", Form::Run);
-    assert_eq!(
-        (under_run.finished.status, under_run.finished.stdout),
-        (plain.status, plain.stdout)
-    );
+    assert_eq!((under_run.finished.status, under_run.finished.stdout), (plain.status, plain.stdout));
 }
 
 #[test]
@@ -200,28 +126,16 @@ fn a_killed_rank_leaves_readable_journals() {
     for (place, form) in [("node", Form::Run), ("run", Form::Exec)] {
         let job = Job::of(MPI, 4, "steady", &[&TURNS.to_string(), "kill-1"]);
         let run = monitor(&job, &format!("[output]\njournal = \"{place}\"\n"), form);
-        assert!(
-            !run.finished.status.success(),
-            "the launcher reports the killed rank"
-        );
+        assert!(!run.finished.status.success(), "the launcher reports the killed rank");
         let info = run.info();
         assert_eq!(info["complete"], Value::Bool(false), "{info}");
         assert_eq!(number(&info["ranks"]), 4.0, "{info}");
         // Every rank completed half of the turns before rank 1 died; none went two turns further.
         let barriers = number(&info["functions"]["MPI_Barrier"]) as u64;
+        assert!((4 * (TURNS / 2 - 10)..=4 * (TURNS / 2 + 1)).contains(&barriers), "{place}: {info}");
+        assert_eq!(number(&info["functions"]["MPI_Init"]), 4.0, "{place}: {info}");
         assert!(
-            (4 * (TURNS / 2 - 10)..=4 * (TURNS / 2 + 1)).contains(&barriers),
-            "{place}: {info}"
-        );
-        assert_eq!(
-            number(&info["functions"]["MPI_Init"]),
-            4.0,
-            "{place}: {info}"
-        );
-        assert!(
-            info["functions"]
-                .get("MPI_Finalize")
-                .is_none_or(|calls| number(calls) == 0.0),
+            info["functions"].get("MPI_Finalize").is_none_or(|calls| number(calls) == 0.0),
             "{place}: {info}"
         );
     }
@@ -232,10 +146,7 @@ fn a_program_may_end_without_finalize() {
     let job = Job::of(MPI, 2, "steady", &["20", "exit"]);
     let plain = job.plain();
     let run = monitor(&job, "", Form::Run);
-    assert_eq!(
-        (run.finished.status, &run.finished.stdout),
-        (plain.status, &plain.stdout)
-    );
+    assert_eq!((run.finished.status, &run.finished.stdout), (plain.status, &plain.stdout));
     let info = run.info();
     assert_eq!(info["complete"], Value::Bool(false), "{info}");
     assert!(number(&info["functions"]["MPI_Barrier"]) >= 20.0, "{info}");
@@ -253,11 +164,7 @@ fn few_ranks_are_enough() {
             assert_eq!(info["complete"], Value::Bool(true), "{info}");
             assert_eq!(number(&info["ranks"]), f64::from(ranks), "{info}");
             assert_eq!(number(&info["windows"]), 31.0, "{info}");
-            assert_eq!(
-                number(&info["functions"]["MPI_Barrier"]),
-                f64::from(30 * ranks),
-                "{info}"
-            );
+            assert_eq!(number(&info["functions"]["MPI_Barrier"]), f64::from(30 * ranks), "{info}");
         }
     }
 }
@@ -268,10 +175,7 @@ fn disabled_means_absent() {
     let plain = job.plain().success();
     for form in [Form::Run, Form::Exec] {
         let run = monitor(&job, "", form).success();
-        assert_eq!(
-            (&run.finished.stdout, &run.finished.stderr),
-            (&plain.stdout, &plain.stderr)
-        );
+        assert_eq!((&run.finished.stdout, &run.finished.stderr), (&plain.stdout, &plain.stderr));
         assert!(!run.run.exists(), "{}", run.run.display());
     }
 }
@@ -280,22 +184,14 @@ fn disabled_means_absent() {
 fn runs_are_never_overwritten() {
     let scratch = Scratch::new("twice");
     let job = Job::of(MPI, 1, "steady", &["2"]);
-    let command = [
-        words(&["run", "-o", "result", "--"]),
-        job.launch(),
-        job.words.clone(),
-    ]
-    .concat();
+    let command = [words(&["run", "-o", "result", "--"]), job.launch(), job.words.clone()].concat();
     type_in(&scratch, &command).success();
     assert_eq!(type_in(&scratch, &command).status.code(), Some(2));
     let unnamed = [words(&["run", "--"]), job.launch(), job.words.clone()].concat();
     for _ in 0..2 {
         type_in(&scratch, &unnamed).success();
     }
-    let made = names(&scratch)
-        .into_iter()
-        .filter(|name| name.starts_with("ampl-steady-"))
-        .count();
+    let made = names(&scratch).into_iter().filter(|name| name.starts_with("ampl-steady-")).count();
     assert_eq!(made, 2, "{:?}", names(&scratch));
 }
 

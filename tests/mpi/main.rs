@@ -21,28 +21,16 @@ fn keep_everything(ranks: u32) -> String {
 fn counts_match(mpi: Mpi, ranks: u32, form: Form) {
     let logs = Scratch::new("log");
     let log = logs.path().join("counts");
-    let job = Job::of(
-        mpi,
-        ranks,
-        "counts",
-        &[log.to_str().expect("a path of ours")],
-    );
+    let job = Job::of(mpi, ranks, "counts", &[log.to_str().expect("a path of ours")]);
     let plain = job.plain().success();
     let run = monitor(&job, "", form).success();
-    assert_eq!(
-        run.finished.sorted_lines(),
-        plain.sorted_lines(),
-        "the program must not notice"
-    );
+    assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "the program must not notice");
     let mut printed = BTreeMap::new();
     for rank in 0..ranks {
         let line = parse(&text_of(&logs.path().join(format!("counts.{rank}"))));
         add_counts(&mut printed, &counts(&line["counts"]));
     }
-    assert!(
-        printed.len() > 70,
-        "the program must have counted: {printed:?}"
-    );
+    assert!(printed.len() > 70, "the program must have counted: {printed:?}");
     let info = run.info();
     assert_eq!(counts(&info["functions"]), printed);
     assert_eq!(info["calls"].as_u64(), Some(printed.values().sum()));
@@ -51,9 +39,7 @@ fn counts_match(mpi: Mpi, ranks: u32, form: Form) {
     // An object of counters by cause, or their sum.
     let failures = &info["agent_failures"];
     let none = failures.as_u64() == Some(0)
-        || failures
-            .as_object()
-            .is_some_and(|causes| causes.values().all(|count| count.as_u64() == Some(0)));
+        || failures.as_object().is_some_and(|causes| causes.values().all(|count| count.as_u64() == Some(0)));
     assert!(none, "agent_failures: {failures}");
 }
 
@@ -88,34 +74,18 @@ fn counts_under_exec() {
 fn decode_matches(mpi: Mpi, ranks: u32) {
     let logs = Scratch::new("log");
     let log = logs.path().join("ref");
-    let job = Job::of(
-        mpi,
-        ranks,
-        "p2p_coll",
-        &[log.to_str().expect("a path of ours")],
-    );
+    let job = Job::of(mpi, ranks, "p2p_coll", &[log.to_str().expect("a path of ours")]);
     let plain = job.plain().success();
     let run = monitor(&job, &keep_everything(ranks), Form::Run).success();
-    assert_eq!(
-        run.finished.sorted_lines(),
-        plain.sorted_lines(),
-        "the program must not notice"
-    );
+    assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "the program must not notice");
     let mut written = BTreeMap::new();
     for rank in 0..ranks {
         let text = text_of(&logs.path().join(format!("ref.{rank}")));
-        let reference =
-            Reference::parse(&text).unwrap_or_else(|error| panic!("rank {rank}: {error}"));
-        assert!(
-            reference.len() > 90,
-            "rank {rank} logged {} calls only",
-            reference.len()
-        );
+        let reference = Reference::parse(&text).unwrap_or_else(|error| panic!("rank {rank}: {error}"));
+        assert!(reference.len() > 90, "rank {rank} logged {} calls only", reference.len());
         add_counts(&mut written, &reference.counts);
         let decoded = run.decode(rank);
-        reference
-            .compare(&decoded)
-            .unwrap_or_else(|difference| panic!("rank {rank}: {difference}"));
+        reference.compare(&decoded).unwrap_or_else(|difference| panic!("rank {rank}: {difference}"));
         timed_in_order(&decoded, rank);
     }
     assert_eq!(run.functions(), written);
@@ -124,27 +94,13 @@ fn decode_matches(mpi: Mpi, ranks: u32) {
 /// Every line has its window, times and call site, and program order is the order of starts.
 fn timed_in_order(decoded: &[Value], rank: u32) {
     let mut last = (-1.0, f64::MIN, -1.0);
-    for line in decoded.iter().filter(|line| {
-        !["MPI_Init", "MPI_Finalize"]
-            .map(Value::from)
-            .contains(&line["fn"])
-    }) {
-        let now = (
-            number(&line["seq"]),
-            number(&line["start_ns"]),
-            number(&line["window"]),
-        );
-        assert!(
-            now.0 > last.0 && now.1 >= last.1 && now.2 >= last.2,
-            "rank {rank}: {line} after {last:?}"
-        );
+    for line in
+        decoded.iter().filter(|line| !["MPI_Init", "MPI_Finalize"].map(Value::from).contains(&line["fn"]))
+    {
+        let now = (number(&line["seq"]), number(&line["start_ns"]), number(&line["window"]));
+        assert!(now.0 > last.0 && now.1 >= last.1 && now.2 >= last.2, "rank {rank}: {line} after {last:?}");
         assert!(number(&line["duration_ns"]) >= 0.0, "rank {rank}: {line}");
-        assert!(
-            line["site"]
-                .as_str()
-                .is_some_and(|site| site.contains("p2p_coll")),
-            "rank {rank}: {line}"
-        );
+        assert!(line["site"].as_str().is_some_and(|site| site.contains("p2p_coll")), "rank {rank}: {line}");
         last = now;
     }
 }

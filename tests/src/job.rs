@@ -49,15 +49,9 @@ impl Mpi {
 
     /// The launcher's command line for that many ranks, without the program.
     pub fn launch(self, ranks: u32) -> Vec<OsString> {
-        let mut words: Vec<OsString> = vec![
-            self.launcher().into(),
-            "-n".into(),
-            ranks.to_string().into(),
-        ];
+        let mut words: Vec<OsString> = vec![self.launcher().into(), "-n".into(), ranks.to_string().into()];
         if self == Self::OpenMpi {
-            words.extend(
-                ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from),
-            );
+            words.extend(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"].map(OsString::from));
         }
         words
     }
@@ -73,10 +67,7 @@ impl Mpi {
         }
         let source = home().join("programs").join(format!("{name}.c"));
         let mut compile = Command::new(self.compiler());
-        compile
-            .args(["-g", "-O1", "-std=c11", "-o"])
-            .arg(&output)
-            .arg(&source);
+        compile.args(["-g", "-O1", "-std=c11", "-o"]).arg(&output).arg(&source);
         process::run(&mut compile, Duration::from_secs(120)).success();
         output
     }
@@ -89,9 +80,7 @@ pub fn compile_shim() -> PathBuf {
     let output = output_of("shim", "count_shim.so");
     if !newer_than_sources(&output) {
         let mut compile = Command::new(program(&["gcc", "cc"]));
-        compile
-            .args(["-O1", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"])
-            .arg(&output);
+        compile.args(["-O1", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]).arg(&output);
         compile.arg(home().join("programs/count_shim.c"));
         process::run(&mut compile, Duration::from_secs(120)).success();
     }
@@ -101,8 +90,7 @@ pub fn compile_shim() -> PathBuf {
 /// Where the compiled program of that name goes.
 fn output_of(library: &str, name: &str) -> PathBuf {
     let directory = target().join("test-programs").join(library);
-    std::fs::create_dir_all(&directory)
-        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    std::fs::create_dir_all(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     directory.join(name)
 }
 
@@ -121,11 +109,9 @@ fn newer_than_sources(output: &Path) -> bool {
     let Ok(made) = changed(output) else {
         return false;
     };
-    let sources = std::fs::read_dir(home().join("programs"))
-        .expect("the programs are part of the repository");
-    sources
-        .flatten()
-        .all(|source| changed(&source.path()).unwrap_or(SystemTime::UNIX_EPOCH) < made)
+    let sources =
+        std::fs::read_dir(home().join("programs")).expect("the programs are part of the repository");
+    sources.flatten().all(|source| changed(&source.path()).unwrap_or(SystemTime::UNIX_EPOCH) < made)
 }
 
 /// A program and its arguments under an MPI library.
@@ -153,17 +139,8 @@ impl Job {
 
     /// A job of an installed program.
     pub fn new(mpi: Mpi, ranks: u32, program: impl Into<OsString>, arguments: &[&str]) -> Self {
-        let words = std::iter::once(program.into())
-            .chain(arguments.iter().map(OsString::from))
-            .collect();
-        Self {
-            mpi,
-            ranks,
-            words,
-            variables: Vec::new(),
-            directory: None,
-            limit: Duration::from_secs(120),
-        }
+        let words = std::iter::once(program.into()).chain(arguments.iter().map(OsString::from)).collect();
+        Self { mpi, ranks, words, variables: Vec::new(), directory: None, limit: Duration::from_secs(120) }
     }
 
     /// The same job with a variable set in every rank.
@@ -194,21 +171,13 @@ impl Job {
     /// Runs `words` as this job would be: its directory (or `otherwise`), variables and limit.
     pub fn run(&self, words: &[OsString], otherwise: &Path) -> Finished {
         let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .current_dir(self.directory.as_deref().unwrap_or(otherwise));
+        command.args(&words[1..]).current_dir(self.directory.as_deref().unwrap_or(otherwise));
         for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
             command.env_remove(name);
         }
-        if process::run(Command::new("id").arg("-u"), Duration::from_secs(9))
-            .stdout
-            .trim()
-            == "0"
-        {
+        if process::run(Command::new("id").arg("-u"), Duration::from_secs(9)).stdout.trim() == "0" {
             // Open MPI's launcher refuses root otherwise.
-            command
-                .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-                .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         }
         for (name, value) in &self.variables {
             command.env(name, value);

@@ -18,10 +18,7 @@ pub fn dist() -> PathBuf {
 
 /// Cargo's target directory, which holds the installation.
 pub fn target() -> PathBuf {
-    dist()
-        .parent()
-        .expect("dist lies in a directory")
-        .to_owned()
+    dist().parent().expect("dist lies in a directory").to_owned()
 }
 
 /// The command under test.
@@ -30,11 +27,7 @@ pub fn target() -> PathBuf {
 /// When it has not been built.
 pub fn ampl() -> PathBuf {
     let path = dist().join("bin/ampl");
-    assert!(
-        path.is_file(),
-        "{} is missing: run `cargo xtask dist`",
-        path.display()
-    );
+    assert!(path.is_file(), "{} is missing: run `cargo xtask dist`", path.display());
     path
 }
 
@@ -53,12 +46,7 @@ pub fn program(names: &[&str]) -> PathBuf {
         .iter()
         .flat_map(|name| std::env::split_paths(&path).map(move |directory| directory.join(name)))
         .find(|candidate| candidate.is_file())
-        .unwrap_or_else(|| {
-            panic!(
-                "no {} on this machine: run `cargo xtask setup`",
-                names.join(" or ")
-            )
-        })
+        .unwrap_or_else(|| panic!("no {} on this machine: run `cargo xtask setup`", names.join(" or ")))
 }
 
 /// A directory of one test's own; it goes when the test passes and stays when it fails.
@@ -70,11 +58,8 @@ impl Scratch {
     pub fn new(name: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = target()
-            .join("tmp/e2e")
-            .join(format!("{name}-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path)
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let path = target().join("tmp/e2e").join(format!("{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         // Ranks may be started elsewhere, so every path they get is absolute.
         Self(path.canonicalize().expect("it was just made"))
     }

@@ -51,28 +51,16 @@ impl Finished {
 /// When it does not start, or is not done within `limit`; then all its processes are killed.
 pub fn run(command: &mut Command, limit: Duration) -> Finished {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let job = format!(
-        "{}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    );
+    let job = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let shown = format!("{command:?}");
-    command
-        .env(JOB, &job)
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.env(JOB, &job).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.stdin(Stdio::null());
-    let mut child = command
-        .spawn()
-        .unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {shown}: {error}"));
     let stdout = reader(child.stdout.take().expect("it is piped"));
     let stderr = reader(child.stderr.take().expect("it is piped"));
     let status = wait(&mut child, limit);
     if status.is_none() {
-        let _ = Command::new("kill")
-            .args(["-TERM", "--", &format!("-{}", child.id())])
-            .status();
+        let _ = Command::new("kill").args(["-TERM", "--", &format!("-{}", child.id())]).status();
         if wait(&mut child, Duration::from_secs(5)).is_none() {
             let _ = child.kill();
             let _ = child.wait();
@@ -87,11 +75,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Finished {
     let Some(status) = status else {
         panic!("not done after {limit:?}: {shown}\n--- stdout\n{stdout}--- stderr\n{stderr}");
     };
-    Finished {
-        status,
-        stdout,
-        stderr,
-    }
+    Finished { status, stdout, stderr }
 }
 
 fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
@@ -128,9 +112,7 @@ fn kill_left_over(job: &str) {
             continue;
         };
         if name.parse::<u32>().is_ok()
-            && environment
-                .split(|byte| *byte == 0)
-                .any(|entry| entry == wanted.as_bytes())
+            && environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
         {
             let _ = Command::new("kill").args(["-KILL", &name]).status();
         }
@@ -155,19 +137,10 @@ mod tests {
     #[test]
     fn what_hangs_is_killed_with_its_children() {
         let started = Instant::now();
-        let hang = || {
-            run(
-                Command::new("sh").args(["-c", "setsid sleep 60 & sleep 60"]),
-                Duration::from_millis(200),
-            )
-        };
+        let hang =
+            || run(Command::new("sh").args(["-c", "setsid sleep 60 & sleep 60"]), Duration::from_millis(200));
         let error = std::panic::catch_unwind(hang).unwrap_err();
-        assert!(
-            error
-                .downcast_ref::<String>()
-                .unwrap()
-                .contains("not done after")
-        );
+        assert!(error.downcast_ref::<String>().unwrap().contains("not done after"));
         assert!(started.elapsed() < Duration::from_secs(30));
     }
 }

@@ -13,14 +13,8 @@ use serde_json::{Map, Value};
 use renaming::Renaming;
 
 /// Calls whose flag says whether there was anything.
-const POLLS: &[&str] = &[
-    "MPI_Iprobe",
-    "MPI_Improbe",
-    "MPI_Test",
-    "MPI_Testall",
-    "MPI_Testany",
-    "MPI_Testsome",
-];
+const POLLS: &[&str] =
+    &["MPI_Iprobe", "MPI_Improbe", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome"];
 
 /// Calls that begin and end MPI: outside every window.
 const OUTSIDE: &[&str] = &["MPI_Init", "MPI_Init_thread", "MPI_Finalize"];
@@ -46,16 +40,9 @@ struct Call {
 
 impl Call {
     fn of(line: &Value) -> Result<Self, String> {
-        let part = |name: &str| {
-            line[name]
-                .as_object()
-                .cloned()
-                .ok_or_else(|| format!("no \"{name}\" in {line}"))
-        };
-        let function = line["fn"]
-            .as_str()
-            .ok_or_else(|| format!("no \"fn\" in {line}"))?
-            .to_owned();
+        let part =
+            |name: &str| line[name].as_object().cloned().ok_or_else(|| format!("no \"{name}\" in {line}"));
+        let function = line["fn"].as_str().ok_or_else(|| format!("no \"fn\" in {line}"))?.to_owned();
         Ok(Self {
             function,
             args: part("args")?,
@@ -70,20 +57,12 @@ impl Call {
 
     /// The call without its outputs: those of a failed poll say nothing.
     fn inputs(&self) -> Self {
-        Self {
-            out: Map::new(),
-            ..self.clone()
-        }
+        Self { out: Map::new(), ..self.clone() }
     }
 
     fn shown(&self) -> String {
         let object = |map: &Map<String, Value>| Value::Object(map.clone());
-        format!(
-            "{}{} -> {}",
-            self.function,
-            object(&self.args),
-            object(&self.out)
-        )
+        format!("{}{} -> {}", self.function, object(&self.args), object(&self.out))
     }
 }
 
@@ -96,10 +75,7 @@ enum Step<'a> {
 
 fn steps(calls: &[Call]) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
-    for call in calls
-        .iter()
-        .filter(|call| !OUTSIDE.contains(&call.function.as_str()))
-    {
+    for call in calls.iter().filter(|call| !OUTSIDE.contains(&call.function.as_str())) {
         if !call.is_miss() {
             steps.push(Step::Call(call));
             continue;
@@ -107,12 +83,8 @@ fn steps(calls: &[Call]) -> Vec<Step<'_>> {
         if !matches!(steps.last(), Some(Step::Misses(_))) {
             steps.push(Step::Misses(Vec::new()));
         }
-        let Some(Step::Misses(misses)) = steps.last_mut() else {
-            unreachable!("it was just pushed")
-        };
-        match misses
-            .iter_mut()
-            .find(|(known, _)| known.function == call.function && known.args == call.args)
+        let Some(Step::Misses(misses)) = steps.last_mut() else { unreachable!("it was just pushed") };
+        match misses.iter_mut().find(|(known, _)| known.function == call.function && known.args == call.args)
         {
             Some((_, count)) => *count += call.count,
             None => misses.push((call, call.count)),
@@ -127,14 +99,9 @@ impl Reference {
     /// # Errors
     /// The first line that is no part of a log.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut reference = Self {
-            calls: Vec::new(),
-            shared: Vec::new(),
-            counts: BTreeMap::new(),
-        };
+        let mut reference = Self { calls: Vec::new(), shared: Vec::new(), counts: BTreeMap::new() };
         for line in text.lines() {
-            let line: Value =
-                serde_json::from_str(line).map_err(|error| format!("{error} in {line}"))?;
+            let line: Value = serde_json::from_str(line).map_err(|error| format!("{error} in {line}"))?;
             if let Some(pair) = line["shared"].as_array() {
                 let name = |index: usize| pair[index].as_str().unwrap_or_default().to_owned();
                 reference.shared.push((name(0), name(1)));
@@ -165,10 +132,7 @@ impl Reference {
     /// # Errors
     /// The first difference, with both lines.
     pub fn compare(&self, decoded: &[Value]) -> Result<(), String> {
-        let decoded = decoded
-            .iter()
-            .map(Call::of)
-            .collect::<Result<Vec<_>, _>>()?;
+        let decoded = decoded.iter().map(Call::of).collect::<Result<Vec<_>, _>>()?;
         let (ours, theirs) = (steps(&self.calls), steps(&decoded));
         let mut renaming = Renaming::new(&self.shared);
         for (index, step) in ours.iter().enumerate() {
@@ -182,19 +146,12 @@ impl Reference {
         }
         for (index, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
             match (ours, theirs) {
-                (Step::Call(ours), Step::Call(theirs)) => {
-                    same_call(ours, theirs, index, &mut renaming).map_err(|why| {
-                        format!(
-                            "call {index}: {why}\n  log    {}\n  decode {}",
-                            ours.shown(),
-                            theirs.shown()
-                        )
-                    })?
-                }
-                (Step::Misses(ours), Step::Misses(theirs)) => {
-                    same_misses(ours, theirs, index, &renaming)
-                        .map_err(|why| format!("failed polls at call {index}: {why}"))?
-                }
+                (Step::Call(ours), Step::Call(theirs)) => same_call(ours, theirs, index, &mut renaming)
+                    .map_err(|why| {
+                        format!("call {index}: {why}\n  log    {}\n  decode {}", ours.shown(), theirs.shown())
+                    })?,
+                (Step::Misses(ours), Step::Misses(theirs)) => same_misses(ours, theirs, index, &renaming)
+                    .map_err(|why| format!("failed polls at call {index}: {why}"))?,
                 (Step::Call(call), Step::Misses(misses)) => {
                     return Err(format!(
                         "call {index}: log {}, decode failed {}",
@@ -233,24 +190,12 @@ fn same_misses(
         // A failed poll makes no object, so trying leaves the renaming as it is.
         let found = open.iter().position(|(other, other_count)| {
             other_count == count
-                && same_call(
-                    &call.inputs(),
-                    &other.inputs(),
-                    index,
-                    &mut renaming.clone(),
-                )
-                .is_ok()
+                && same_call(&call.inputs(), &other.inputs(), index, &mut renaming.clone()).is_ok()
         });
         let Some(found) = found else {
-            let there: Vec<String> = theirs
-                .iter()
-                .map(|(call, count)| format!("{count} × {}", call.shown()))
-                .collect();
-            return Err(format!(
-                "{count} × {} is not among: {}",
-                call.shown(),
-                there.join("; ")
-            ));
+            let there: Vec<String> =
+                theirs.iter().map(|(call, count)| format!("{count} × {}", call.shown())).collect();
+            return Err(format!("{count} × {} is not among: {}", call.shown(), there.join("; ")));
         };
         open.remove(found);
     }
@@ -261,12 +206,7 @@ fn same_misses(
 }
 
 /// Whether two calls agree in function, in the names of all arguments, and in their values.
-fn same_call(
-    ours: &Call,
-    theirs: &Call,
-    index: usize,
-    renaming: &mut Renaming,
-) -> Result<(), String> {
+fn same_call(ours: &Call, theirs: &Call, index: usize, renaming: &mut Renaming) -> Result<(), String> {
     if ours.function != theirs.function {
         return Err(format!("{} is not {}", theirs.function, ours.function));
     }
@@ -280,23 +220,17 @@ fn same_call(
             // The address of a receive buffer is an input, though the standard calls the buffer an output.
             is_buffer(value).then(|| theirs.out.get(name)).flatten()
         });
-        renaming
-            .same(value, given, index)
-            .map_err(|why| format!("argument {name}: {why}"))?;
+        renaming.same(value, given, index).map_err(|why| format!("argument {name}: {why}"))?;
     }
     for (name, value) in &ours.out {
         let given = theirs.out.get(name);
-        renaming
-            .same(value, given, index)
-            .map_err(|why| format!("output {name}: {why}"))?;
+        renaming.same(value, given, index).map_err(|why| format!("output {name}: {why}"))?;
     }
     Ok(())
 }
 
 fn is_buffer(value: &Value) -> bool {
-    value
-        .as_str()
-        .is_some_and(|text| text.starts_with("0x") || text == "MPI_IN_PLACE")
+    value.as_str().is_some_and(|text| text.starts_with("0x") || text == "MPI_IN_PLACE")
 }
 
 #[cfg(test)]
@@ -337,10 +271,7 @@ mod tests {
     fn every_kind_of_difference_is_found() {
         let differs = |from: &str, to: &str| {
             assert!(DECODED.contains(from), "{from}");
-            assert!(
-                compare_with(|lines| lines.replacen(from, to, 1)).is_err(),
-                "{from} -> {to}"
-            );
+            assert!(compare_with(|lines| lines.replacen(from, to, 1)).is_err(), "{from} -> {to}");
         };
         differs("\"count\":2", "\"count\":3");
         differs("\"source\":3", "\"source\":4");
@@ -349,19 +280,11 @@ mod tests {
             "\"args\":{\"request\":\"request:7\"},\"out\":{\"request\"",
             "\"args\":{\"request\":\"request:8\"},\"out\":{\"request\"",
         );
-        differs(
-            "\"buf\":\"0x10\",\"request\"",
-            "\"buf\":\"0x18\",\"request\"",
-        );
-        differs(
-            "\"tag\":4},\"out\"",
-            "\"tag\":4,\"comm\":\"world\"},\"out\"",
-        );
+        differs("\"buf\":\"0x10\",\"request\"", "\"buf\":\"0x18\",\"request\"");
+        differs("\"tag\":4},\"out\"", "\"tag\":4,\"comm\":\"world\"},\"out\"");
         differs("\"status\":null", "\"status\":4");
         differs("MPI_Wait", "MPI_Start");
-        assert!(
-            compare_with(|lines| lines.lines().take(7).collect::<Vec<_>>().join("\n")).is_err()
-        );
+        assert!(compare_with(|lines| lines.lines().take(7).collect::<Vec<_>>().join("\n")).is_err());
     }
 
     #[test]

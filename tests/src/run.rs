@@ -53,11 +53,7 @@ pub fn monitor(job: &Job, config: &str, form: Form) -> Monitored {
         Form::Exec => [job.launch(), options("exec"), job.words.clone()].concat(),
     };
     let finished = job.run(&words, scratch.path());
-    Monitored {
-        finished,
-        run,
-        scratch,
-    }
+    Monitored { finished, run, scratch }
 }
 
 impl Monitored {
@@ -99,14 +95,8 @@ impl Monitored {
 
     fn ask(&self, before: &[&str], after: &[&str]) -> String {
         let mut command = Command::new(ampl());
-        command
-            .args(before)
-            .arg(&self.run)
-            .args(after)
-            .arg("--json");
-        process::run(&mut command, Duration::from_secs(120))
-            .success()
-            .stdout
+        command.args(before).arg(&self.run).args(after).arg("--json");
+        process::run(&mut command, Duration::from_secs(120)).success().stdout
     }
 }
 
@@ -115,13 +105,8 @@ impl Monitored {
 /// # Panics
 /// When it is something else.
 pub fn counts(value: &Value) -> BTreeMap<String, u64> {
-    let entries = value
-        .as_object()
-        .unwrap_or_else(|| panic!("not an object: {value}"));
-    entries
-        .iter()
-        .map(|(name, calls)| (name.clone(), number(calls) as u64))
-        .collect()
+    let entries = value.as_object().unwrap_or_else(|| panic!("not an object: {value}"));
+    entries.iter().map(|(name, calls)| (name.clone(), number(calls) as u64)).collect()
 }
 
 /// Adds the calls of `more` to those of `sum`.
@@ -136,9 +121,7 @@ pub fn add_counts(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>)
 /// # Panics
 /// When it is none.
 pub fn number(value: &Value) -> f64 {
-    value
-        .as_f64()
-        .unwrap_or_else(|| panic!("not a number: {value}"))
+    value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
 }
 
 /// The JSON document that `text` is.

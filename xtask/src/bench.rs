@@ -16,13 +16,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         None => (words, &[][..]),
     };
     let known = benches()?;
-    let listed = || {
-        known
-            .iter()
-            .map(|(_, name)| name.as_str())
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
+    let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&(String, String)> = match names {
         [] => known.iter().collect(),
         [wanted] => known.iter().filter(|(_, name)| name == wanted).collect(),
@@ -34,9 +28,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     for (package, name) in chosen {
         println!("{}", header(name));
         let mut bench = cargo();
-        bench
-            .args(["bench", "--quiet", "-p", package, "--bench", name, "--"])
-            .args(arguments);
+        bench.args(["bench", "--quiet", "-p", package, "--bench", name, "--"]).args(arguments);
         run_command(&mut bench)?;
     }
     Ok(())
@@ -56,10 +48,7 @@ fn benches() -> Result<Vec<(String, String)>> {
                 path.extension().and_then(|text| text.to_str()),
                 path.file_stem().and_then(|text| text.to_str()),
             ) {
-                found.push((
-                    member.file_name().to_string_lossy().into_owned(),
-                    name.to_owned(),
-                ));
+                found.push((member.file_name().to_string_lossy().into_owned(), name.to_owned()));
             }
         }
     }
@@ -75,11 +64,9 @@ fn header(name: &str) -> String {
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or("unknown processor", |(_, model)| model.trim());
     let count = std::thread::available_parallelism().map_or(1, usize::from);
-    let in_root = |program: &str, arguments: &[&str]| {
-        output(Command::new(program).args(arguments).current_dir(root()))
-    };
-    let commit =
-        in_root("git", &["describe", "--always", "--dirty"]).unwrap_or_else(|| "no commit".into());
+    let in_root =
+        |program: &str, arguments: &[&str]| output(Command::new(program).args(arguments).current_dir(root()));
+    let commit = in_root("git", &["describe", "--always", "--dirty"]).unwrap_or_else(|| "no commit".into());
     let compiler = in_root("rustc", &["--version"]).unwrap_or_else(|| "unknown compiler".into());
     let kernel = output(Command::new("uname").arg("-sr")).unwrap_or_default();
     format!(

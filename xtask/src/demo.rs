@@ -26,44 +26,21 @@ pub fn run() -> Result<()> {
     let input = root().join("tests/lammps/in.melt");
     println!("demo: LAMMPS, a Lennard-Jones melt, on 8 ranks under ampl");
     let mut job = Command::new(&ampl);
-    job.arg("run")
-        .arg("-c")
-        .arg(&config)
-        .arg("-o")
-        .arg(&run)
-        .arg("--")
-        .arg(&launcher);
-    job.args(["-n", "8", "--oversubscribe", "lmp", "-log", "none", "-in"])
-        .arg(&input);
+    job.arg("run").arg("-c").arg(&config).arg("-o").arg(&run).arg("--").arg(&launcher);
+    job.args(["-n", "8", "--oversubscribe", "lmp", "-log", "none", "-in"]).arg(&input);
     job.current_dir(target().join("demo"));
     if is_root() {
         // mpirun refuses root otherwise; here it is our own job on the user's own machine.
-        job.env("OMPI_ALLOW_RUN_AS_ROOT", "1")
-            .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     }
     run_command(&mut job)?;
     println!();
     println!("The run:        {}", run.display());
     println!("Its settings:   {}", config.display());
-    println!(
-        "Look closer:    {} estimate {}",
-        ampl.display(),
-        run.display()
-    );
-    println!(
-        "                {} decisions {}",
-        ampl.display(),
-        run.display()
-    );
-    println!(
-        "                {} decode {} --rank 0",
-        ampl.display(),
-        run.display()
-    );
-    println!(
-        "Your program:   {} run -- mpirun -n 8 ./app",
-        ampl.display()
-    );
+    println!("Look closer:    {} estimate {}", ampl.display(), run.display());
+    println!("                {} decisions {}", ampl.display(), run.display());
+    println!("                {} decode {} --rank 0", ampl.display(), run.display());
+    println!("Your program:   {} run -- mpirun -n 8 ./app", ampl.display());
     Ok(())
 }
 
@@ -75,14 +52,8 @@ fn run_directory() -> Result<PathBuf> {
         bail!("cannot tell the date");
     };
     let name = |attempt: u32| {
-        if attempt == 1 {
-            stamp.clone()
-        } else {
-            format!("{stamp}-{attempt}")
-        }
+        if attempt == 1 { stamp.clone() } else { format!("{stamp}-{attempt}") }
     };
-    let free = (1..)
-        .map(|attempt| home.join(name(attempt)))
-        .find(|path| !path.exists());
+    let free = (1..).map(|attempt| home.join(name(attempt))).find(|path| !path.exists());
     Ok(free.expect("some number is free"))
 }

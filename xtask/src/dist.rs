@@ -25,14 +25,8 @@ pub fn run() -> Result<PathBuf> {
     }
     for recipe in std::fs::read_dir(root().join("configs")).context("configs")? {
         let recipe = recipe?.path();
-        if recipe
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
-            copy(
-                &recipe,
-                &recipes.join(recipe.file_name().expect("a directory entry has a name")),
-            )?;
+        if recipe.extension().is_some_and(|extension| extension == "toml") {
+            copy(&recipe, &recipes.join(recipe.file_name().expect("a directory entry has a name")))?;
         }
     }
     println!("dist: {}", dist.display());

@@ -16,47 +16,18 @@ struct Need {
 }
 
 const NEEDS: &[Need] = &[
-    Need {
-        what: "a C compiler",
-        present: || find(&["gcc"]).is_some(),
-        packages: &["gcc", "libc6-dev"],
-    },
-    Need {
-        what: "a Fortran compiler",
-        present: || find(&["gfortran"]).is_some(),
-        packages: &["gfortran"],
-    },
-    Need {
-        what: "Open MPI",
-        present: open_mpi,
-        packages: &["openmpi-bin", "libopenmpi-dev"],
-    },
-    Need {
-        what: "MPICH",
-        present: mpich,
-        packages: &["mpich", "libmpich-dev"],
-    },
-    Need {
-        what: "LAMMPS",
-        present: || find(&["lmp"]).is_some(),
-        packages: &["lammps"],
-    },
-    Need {
-        what: "HPCC",
-        present: || find(&["hpcc"]).is_some(),
-        packages: &["hpcc"],
-    },
-    Need {
-        what: "pip",
-        present: pip,
-        packages: &["python3", "python3-pip"],
-    },
+    Need { what: "a C compiler", present: || find(&["gcc"]).is_some(), packages: &["gcc", "libc6-dev"] },
+    Need { what: "a Fortran compiler", present: || find(&["gfortran"]).is_some(), packages: &["gfortran"] },
+    Need { what: "Open MPI", present: open_mpi, packages: &["openmpi-bin", "libopenmpi-dev"] },
+    Need { what: "MPICH", present: mpich, packages: &["mpich", "libmpich-dev"] },
+    Need { what: "LAMMPS", present: || find(&["lmp"]).is_some(), packages: &["lammps"] },
+    Need { what: "HPCC", present: || find(&["hpcc"]).is_some(), packages: &["hpcc"] },
+    Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
 fn open_mpi() -> bool {
     let compiles = |name: &str| succeeds(Command::new(name).arg("--showme:version"));
-    (compiles("mpicc.openmpi") || compiles("mpicc"))
-        && find(&["mpirun.openmpi", "mpirun"]).is_some()
+    (compiles("mpicc.openmpi") || compiles("mpicc")) && find(&["mpirun.openmpi", "mpirun"]).is_some()
 }
 
 fn mpich() -> bool {
@@ -79,11 +50,8 @@ pub fn run() -> Result<Vec<String>> {
     if !missing.is_empty() {
         install(&missing)?;
     }
-    let mut still: Vec<String> = NEEDS
-        .iter()
-        .filter(|need| !(need.present)())
-        .map(|need| need.what.to_owned())
-        .collect();
+    let mut still: Vec<String> =
+        NEEDS.iter().filter(|need| !(need.present)()).map(|need| need.what.to_owned()).collect();
     if let Err(error) = mpi_abi() {
         eprintln!("setup: no MPI with the standard ABI: {error:#}");
         still.push("MPI-5 ABI (the mpich wheel)".to_owned());
@@ -91,27 +59,19 @@ pub fn run() -> Result<Vec<String>> {
     if still.is_empty() {
         println!("setup: everything is there");
     } else {
-        eprintln!(
-            "setup: missing: {}; what needs it will fail",
-            still.join(", ")
-        );
+        eprintln!("setup: missing: {}; what needs it will fail", still.join(", "));
     }
     Ok(still)
 }
 
 fn install(missing: &[&Need]) -> Result<()> {
     let names: Vec<&str> = missing.iter().map(|need| need.what).collect();
-    let mut packages: Vec<&str> = missing
-        .iter()
-        .flat_map(|need| need.packages.iter().copied())
-        .collect();
+    let mut packages: Vec<&str> = missing.iter().flat_map(|need| need.packages.iter().copied()).collect();
     packages.sort_unstable();
     packages.dedup();
     println!("setup: missing: {}", names.join(", "));
-    let by_hand = format!(
-        "apt-get update && apt-get install -y --no-install-recommends {}",
-        packages.join(" ")
-    );
+    let by_hand =
+        format!("apt-get update && apt-get install -y --no-install-recommends {}", packages.join(" "));
     let apt = || -> Option<Command> {
         find(&["apt-get"])?;
         let mut command = if is_root() {
@@ -156,32 +116,18 @@ fn mpi_abi() -> Result<()> {
         bail!("pip is needed to fetch the mpich wheel");
     }
     println!("setup: fetching the mpich wheel");
-    let work = target()
-        .join("tmp")
-        .join(format!("mpich-wheel-{}", std::process::id()));
+    let work = target().join("tmp").join(format!("mpich-wheel-{}", std::process::id()));
     std::fs::create_dir_all(&work)?;
     run_command(
         Command::new("python3")
-            .args([
-                "-m",
-                "pip",
-                "download",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-            ])
+            .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
             .args(["--only-binary=:all:", "--dest"])
             .arg(&work)
             .arg("mpich>=5,<6"),
     )?;
     let wheel = entry(&work, |name| name.ends_with(".whl"))?;
     let unpacked = work.join("unpacked");
-    run_command(
-        Command::new("python3")
-            .args(["-m", "zipfile", "-e"])
-            .arg(&wheel)
-            .arg(&unpacked),
-    )?;
+    run_command(Command::new("python3").args(["-m", "zipfile", "-e"]).arg(&wheel).arg(&unpacked))?;
     let data = entry(&unpacked, |name| name.ends_with(".data"))?.join("data");
     // The zip module drops permissions.
     for program in std::fs::read_dir(data.join("bin"))? {
@@ -202,16 +148,9 @@ fn mpi_abi() -> Result<()> {
 fn entry(directory: &Path, matches: impl Fn(&str) -> bool) -> Result<PathBuf> {
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
-        if path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .is_some_and(&matches)
-        {
+        if path.file_name().and_then(|name| name.to_str()).is_some_and(&matches) {
             return Ok(path);
         }
     }
-    bail!(
-        "{} does not hold what the wheel should",
-        directory.display()
-    )
+    bail!("{} does not hold what the wheel should", directory.display())
 }

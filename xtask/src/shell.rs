@@ -8,10 +8,7 @@ use anyhow::{Context as _, Result, bail};
 /// The workspace's root directory.
 pub fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest
-        .parent()
-        .expect("xtask lies in the workspace")
-        .to_owned()
+    manifest.parent().expect("xtask lies in the workspace").to_owned()
 }
 
 /// Cargo's target directory.
@@ -35,9 +32,7 @@ pub fn cargo() -> Command {
 /// When it does not start or does not succeed; the message names the command.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start: {shown}"))?;
+    let status = command.status().with_context(|| format!("cannot start: {shown}"))?;
     if !status.success() {
         bail!("failed ({status}): {shown}");
     }
@@ -46,15 +41,8 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// What `command` prints on standard output, trimmed; `None` when it fails or does not start.
 pub fn output(command: &mut Command) -> Option<String> {
-    let output = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// Whether `command` starts and succeeds; its output is dropped.
@@ -79,10 +67,7 @@ pub fn is_root() -> bool {
 /// The command line as one would type it.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -98,13 +83,7 @@ mod tests {
 
     #[test]
     fn the_first_name_found_wins() {
-        assert_eq!(
-            find(&["no-such-program", "sh"])
-                .unwrap()
-                .file_name()
-                .unwrap(),
-            "sh"
-        );
+        assert_eq!(find(&["no-such-program", "sh"]).unwrap().file_name().unwrap(), "sh");
         assert_eq!(find(&["no-such-program"]), None);
     }
 }

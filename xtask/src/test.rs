@@ -16,47 +16,23 @@ pub fn run(quick: bool) -> Result<()> {
     step("setup", || setup::run().map(|_| ()))?;
     step("codegen --check", || codegen::run(true))?;
     step("tidy", tidy::run)?;
-    step("format", || {
-        run_command(cargo().args(["fmt", "--all", "--check"]))
-    })?;
+    step("format", || run_command(cargo().args(["fmt", "--all", "--check"])))?;
     step("clippy", || {
-        run_command(cargo().args([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]))
+        run_command(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
     })?;
-    step("unit and property tests", || {
-        run_command(cargo().arg("test"))
-    })?;
-    step("tests of xtask", || {
-        run_command(cargo().args(["test", "-p", "xtask"]))
-    })?;
+    step("unit and property tests", || run_command(cargo().arg("test")))?;
+    step("tests of xtask", || run_command(cargo().args(["test", "-p", "xtask"])))?;
     let dist = step("release build", dist::run)?;
     step("end to end over MPI", || {
         let mut tests = cargo();
-        tests.args([
-            "test",
-            "-p",
-            "ampl-tests",
-            "--release",
-            "--no-fail-fast",
-            "--",
-            "--test-threads=1",
-        ]);
+        tests.args(["test", "-p", "ampl-tests", "--release", "--no-fail-fast", "--", "--test-threads=1"]);
         tests.env("AMPL_TEST_DIST", &dist);
         if quick {
             tests.env("AMPL_TEST_QUICK", "1");
         }
         run_command(&mut tests)
     })?;
-    println!(
-        "== every check passed in {:.0} s",
-        started.elapsed().as_secs_f64()
-    );
+    println!("== every check passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
 }
 

@@ -17,10 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ampl-agent", &["ampl-core", "ampl-trace"]),
     ("ampl-cli", &["ampl-core", "ampl-trace", "ampl-analysis"]),
     ("ampl-client", &["ampl-core"]),
-    (
-        "ampl-preload",
-        &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"],
-    ),
+    ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core"]),
     ("ampl-trace", &["ampl-core"]),
 ];
@@ -69,20 +66,14 @@ fn read(path: &str) -> Result<String> {
 /// The workspace members' directories.
 fn members() -> Result<Vec<String>> {
     let workspace: DocumentMut = read("Cargo.toml")?.parse()?;
-    let members = workspace["workspace"]["members"]
-        .as_array()
-        .context("workspace.members")?;
-    Ok(members
-        .iter()
-        .filter_map(|member| member.as_str().map(str::to_owned))
-        .collect())
+    let members = workspace["workspace"]["members"].as_array().context("workspace.members")?;
+    Ok(members.iter().filter_map(|member| member.as_str().map(str::to_owned)).collect())
 }
 
 /// Every file that is tracked or would be.
 fn files() -> Result<Vec<String>> {
     let mut git = Command::new("git");
-    git.args(["ls-files", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root());
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root());
     let listed = output(&mut git).context("tidy reads the list of files from git")?;
     Ok(listed.lines().map(str::to_owned).collect())
 }
@@ -90,32 +81,22 @@ fn files() -> Result<Vec<String>> {
 /// Breaches in a crate's manifest: edges between our crates, and the workspace's lints.
 fn check_manifest(text: &str) -> Result<Vec<String>> {
     let manifest: DocumentMut = text.parse()?;
-    let name = manifest["package"]["name"]
-        .as_str()
-        .context("package.name")?
-        .to_owned();
+    let name = manifest["package"]["name"].as_str().context("package.name")?.to_owned();
     let mut breaches = Vec::new();
-    let inherits = manifest
-        .get("lints")
-        .and_then(|lints| lints.get("workspace"))
-        .and_then(|value| value.as_bool());
+    let inherits =
+        manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(|value| value.as_bool());
     if inherits != Some(true) {
         breaches.push(format!("{name}: [lints] needs `workspace = true`"));
     }
-    let allowed = EDGES
-        .iter()
-        .find(|(from, _)| *from == name)
-        .map_or(&[][..], |(_, to)| to);
+    let allowed = EDGES.iter().find(|(from, _)| *from == name).map_or(&[][..], |(_, to)| to);
     let mut scopes: Vec<&dyn TableLike> = vec![manifest.as_table()];
     if let Some(targets) = manifest.get("target").and_then(|item| item.as_table_like()) {
         scopes.extend(targets.iter().filter_map(|(_, item)| item.as_table_like()));
     }
     for scope in scopes {
-        for (kind, extra) in [
-            ("dependencies", &[][..]),
-            ("build-dependencies", &[][..]),
-            ("dev-dependencies", TESTING),
-        ] {
+        for (kind, extra) in
+            [("dependencies", &[][..]), ("build-dependencies", &[][..]), ("dev-dependencies", TESTING)]
+        {
             let Some(table) = scope.get(kind).and_then(|item| item.as_table_like()) else {
                 continue;
             };
@@ -135,14 +116,9 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
     let mut breaches = Vec::new();
     let generated = text.lines().take(3).any(|line| line.contains("@generated"));
     let lines = text.lines().count();
-    let extension = Path::new(path)
-        .extension()
-        .and_then(|text| text.to_str())
-        .unwrap_or_default();
+    let extension = Path::new(path).extension().and_then(|text| text.to_str()).unwrap_or_default();
     if matches!(extension, "rs" | "c" | "f90") && !generated && lines > MOST_LINES {
-        breaches.push(format!(
-            "{path}: {lines} lines; past {MOST_LINES}, look for two ideas"
-        ));
+        breaches.push(format!("{path}: {lines} lines; past {MOST_LINES}, look for two ideas"));
     }
     if extension == "rs" {
         let tokens: BTreeSet<&str> = tokens(text).collect();
@@ -151,25 +127,18 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
         }
         if path.starts_with("ampl-core/src/") || path.starts_with("ampl-client/src/") {
             for impure in IMPURE.iter().filter(|token| tokens.contains(*token)) {
-                breaches.push(format!(
-                    "{path}: `{impure}` has no place where decisions are made"
-                ));
+                breaches.push(format!("{path}: `{impure}` has no place where decisions are made"));
             }
         }
         let crate_root = path.ends_with("src/lib.rs") || path.ends_with("src/main.rs");
-        let excused = UNSAFE
-            .iter()
-            .any(|place| place.split('/').next() == path.split('/').next());
+        let excused = UNSAFE.iter().any(|place| place.split('/').next() == path.split('/').next());
         if crate_root && !excused && !text.contains("#![forbid(unsafe_code)]") {
             breaches.push(format!("{path}: needs `#![forbid(unsafe_code)]`"));
         }
     }
     for (index, line) in text.lines().enumerate() {
         if let Some(home) = machine_path(line) {
-            breaches.push(format!(
-                "{path}:{}: {home}… is a path of one machine",
-                index + 1
-            ));
+            breaches.push(format!("{path}:{}: {home}… is a path of one machine", index + 1));
         }
     }
     breaches
@@ -177,18 +146,13 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
 
 /// The directory of one machine that `line` names, if it does.
 fn machine_path(line: &str) -> Option<String> {
-    ["work", "home", "root"]
-        .into_iter()
-        .map(|name| format!("/{name}/"))
-        .find(|home| {
-            line.match_indices(home.as_str()).any(|(at, _)| {
-                // In `tests/work/…` or a URL the name is not at the root of the file system.
-                let before = line[..at].chars().next_back();
-                before.is_none_or(|character| {
-                    !character.is_alphanumeric() && !"._-/}".contains(character)
-                })
-            })
+    ["work", "home", "root"].into_iter().map(|name| format!("/{name}/")).find(|home| {
+        line.match_indices(home.as_str()).any(|(at, _)| {
+            // In `tests/work/…` or a URL the name is not at the root of the file system.
+            let before = line[..at].chars().next_back();
+            before.is_none_or(|character| !character.is_alphanumeric() && !"._-/}".contains(character))
         })
+    })
 }
 
 #[cfg(test)]
@@ -201,37 +165,17 @@ mod tests {
     fn edges_against_the_grain_are_breaches() {
         let manifest = |rest: &str| format!("[package]\nname = \"ampl-trace\"\n{rest}{LINTS}");
         let breaches = |rest: &str| check_manifest(&manifest(rest)).unwrap().len();
-        assert_eq!(
-            breaches("[dependencies]\nampl-core = { workspace = true }\nserde = \"1\"\n"),
-            0
-        );
-        assert_eq!(
-            breaches("[dependencies]\nampl-agent = { workspace = true }\n"),
-            1
-        );
+        assert_eq!(breaches("[dependencies]\nampl-core = { workspace = true }\nserde = \"1\"\n"), 0);
+        assert_eq!(breaches("[dependencies]\nampl-agent = { workspace = true }\n"), 1);
         assert_eq!(breaches("[dependencies.ampl-agent]\nworkspace = true\n"), 1);
-        assert_eq!(
-            breaches("[target.'cfg(unix)'.dependencies]\nampl-cli = \"0\"\n"),
-            1
-        );
-        assert_eq!(
-            breaches("[dev-dependencies]\nampl-testkit = { workspace = true }\n"),
-            0
-        );
-        assert_eq!(
-            breaches("[dependencies]\nampl-testkit = { workspace = true }\n"),
-            1
-        );
+        assert_eq!(breaches("[target.'cfg(unix)'.dependencies]\nampl-cli = \"0\"\n"), 1);
+        assert_eq!(breaches("[dev-dependencies]\nampl-testkit = { workspace = true }\n"), 0);
+        assert_eq!(breaches("[dependencies]\nampl-testkit = { workspace = true }\n"), 1);
     }
 
     #[test]
     fn crates_follow_the_workspace_lints() {
-        assert_eq!(
-            check_manifest("[package]\nname = \"ampl-core\"\n")
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(check_manifest("[package]\nname = \"ampl-core\"\n").unwrap().len(), 1);
     }
 
     #[test]
@@ -240,29 +184,16 @@ mod tests {
         assert_eq!(check_file("ampl-trace/src/x.rs", block).len(), 1);
         assert_eq!(check_file("ampl-preload/src/x.rs", block).len(), 0);
         assert_eq!(check_file("ampl-agent/src/map.rs", block).len(), 0);
-        assert_eq!(
-            check_file(
-                "ampl-trace/src/x.rs",
-                "// unsafe\nconst A: &str = \"unsafe\";"
-            )
-            .len(),
-            0
-        );
+        assert_eq!(check_file("ampl-trace/src/x.rs", "// unsafe\nconst A: &str = \"unsafe\";").len(), 0);
         assert_eq!(check_file("ampl-trace/src/lib.rs", "//! Trace.").len(), 1);
     }
 
     #[test]
     fn decisions_stay_pure_and_files_short() {
-        assert_eq!(
-            check_file("ampl-core/src/x.rs", "use std::time::Instant;").len(),
-            1
-        );
+        assert_eq!(check_file("ampl-core/src/x.rs", "use std::time::Instant;").len(), 1);
         let long = "//\n".repeat(MOST_LINES + 1);
         assert_eq!(check_file("ampl-trace/src/x.rs", &long).len(), 1);
-        assert_eq!(
-            check_file("ampl-trace/src/x.rs", &format!("// @generated\n{long}")).len(),
-            0
-        );
+        assert_eq!(check_file("ampl-trace/src/x.rs", &format!("// @generated\n{long}")).len(), 0);
     }
 
     #[test]

@@ -78,7 +78,8 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
                 let fix = "name a program, or nothing";
                 return Err(Failure::message(NOT_FOUND, "there is no such program", path.display(), fix));
             };
-            let executable = Executable::read(&file).unwrap_or(Executable { opaque: true, ..Executable::default() });
+            let executable =
+                Executable::read(&file).unwrap_or(Executable { opaque: true, ..Executable::default() });
             for (what, fix) in executable.obstacles() {
                 problems.push(format!("ampl: {what} ({}): {fix}", file.display()));
             }
@@ -134,7 +135,10 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
             let shown = mpi.missing.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
             let more = mpi.missing.len().saturating_sub(4);
             let more = if more > 0 { format!(" and {more} more (--json names all)") } else { String::new() };
-            writeln!(o, "              absent, so a program that probes for them would be misled: {shown}{more}")?;
+            writeln!(
+                o,
+                "              absent, so a program that probes for them would be misled: {shown}{more}"
+            )?;
         }
     }
     let invariant = if report.clock.invariant { "invariant" } else { "not invariant: clock_gettime is used" };
@@ -142,7 +146,13 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
     let journal = &report.journal;
     match (journal.size_bytes, journal.free_bytes) {
         (Some(size), Some(free)) => {
-            writeln!(o, "journals      {} ({} MiB, {} MiB free)", journal.path.display(), size >> 20, free >> 20)?;
+            writeln!(
+                o,
+                "journals      {} ({} MiB, {} MiB free)",
+                journal.path.display(),
+                size >> 20,
+                free >> 20
+            )?;
         }
         _ => writeln!(o, "journals      {} is not there: the run directory is used", journal.path.display())?,
     }

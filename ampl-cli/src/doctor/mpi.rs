@@ -34,7 +34,9 @@ pub fn installed() -> Vec<MpiLibrary> {
     for root in ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib"] {
         dirs.push(root.into());
         // Debian keeps libraries one level down, by machine.
-        dirs.extend(["x86_64", "aarch64"].map(|machine| Path::new(root).join(format!("{machine}-linux-gnu"))));
+        dirs.extend(
+            ["x86_64", "aarch64"].map(|machine| Path::new(root).join(format!("{machine}-linux-gnu"))),
+        );
     }
     let entries = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().flatten();
     let named = entries.filter(|entry| {
@@ -53,7 +55,8 @@ fn examine(path: &Path) -> Option<MpiLibrary> {
         return None;
     }
     let symbols = elf::exported(path).filter(|symbols| symbols.contains("MPI_Init"))?;
-    let missing: Vec<&str> = FUNCTIONS.iter().map(|spec| spec.name).filter(|name| !symbols.contains(*name)).collect();
+    let missing: Vec<&str> =
+        FUNCTIONS.iter().map(|spec| spec.name).filter(|name| !symbols.contains(*name)).collect();
     let implementation = if symbols.contains("ompi_mpi_comm_world") {
         "Open MPI"
     } else if name.starts_with("libmpi_abi.") {

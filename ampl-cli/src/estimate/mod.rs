@@ -11,11 +11,16 @@ use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::output;
 use crate::rundir::{self, RunArg};
 
+#[cfg(test)]
+mod tests;
+
 pub use rows::{Row, Scope, rows, run_rows};
 
 /// Print means with confidence intervals, per window, update interval and run.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  ampl estimate ampl-lmp-4242-20260101T120000 --metric mpi.time --scope window")]
+#[command(
+    after_help = "Example:\n  ampl estimate ampl-lmp-4242-20260101T120000 --metric mpi.time --scope window"
+)]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
@@ -52,7 +57,10 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let found: Vec<Row> = all.into_iter().filter(asked).collect();
     if found.is_empty() && (args.window.is_some() || args.metric.is_some()) {
-        let fix = format!("windows go from 0 to {}; see 'ampl estimate RUN' for metrics", trace.windows().max(1) - 1);
+        let fix = format!(
+            "windows go from 0 to {}; see 'ampl estimate RUN' for metrics",
+            trace.windows().max(1) - 1
+        );
         return Err(Failure::message(NOT_FOUND, "no such window or metric", place, fix));
     }
     let of_scope = |scope: Option<Scope>| {
@@ -66,6 +74,8 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let default = if args.window.is_some() { Scope::Window } else { Scope::Run };
     let scope = args.scope.unwrap_or(default);
-    output::print(|out| table::write(out, &of_scope(Some(scope)), args.scope.is_none() && args.window.is_none()))?;
+    output::print(|out| {
+        table::write(out, &of_scope(Some(scope)), args.scope.is_none() && args.window.is_none())
+    })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -149,14 +149,20 @@ impl Unit {
 
     fn totals(&self) -> (f64, f64) {
         let weight = self.weight();
-        let sum = |value: fn(&Entry) -> f64| self.drawn.iter().map(|entry| weight(entry) * value(entry)).sum::<f64>();
+        let sum = |value: fn(&Entry) -> f64| {
+            self.drawn.iter().map(|entry| weight(entry) * value(entry)).sum::<f64>()
+        };
         (self.certain.0 + sum(|entry| entry.n), self.certain.1 + sum(|entry| entry.y))
     }
 
     /// Variance of the total of residuals about `ratio`, known from all others (Cochran §2.6, §6.3).
     fn known_variance(&self, ratio: f64) -> f64 {
         let (m, others) = (self.drawn.len() as f64, self.others as f64);
-        if m >= others { 0.0 } else { others * others * (1.0 / m - 1.0 / others) * self.known.residual_variance_about(ratio) }
+        if m >= others {
+            0.0
+        } else {
+            others * others * (1.0 / m - 1.0 / others) * self.known.residual_variance_about(ratio)
+        }
     }
 
     /// The same estimated from the drawn ranks, and its degrees of freedom; infinite from a single rank.
@@ -186,11 +192,18 @@ mod tests {
     use ampl_core::stats::estimate::{Item, ratio_estimate};
 
     /// A population with persistent differences between ranks; `drawn` says who is in which window's sample.
-    fn population(ranks: u32, windows: u64, per_update: u64, p: f64, drawn: impl Fn(u32, u64) -> bool) -> Vec<Point> {
+    fn population(
+        ranks: u32,
+        windows: u64,
+        per_update: u64,
+        p: f64,
+        drawn: impl Fn(u32, u64) -> bool,
+    ) -> Vec<Point> {
         let mut points = Vec::new();
         for window in 0..windows {
             for rank in 0..ranks {
-                let value = 100.0 + f64::from(rank * rank % 17) + ((rank as u64 * 7 + window * 13) % 5) as f64;
+                let value =
+                    100.0 + f64::from(rank * rank % 17) + ((rank as u64 * 7 + window * 13) % 5) as f64;
                 let probability = if rank == 0 { 1.0 } else { p };
                 points.push(Point {
                     rank,
@@ -213,7 +226,8 @@ mod tests {
             Item { n, y, probability: point.probability }
         });
         let ratio = moments(&points).ratio().unwrap();
-        let variance = moments(points.iter().filter(|point| point.by_chance())).residual_variance_about(ratio);
+        let variance =
+            moments(points.iter().filter(|point| point.by_chance())).residual_variance_about(ratio);
         for (census, known) in [(false, None), (true, Some(variance))] {
             let core = ratio_estimate(items.clone(), 20, 0.9, known).unwrap();
             for mechanism in [Mechanism::Subset, Mechanism::Global] {
@@ -258,9 +272,12 @@ mod tests {
     #[test]
     fn intervals_hold_as_often_as_they_say() {
         let (ranks, windows, per_update, p) = (60u32, 12, 4, 0.2);
-        for (mechanism, census) in
-            [(Mechanism::Subset, true), (Mechanism::Subset, false), (Mechanism::Global, true), (Mechanism::Global, false)]
-        {
+        for (mechanism, census) in [
+            (Mechanism::Subset, true),
+            (Mechanism::Subset, false),
+            (Mechanism::Global, true),
+            (Mechanism::Global, false),
+        ] {
             let trials = 400;
             let mut covered = 0;
             for seed in 0..trials {

@@ -138,10 +138,11 @@ impl Source<'_> {
         if scope != Scope::Window {
             return pooled(points, self.plan.config.sampling.update_mechanism, confidence, census);
         }
-        let items = points.iter().filter(|point| point.drawn && point.probability > 0.0).filter_map(|point| {
-            let (n, y) = point.value?;
-            Some(Item { n, y, probability: point.probability })
-        });
+        let items =
+            points.iter().filter(|point| point.drawn && point.probability > 0.0).filter_map(|point| {
+                let (n, y) = point.value?;
+                Some(Item { n, y, probability: point.probability })
+            });
         let known = census.then(|| {
             let ratio = moments(points).ratio().unwrap_or(0.0);
             moments(points.iter().filter(|point| point.by_chance())).residual_variance_about(ratio)

@@ -35,7 +35,8 @@ fn line(row: &Row) -> String {
         (Scope::Update, Some(window)) => format!("from {window}"),
         _ => "run".into(),
     };
-    let metric = if row.event == "*" { row.metric.clone() } else { format!("{} of {}", row.metric, row.event) };
+    let metric =
+        if row.event == "*" { row.metric.clone() } else { format!("{} of {}", row.metric, row.event) };
     let ranks = format!("{} of {}", row.kept, row.population);
     let mean = row.mean.map_or("-".into(), |mean| Unit::of(&row.metric).text(mean));
     let guarantee = if row.guaranteed { "guaranteed" } else { "no guarantee" };
@@ -83,7 +84,8 @@ mod tests {
             guaranteed: true,
         };
         let text = line(&row);
-        for word in ["window 3", "mpi.time", "trace", "1.25 ms", "± 4 % at 90 %", "16 of 64", " guaranteed"] {
+        for word in ["window 3", "mpi.time", "trace", "1.25 ms", "± 4 % at 90 %", "16 of 64", " guaranteed"]
+        {
             assert!(text.contains(word), "{word}: {text}");
         }
         (row.basis, row.kept, row.guaranteed) = (Basis::Census, 64, false);

@@ -44,7 +44,9 @@ impl fmt::Display for LauncherError {
             Self::NoValue(option) => write!(f, "launcher option '{option}' lacks its value"),
             Self::ProgramsInFile(option) => write!(f, "'{option}' keeps the programs in a file"),
             Self::NoProgram(1) => write!(f, "the launcher's command line names no program"),
-            Self::NoProgram(context) => write!(f, "part {context} of the launcher's command line names no program"),
+            Self::NoProgram(context) => {
+                write!(f, "part {context} of the launcher's command line names no program")
+            }
         }
     }
 }
@@ -75,7 +77,9 @@ impl Flavour {
     pub fn may_be(file_name: &str) -> bool {
         Self::by_name(file_name).is_some()
             || ["mpirun", "mpiexec"].iter().any(|name| {
-                file_name.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
+                file_name
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '_']))
             })
     }
 
@@ -107,13 +111,18 @@ impl Flavour {
 ///
 /// # Errors
 /// [`LauncherError`] when it is not certain where a program stands.
-pub fn insert_exec(flavour: Flavour, argv: &[OsString], exec_argv: &[OsString]) -> Result<Inserted, LauncherError> {
+pub fn insert_exec(
+    flavour: Flavour,
+    argv: &[OsString],
+    exec_argv: &[OsString],
+) -> Result<Inserted, LauncherError> {
     let mut inserted = Inserted { argv: argv.iter().take(1).cloned().collect(), programs: Vec::new() };
     for (index, context) in argv.get(1..).unwrap_or_default().split(|word| word == ":").enumerate() {
         if index > 0 {
             inserted.argv.push(":".into());
         }
-        let program = program_index(flavour.options(), context)?.ok_or(LauncherError::NoProgram(index + 1))?;
+        let program =
+            program_index(flavour.options(), context)?.ok_or(LauncherError::NoProgram(index + 1))?;
         let (options, command) = context.split_at(program);
         inserted.argv.extend_from_slice(options);
         inserted.argv.extend_from_slice(exec_argv);

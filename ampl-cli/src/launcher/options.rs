@@ -58,7 +58,9 @@ impl Options {
         if text == "--" {
             return Ok(Step::End);
         }
-        let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else { return Ok(Step::Program) };
+        let Some(rest) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+            return Ok(Step::Program);
+        };
         match (self.syntax, rest.strip_prefix('-')) {
             (Syntax::Getopt { attached }, None) => self.cluster(rest, attached, text),
             (_, long) => self.named(long.unwrap_or(rest), text),

@@ -43,7 +43,8 @@ fn every_app_context_gets_it() {
     before(OpenMpi, "mpirun -n 1 E ./a x : -n 2 -x V E ./b y : E ./c");
     before(Hydra, "mpiexec -genv A B -n 1 E ./a : -env C D -np 2 E ./b -n 3");
     before(Slurm, "srun -n1 E ./a : -n 2 --mem=3 E ./b");
-    let inserted = insert_exec(OpenMpi, &split("mpirun -n 1 d/a x : -n 2 b"), &split("ampl exec --")).unwrap();
+    let inserted =
+        insert_exec(OpenMpi, &split("mpirun -n 1 d/a x : -n 2 b"), &split("ampl exec --")).unwrap();
     assert_eq!(inserted.programs, split("d/a b"));
     assert_eq!(inserted.argv, split("mpirun -n 1 ampl exec -- d/a x : -n 2 ampl exec -- b"));
 }

@@ -1,12 +1,10 @@
 //! A run read from its ranks' journals, while the job runs or after it has died.
 
-use std::cell::Cell;
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ampl_trace::compact::{Compacted, compact};
-use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, v0};
+use ampl_trace::format::{self, Section, SectionKind, Writer, rank_sections, v0};
 use ampl_trace::journal::word;
 use ampl_trace::model::Sizes;
 use ampl_trace::{Damage, Trace};
@@ -67,7 +65,12 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
         let what = trace.damage.first().map(|damage| damage.what.clone()).unwrap_or_default();
         let place = files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
         let fix = "journals are read by the version of ampl that wrote them";
-        return Err(Failure::message(DAMAGED, format!("no journal can be read: {what}"), place.display(), fix));
+        return Err(Failure::message(
+            DAMAGED,
+            format!("no journal can be read: {what}"),
+            place.display(),
+            fix,
+        ));
     }
     trace.ranks.sort_by_key(|rank| rank.process.rank);
     trace.run = run.unwrap_or_else(|| run_file.map(RunFile::describe).unwrap_or_default());
@@ -85,76 +88,16 @@ fn ranks_of(bytes: &[u8]) -> u32 {
     field.and_then(|bytes| u32::try_from(u64::from_le_bytes(*bytes)).ok()).unwrap_or(0)
 }
 
-/// Counts what would be written.
-struct Counter<'a>(&'a Cell<u64>);
-
-impl Write for Counter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.set(self.0.get() + bytes.len() as u64);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// The sizes of `trace` as a trace file.
 fn sizes(trace: &Trace) -> anyhow::Result<Sizes> {
-    const HEADER: u64 = 16;
-    let written = Cell::new(0);
-    let mut writer = Writer::new(Counter(&written))?;
-    let mut sizes = Sizes { structure: written.get() - HEADER, other: HEADER, ..Sizes::default() };
+    let mut writer = Writer::new(Vec::new())?;
     let payload = serde_json::to_vec(&trace.run)?;
     writer.section(&Section { kind: SectionKind::Run, rank: None, payload })?;
     let lines: Vec<String> = trace.decisions.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     let payload = lines.join("\n").into_bytes();
     writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload })?;
-    sizes.other = written.get() - sizes.structure;
     for rank in &trace.ranks {
-        for section in rank_sections(rank) {
-            let before = written.get();
-            writer.section(&section)?;
-            let bytes = written.get() - before;
-            match section.kind {
-                SectionKind::Times => sizes.timing += bytes,
-                SectionKind::Windows | SectionKind::Aggregates => sizes.aggregates += bytes,
-                _ => sizes.structure += bytes,
-            }
-        }
+        writer.rank(&rank_sections(rank))?;
     }
-    let before = written.get();
-    writer.finish()?;
-    sizes.other += written.get() - before;
-    sizes.total = written.get();
-    Ok(sizes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ampl_trace::format;
-    use ampl_trace::{RankTrace, RunInfo};
-
-    #[test]
-    fn sizes_are_those_of_the_file() {
-        let rank = |number| {
-            let mut rank = RankTrace { calls: vec![0; 7], times: vec![0; 900], ..RankTrace::default() };
-            rank.process.rank = number;
-            rank
-        };
-        let run = RunInfo { ranks: 2, ..RunInfo::default() };
-        let trace = Trace { run, ranks: vec![rank(0), rank(1)], ..Trace::default() };
-        let mut writer = Writer::new(Vec::new()).unwrap();
-        let payload = serde_json::to_vec(&trace.run).unwrap();
-        writer.section(&Section { kind: SectionKind::Run, rank: None, payload }).unwrap();
-        writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload: Vec::new() }).unwrap();
-        for section in trace.ranks.iter().flat_map(rank_sections) {
-            writer.section(&section).unwrap();
-        }
-        let read = format::read(&writer.finish().unwrap()).unwrap();
-        assert_eq!(sizes(&trace).unwrap(), read.sizes);
-        let Sizes { total, structure, timing, aggregates, other } = read.sizes;
-        assert_eq!(total, structure + timing + aggregates + other);
-    }
+    Ok(format::read(&writer.finish()?)?.sizes)
 }

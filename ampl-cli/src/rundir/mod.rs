@@ -92,7 +92,8 @@ fn from_journals(run: &Path) -> anyhow::Result<Trace> {
     let run_file = RunFile::read(run);
     let named = run_file.as_ref().and_then(|file| file.journals.clone());
     let places = [named.clone(), Some(run.join("journal")), Some(run.to_owned())];
-    let found = places.into_iter().flatten().map(|place| journals::list(&place)).find(|files| !files.is_empty());
+    let found =
+        places.into_iter().flatten().map(|place| journals::list(&place)).find(|files| !files.is_empty());
     if let Some(files) = found {
         return journals::assemble(&files, run_file.as_ref());
     }

@@ -35,7 +35,8 @@ impl RunFile {
 
     /// The value of `key`, each line on its own: an odd command line must not hide the rest.
     fn value(&self, key: &str) -> Option<toml_edit::Value> {
-        let line = self.facts.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
+        let line =
+            self.facts.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
         line.trim().parse().ok()
     }
 

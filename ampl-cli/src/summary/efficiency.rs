@@ -35,7 +35,11 @@ struct Efficiency {
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let sampled = plan.is_some_and(|plan| plan.config.sampling.summaries == Summaries::Sampled);
     let read = trace.ranks.len() as u64;
-    let whose = if read == u64::from(trace.run.ranks) { "all ranks".into() } else { format!("the {read} ranks read") };
+    let whose = if read == u64::from(trace.run.ranks) {
+        "all ranks".into()
+    } else {
+        format!("the {read} ranks read")
+    };
     let (times, basis): (Vec<Times>, String) = if sampled {
         // Window summaries are the sample's only, but every rank totals its call sites.
         (trace.ranks.iter().map(from_totals).collect(), format!("exact: call totals of {whose}"))
@@ -49,8 +53,12 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     };
     let host = trace.rank(efficiency.slowest).map_or("?", |rank| &rank.process.host);
     let line = |share: f64, meaning: &str| format!("{:<9} {meaning}", percent(share));
-    field(out, "parallel", &line(efficiency.parallel, "of the ranks' time computes: the product of the next two"));
-    let busiest = format!("mean/max of compute time; the most has rank {} on {host}", efficiency.slowest);
+    field(
+        out,
+        "parallel",
+        &line(efficiency.parallel, "of the ranks' time computes: the product of the next two"),
+    );
+    let busiest = format!("mean/max of compute time; rank {} on {host} has most", efficiency.slowest);
     field(out, "load balance", &line(efficiency.load_balance, &busiest));
     field(out, "communication", &line(efficiency.communication, "most compute time of a rank / run time"));
     field(out, "time in MPI", &line(efficiency.mpi_share, "of all ranks' time"));
@@ -105,7 +113,8 @@ fn from_totals(rank: &RankTrace) -> Times {
 /// What the sample alone says of the share of MPI, groups weighted by their sizes.
 fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
     let index = plan.metrics.iter().position(|metric| metric.quantity == Quantity::MpiTime)?;
-    let rows: Vec<Row> = run_rows(trace, plan, index).into_iter().filter(|row| row.basis != Basis::Census).collect();
+    let rows: Vec<Row> =
+        run_rows(trace, plan, index).into_iter().filter(|row| row.basis != Basis::Census).collect();
     let population: f64 = rows.iter().map(|row| row.population as f64).sum();
     let (mut mean, mut variance) = (0.0, 0.0);
     for row in &rows {

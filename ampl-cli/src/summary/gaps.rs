@@ -1,27 +1,26 @@
 //! What the other lines do not cover.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 use ampl_core::units::RankSet;
 use ampl_trace::Trace;
 use ampl_trace::decode::Calls;
 
-use super::{WIDTH, title};
+use super::field;
 use crate::decode::lacks_arguments;
-use crate::human::{count, cut, plural};
+use crate::human::{count, plural};
 
 /// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
 const LOOKED_AT: usize = 200_000;
 
 pub(super) fn write(out: &mut String, trace: &Trace) {
-    title(out, "Not covered");
+    out.push('\n');
     let gaps = list(trace);
-    for gap in &gaps {
-        let _ = writeln!(out, "  - {}", cut(gap, WIDTH - 4));
+    for (index, gap) in gaps.iter().enumerate() {
+        field(out, if index == 0 { "not covered" } else { "" }, gap);
     }
     if gaps.is_empty() {
-        out.push_str("  - nothing is known to be missing\n");
+        field(out, "not covered", "nothing is known to be missing");
     }
 }
 
@@ -30,7 +29,11 @@ fn list(trace: &Trace) -> Vec<String> {
     ranks(trace, &mut gaps);
     if let Some(first) = trace.damage.first() {
         let rank = first.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
-        gaps.push(format!("{} in the files, the first: {rank}{}", faults(trace.damage.len() as u64), first.what));
+        gaps.push(format!(
+            "{} in the files, the first: {rank}{}",
+            faults(trace.damage.len() as u64),
+            first.what
+        ));
     }
     windows(trace, &mut gaps);
     let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
@@ -103,6 +106,8 @@ fn calls(trace: &Trace, gaps: &mut Vec<String>) {
         gaps.push(format!("arguments of some calls, as of Fortran's: {}{more}", names.join(", ")));
     }
     if threads {
-        gaps.push("several threads call MPI: windows end with the first thread's, times of all are added up".into());
+        gaps.push(
+            "several threads call MPI: windows end with the first thread's, times of all are added up".into(),
+        );
     }
 }

@@ -37,7 +37,6 @@ pub fn text(trace: &Trace, run: &Path) -> String {
         field(&mut out, "windows", "none was closed: the program ended in, or soon after, MPI_Init");
     } else {
         efficiency::write(&mut out, trace, plan.as_ref());
-        out.push('\n');
         sampling::write(&mut out, trace, plan.as_ref());
     }
     storage::write(&mut out, trace);
@@ -102,7 +101,7 @@ fn agent(out: &mut String, trace: &Trace) {
     if let Some(per_call) = per_call_ns {
         let _ = write!(text, ", {} per call", duration(per_call));
     }
-    field(out, "ampl's own time", &format!("{text} (its own measure)"));
+    field(out, "ampl's own time", &format!("{text}; self-measured"));
 }
 
 fn next(out: &mut String, trace: &Trace, run: &Path) {
@@ -110,10 +109,16 @@ fn next(out: &mut String, trace: &Trace, run: &Path) {
     // The rank with the most to show.
     let rank = trace.ranks.iter().max_by_key(|rank| (rank.calls.len(), std::cmp::Reverse(rank.process.rank)));
     let rank = rank.map_or(0, |rank| rank.process.rank);
-    title(out, "What to look at next");
-    let _ = writeln!(out, "  ampl estimate {run}          every mean with its interval");
-    let _ = writeln!(out, "  ampl decisions {run}         who was sampled, from when on, and why");
-    let _ = writeln!(out, "  ampl decode {run} --rank {rank}    the calls of one rank");
+    let commands = [
+        ("next", format!("ampl estimate {run}"), "every mean with its interval"),
+        ("", format!("ampl decisions {run}"), "who was sampled, from when on, and why"),
+        ("", format!("ampl decode {run} --rank {rank}"), "the calls of one rank"),
+    ];
+    let width = commands.iter().map(|(_, command, _)| command.chars().count()).max().unwrap_or(0);
+    for (label, command, meaning) in commands {
+        // Never cut: a command that is not whole is of no use.
+        let _ = writeln!(out, "  {label:<20}{command:<width$}   {meaning}");
+    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         if let Some(last) = trace.decisions.iter().rfind(|decision| decision.group == group.name) {
             let why = reason(last, absolute.contains(&last.group));
             let from = format!("from window {}: {} of {}", last.window, last.size, last.population);
-            field(out, "", &format!("{from}, decided by {why}"));
+            field(out, "", &format!("{from}; {why}"));
         }
     }
     if trace.run.groups.is_empty() {

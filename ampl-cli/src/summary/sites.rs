@@ -34,15 +34,17 @@ pub(super) fn write(out: &mut String, trace: &Trace) {
     }
     title(out, "Where MPI time goes (exact, ± 0: every call of every rank is in the totals)");
     let head = ["function @ call site", "calls", "MPI time", "mean of a call", "rank max/mean"];
-    let _ = writeln!(out, "  {:<46}{:>14}{:>10}{:>15}{:>14}", head[0], head[1], head[2], head[3], head[4]);
+    let _ = writeln!(out, "  {:<44}{:>12}{:>10}{:>16}{:>15}", head[0], head[1], head[2], head[3], head[4]);
     let mut symbols = Symbols::default();
     for (&(function, site), total) in top.into_iter().take(SHOWN) {
-        let function = function.and_then(|index| FUNCTIONS.get(usize::from(index))).map_or("(several)", |spec| spec.name);
+        let function = function
+            .and_then(|index| FUNCTIONS.get(usize::from(index)))
+            .map_or("(several)", |spec| spec.name);
         let site = site.map_or("(further sites)".into(), |(module, offset)| symbols.name(module, offset));
         let _ = writeln!(
             out,
-            "  {:<46}{:>14}{:>10}{:>15}{:>14}",
-            cut(&format!("{function} @ {site}"), 45),
+            "  {:<44}{:>12}{:>10}{:>16}{:>15}",
+            cut(&format!("{function} @ {site}"), 43),
             count(total.calls),
             percent(if all > 0.0 { total.time_ns / all } else { 0.0 }),
             duration(total.time_ns / total.calls.max(1) as f64),

@@ -4,20 +4,21 @@ use ampl_core::config::Quantity;
 use ampl_trace::{RankTrace, Trace};
 
 use super::field;
-use crate::human::{bytes, percent, plural};
+use crate::human::{bytes, count, percent};
 
 pub(super) fn write(out: &mut String, trace: &Trace) {
-    let (total, windows) = (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
+    let (total, windows) =
+        (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();
+    let calls = format!("calls of {} of {} rank-windows", count(kept), count(windows));
     let text = match everything(trace) {
         Some(all) if kept < windows => {
-            let share = percent(total as f64 / all);
-            format!("{} instead of {} for all calls (estimated from weights): {share}", bytes(total as f64), bytes(all))
+            let (bytes_all, share) = (bytes(all), percent(total as f64 / all));
+            format!("{} ({calls}), {share} of {bytes_all} for all (estimated)", bytes(total as f64))
         }
-        _ => bytes(total as f64),
+        _ => format!("{} ({calls})", bytes(total as f64)),
     };
     field(out, "trace file", &text);
-    field(out, "", &format!("calls of {} out of {}", plural(kept, "rank-window"), super::count(windows)));
 }
 
 /// Bytes of the trace had every rank-window been kept; `None` where the kept ones cannot tell.
@@ -31,7 +32,8 @@ fn everything(trace: &Trace) -> Option<f64> {
 }
 
 fn weighted(rank: &RankTrace) -> f64 {
-    let slot = Quantity::ALL.iter().position(|&quantity| quantity == Quantity::Calls).expect("it is one of all");
+    let slot =
+        Quantity::ALL.iter().position(|&quantity| quantity == Quantity::Calls).expect("it is one of all");
     let kept = rank.windows.iter().filter(|window| window.kept);
     let (mut calls, mut standing) = (0.0, 0.0);
     for window in kept {

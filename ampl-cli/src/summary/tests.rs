@@ -1,0 +1,108 @@
+use std::path::Path;
+
+use super::*;
+use crate::synthetic::Synthetic;
+
+fn summary(job: &Synthetic) -> String {
+    let text = text(&job.trace(), Path::new("ampl-app-1"));
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+    text
+}
+
+/// The line that begins with `label`.
+#[track_caller]
+fn line<'a>(text: &'a str, label: &str) -> &'a str {
+    let found = text.lines().find(|line| line.trim_start().starts_with(label));
+    found.unwrap_or_else(|| panic!("no {label}: {text}"))
+}
+
+#[track_caller]
+fn says(text: &str, label: &str, words: &[&str]) {
+    let line = line(text, label);
+    words.iter().for_each(|word| assert!(line.contains(word), "'{word}' is not in: {line}\n{text}"));
+}
+
+#[test]
+fn a_whole_run_is_summed_up() {
+    let job = Synthetic { ranks: 20, size: 8, ..Synthetic::default() };
+    let text = summary(&job);
+    println!("{text}");
+    assert!((22..=31).contains(&text.lines().count()), "{text}");
+    says(&text, "ampl: ./app in.txt", &[]);
+    says(&text, "MPI library", &["Open MPI v4.1.4"]);
+    says(&text, "processes", &["20 ranks on 5 hosts (node0, node1, node2, …); complete"]);
+    says(&text, "run time", &["120 ms", "1,340 MPI calls"]);
+    // Times of the synthetic job, by hand.
+    let mpi = |rank: u32| (0..12).map(|window| job.mpi_ns(rank, window) as f64).sum::<f64>();
+    let compute: Vec<f64> = (0..20).map(|rank| 120e6 - mpi(rank) - 12e3).collect();
+    let most = compute.iter().copied().fold(0.0, f64::max);
+    let mean = compute.iter().sum::<f64>() / 20.0;
+    says(&text, "Efficiency", &["exact", "census of all ranks"]);
+    says(&text, "parallel", &[&percent(mean / 120e6)]);
+    says(&text, "load balance", &[&percent(mean / most)]);
+    says(&text, "communication", &[&percent(most / 120e6)]);
+    let share = (0..20).map(mpi).sum::<f64>() / 20.0 / 120e6;
+    says(&text, "time in MPI", &[&percent(share)]);
+    assert!(text.contains("at 90 %: what the kept traces alone say"), "{text}");
+    says(&text, "Sampling (12 windows", &["period:250ms"]);
+    // 20 of 20 in the first interval, then 8.
+    says(&text, "group all", &["12 of 20 ranks"]);
+    says(&text, "from window 8: 8 of 20", &["mpi.time ± 5 % (bound 8 %)"]);
+    says(&text, "trace file", &["calls of 144 of 240 rank-windows", "for all (estimated)"]);
+    says(&text, "ampl's own time", &["240 us", "0.0100 %"]);
+    says(&text, "MPI_Allreduce @ app+0x11c0", &["240", "100 %"]);
+    says(&text, "not covered", &["nothing is known to be missing"]);
+    says(&text, "next", &["ampl estimate ampl-app-1"]);
+    says(&text, "ampl decode ampl-app-1 --rank", &[]);
+}
+
+#[test]
+fn sampled_summaries_have_exact_totals_and_an_interval() {
+    let config = "[sampling]\nsummaries = 'sampled'\nselection = 'predictive'\n".into();
+    let text = summary(&Synthetic { config, ranks: 20, size: 10, ..Synthetic::default() });
+    says(&text, "Efficiency", &["call totals of all ranks"]);
+    assert!(text.contains("what the summaries of the sample alone say"), "{text}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let job = Synthetic { killed: vec![2], ..Synthetic::default() };
+    let mut trace = job.trace();
+    trace.ranks.retain(|rank| rank.process.rank != 5);
+    trace.ranks[0].process.agent_failures = 3;
+    trace.decisions[1].late = true;
+    trace.damage.push(ampl_trace::Damage { rank: Some(5), what: "gone".into() });
+    let text = text(&trace, Path::new("r"));
+    says(&text, "processes", &["INCOMPLETE"]);
+    for gap in [
+        "1 rank left nothing that is readable here: 5",
+        "1 rank did not reach MPI_Finalize: 2",
+        "1 fault in the files, the first: rank 5: gone",
+        "12 windows without a summary of every rank",
+        "1 decision did not wait",
+        "ampl itself failed 3 times",
+    ] {
+        assert!(text.contains(gap), "{gap}: {text}");
+    }
+    says(&text, "Efficiency", &["the 7 ranks read"]);
+}
+
+#[test]
+fn next_to_nothing_is_summed_up_too() {
+    says(
+        &summary(&Synthetic { ranks: 1, windows: 1, ..Synthetic::default() }),
+        "processes",
+        &["1 rank on 1 host (node0)"],
+    );
+    let text = summary(&Synthetic { ranks: 1, windows: 0, ..Synthetic::default() });
+    says(&text, "windows", &["none was closed"]);
+    let empty = super::text(&Trace::default(), Path::new("r"));
+    says(&empty, "ampl: a run whose program is not known", &[]);
+    says(&empty, "MPI library", &["not known"]);
+}
+
+#[test]
+fn libraries_are_named_shortly() {
+    assert_eq!(library("MPICH Version:\t4.0.2\nMPICH Release date: x"), "MPICH Version: 4.0.2");
+    assert_eq!(library("Open MPI v4.1.4, package: Debian, ident"), "Open MPI v4.1.4");
+}

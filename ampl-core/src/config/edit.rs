@@ -73,7 +73,8 @@ fn split(key: &str) -> (&str, &str, &str) {
 fn toml_value(table: &str, name: &str, text: &str) -> Value {
     let parsed = text.trim().parse::<Value>().ok();
     // Where text is wanted, 2026 is a directory and 0-7 are ranks.
-    let wants_text = keys::find(table, name).is_some_and(|key| matches!(key.shape, Shape::Text | Shape::Word(_)));
+    let wants_text =
+        keys::find(table, name).is_some_and(|key| matches!(key.shape, Shape::Text | Shape::Word(_)));
     match parsed {
         Some(mut value) if value.is_str() || !wants_text => {
             value.decor_mut().clear();

@@ -134,7 +134,9 @@ impl ConfigError {
             Cause::PinnedOutside { ranks } => format!("pinned ranks {ranks} are not members of their group"),
             Cause::Conflict { with } => format!("'{key}' and '{with}' exclude each other"),
             Cause::Combination { settings, .. } => format!("{settings} do not go together"),
-            Cause::NotInThisVersion { value, .. } if value.is_empty() => format!("'{key}' is not in this version"),
+            Cause::NotInThisVersion { value, .. } if value.is_empty() => {
+                format!("'{key}' is not in this version")
+            }
             Cause::NotInThisVersion { value, .. } => {
                 format!("'{key} = {}' is not in this version", shortened(value))
             }

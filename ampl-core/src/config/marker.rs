@@ -24,9 +24,11 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
         ("mpi", Some(call)) => {
             let (name, site) = call.split_once('@').map_or((call, None), |(name, site)| (name, Some(site)));
             let function = function(name)?.name().to_owned();
-            let site = site.map(|site| Site::parse(site).ok_or(site)).transpose().map_err(|site| Cause::Invalid {
-                found: format!("at call site \"{site}\""),
-                expected: "the site as FILE:LINE or MODULE+0xOFFSET".into(),
+            let site = site.map(|site| Site::parse(site).ok_or(site)).transpose().map_err(|site| {
+                Cause::Invalid {
+                    found: format!("at call site \"{site}\""),
+                    expected: "the site as FILE:LINE or MODULE+0xOFFSET".into(),
+                }
             })?;
             Ok(Marker::Mpi { function, site: site.map(|site| site.to_string()) })
         }
@@ -73,7 +75,8 @@ fn function(name: &str) -> Result<Function, Cause> {
     exact.or_else(folded).ok_or_else(|| {
         let names = || FUNCTIONS.iter().map(|spec| spec.name);
         // The prefix is half of many names: compare what follows it, so "MPI_Foo" is near nothing.
-        let bare = name.get(..4).filter(|prefix| prefix.eq_ignore_ascii_case("MPI_")).map_or(name, |_| &name[4..]);
+        let bare =
+            name.get(..4).filter(|prefix| prefix.eq_ignore_ascii_case("MPI_")).map_or(name, |_| &name[4..]);
         let nearest = keys::nearest(bare, names().map(|name| &name[4..]));
         let nearest = nearest.and_then(|bare| names().find(|name| &name[4..] == bare));
         Cause::UnknownFunction { name: name.to_owned(), nearest }
@@ -111,7 +114,8 @@ impl fmt::Display for Marker {
             Self::Mpi { function, site: Some(site) } => write!(f, "mpi:{function}@{site}"),
             Self::Period(period_ns) => {
                 let whole = |(_, unit_ns): &&(&str, u64)| period_ns % unit_ns == 0;
-                let (unit, unit_ns) = UNITS.iter().rev().find(whole).expect("one nanosecond divides everything");
+                let (unit, unit_ns) =
+                    UNITS.iter().rev().find(whole).expect("one nanosecond divides everything");
                 write!(f, "period:{}{unit}", period_ns / unit_ns)
             }
         }
@@ -129,7 +133,9 @@ mod tests {
         assert_eq!(nanoseconds("1.5us"), Some(1_500));
         assert_eq!(nanoseconds("7 ns"), Some(7));
         assert_eq!(nanoseconds("0.123456789987s"), Some(123_456_789));
-        for text in ["", "5", "ms", ".5s", "1.s", "1.2.3s", "-1s", "5m", "5 m s", "99999999999999999999s", "1e3s"] {
+        for text in
+            ["", "5", "ms", ".5s", "1.s", "1.2.3s", "-1s", "5m", "5 m s", "99999999999999999999s", "1e3s"]
+        {
             assert_eq!(nanoseconds(text), None, "{text}");
         }
     }

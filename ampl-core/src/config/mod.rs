@@ -152,14 +152,8 @@ pub enum Quantity {
 
 impl Quantity {
     /// Every built-in quantity, in the order of summaries.
-    pub const ALL: [Self; 6] = [
-        Self::Wall,
-        Self::MpiTime,
-        Self::ComputeTime,
-        Self::BytesSent,
-        Self::BytesReceived,
-        Self::Calls,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Wall, Self::MpiTime, Self::ComputeTime, Self::BytesSent, Self::BytesReceived, Self::Calls];
 
     /// The name in configuration and output.
     pub fn name(self) -> &'static str {

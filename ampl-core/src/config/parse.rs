@@ -5,8 +5,8 @@ use toml_edit::Document;
 use super::error::{Cause, ConfigErrors, Notice};
 use super::tree::{self, Block, Report};
 use super::{
-    Agent, Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, Metric, Output, Quantity, Sampling,
-    Selection, Sizing, Summaries, Target, Trace, Window, keys, marker, rules,
+    Agent, Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, Metric, Output, Quantity,
+    Sampling, Selection, Sizing, Summaries, Target, Trace, Window, keys, marker, rules,
 };
 use crate::units::RankSet;
 
@@ -193,8 +193,11 @@ fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
     let inside: fn(f64) -> bool = |value| value > 0.0 && value < 1.0;
     let confidence = number("confidence", inside, "a confidence inside (0, 1), such as 0.90");
     let relative = number("error", inside, "a relative error inside (0, 1), such as 0.08");
-    let absolute =
-        number("error_abs", |value| value > 0.0 && value.is_finite(), "a half-width above zero in the metric's unit");
+    let absolute = number(
+        "error_abs",
+        |value| value > 0.0 && value.is_finite(),
+        "a half-width above zero in the metric's unit",
+    );
     if let Some(size) = block.integer("sample_size") {
         let Some(ranks) = u32::try_from(size).ok().filter(|&ranks| ranks > 0) else {
             invalid(block, "sample_size", size, "a number of ranks from 1", report);
@@ -238,7 +241,13 @@ fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
         invalid(block, "time_error", error, "a relative error in [0, 1), such as 0.10", report);
     }
     if let Some(text) = block.text("time_floor").filter(|text| marker::nanoseconds(text).is_none()) {
-        invalid(block, "time_floor", format!("{text:?}"), "a duration with its unit, such as \"5us\"", report);
+        invalid(
+            block,
+            "time_floor",
+            format!("{text:?}"),
+            "a duration with its unit, such as \"5us\"",
+            report,
+        );
     }
     if let Some(call_sites) = block.boolean("call_sites") {
         trace.call_sites = call_sites;
@@ -262,7 +271,9 @@ fn output(block: &Block<'_>, output: &mut Output, report: &mut Report<'_>) {
             report.error(block.at("journal"), block.path("journal"), cause);
         }
         // Without the slash a misspelt word would silently become a directory.
-        Some(path) if path.contains('/') && !path.contains('\0') => output.journal = Journal::Path(path.to_owned()),
+        Some(path) if path.contains('/') && !path.contains('\0') => {
+            output.journal = Journal::Path(path.to_owned())
+        }
         Some(word) => {
             let allowed = vec!["node", "run", "./DIRECTORY"];
             let nearest = keys::nearest(word, ["node", "run"]);

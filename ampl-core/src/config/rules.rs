@@ -25,8 +25,9 @@ impl Draft {
     pub(super) fn complete(self, config: &mut Config, report: &mut Report<'_>) {
         self.check_combination(config, report);
         self.check_groups(report);
-        let wall_guide =
-            |metric: &Metric| metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window;
+        let wall_guide = |metric: &Metric| {
+            metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window
+        };
         if matches!(config.window.marker, Marker::Period(_)) {
             for (at, _) in self.metrics.iter().filter(|(_, metric)| wall_guide(metric)) {
                 let cause = Cause::Combination {
@@ -73,7 +74,11 @@ impl Draft {
             let earlier = &self.groups[..index];
             if let Some((first_at, ..)) = earlier.iter().find(|(.., other)| other.name == group.name) {
                 let (first_line, _) = report.place(*first_at);
-                report.error(*name_at, "group.name", Cause::Duplicate { name: group.name.clone(), first_line });
+                report.error(
+                    *name_at,
+                    "group.name",
+                    Cause::Duplicate { name: group.name.clone(), first_line },
+                );
             }
             let shared = earlier.iter().find_map(|(.., other)| {
                 first_shared(&group.members, &other.members).map(|rank| (other.name.clone(), rank))
@@ -124,8 +129,9 @@ pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Repo
 }
 
 fn first_shared(set: &RankSet, other: &RankSet) -> Option<u32> {
-    let shared =
-        |(low, high): (u32, u32)| other.ranges().filter(|&(a, b)| low <= b && a <= high).map(|(a, _)| low.max(a)).min();
+    let shared = |(low, high): (u32, u32)| {
+        other.ranges().filter(|&(a, b)| low <= b && a <= high).map(|(a, _)| low.max(a)).min()
+    };
     set.ranges().filter_map(shared).min()
 }
 
@@ -135,6 +141,8 @@ pub(super) fn template_fault(template: &str) -> Option<String> {
     if template.is_empty() || template.contains('\0') || template.contains('\n') {
         return Some(allowed.into());
     }
-    let bare = ["{app}", "{jobid}", "{time}"].iter().fold(template.to_owned(), |text, place| text.replace(place, ""));
+    let bare = ["{app}", "{jobid}", "{time}"]
+        .iter()
+        .fold(template.to_owned(), |text, place| text.replace(place, ""));
     bare.contains(['{', '}']).then(|| allowed.into())
 }

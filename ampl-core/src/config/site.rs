@@ -44,7 +44,11 @@ impl Site {
     /// The site that `text` names, if it is one.
     pub fn parse(text: &str) -> Option<Self> {
         if text.contains("+0x") {
-            return text.split(',').map(|part| code_range(part.trim())).collect::<Option<Vec<_>>>().map(Self::Code);
+            return text
+                .split(',')
+                .map(|part| code_range(part.trim()))
+                .collect::<Option<Vec<_>>>()
+                .map(Self::Code);
         }
         let (file, line) = text.rsplit_once(':')?;
         let line: u32 = line.parse().ok()?;
@@ -97,7 +101,9 @@ mod tests {
 
     #[test]
     fn what_is_no_site() {
-        for text in ["", ":", "solve.c", "solve.c:0", "solve.c:-1", ":3", "+0x1", "app+0x", "app+0xg", "app+0x2-0x2"] {
+        for text in
+            ["", ":", "solve.c", "solve.c:0", "solve.c:-1", ":3", "+0x1", "app+0x", "app+0xg", "app+0x2-0x2"]
+        {
             assert_eq!(Site::parse(text), None, "{text}");
         }
         assert_eq!(Site::parse("app+0x10-20"), None, "the end needs its 0x");
@@ -106,7 +112,12 @@ mod tests {
     #[test]
     fn ranges_hold_the_call_before_the_return_address() {
         let Some(Site::Code(ranges)) = Site::parse("app+0x10-0x20,app+0x40") else { panic!() };
-        assert!(!ranges[0].holds(0x10) && ranges[0].holds(0x11) && ranges[0].holds(0x20) && !ranges[0].holds(0x21));
+        assert!(
+            !ranges[0].holds(0x10)
+                && ranges[0].holds(0x11)
+                && ranges[0].holds(0x20)
+                && !ranges[0].holds(0x21)
+        );
         assert!(ranges[1].holds(0x40) && !ranges[1].holds(0x41));
     }
 }

@@ -15,7 +15,8 @@ pub(super) struct Report<'t> {
 
 impl<'t> Report<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
+        let line_starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
         Self { text, line_starts, errors: Vec::new(), notices: Vec::new() }
     }
 
@@ -23,7 +24,13 @@ impl<'t> Report<'t> {
         self.errors.push((at, key.into(), cause));
     }
 
-    pub(super) fn notice(&mut self, at: usize, key: &str, what: impl Into<String>, instead: impl Into<String>) {
+    pub(super) fn notice(
+        &mut self,
+        at: usize,
+        key: &str,
+        what: impl Into<String>,
+        instead: impl Into<String>,
+    ) {
         self.notices.push((at, key.into(), what.into(), instead.into()));
     }
 
@@ -75,7 +82,11 @@ struct Entry<'d> {
 
 impl<'d> Block<'d> {
     fn entry(&self, name: &str) -> Option<&Entry<'d>> {
-        debug_assert!(keys::find(self.table, name).is_some(), "{}.{name} is not in the table of keys", self.table);
+        debug_assert!(
+            keys::find(self.table, name).is_some(),
+            "{}.{name} is not in the table of keys",
+            self.table
+        );
         self.entries.iter().find(|entry| entry.key.name == name)
     }
 
@@ -141,7 +152,13 @@ pub(super) fn read<'d>(document: &'d Document<&str>, report: &mut Report<'_>) ->
     blocks
 }
 
-fn read_many<'d>(name: &'static str, at: usize, item: &'d Item, report: &mut Report<'_>, blocks: &mut Vec<Block<'d>>) {
+fn read_many<'d>(
+    name: &'static str,
+    at: usize,
+    item: &'d Item,
+    report: &mut Report<'_>,
+    blocks: &mut Vec<Block<'d>>,
+) {
     if let Some(tables) = item.as_array_of_tables() {
         for table in tables {
             let at = table.span().map_or(at, |span| span.start);
@@ -149,7 +166,8 @@ fn read_many<'d>(name: &'static str, at: usize, item: &'d Item, report: &mut Rep
         }
         return;
     }
-    let wrong = |found: &str| Cause::WrongType { expected: format!("tables, [[{name}]]"), found: found.into() };
+    let wrong =
+        |found: &str| Cause::WrongType { expected: format!("tables, [[{name}]]"), found: found.into() };
     let Some(array) = item.as_array() else {
         return report.error(at, name, wrong(kind(item)));
     };
@@ -162,7 +180,12 @@ fn read_many<'d>(name: &'static str, at: usize, item: &'d Item, report: &mut Rep
     }
 }
 
-fn read_block<'d>(table: &'static str, at: usize, found: &'d dyn TableLike, report: &mut Report<'_>) -> Block<'d> {
+fn read_block<'d>(
+    table: &'static str,
+    at: usize,
+    found: &'d dyn TableLike,
+    report: &mut Report<'_>,
+) -> Block<'d> {
     let (mut entries, mut refused) = (Vec::new(), Vec::new());
     // Once per [[site]], not once per key of it.
     if table == "site" {
@@ -179,7 +202,9 @@ fn read_block<'d>(table: &'static str, at: usize, found: &'d dyn TableLike, repo
             continue;
         }
         match check_value(key, item, key_at, report) {
-            Some(value) => entries.push(Entry { key, value, at: value.span().map_or(key_at, |span| span.start) }),
+            Some(value) => {
+                entries.push(Entry { key, value, at: value.span().map_or(key_at, |span| span.start) })
+            }
             None => refused.push(key.name),
         }
     }
@@ -187,7 +212,12 @@ fn read_block<'d>(table: &'static str, at: usize, found: &'d dyn TableLike, repo
 }
 
 /// The value of `item` if it fits `key`.
-fn check_value<'d>(key: &'static Key, item: &'d Item, key_at: usize, report: &mut Report<'_>) -> Option<&'d Value> {
+fn check_value<'d>(
+    key: &'static Key,
+    item: &'d Item,
+    key_at: usize,
+    report: &mut Report<'_>,
+) -> Option<&'d Value> {
     let at = item.span().map_or(key_at, |span| span.start);
     let wrong = |expected: &str| Cause::WrongType { expected: expected.into(), found: kind(item).into() };
     let mut refuse = |at, cause| {

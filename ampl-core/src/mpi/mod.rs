@@ -27,10 +27,7 @@ impl Function {
     /// The function of that C-cased name.
     pub fn by_name(name: &str) -> Option<Self> {
         // FUNCTIONS is sorted by name; the generator guarantees it and a test checks it.
-        FUNCTIONS
-            .binary_search_by(|spec| spec.name.cmp(name))
-            .ok()
-            .map(|index| Self(index as u16))
+        FUNCTIONS.binary_search_by(|spec| spec.name.cmp(name)).ok().map(|index| Self(index as u16))
     }
 }
 

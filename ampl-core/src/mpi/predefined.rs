@@ -135,9 +135,7 @@ mod tests {
     #[test]
     fn table_is_sorted_and_unique() {
         assert!(
-            PREDEFINED
-                .windows(2)
-                .all(|pair| (pair[0].0 as u8, pair[0].1) < (pair[1].0 as u8, pair[1].1))
+            PREDEFINED.windows(2).all(|pair| (pair[0].0 as u8, pair[0].1) < (pair[1].0 as u8, pair[1].1))
         );
     }
 
@@ -147,11 +145,7 @@ mod tests {
             assert_eq!(predefined_index(*kind, name), Some(index as u16));
         }
         assert_eq!(predefined_index(Comm, "MPI_DOUBLE"), None);
-        assert_eq!(
-            predefined_index(Type, "MPI_LONG_LONG_INT"),
-            None,
-            "a synonym"
-        );
+        assert_eq!(predefined_index(Type, "MPI_LONG_LONG_INT"), None, "a synonym");
     }
 
     #[test]

@@ -54,21 +54,9 @@ pub struct Estimate {
 
 impl Estimate {
     fn new(basis: Basis, mean: f64, half_width: f64, confidence: f64, counts: (u64, u64)) -> Self {
-        let error = if half_width == 0.0 {
-            0.0
-        } else {
-            half_width / mean.abs()
-        };
+        let error = if half_width == 0.0 { 0.0 } else { half_width / mean.abs() };
         let (population, kept) = counts;
-        Self {
-            mean,
-            half_width,
-            confidence,
-            error,
-            population,
-            kept,
-            basis,
-        }
+        Self { mean, half_width, confidence, error, population, kept, basis }
     }
 
     /// Whether `truth` lies in the interval.
@@ -83,13 +71,7 @@ impl Estimate {
 /// compare `kept` with `population` before calling it exact.
 pub fn census(all: &Moments, windows: u64, population: u64, confidence: f64) -> Option<Estimate> {
     let kept = all.ranks / windows.max(1);
-    Some(Estimate::new(
-        Basis::Census,
-        all.ratio()?,
-        0.0,
-        confidence,
-        (population, kept),
-    ))
+    Some(Estimate::new(Basis::Census, all.ratio()?, 0.0, confidence, (population, kept)))
 }
 
 /// The estimate from moments: `taken` over ranks kept with certainty, `drawn` over those kept of
@@ -99,41 +81,21 @@ pub fn census(all: &Moments, windows: u64, population: u64, confidence: f64) -> 
 /// Variance of the ratio: Cochran §6.3 (linearised; residuals about R̂, (7) of AMPL 2008 without
 /// take-all ranks). Student's quantile with the ν of [`variance_freedom`], at most m − 1. A jackknife,
 /// which repairs the downward bias of s² where n_i varies with y_i, would need per-rank values.
-pub fn from_moments(
-    taken: &Moments,
-    drawn: &Moments,
-    others: u64,
-    confidence: f64,
-) -> Option<Estimate> {
+pub fn from_moments(taken: &Moments, drawn: &Moments, others: u64, confidence: f64) -> Option<Estimate> {
     if drawn.ranks == 0 && others > 0 {
         return None;
     }
-    let weight = if others == 0 {
-        0.0
-    } else {
-        others as f64 / drawn.ranks as f64
-    };
+    let weight = if others == 0 { 0.0 } else { others as f64 / drawn.ranks as f64 };
     let count = taken.n as f64 + weight * drawn.n as f64;
     if count == 0.0 {
         return None;
     }
     let mean = (taken.y + weight * drawn.y) / count;
     let squares = weight * weight * drawn.residual_squares(mean);
-    let spread = Spread {
-        drawn: drawn.ranks,
-        others,
-        squares,
-        kurtosis: drawn.kurtosis(),
-    };
+    let spread = Spread { drawn: drawn.ranks, others, squares, kurtosis: drawn.kurtosis() };
     let half_width = spread.half_width(confidence) / count;
     let counts = (taken.ranks + others, taken.ranks + drawn.ranks.min(others));
-    Some(Estimate::new(
-        Basis::Sampled,
-        mean,
-        half_width,
-        confidence,
-        counts,
-    ))
+    Some(Estimate::new(Basis::Sampled, mean, half_width, confidence, counts))
 }
 
 /// The weighted residuals of the drawn ranks.
@@ -199,10 +161,7 @@ pub fn ratio_estimate(
     let weight = |item: &Item| others as f64 / inverse / item.probability;
     let weighted = |value: fn(&Item) -> f64| {
         certain.iter().map(value).sum::<f64>()
-            + drawn
-                .iter()
-                .map(|item| weight(item) * value(item))
-                .sum::<f64>()
+            + drawn.iter().map(|item| weight(item) * value(item)).sum::<f64>()
     };
     let count = weighted(|item| item.n as f64);
     if count == 0.0 {
@@ -210,16 +169,8 @@ pub fn ratio_estimate(
     }
     let mean = weighted(|item| item.y) / count;
     let residual = |item: &Item| item.y - mean * item.n as f64;
-    let centre = drawn
-        .iter()
-        .map(|item| weight(item) * residual(item))
-        .sum::<f64>()
-        / others.max(1) as f64;
-    let deviations = || {
-        drawn
-            .iter()
-            .map(|item| weight(item) * (residual(item) - centre))
-    };
+    let centre = drawn.iter().map(|item| weight(item) * residual(item)).sum::<f64>() / others.max(1) as f64;
+    let deviations = || drawn.iter().map(|item| weight(item) * (residual(item) - centre));
     let squares: f64 = deviations().map(|d| d * d).sum();
     let fourth: f64 = deviations().map(|d| d.powi(4)).sum();
     let m = drawn.len() as f64;
@@ -237,25 +188,14 @@ pub fn ratio_estimate(
         _ => spread.half_width(confidence),
     };
     let counts = (population, certain.len() as u64 + spread.drawn);
-    Some(Estimate::new(
-        Basis::Trace,
-        mean,
-        half_width / count,
-        confidence,
-        counts,
-    ))
+    Some(Estimate::new(Basis::Trace, mean, half_width / count, confidence, counts))
 }
 
 /// The estimate of one metric of one group from a window's summaries, census or sampled as the
 /// plan says; `None` without observations.
 ///
 /// `group` and `metric` index the plan's; static groups, which state no confidence, get 90 %.
-pub fn of_window(
-    plan: &Plan,
-    window: &CensusWindow,
-    group: usize,
-    metric: usize,
-) -> Option<Estimate> {
+pub fn of_window(plan: &Plan, window: &CensusWindow, group: usize, metric: usize) -> Option<Estimate> {
     let confidence = match plan.groups[group].target {
         Target::Bound { confidence, .. } => confidence,
         Target::Static { .. } => 0.90,
@@ -264,19 +204,12 @@ pub fn of_window(
     let pinned = plan.groups[group].pinned.len();
     let cell = |pinned| {
         let cell = window.partial.cell(group as u16, 0, pinned);
-        cell.and_then(|cell| cell.metrics.get(metric))
-            .copied()
-            .unwrap_or_default()
+        cell.and_then(|cell| cell.metrics.get(metric)).copied().unwrap_or_default()
     };
     let (drawn, taken) = (cell(false), cell(true));
     let windows = window.windows();
     match plan.config.sampling.summaries {
-        Summaries::Census => census(
-            &drawn.census.merged(&taken.census),
-            windows,
-            members,
-            confidence,
-        ),
+        Summaries::Census => census(&drawn.census.merged(&taken.census), windows, members, confidence),
         Summaries::Sampled => {
             let others = (members - pinned) * windows;
             let mut estimate = from_moments(&taken.kept, &drawn.kept, others, confidence)?;
@@ -302,12 +235,7 @@ mod tests {
         let item = |n, y, probability| Item { n, y, probability };
         let certain = [item(4, 90.0, 1.0), item(1, 3.0, 1.0)];
         let p = 0.2;
-        let drawn = [
-            item(2, 5.0, p),
-            item(3, 7.0, p),
-            item(2, 9.0, p),
-            item(4, 9.0, p),
-        ];
+        let drawn = [item(2, 5.0, p), item(3, 7.0, p), item(2, 9.0, p), item(4, 9.0, p)];
         let items = certain.into_iter().chain(drawn);
         let traces = ratio_estimate(items, 22, 0.9, None).unwrap();
         let sums = from_moments(&moments(&certain), &moments(&drawn), 20, 0.9).unwrap();
@@ -322,11 +250,7 @@ mod tests {
 
     #[test]
     fn everyone_is_exact_and_one_of_many_says_nothing() {
-        let item = |y, probability| Item {
-            n: 1,
-            y,
-            probability,
-        };
+        let item = |y, probability| Item { n: 1, y, probability };
         let all = ratio_estimate([item(1.0, 1.0), item(4.0, 1.0)], 2, 0.9, None).unwrap();
         assert_eq!((all.mean, all.half_width, all.error), (2.5, 0.0, 0.0));
         let one = ratio_estimate([item(1.0, 0.1)], 10, 0.9, None).unwrap();

@@ -63,40 +63,18 @@ impl Moments {
     /// The moments of one rank whose `windows` windows were summed into one: as many points,
     /// each with an equal share, since how the total was spread is no longer known.
     pub fn of_rank_windows(windows: u64, n: u64, y: f64, q: f64, min: f64, max: f64) -> Self {
-        let empty = Self {
-            ranks: windows,
-            ..Self::default()
-        };
-        if n == 0 {
-            empty
-        } else {
-            Self {
-                n,
-                y,
-                q,
-                min,
-                max,
-                ..empty
-            }
-        }
+        let empty = Self { ranks: windows, ..Self::default() };
+        if n == 0 { empty } else { Self { n, y, q, min, max, ..empty } }
     }
 
     /// ȳ: the total of an average rank; 0 without ranks.
     pub fn mean_y(&self) -> f64 {
-        if self.ranks == 0 {
-            0.0
-        } else {
-            self.y / self.ranks as f64
-        }
+        if self.ranks == 0 { 0.0 } else { self.y / self.ranks as f64 }
     }
 
     /// N̄: the observations of an average rank; 0 without ranks.
     pub fn mean_n(&self) -> f64 {
-        if self.ranks == 0 {
-            0.0
-        } else {
-            self.n as f64 / self.ranks as f64
-        }
+        if self.ranks == 0 { 0.0 } else { self.n as f64 / self.ranks as f64 }
     }
 
     /// Adds the points of `other`.
@@ -117,9 +95,8 @@ impl Moments {
             + dy.powi(4) * share * (a * a - a * b + b * b) / (all * all)
             + 6.0 * dy * dy * (a * a * other.cyy + b * b * self.cyy) / (all * all)
             + 4.0 * dy * (a * other.cy3 - b * self.cy3) / all;
-        self.cy3 += other.cy3
-            + dy.powi(3) * share * (a - b) / all
-            + 3.0 * dy * (a * other.cyy - b * self.cyy) / all;
+        self.cy3 +=
+            other.cy3 + dy.powi(3) * share * (a - b) / all + 3.0 * dy * (a * other.cyy - b * self.cyy) / all;
         self.cyy += other.cyy + dy * dy * share;
         self.cyn += other.cyn + dy * dn * share;
         self.cnn += other.cnn + dn * dn * share;
@@ -156,11 +133,7 @@ impl Moments {
     ///
     /// With its own ratio this is s_r² of equation (7) of AMPL 2008.
     pub fn residual_variance_about(&self, ratio: f64) -> f64 {
-        if self.ranks < 2 {
-            0.0
-        } else {
-            self.residual_squares(ratio) / (self.ranks - 1) as f64
-        }
+        if self.ranks < 2 { 0.0 } else { self.residual_squares(ratio) / (self.ranks - 1) as f64 }
     }
 
     /// S² = Σ z_i²/(M−1), without a unit.
@@ -189,11 +162,7 @@ impl Moments {
 
 /// `variance`/`scale`², where nothing over nothing is nothing.
 pub(crate) fn relative(variance: f64, scale: f64) -> f64 {
-    if variance == 0.0 {
-        0.0
-    } else {
-        variance / (scale * scale)
-    }
+    if variance == 0.0 { 0.0 } else { variance / (scale * scale) }
 }
 
 #[cfg(test)]
@@ -205,9 +174,7 @@ mod tests {
     }
 
     fn all(points: &[(u64, f64)]) -> Moments {
-        points
-            .iter()
-            .fold(Moments::default(), |sum, &(n, y)| sum.merged(&rank(n, y)))
+        points.iter().fold(Moments::default(), |sum, &(n, y)| sum.merged(&rank(n, y)))
     }
 
     #[test]
@@ -217,20 +184,12 @@ mod tests {
         let m = points.len() as f64;
         let ratio = 23.0 / 11.0;
         assert_eq!(moments.ratio(), Some(ratio));
-        let squares: f64 = points
-            .iter()
-            .map(|&(n, y)| (y - ratio * n as f64).powi(2))
-            .sum();
+        let squares: f64 = points.iter().map(|&(n, y)| (y - ratio * n as f64).powi(2)).sum();
         assert!((moments.residual_variance_about(ratio) - squares / (m - 1.0)).abs() < 1e-12);
         let scale = 11.0 / m * ratio;
         assert!((moments.residual_variance() - squares / (m - 1.0) / scale / scale).abs() < 1e-12);
         let mean = 23.0 / m;
-        let central = |power: i32| {
-            points
-                .iter()
-                .map(|&(_, y)| (y - mean).powi(power))
-                .sum::<f64>()
-        };
+        let central = |power: i32| points.iter().map(|&(_, y)| (y - mean).powi(power)).sum::<f64>();
         assert!((moments.cy3 - central(3)).abs() < 1e-9);
         assert!((moments.cy4 - central(4)).abs() < 1e-9);
         assert!((moments.kurtosis().unwrap() - central(4) * m / central(2).powi(2)).abs() < 1e-12);
@@ -244,10 +203,7 @@ mod tests {
         assert_eq!(all(&[(0, 3.0), (0, 1.0)]).ratio(), None);
         assert_eq!(all(&[(0, 3.0), (0, 1.0)]).y, 0.0);
         assert_eq!(all(&[(1, 0.0), (1, 0.0)]).residual_variance(), 0.0);
-        assert_eq!(
-            all(&[(1, -1.0), (1, 1.0)]).residual_variance(),
-            f64::INFINITY
-        );
+        assert_eq!(all(&[(1, -1.0), (1, 1.0)]).residual_variance(), f64::INFINITY);
         assert_eq!(all(&[(1, 4.0), (1, 4.0)]).kurtosis(), None);
     }
 

@@ -23,10 +23,7 @@ pub const FLOOR_AMPL_2008: u64 = 10;
 /// Sampling*, one-stage cluster sampling, ratio estimator).
 pub fn ampl_2008(ranks: u64, variance: f64, mean_n: f64, half_width: f64, z: f64) -> u64 {
     let allowed = (half_width / z).powi(2);
-    round_up(
-        real_size(ranks as f64, variance, mean_n * mean_n * allowed),
-        ranks,
-    )
+    round_up(real_size(ranks as f64, variance, mean_n * mean_n * allowed), ranks)
 }
 
 /// Smallest simple random sample of `ranks` whose mean has a variance of at most `allowed`:
@@ -85,25 +82,16 @@ pub fn neyman(strata: &[Stratum], population: u64, allowed: f64) -> Vec<u64> {
     while !open.is_empty() {
         let weight = |h: usize| strata[h].ranks as f64 * strata[h].variance.sqrt();
         let spread: f64 = open.iter().map(|&h| weight(h)).sum();
-        let squares: f64 = open
-            .iter()
-            .map(|&h| strata[h].ranks as f64 * strata[h].variance)
-            .sum();
+        let squares: f64 = open.iter().map(|&h| strata[h].ranks as f64 * strata[h].variance).sum();
         for &h in &open {
             // A bound that is already used up by fixed strata leaves only the census.
             let share = weight(h) * spread / (left.max(0.0) + squares);
             sizes[h] = if spread == 0.0 { 0.0 } else { share };
         }
-        let above: Vec<usize> = open
-            .iter()
-            .copied()
-            .filter(|&h| sizes[h] >= strata[h].ranks as f64)
-            .collect();
-        let fixed = if above.is_empty() {
-            open.iter().copied().filter(|&h| sizes[h] < 1.0).collect()
-        } else {
-            above
-        };
+        let above: Vec<usize> =
+            open.iter().copied().filter(|&h| sizes[h] >= strata[h].ranks as f64).collect();
+        let fixed =
+            if above.is_empty() { open.iter().copied().filter(|&h| sizes[h] < 1.0).collect() } else { above };
         if fixed.is_empty() {
             break;
         }
@@ -114,11 +102,7 @@ pub fn neyman(strata: &[Stratum], population: u64, allowed: f64) -> Vec<u64> {
         }
         open.retain(|h| !fixed.contains(h));
     }
-    sizes
-        .iter()
-        .zip(strata)
-        .map(|(&size, stratum)| round_up(size, stratum.ranks))
-        .collect()
+    sizes.iter().zip(strata).map(|(&size, stratum)| round_up(size, stratum.ranks)).collect()
 }
 
 /// Variance of the population's mean when `size` of a stratum's ranks are drawn:
@@ -176,40 +160,18 @@ mod tests {
     #[test]
     fn neyman_holds_the_bound_and_its_limits() {
         let strata = [
-            Stratum {
-                ranks: 900,
-                variance: 0.01,
-            },
-            Stratum {
-                ranks: 90,
-                variance: 4.0,
-            },
-            Stratum {
-                ranks: 10,
-                variance: 400.0,
-            },
-            Stratum {
-                ranks: 24,
-                variance: 0.0,
-            },
+            Stratum { ranks: 900, variance: 0.01 },
+            Stratum { ranks: 90, variance: 4.0 },
+            Stratum { ranks: 10, variance: 400.0 },
+            Stratum { ranks: 24, variance: 0.0 },
         ];
         let allowed = 0.08_f64.powi(2) / 2.705_5;
         let sizes = neyman(&strata, 1024, allowed);
         assert_eq!(sizes[2], 10, "the wild ten are all taken: {sizes:?}");
         assert_eq!(sizes[3], 1, "equal ranks are represented: {sizes:?}");
-        let variance: f64 = strata
-            .iter()
-            .zip(&sizes)
-            .map(|(&s, &m)| mean_variance(s, m as f64, 1024))
-            .sum();
+        let variance: f64 = strata.iter().zip(&sizes).map(|(&s, &m)| mean_variance(s, m as f64, 1024)).sum();
         assert!(variance <= allowed, "{variance} > {allowed}");
-        let apart: u64 = strata
-            .iter()
-            .map(|s| simple_random(s.ranks, s.variance, allowed))
-            .sum();
-        assert!(
-            sizes.iter().sum::<u64>() < apart,
-            "{sizes:?} against {apart}"
-        );
+        let apart: u64 = strata.iter().map(|s| simple_random(s.ranks, s.variance, allowed)).sum();
+        assert!(sizes.iter().sum::<u64>() < apart, "{sizes:?} against {apart}");
     }
 }

@@ -105,9 +105,7 @@ impl Abi {
     /// Where the value of the predefined handle `name` comes from.
     pub fn find(&self, kind: ObjectKind, name: &str) -> Option<Predefined> {
         self.predefined
-            .binary_search_by(|(other, candidate, _)| {
-                (*other as u8, *candidate).cmp(&(kind as u8, name))
-            })
+            .binary_search_by(|(other, candidate, _)| (*other as u8, *candidate).cmp(&(kind as u8, name)))
             .ok()
             .map(|index| self.predefined[index].2)
     }
@@ -119,48 +117,21 @@ pub(super) fn check(abi: &Abi) {
     use ampl_core::mpi::predefined::predefined_index;
     use std::collections::HashSet;
 
-    let keys: Vec<(u8, &str)> = abi
-        .predefined
-        .iter()
-        .map(|(kind, name, _)| (*kind as u8, *name))
-        .collect();
-    assert!(
-        keys.windows(2).all(|pair| pair[0] < pair[1]),
-        "sorted, no name twice"
-    );
+    let keys: Vec<(u8, &str)> = abi.predefined.iter().map(|(kind, name, _)| (*kind as u8, *name)).collect();
+    assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "sorted, no name twice");
     let mut values = HashSet::new();
     for (kind, name, value) in abi.predefined {
-        assert!(
-            values.insert((*kind as u8, *value)),
-            "{name} has another name's value"
-        );
-        assert!(
-            predefined_index(*kind, name).is_some(),
-            "{name} is not in ampl-core's list"
-        );
+        assert!(values.insert((*kind as u8, *value)), "{name} has another name's value");
+        assert!(predefined_index(*kind, name).is_some(), "{name} is not in ampl-core's list");
         if let Predefined::Word(word) = value {
-            let bytes = if *kind == ObjectKind::File {
-                8
-            } else {
-                abi.handle_bytes
-            };
-            assert!(
-                bytes == 8 || u32::try_from(*word).is_ok(),
-                "{name} is wider than a handle"
-            );
+            let bytes = if *kind == ObjectKind::File { 8 } else { abi.handle_bytes };
+            assert!(bytes == 8 || u32::try_from(*word).is_ok(), "{name} is wider than a handle");
         }
     }
     let wildcards = [abi.any_source, abi.proc_null, abi.root, abi.undefined];
-    assert_eq!(
-        wildcards.iter().collect::<HashSet<_>>().len(),
-        wildcards.len()
-    );
+    assert_eq!(wildcards.iter().collect::<HashSet<_>>().len(), wildcards.len());
     assert!(wildcards.iter().all(|value| *value < 0) && abi.any_tag < 0);
-    for offset in [
-        abi.status_source_offset,
-        abi.status_tag_offset,
-        abi.status_error_offset,
-    ] {
+    for offset in [abi.status_source_offset, abi.status_tag_offset, abi.status_error_offset] {
         assert!(offset % 4 == 0 && offset + 4 <= abi.status_bytes);
     }
     assert_ne!(abi.in_place, abi.bottom);

@@ -8,13 +8,13 @@ mod mpich;
 mod openmpi;
 mod standard;
 
-use ampl_core::mpi::predefined::predefined_index;
 use ampl_core::mpi::Kind;
+use ampl_core::mpi::predefined::predefined_index;
 use ampl_core::value::{self, ObjectKind};
 use ampl_trace::args::PREDEFINED_HANDLE;
 
-pub use data::{Abi, FortranSentinel, Sentinel};
 use data::Predefined;
+pub use data::{Abi, FortranSentinel, Sentinel};
 
 use crate::symbol::{next_definition, variable};
 
@@ -121,9 +121,13 @@ impl Abi {
                 let number = int();
                 (if number == self.undefined { value::UNDEFINED } else { i64::from(number) }) as u64
             }
-            Kind::Count | Kind::Aint | Kind::Offset | Kind::Double | Kind::Address | Kind::Buffer | Kind::String => {
-                long()
-            }
+            Kind::Count
+            | Kind::Aint
+            | Kind::Offset
+            | Kind::Double
+            | Kind::Address
+            | Kind::Buffer
+            | Kind::String => long(),
             Kind::Status => {
                 // SAFETY: as above, for a status.
                 let (source, tag) = unsafe { self.status(base, index) };

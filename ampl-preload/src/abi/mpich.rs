@@ -43,34 +43,13 @@ pub(super) static ABI: Abi = Abi {
         (ArgvsNull, Sentinel::ValueOf("MPI_F_ARGVS_NULL")),
         (InPlace, Sentinel::AddressOf("MPIR_F08_MPI_IN_PLACE")),
         (Bottom, Sentinel::AddressOf("MPIR_F08_MPI_BOTTOM")),
-        (
-            StatusIgnore,
-            Sentinel::AddressOf("MPIR_F08_MPI_STATUS_IGNORE_OBJ"),
-        ),
-        (
-            StatusesIgnore,
-            Sentinel::AddressOf("MPIR_F08_MPI_STATUSES_IGNORE_OBJ"),
-        ),
-        (
-            ErrcodesIgnore,
-            Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_errcodes_ignore"),
-        ),
-        (
-            Unweighted,
-            Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_unweighted"),
-        ),
-        (
-            WeightsEmpty,
-            Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_weights_empty"),
-        ),
-        (
-            ArgvNull,
-            Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_argv_null"),
-        ),
-        (
-            ArgvsNull,
-            Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_argvs_null"),
-        ),
+        (StatusIgnore, Sentinel::AddressOf("MPIR_F08_MPI_STATUS_IGNORE_OBJ")),
+        (StatusesIgnore, Sentinel::AddressOf("MPIR_F08_MPI_STATUSES_IGNORE_OBJ")),
+        (ErrcodesIgnore, Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_errcodes_ignore")),
+        (Unweighted, Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_unweighted")),
+        (WeightsEmpty, Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_weights_empty")),
+        (ArgvNull, Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_argv_null")),
+        (ArgvsNull, Sentinel::AddressOf("__mpi_f08_link_constants_MOD_mpi_argvs_null")),
     ],
     predefined: &[
         (Comm, "MPI_COMM_NULL", Word(0x0400_0000)),

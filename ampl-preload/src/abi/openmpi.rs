@@ -34,23 +34,11 @@ pub(super) static ABI: Abi = Abi {
     fortran: &[
         (InPlace, Sentinel::AddressOf("mpi_fortran_in_place_")),
         (Bottom, Sentinel::AddressOf("mpi_fortran_bottom_")),
-        (
-            StatusIgnore,
-            Sentinel::AddressOf("mpi_fortran_status_ignore_"),
-        ),
-        (
-            StatusesIgnore,
-            Sentinel::AddressOf("mpi_fortran_statuses_ignore_"),
-        ),
-        (
-            ErrcodesIgnore,
-            Sentinel::AddressOf("mpi_fortran_errcodes_ignore_"),
-        ),
+        (StatusIgnore, Sentinel::AddressOf("mpi_fortran_status_ignore_")),
+        (StatusesIgnore, Sentinel::AddressOf("mpi_fortran_statuses_ignore_")),
+        (ErrcodesIgnore, Sentinel::AddressOf("mpi_fortran_errcodes_ignore_")),
         (Unweighted, Sentinel::AddressOf("mpi_fortran_unweighted_")),
-        (
-            WeightsEmpty,
-            Sentinel::AddressOf("mpi_fortran_weights_empty_"),
-        ),
+        (WeightsEmpty, Sentinel::AddressOf("mpi_fortran_weights_empty_")),
         (ArgvNull, Sentinel::AddressOf("mpi_fortran_argv_null_")),
         (ArgvsNull, Sentinel::AddressOf("mpi_fortran_argvs_null_")),
     ],
@@ -74,33 +62,13 @@ pub(super) static ABI: Abi = Abi {
         (Type, "MPI_COMPLEX8", Symbol("ompi_mpi_complex8")),
         (Type, "MPI_COUNT", Symbol("ompi_mpi_count")),
         (Type, "MPI_CXX_BOOL", Symbol("ompi_mpi_cxx_bool")),
-        (
-            Type,
-            "MPI_CXX_DOUBLE_COMPLEX",
-            Symbol("ompi_mpi_cxx_dblcplex"),
-        ),
+        (Type, "MPI_CXX_DOUBLE_COMPLEX", Symbol("ompi_mpi_cxx_dblcplex")),
         (Type, "MPI_CXX_FLOAT_COMPLEX", Symbol("ompi_mpi_cxx_cplex")),
-        (
-            Type,
-            "MPI_CXX_LONG_DOUBLE_COMPLEX",
-            Symbol("ompi_mpi_cxx_ldblcplex"),
-        ),
+        (Type, "MPI_CXX_LONG_DOUBLE_COMPLEX", Symbol("ompi_mpi_cxx_ldblcplex")),
         (Type, "MPI_C_BOOL", Symbol("ompi_mpi_c_bool")),
-        (
-            Type,
-            "MPI_C_DOUBLE_COMPLEX",
-            Symbol("ompi_mpi_c_double_complex"),
-        ),
-        (
-            Type,
-            "MPI_C_FLOAT_COMPLEX",
-            Symbol("ompi_mpi_c_float_complex"),
-        ),
-        (
-            Type,
-            "MPI_C_LONG_DOUBLE_COMPLEX",
-            Symbol("ompi_mpi_c_long_double_complex"),
-        ),
+        (Type, "MPI_C_DOUBLE_COMPLEX", Symbol("ompi_mpi_c_double_complex")),
+        (Type, "MPI_C_FLOAT_COMPLEX", Symbol("ompi_mpi_c_float_complex")),
+        (Type, "MPI_C_LONG_DOUBLE_COMPLEX", Symbol("ompi_mpi_c_long_double_complex")),
         (Type, "MPI_DATATYPE_NULL", Symbol("ompi_mpi_datatype_null")),
         (Type, "MPI_DOUBLE", Symbol("ompi_mpi_double")),
         (Type, "MPI_DOUBLE_COMPLEX", Symbol("ompi_mpi_dblcplex")),
@@ -148,16 +116,8 @@ pub(super) static ABI: Abi = Abi {
         (Type, "MPI_UNSIGNED", Symbol("ompi_mpi_unsigned")),
         (Type, "MPI_UNSIGNED_CHAR", Symbol("ompi_mpi_unsigned_char")),
         (Type, "MPI_UNSIGNED_LONG", Symbol("ompi_mpi_unsigned_long")),
-        (
-            Type,
-            "MPI_UNSIGNED_LONG_LONG",
-            Symbol("ompi_mpi_unsigned_long_long"),
-        ),
-        (
-            Type,
-            "MPI_UNSIGNED_SHORT",
-            Symbol("ompi_mpi_unsigned_short"),
-        ),
+        (Type, "MPI_UNSIGNED_LONG_LONG", Symbol("ompi_mpi_unsigned_long_long")),
+        (Type, "MPI_UNSIGNED_SHORT", Symbol("ompi_mpi_unsigned_short")),
         (Type, "MPI_WCHAR", Symbol("ompi_mpi_wchar")),
         (Op, "MPI_BAND", Symbol("ompi_mpi_op_band")),
         (Op, "MPI_BOR", Symbol("ompi_mpi_op_bor")),
@@ -178,39 +138,15 @@ pub(super) static ABI: Abi = Abi {
         (Group, "MPI_GROUP_NULL", Symbol("ompi_mpi_group_null")),
         (Info, "MPI_INFO_ENV", Symbol("ompi_mpi_info_env")),
         (Info, "MPI_INFO_NULL", Symbol("ompi_mpi_info_null")),
-        (
-            Errhandler,
-            "MPI_ERRHANDLER_NULL",
-            Symbol("ompi_mpi_errhandler_null"),
-        ),
-        (
-            Errhandler,
-            "MPI_ERRORS_ABORT",
-            Symbol("ompi_mpi_errors_abort"),
-        ),
-        (
-            Errhandler,
-            "MPI_ERRORS_ARE_FATAL",
-            Symbol("ompi_mpi_errors_are_fatal"),
-        ),
-        (
-            Errhandler,
-            "MPI_ERRORS_RETURN",
-            Symbol("ompi_mpi_errors_return"),
-        ),
+        (Errhandler, "MPI_ERRHANDLER_NULL", Symbol("ompi_mpi_errhandler_null")),
+        (Errhandler, "MPI_ERRORS_ABORT", Symbol("ompi_mpi_errors_abort")),
+        (Errhandler, "MPI_ERRORS_ARE_FATAL", Symbol("ompi_mpi_errors_are_fatal")),
+        (Errhandler, "MPI_ERRORS_RETURN", Symbol("ompi_mpi_errors_return")),
         (File, "MPI_FILE_NULL", Symbol("ompi_mpi_file_null")),
         (Win, "MPI_WIN_NULL", Symbol("ompi_mpi_win_null")),
-        (
-            Message,
-            "MPI_MESSAGE_NO_PROC",
-            Symbol("ompi_message_no_proc"),
-        ),
+        (Message, "MPI_MESSAGE_NO_PROC", Symbol("ompi_message_no_proc")),
         (Message, "MPI_MESSAGE_NULL", Symbol("ompi_message_null")),
-        (
-            Session,
-            "MPI_SESSION_NULL",
-            Symbol("ompi_mpi_instance_null"),
-        ),
+        (Session, "MPI_SESSION_NULL", Symbol("ompi_mpi_instance_null")),
         (Request, "MPI_REQUEST_NULL", Symbol("ompi_request_null")),
     ],
 };
@@ -227,17 +163,8 @@ mod tests {
     #[test]
     fn known_handles_are_as_in_the_header() {
         use super::*;
-        assert_eq!(
-            ABI.find(Comm, "MPI_COMM_WORLD"),
-            Some(Symbol("ompi_mpi_comm_world"))
-        );
-        assert_eq!(
-            ABI.find(Request, "MPI_REQUEST_NULL"),
-            Some(Symbol("ompi_request_null"))
-        );
-        assert_eq!(
-            ABI.find(Type, "MPI_DOUBLE_PRECISION"),
-            Some(Symbol("ompi_mpi_dblprec"))
-        );
+        assert_eq!(ABI.find(Comm, "MPI_COMM_WORLD"), Some(Symbol("ompi_mpi_comm_world")));
+        assert_eq!(ABI.find(Request, "MPI_REQUEST_NULL"), Some(Symbol("ompi_request_null")));
+        assert_eq!(ABI.find(Type, "MPI_DOUBLE_PRECISION"), Some(Symbol("ompi_mpi_dblprec")));
     }
 }

@@ -2,7 +2,7 @@
 
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, shape};
+use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 
 use super::facts::{Ask, object};
@@ -71,7 +71,7 @@ impl Encoder<'_> {
                 let request = self.request(0);
                 out.push(request);
             }
-            Shape::Scalar if param.direction == Direction::In => {
+            Shape::Scalar if !is_overwritten(param) => {
                 let value = self.by_value(param, word);
                 out.push(value);
             }
@@ -110,7 +110,6 @@ impl Encoder<'_> {
                 let status = unsafe { self.status(word, 0) };
                 out.push(status);
             }
-            Shape::Scalar if matches!(param.kind, Kind::Buffer | Kind::Address) => out.push(word as u64),
             Shape::Scalar => {
                 // SAFETY: an output points to a value that MPI has written, or is null.
                 let value = unsafe { self.state.process.abi.load(param.kind, word, 0) }.unwrap_or(0);
@@ -220,7 +219,8 @@ impl Encoder<'_> {
     unsafe fn array(&mut self, index: usize, out: &mut Vec<u64>) {
         let param = &self.params[index];
         let base = self.words[index];
-        let length = if self.failed || self.is_no_array(param, base) { None } else { self.length(param.length) };
+        let length =
+            if self.failed || self.is_no_array(param, base) { None } else { self.length(param.length) };
         let Some(length) = length.filter(|&length| length <= MOST && base != 0) else {
             out.push(NO_ARRAY);
             return;
@@ -245,9 +245,10 @@ impl Encoder<'_> {
         if param.kind == Kind::Status {
             return process.abi.ignores_status(base);
         }
-        let in_place = self.params.iter().zip(self.words).any(|(p, &word)| {
-            p.kind == Kind::Buffer && p.name == "sendbuf" && word == process.abi.in_place
-        });
+        let in_place =
+            self.params.iter().zip(self.words).any(|(p, &word)| {
+                p.kind == Kind::Buffer && p.name == "sendbuf" && word == process.abi.in_place
+            });
         process.is_sentinel(base) || (in_place && param.name.starts_with('s'))
     }
 

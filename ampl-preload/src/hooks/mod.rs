@@ -7,6 +7,7 @@ mod requests;
 use ampl_agent::CallEnd;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Param, Traffic, ids};
 use ampl_core::value::ObjectKind;
+use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
 
 use crate::recipe::Recipe;
@@ -75,7 +76,7 @@ pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, w
 unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize]) {
     state.before.clear();
     for (param, &word) in function.spec().params.iter().zip(words) {
-        if param.direction == Direction::InOut && param.kind != Kind::Request && param.length == Length::One {
+        if is_overwritten(param) {
             // SAFETY: an in/out parameter points to a value that MPI is about to read.
             state.before.push(unsafe { state.process.abi.load(param.kind, word, 0) }.unwrap_or(0));
         }
@@ -87,7 +88,13 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
 /// # Safety
 /// `words` must be the arguments of a call of `symbol` that has just returned.
 #[inline]
-pub unsafe fn leave(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, words: &[usize], call: &Returned) {
+pub unsafe fn leave(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    recipe: &Recipe,
+    words: &[usize],
+    call: &Returned,
+) {
     let mut flags = 0;
     let (mut sent, mut received) = (0, 0);
     let is_c = symbol.language == Language::C;
@@ -180,7 +187,7 @@ unsafe fn scalars(state: &ThreadState, function: Function, words: &[usize]) -> V
 unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usize]) {
     let mut before = state.before.iter();
     for (param, &word) in function.spec().params.iter().zip(words) {
-        if param.direction != Direction::InOut || param.kind == Kind::Request || param.length != Length::One {
+        if !is_overwritten(param) {
             continue;
         }
         let Some(&before) = before.next() else { return };

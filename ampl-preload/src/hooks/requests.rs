@@ -46,7 +46,8 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
                 continue;
             }
             let shared = requests.has_shared();
-            let mention = if shared { handles[..at].iter().filter(|&&other| other == handle).count() } else { 0 };
+            let mention =
+                if shared { handles[..at].iter().filter(|&&other| other == handle).count() } else { 0 };
             named.push(requests.mentioned(handle, mention));
         }
     });
@@ -74,8 +75,9 @@ pub unsafe fn follow(
         // SAFETY: the call has written its new request.
         let handle = unsafe { abi.load(Kind::Request, words[index], 0) }?;
         let persistent = counts_at_start(recipe) || function.name().contains("_init");
-        let receives = matches!(recipe.operands.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
-            || function.name().starts_with("MPI_Isendrecv");
+        let receives =
+            matches!(recipe.operands.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
+                || function.name().starts_with("MPI_Isendrecv");
         let (sent, received) = if persistent { bytes } else { (0, 0) };
         if handle != state.process.request_null {
             let request = Request { number: 0, receives, persistent, sent, received };

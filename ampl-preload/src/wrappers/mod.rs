@@ -78,13 +78,16 @@ macro_rules! c_double {
 macro_rules! pcontrol {
     ($name:ident, $function:literal) => {
         const _: () = {
-            static SYMBOL: Symbol = Symbol::new($function, Language::C, &[name!($name), concat!("P", name!($name))]);
+            static SYMBOL: Symbol =
+                Symbol::new($function, Language::C, &[name!($name), concat!("P", name!($name))]);
 
             unsafe fn forward(next: *const (), words: *const usize) -> usize {
                 // SAFETY: `next` is MPI_Pcontrol, a variadic C function.
                 let next: unsafe extern "C" fn(usize, ...) -> usize = unsafe { std::mem::transmute(next) };
                 // SAFETY: `words` has six words.
-                unsafe { next(*words, *words.add(1), *words.add(2), *words.add(3), *words.add(4), *words.add(5)) }
+                unsafe {
+            next(*words, *words.add(1), *words.add(2), *words.add(3), *words.add(4), *words.add(5))
+                }
             }
             body!(word, (a b c d e f));
             stubs!(body, $name);

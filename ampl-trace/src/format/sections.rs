@@ -163,7 +163,9 @@ fn windows(windows: &[WindowSummary]) -> Vec<u8> {
         varint::put(&mut out, window.update);
         varint::put(&mut out, window.cells.len() as u64);
         for cell in &window.cells {
-            [cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].iter().for_each(|&value| put_float(&mut out, value));
+            [cell.n, cell.sum, cell.sum_sq, cell.min, cell.max]
+                .iter()
+                .for_each(|&value| put_float(&mut out, value));
         }
     }
     out
@@ -191,7 +193,9 @@ fn aggregates(aggregates: &[Aggregate]) -> Vec<u8> {
         varint::put(&mut out, entry.site.map_or(0, |site| u64::from(site) + 1));
         varint::put(&mut out, u64::from(entry.function));
         varint::put(&mut out, entry.calls);
-        [entry.time_ns, entry.time_sq, entry.min_ns, entry.max_ns].iter().for_each(|&value| put_float(&mut out, value));
+        [entry.time_ns, entry.time_sq, entry.min_ns, entry.max_ns]
+            .iter()
+            .for_each(|&value| put_float(&mut out, value));
         varint::put(&mut out, entry.sent);
         varint::put(&mut out, entry.received);
     }

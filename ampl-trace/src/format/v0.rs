@@ -186,9 +186,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
             continue;
         }
         let understood = match (found.kind, found.rank) {
-            (Some(SectionKind::Run), _) => {
-                serde_json::from_slice(payload).map(|run| trace.run = run).ok()
-            }
+            (Some(SectionKind::Run), _) => serde_json::from_slice(payload).map(|run| trace.run = run).ok(),
             (Some(SectionKind::Table), _) => Some(check_table(payload)?),
             (Some(SectionKind::Decisions), _) => read_decisions(payload, &mut trace),
             (Some(SectionKind::Contents), _) => Some(()),

@@ -18,14 +18,8 @@ pub struct Renaming {
 impl Renaming {
     /// Nothing named yet; the objects in `shared` may be taken for each other.
     pub fn new(shared: &[(String, String)]) -> Self {
-        let shared = shared
-            .iter()
-            .flat_map(|(one, other)| [one.clone(), other.clone()])
-            .collect();
-        Self {
-            shared,
-            ..Self::default()
-        }
+        let shared = shared.iter().flat_map(|(one, other)| [one.clone(), other.clone()]).collect();
+        Self { shared, ..Self::default() }
     }
 
     /// Notes that step `index` of our log names the objects in `values`.
@@ -45,29 +39,20 @@ impl Renaming {
     ///
     /// # Errors
     /// What differs.
-    pub fn same(
-        &mut self,
-        ours: &Value,
-        theirs: Option<&Value>,
-        index: usize,
-    ) -> Result<(), String> {
+    pub fn same(&mut self, ours: &Value, theirs: Option<&Value>, index: usize) -> Result<(), String> {
         if ours.get("any").is_some() {
             return Ok(());
         }
         if ours.get("ignored").is_some() {
-            return theirs
-                .is_none_or(ignored)
-                .then_some(())
-                .ok_or_else(|| differ(ours, theirs));
+            return theirs.is_none_or(ignored).then_some(()).ok_or_else(|| differ(ours, theirs));
         }
         match (ours, theirs) {
             (Value::String(ours), Some(Value::String(theirs))) if kind(ours).is_some() => {
                 self.same_object(ours, theirs, index)
             }
-            (Value::Array(ours), Some(Value::Array(theirs))) if ours.len() == theirs.len() => ours
-                .iter()
-                .zip(theirs)
-                .try_for_each(|(ours, theirs)| self.same(ours, Some(theirs), index)),
+            (Value::Array(ours), Some(Value::Array(theirs))) if ours.len() == theirs.len() => {
+                ours.iter().zip(theirs).try_for_each(|(ours, theirs)| self.same(ours, Some(theirs), index))
+            }
             (ours, Some(theirs)) if ours == theirs => Ok(()),
             _ => Err(differ(ours, theirs)),
         }
@@ -90,9 +75,7 @@ impl Renaming {
         if let Some(other) = self.ours.get(theirs)
             && self.last_use.get(other).is_some_and(|last| *last >= index)
         {
-            return Err(format!(
-                "{theirs} for {ours}, but {other}, which lives, has that name"
-            ));
+            return Err(format!("{theirs} for {ours}, but {other}, which lives, has that name"));
         }
         self.theirs.insert(ours.to_owned(), theirs.to_owned());
         self.ours.insert(theirs.to_owned(), ours.to_owned());
@@ -132,36 +115,18 @@ mod tests {
     #[test]
     fn a_name_means_one_object_while_it_lives() {
         let mut renaming = Renaming::new(&[]);
-        let log = [
-            json!("comm:1"),
-            json!("comm:2"),
-            json!("comm:1"),
-            json!("comm:3"),
-        ];
+        let log = [json!("comm:1"), json!("comm:2"), json!("comm:1"), json!("comm:3")];
         for (index, value) in log.iter().enumerate() {
             renaming.note_use(index, std::iter::once(value));
         }
         renaming.same(&log[0], Some(&json!("comm:9")), 0).unwrap();
         assert!(
-            renaming
-                .clone()
-                .same(&log[1], Some(&json!("comm:9")), 1)
-                .is_err(),
+            renaming.clone().same(&log[1], Some(&json!("comm:9")), 1).is_err(),
             "comm:1 lives until step 2"
         );
-        assert!(
-            renaming
-                .clone()
-                .same(&log[1], Some(&json!("type:4")), 1)
-                .is_err()
-        );
+        assert!(renaming.clone().same(&log[1], Some(&json!("type:4")), 1).is_err());
         renaming.same(&log[1], Some(&json!("comm:4")), 1).unwrap();
-        assert!(
-            renaming
-                .clone()
-                .same(&log[2], Some(&json!("comm:4")), 2)
-                .is_err()
-        );
+        assert!(renaming.clone().same(&log[2], Some(&json!("comm:4")), 2).is_err());
         renaming.same(&log[2], Some(&json!("comm:9")), 2).unwrap();
         renaming.same(&log[3], Some(&json!("comm:9")), 3).unwrap();
     }
@@ -170,17 +135,9 @@ mod tests {
     fn requests_of_one_handle_may_be_taken_for_each_other() {
         let mut renaming = Renaming::new(&[("request:1".into(), "request:2".into())]);
         renaming
-            .same(
-                &json!(["request:1", "request:2"]),
-                Some(&json!(["request:5", "request:5"])),
-                0,
-            )
+            .same(&json!(["request:1", "request:2"]), Some(&json!(["request:5", "request:5"])), 0)
             .unwrap();
-        assert!(
-            renaming
-                .same(&json!(["request:1"]), Some(&json!(["MPI_REQUEST_NULL"])), 0)
-                .is_err()
-        );
+        assert!(renaming.same(&json!(["request:1"]), Some(&json!(["MPI_REQUEST_NULL"])), 0).is_err());
         assert!(renaming.same(&json!([1, 2]), Some(&json!([1])), 0).is_err());
     }
 }

@@ -17,24 +17,13 @@ pub fn render(table: &Table) -> String {
         });
         let name = &function.name;
         let (returns, traffic, class) = (&function.returns, &function.traffic, &function.class);
-        let _ = writeln!(
-            rows,
-            "    f(\"{name}\", l::P{list}, R::{returns}, T::{traffic}, C::{class}),"
-        );
-        let _ = writeln!(
-            ids,
-            "    pub const {}: Function = Function({index});",
-            name.to_ascii_uppercase()
-        );
+        let _ = writeln!(rows, "    f(\"{name}\", l::P{list}, R::{returns}, T::{traffic}, C::{class}),");
+        let _ = writeln!(ids, "    pub const {}: Function = Function({index});", name.to_ascii_uppercase());
     }
     let mut text = String::from(HEAD);
     for (index, list) in lists.iter().enumerate() {
         let params: Vec<String> = list.iter().map(render_param).collect();
-        let _ = writeln!(
-            text,
-            "    pub const P{index}: &[Param] = &[{}];",
-            params.join(", ")
-        );
+        let _ = writeln!(text, "    pub const P{index}: &[Param] = &[{}];", params.join(", "));
     }
     let count = table.functions.len();
     let _ = write!(

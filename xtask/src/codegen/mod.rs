@@ -19,13 +19,9 @@ const WRAPPERS: &str = "ampl-preload/src/wrappers/generated.rs";
 pub fn run(check: bool) -> anyhow::Result<()> {
     let root = root();
     let spec = root.join(SPEC);
-    let text =
-        std::fs::read_to_string(&spec).with_context(|| format!("reading {}", spec.display()))?;
+    let text = std::fs::read_to_string(&spec).with_context(|| format!("reading {}", spec.display()))?;
     let table = table::Table::parse(&text).with_context(|| format!("in {SPEC}"))?;
-    for (path, content) in [
-        (FUNCTIONS, functions::render(&table)),
-        (WRAPPERS, wrappers::render(&table)?),
-    ] {
+    for (path, content) in [(FUNCTIONS, functions::render(&table)), (WRAPPERS, wrappers::render(&table)?)] {
         update(&root.join(path), path, &content, check)?;
     }
     Ok(())

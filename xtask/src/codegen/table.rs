@@ -51,10 +51,8 @@ impl Table {
     /// If it is not TOML, or a function is malformed or appears twice.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let document: DocumentMut = text.parse()?;
-        let entries = document
-            .get("function")
-            .and_then(|item| item.as_array_of_tables())
-            .context("no [[function]]")?;
+        let entries =
+            document.get("function").and_then(|item| item.as_array_of_tables()).context("no [[function]]")?;
         let mut functions = Vec::new();
         for entry in entries {
             let name = string(entry, "name")?.context("a function without a name")?;
@@ -63,11 +61,7 @@ impl Table {
         // Byte order: `Function::by_name` searches by it.
         functions.sort_by(|a, b| a.name.cmp(&b.name));
         for pair in functions.windows(2) {
-            ensure!(
-                pair[0].name != pair[1].name,
-                "{} appears twice",
-                pair[0].name
-            );
+            ensure!(pair[0].name != pair[1].name, "{} appears twice", pair[0].name);
         }
         Ok(Self { functions })
     }
@@ -91,22 +85,14 @@ impl Function {
             bail!("unknown key {key}");
         }
         let fields = strings(entry, "params")?;
-        let names: Vec<&str> = fields
-            .iter()
-            .map(|field| field.split(':').next().unwrap_or(""))
-            .collect();
-        ensure!(
-            names.iter().collect::<HashSet<_>>().len() == names.len(),
-            "a parameter appears twice"
-        );
+        let names: Vec<&str> = fields.iter().map(|field| field.split(':').next().unwrap_or("")).collect();
+        ensure!(names.iter().collect::<HashSet<_>>().len() == names.len(), "a parameter appears twice");
         let params = fields
             .iter()
             .map(|field| Param::parse(field, &names).with_context(|| field.clone()))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let variant = |key: &str, default: &str| -> anyhow::Result<String> {
-            Ok(camel(
-                &string(entry, key)?.unwrap_or_else(|| default.to_owned()),
-            ))
+            Ok(camel(&string(entry, key)?.unwrap_or_else(|| default.to_owned())))
         };
         Ok(Self {
             name: name.to_owned(),
@@ -144,32 +130,22 @@ impl Fortran {
     fn parse(entry: &Toml, names: &[&str]) -> anyhow::Result<Self> {
         let forms = string(entry, "fortran")?.unwrap_or_default();
         let forms: Vec<&str> = forms.split_whitespace().collect();
-        if let Some(form) = forms
-            .iter()
-            .find(|form| !["f90", "f08", "f08ts"].contains(form))
-        {
+        if let Some(form) = forms.iter().find(|form| !["f90", "f08", "f08ts"].contains(form)) {
             bail!("unknown Fortran form {form}");
         }
         let omitted = strings(entry, "fortran_omits")?;
         for name in &omitted {
-            ensure!(
-                names.contains(&name.as_str()),
-                "omits {name}, which is no parameter"
-            );
+            ensure!(names.contains(&name.as_str()), "omits {name}, which is no parameter");
         }
         let flag = |key: &str, default: bool| -> anyhow::Result<bool> {
             match entry.get(key) {
                 None => Ok(default),
-                Some(item) => item
-                    .as_bool()
-                    .with_context(|| format!("{key} is no boolean")),
+                Some(item) => item.as_bool().with_context(|| format!("{key} is no boolean")),
             }
         };
         let characters = match entry.get("fortran_characters") {
             None => 0,
-            Some(item) => item
-                .as_integer()
-                .context("fortran_characters is no integer")? as usize,
+            Some(item) => item.as_integer().context("fortran_characters is no integer")? as usize,
         };
         let ierror = usize::from(flag("fortran_ierror", true)?);
         Ok(Self {
@@ -185,13 +161,9 @@ impl Fortran {
 /// The `Length` variant that `text` stands for, parameter names replaced by their indices.
 fn length_expression(text: &str, names: &[&str]) -> anyhow::Result<String> {
     let index = |name: &str| {
-        names
-            .iter()
-            .position(|candidate| *candidate == name)
-            .with_context(|| format!("no parameter {name}"))
+        names.iter().position(|candidate| *candidate == name).with_context(|| format!("no parameter {name}"))
     };
-    let Some((function, arguments)) = text.strip_suffix(')').and_then(|text| text.split_once('('))
-    else {
+    let Some((function, arguments)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) else {
         return Ok(match text {
             "one" => "One".to_owned(),
             "unknown" => "Unknown".to_owned(),
@@ -231,11 +203,7 @@ fn camel(text: &str) -> String {
 fn string(entry: &Toml, key: &str) -> anyhow::Result<Option<String>> {
     entry
         .get(key)
-        .map(|item| {
-            item.as_str()
-                .map(str::to_owned)
-                .with_context(|| format!("{key} is no string"))
-        })
+        .map(|item| item.as_str().map(str::to_owned).with_context(|| format!("{key} is no string")))
         .transpose()
 }
 
@@ -243,17 +211,10 @@ fn strings(entry: &Toml, key: &str) -> anyhow::Result<Vec<String>> {
     let Some(item) = entry.get(key) else {
         return Ok(Vec::new());
     };
-    let array = item
-        .as_array()
-        .with_context(|| format!("{key} is no array"))?;
+    let array = item.as_array().with_context(|| format!("{key} is no array"))?;
     array
         .iter()
-        .map(|value| {
-            value
-                .as_str()
-                .map(str::to_owned)
-                .with_context(|| format!("{key} holds no strings"))
-        })
+        .map(|value| value.as_str().map(str::to_owned).with_context(|| format!("{key} holds no strings")))
         .collect()
 }
 
@@ -272,15 +233,8 @@ mod tests {
             r#"params = ["n:int:in", "flag:logical:out", "a:rank:in:times(n,3)", "b:status:out:ifflag(n,flag)", "c:request:inout:n"]"#,
         )
         .unwrap();
-        let lengths: Vec<&str> = function
-            .params
-            .iter()
-            .map(|param| param.length.as_str())
-            .collect();
-        assert_eq!(
-            lengths,
-            ["One", "One", "Times(0, 3)", "IfFlag(0, 1)", "Param(0)"]
-        );
+        let lengths: Vec<&str> = function.params.iter().map(|param| param.length.as_str()).collect();
+        assert_eq!(lengths, ["One", "One", "Times(0, 3)", "IfFlag(0, 1)", "Param(0)"]);
         assert_eq!(function.params[4].direction, "InOut");
     }
 

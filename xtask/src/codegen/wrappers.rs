@@ -69,10 +69,7 @@ fn fortran_symbols(function: &Function) -> Vec<Symbols> {
             found.push(Symbols {
                 names: vec![format!("mpi_{tail}_{form}{large}_")],
                 // Open MPI prefixes `p`, MPICH `pmpir`.
-                next: vec![
-                    format!("pmpi_{tail}_{form}{large}_"),
-                    format!("pmpir_{tail}_{form}{large}_"),
-                ],
+                next: vec![format!("pmpi_{tail}_{form}{large}_"), format!("pmpir_{tail}_{form}{large}_")],
             });
         }
     }
@@ -81,18 +78,9 @@ fn fortran_symbols(function: &Function) -> Vec<Symbols> {
 
 /// The usual spellings of the external procedure `base`; names and profiling names in the same order.
 fn mangled(base: &str) -> Symbols {
-    let spellings = |base: String| {
-        vec![
-            format!("{base}_"),
-            format!("{base}__"),
-            base.clone(),
-            base.to_ascii_uppercase(),
-        ]
-    };
-    Symbols {
-        names: spellings(base.to_owned()),
-        next: spellings(format!("p{base}")),
-    }
+    let spellings =
+        |base: String| vec![format!("{base}_"), format!("{base}__"), base.clone(), base.to_ascii_uppercase()];
+    Symbols { names: spellings(base.to_owned()), next: spellings(format!("p{base}")) }
 }
 
 fn fortran_macro(function: &Function) -> &'static str {

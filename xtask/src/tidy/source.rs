@@ -20,9 +20,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
             } else if first == '\'' {
                 rest = after_tick(&rest[1..]);
             } else if first.is_alphanumeric() || first == '_' {
-                let end = rest
-                    .find(|c: char| !c.is_alphanumeric() && c != '_')
-                    .unwrap_or(rest.len());
+                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
                 let (word, after) = rest.split_at(end);
                 rest = after;
                 return Some(word);
@@ -59,11 +57,7 @@ fn after_block_comment(text: &str) -> &str {
 
 /// What follows a raw string, if `text` starts with one (`r"…"`, `br#"…"#`).
 fn after_raw_string(text: &str) -> Option<&str> {
-    let text = text
-        .strip_prefix('b')
-        .or_else(|| text.strip_prefix('c'))
-        .unwrap_or(text)
-        .strip_prefix('r')?;
+    let text = text.strip_prefix('b').or_else(|| text.strip_prefix('c')).unwrap_or(text).strip_prefix('r')?;
     let hashes = text.len() - text.trim_start_matches('#').len();
     let body = text[hashes..].strip_prefix('"')?;
     let end = format!("\"{}", "#".repeat(hashes));

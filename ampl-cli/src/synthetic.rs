@@ -1,0 +1,284 @@
+//! Runs made up for tests: journals word by word, as the agent writes them, and what becomes of them.
+
+use std::fs;
+use std::path::Path;
+
+use ampl_core::config::Config;
+use ampl_core::draw::kept;
+use ampl_core::message::{Decision, Directive, StratumDirective};
+use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+use ampl_trace::args::PREDEFINED_HANDLE;
+use ampl_trace::compact::compact;
+use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, read};
+use ampl_trace::journal::{
+    BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
+};
+use ampl_trace::record::{
+    CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_KEPT,
+    WINDOW_PARTIAL, header, put_text,
+};
+use ampl_trace::{RunInfo, Trace};
+
+/// Nanoseconds (and ticks) of a window.
+pub const WINDOW_NS: u64 = 10_000_000;
+
+/// A job that never was: every rank sends, polls in vain and reduces once in each window.
+#[derive(Clone, Debug)]
+pub struct Synthetic {
+    pub config: String,
+    pub ranks: u32,
+    pub windows: u64,
+    /// Ranks kept from the first directive after the start on.
+    pub size: u32,
+    /// Module of the call sites.
+    pub module: String,
+    /// Ranks that were killed in their last window.
+    pub killed: Vec<u32>,
+}
+
+impl Default for Synthetic {
+    fn default() -> Self {
+        let (config, module) = (String::new(), "/nowhere/app".into());
+        Self { config, ranks: 8, windows: 12, size: 4, module, killed: Vec::new() }
+    }
+}
+
+fn number(name: &str) -> u16 {
+    Function::by_name(name).unwrap().0
+}
+
+fn predefined(name: &str) -> u64 {
+    PREDEFINED_HANDLE | PREDEFINED.iter().position(|&(_, have)| have == name).unwrap() as u64
+}
+
+impl Synthetic {
+    pub fn plan(&self) -> Plan {
+        Plan::new(Config::parse(&self.config).unwrap().0, self.ranks).unwrap()
+    }
+
+    pub fn run_info(&self) -> RunInfo {
+        let mut run = RunInfo {
+            ampl_version: "0.1.0".into(),
+            mpi_library: "Open MPI v4.1.4, package: Synthetic\nsecond line".into(),
+            command: vec!["./app".into(), "in.txt".into()],
+            started_ns: 1_700_000_000_000_000_000,
+            ..RunInfo::default()
+        };
+        run.describe(&self.plan());
+        run
+    }
+
+    /// Nanoseconds in MPI of a rank's window.
+    pub fn mpi_ns(&self, rank: u32, window: u64) -> u64 {
+        2_000_000 + 400_000 * u64::from(rank % 5) + 1000 * ((u64::from(rank) * 31 + window * 17) % 101)
+    }
+
+    fn directive(&self, update: u64) -> Directive {
+        let plan = self.plan();
+        let part = |(index, group): (usize, &ampl_core::plan::GroupPlan)| {
+            let (members, pinned) = (group.members.len() as u32, group.pinned.len() as u32);
+            let size = if update == 0 { members } else { self.size.clamp(pinned, members) };
+            let probability = match members - pinned {
+                0 => 1.0,
+                others => f64::from(size - pinned) / f64::from(others),
+            };
+            StratumDirective { group: index as u16, stratum: 0, size, probability, policy: update as u32 }
+        };
+        Directive {
+            pass: 0,
+            update,
+            first_window: WindowId(update * 4),
+            seed: 42,
+            mechanism: plan.config.sampling.update_mechanism,
+            strata: plan.groups.iter().enumerate().map(part).collect(),
+        }
+    }
+
+    pub fn decisions(&self) -> Vec<Decision> {
+        let plan = self.plan();
+        let of_update = |update: u64| {
+            let directive = self.directive(update);
+            let groups = plan.groups.clone();
+            directive.strata.into_iter().zip(groups).map(move |(part, group)| Decision {
+                update,
+                window: update * 4,
+                group: group.name,
+                stratum: 0,
+                mechanism: "subset".into(),
+                population: group.members.len(),
+                reported: group.members.len(),
+                late: false,
+                size: part.size,
+                probability: part.probability,
+                guide: (update > 0).then(|| "mpi.time".into()),
+                policy: part.policy,
+                event: Some("*".into()),
+                mean: Some(2.4e6),
+                variance: Some(0.01),
+                error_required: Some(0.08),
+                error_attained: Some(0.05),
+            })
+        };
+        (0..self.windows.div_ceil(4)).flat_map(of_update).collect()
+    }
+
+    /// The journal of `rank`.
+    pub fn journal(&self, rank: u32) -> Vec<u8> {
+        let killed = self.killed.contains(&rank);
+        let plan = self.plan();
+        let mut words = vec![0; HEADER_WORDS];
+        let end = self.windows * WINDOW_NS;
+        for (index, value) in [
+            (word::MAGIC, MAGIC),
+            (word::RANK, rank.into()),
+            (word::RANKS, self.ranks.into()),
+            (word::PID, 1000 + u64::from(rank)),
+            (word::TICKS_LAST, end),
+            (word::NANOS_LAST, end),
+            (word::FLAGS, if killed { 0 } else { flag::FINALIZED }),
+            (word::OWN_TICKS, self.windows * 1000),
+            (word::TABLE, table_checksum().into()),
+        ] {
+            words[index] = value;
+        }
+        let mut texts = Vec::new();
+        put_text(&mut texts, &format!("node{}", rank / 4));
+        put_text(&mut texts, "0-3");
+        words[word::TEXTS..word::TEXTS + texts.len()].copy_from_slice(&texts);
+
+        let mut counts = vec![0; FUNCTION_COUNT];
+        for (name, calls) in [("MPI_Init", 1), ("MPI_Finalize", u64::from(!killed)), ("MPI_Wtime", 5)] {
+            counts[usize::from(number(name))] = calls;
+        }
+        for (name, calls) in [("MPI_Send", 1), ("MPI_Iprobe", 3), ("MPI_Allreduce", 1)] {
+            counts[usize::from(number(name))] = calls * self.windows;
+        }
+        let mut stream = Vec::new();
+        let mut record = |kind, flags, function, body: &[u64]| {
+            stream.push(header(kind, flags, function, body.len() + 1));
+            stream.extend_from_slice(body);
+        };
+        let text = |text: &str| {
+            let mut body = Vec::new();
+            put_text(&mut body, text);
+            body
+        };
+        if rank == 0 {
+            record(Kind::Text, TEXT_RUN, 0, &text(&serde_json::to_string(&self.run_info()).unwrap()));
+            for decision in self.decisions() {
+                record(Kind::Text, TEXT_DECISION, 0, &text(&serde_json::to_string(&decision).unwrap()));
+            }
+        }
+        record(Kind::Module, 0, 0, &[&[0][..], &text(&self.module)].concat());
+        for (index, offset) in [(1, 0x1140), (2, 0x1180), (3, 0x11c0)] {
+            record(Kind::Site, 0, 0, &[index, 0, offset]);
+        }
+        let sampled = plan.config.sampling.summaries == ampl_core::config::Summaries::Sampled;
+        let mut sequence = 1;
+        let mut spent = 0;
+        for window in 0..self.windows {
+            let update = window / 4;
+            let keep = kept(&plan, Rank(rank), WindowId(window), &self.directive(update));
+            let (start, probability) = (window * WINDOW_NS, keep.probability.to_bits());
+            let mpi = self.mpi_ns(rank, window);
+            if keep.kept {
+                record(Kind::Open, 0, 0, &[window, start, probability, update, sequence]);
+                let (world, dest) = (predefined("MPI_COMM_WORLD"), u64::from((rank + 1) % self.ranks));
+                let send =
+                    [start + 10, 500, 1 | 1 << 32, 0x7000, 4, predefined("MPI_DOUBLE"), dest, 7, world];
+                record(Kind::Call, 0, number("MPI_Send"), &send);
+                let poll = [start + 1000, 300, 2 | 3 << 32, (-1i64) as u64, (-2i64) as u64, world];
+                record(Kind::Call, CALL_MISS, number("MPI_Iprobe"), &poll);
+                let sum = [predefined("MPI_DOUBLE"), predefined("MPI_SUM"), world];
+                let reduce = [&[start + 2000, mpi - 800, 3 | 1 << 32, 0x7000, 0x8000, 1][..], &sum].concat();
+                record(Kind::Call, 0, number("MPI_Allreduce"), &reduce);
+            }
+            sequence += 5;
+            spent += mpi - 800;
+            let last = window + 1 == self.windows;
+            if killed && last {
+                break;
+            }
+            let values = [WINDOW_NS, mpi, WINDOW_NS - mpi - 1000, 40, 8, 5].map(|value| value as f64);
+            let cells: Vec<u64> = if sampled && !keep.kept {
+                Vec::new()
+            } else {
+                values.iter().flat_map(|&v| [1.0, v, v * v, v, v].map(f64::to_bits)).collect()
+            };
+            let flags = if keep.kept { WINDOW_KEPT | WINDOW_DRAWN } else { 0 }
+                | if last { WINDOW_PARTIAL } else { 0 };
+            let fixed =
+                [window, start, start + WINDOW_NS, 1000, probability, update, (cells.len() / 5) as u64];
+            record(Kind::Window, flags, 0, &[&fixed[..], &cells].concat());
+        }
+        if !killed {
+            record(Kind::Call, CALL_NO_ARGS | CALL_UNFINISHED, number("MPI_Finalize"), &[end, 0, 0]);
+        }
+        let mut sites = vec![0; 8 * SITE_WORDS];
+        for (index, name, calls, ticks) in [
+            (1, "MPI_Send", self.windows, 500 * self.windows),
+            (2, "MPI_Iprobe", 3 * self.windows, 300 * self.windows),
+            (3, "MPI_Allreduce", self.windows, spent),
+        ] {
+            let entry = [0x55, number(name).into(), calls, ticks, 0, 1, ticks, 40, 8, 0];
+            sites[index * SITE_WORDS..][..SITE_WORDS].copy_from_slice(&entry);
+        }
+        for (kind, payload) in
+            [(BlockKind::Counters, counts), (BlockKind::Sites, sites), (BlockKind::Stream, stream)]
+        {
+            let length = payload.len() as u64;
+            words.extend([BLOCK_MAGIC, kind.number(), 0, length, length, 0, 0, 0]);
+            words.extend(payload);
+        }
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// The trace file, as the client merges it.
+    pub fn trace_file(&self) -> Vec<u8> {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        for rank in 0..self.ranks {
+            let part = compact(&self.journal(rank)).unwrap();
+            assert_eq!(part.damage, Vec::<String>::new());
+            if let Some(run) = &part.run {
+                let payload = serde_json::to_vec(run).unwrap();
+                writer.section(&Section { kind: SectionKind::Run, rank: None, payload }).unwrap();
+                let lines: Vec<String> =
+                    part.decisions.iter().map(|d| serde_json::to_string(d).unwrap()).collect();
+                let payload = lines.join("\n").into_bytes();
+                writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload }).unwrap();
+            }
+            writer.rank(&rank_sections(&part.rank)).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
+    pub fn trace(&self) -> Trace {
+        read(&self.trace_file()).unwrap()
+    }
+
+    /// A run directory with its trace file.
+    #[allow(dead_code, reason = "only the tests of the commands write files")]
+    pub fn write_run(&self, dir: &Path) {
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join("trace.ampl"), self.trace_file()).unwrap();
+    }
+
+    #[allow(dead_code, reason = "only the tests of the commands write files")]
+    /// A run directory without one, and the journals of `ranks` in `journals`.
+    pub fn write_journals(&self, dir: &Path, journals: &Path, ranks: impl IntoIterator<Item = u32>) {
+        fs::create_dir_all(dir).unwrap();
+        fs::create_dir_all(journals).unwrap();
+        let (run, journals_text) = (self.run_info(), journals.to_string_lossy().into_owned());
+        let facts = format!(
+            "# Written by ampl when the job started.\nampl = {:?}\nranks = {}\nstarted_ns = {}\njournals = {journals_text:?}\n",
+            run.ampl_version, run.ranks, run.started_ns
+        );
+        let text = format!("{facts}command = {:?}\n\n# Resolved settings.\n{}", run.command, run.config);
+        fs::write(dir.join("run.toml"), text).unwrap();
+        for rank in ranks {
+            fs::write(journals.join(format!("rank-{rank:06}.journal")), self.journal(rank)).unwrap();
+        }
+    }
+}
