@@ -32,7 +32,11 @@ pub(super) fn write(out: &mut String, trace: &Trace) {
     if top.is_empty() {
         return;
     }
-    title(out, "Where MPI time goes (exact, ± 0: every call of every rank is in the totals)");
+    let whose = match trace.ranks.len() {
+        all if all as u64 == u64::from(trace.run.ranks) => "every rank".into(),
+        some => format!("the {some} ranks read"),
+    };
+    title(out, &format!("Where MPI time goes (exact, ± 0: every call of {whose} is in the totals)"));
     let head = ["function @ call site", "calls", "MPI time", "mean of a call", "rank max/mean"];
     let _ = writeln!(out, "  {:<44}{:>12}{:>10}{:>16}{:>15}", head[0], head[1], head[2], head[3], head[4]);
     let mut symbols = Symbols::default();

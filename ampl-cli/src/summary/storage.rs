@@ -10,13 +10,12 @@ pub(super) fn write(out: &mut String, trace: &Trace) {
     let (total, windows) =
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();
-    let calls = format!("calls of {} of {} rank-windows", count(kept), count(windows));
+    let size = format!("{}, calls of {}/{} rank-windows", bytes(total as f64), count(kept), count(windows));
     let text = match everything(trace) {
         Some(all) if kept < windows => {
-            let (bytes_all, share) = (bytes(all), percent(total as f64 / all));
-            format!("{} ({calls}), {share} of {bytes_all} for all (estimated)", bytes(total as f64))
+            format!("{size}: {} of {} for all, estimated", percent(total as f64 / all), bytes(all))
         }
-        _ => format!("{} ({calls})", bytes(total as f64)),
+        _ => size,
     };
     field(out, "trace file", &text);
 }

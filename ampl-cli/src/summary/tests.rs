@@ -48,7 +48,7 @@ fn a_whole_run_is_summed_up() {
     // 20 of 20 in the first interval, then 8.
     says(&text, "group all", &["12 of 20 ranks"]);
     says(&text, "from window 8: 8 of 20", &["mpi.time ± 5 % (bound 8 %)"]);
-    says(&text, "trace file", &["calls of 144 of 240 rank-windows", "for all (estimated)"]);
+    says(&text, "trace file", &["calls of 144/240 rank-windows", "for all, estimated"]);
     says(&text, "ampl's own time", &["240 us", "0.0100 %"]);
     says(&text, "MPI_Allreduce @ app+0x11c0", &["240", "100 %"]);
     says(&text, "not covered", &["nothing is known to be missing"]);

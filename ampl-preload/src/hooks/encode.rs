@@ -1,8 +1,8 @@
 //! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
 
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
-use ampl_core::value::ObjectKind;
-use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape};
+use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind};
+use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape, status_word};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 
 use super::facts::{Ask, object};
@@ -183,6 +183,7 @@ impl Encoder<'_> {
     }
 
     /// The status of completion number `element`; none where it tells nothing: a send's has no source.
+    /// That of no request, or of an inactive one, is empty (MPI-4.1 §3.7.3), which is something told.
     unsafe fn status(&mut self, base: usize, element: usize) -> u64 {
         let abi = self.state.process.abi;
         if abi.ignores_status(base) || !self.recipe.receives {
@@ -194,13 +195,15 @@ impl Encoder<'_> {
                 Some(index) => unsafe { abi.load(Kind::Int, self.words[usize::from(index)], element) },
                 None => Some(element as u64),
             };
-            let receives = completed
-                .and_then(|index| usize::try_from(index).ok())
-                .and_then(|index| self.state.named.get(index))
-                .is_some_and(|request| request.receives);
-            if !receives {
-                return NO_STATUS;
-            }
+            let completed = completed.and_then(|index| usize::try_from(index).ok());
+            let sends = completed.and_then(|index| self.state.named.get(index)).is_some_and(|request| {
+                let live = request.number != 0;
+                live && !request.receives
+            });
+            // SAFETY: the caller's promise.
+            let status = unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS);
+            let empty = status_word(ANY_SOURCE as i32, ANY_TAG as i32);
+            return if sends && status != empty { NO_STATUS } else { status };
         }
         // SAFETY: the caller's promise.
         unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)

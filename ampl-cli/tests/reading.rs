@@ -1,0 +1,263 @@
+//! `info`, `decode`, `estimate` and `decisions` as a user meets them, on runs made up word by word.
+
+#[path = "../src/synthetic.rs"]
+mod synthetic;
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use synthetic::Synthetic;
+
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+fn ampl(args: &[&str]) -> Said {
+    let output = Command::new(env!("CARGO_BIN_EXE_ampl")).args(args).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn json(args: &[&str]) -> Value {
+    let said = ampl(args);
+    assert_eq!(said.status, 0, "{}", said.err);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+/// Exit status `status` and one message with `what` in it.
+#[track_caller]
+fn refused(args: &[&str], status: i32, what: &str) {
+    let said = ampl(args);
+    assert_eq!((said.status, said.out.as_str()), (status, ""), "{}", said.err);
+    assert!(said.err.starts_with("ampl: ") && said.err.contains(" (") && said.err.contains("): "), "{}", said.err);
+    assert!(said.err.contains(what), "{}", said.err);
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A run directory with the trace of `job`, as an argument.
+    fn run(&self, job: &Synthetic) -> String {
+        job.write_run(&self.at("run"));
+        text(&self.at("run"))
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn info_counts_every_call() {
+    let place = Place::new();
+    let run = place.run(&Synthetic::default());
+    let info = json(&["info", &run, "--json"]);
+    assert_eq!(info["ranks"], 8);
+    assert_eq!(info["complete"], true);
+    assert_eq!(info["windows"], 12);
+    assert_eq!(info["kept_windows"], 8 * 4 + 2 * 4 * 4);
+    let functions = serde_json::json!({
+        "MPI_Allreduce": 96, "MPI_Finalize": 8, "MPI_Init": 8, "MPI_Iprobe": 288, "MPI_Send": 96, "MPI_Wtime": 40,
+    });
+    assert_eq!((&info["functions"], &info["calls"]), (&functions, &536.into()));
+    assert!(info["mpi_library"].as_str().unwrap().starts_with("Open MPI v4.1.4"));
+    let bytes = |name: &str| info["trace_bytes"][name].as_u64().unwrap();
+    assert_eq!(bytes("total"), fs::metadata(place.at("run/trace.ampl")).unwrap().len());
+    assert_eq!(bytes("total"), bytes("structure") + bytes("timing") + bytes("aggregates") + bytes("other"));
+    assert_eq!(info["overhead"]["agent_ns"], 96_000);
+    // The file itself is a run too.
+    assert_eq!(json(&["info", &text(&place.at("run/trace.ampl")), "--json"]), info);
+    let summary = ampl(&["info", &run]);
+    assert!(summary.status == 0 && summary.out.contains("load balance"), "{}", summary.out);
+}
+
+#[test]
+fn a_dead_job_s_journals_are_a_run() {
+    let place = Place::new();
+    let job = Synthetic { killed: vec![3], ..Synthetic::default() };
+    let (run, journals) = (text(&place.at("run")), place.at("node/journals"));
+    job.write_journals(&place.at("run"), &journals, 0..8);
+    let info = json(&["info", &run, "--json"]);
+    assert_eq!((&info["complete"], &info["ranks"], &info["windows"]), (&false.into(), &8.into(), &12.into()));
+    assert_eq!(info["functions"]["MPI_Finalize"], 7);
+    // As large as the trace file would have been.
+    let merged = Place::new();
+    let whole = json(&["info", &merged.run(&job), "--json"]);
+    assert_eq!(info["trace_bytes"], whole["trace_bytes"]);
+    // The same calls, with and without the merge.
+    let decode = |run: &str| ampl(&["decode", run, "--rank", "3"]).out;
+    assert_eq!(decode(&run), decode(&text(&merged.at("run"))));
+    assert!(!decode(&run).is_empty());
+    // A directory of journals will do.
+    assert_eq!(json(&["info", &text(&journals), "--json"])["functions"], info["functions"]);
+}
+
+#[test]
+fn some_journals_are_better_than_none() {
+    let place = Place::new();
+    let run = text(&place.at("run"));
+    // Without the client's journal, run.toml says what was measured.
+    Synthetic::default().write_journals(&place.at("run"), &place.at("run/journal"), [2, 5]);
+    fs::write(place.at("run/journal/rank-000006.journal"), "not a journal").unwrap();
+    let said = ampl(&["info", &run, "--json"]);
+    let info: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&info["ranks"], &info["complete"]), (&8.into(), &false.into()));
+    assert!(said.err.contains("rank-000006.journal"), "{}", said.err);
+    let rows = json(&["estimate", &run, "--json", "--scope", "run"]);
+    assert_eq!((&rows[0]["population"], &rows[0]["kept"], &rows[0]["guaranteed"]), (&8.into(), &2.into(), &false.into()));
+    refused_after_damage(&["decode", &run, "--rank", "0"], 4, "left nothing");
+    fs::remove_dir_all(place.at("run/journal")).unwrap();
+    refused(&["info", &run], 4, "can only be read on that node");
+}
+
+/// As [`refused`], after other messages.
+#[track_caller]
+fn refused_after_damage(args: &[&str], status: i32, what: &str) {
+    let said = ampl(args);
+    assert_eq!((said.status, said.out.as_str()), (status, ""), "{}", said.err);
+    assert!(said.err.contains(what), "{}", said.err);
+}
+
+#[test]
+fn what_is_no_run_is_refused() {
+    let place = Place::new();
+    let empty = text(place.0.path());
+    refused(&["info", &text(&place.at("nowhere"))], 4, "nowhere");
+    refused(&["info", &empty], 4, "neither a trace nor journals");
+    let file = place.at("trace.ampl");
+    fs::write(&file, "something else entirely").unwrap();
+    refused(&["info", &text(&file)], 3, "not an ampl file");
+    refused(&["estimate", &empty], 3, "not an ampl file");
+    fs::write(&file, "short").unwrap();
+    refused(&["decisions", &empty], 3, "shorter than a header");
+}
+
+#[test]
+fn a_cut_trace_is_read_as_far_as_it_goes() {
+    let place = Place::new();
+    let job = Synthetic::default();
+    let run = place.run(&job);
+    let file = job.trace_file();
+    fs::write(place.at("run/trace.ampl"), &file[..file.len() / 2]).unwrap();
+    let said = ampl(&["info", &run, "--json"]);
+    assert_eq!(said.status, 0);
+    assert!(said.err.contains("the file ends or is damaged"), "{}", said.err);
+    let info: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&info["complete"], &info["ranks"]), (&false.into(), &8.into()));
+    // The merge had not removed the journals yet: they say more.
+    job.write_journals(&place.at("run"), &place.at("run/journal"), 0..8);
+    let said = ampl(&["info", &run, "--json"]);
+    let info: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&info["calls"], said.err.as_str()), (&536.into(), ""));
+}
+
+#[test]
+fn decode_prints_a_line_per_call() {
+    let place = Place::new();
+    let job = Synthetic::default();
+    let run = place.run(&job);
+    let lines = |rank: &str| -> Vec<Value> {
+        let said = ampl(&["decode", &run, "--rank", rank, "--json"]);
+        assert_eq!((said.status, said.err.as_str()), (0, ""));
+        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let calls = lines("1");
+    assert_eq!(
+        calls[0],
+        serde_json::json!({
+            "seq": 1, "fn": "MPI_Send",
+            "args": {"buf": "0x7000", "count": 4, "datatype": "MPI_DOUBLE", "dest": 2, "tag": 7, "comm": "world"},
+            "out": {}, "window": 0, "start_ns": 10, "duration_ns": 500, "site": "app+0x1140",
+        })
+    );
+    assert_eq!((&calls[1]["fn"], &calls[1]["count"]), (&"MPI_Iprobe".into(), &3.into()));
+    assert_eq!(calls[1]["args"], serde_json::json!({"source": "MPI_ANY_SOURCE", "tag": "MPI_ANY_TAG", "comm": "world"}));
+    assert_eq!(calls[1]["out"]["flag"], false);
+    // Three polls are three calls; windows that were not kept leave a hole.
+    assert_eq!(calls[2]["seq"], 5);
+    let numbers: Vec<u64> = calls.iter().map(|call| call["seq"].as_u64().unwrap()).collect();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    for call in &calls[..calls.len() - 1] {
+        assert_eq!((call["seq"].as_u64().unwrap() - 1) / 5, call["window"].as_u64().unwrap());
+    }
+    let text = ampl(&["decode", &run, "--rank", "1"]).out;
+    assert_eq!(text.lines().count(), calls.len());
+    assert!(text.lines().next().unwrap().ends_with(
+        "MPI_Send(buf=0x7000, count=4, datatype=MPI_DOUBLE, dest=2, tag=7, comm=world)  @app+0x1140"
+    ));
+    assert!(text.contains("MPI_Iprobe(source=MPI_ANY_SOURCE, tag=MPI_ANY_TAG, comm=world) -> flag=false  x3  @"));
+    refused(&["decode", &run, "--rank", "8"], 4, "the job has 8 ranks");
+    refused(&["decode", &run], 2, "--rank");
+}
+
+#[test]
+fn a_rank_without_kept_calls_prints_none() {
+    let place = Place::new();
+    let run = place.run(&Synthetic { windows: 0, ranks: 2, killed: vec![1], ..Synthetic::default() });
+    let said = ampl(&["decode", &run, "--rank", "1"]);
+    assert_eq!((said.status, said.out.as_str()), (0, ""));
+    assert!(said.err.contains("no calls are stored"), "{}", said.err);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let place = Place::new();
+    let run = place.run(&Synthetic { windows: 4000, ranks: 2, ..Synthetic::default() });
+    for args in [vec!["decode", &run, "--rank", "0"], vec!["estimate", &run, "--json"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ampl"));
+        let mut child = command.args(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 64];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{args:?}");
+    }
+}
+
+#[test]
+fn estimates_are_filtered_and_shown() {
+    let place = Place::new();
+    let run = place.run(&Synthetic { ranks: 20, size: 8, ..Synthetic::default() });
+    let rows = |args: &[&str]| json(&[&["estimate", &run, "--json"], args].concat()).as_array().unwrap().clone();
+    assert_eq!(rows(&[]).len(), 2 * 6 * 16);
+    let some = rows(&["--window", "4", "--metric", "mpi.time", "--scope", "window"]);
+    assert_eq!(some.len(), 2);
+    assert!(some.iter().all(|row| row["window"] == 4 && row["metric"] == "mpi.time" && row["scope"] == "window"));
+    let table = ampl(&["estimate", &run]).out;
+    assert!(table.contains("exact") && table.contains("± ") && table.contains("no guarantee"), "{table}");
+    assert!(table.contains("--scope window"), "{table}");
+    refused(&["estimate", &run, "--metric", "nonsense"], 4, "no such window or metric");
+    refused(&["estimate", &run, "--window", "99"], 4, "from 0 to 11");
+    refused(&["estimate", &run, "--scope", "month"], 2, "month");
+}
+
+#[test]
+fn decisions_are_what_the_client_decided() {
+    let place = Place::new();
+    let job = Synthetic::default();
+    let run = place.run(&job);
+    assert_eq!(json(&["decisions", &run, "--json"]), serde_json::to_value(job.decisions()).unwrap());
+    let table = ampl(&["decisions", &run]).out;
+    assert_eq!(table.lines().count(), 4);
+    assert!(table.contains("4 of 8") && table.contains("nothing known yet"), "{table}");
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for command in ["info", "decode", "estimate", "decisions"] {
+        let said = ampl(&[command, "--help"]);
+        assert!(said.status == 0 && said.out.contains("Example:\n"), "{}", said.out);
+    }
+}
