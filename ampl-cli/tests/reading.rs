@@ -34,7 +34,11 @@ fn json(args: &[&str]) -> Value {
 fn refused(args: &[&str], status: i32, what: &str) {
     let said = ampl(args);
     assert_eq!((said.status, said.out.as_str()), (status, ""), "{}", said.err);
-    assert!(said.err.starts_with("ampl: ") && said.err.contains(" (") && said.err.contains("): "), "{}", said.err);
+    assert!(
+        said.err.starts_with("ampl: ") && said.err.contains(" (") && said.err.contains("): "),
+        "{}",
+        said.err
+    );
     assert!(said.err.contains(what), "{}", said.err);
 }
 
@@ -117,7 +121,10 @@ fn some_journals_are_better_than_none() {
     assert_eq!((&info["ranks"], &info["complete"]), (&8.into(), &false.into()));
     assert!(said.err.contains("rank-000006.journal"), "{}", said.err);
     let rows = json(&["estimate", &run, "--json", "--scope", "run"]);
-    assert_eq!((&rows[0]["population"], &rows[0]["kept"], &rows[0]["guaranteed"]), (&8.into(), &2.into(), &false.into()));
+    assert_eq!(
+        (&rows[0]["population"], &rows[0]["kept"], &rows[0]["guaranteed"]),
+        (&8.into(), &2.into(), &false.into())
+    );
     refused_after_damage(&["decode", &run, "--rank", "0"], 4, "left nothing");
     fs::remove_dir_all(place.at("run/journal")).unwrap();
     refused(&["info", &run], 4, "can only be read on that node");
@@ -184,7 +191,10 @@ fn decode_prints_a_line_per_call() {
         })
     );
     assert_eq!((&calls[1]["fn"], &calls[1]["count"]), (&"MPI_Iprobe".into(), &3.into()));
-    assert_eq!(calls[1]["args"], serde_json::json!({"source": "MPI_ANY_SOURCE", "tag": "MPI_ANY_TAG", "comm": "world"}));
+    assert_eq!(
+        calls[1]["args"],
+        serde_json::json!({"source": "MPI_ANY_SOURCE", "tag": "MPI_ANY_TAG", "comm": "world"})
+    );
     assert_eq!(calls[1]["out"]["flag"], false);
     // Three polls are three calls; windows that were not kept leave a hole.
     assert_eq!(calls[2]["seq"], 5);
@@ -198,7 +208,9 @@ fn decode_prints_a_line_per_call() {
     assert!(text.lines().next().unwrap().ends_with(
         "MPI_Send(buf=0x7000, count=4, datatype=MPI_DOUBLE, dest=2, tag=7, comm=world)  @app+0x1140"
     ));
-    assert!(text.contains("MPI_Iprobe(source=MPI_ANY_SOURCE, tag=MPI_ANY_TAG, comm=world) -> flag=false  x3  @"));
+    assert!(
+        text.contains("MPI_Iprobe(source=MPI_ANY_SOURCE, tag=MPI_ANY_TAG, comm=world) -> flag=false  x3  @")
+    );
     refused(&["decode", &run, "--rank", "8"], 4, "the job has 8 ranks");
     refused(&["decode", &run], 2, "--rank");
 }
@@ -230,11 +242,14 @@ fn a_reader_that_leaves_is_no_error() {
 fn estimates_are_filtered_and_shown() {
     let place = Place::new();
     let run = place.run(&Synthetic { ranks: 20, size: 8, ..Synthetic::default() });
-    let rows = |args: &[&str]| json(&[&["estimate", &run, "--json"], args].concat()).as_array().unwrap().clone();
+    let rows =
+        |args: &[&str]| json(&[&["estimate", &run, "--json"], args].concat()).as_array().unwrap().clone();
     assert_eq!(rows(&[]).len(), 2 * 6 * 16);
     let some = rows(&["--window", "4", "--metric", "mpi.time", "--scope", "window"]);
     assert_eq!(some.len(), 2);
-    assert!(some.iter().all(|row| row["window"] == 4 && row["metric"] == "mpi.time" && row["scope"] == "window"));
+    assert!(
+        some.iter().all(|row| row["window"] == 4 && row["metric"] == "mpi.time" && row["scope"] == "window")
+    );
     let table = ampl(&["estimate", &run]).out;
     assert!(table.contains("exact") && table.contains("± ") && table.contains("no guarantee"), "{table}");
     assert!(table.contains("--scope window"), "{table}");

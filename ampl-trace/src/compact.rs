@@ -47,7 +47,9 @@ impl Clock {
     }
 
     fn instant(self, ticks: u64) -> i64 {
-        self.nanos + (ticks.wrapping_sub(self.ticks) as i64 as f64 * self.per_tick).round() as i64
+        let since = (ticks.wrapping_sub(self.ticks) as i64 as f64 * self.per_tick).round() as i64;
+        // Words of a damaged journal may be anything.
+        self.nanos.saturating_add(since)
     }
 }
 
@@ -113,7 +115,8 @@ fn process(journal: &Journal, clock: Clock) -> Process {
     for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Counters) {
         for (function, &count) in block.words.iter().take(ampl_core::mpi::FUNCTION_COUNT).enumerate() {
             if count > 0 {
-                *calls.entry(function as u16).or_insert(0) += count;
+                let total: &mut u64 = calls.entry(function as u16).or_insert(0);
+                *total = total.saturating_add(count);
             }
         }
     }
@@ -266,7 +269,7 @@ fn fold_windows(windows: &mut Vec<WindowSummary>) {
     windows.dedup_by(|later, first| {
         let same = later.window == first.window;
         if same {
-            first.own_ns += later.own_ns;
+            first.own_ns = first.own_ns.saturating_add(later.own_ns);
             first.kept |= later.kept;
         }
         same

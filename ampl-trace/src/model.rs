@@ -221,7 +221,8 @@ impl Trace {
         let mut totals = std::collections::BTreeMap::new();
         for rank in &self.ranks {
             for &(function, calls) in &rank.process.calls {
-                *totals.entry(function).or_insert(0) += calls;
+                let total: &mut u64 = totals.entry(function).or_insert(0);
+                *total = total.saturating_add(calls);
             }
         }
         totals.into_iter().collect()
@@ -229,7 +230,12 @@ impl Trace {
 
     /// Number of windows: one more than the highest number of any rank.
     pub fn windows(&self) -> u64 {
-        self.ranks.iter().filter_map(|rank| rank.windows.last()).map(|w| w.window + 1).max().unwrap_or(0)
+        self.ranks
+            .iter()
+            .filter_map(|rank| rank.windows.last())
+            .map(|w| w.window.saturating_add(1))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Rank-windows whose calls are stored.

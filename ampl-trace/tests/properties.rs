@@ -6,7 +6,9 @@ use ampl_trace::args::PREDEFINED_HANDLE;
 use ampl_trace::compact::compact;
 use ampl_trace::decode::Calls;
 use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, read};
-use ampl_trace::journal::{self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word};
+use ampl_trace::journal::{
+    self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
+};
 use ampl_trace::model::{Aggregate, Cell, Process, Site, WindowSummary};
 use ampl_trace::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, WINDOW_DRAWN, WINDOW_KEPT, header, put_text,
@@ -16,7 +18,11 @@ use proptest::prelude::*;
 
 fn float() -> impl Strategy<Value = f64> {
     // Not NaN, which is unequal to itself; infinities come back.
-    prop_oneof![any::<f64>().prop_filter("a number", |value| !value.is_nan()), Just(0.0), (0..1000u32).prop_map(f64::from)]
+    prop_oneof![
+        any::<f64>().prop_filter("a number", |value| !value.is_nan()),
+        Just(0.0),
+        (0..1000u32).prop_map(f64::from)
+    ]
 }
 
 prop_compose! {
@@ -27,9 +33,9 @@ prop_compose! {
 
 prop_compose! {
     fn window()(
-        (window, update, own_ns): (u64, u64, u64),
-        (start_ns, end_ns): (i64, i64),
-        (kept, drawn, partial): (bool, bool, bool),
+        (window, update, own_ns) in any::<(u64, u64, u64)>(),
+        (start_ns, end_ns) in any::<(i64, i64)>(),
+        (kept, drawn, partial) in any::<(bool, bool, bool)>(),
         probability in float(),
         cells in prop::collection::vec(cell(), 0..8),
     ) -> WindowSummary {
@@ -40,8 +46,8 @@ prop_compose! {
 prop_compose! {
     fn aggregate()(
         site in prop::option::of(0..u32::MAX),
-        function: u16,
-        (calls, sent, received): (u64, u64, u64),
+        function in any::<u16>(),
+        (calls, sent, received) in any::<(u64, u64, u64)>(),
         (time_ns, time_sq, min_ns, max_ns) in (float(), float(), float(), float()),
     ) -> Aggregate {
         Aggregate { site, function, calls, time_ns, time_sq, min_ns, max_ns, sent, received }
@@ -50,9 +56,9 @@ prop_compose! {
 
 prop_compose! {
     fn process()(
-        (host, cpus): (String, String),
-        pid: u32,
-        (agent_failures, own_ns, elapsed_ns): (u64, u64, u64),
+        (host, cpus) in any::<(String, String)>(),
+        pid in any::<u32>(),
+        (agent_failures, own_ns, elapsed_ns) in any::<(u64, u64, u64)>(),
         calls in prop::collection::btree_map(0..FUNCTION_COUNT as u16, any::<u64>(), 0..5),
     ) -> Process {
         let calls = calls.into_iter().collect();
@@ -63,11 +69,11 @@ prop_compose! {
 prop_compose! {
     fn rank()(
         process in process(),
-        modules: Vec<String>,
+        modules in any::<Vec<String>>(),
         sites in prop::collection::vec((any::<u32>(), any::<u64>()), 0..5),
         aggregates in prop::collection::vec(aggregate(), 0..4),
         windows in prop::collection::vec(window(), 0..4),
-        (calls, times): (Vec<u8>, Vec<u8>),
+        (calls, times) in any::<(Vec<u8>, Vec<u8>)>(),
     ) -> RankTrace {
         let sites = sites.into_iter().map(|(module, offset)| Site { module, offset }).collect();
         RankTrace { process, modules, sites, aggregates, windows, calls, times }
@@ -101,7 +107,8 @@ fn write(run: &RunInfo, decisions: &[Decision], ranks: &mut [RankTrace]) -> Vec<
     let mut writer = Writer::new(Vec::new()).unwrap();
     let payload = serde_json::to_vec(run).unwrap();
     writer.section(&Section { kind: SectionKind::Run, rank: None, payload }).unwrap();
-    let lines: Vec<String> = decisions.iter().map(|decision| serde_json::to_string(decision).unwrap()).collect();
+    let lines: Vec<String> =
+        decisions.iter().map(|decision| serde_json::to_string(decision).unwrap()).collect();
     let payload = lines.join("\n").into_bytes();
     writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload }).unwrap();
     for (number, rank) in ranks.iter_mut().enumerate() {
@@ -128,7 +135,7 @@ fn small_file() -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_trace_comes_back(
@@ -217,12 +224,14 @@ proptest! {
 
 fn any_record() -> impl Strategy<Value = Vec<u64>> {
     let function = 0..FUNCTION_COUNT as u16 + 2;
-    (1..=7u8, any::<u8>(), function, prop::collection::vec(any::<u64>(), 0..20)).prop_map(|(kind, flags, function, body)| {
-        let mut words = vec![u64::from(kind) | u64::from(flags) << 8 | u64::from(function) << 16];
-        words[0] |= (body.len() as u64 + 1) << 32;
-        words.extend(body);
-        words
-    })
+    (1..=7u8, any::<u8>(), function, prop::collection::vec(any::<u64>(), 0..20)).prop_map(
+        |(kind, flags, function, body)| {
+            let mut words = vec![u64::from(kind) | u64::from(flags) << 8 | u64::from(function) << 16];
+            words[0] |= (body.len() as u64 + 1) << 32;
+            words.extend(body);
+            words
+        },
+    )
 }
 
 fn journal_header() -> Vec<u64> {
@@ -271,7 +280,18 @@ fn small_journal() -> Vec<u8> {
     push_block(&mut words, BlockKind::Counters, 0, &counts);
     push_block(&mut words, BlockKind::Counters, 1, &counts);
     let mut sites = vec![0; 3 * SITE_WORDS];
-    sites[SITE_WORDS..2 * SITE_WORDS].copy_from_slice(&[9, number("MPI_Barrier").into(), 4, 400, 0, 50, 150, 8, 0, 0]);
+    sites[SITE_WORDS..2 * SITE_WORDS].copy_from_slice(&[
+        9,
+        number("MPI_Barrier").into(),
+        4,
+        400,
+        0,
+        50,
+        150,
+        8,
+        0,
+        0,
+    ]);
     push_block(&mut words, BlockKind::Sites, 0, &sites);
 
     let world = predefined("MPI_COMM_WORLD");
@@ -312,18 +332,30 @@ fn a_journal_becomes_what_it_says() {
     assert_eq!(found.damage, Vec::<String>::new());
     let rank = &found.rank;
     let process = &rank.process;
-    assert_eq!((process.rank, process.host.as_str(), process.cpus.as_str(), process.finalized), (3, "node", "0-1", true));
+    assert_eq!(
+        (process.rank, process.host.as_str(), process.cpus.as_str(), process.finalized),
+        (3, "node", "0-1", true)
+    );
     assert_eq!((process.own_ns, process.elapsed_ns), (10, 4000));
     assert_eq!(process.calls, [(number("MPI_Barrier"), 8)]);
-    assert_eq!((rank.modules.as_slice(), rank.sites.as_slice()), (&["/bin/app".to_owned()][..], &[Site { module: 0, offset: 0x40 }][..]));
+    assert_eq!(
+        (rank.modules.as_slice(), rank.sites.as_slice()),
+        (&["/bin/app".to_owned()][..], &[Site { module: 0, offset: 0x40 }][..])
+    );
     let [site] = &rank.aggregates[..] else { panic!("one site: {:?}", rank.aggregates) };
     assert_eq!((site.site, site.calls, site.time_ns, site.max_ns, site.sent), (Some(0), 4, 200.0, 75.0, 8));
-    let windows: Vec<_> = rank.windows.iter().map(|w| (w.window, w.start_ns, w.end_ns, w.kept, w.drawn)).collect();
-    assert_eq!(windows, [(0, -50, 950, true, true), (1, 950, 1950, false, false), (2, 1950, 2950, true, true)]);
+    let windows: Vec<_> =
+        rank.windows.iter().map(|w| (w.window, w.start_ns, w.end_ns, w.kept, w.drawn)).collect();
+    assert_eq!(
+        windows,
+        [(0, -50, 950, true, true), (1, 950, 1950, false, false), (2, 1950, 2950, true, true)]
+    );
     assert_eq!((rank.windows[1].probability, rank.windows[1].cells[0].sum), (0.5, 300.0));
     let calls: Vec<_> = Calls::new(rank).map(Result::unwrap).collect();
-    let short: Vec<_> =
-        calls.iter().map(|c| (c.thread, c.seq, c.function.name(), c.window, c.start_ns, c.duration_ns)).collect();
+    let short: Vec<_> = calls
+        .iter()
+        .map(|c| (c.thread, c.seq, c.function.name(), c.window, c.start_ns, c.duration_ns))
+        .collect();
     assert_eq!(
         short,
         [
@@ -356,16 +388,12 @@ fn every_truncation_of_a_trace_is_damage() {
 #[test]
 fn every_flipped_bit_of_a_trace_is_noticed() {
     let file = small_file();
-    let whole = read(&file).unwrap();
     for bit in 0..file.len() * 8 {
         let mut bad = file.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
         let Ok(trace) = read(&bad) else { continue };
         look_at(&trace);
-        // The word behind the version and the footer's offset are not read.
-        let unread = (12..16).contains(&(bit / 8)) || (file.len() - 16..file.len() - 8).contains(&(bit / 8));
-        assert!(unread || !trace.damage.is_empty() || trace.ranks != whole.ranks, "bit {bit}");
-        assert!(unread || !trace.complete, "bit {bit} of byte {} of {}", bit, file.len());
+        assert!(!trace.damage.is_empty() && !trace.complete, "bit {bit} of {} bytes", file.len());
     }
 }
 
@@ -374,7 +402,9 @@ fn every_truncation_of_a_journal_is_readable() {
     let bytes = small_journal();
     for length in (0..bytes.len()).step_by(4) {
         match journal::read(&bytes[..length]) {
-            Ok(_) => look_at(&Trace { ranks: vec![compact(&bytes[..length]).unwrap().rank], ..Trace::default() }),
+            Ok(_) => {
+                look_at(&Trace { ranks: vec![compact(&bytes[..length]).unwrap().rank], ..Trace::default() })
+            }
             Err(_) => assert!(length < HEADER_WORDS * 8),
         }
     }

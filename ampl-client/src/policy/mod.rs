@@ -98,7 +98,7 @@ impl Policy {
                 late: self.late,
                 size: part.size,
                 probability: part.probability,
-                guide: reason.map(|reason| reason.guide.clone()),
+                guide: reason.map(|reason| reason.guide.clone()).or_else(|| state.first_guide()),
                 policy: self.policy,
                 event: reason.map(|reason| reason.event.clone()),
                 mean: reason.map(|reason| reason.mean),

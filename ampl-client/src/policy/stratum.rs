@@ -132,6 +132,11 @@ impl StratumState {
         }
     }
 
+    /// The guide that decides until one is seen to ask for more; none for a static size.
+    pub fn first_guide(&self) -> Option<String> {
+        self.guides.first().map(|guide| guide.name.clone())
+    }
+
     /// M of the stratum.
     pub fn population(&self) -> u64 {
         self.ranks.all()

@@ -129,11 +129,15 @@ impl ConfigError {
             Cause::Invalid { found, .. } => format!("'{key}' cannot be {}", shortened(found)),
             Cause::UnknownFunction { name, .. } => format!("'{key}' names no MPI function: {}", quoted(name)),
             Cause::Missing { .. } => format!("'{key}' is missing"),
-            Cause::Duplicate { name, .. } => format!("group {} is declared twice", quoted(name)),
-            Cause::Overlap { other, rank } => format!("rank {rank} is already in group {}", quoted(other)),
-            Cause::PinnedOutside { ranks } => format!("pinned ranks {ranks} are not members of their group"),
+            Cause::Duplicate { name, .. } => format!("'{key}': group {} is declared twice", quoted(name)),
+            Cause::Overlap { other, rank } => {
+                format!("'{key}': rank {rank} is already in group {}", quoted(other))
+            }
+            Cause::PinnedOutside { ranks } => {
+                format!("'{key}': ranks {ranks} are not members of their group")
+            }
             Cause::Conflict { with } => format!("'{key}' and '{with}' exclude each other"),
-            Cause::Combination { settings, .. } => format!("{settings} do not go together"),
+            Cause::Combination { settings, .. } => format!("'{key}': {settings} do not go together"),
             Cause::NotInThisVersion { value, .. } if value.is_empty() => {
                 format!("'{key}' is not in this version")
             }

@@ -28,7 +28,8 @@ pub struct Decision {
     pub size: u32,
     /// Inclusion probability of a rank that is not pinned.
     pub probability: f64,
-    /// The guide that asked for the most ranks; none for a static size or before the first window.
+    /// The guide that asked for the most ranks, the first one before anything was observed; none for a
+    /// static size.
     pub guide: Option<String>,
     /// Version of the policy: the number of directives before this one.
     pub policy: u32,

@@ -185,6 +185,14 @@ pub fn ratio_estimate(
             let others = others as f64;
             normal_two_sided(confidence) * others * ((1.0 / m - 1.0 / others) * variance).sqrt()
         }
+        // A single drawn rank has no variance of its own: that of all kept ranks stands in for it.
+        _ if spread.drawn == 1 && others > 1 && !certain.is_empty() => {
+            let kept = certain.len() as f64 + 1.0;
+            let squares: f64 = certain.iter().chain(&drawn).map(|item| residual(item).powi(2)).sum();
+            let others = others as f64;
+            let variance = others * others * (1.0 - 1.0 / others) * squares / (kept - 1.0);
+            student_two_sided(confidence, kept - 1.0) * variance.sqrt()
+        }
         _ => spread.half_width(confidence),
     };
     let counts = (population, certain.len() as u64 + spread.drawn);
@@ -255,6 +263,11 @@ mod tests {
         assert_eq!((all.mean, all.half_width, all.error), (2.5, 0.0, 0.0));
         let one = ratio_estimate([item(1.0, 0.1)], 10, 0.9, None).unwrap();
         assert_eq!((one.mean, one.half_width), (1.0, f64::INFINITY));
+        // Beside ranks that stand for themselves, it borrows their spread.
+        let mixed = [item(9.0, 1.0), item(11.0, 1.0), item(10.0, 0.5)];
+        let mixed = ratio_estimate(mixed, 4, 0.9, None).unwrap();
+        assert_eq!(mixed.mean, 10.0);
+        assert!(mixed.half_width > 0.5 && mixed.half_width < 2.0, "{mixed:?}");
         assert_eq!(ratio_estimate([item(1.0, 1.0)], 10, 0.9, None), None);
         assert_eq!(ratio_estimate([], 0, 0.9, None), None);
         assert_eq!(census(&Moments::default(), 1, 4, 0.9), None);

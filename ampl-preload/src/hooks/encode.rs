@@ -2,7 +2,9 @@
 
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind};
-use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape, status_word};
+use ampl_trace::args::{
+    IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape, status_word,
+};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 
 use super::facts::{Ask, object};

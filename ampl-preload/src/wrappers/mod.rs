@@ -86,10 +86,10 @@ macro_rules! pcontrol {
                 let next: unsafe extern "C" fn(usize, ...) -> usize = unsafe { std::mem::transmute(next) };
                 // SAFETY: `words` has six words.
                 unsafe {
-            next(*words, *words.add(1), *words.add(2), *words.add(3), *words.add(4), *words.add(5))
+                    next(*words, *words.add(1), *words.add(2), *words.add(3), *words.add(4), *words.add(5))
                 }
             }
-            body!(word, (a b c d e f));
+    body!(word, (a b c d e f));
             stubs!(body, $name);
         };
     };

@@ -172,6 +172,11 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
     let mut ranks: BTreeMap<u32, RankTrace> = BTreeMap::new();
     let mut at = 16;
     let mut ended = false;
+    let mut contents = Vec::new();
+    let mut offset = 0u64;
+    if bytes[12..16] != [0; 4] {
+        note(&mut trace, None, "the header's last word is not zero".into());
+    }
     while !ended {
         let Some(found) = section_at(bytes, at) else {
             note(&mut trace, None, format!("the file ends or is damaged at byte {at}"));
@@ -180,6 +185,13 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
         let payload = &bytes[at + HEAD_BYTES..found.end];
         account(&mut trace.sizes, found.kind, (found.end - at) as u64);
         ended = found.kind == Some(SectionKind::Contents);
+        if !ended {
+            // The number as it stands, so that a kind unknown here still agrees.
+            contents.extend_from_slice(&bytes[at + 4..at + 12]);
+            contents.extend_from_slice(&(at as u64).to_le_bytes());
+            contents.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+        }
+        offset = at as u64;
         at = found.end;
         if crc32fast::hash(payload) != found.crc {
             note(&mut trace, found.rank, format!("section {:?} fails its checksum", found.kind));
@@ -189,7 +201,8 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
             (Some(SectionKind::Run), _) => serde_json::from_slice(payload).map(|run| trace.run = run).ok(),
             (Some(SectionKind::Table), _) => Some(check_table(payload)?),
             (Some(SectionKind::Decisions), _) => read_decisions(payload, &mut trace),
-            (Some(SectionKind::Contents), _) => Some(()),
+            // Checksums do not cover the sections' heads: this list does.
+            (Some(SectionKind::Contents), rank) => (rank.is_none() && payload == contents).then_some(()),
             (Some(kind), Some(rank)) => restore(ranks.entry(rank).or_default(), kind, payload),
             _ => None,
         };
@@ -197,7 +210,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
             note(&mut trace, found.rank, format!("section {:?} is malformed", found.kind));
         }
     }
-    if ended && bytes.get(at + 8..) != Some(&END_MAGIC[..]) {
+    if ended && bytes[at..] != [&offset.to_le_bytes()[..], &END_MAGIC].concat() {
         note(&mut trace, None, "the file's last bytes are not its footer".into());
     }
     trace.ranks = ranks.into_values().collect();
