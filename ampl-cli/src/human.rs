@@ -48,7 +48,7 @@ pub fn count(count: u64) -> String {
     let plain = count.to_string();
     let mut text = String::new();
     for (index, digit) in plain.chars().enumerate() {
-        if index > 0 && (plain.len() - index) % 3 == 0 {
+        if index > 0 && (plain.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

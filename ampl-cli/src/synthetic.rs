@@ -1,4 +1,5 @@
 //! Runs made up for tests: journals word by word, as the agent writes them, and what becomes of them.
+#![allow(dead_code, reason = "the tests inside the program and those of the commands use different parts")]
 
 use std::fs;
 use std::path::Path;
@@ -259,13 +260,11 @@ impl Synthetic {
     }
 
     /// A run directory with its trace file.
-    #[allow(dead_code, reason = "only the tests of the commands write files")]
     pub fn write_run(&self, dir: &Path) {
         fs::create_dir_all(dir).unwrap();
         fs::write(dir.join("trace.ampl"), self.trace_file()).unwrap();
     }
 
-    #[allow(dead_code, reason = "only the tests of the commands write files")]
     /// A run directory without one, and the journals of `ranks` in `journals`.
     pub fn write_journals(&self, dir: &Path, journals: &Path, ranks: impl IntoIterator<Item = u32>) {
         fs::create_dir_all(dir).unwrap();

@@ -165,7 +165,7 @@ fn windows_without_observations_change_nothing() {
     let plan = Plan::new(census(), 200).unwrap();
     let none = vec![Total { n: 0, y: 0.0 }; 200];
     let (_, decisions) = settle(&plan, &none, 2);
-    assert_eq!((decisions[0].size, decisions[0].guide.clone()), (200, None));
+    assert_eq!((decisions[0].size, decisions[0].guide.clone()), (200, Some("wall".to_owned())));
     let zero = vec![Total { n: 1, y: 0.0 }; 200];
     assert_eq!(settle(&plan, &zero, 2).1[0].size, 16, "all are equal, at zero");
 }

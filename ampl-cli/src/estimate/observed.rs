@@ -60,17 +60,18 @@ pub fn ranks<'a>(points: impl IntoIterator<Item = &'a Point>) -> u64 {
 }
 
 /// Whether every member of `group` reported all that it did in the windows of `points`: it is there in each of
-/// them, or it reached `MPI_Finalize` before the others.
-pub fn all_reported(trace: &Trace, group: &GroupPlan, points: &[Point]) -> bool {
+/// them, or it reached `MPI_Finalize` before the others. With `to_the_end`, all of them must have got there.
+pub fn all_reported(trace: &Trace, group: &GroupPlan, points: &[Point], to_the_end: bool) -> bool {
     let windows: BTreeSet<u64> = points.iter().map(|point| point.window).collect();
     let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
     for point in points {
         *seen.entry(point.rank).or_default() += 1;
     }
     let present = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
-    let done = present.filter(|rank| {
-        let windows_seen = seen.get(&rank.process.rank).copied().unwrap_or(0);
-        rank.process.finalized && windows_seen > 0 || windows_seen == windows.len()
+    let done = present.filter(|rank| match (rank.process.finalized, seen.get(&rank.process.rank)) {
+        (_, None) => false,
+        (true, Some(_)) => true,
+        (false, Some(&count)) => !to_the_end && count == windows.len(),
     });
     done.count() as u64 == group.members.len()
 }

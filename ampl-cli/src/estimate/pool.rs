@@ -16,7 +16,14 @@ use ampl_core::stats::quantile::{normal_two_sided, student_two_sided, variance_f
 
 use super::observed::{Point, moments};
 
-/// A rank's totals in a unit.
+/// A rank's totals in a unit, and the first of its windows there: they were all drawn together.
+struct Totals {
+    point: Point,
+    n: u64,
+    y: f64,
+}
+
+/// A drawn rank's totals.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     n: f64,
@@ -85,19 +92,20 @@ pub fn pooled(points: &[Point], mechanism: Mechanism, confidence: f64, census: b
 
 /// The units of `points`, each with at least `least` drawn ranks or all of them, unless there is only one.
 fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
-    let mut ranks: BTreeMap<(u64, u64), BTreeMap<u32, (Point, f64, f64)>> = BTreeMap::new();
+    let mut draws: BTreeMap<(u64, u64), BTreeMap<u32, Totals>> = BTreeMap::new();
     for point in points {
         let key = match mechanism {
             Mechanism::Subset => (point.update, 0),
             Mechanism::Global => (point.update, point.window),
         };
         let (n, y) = point.value.unwrap_or((0, 0.0));
-        let entry = ranks.entry(key).or_default().entry(point.rank).or_insert((*point, 0.0, 0.0));
-        entry.1 += n as f64;
-        entry.2 += y;
+        let first = Totals { point: *point, n: 0, y: 0.0 };
+        let totals = draws.entry(key).or_default().entry(point.rank).or_insert(first);
+        totals.n = totals.n.saturating_add(n);
+        totals.y += y;
     }
     let mut units: Vec<Unit> = Vec::new();
-    for unit in ranks.values().map(|ranks| Unit::of(ranks.values())) {
+    for unit in draws.values().map(|ranks| Unit::of(ranks.values())) {
         match units.last_mut() {
             Some(last) if last.is_short(least) => last.merge(unit),
             _ => units.push(unit),
@@ -111,18 +119,18 @@ fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
 }
 
 impl Unit {
-    fn of<'a>(ranks: impl Iterator<Item = &'a (Point, f64, f64)>) -> Self {
+    fn of<'a>(ranks: impl Iterator<Item = &'a Totals>) -> Self {
         let mut unit = Self::default();
-        for &(point, n, y) in ranks {
+        for &Totals { point, n, y } in ranks {
             if !point.by_chance() {
-                unit.certain.0 += n;
+                unit.certain.0 += n as f64;
                 unit.certain.1 += y;
                 continue;
             }
             unit.others += 1;
-            unit.known.merge(&Moments::of_rank(n as u64, y, 0.0, 0.0, 0.0));
+            unit.known.merge(&Moments::of_rank(n, y, 0.0, 0.0, 0.0));
             if point.drawn && point.probability > 0.0 {
-                unit.drawn.push(Entry { n, y, probability: point.probability });
+                unit.drawn.push(Entry { n: n as f64, y, probability: point.probability });
             }
         }
         unit

@@ -113,7 +113,7 @@ impl Source<'_> {
         let members = self.group.members.len();
         let reported = match scope {
             Scope::Window => points.len() as u64 == members,
-            Scope::Update | Scope::Run => all_reported(self.trace, self.group, points),
+            Scope::Update | Scope::Run => all_reported(self.trace, self.group, points, scope == Scope::Run),
         };
         let config = &self.plan.config;
         let drawn = || points.iter().filter(|point| point.drawn);

@@ -14,8 +14,8 @@ use crate::human::{Unit, digits, percent};
 pub fn write(out: &mut impl Write, rows: &[Row], more: bool) -> io::Result<()> {
     writeln!(
         out,
-        "{:<11} {:<10} {:<24} {:<7} {:>11}  {:<24} {:<14} {}",
-        "scope", "group", "metric", "basis", "mean", "interval", "ranks", "guarantee"
+        "{:<11} {:<10} {:<24} {:<7} {:>11}  {:<24} {:<14} guarantee",
+        "scope", "group", "metric", "basis", "mean", "interval", "ranks"
     )?;
     for row in rows {
         writeln!(out, "{}", line(row))?;

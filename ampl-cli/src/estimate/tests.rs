@@ -79,6 +79,13 @@ fn a_window_that_not_all_reported_promises_nothing() {
 }
 
 #[test]
+fn a_job_that_died_promises_nothing_of_the_run() {
+    let rows = all(&Synthetic { killed: (0..20).collect(), ..job() });
+    assert!(only(&rows, "mpi.time", Scope::Update, Some(8), Basis::Census).guaranteed);
+    assert!(!only(&rows, "mpi.time", Scope::Run, None, Basis::Census).guaranteed);
+}
+
+#[test]
 fn sampled_rows_come_from_the_sample_only() {
     let config = "[sampling]\nsummaries = 'sampled'\nselection = 'predictive'\n";
     let sampled = |extra: &str| all(&Synthetic { config: format!("{config}{extra}"), ..job() });

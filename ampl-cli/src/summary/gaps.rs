@@ -8,7 +8,9 @@ use ampl_trace::decode::Calls;
 
 use super::field;
 use crate::decode::lacks_arguments;
-use crate::human::{count, plural};
+use crate::human::{count, percent, plural};
+use crate::info::Overhead;
+use crate::rundir;
 
 /// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
 const LOOKED_AT: usize = 200_000;
@@ -39,6 +41,15 @@ fn list(trace: &Trace) -> Vec<String> {
     let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
     if failures > 0 {
         gaps.push(format!("ampl itself failed {} (the program was not affected)", plural(failures, "time")));
+    }
+    let allowed = rundir::plan(trace).map(|plan| plan.config.agent.max_overhead);
+    if let (Some(share), Some(allowed)) = (Overhead::of(trace, 0).share, allowed)
+        && share > allowed
+    {
+        gaps.push(format!(
+            "ampl took more than the {} of agent.max_overhead: it disturbed the times",
+            percent(allowed)
+        ));
     }
     if trace.ranks.iter().flat_map(|rank| &rank.aggregates).any(|entry| entry.site.is_none()) {
         gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());

@@ -70,6 +70,7 @@ fn what_is_missing_is_said() {
     let mut trace = job.trace();
     trace.ranks.retain(|rank| rank.process.rank != 5);
     trace.ranks[0].process.agent_failures = 3;
+    trace.ranks[0].process.own_ns = 40_000_000;
     trace.decisions[1].late = true;
     trace.damage.push(ampl_trace::Damage { rank: Some(5), what: "gone".into() });
     let text = text(&trace, Path::new("r"));
@@ -81,6 +82,7 @@ fn what_is_missing_is_said() {
         "12 windows without a summary of every rank",
         "1 decision did not wait",
         "ampl itself failed 3 times",
+        "ampl took more than the 1 % of agent.max_overhead",
     ] {
         assert!(text.contains(gap), "{gap}: {text}");
     }

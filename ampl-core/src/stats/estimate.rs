@@ -138,8 +138,8 @@ pub struct Item {
     pub probability: f64,
 }
 
-/// The estimate from kept ranks of a group of `population`; `None` without observations, or when
-/// none of the ranks that had to be drawn was.
+/// The estimate from kept ranks of a group of `population`; `None` without observations, or with
+/// fewer than two ranks where others are missing.
 ///
 /// `variance`, where the census knows it, is s² of the residuals e_i of the ranks that are not
 /// certain ([`Moments::residual_variance_about`] the census ratio), in the metric's unit squared;
@@ -155,7 +155,7 @@ pub fn ratio_estimate(
         items.into_iter().partition(|item| item.probability >= 1.0);
     let others = population.saturating_sub(certain.len() as u64);
     if drawn.is_empty() && others > 0 {
-        return None;
+        return from_certain(&certain, population, confidence);
     }
     let inverse: f64 = drawn.iter().map(|item| 1.0 / item.probability).sum();
     let weight = |item: &Item| others as f64 / inverse / item.probability;
@@ -197,6 +197,25 @@ pub fn ratio_estimate(
     };
     let counts = (population, certain.len() as u64 + spread.drawn);
     Some(Estimate::new(Basis::Trace, mean, half_width / count, confidence, counts))
+}
+
+/// The estimate where nobody had to be drawn but some are missing all the same: between two
+/// directives, a few ranks may draw already and not be drawn, while the others still keep
+/// everything. What those others show stands for the few; `None` without two of them.
+fn from_certain(certain: &[Item], population: u64, confidence: f64) -> Option<Estimate> {
+    let kept = certain.len() as f64;
+    let missing = population as f64 - kept;
+    let count: f64 = certain.iter().map(|item| item.n as f64).sum();
+    if certain.len() < 2 || count == 0.0 {
+        return None;
+    }
+    let mean = certain.iter().map(|item| item.y).sum::<f64>() / count;
+    let squares: f64 = certain.iter().map(|item| (item.y - mean * item.n as f64).powi(2)).sum();
+    // Of a total predicted for `missing` ranks: their own spread, and that of the mean they are given.
+    let variance = squares / (kept - 1.0) * (missing + missing * missing / kept);
+    let half_width = student_two_sided(confidence, kept - 1.0) * variance.sqrt();
+    let half_width = half_width / (count * population as f64 / kept);
+    Some(Estimate::new(Basis::Trace, mean, half_width, confidence, (population, certain.len() as u64)))
 }
 
 /// The estimate of one metric of one group from a window's summaries, census or sampled as the
@@ -269,6 +288,8 @@ mod tests {
         assert_eq!(mixed.mean, 10.0);
         assert!(mixed.half_width > 0.5 && mixed.half_width < 2.0, "{mixed:?}");
         assert_eq!(ratio_estimate([item(1.0, 1.0)], 10, 0.9, None), None);
+        let missed = ratio_estimate([item(9.0, 1.0), item(11.0, 1.0)], 3, 0.9, None).unwrap();
+        assert!(missed.mean == 10.0 && missed.half_width > 1.0, "{missed:?}");
         assert_eq!(ratio_estimate([], 0, 0.9, None), None);
         assert_eq!(census(&Moments::default(), 1, 4, 0.9), None);
     }
