@@ -3,6 +3,7 @@
 //! The table itself is generated from `ampl-preload/spec/mpi.toml` by `cargo xtask codegen`;
 //! interception, decoding, trace, topology and replay all read the same one.
 
+#[rustfmt::skip] // Written by the generator, compared byte by byte.
 mod functions;
 pub mod predefined;
 
