@@ -1,0 +1,123 @@
+//! Settings survive being written and read, and no text breaks the parser.
+
+use ampl_core::config::*;
+use ampl_core::units::RankSet;
+use proptest::prelude::*;
+
+fn any_config() -> impl Strategy<Value = Config> {
+    let functions =
+        || prop::sample::select(vec!["MPI_Send", "MPI_Allreduce", "MPI_Waitall"]).prop_map(str::to_owned);
+    let site = prop::option::of(
+        prop::sample::select(vec!["a b.c:3", "app+0x1", "l.so+0x1-0x2f,app+0x3"]).prop_map(str::to_owned),
+    );
+    let marker = prop_oneof![
+        (1..=u64::MAX).prop_map(Marker::Period),
+        (functions(), site).prop_map(|(function, site)| Marker::Mpi { function, site }),
+    ];
+    let sampling =
+        (1..=u32::MAX, any::<bool>(), 0..3, 0..=i64::MAX as u64).prop_map(|(updates, global, kind, seed)| {
+            Sampling {
+                windows_per_update: updates,
+                update_mechanism: if global { Mechanism::Global } else { Mechanism::Subset },
+                summaries: if kind == 0 { Summaries::Census } else { Summaries::Sampled },
+                selection: Selection::Predictive,
+                sizing: if kind == 2 { Sizing::Ampl2008 } else { Sizing::Neyman },
+                floor: (kind == 1).then_some(3),
+                seed,
+            }
+        });
+    let metric = (prop::sample::select(Quantity::ALL.to_vec()), prop::option::of(functions()), any::<bool>())
+        .prop_map(|(quantity, function, guide)| Metric {
+            quantity,
+            event: function.map_or(Event::Window, Event::Function),
+            guide,
+        });
+    let share = || (f64::MIN_POSITIVE..1.0).boxed();
+    let target = prop_oneof![
+        (share(), share())
+            .prop_map(|(confidence, e)| Target::Bound { confidence, error: ErrorBound::Relative(e) }),
+        (share(), f64::MIN_POSITIVE..f64::MAX)
+            .prop_map(|(confidence, e)| Target::Bound { confidence, error: ErrorBound::Absolute(e) }),
+        (2..=10u32).prop_map(|ranks| Target::Static { ranks }),
+    ];
+    let groups = prop::collection::vec((".{0,12}", target, any::<bool>()), 0..4).prop_map(|groups| {
+        let group = |(index, (name, target, pin)): (usize, (String, Target, bool))| {
+            let first = index as u32 * 100;
+            let pinned = if pin { RankSet::range(first + 1, first + 2) } else { RankSet::default() };
+            Group {
+                name: format!("{index}{name}"),
+                members: RankSet::range(first, first + 9),
+                target,
+                pinned,
+            }
+        };
+        groups.into_iter().enumerate().map(group).collect::<Vec<_>>()
+    });
+    let keep = prop::sample::select(vec![Keep::Kept, Keep::All, Keep::Off]);
+    let journal = prop_oneof![Just(Journal::Node), Just(Journal::Run), "/[^\0]{0,9}".prop_map(Journal::Path)];
+    let output = ("[^{}\0\n]{1,9}", journal)
+        .prop_map(|(dir, journal)| Output { dir: format!("{dir}{{time}}"), journal });
+    let rest = (keep, any::<bool>(), output, share());
+    (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
+        |(sampling, marker, every, mut metrics, groups, (timing, call_sites, output, max_overhead))| {
+            metrics.push(Metric { quantity: Quantity::Calls, event: Event::Window, guide: true });
+            let period = matches!(marker, Marker::Period(_));
+            metrics.retain(|m| !(period && m.quantity == Quantity::Wall && m.event == Event::Window));
+            Config {
+                sampling,
+                window: Window { marker, every },
+                metrics,
+                groups,
+                trace: Trace { timing, call_sites },
+                output,
+                agent: Agent { max_overhead },
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn written_settings_read_back_equal(config in any_config()) {
+        let text = config.to_toml();
+        let (again, notices) = Config::parse(&text).map_err(|errors| TestCaseError::fail(format!("{text}\n{errors}")))?;
+        prop_assert_eq!(again, config);
+        prop_assert_eq!(notices, vec![]);
+    }
+
+    #[test]
+    fn arbitrary_text_returns(text in "\\PC{0,200}") {
+        let _ = Config::parse(&text).map_err(|errors| errors.render("x"));
+    }
+
+    #[test]
+    fn arbitrary_keys_and_values_return(
+        key in prop::sample::select(keys::KEYS.iter().map(|key| (key.table, key.name)).collect::<Vec<_>>()),
+        value in prop_oneof!["\\PC{0,30}", "'[^'\n]{0,30}'", "-?[0-9]{1,20}", "[0-9.e+-]{1,10}", Just("[{}]".to_owned()), Just("nan".to_owned())],
+        many in any::<bool>(),
+    ) {
+        let (open, close) = if many { ("[[", "]]") } else { ("[", "]") };
+        let head = if key.0.is_empty() { String::new() } else { format!("{open}{}{close}\n", key.0) };
+        let _ = Config::parse(&format!("{head}{} = {value}\n", key.1)).map_err(|errors| errors.render("x"));
+    }
+
+    #[test]
+    fn arbitrary_edits_return(text in "\\PC{0,60}", key in "\\PC{0,20}", value in "\\PC{0,20}") {
+        for text in [text.as_str(), "group = [{name='a'}]\n[sampling]\n"] {
+            if let Ok(edited) = Config::set(text, &key, &value) {
+                let _ = Config::parse(&edited);
+            }
+        }
+    }
+
+    #[test]
+    fn set_text_is_still_toml(table in "[a-z]{1,8}", name in "[a-z\" ü]{1,8}", value in "\\PC{0,20}") {
+        prop_assume!(!name.trim().is_empty());
+        let edited = Config::set("", &format!("{table}.{name}"), &value);
+        if let Ok(edited) = edited {
+            let syntax = |error: &ConfigError| matches!(error.cause, Cause::Syntax { .. });
+            let broken = Config::parse(&edited).is_err_and(|errors| errors.0.iter().any(syntax));
+            prop_assert!(!broken, "{}", edited);
+        }
+    }
+}
