@@ -110,7 +110,7 @@ mod tests {
         }
         assert!(own.contains(&0));
         assert_eq!(own.len(), FULL_AT + 1);
-        assert_eq!(table.find(16, 1).1, false, "old sites keep their entries");
+        assert!(!table.find(16, 1).1, "old sites keep their entries");
         assert_ne!(table.find(16, 1).0, 0);
     }
 }
