@@ -242,11 +242,13 @@ impl Thread {
         self.totals.own_ticks += ticks;
     }
 
-    /// Before MPI is entered at `now`: closes the windows that end here.
+    /// Before MPI is entered at `now`: counts the call, which may never return, and closes the
+    /// windows that end here.
     ///
     /// Returns whether one was closed.
     #[inline]
     pub fn enter(&mut self, function: Function, address: u64, now: u64) -> bool {
+        self.counts[usize::from(function.0)] += 1;
         match &mut self.boundary {
             Some(Boundary::Period { .. }) => {
                 let due = now >= self.boundary_tick;
@@ -320,7 +322,7 @@ impl Thread {
         }
     }
 
-    /// After MPI has returned: counts, accumulates and, if kept, records the call.
+    /// After MPI has returned: accumulates and, if kept, records the call.
     ///
     /// Returns whether windows were closed.
     #[inline]
@@ -333,7 +335,6 @@ impl Thread {
         let ticks = call.end.saturating_sub(call.start);
         self.totals.add_time(call.end.saturating_sub(start));
         self.totals.add(call.function, ticks, call.sent, call.received, &self.shared.events);
-        self.counts[usize::from(call.function.0)] += 1;
         let site = self.visit(call, ticks);
         self.record(call, site);
         self.sequence += 1;
