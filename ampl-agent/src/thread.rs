@@ -151,6 +151,8 @@ pub struct Thread {
     boundary_tick: u64,
     marker_sites: Vec<(u32, bool)>,
     nanos_per_tick: f64,
+    /// Part of the totals' own ticks in which another process had the processor.
+    waited_ticks: u64,
     closed: VecDeque<ClosedWindow>,
 }
 
@@ -181,6 +183,7 @@ impl Thread {
             boundary_tick: u64::MAX,
             marker_sites: Vec::new(),
             nanos_per_tick: shared.journal.nanos_per_tick(),
+            waited_ticks: 0,
             closed: VecDeque::new(),
             shared,
         };
@@ -236,10 +239,18 @@ impl Thread {
         self.stream.record(Kind::Object, 0, body);
     }
 
-    /// The agent's own time, ticks, outside the calls' own measure.
+    /// The agent's own time in a call, ticks.
     #[inline]
     pub fn add_own(&mut self, ticks: u64) {
         self.totals.own_ticks += ticks;
+    }
+
+    /// The agent's own time between calls: `ticks` on the clock, of which the processor worked
+    /// `cpu_ns` nanoseconds; it may have gone to another process meanwhile.
+    pub fn add_slow(&mut self, ticks: u64, cpu_ns: u64) {
+        self.totals.own_ticks += ticks;
+        let cpu_ticks = (cpu_ns as f64 / self.nanos_per_tick) as u64;
+        self.waited_ticks += ticks.saturating_sub(cpu_ticks);
     }
 
     /// Before MPI is entered at `now`: counts the call, which may never return, and closes the
@@ -410,7 +421,8 @@ impl Thread {
         }
         let wall = end.saturating_sub(self.opened_at);
         let cells = self.totals.cells(&self.shared.events, wall, self.nanos_per_tick);
-        self.shared.journal.add_own_ticks(self.totals.own_ticks);
+        let worked = self.totals.own_ticks.saturating_sub(std::mem::take(&mut self.waited_ticks));
+        self.shared.journal.add_own_ticks(worked);
         let sampled = self.shared.plan.config.sampling.summaries == Summaries::Sampled;
         let stated = if sampled && !self.keep.kept { &[][..] } else { &cells[..] };
         let mut body = Vec::with_capacity(8 + cells.len() * 5);

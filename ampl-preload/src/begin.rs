@@ -130,7 +130,7 @@ fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Chann
     }
     // SAFETY: our own communicator: an error there must come back to us, not end the job.
     unsafe { (pmpi.comm_set_errhandler)(comm, returns) };
-    Some(Channel { pmpi, comm, byte, status_ignore: abi.status_ignore })
+    Some(Channel { pmpi, comm, byte, status_ignore: abi.status_ignore, handle_bytes: abi.handle_bytes })
 }
 
 fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {

@@ -29,10 +29,19 @@ pub fn ticks(invariant: bool) -> u64 {
 
 /// Now on the monotonic clock, nanoseconds.
 pub fn monotonic_ns() -> i64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+fn read(clock: libc::clockid_t) -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: fills the structure passed.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    unsafe { libc::clock_gettime(clock, &mut now) };
     now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+/// Processor time of the calling thread, nanoseconds.
+pub fn thread_cpu_ns() -> i64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Now, nanoseconds since the Unix epoch.

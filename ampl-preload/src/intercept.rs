@@ -159,7 +159,7 @@ unsafe fn recorded(
     }
     let mut start = ticks(invariant);
     if state.thread.enter(function, address, start) {
-        contained(|| hooks::window_closed(state, start));
+        contained(|| hooks::window_closed(state));
         start = ticks(invariant);
     }
     if recipe.class == Class::Lifecycle {
@@ -187,10 +187,19 @@ unsafe fn recorded(
     contained(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
     if measured {
         let own = (ticks(invariant) - entered).saturating_sub(end - start);
-        // A descheduled moment is not the agent's time.
-        let steady = if state.own_per_call == 0 { own } else { own.min(state.own_per_call * 4) };
-        state.own_per_call = (state.own_per_call * 7 + steady) / 8;
+        state.own_per_call = steady(state.own_per_call, own);
     }
     state.thread.add_own(state.own_per_call);
     result
+}
+
+/// A running median of the agent's own time per call: a descheduled moment is not the agent's
+/// time, and would drown it in a mean.
+fn steady(estimate: u64, measured: u64) -> u64 {
+    match (estimate, measured) {
+        (0, first) => first,
+        (estimate, measured) if measured < estimate / 2 => estimate.midpoint(measured),
+        (estimate, measured) if measured < estimate => estimate - estimate / 16,
+        (estimate, _) => estimate + estimate / 16,
+    }
 }

@@ -71,6 +71,8 @@ functions! {
     irecv = "Irecv" (buffer count datatype source tag comm request);
     /// `(*request, *flag, *status)`
     test = "Test" (request flag status);
+    /// `(count, *requests, *index, *flag, *status)`
+    testany = "Testany" (count requests index flag status);
     /// `(*request)`
     cancel = "Cancel" (request);
     /// `(*request, *status)`

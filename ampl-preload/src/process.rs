@@ -317,11 +317,9 @@ impl Process {
         self.shared.journal.clock_pair(ticks, nanos - self.epoch);
     }
 
-    /// Lets the tree make progress, unless another thread is at it.
-    pub fn progress(&self, thread: &mut Thread) {
-        if let Ok(mut tree) = self.tree.try_lock() {
-            tree.progress(thread);
-        }
+    /// Lets the tree make progress, unless another thread is at it; says whether anything was on its way.
+    pub fn progress(&self, thread: &mut Thread) -> bool {
+        self.tree.try_lock().is_ok_and(|mut tree| tree.progress(thread))
     }
 
     /// `MPI_Finalize` is entered on this thread: the last window ends; the rest follows when MPI

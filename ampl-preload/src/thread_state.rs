@@ -26,6 +26,8 @@ pub struct ThreadState {
     pub requests: Requests,
     /// Ticks at which the tree is looked after next.
     pub next_progress: u64,
+    /// Ticks between two looks.
+    pub progress_ticks: u64,
     /// Calls since the agent's own time was last measured.
     pub unmeasured: u32,
     /// Ticks the agent itself takes per call, as measured last.
@@ -45,6 +47,7 @@ impl ThreadState {
             statuses: Vec::with_capacity(64),
             requests: Requests::default(),
             next_progress: 0,
+            progress_ticks: 0,
             unmeasured: 0,
             own_per_call: 0,
         }

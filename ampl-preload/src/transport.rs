@@ -28,6 +28,8 @@ pub struct Channel {
     pub byte: usize,
     /// `MPI_STATUS_IGNORE`
     pub status_ignore: usize,
+    /// Bytes of a handle in an array.
+    pub handle_bytes: usize,
 }
 
 fn check(code: i32, what: &str) -> Result<(), TransportError> {
@@ -108,7 +110,7 @@ struct Edge {
     send_tag: usize,
     receive_tag: usize,
     outgoing: Pending,
-    incoming: Pending,
+    incoming: Vec<u8>,
 }
 
 /// All edges of this rank.
@@ -116,6 +118,9 @@ struct Edge {
 pub struct MpiTransport {
     channel: Channel,
     edges: Vec<Edge>,
+    /// Requests of the posted receives, one per edge, packed as MPI packs handles: one call asks
+    /// about all of them, because every question makes MPI look at its whole network.
+    posted: Box<[u64]>,
 }
 
 impl MpiTransport {
@@ -135,28 +140,68 @@ impl MpiTransport {
             send_tag,
             receive_tag,
             outgoing: Pending::new(out),
-            incoming: Pending::new(incoming),
+            incoming: vec![0; incoming],
         };
         let to_parent = parent.map(|peer| edge(peer, TAG_UP, TAG_DOWN, up, down));
         let mut edges: Vec<Edge> = to_parent.into_iter().collect();
         edges.extend(children.map(|peer| edge(peer, TAG_DOWN, TAG_UP, down, up)));
-        for edge in &mut edges {
-            edge.incoming.receive(&channel, edge.peer, edge.receive_tag)?;
+        let posted = vec![0; edges.len()].into_boxed_slice();
+        let mut transport = Self { channel, edges, posted };
+        for index in 0..transport.edges.len() {
+            transport.post(index)?;
         }
-        Ok(Self { channel, edges })
+        Ok(transport)
+    }
+
+    /// Address of the posted request number `index`.
+    fn request(&mut self, index: usize) -> usize {
+        self.posted.as_mut_ptr() as usize + index * self.channel.handle_bytes
+    }
+
+    fn post(&mut self, index: usize) -> Result<(), TransportError> {
+        let request = self.request(index);
+        let (channel, edge) = (&self.channel, &mut self.edges[index]);
+        let (at, bytes) = (edge.incoming.as_mut_ptr() as usize, edge.incoming.len());
+        let (from, tag) = (edge.peer.0 as usize, edge.receive_tag);
+        // SAFETY: the buffer is not touched until the request is complete.
+        let code = unsafe { (channel.pmpi.irecv)(at, bytes, channel.byte, from, tag, channel.comm, request) };
+        check(code, "MPI_Irecv")
     }
 
     /// Withdraws what is still posted; nothing is received afterwards.
     pub fn close(&mut self) {
-        for edge in &mut self.edges {
-            edge.incoming.cancel(&self.channel);
-            edge.outgoing.cancel(&self.channel);
+        for index in 0..self.edges.len() {
+            let request = self.request(index);
+            let channel = &self.channel;
+            // SAFETY: a live request of ours; completed here, so its buffer may go.
+            unsafe {
+                (channel.pmpi.cancel)(request);
+                (channel.pmpi.wait)(request, channel.status_ignore);
+            }
+            self.edges[index].outgoing.cancel(channel);
         }
+        self.edges.clear();
     }
 
     fn edge(&mut self, peer: Rank) -> Result<&mut Edge, TransportError> {
         let missing = || TransportError(format!("no edge to rank {}", peer.0));
         self.edges.iter_mut().find(|edge| edge.peer == peer).ok_or_else(missing)
+    }
+
+    /// Index of a posted receive that has completed, if one has.
+    fn arrived(&mut self) -> Result<Option<usize>, TransportError> {
+        let (mut index, mut flag) = (0i32, 0i32);
+        let (count, requests) = (self.edges.len(), self.request(0));
+        if count == 0 {
+            return Ok(None);
+        }
+        let (index_at, flag_at) = (&raw mut index as usize, &raw mut flag as usize);
+        let channel = &self.channel;
+        // SAFETY: as many live requests as edges, places for ints, and an ignored status.
+        let code =
+            unsafe { (channel.pmpi.testany)(count, requests, index_at, flag_at, channel.status_ignore) };
+        check(code, "MPI_Testany")?;
+        Ok(usize::try_from(index).ok().filter(|&index| flag != 0 && index < count))
     }
 }
 
@@ -174,12 +219,11 @@ impl Transport for MpiTransport {
 
     fn receive(&mut self, take: &mut dyn FnMut(Rank, &[u8])) -> Result<bool, TransportError> {
         let mut any = false;
-        for edge in &mut self.edges {
-            if edge.incoming.is_done(&self.channel)? {
-                take(edge.peer, &edge.incoming.buffer);
-                edge.incoming.receive(&self.channel, edge.peer, edge.receive_tag)?;
-                any = true;
-            }
+        while let Some(index) = self.arrived()? {
+            let edge = &self.edges[index];
+            take(edge.peer, &edge.incoming);
+            self.post(index)?;
+            any = true;
         }
         Ok(any)
     }

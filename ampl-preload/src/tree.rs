@@ -38,15 +38,18 @@ impl Tree {
     }
 
     /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.
-    pub fn progress(&mut self, thread: &mut Thread) {
+    ///
+    /// Says whether anything was on its way.
+    pub fn progress(&mut self, thread: &mut Thread) -> bool {
         while let Some(closed) = thread.take_closed() {
             self.node.local(closed.window, closed.window, &summary(&closed));
         }
-        if self.exchange(thread).is_err() {
+        self.exchange(thread).unwrap_or_else(|_| {
             // The job goes on without the tree; journals and the directive in force stay.
             self.transport = None;
             thread.shared().journal.count_failure();
-        }
+            false
+        })
     }
 
     fn exchange(&mut self, thread: &mut Thread) -> Result<bool, TransportError> {

@@ -41,7 +41,7 @@ pub mod word {
     pub const NANOS_LAST: usize = 8;
     /// Bits of [`super::flag`].
     pub const FLAGS: usize = 9;
-    /// Ticks the agent itself took.
+    /// Ticks of processor time that the agent itself took.
     pub const OWN_TICKS: usize = 10;
     /// Failures of the agent.
     pub const FAILURES: usize = 11;

@@ -10,14 +10,17 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
 
+use crate::clock::{thread_cpu_ns, ticks};
 use crate::recipe::Recipe;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
 pub use facts::UNKNOWN;
 
-/// Ticks between two looks at the tree: about 100 µs at any clock rate of today.
+/// Fewest ticks between two looks at the tree: about 100 µs at any clock rate of today.
 const PROGRESS_TICKS: u64 = 300_000;
+/// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
+const IDLE_PROGRESS_TICKS: u64 = 64 * PROGRESS_TICKS;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +148,6 @@ pub unsafe fn leave(
         words: &state.args,
     });
     if closed || (recipe.communicates && call.end >= state.next_progress) {
-        state.next_progress = call.end + PROGRESS_TICKS;
         progress(state, closed);
     }
 }
@@ -221,8 +223,7 @@ pub fn lifecycle(state: &mut ThreadState, symbol: &Symbol, address: u64, now: u6
 
 /// A window was closed on entry of a call.
 #[cold]
-pub fn window_closed(state: &mut ThreadState, now: u64) {
-    state.next_progress = now + PROGRESS_TICKS;
+pub fn window_closed(state: &mut ThreadState) {
     progress(state, true);
 }
 
@@ -230,16 +231,21 @@ pub fn window_closed(state: &mut ThreadState, now: u64) {
 #[cold]
 fn progress(state: &mut ThreadState, closed: bool) {
     if state.thread.number() != 0 {
+        state.next_progress = u64::MAX;
         return;
     }
     let invariant = state.process.invariant;
-    let from = crate::clock::ticks(invariant);
+    let (from, cpu_from) = (ticks(invariant), thread_cpu_ns());
     if closed {
         state.process.take_clock_pair();
         state.thread.recalibrate();
     }
-    state.process.progress(&mut state.thread);
-    state.thread.add_own(crate::clock::ticks(invariant) - from);
+    let moved = state.process.progress(&mut state.thread);
+    state.progress_ticks =
+        if moved || closed { PROGRESS_TICKS } else { (state.progress_ticks * 2).min(IDLE_PROGRESS_TICKS) };
+    let now = ticks(invariant);
+    state.next_progress = now + state.progress_ticks;
+    state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
 }
 
 /// Whether a constructor's traffic counts at each start of its request.
