@@ -5,12 +5,23 @@ use std::path::Path;
 
 use addr2line::Loader;
 use ampl_trace::RankTrace;
+use cpp_demangle::{DemangleOptions, Symbol};
 
 /// Names call sites; reads a module's line table once, and remembers every answer.
 #[derive(Default)]
 pub struct Symbols {
     modules: HashMap<String, Option<Loader>>,
     names: HashMap<(String, u64), String>,
+}
+
+/// The function that a call is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// As its source says it, with scopes and template arguments, without parameters.
+    pub name: String,
+    /// Bytes from the start of its code, or of the code it was inlined into, to where the call returns; `None`
+    /// where no symbol tells.
+    pub offset: Option<u64>,
 }
 
 impl Symbols {
@@ -33,12 +44,50 @@ impl Symbols {
         Some(self.name(module.map_or("?", String::as_str), site.offset))
     }
 
-    fn line(&mut self, path: &str, offset: u64) -> Option<String> {
-        let module = self.modules.entry(path.to_owned()).or_insert_with(|| Loader::new(path).ok());
+    /// `file:line` of the call that returns to `offset` in the module at `path`; `None` without line information.
+    pub fn line(&mut self, path: &str, offset: u64) -> Option<String> {
         // The return address may already belong to the next line; the byte before it is the call's own.
-        let location = module.as_ref()?.find_location(offset.checked_sub(1)?).ok()??;
+        let location = self.module(path)?.find_location(offset.checked_sub(1)?).ok()??;
         Some(format!("{}:{}", file_name(location.file?), location.line.filter(|&line| line > 0)?))
     }
+
+    /// The function whose source makes the call that returns to `offset` in the module at `path`: the innermost of
+    /// inlined ones by debug information, else what .symtab, or where that is stripped .dynsym, names there.
+    /// `None` if neither covers the address.
+    pub fn function(&mut self, path: &str, offset: u64) -> Option<Function> {
+        let call = offset.checked_sub(1)?;
+        let module = self.module(path)?;
+        let symbol = module.find_symbol_info(call);
+        let innermost = module.find_frames(call).ok().and_then(|mut frames| frames.next().ok()?);
+        let inlined = innermost.and_then(|frame| Some(frame.function?.raw_name().ok()?.into_owned()));
+        let raw = inlined.or_else(|| symbol.as_ref().map(|symbol| symbol.name().to_owned()))?;
+        let offset = symbol.and_then(|symbol| offset.checked_sub(symbol.address()));
+        Some(Function { name: as_written(&raw), offset })
+    }
+
+    fn module(&mut self, path: &str) -> Option<&Loader> {
+        self.modules.entry(path.to_owned()).or_insert_with(|| Loader::new(path).ok()).as_ref()
+    }
+}
+
+/// What compilers append to the name of a part or a copy of a function.
+const SUFFIXES: [&str; 7] = [".cold", ".part.", ".isra.", ".constprop.", "._omp_fn.", ".lto_priv.", ".llvm."];
+
+/// The name that the source has for the symbol `raw`, of C, C++, Rust or gfortran.
+fn as_written(raw: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(raw) {
+        return format!("{rust:#}");
+    }
+    let end = SUFFIXES.iter().filter_map(|suffix| raw.find(suffix)).filter(|&at| at > 0).min();
+    let raw = &raw[..end.unwrap_or(raw.len())];
+    if let Some((module, procedure)) = raw.strip_prefix("__").and_then(|name| name.split_once("_MOD_")) {
+        return format!("{module}::{procedure}");
+    }
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let cpp = Symbol::new(raw).ok().filter(|_| raw.starts_with("_Z"));
+    let name = cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    // That of a lambda says so even without its parameters.
+    name.map_or_else(|| raw.to_owned(), |name| name.trim_end_matches(" const").to_owned())
 }
 
 fn file_name(path: &str) -> String {
@@ -46,9 +95,12 @@ fn file_name(path: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::fs;
+
     use super::*;
     use ampl_trace::model::Site;
+    use object::{Object, ObjectSymbol};
 
     #[test]
     fn modules_without_lines_give_offsets() {
@@ -80,5 +132,65 @@ mod tests {
         assert_eq!(symbols.name(me, address + 1), format!("symbols.rs:{line}"));
         assert_eq!(symbols.name(me, address + 1), format!("symbols.rs:{line}"));
         assert_eq!(symbols.modules.len(), 1);
+        assert_eq!(symbols.line(me, address + 1).unwrap(), format!("symbols.rs:{line}"));
+        assert_eq!(symbols.line("/nowhere/app", 1), None);
+    }
+
+    /// The file that `part` of a name tells among the loaded ones, and its address.
+    fn loaded(part: &str) -> (String, u64) {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.contains(part)).unwrap();
+        let base = u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
+        (line[line.find('/').unwrap()..].to_owned(), base)
+    }
+
+    /// Where `atoi` is, which has a symbol but no lines: its module, offset and length.
+    pub(crate) fn atoi() -> (String, u64, u64) {
+        let (libc, _) = loaded("/libc.so.6");
+        let data = fs::read(&libc).unwrap();
+        let file = object::File::parse(&*data).unwrap();
+        let atoi = file.dynamic_symbols().find(|symbol| symbol.name() == Ok("atoi")).unwrap();
+        (libc, atoi.address(), atoi.size())
+    }
+
+    #[test]
+    fn functions_are_found_with_and_without_debug_information() {
+        let mut symbols = Symbols::default();
+        let me = std::env::current_exe().unwrap();
+        let (me, base) = loaded(me.to_str().unwrap());
+        let start = loaded as fn(&'static str) -> (String, u64) as usize as u64 - base;
+        let function = symbols.function(&me, start + 3).unwrap();
+        assert!(function.name.ends_with("loaded"), "{function:?}");
+        assert_eq!(function.offset, Some(3));
+
+        let (libc, atoi, size) = atoi();
+        let expected = |offset| Some(Function { name: "atoi".into(), offset: Some(offset) });
+        // A call that ends the function returns behind it.
+        for offset in [1, size] {
+            assert_eq!(symbols.function(&libc, atoi + offset), expected(offset));
+        }
+        assert_ne!(symbols.function(&libc, atoi).map(|found| found.name), Some("atoi".into()));
+        // The file's header is no function.
+        assert_eq!((symbols.function(&libc, 2), symbols.function(&libc, 0)), (None, None));
+        assert_eq!(symbols.function("/nowhere/app", 3), None);
+    }
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (raw, name) in [
+            ("exchange", "exchange"),
+            ("exchange.constprop.0", "exchange"),
+            ("exchange.part.0.cold", "exchange"),
+            ("_ZN9LAMMPS_NS9CommBrick12forward_commEi", "LAMMPS_NS::CommBrick::forward_comm"),
+            ("_ZN9LAMMPS_NS9CommBrick12forward_commEi.cold", "LAMMPS_NS::CommBrick::forward_comm"),
+            ("_Z4sendIdEiPKT_i", "send<double>"),
+            ("_ZNK3Box4sizeEv", "Box::size"),
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_ZZ4mainENKUliE_clEi", "main::{lambda(int)#1}::operator()"),
+            ("__solver_MOD_exchange", "solver::exchange"),
+            ("_Znonsense", "_Znonsense"),
+        ] {
+            assert_eq!(as_written(raw), name, "{raw}");
+        }
     }
 }

@@ -61,10 +61,9 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let busiest = format!("mean/max of compute time; rank {} on {host} has most", efficiency.slowest);
     field(out, "load balance", &line(efficiency.load_balance, &busiest));
     field(out, "communication", &line(efficiency.communication, "most compute time of a rank / run time"));
-    field(out, "time in MPI", &line(efficiency.mpi_share, "of all ranks' time"));
-    if let Some(text) = plan.and_then(|plan| from_sample(trace, plan, &times)) {
-        field(out, "", &text);
-    }
+    let alone = plan.and_then(|plan| from_sample(trace, plan, &times));
+    let alone = alone.map_or(String::new(), |text| format!("; {text}"));
+    field(out, "time in MPI", &line(efficiency.mpi_share, &format!("of all time{alone}")));
 }
 
 impl Efficiency {
@@ -110,7 +109,7 @@ fn from_totals(rank: &RankTrace) -> Times {
     Times { rank: rank.process.rank, wall, mpi, compute }
 }
 
-/// What the sample alone says of the share of MPI, groups weighted by their sizes.
+/// What the sample alone says of the share of MPI, groups weighted by their sizes; `None` if it is no sample.
 fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
     let index = plan.metrics.iter().position(|metric| metric.quantity == Quantity::MpiTime)?;
     let rows: Vec<Row> =
@@ -124,15 +123,18 @@ fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
     }
     // An average rank's window, known of all of them.
     let windows: usize = trace.ranks.iter().map(|rank| rank.windows.len()).sum();
+    if trace.kept_windows() == windows as u64 {
+        return None;
+    }
     let wall = times.iter().map(|times| times.wall).sum::<f64>() / windows as f64;
     let confidence = digits(100.0 * rows.first()?.confidence);
     let basis = match rows.first()?.basis {
-        Basis::Sampled => "summaries of the sample",
+        Basis::Sampled => "sampled summaries",
         _ => "kept traces",
     };
     (wall > 0.0).then(|| {
         let (share, half) = (percent(mean / wall), percent(variance.sqrt() / wall));
-        format!("{:<9} ± {half} at {confidence} %: what the {basis} alone say of it", share)
+        format!("{basis} alone say {share} ± {half} at {confidence} %")
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod efficiency;
 mod gaps;
+mod label;
 mod sampling;
 mod sites;
 mod storage;
@@ -17,6 +18,8 @@ use crate::rundir;
 
 /// Columns of text; the widest line.
 const WIDTH: usize = 100;
+/// Lines of text where nothing is amiss.
+const HEIGHT: usize = 30;
 
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
 pub fn print(dir: &Path) {
@@ -41,10 +44,13 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     }
     storage::write(&mut out, trace);
     agent(&mut out, trace);
-    sites::write(&mut out, trace);
-    gaps::write(&mut out, trace);
-    next(&mut out, trace, run);
-    out
+    let mut end = String::new();
+    gaps::write(&mut end, trace);
+    next(&mut end, trace, run);
+    // Call sites take the lines that are left, but for their title.
+    let rest = HEIGHT.saturating_sub(out.lines().count() + end.lines().count() + 2);
+    sites::write(&mut out, trace, rest.clamp(3, 5));
+    out + &end
 }
 
 /// A line with its label; continued lines have none.
@@ -94,9 +100,9 @@ fn library(description: &str) -> String {
 fn agent(out: &mut String, trace: &Trace) {
     let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
     let Overhead { agent_ns, share, per_call_ns } = Overhead::of(trace, calls);
-    let mut text = format!("{} over all ranks", duration(agent_ns as f64));
+    let mut text = format!("{} in all", duration(agent_ns as f64));
     if let Some(share) = share {
-        let _ = write!(text, ", {} of their time", percent(share));
+        let _ = write!(text, ", {} of the ranks' time", percent(share));
     }
     if let Some(per_call) = per_call_ns {
         let _ = write!(text, ", {} per call", duration(per_call));
@@ -105,20 +111,28 @@ fn agent(out: &mut String, trace: &Trace) {
 }
 
 fn next(out: &mut String, trace: &Trace, run: &Path) {
-    let run = run.display();
     // The rank with the most to show.
     let rank = trace.ranks.iter().max_by_key(|rank| (rank.calls.len(), std::cmp::Reverse(rank.process.rank)));
     let rank = rank.map_or(0, |rank| rank.process.rank);
-    let commands = [
-        ("next", format!("ampl estimate {run}"), "every mean with its interval"),
-        ("", format!("ampl decisions {run}"), "who was sampled, from when on, and why"),
-        ("", format!("ampl decode {run} --rank {rank}"), "the calls of one rank"),
-    ];
-    let width = commands.iter().map(|(_, command, _)| command.chars().count()).max().unwrap_or(0);
-    for (label, command, meaning) in commands {
-        // Never cut: a command that is not whole is of no use.
-        let _ = writeln!(out, "  {label:<20}{command:<width$}   {meaning}");
+    // What a shell takes; never cut, for a path that is not whole is of no use.
+    let path = run.display().to_string();
+    let plain = path.chars().all(|letter| letter.is_alphanumeric() || "/._-+,:@%".contains(letter));
+    let (path, run) = if plain { (path, "$RUN") } else { (quoted(&path), "\"$RUN\"") };
+    let _ = writeln!(out, "  {:<20}RUN={path}", "next");
+    let decode = format!("ampl decode {run} --rank {rank}");
+    let width = decode.len();
+    for (command, meaning) in [
+        (format!("ampl estimate {run}"), "every mean with its interval"),
+        (format!("ampl decisions {run}"), "who was sampled, from when on, and why"),
+        (decode, "the calls of one rank"),
+    ] {
+        field(out, "", &format!("{command:<width$}   {meaning}"));
     }
+}
+
+/// `text` as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

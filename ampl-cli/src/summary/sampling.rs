@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, RankSet};
 use ampl_trace::Trace;
@@ -21,19 +22,40 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let windows = plural(trace.windows(), "window");
     title(out, &format!("Sampling ({windows}, each ends at {})", cut(&marker, 60)));
     let absolute = absolute_groups(trace);
-    for group in &trace.run.groups {
+    let groups = &trace.run.groups;
+    // More than two have a line each, more than four not even that.
+    let shown = if groups.len() > 4 { 3 } else { groups.len() };
+    for group in &groups[..shown] {
         let members = RankSet::parse(&group.members).unwrap_or_default();
         let text = format!("{} ranks traced in an average window", kept(trace, &members));
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
-        if let Some(last) = trace.decisions.iter().rfind(|decision| decision.group == group.name) {
-            let why = reason(last, absolute.contains(&last.group));
+        let last = trace.decisions.iter().rfind(|decision| decision.group == group.name);
+        if let Some(last) = last.filter(|_| groups.len() <= 2) {
+            let why = why(last, absolute.contains(&last.group));
             let from = format!("from window {}: {} of {}", last.window, last.size, last.population);
             field(out, "", &format!("{from}; {why}"));
         }
     }
-    if trace.run.groups.is_empty() {
+    if shown < groups.len() {
+        field(
+            out,
+            "",
+            &format!("{} more: see ampl decisions", plural((groups.len() - shown) as u64, "group")),
+        );
+    }
+    if groups.is_empty() {
         field(out, "groups", "not known: what the client wrote is not here");
     }
+}
+
+/// What asked for the size; who keeps everything has no error, and needs no `± 0`.
+fn why(decision: &Decision, absolute: bool) -> String {
+    let exact = u64::from(decision.size) >= decision.population && decision.guide.is_some();
+    if exact {
+        let asked = Decision { error_attained: None, ..decision.clone() };
+        return format!("everything kept for {}", reason(&asked, absolute));
+    }
+    reason(decision, absolute)
 }
 
 /// `3.2 of 8`: drawn ranks of `members` in an average window.

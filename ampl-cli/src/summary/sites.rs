@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use ampl_core::mpi::FUNCTIONS;
 use ampl_trace::{RankTrace, Trace};
 
+use super::label::{Detail, Place};
 use super::title;
 use crate::human::{count, cut, digits, duration, percent};
 use crate::symbols::Symbols;
 
-const SHOWN: usize = 5;
+/// Columns of a function and its call site.
+const NAME: usize = 52;
 
 /// A call site over all ranks.
 #[derive(Debug, Default)]
@@ -21,39 +22,62 @@ struct Total {
     most_ns: f64,
 }
 
-/// A function where it is called: module and offset, none for calls beyond the table of sites.
-type Key<'a> = (Option<u16>, Option<(&'a str, u64)>);
+/// Number of a place; none for calls beyond the table of sites.
+type Key = Option<usize>;
 
-pub(super) fn write(out: &mut String, trace: &Trace) {
-    let totals = totals(trace);
+/// The places where MPI functions are called. One line has several addresses where it was inlined; that is one
+/// place, as it is for markers and in JSON.
+#[derive(Default)]
+struct Places<'a> {
+    symbols: Symbols,
+    places: Vec<Place<'a>>,
+    by_address: HashMap<(u16, &'a str, u64), usize>,
+    by_name: HashMap<(u16, String), usize>,
+}
+
+/// Writes at most `most` places, those with the most time first.
+pub(super) fn write(out: &mut String, trace: &Trace, most: usize) {
+    let mut places = Places::default();
+    let totals = totals(trace, &mut places);
     let all: f64 = totals.values().map(|total| total.time_ns).sum();
-    let mut top: Vec<(&Key, &Total)> = totals.iter().collect();
-    top.sort_by(|a, b| b.1.time_ns.total_cmp(&a.1.time_ns).then_with(|| a.0.cmp(b.0)));
+    let mut top: Vec<(Key, &Total)> = totals.iter().map(|(&key, total)| (key, total)).collect();
+    top.sort_by(|a, b| b.1.time_ns.total_cmp(&a.1.time_ns).then_with(|| a.0.cmp(&b.0)));
+    top.truncate(most);
     if top.is_empty() {
         return;
     }
-    let whose = match trace.ranks.len() {
-        all if all as u64 == u64::from(trace.run.ranks) => "every rank".into(),
-        some => format!("the {some} ranks read"),
+    let whose = match trace.ranks.len() as u64 {
+        all if all == u64::from(trace.run.ranks) => "every call of every rank".into(),
+        some => format!("the {} ranks read", count(some)),
     };
-    title(out, &format!("Where MPI time goes (exact, ± 0: every call of {whose} is in the totals)"));
-    let head = ["function @ call site", "calls", "MPI time", "mean of a call", "rank max/mean"];
-    let _ = writeln!(out, "  {:<44}{:>12}{:>10}{:>16}{:>15}", head[0], head[1], head[2], head[3], head[4]);
-    let mut symbols = Symbols::default();
-    for (&(function, site), total) in top.into_iter().take(SHOWN) {
-        let function = function
-            .and_then(|index| FUNCTIONS.get(usize::from(index)))
-            .map_or("(several)", |spec| spec.name);
-        let site = site.map_or("(further sites)".into(), |(module, offset)| symbols.name(module, offset));
-        let _ = writeln!(
-            out,
-            "  {:<44}{:>12}{:>10}{:>16}{:>15}",
-            cut(&format!("{function} @ {site}"), 43),
-            count(total.calls),
-            percent(if all > 0.0 { total.time_ns / all } else { 0.0 }),
-            duration(total.time_ns / total.calls.max(1) as f64),
-            imbalance(total, trace.ranks.len()),
-        );
+    let head = cut(&format!("Where MPI time goes (exact: {whose})"), NAME + 2);
+    let line = |name: &str, [calls, share, mean, ratio]: [&str; 4]| {
+        format!("{name} {calls:>12} {share:>8} {mean:>8} {ratio:>13}")
+    };
+    title(
+        out,
+        &line(
+            &format!("{head:<width$}", width = NAME + 2),
+            ["calls", "MPI time", "per call", "rank max/mean"],
+        ),
+    );
+    let keys: Vec<Key> = top.iter().map(|&(key, _)| key).collect();
+    for (name, (_, total)) in labels(&keys, &mut places).iter().zip(top) {
+        let numbers = [
+            &count(total.calls),
+            &share(total.time_ns, all),
+            &duration(total.time_ns / total.calls.max(1) as f64),
+            &imbalance(total, trace.ranks.len()),
+        ];
+        let _ = writeln!(out, "{}", line(&format!("  {name:<NAME$}"), numbers.map(String::as_str)));
+    }
+}
+
+/// `part` of `all` in percent; less than anyone asks for is not told in digits.
+fn share(part: f64, all: f64) -> String {
+    match if all > 0.0 { part / all } else { 0.0 } {
+        share if share > 0.0 && share < 1e-4 => "< 0.01 %".into(),
+        share => percent(share),
     }
 }
 
@@ -63,15 +87,29 @@ fn imbalance(total: &Total, ranks: usize) -> String {
     if mean > 0.0 { digits(total.most_ns / mean) } else { "-".into() }
 }
 
-fn totals(trace: &Trace) -> HashMap<Key<'_>, Total> {
-    let mut totals: HashMap<Key<'_>, Total> = HashMap::new();
+/// `FUNCTION @ PLACE` of each, at most [`NAME`] columns; what would look the same gets more detail.
+fn labels(keys: &[Key], places: &mut Places) -> Vec<String> {
+    let mut labels = vec![String::new(); keys.len()];
+    for detail in [Detail::Function, Detail::Offset, Detail::Address] {
+        let before = labels.clone();
+        for (label, &key) in labels.iter_mut().zip(keys) {
+            if before.iter().filter(|other| *other == label).count() > 1 || label.is_empty() {
+                let text = key.map(|number| places.places[number].label(&mut places.symbols, detail, NAME));
+                *label = cut(text.as_deref().unwrap_or("(several) @ (further sites)"), NAME);
+            }
+        }
+    }
+    labels
+}
+
+fn totals<'a>(trace: &'a Trace, places: &mut Places<'a>) -> HashMap<Key, Total> {
+    let mut totals: HashMap<Key, Total> = HashMap::new();
     for rank in &trace.ranks {
         // Threads of a rank have entries of their own.
-        let mut own: HashMap<Key<'_>, f64> = HashMap::new();
+        let mut own: HashMap<Key, f64> = HashMap::new();
         for entry in &rank.aggregates {
-            let site = entry.site.map(|site| place(rank, site));
             // The entry that sites beyond the table share knows its latest function only.
-            let key = (site.is_some().then_some(entry.function), site);
+            let key = entry.site.map(|site| places.number(entry.function, address(rank, site)));
             let total = totals.entry(key).or_default();
             total.calls += entry.calls;
             total.time_ns += entry.time_ns;
@@ -85,8 +123,70 @@ fn totals(trace: &Trace) -> HashMap<Key<'_>, Total> {
     totals
 }
 
-fn place(rank: &RankTrace, site: u32) -> (&str, u64) {
+impl<'a> Places<'a> {
+    /// The number of the place where calls of `function` return to this module and offset.
+    fn number(&mut self, function: u16, (module, offset): (&'a str, u64)) -> usize {
+        let Self { symbols, places, by_address, by_name } = self;
+        *by_address.entry((function, module, offset)).or_insert_with(|| {
+            let line = symbols.line(module, offset);
+            let name = line.clone().unwrap_or_else(|| symbols.name(module, offset));
+            let number = *by_name.entry((function, name)).or_insert(places.len());
+            if number == places.len() {
+                places.push(Place { function, line, addresses: Vec::new() });
+            }
+            places[number].addresses.push((module, offset));
+            number
+        })
+    }
+}
+
+fn address(rank: &RankTrace, site: u32) -> (&str, u64) {
     let site = rank.sites.get(site as usize);
     let module = site.and_then(|site| rank.modules.get(site.module as usize));
+    let module = module.filter(|module| !module.is_empty());
     (module.map_or("?", String::as_str), site.map_or(0, |site| site.offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_shares_stay_narrow() {
+        assert_eq!(
+            (share(1.0, 4.0), share(0.0, 4.0), share(0.0, 0.0)),
+            ("25 %".into(), "0 %".into(), "0 %".into())
+        );
+        assert_eq!(share(1.0, 1e6), "< 0.01 %");
+    }
+
+    #[test]
+    fn addresses_of_one_name_are_one_place() {
+        let mut places = Places::default();
+        let addresses = [("/a/app", 16), ("/a/app", 32), ("/b/app", 16), ("/a/app", 16)];
+        assert_eq!(addresses.map(|address| places.number(0, address)), [0, 1, 0, 0]);
+        assert_eq!(places.number(1, ("/a/app", 16)), 2);
+        assert_eq!(places.places[0].addresses, [("/a/app", 16), ("/b/app", 16)]);
+        let labels = labels(&[Some(1), None], &mut places);
+        assert!(
+            labels[0].ends_with(" @ app+0x20") && labels[1] == "(several) @ (further sites)",
+            "{labels:?}"
+        );
+    }
+
+    #[test]
+    fn calls_of_one_function_do_not_look_the_same() {
+        let (libc, atoi, _) = crate::symbols::tests::atoi();
+        let mut places = Places::default();
+        let keys = [(0, &*libc, atoi + 4), (0, &libc, atoi + 9), (0, "/a/app", 9), (1, &libc, atoi + 9)]
+            .map(|(function, module, offset)| Some(places.number(function, (module, offset))));
+        let mut seen = |keys: &[Key]| -> Vec<String> {
+            let labels = labels(keys, &mut places);
+            labels.iter().map(|label| label.split_once(" @ ").unwrap().1.to_owned()).collect()
+        };
+        assert_eq!(seen(&keys[..3]), ["atoi+0x4", "atoi+0x9", "app+0x9"]);
+        assert_eq!(seen(&keys[1..3]), ["atoi", "app+0x9"]);
+        // The function of MPI tells them apart, too.
+        assert_eq!(seen(&[keys[0], keys[3]]), ["atoi", "atoi"]);
+    }
 }
