@@ -115,6 +115,7 @@ LENGTHS = [
     (r"MPI_(Un)?[Pp]ack_external.*", "datarep", "one"),
     # Written as far as the buffer goes, while the length parameter then holds what it should have been.
     (r"MPI_Info_get_string", "value", "unknown"),
+    (r"MPI_Session_get_nth_pset", "pset_name", "unknown"),
     (r"MPI_Info_get", "value", "ifflag(valuelen,flag)"),
     (r"MPI_T_event_get_info", "array_of_.*", "unknown"),
     (r"MPI_T_.*", "name|desc", "unknown"),

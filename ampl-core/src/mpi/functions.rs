@@ -401,7 +401,7 @@ mod l {
     pub const P355: &[Param] = &[p("session", K::Session, D::InOut, L::One)];
     pub const P356: &[Param] = &[i("session", K::Session), o("errhandler", K::Errhandler)];
     pub const P357: &[Param] = &[i("session", K::Session), o("info_used", K::Info)];
-    pub const P358: &[Param] = &[i("session", K::Session), i("info", K::Info), i("n", K::IntOrUndefined), p("pset_len", K::Int, D::InOut, L::One), o("pset_name", K::String)];
+    pub const P358: &[Param] = &[i("session", K::Session), i("info", K::Info), i("n", K::IntOrUndefined), p("pset_len", K::Int, D::InOut, L::One), p("pset_name", K::String, D::Out, L::Unknown)];
     pub const P359: &[Param] = &[i("session", K::Session), i("info", K::Info), o("npset_names", K::Int)];
     pub const P360: &[Param] = &[i("session", K::Session), i("pset_name", K::String), o("info", K::Info)];
     pub const P361: &[Param] = &[i("session", K::Session), o("request", K::Request)];

@@ -84,7 +84,7 @@ impl Encoder<'_> {
                 out.push(value);
             }
             // SAFETY: an input string is NUL-terminated.
-            Shape::Text => unsafe { self.text(word, out) },
+            Shape::Text => unsafe { self.text(word, LONGEST_TEXT, out) },
             Shape::Array if param.kind == Kind::Request => {
                 out.push(self.state.named.len() as u64);
                 for element in 0..self.state.named.len() {
@@ -118,8 +118,16 @@ impl Encoder<'_> {
                 let value = self.handle_or(param.kind, value);
                 out.push(value);
             }
-            // SAFETY: MPI has written a NUL-terminated string.
-            Shape::Text => unsafe { self.text(word, out) },
+            Shape::Text => {
+                let limit = match param.length {
+                    Length::One => LONGEST_TEXT,
+                    // Whether anything was written there cannot be told.
+                    Length::Unknown => 0,
+                    length => self.length(length).map_or(0, |length| (length + 1).min(LONGEST_TEXT)),
+                };
+                // SAFETY: MPI has written a string of that length, or one that ends in NUL.
+                unsafe { self.text(word, limit, out) }
+            }
             Shape::Array if param.kind == Kind::Request => {
                 let count = self.state.named.len();
                 out.push(count as u64);
@@ -211,13 +219,13 @@ impl Encoder<'_> {
         unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
     }
 
-    unsafe fn text(&mut self, address: usize, out: &mut Vec<u64>) {
-        if address == 0 || self.failed {
+    unsafe fn text(&mut self, address: usize, limit: usize, out: &mut Vec<u64>) {
+        if address == 0 || limit == 0 || self.failed {
             out.push(NO_ARRAY);
             return;
         }
         // SAFETY: the caller's promise.
-        let text = unsafe { text(address, LONGEST_TEXT) };
+        let text = unsafe { text(address, limit) };
         ampl_trace::record::put_text(out, &text);
     }
 
