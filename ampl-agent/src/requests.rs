@@ -17,6 +17,8 @@ pub struct Request {
     pub receives: bool,
     /// Whether completion leaves it alive, inactive.
     pub persistent: bool,
+    /// Whether it is under way: a persistent one from its start to its completion.
+    pub active: bool,
     /// Bytes sent at each start of a persistent request.
     pub sent: u64,
     /// Bytes received at each start of a persistent request.
@@ -70,6 +72,13 @@ impl Requests {
     #[inline]
     pub fn has_shared(&self) -> bool {
         self.younger > 0
+    }
+
+    /// The persistent request behind `handle` has been started, or completed.
+    pub fn set_active(&mut self, handle: u64, active: bool) {
+        if let Some(request) = self.live.get_mut(&handle).filter(|request| request.persistent) {
+            request.active = active;
+        }
     }
 
     /// The request behind `handle` is gone.

@@ -152,6 +152,7 @@ unsafe fn recorded(
     state.unmeasured += 1;
     let measured = state.unmeasured & 255 == 1;
     let entered = if measured { ticks(invariant) } else { 0 };
+    state.slow_ticks = 0;
 
     if recipe.prepares {
         // SAFETY: the application's arguments, before the call.
@@ -186,7 +187,7 @@ unsafe fn recorded(
     // SAFETY: the application's arguments, after the call.
     contained(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
     if measured {
-        let own = (ticks(invariant) - entered).saturating_sub(end - start);
+        let own = (ticks(invariant) - entered).saturating_sub(end - start + state.slow_ticks);
         state.own_per_call = steady(state.own_per_call, own);
     }
     state.thread.add_own(state.own_per_call);

@@ -244,17 +244,21 @@ impl Process {
         if code == 0 { bytes.max(0) as u64 } else { 0 }
     }
 
-    /// Ranks of a valid communicator (remote ones of an intercommunicator) and the caller's rank.
-    pub fn comm_facts(&self, comm: usize) -> (u64, u64) {
-        let (mut ranks, mut rank, mut inter) = (0i32, 0i32, 0i32);
+    /// The two facts kept of a valid communicator: its size and the caller's rank, or of an
+    /// intercommunicator the remote size and, marked, the local one.
+    pub fn comm_facts(&self, comm: usize) -> [u64; 2] {
+        let (mut ranks, mut rank, mut inter, mut remote) = (0i32, 0i32, 0i32, 0i32);
         // SAFETY: a communicator of a call that succeeded, and places for ints.
         unsafe {
             (self.pmpi.comm_test_inter)(comm, &raw mut inter as usize);
-            let size = if inter == 0 { self.pmpi.comm_size } else { self.pmpi.comm_remote_size };
-            size(comm, &raw mut ranks as usize);
+            (self.pmpi.comm_size)(comm, &raw mut ranks as usize);
             (self.pmpi.comm_rank)(comm, &raw mut rank as usize);
+            if inter != 0 {
+                (self.pmpi.comm_remote_size)(comm, &raw mut remote as usize);
+            }
         }
-        (ranks.max(0) as u64, rank.max(0) as u64)
+        let [ranks, rank, remote] = [ranks, rank, remote].map(|number| number.max(0) as u64);
+        if inter == 0 { [ranks, rank] } else { [remote, hooks::INTER | ranks] }
     }
 
     /// Dimensions of a communicator with a Cartesian topology, 0 of others.
@@ -285,7 +289,7 @@ impl Process {
             let dims = self.cart_dims(comm).max(0) as u64;
             return (2 * dims, 2 * dims);
         } else if topology == self.abi.graph {
-            let (_, rank) = self.comm_facts(comm);
+            let [_, rank] = self.comm_facts(comm);
             // SAFETY: a graph communicator, and a place for an int.
             unsafe { (self.pmpi.graph_neighbors_count)(comm, rank as usize, into_at) };
             out = into;

@@ -28,6 +28,8 @@ pub struct ThreadState {
     pub next_progress: u64,
     /// Ticks between two looks.
     pub progress_ticks: u64,
+    /// Ticks spent on the tree since the last measured call began: accounted for apart.
+    pub slow_ticks: u64,
     /// Calls since the agent's own time was last measured.
     pub unmeasured: u32,
     /// Ticks the agent itself takes per call, as measured last.
@@ -48,6 +50,7 @@ impl ThreadState {
             requests: Requests::default(),
             next_progress: 0,
             progress_ticks: 0,
+            slow_ticks: 0,
             unmeasured: 0,
             own_per_call: 0,
         }

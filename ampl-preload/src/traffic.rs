@@ -29,12 +29,23 @@ struct Side {
 
 const NONE: u8 = 255;
 
+/// Who is in a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Members {
+    /// Ranks that a collective deals with: the other group's of an intercommunicator.
+    pub peers: u64,
+    /// Ranks of the caller's own group.
+    pub local: u64,
+    /// The caller's rank among `peers`; none in an intercommunicator.
+    pub rank: Option<u64>,
+}
+
 /// What traffic rules must ask about handles and memory.
 pub trait Facts {
     /// Bytes of one element of the datatype.
     fn type_bytes(&mut self, datatype: usize) -> u64;
-    /// Ranks in the communicator (remote ones of an intercommunicator), and the caller's rank.
-    fn comm(&mut self, comm: usize) -> (u64, u64);
+    /// Who is in the communicator.
+    fn comm(&mut self, comm: usize) -> Members;
     /// Neighbours that the caller receives from and sends to.
     fn degrees(&mut self, comm: usize) -> (u64, u64);
     /// Element `index` of an array of counts.
@@ -87,83 +98,113 @@ impl Operands {
             Traffic::Recv | Traffic::RecvInit if facts.is_proc_null(word(words, self.source)) => (0, 0),
             Traffic::Recv | Traffic::RecvInit => (0, self.side(self.receive, words, facts)),
             Traffic::Sendrecv | Traffic::SendrecvReplace => {
-                let sent = self.side(self.send, words, facts);
-                let received = self.side(self.receive, words, facts);
-                let no_dest = facts.is_proc_null(word(words, self.peer));
-                let no_source = facts.is_proc_null(word(words, self.source));
-                (if no_dest { 0 } else { sent }, if no_source { 0 } else { received })
+                let (dest, source) = (word(words, self.peer), word(words, self.source));
+                let sent = if facts.is_proc_null(dest) { 0 } else { self.side(self.send, words, facts) };
+                let received =
+                    if facts.is_proc_null(source) { 0 } else { self.side(self.receive, words, facts) };
+                (sent, received)
             }
             _ => self.collective(words, facts),
         }
     }
 
     fn side(&self, side: Side, words: &[usize], facts: &mut impl Facts) -> u64 {
-        count(word(words, side.count), self.large)
-            .saturating_mul(facts.type_bytes(word(words, side.datatype)))
+        let elements = count(word(words, side.count), self.large);
+        // Nothing is asked about a datatype without elements: it need not be one.
+        if elements == 0 { 0 } else { elements.saturating_mul(facts.type_bytes(word(words, side.datatype))) }
     }
 
+    /// Only sides that are significant for the caller are looked at: what a program passes for the
+    /// others may be anything, and MPI does not check it either.
     fn collective(&self, words: &[usize], facts: &mut impl Facts) -> (u64, u64) {
-        let (ranks, own) = facts.comm(word(words, self.comm));
+        let comm = facts.comm(word(words, self.comm));
         let root = word(words, self.root);
-        let at_root = self.root != NONE && (facts.is_root(root) || root as u32 as u64 == own);
-        let outside = self.root != NONE && facts.is_proc_null(root);
-        if outside {
-            return (0, 0); // in a root's group, but not the root
+        let rooted = self.root != NONE;
+        if rooted && facts.is_proc_null(root) {
+            return (0, 0); // of the root's group between two groups, but not the root
         }
-        let in_place = facts.is_in_place(word(words, self.send.buffer));
-        let own = own as usize;
-        // One block each way; IN_PLACE sends what it would have received as its own.
-        let receive_block = self.side(self.receive, words, facts);
-        let send_block = if in_place && self.receive.count != NONE {
-            receive_block
-        } else {
-            self.side(self.send, words, facts)
-        };
+        let beside = rooted && facts.is_root(root); // the root between two groups: one side only
+        let at_root = beside || (rooted && comm.rank == Some(u64::from(root as u32)));
+        let ranks = comm.peers;
         match self.traffic {
-            Traffic::Bcast if at_root => (send_block, 0),
-            Traffic::Bcast => (0, receive_block),
-            Traffic::Reduce => (send_block, if at_root { send_block } else { 0 }),
-            Traffic::Allreduce => (send_block, send_block),
-            Traffic::ReduceScatterBlock => (send_block.saturating_mul(ranks), send_block),
+            Traffic::Bcast if at_root => (self.side(self.send, words, facts), 0),
+            Traffic::Bcast => (0, self.side(self.receive, words, facts)),
+            Traffic::Reduce => {
+                let block = self.side(self.send, words, facts);
+                (if beside { 0 } else { block }, if at_root { block } else { 0 })
+            }
+            Traffic::Allreduce => {
+                let block = self.side(self.send, words, facts);
+                (block, block)
+            }
+            Traffic::ReduceScatterBlock => {
+                let block = self.side(self.send, words, facts);
+                (block.saturating_mul(comm.local), block)
+            }
             Traffic::ReduceScatter => {
-                let bytes = facts.type_bytes(word(words, self.send.datatype));
-                let counts = word(words, self.receive.count);
-                let total: u64 = (0..ranks as usize).map(|i| facts.count_at(counts, i, self.large)).sum();
-                (total * bytes, facts.count_at(counts, own, self.large) * bytes)
+                let counts = Side { count: self.receive.count, ..self.send };
+                let own = comm.rank.map_or(0, |own| self.element(counts, words, own as usize, facts));
+                (self.vector(counts, words, comm.local, facts), own)
             }
-            Traffic::Gather => (send_block, if at_root { receive_block.saturating_mul(ranks) } else { 0 }),
-            Traffic::Allgather => (send_block, receive_block.saturating_mul(ranks)),
-            Traffic::Alltoall => (send_block.saturating_mul(ranks), receive_block.saturating_mul(ranks)),
-            Traffic::Scatter => {
-                let receives = !facts.is_in_place(word(words, self.receive.buffer));
-                let sent = if at_root { self.side(self.send, words, facts).saturating_mul(ranks) } else { 0 };
-                let received = if receives { receive_block } else { self.side(self.send, words, facts) };
-                (sent, received)
-            }
-            Traffic::Gatherv | Traffic::Allgatherv => {
-                let all = self.traffic == Traffic::Allgatherv;
-                let received =
-                    if at_root || all { self.vector(self.receive, words, ranks, facts) } else { 0 };
-                let sent = if in_place {
-                    self.element(self.receive, words, own, facts)
-                } else {
-                    self.side(self.send, words, facts)
+            Traffic::Gather | Traffic::Gatherv => {
+                let vector = self.traffic == Traffic::Gatherv;
+                let sent = match comm.rank {
+                    _ if beside => 0,
+                    Some(own) if at_root && takes_in_place(self.send, words, facts) => {
+                        self.block(self.receive, words, vector.then_some(own), facts)
+                    }
+                    _ => self.side(self.send, words, facts),
                 };
-                (sent, received)
+                (sent, if at_root { self.blocks(self.receive, words, vector, ranks, facts) } else { 0 })
             }
-            Traffic::Scatterv => {
-                let receives = !facts.is_in_place(word(words, self.receive.buffer));
-                let sent = if at_root { self.vector(self.send, words, ranks, facts) } else { 0 };
-                let received =
-                    if receives { receive_block } else { self.element(self.send, words, own, facts) };
-                (sent, received)
+            Traffic::Scatter | Traffic::Scatterv => {
+                let vector = self.traffic == Traffic::Scatterv;
+                let received = match comm.rank {
+                    _ if beside => 0,
+                    Some(own) if at_root && takes_in_place(self.receive, words, facts) => {
+                        self.block(self.send, words, vector.then_some(own), facts)
+                    }
+                    _ => self.side(self.receive, words, facts),
+                };
+                (if at_root { self.blocks(self.send, words, vector, ranks, facts) } else { 0 }, received)
             }
-            Traffic::Alltoallv | Traffic::Alltoallw => {
-                let received = self.vector(self.receive, words, ranks, facts);
-                let sent = if in_place { received } else { self.vector(self.send, words, ranks, facts) };
-                (sent, received)
+            Traffic::Allgather | Traffic::Allgatherv => {
+                let vector = self.traffic == Traffic::Allgatherv;
+                let sent = match comm.rank {
+                    Some(own) if takes_in_place(self.send, words, facts) => {
+                        self.block(self.receive, words, vector.then_some(own), facts)
+                    }
+                    _ => self.side(self.send, words, facts),
+                };
+                (sent, self.blocks(self.receive, words, vector, ranks, facts))
+            }
+            Traffic::Alltoall | Traffic::Alltoallv | Traffic::Alltoallw => {
+                let vector = self.traffic != Traffic::Alltoall;
+                let received = self.blocks(self.receive, words, vector, ranks, facts);
+                let in_place = takes_in_place(self.send, words, facts);
+                (
+                    if in_place { received } else { self.blocks(self.send, words, vector, ranks, facts) },
+                    received,
+                )
             }
             _ => self.neighbor(words, facts),
+        }
+    }
+
+    /// One rank's block: of a vector that of `own`, otherwise the block that all have.
+    fn block(&self, side: Side, words: &[usize], own: Option<u64>, facts: &mut impl Facts) -> u64 {
+        match own {
+            Some(own) => self.element(side, words, own as usize, facts),
+            None => self.side(side, words, facts),
+        }
+    }
+
+    /// All ranks' blocks.
+    fn blocks(&self, side: Side, words: &[usize], vector: bool, ranks: u64, facts: &mut impl Facts) -> u64 {
+        if vector {
+            self.vector(side, words, ranks, facts)
+        } else {
+            self.side(side, words, facts).saturating_mul(ranks)
         }
     }
 
@@ -195,6 +236,9 @@ impl Operands {
 
     fn element(&self, side: Side, words: &[usize], index: usize, facts: &mut impl Facts) -> u64 {
         let elements = facts.count_at(word(words, side.count), index, self.large);
+        if elements == 0 {
+            return 0;
+        }
         let datatype = word(words, side.datatype);
         let datatype = if self.typed_per_element() { facts.type_at(datatype, index) } else { datatype };
         elements.saturating_mul(facts.type_bytes(datatype))
@@ -206,8 +250,12 @@ impl Operands {
         }
         let counts = word(words, side.count);
         let total: u64 = (0..elements as usize).map(|index| facts.count_at(counts, index, self.large)).sum();
-        total.saturating_mul(facts.type_bytes(word(words, side.datatype)))
+        if total == 0 { 0 } else { total.saturating_mul(facts.type_bytes(word(words, side.datatype))) }
     }
+}
+
+fn takes_in_place(side: Side, words: &[usize], facts: &impl Facts) -> bool {
+    facts.is_in_place(word(words, side.buffer))
 }
 
 fn word(words: &[usize], index: u8) -> usize {
@@ -223,15 +271,23 @@ mod tests {
     use super::*;
     use ampl_core::mpi::{Function, ids};
 
-    /// Four ranks, of which the caller is 1; datatype words are their sizes; -1 is PROC_NULL, IN_PLACE is 7.
+    /// Four ranks, of which the caller is 1 (communicator 0), or two of them facing four others
+    /// (1); datatype words are their sizes; -1 is PROC_NULL, -9 ROOT, IN_PLACE is 7.
     struct Four;
+
+    /// A datatype that must not be looked at.
+    const GARBAGE: usize = 0xbad;
 
     impl Facts for Four {
         fn type_bytes(&mut self, datatype: usize) -> u64 {
+            assert_ne!(datatype, GARBAGE, "asked about an argument without meaning");
             datatype as u64
         }
-        fn comm(&mut self, _: usize) -> (u64, u64) {
-            (4, 1)
+        fn comm(&mut self, comm: usize) -> Members {
+            match comm {
+                0 => Members { peers: 4, local: 4, rank: Some(1) },
+                _ => Members { peers: 4, local: 2, rank: None },
+            }
         }
         fn degrees(&mut self, _: usize) -> (u64, u64) {
             (2, 3)
@@ -248,8 +304,8 @@ mod tests {
         fn is_proc_null(&self, rank: usize) -> bool {
             rank as i32 == -1
         }
-        fn is_root(&self, _: usize) -> bool {
-            false
+        fn is_root(&self, rank: usize) -> bool {
+            rank as i32 == -9
         }
     }
 
@@ -288,5 +344,32 @@ mod tests {
         let each = |base: usize| (0..4).map(|i| (base + i) * (8 + i)).sum::<usize>() as u64;
         assert_eq!(bytes(ids::MPI_ALLTOALLW, &[0, 20, 0, 8, 0, 10, 0, 8, 0]), (each(20), each(10)));
         assert_eq!(bytes(ids::MPI_NEIGHBOR_ALLTOALL, &[0, 2, 8, 0, 3, 8, 0]), (48, 48));
+    }
+
+    #[test]
+    fn arguments_without_meaning_are_not_looked_at() {
+        let none = GARBAGE;
+        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, none, 2, 0]), (16, 0));
+        assert_eq!(bytes(ids::MPI_GATHERV, &[0, 2, 8, 0, none, none, none, 2, 0]), (16, 0));
+        assert_eq!(bytes(ids::MPI_SCATTER, &[0, 3, none, 0, 2, 8, 2, 0]), (0, 16));
+        assert_eq!(bytes(ids::MPI_SCATTERV, &[0, none, none, none, 0, 2, 8, 2, 0]), (0, 16));
+        assert_eq!(bytes(ids::MPI_SCATTER, &[0, 2, 8, 7, 5, none, 1, 0]), (64, 16));
+        assert_eq!(bytes(ids::MPI_ALLGATHER, &[7, 5, none, 0, 3, 8, 0]), (24, 96));
+        assert_eq!(bytes(ids::MPI_ALLTOALLV, &[7, none, none, none, 0, 10, 0, 8, 0]), (46 * 8, 46 * 8));
+        let no_dest = [0, 3, none, usize::MAX, 0, 5, 4, 8, 2, 0, 0, 0];
+        assert_eq!(bytes(ids::MPI_SENDRECV, &no_dest), (0, 32));
+        assert_eq!(bytes(ids::MPI_SEND, &[0, 0, none, 2, 0, 0]), (0, 0));
+    }
+
+    #[test]
+    fn between_two_groups_only_one_side_counts() {
+        let (root, null) = (-9i32 as u32 as usize, usize::MAX);
+        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, GARBAGE, 0, 3, 8, root, 1]), (0, 96));
+        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, GARBAGE, null, 1]), (0, 0));
+        // Rank 1 of the other group is the root: the caller, whatever its own number, is not.
+        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, GARBAGE, 1, 1]), (16, 0));
+        assert_eq!(bytes(ids::MPI_REDUCE, &[0, 0, 10, 8, 0, root, 1]), (0, 80));
+        // Counts 10 and 11: one per rank of the caller's own group.
+        assert_eq!(bytes(ids::MPI_REDUCE_SCATTER, &[0, 0, 10, 8, 0, 1]).0, 21 * 8);
     }
 }

@@ -1,10 +1,8 @@
 //! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
 
-use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
-use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind};
-use ampl_trace::args::{
-    IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape, status_word,
-};
+use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic};
+use ampl_core::value::ObjectKind;
+use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 
 use super::facts::{Ask, object};
@@ -206,14 +204,10 @@ impl Encoder<'_> {
                 None => Some(element as u64),
             };
             let completed = completed.and_then(|index| usize::try_from(index).ok());
-            let sends = completed.and_then(|index| self.state.named.get(index)).is_some_and(|request| {
-                let live = request.number != 0;
-                live && !request.receives
-            });
-            // SAFETY: the caller's promise.
-            let status = unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS);
-            let empty = status_word(ANY_SOURCE as i32, ANY_TAG as i32);
-            return if sends && status != empty { NO_STATUS } else { status };
+            let request = completed.and_then(|index| self.state.named.get(index));
+            if request.is_some_and(|request| request.active && !request.receives) {
+                return NO_STATUS;
+            }
         }
         // SAFETY: the caller's promise.
         unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
@@ -272,15 +266,21 @@ impl Encoder<'_> {
             Length::One | Length::Unknown => return None,
             Length::Param(index) => self.number(index),
             Length::Times(index, factor) => self.number(index) * i64::from(factor),
-            Length::CommSize(comm) => Ask { state: self.state }.comm(communicator(comm)).0 as i64,
+            Length::CommSize(comm) => {
+                let members = Ask { state: self.state }.comm(communicator(comm));
+                // Results are scattered over the caller's own group.
+                let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
+                (if own { members.local } else { members.peers }) as i64
+            }
             Length::CommSizeAtRoot(comm, root) => {
-                let (ranks, own) = Ask { state: self.state }.comm(communicator(comm));
-                let root = words[usize::from(root)] as i32;
-                let is_root = root == self.state.process.abi.root || i64::from(root) == own as i64;
+                let members = Ask { state: self.state }.comm(communicator(comm));
+                let root = words[usize::from(root)];
+                let is_root = root as i32 == self.state.process.abi.root
+                    || members.rank == Some(u64::from(root as u32));
                 if !is_root {
                     return None;
                 }
-                ranks as i64
+                members.peers as i64
             }
             Length::InDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).0 as i64,
             Length::OutDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).1 as i64,

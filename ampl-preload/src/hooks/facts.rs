@@ -5,7 +5,7 @@ use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind;
 
 use crate::thread_state::ThreadState;
-use crate::traffic::Facts;
+use crate::traffic::{Facts, Members};
 
 /// A fact not asked for yet.
 pub const UNKNOWN: u64 = u64::MAX;
@@ -21,6 +21,17 @@ pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object 
             state.thread.handles.put(kind, handle, object);
             object
         }
+    }
+}
+
+/// Bit of a communicator's second fact: it joins two groups, and the rest is the size of the caller's.
+pub const INTER: u64 = 1 << 63;
+
+fn members([peers, second]: [u64; 2]) -> Members {
+    if second & INTER == 0 {
+        Members { peers, local: peers, rank: Some(second) }
+    } else {
+        Members { peers, local: second & !INTER, rank: None }
     }
 }
 
@@ -54,15 +65,14 @@ impl Facts for Ask<'_> {
     }
 
     #[inline]
-    fn comm(&mut self, comm: usize) -> (u64, u64) {
+    fn comm(&mut self, comm: usize) -> Members {
         let handle = self.state.process.abi.handle_word(Kind::Comm, comm);
         let object = object(self.state, ObjectKind::Comm, handle);
         if object.facts[0] != UNKNOWN {
-            return (object.facts[0], object.facts[1]);
+            return members(object.facts);
         }
-        let (ranks, rank) = self.state.process.comm_facts(comm);
-        let object = self.learn(ObjectKind::Comm, handle, object.word, [ranks, rank]);
-        (object.facts[0], object.facts[1])
+        let facts = self.state.process.comm_facts(comm);
+        members(self.learn(ObjectKind::Comm, handle, object.word, facts).facts)
     }
 
     fn degrees(&mut self, comm: usize) -> (u64, u64) {

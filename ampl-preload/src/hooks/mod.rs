@@ -15,7 +15,7 @@ use crate::recipe::Recipe;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
-pub use facts::UNKNOWN;
+pub use facts::{INTER, UNKNOWN};
 
 /// Fewest ticks between two looks at the tree: about 100 µs at any clock rate of today.
 const PROGRESS_TICKS: u64 = 300_000;
@@ -116,9 +116,13 @@ pub unsafe fn leave(
         let values = unsafe { scalars(state, symbol.function, words) };
         (sent, received) = traffic(state, recipe, &values);
     }
-    if is_c && recipe.request.is_some() && call.code == 0 {
+    // A failed completion may have completed some of its requests all the same.
+    let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
+    if is_c && recipe.request.is_some() && follows {
         // SAFETY: the caller's promise.
-        let started = unsafe { requests::follow(state, symbol.function, recipe, words, (sent, received)) };
+        let missed = flags & CALL_MISS != 0;
+        let started =
+            unsafe { requests::follow(state, symbol.function, recipe, words, (sent, received), missed) };
         (sent, received) = started.unwrap_or((sent, received));
     }
     state.args.clear();
@@ -241,10 +245,11 @@ fn progress(state: &mut ThreadState, closed: bool) {
         state.thread.recalibrate();
     }
     let moved = state.process.progress(&mut state.thread);
-    state.progress_ticks =
-        if moved || closed { PROGRESS_TICKS } else { (state.progress_ticks * 2).min(IDLE_PROGRESS_TICKS) };
+    let idle = (state.progress_ticks * 2).clamp(PROGRESS_TICKS, IDLE_PROGRESS_TICKS);
+    state.progress_ticks = if moved || closed { PROGRESS_TICKS } else { idle };
     let now = ticks(invariant);
     state.next_progress = now + state.progress_ticks;
+    state.slow_ticks += now - from;
     state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
 }
 

@@ -55,7 +55,34 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
     state.named = named;
 }
 
-/// After a successful call: what it made, started or completed.
+/// Which of its requests a call that has found some completed; `None` for all.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `function` that has just completed something.
+unsafe fn completed(
+    state: &ThreadState,
+    function: Function,
+    recipe: &Recipe,
+    words: &[usize],
+) -> Option<Vec<usize>> {
+    let index = usize::from(recipe.index?);
+    let abi = state.process.abi;
+    let several = matches!(function.name(), "MPI_Waitsome" | "MPI_Testsome");
+    let outcount = function.spec().params.iter().position(|param| param.name == "outcount");
+    let count = match outcount {
+        // SAFETY: the call has written how many it completed.
+        Some(at) if several => unsafe { abi.load(Kind::Int, words[at], 0) }.unwrap_or(0) as i64,
+        _ => 1,
+    };
+    let element = |element: usize| {
+        // SAFETY: the call has written as many indices.
+        unsafe { abi.load(Kind::Int, words[index], element) }
+            .and_then(|index| usize::try_from(index as i64).ok())
+    };
+    Some((0..count.max(0) as usize).filter_map(element).collect())
+}
+
+/// After a call that succeeded, or a completion that may have in part: what it made, started or completed.
 ///
 /// Returns the bytes that count for this call instead of its own: those of what it started, or
 /// none for a constructor of a persistent request.
@@ -68,6 +95,7 @@ pub unsafe fn follow(
     recipe: &Recipe,
     words: &[usize],
     bytes: (u64, u64),
+    missed: bool,
 ) -> Option<(u64, u64)> {
     let index = usize::from(recipe.request?);
     let abi = state.process.abi;
@@ -80,7 +108,7 @@ pub unsafe fn follow(
                 || function.name().starts_with("MPI_Isendrecv");
         let (sent, received) = if persistent { bytes } else { (0, 0) };
         if handle != state.process.request_null {
-            let request = Request { number: 0, receives, persistent, sent, received };
+            let request = Request { number: 0, receives, persistent, active: !persistent, sent, received };
             let number = state.with_requests(|requests| requests.make(handle, request));
             state.named.clear();
             state.named.push(Request { number, ..request });
@@ -90,12 +118,23 @@ pub unsafe fn follow(
         return persistent.then_some((0, 0));
     }
     if recipe.class == Class::Start {
+        let handles = std::mem::take(&mut state.handles);
+        state.with_requests(|requests| handles.iter().for_each(|&handle| requests.set_active(handle, true)));
+        state.handles = handles;
         let sum = |side: fn(&Request) -> u64| state.named.iter().map(side).sum();
         return Some((sum(|request| request.sent), sum(|request| request.received)));
     }
     if function.spec().params[index].direction == Direction::In {
         return None;
     }
+    // A persistent request keeps its handle: that it is done follows from what the call says.
+    // SAFETY: the caller's promise.
+    let done = if state.named.iter().any(|request| request.persistent) && !missed {
+        unsafe { completed(state, function, recipe, words) }
+    } else {
+        Some(Vec::new())
+    };
+    let completes = |element: usize| done.as_ref().is_none_or(|done| done.contains(&element));
     let handles = std::mem::take(&mut state.handles);
     state.with_requests(|requests| {
         for (element, &before) in handles.iter().enumerate() {
@@ -103,6 +142,8 @@ pub unsafe fn follow(
             let after = unsafe { abi.load(Kind::Request, words[index], element) };
             if after != Some(before) {
                 requests.free(before);
+            } else if completes(element) {
+                requests.set_active(before, false);
             }
         }
     });
