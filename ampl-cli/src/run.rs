@@ -54,8 +54,8 @@ fn after_run(dir: &Path) {
         summary::print(dir);
     } else {
         eprintln!(
-            "ampl: the program made no MPI_Init that ampl saw ({} does not exist): check that it uses MPI, that this \
-             directory can be written where rank 0 runs, and 'ampl doctor ./app'",
+            "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
+             MPI_Init that ampl saw; 'ampl doctor ./app' says what ampl sees of it",
             dir.display()
         );
     }

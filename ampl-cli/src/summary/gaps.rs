@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ampl_core::mpi::Function;
 use ampl_core::units::RankSet;
 use ampl_trace::Trace;
 use ampl_trace::decode::Calls;
@@ -53,6 +54,10 @@ fn list(trace: &Trace) -> Vec<String> {
     }
     if trace.ranks.iter().flat_map(|rank| &rank.aggregates).any(|entry| entry.site.is_none()) {
         gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
+    }
+    let spawns = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"].map(Function::by_name);
+    if trace.function_calls().iter().any(|&(function, _)| spawns.contains(&Some(Function(function)))) {
+        gaps.push("the processes that the program spawned: only those it was started with are recorded".into());
     }
     calls(trace, &mut gaps);
     gaps
