@@ -1,6 +1,7 @@
 //! Which handle stands for which object: numbers that mean the same in every run.
 
 use ampl_core::value::ObjectKind;
+use ampl_trace::args::PREDEFINED_HANDLE;
 use rustc_hash::FxHashMap;
 
 /// An object behind a handle.
@@ -51,7 +52,9 @@ impl Handles {
 
     /// `handle` no longer stands for anything.
     pub fn forget(&mut self, kind: ObjectKind, handle: u64) {
-        if self.objects.remove(&(kind as u8, handle)).is_some() {
+        // A predefined object outlives what looks like its end: a reference to it was given back.
+        let made = self.get(kind, handle).is_some_and(|object| object.word & PREDEFINED_HANDLE == 0);
+        if made && self.objects.remove(&(kind as u8, handle)).is_some() {
             self.generation += 1;
         }
     }
@@ -63,6 +66,7 @@ impl Handles {
 }
 
 const WAYS: usize = 64;
+const EMPTY: (u64, u64, Object) = (u64::MAX, u64::MAX, Object { word: 0, facts: [0; 2] });
 
 /// A thread's direct-mapped cache in front of [`Handles`].
 #[derive(Debug)]
@@ -73,8 +77,7 @@ pub struct HandleCache {
 
 impl Default for HandleCache {
     fn default() -> Self {
-        let empty = (u64::MAX, u64::MAX, Object { word: 0, facts: [0; 2] });
-        Self { entries: vec![empty; WAYS].into_boxed_slice(), generation: 0 }
+        Self { entries: vec![EMPTY; WAYS].into_boxed_slice(), generation: 0 }
     }
 }
 
@@ -88,7 +91,8 @@ impl HandleCache {
     #[inline]
     pub fn get(&mut self, kind: ObjectKind, handle: u64, generation: u64) -> Option<Object> {
         if self.generation != generation {
-            *self = Self { generation, ..Self::default() };
+            self.generation = generation;
+            self.entries.fill(EMPTY);
             return None;
         }
         let (have_kind, have, object) = self.entries[Self::slot(kind, handle)];

@@ -24,10 +24,16 @@ pub struct MappedBlock {
 pub fn map_block(file: &File, offset: u64, head_words: usize, words: usize) -> io::Result<MappedBlock> {
     let bytes = words * 8;
     let (position, length) = (offset as libc::off_t, bytes as libc::off_t);
-    // SAFETY: the descriptor is open; the call touches no memory of ours.
-    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), position, length) };
-    if code != 0 {
-        return Err(io::Error::from_raw_os_error(code));
+    if exceeds_file_size_limit(offset + bytes as u64) {
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
+    loop {
+        // SAFETY: the descriptor is open; the call touches no memory of ours.
+        match unsafe { libc::posix_fallocate(file.as_raw_fd(), position, length) } {
+            0 => break,
+            libc::EINTR => {} // a signal of the application's
+            code => return Err(io::Error::from_raw_os_error(code)),
+        }
     }
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
@@ -50,6 +56,14 @@ pub fn map_block(file: &File, offset: u64, head_words: usize, words: usize) -> i
         )
     };
     Ok(MappedBlock { head, words })
+}
+
+/// Whether a file of `bytes` bytes is over the process's limit: growing it so far raises a signal.
+fn exceeds_file_size_limit(bytes: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills the structure passed.
+    let code = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) };
+    code == 0 && limit.rlim_cur != libc::RLIM_INFINITY && bytes > limit.rlim_cur
 }
 
 /// A file mapped for reading; unmapped when dropped.

@@ -34,6 +34,8 @@ pub struct Requests {
     shared: FxHashMap<u64, VecDeque<Request>>,
     /// How many requests are in those queues.
     younger: usize,
+    /// Mentions so far of shared handles in the call being named.
+    mentions: FxHashMap<u64, usize>,
     made: u64,
 }
 
@@ -68,10 +70,25 @@ impl Requests {
         younger.unwrap_or(first)
     }
 
-    /// Whether several live requests share a handle.
-    #[inline]
-    pub fn has_shared(&self) -> bool {
-        self.younger > 0
+    /// Appends to `named` the requests that the handles of one call are about, none for `null`.
+    pub fn name(&mut self, handles: &[u64], null: u64, named: &mut Vec<Request>) {
+        self.mentions.clear();
+        for &handle in handles {
+            if handle == null {
+                named.push(Request::default());
+                continue;
+            }
+            let shared = self.younger > 0 && self.shared.contains_key(&handle);
+            let mention = match shared {
+                false => 0,
+                true => {
+                    let mentions = self.mentions.entry(handle).or_default();
+                    *mentions += 1;
+                    *mentions - 1
+                }
+            };
+            named.push(self.mentioned(handle, mention));
+        }
     }
 
     /// The persistent request behind `handle` has been started, or completed.
@@ -132,10 +149,13 @@ mod tests {
         }
         let mentioned: Vec<u64> = (0..3).map(|mention| requests.mentioned(5, mention).number).collect();
         assert_eq!(mentioned, [1, 2, 3]);
+        let mut named = Vec::new();
+        requests.name(&[5, 0, 5, 5], 0, &mut named);
+        assert_eq!(named.iter().map(|request| request.number).collect::<Vec<_>>(), [1, 0, 2, 3]);
         requests.free(5);
         assert_eq!(requests.mentioned(5, 0).number, 2);
         requests.free(5);
-        assert!(!requests.has_shared());
+        assert_eq!(requests.younger, 0);
         requests.free(5);
         assert!(requests.is_empty());
     }

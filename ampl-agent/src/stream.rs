@@ -60,14 +60,12 @@ impl Stream {
 
     #[inline]
     fn reserve(&mut self, words: usize) -> bool {
-        self.at + words <= self.block.words.len() || self.grow(words)
+        // Once something had no room, nothing that happens to fit may follow it: it would seem next.
+        !self.full && (self.at + words <= self.block.words.len() || self.grow(words))
     }
 
     #[cold]
     fn grow(&mut self, words: usize) -> bool {
-        if self.full {
-            return false;
-        }
         let larger = (self.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
         match self.journal.block(BlockKind::Stream, self.thread, larger) {
             Ok(block) => {

@@ -116,6 +116,9 @@ LENGTHS = [
     # Written as far as the buffer goes, while the length parameter then holds what it should have been.
     (r"MPI_Info_get_string", "value", "unknown"),
     (r"MPI_Session_get_nth_pset", "pset_name", "unknown"),
+    # Only the root passes these.
+    (r"MPI_Comm_spawn", "command", "unknown"),
+    (r"MPI_Comm_(accept|connect)", "port_name", "unknown"),
     (r"MPI_Info_get", "value", "ifflag(valuelen,flag)"),
     (r"MPI_T_event_get_info", "array_of_.*", "unknown"),
     (r"MPI_T_.*", "name|desc", "unknown"),
@@ -140,7 +143,7 @@ def length_of(function, param, params):
     for functions, names, answer in LENGTHS:
         if re.fullmatch(functions, function) and re.fullmatch(names, name):
             # Inputs of MPI_T functions are plain strings.
-            if kind == "STRING" and param["param_direction"] == "in":
+            if kind == "STRING" and param["param_direction"] == "in" and function.startswith("MPI_T_"):
                 return "one"
             return answer
     if kind == "STRING":

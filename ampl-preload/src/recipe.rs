@@ -54,7 +54,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         "MPI_Barrier" | "MPI_Probe" | "MPI_Mprobe" | "MPI_Win_fence" | "MPI_Win_unlock" | "MPI_Win_complete"
     );
     let status = position(&|param| param.kind == Kind::Status && param.direction != Direction::In);
-    let in_out = spec.params.iter().any(is_overwritten);
+    let numbers = |p: &ampl_core::mpi::Param| p.direction == Direction::InOut && p.kind == Kind::Int;
+    let in_out = spec.params.iter().any(|param| is_overwritten(param) || numbers(param));
     let names_request =
         request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
     let receives = !spec.name.starts_with("MPI_File");

@@ -32,6 +32,11 @@ impl Symbol {
         Self { function: Function(function), language, names, next: AtomicPtr::new(ptr::null_mut()) }
     }
 
+    /// Whether choice buffers come as descriptors of Fortran 2018 (TS 29113).
+    pub fn passes_descriptors(&self) -> bool {
+        self.names[0].contains("_f08ts")
+    }
+
     /// The next definition behind ours in the search order; null if this MPI has none.
     #[inline]
     pub fn next(&self) -> *const () {

@@ -107,7 +107,7 @@ mod l {
     pub const P61: &[Param] = &[i("comm", K::Comm), p("remain_dims", K::Logical, D::In, L::CartDims(0)), o("newcomm", K::Comm)];
     pub const P62: &[Param] = &[i("comm", K::Comm), o("ndims", K::Int)];
     pub const P63: &[Param] = &[i("port_name", K::String)];
-    pub const P64: &[Param] = &[i("port_name", K::String), i("info", K::Info), i("root", K::Rank), i("comm", K::Comm), o("newcomm", K::Comm)];
+    pub const P64: &[Param] = &[p("port_name", K::String, D::In, L::Unknown), i("info", K::Info), i("root", K::Rank), i("comm", K::Comm), o("newcomm", K::Comm)];
     pub const P65: &[Param] = &[i("comm", K::Comm), i("buffer", K::Buffer), i("size", K::Int)];
     pub const P66: &[Param] = &[i("comm", K::Comm), i("buffer", K::Buffer), i("size", K::Count)];
     pub const P67: &[Param] = &[i("comm1", K::Comm), i("comm2", K::Comm), o("result", K::Int)];
@@ -140,7 +140,7 @@ mod l {
     pub const P94: &[Param] = &[i("comm", K::Comm), i("errhandler", K::Errhandler)];
     pub const P95: &[Param] = &[i("comm", K::Comm), i("info", K::Info)];
     pub const P96: &[Param] = &[i("comm", K::Comm), i("comm_name", K::String)];
-    pub const P97: &[Param] = &[i("command", K::String), i("argv", K::Address), i("maxprocs", K::Int), i("info", K::Info), i("root", K::Rank), i("comm", K::Comm), o("intercomm", K::Comm), p("array_of_errcodes", K::Int, D::Out, L::Unknown)];
+    pub const P97: &[Param] = &[p("command", K::String, D::In, L::Unknown), i("argv", K::Address), i("maxprocs", K::Int), i("info", K::Info), i("root", K::Rank), i("comm", K::Comm), o("intercomm", K::Comm), p("array_of_errcodes", K::Int, D::Out, L::Unknown)];
     pub const P98: &[Param] = &[i("count", K::Int), i("array_of_commands", K::Address), i("array_of_argv", K::Address), p("array_of_maxprocs", K::Int, D::In, L::Unknown), p("array_of_info", K::Info, D::In, L::Unknown), i("root", K::Rank), i("comm", K::Comm), o("intercomm", K::Comm), p("array_of_errcodes", K::Int, D::Out, L::Unknown)];
     pub const P99: &[Param] = &[i("comm", K::Comm), i("color", K::IntOrUndefined), i("key", K::Int), o("newcomm", K::Comm)];
     pub const P100: &[Param] = &[i("comm", K::Comm), i("split_type", K::IntOrUndefined), i("key", K::Int), i("info", K::Info), o("newcomm", K::Comm)];

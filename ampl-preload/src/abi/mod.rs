@@ -154,9 +154,14 @@ impl Abi {
         (self.rank(source) as i32, self.tag(tag) as i32)
     }
 
-    /// Whether `address` says that the program wants no status.
+    /// Whether `address` is the constant that says that the program wants no status.
+    pub fn is_status_ignore(&self, address: usize) -> bool {
+        address == self.status_ignore || address == self.statuses_ignore
+    }
+
+    /// Whether there is no status at `address`.
     pub fn ignores_status(&self, address: usize) -> bool {
-        address == 0 || address == self.status_ignore || address == self.statuses_ignore
+        address == 0 || self.is_status_ignore(address)
     }
 }
 

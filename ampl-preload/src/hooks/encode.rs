@@ -81,14 +81,23 @@ impl Encoder<'_> {
                 let value = self.handle_or(param.kind, value);
                 out.push(value);
             }
-            // SAFETY: an input string is NUL-terminated.
-            Shape::Text => unsafe { self.text(word, LONGEST_TEXT, out) },
+            // SAFETY: an input string is NUL-terminated; one that only the root passes is not read.
+            Shape::Text => unsafe {
+                self.text(word, if param.length == Length::Unknown { 0 } else { LONGEST_TEXT }, out)
+            },
             Shape::Array if param.kind == Kind::Request => {
                 out.push(self.state.named.len() as u64);
                 for element in 0..self.state.named.len() {
                     let request = self.request(element);
                     out.push(request);
                 }
+            }
+            Shape::Array if param.direction == Direction::InOut => {
+                let noted = self.state.before.get(self.before..).unwrap_or_default();
+                let count = noted.first().map_or(0, |&count| count as usize).min(noted.len().saturating_sub(1));
+                out.push(count as u64);
+                out.extend_from_slice(noted.get(1..=count).unwrap_or_default());
+                self.before += count + 1;
             }
             // SAFETY: MPI has read the array itself; after an error nothing is believed of it.
             Shape::Array => unsafe { self.array(index, out) },

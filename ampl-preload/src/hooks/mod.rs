@@ -53,6 +53,10 @@ pub fn ierror_index(function: Function) -> usize {
 #[inline]
 pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, words: &mut [usize]) {
     if symbol.language == Language::Fortran {
+        if recipe.in_out {
+            // SAFETY: the caller's promise.
+            unsafe { fortran_handles(state, symbol.function, words) };
+        }
         return;
     }
     if recipe.names_request {
@@ -66,7 +70,8 @@ pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, w
     if let (Some(index), true) = (recipe.status, recipe.receives && state.thread.keeps()) {
         let abi = state.process.abi;
         let at = &mut words[usize::from(index)];
-        if abi.ignores_status(*at) {
+        let unnamed = recipe.request_count.is_some() && state.named.is_empty();
+        if abi.is_status_ignore(*at) && !unnamed {
             let count = if recipe.request_count.is_some() { state.named.len() } else { 1 };
             state.statuses.clear();
             state.statuses.resize((abi.status_bytes * count).div_ceil(8).max(1), 0);
@@ -82,6 +87,30 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
         if is_overwritten(param) {
             // SAFETY: an in/out parameter points to a value that MPI is about to read.
             state.before.push(unsafe { state.process.abi.load(param.kind, word, 0) }.unwrap_or(0));
+        } else if let (Direction::InOut, Kind::Int, Length::Param(count)) =
+            (param.direction, param.kind, param.length)
+        {
+            let count = (words[usize::from(count)] as i32).clamp(0, 1 << 16) as usize;
+            state.before.push(count as u64);
+            // SAFETY: an in/out array has as many values as its count says.
+            let values = (0..count).map(|at| unsafe { state.process.abi.load(param.kind, word, at) }.unwrap_or(0));
+            state.before.extend(values);
+        }
+    }
+}
+
+/// The C handles behind a Fortran call's in/out handles, in the order of the parameters.
+unsafe fn fortran_handles(state: &mut ThreadState, function: Function, words: &[usize]) {
+    state.before.clear();
+    for (param, &word) in function.spec().params.iter().zip(words) {
+        if is_overwritten(param) {
+            // SAFETY: a Fortran handle is a default INTEGER passed by reference.
+            let integer = if word == 0 { 0 } else { unsafe { (word as *const i32).read_unaligned() } };
+            let handle = match ObjectKind::of(param.kind) {
+                Some(_) => state.process.fortran_handle(param.kind, integer) as u64,
+                None => 0,
+            };
+            state.before.push(handle);
         }
     }
 }
@@ -113,7 +142,7 @@ pub unsafe fn leave(
         (sent, received) = traffic(state, recipe, words);
     } else if recipe.operands.traffic != Traffic::None {
         // SAFETY: Fortran passes every argument by reference.
-        let values = unsafe { scalars(state, symbol.function, words) };
+        let values = unsafe { scalars(state, symbol, words) };
         (sent, received) = traffic(state, recipe, &values);
     }
     // A failed completion may have completed some of its requests all the same.
@@ -137,9 +166,9 @@ pub unsafe fn leave(
             }
         }
     }
-    if is_c && recipe.in_out && call.code == 0 {
+    if recipe.in_out && call.code == 0 {
         // SAFETY: the caller's promise.
-        unsafe { forget_freed(state, symbol.function, words) };
+        unsafe { forget_freed(state, symbol.function, words, is_c) };
     }
     let closed = state.thread.leave(&CallEnd {
         function: symbol.function,
@@ -166,7 +195,7 @@ fn traffic(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) -> (u64, u
 }
 
 /// The values of a Fortran call's scalar inputs, as a C call would pass them; addresses stay.
-unsafe fn scalars(state: &ThreadState, function: Function, words: &[usize]) -> Vec<usize> {
+unsafe fn scalars(state: &ThreadState, symbol: &Symbol, words: &[usize]) -> Vec<usize> {
     let by_reference = |kind: Kind, word: usize| {
         // SAFETY: a Fortran scalar input is passed by reference: an INTEGER, or one of 64 bits.
         unsafe {
@@ -182,15 +211,19 @@ unsafe fn scalars(state: &ThreadState, function: Function, words: &[usize]) -> V
         }
     };
     let convert = |(param, &word): (&Param, &usize)| match (param.kind, param.direction, param.length) {
+        // SAFETY: a buffer passed by descriptor: its first word is the address.
+        (Kind::Buffer, ..) if symbol.passes_descriptors() => {
+            state.process.fortran_buffer(unsafe { (word as *const usize).read_unaligned() })
+        }
         (Kind::Buffer, ..) => state.process.fortran_buffer(word),
         (kind, Direction::In, Length::One) => by_reference(kind, word),
         _ => word,
     };
-    function.spec().params.iter().zip(words).map(convert).collect()
+    symbol.function.spec().params.iter().zip(words).map(convert).collect()
 }
 
 /// Forgets the objects that the call has freed: their handle has changed.
-unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usize]) {
+unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usize], is_c: bool) {
     let mut before = state.before.iter();
     for (param, &word) in function.spec().params.iter().zip(words) {
         if !is_overwritten(param) {
@@ -198,8 +231,18 @@ unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usi
         }
         let Some(&before) = before.next() else { return };
         let Some(kind) = ObjectKind::of(param.kind) else { continue };
-        // SAFETY: the parameter points to a handle that MPI has written.
-        if unsafe { state.process.abi.load(param.kind, word, 0) } != Some(before) {
+        // SAFETY: the parameter points to a handle that MPI has written, in Fortran to its INTEGER.
+        let after = unsafe {
+            match is_c {
+                true => state.process.abi.load(param.kind, word, 0),
+                false if word == 0 => None,
+                false => {
+                    let integer = (word as *const i32).read_unaligned();
+                    Some(state.process.fortran_handle(param.kind, integer) as u64)
+                }
+            }
+        };
+        if after != Some(before) {
             state.process.forget(kind, before);
         }
     }

@@ -39,18 +39,7 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
     let null = state.process.request_null;
     let handles = std::mem::take(&mut state.handles);
     let mut named = std::mem::take(&mut state.named);
-    state.with_requests(|requests| {
-        for (at, &handle) in handles.iter().enumerate() {
-            if handle == null {
-                named.push(Request::default());
-                continue;
-            }
-            let shared = requests.has_shared();
-            let mention =
-                if shared { handles[..at].iter().filter(|&&other| other == handle).count() } else { 0 };
-            named.push(requests.mentioned(handle, mention));
-        }
-    });
+    state.with_requests(|requests| requests.name(&handles, null, &mut named));
     state.handles = handles;
     state.named = named;
 }
