@@ -159,7 +159,7 @@ unsafe fn recorded(
         contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
     }
     let mut start = ticks(invariant);
-    if state.thread.enter(function, address, start) {
+    if contained(|| state.thread.enter(function, address, start)) == Some(true) {
         contained(|| hooks::window_closed(state));
         start = ticks(invariant);
     }

@@ -78,9 +78,10 @@ impl Settlement {
     pub fn settle(&self, process: &Process, tree: &mut Tree) {
         // SAFETY: the calling thread's own block and state, which no wrapper uses now: the
         // application is inside MPI_Finalize on this thread.
-        let Some(state) = (unsafe { (*entry()).thread.as_mut() }) else { return };
-        let settled = tree.settle(&mut state.thread).and_then(|()| self.merge(process));
-        tree.close();
+        let state = unsafe { (*entry()).thread.as_mut() };
+        let drained = tree.settle(state.map(|state| &mut state.thread));
+        tree.close(drained.is_ok());
+        let settled = drained.and_then(|()| self.merge(process));
         match settled {
             Ok(true) => {
                 if self.rank == 0 && !crate::environment::names_directory() {
@@ -91,10 +92,15 @@ impl Settlement {
                 let _ = fs::remove_file(process.shared.journal.path());
                 // The directory goes with the node's last journal.
                 let _ = fs::remove_dir(&self.journals);
-                let _ = self.journals.parent().map(fs::remove_dir);
+                let node = crate::environment::node_directory();
+                if self.journals.parent() == Some(&*node) {
+                    let _ = fs::remove_dir(node);
+                }
             }
             Ok(false) => {}
             Err(error) if self.rank == 0 => {
+                // Half a trace would hide the journals.
+                let _ = fs::remove_file(self.directory.join("trace.ampl"));
                 message(&format!("{error}; the journals stay unmerged ({})", self.journals.display()));
             }
             Err(_) => {}
@@ -121,12 +127,12 @@ impl Settlement {
     /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
     fn deliver(&self, own: &[u8]) -> Result<bool, TransportError> {
         let client = Rank(0);
-        self.channel.receive(client, 1)?;
+        self.channel.await_turn(client, 1)?;
         self.channel.send(client, &(own.len() as u64).to_le_bytes())?;
         for chunk in own.chunks(CHUNK) {
             self.channel.send(client, chunk)?;
         }
-        Ok(self.channel.receive(client, 1)? == [1])
+        Ok(self.channel.await_turn(client, 1)? == [1])
     }
 
     /// On rank 0: asks one rank after the other, so that memory holds one part at a time.

@@ -92,14 +92,11 @@ impl Pending {
         check(code, "MPI_Irecv")
     }
 
-    fn cancel(&mut self, channel: &Channel) {
+    /// Gives the message up. Its memory stays where it is for ever: MPI may still read or write it,
+    /// and a send that nobody takes cannot be waited for, cancelled or not.
+    fn abandon(self) {
         if self.busy {
-            // SAFETY: a live request of ours; completed here, so its buffer may go.
-            unsafe {
-                (channel.pmpi.cancel)(self.handle());
-                (channel.pmpi.wait)(self.handle(), channel.status_ignore);
-            }
-            self.busy = false;
+            std::mem::forget(self);
         }
     }
 }
@@ -148,7 +145,10 @@ impl MpiTransport {
         let posted = vec![0; edges.len()].into_boxed_slice();
         let mut transport = Self { channel, edges, posted };
         for index in 0..transport.edges.len() {
-            transport.post(index)?;
+            if let Err(error) = transport.post(index) {
+                transport.abandon();
+                return Err(error);
+            }
         }
         Ok(transport)
     }
@@ -168,19 +168,26 @@ impl MpiTransport {
         check(code, "MPI_Irecv")
     }
 
-    /// Withdraws what is still posted; nothing is received afterwards.
-    pub fn close(&mut self) {
+    /// Withdraws the receives that are still posted, at the end of a job that has settled.
+    pub fn close(mut self) {
         for index in 0..self.edges.len() {
             let request = self.request(index);
             let channel = &self.channel;
-            // SAFETY: a live request of ours; completed here, so its buffer may go.
+            // SAFETY: a live request of ours. A receive that nothing matches can be cancelled, and
+            // is then complete, so its buffer may go.
             unsafe {
                 (channel.pmpi.cancel)(request);
                 (channel.pmpi.wait)(request, channel.status_ignore);
             }
-            self.edges[index].outgoing.cancel(channel);
         }
-        self.edges.clear();
+        for edge in self.edges {
+            edge.outgoing.abandon();
+        }
+    }
+
+    /// Gives the edges up after an error, with all memory that MPI may still use.
+    pub fn abandon(self) {
+        std::mem::forget(self);
     }
 
     fn edge(&mut self, peer: Rank) -> Result<&mut Edge, TransportError> {
@@ -237,17 +244,25 @@ const SILENCE: Duration = Duration::from_secs(600);
 pub struct Patience {
     since: Instant,
     pause: Duration,
+    /// Whether nothing moving for long means that nothing will.
+    limited: bool,
 }
 
 impl Patience {
     /// Starts to wait.
     pub fn new() -> Self {
-        Self { since: Instant::now(), pause: Duration::ZERO }
+        Self { since: Instant::now(), pause: Duration::ZERO, limited: true }
+    }
+
+    /// Starts to wait for as long as it takes: for rank 0, which serves one rank after the other, and
+    /// without which the launcher ends the job anyway.
+    fn endless() -> Self {
+        Self { limited: false, ..Self::new() }
     }
 
     /// Something moved: the wait starts anew.
     pub fn reset(&mut self) {
-        *self = Self::new();
+        *self = Self { limited: self.limited, ..Self::new() };
     }
 
     /// Pauses a little, longer each time.
@@ -255,7 +270,7 @@ impl Patience {
     /// # Errors
     /// [`TransportError`] when nothing has moved for ten minutes.
     pub fn pause(&mut self) -> Result<(), TransportError> {
-        if self.since.elapsed() > SILENCE {
+        if self.limited && self.since.elapsed() > SILENCE {
             return Err(TransportError("no other rank has been heard of for ten minutes".into()));
         }
         if self.pause.is_zero() {
@@ -285,8 +300,8 @@ impl Channel {
     /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
     pub fn send(&self, to: Rank, bytes: &[u8]) -> Result<(), TransportError> {
         let mut pending = Pending::new(0);
-        pending.send(self, to, TAG_MERGE, bytes)?;
-        self.complete(&mut pending)
+        let started = pending.send(self, to, TAG_MERGE, bytes);
+        self.complete(started, pending, Patience::new()).map(drop)
     }
 
     /// Receives exactly `bytes` bytes from `from`.
@@ -295,22 +310,38 @@ impl Channel {
     /// As [`Channel::send`].
     pub fn receive(&self, from: Rank, bytes: usize) -> Result<Vec<u8>, TransportError> {
         let mut pending = Pending::new(bytes);
-        pending.receive(self, from, TAG_MERGE)?;
-        self.complete(&mut pending)?;
-        Ok(std::mem::take(&mut pending.buffer))
+        let started = pending.receive(self, from, TAG_MERGE);
+        self.complete(started, pending, Patience::new())
     }
 
-    fn complete(&self, pending: &mut Pending) -> Result<(), TransportError> {
-        let mut patience = Patience::new();
-        loop {
-            match pending.is_done(self) {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(error) => return Err(error),
+    /// As [`Channel::receive`], for as long as it takes.
+    ///
+    /// # Errors
+    /// [`TransportError`] with MPI's error code.
+    pub fn await_turn(&self, from: Rank, bytes: usize) -> Result<Vec<u8>, TransportError> {
+        let mut pending = Pending::new(bytes);
+        let started = pending.receive(self, from, TAG_MERGE);
+        self.complete(started, pending, Patience::endless())
+    }
+
+    /// Waits for a message that was started, and gives its memory back.
+    fn complete(
+        &self,
+        started: Result<(), TransportError>,
+        mut pending: Pending,
+        mut patience: Patience,
+    ) -> Result<Vec<u8>, TransportError> {
+        let outcome = started.and_then(|()| {
+            while !pending.is_done(self)? {
+                patience.pause()?;
             }
-            if let Err(error) = patience.pause() {
-                pending.cancel(self);
-                return Err(error);
+            Ok(())
+        });
+        match outcome {
+            Ok(()) => Ok(pending.buffer),
+            Err(error) => {
+                pending.abandon();
+                Err(error)
             }
         }
     }

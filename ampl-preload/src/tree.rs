@@ -20,6 +20,7 @@ pub struct Tree {
     parent: Option<Rank>,
     children: Vec<Rank>,
     applied: Option<u64>,
+    finished: bool,
 }
 
 impl Tree {
@@ -34,7 +35,7 @@ impl Tree {
         });
         let transport = transport(&node);
         let children = node.children().collect();
-        Self { parent, children, policy, transport, node, applied: None }
+        Self { parent, children, policy, transport, node, applied: None, finished: false }
     }
 
     /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.
@@ -44,19 +45,28 @@ impl Tree {
         while let Some(closed) = thread.take_closed() {
             self.node.local(closed.window, closed.window, &summary(&closed));
         }
-        self.exchange(thread).unwrap_or_else(|_| {
+        self.exchange(Some(thread)).unwrap_or_else(|_| {
             // The job goes on without the tree; journals and the directive in force stay.
-            self.transport = None;
+            self.give_up();
             thread.shared().journal.count_failure();
             false
         })
     }
 
-    fn exchange(&mut self, thread: &mut Thread) -> Result<bool, TransportError> {
+    fn give_up(&mut self) {
+        if let Some(transport) = self.transport.take() {
+            transport.abandon();
+        }
+    }
+
+    /// `thread` is the one whose journal takes decisions and whose draws follow directives; there is none
+    /// on a rank whose agent has ended early, which still does its part for the others.
+    fn exchange(&mut self, mut thread: Option<&mut Thread>) -> Result<bool, TransportError> {
         self.node.tick(crate::clock::monotonic_ns() as u64);
         let mut moved = self.receive()?;
-        self.decide(thread);
+        self.decide(thread.as_deref_mut());
         moved |= self.send()?;
+        let Some(thread) = thread else { return Ok(moved) };
         let next = thread.window().next();
         if let Some(directive) = self.node.directive(next).filter(|new| Some(new.update) != self.applied) {
             self.applied = Some(directive.update);
@@ -80,11 +90,13 @@ impl Tree {
     }
 
     /// On top of the tree: asks the policy about every window that is complete.
-    fn decide(&mut self, thread: &mut Thread) {
+    fn decide(&mut self, mut thread: Option<&mut Thread>) {
         let Some(policy) = &mut self.policy else { return };
         while let Some(census) = self.node.next_census() {
             if let Some((directive, decisions)) = policy.end_window(&census) {
-                record(thread, &decisions);
+                if let Some(thread) = thread.as_deref_mut() {
+                    record(thread, &decisions);
+                }
                 self.node.direct(directive);
             }
         }
@@ -115,19 +127,24 @@ impl Tree {
     pub fn finish(&mut self, thread: &mut Thread) {
         self.progress(thread);
         self.node.local_finished();
+        self.finished = true;
     }
 
     /// Waits until every rank has finished and everything reported has arrived.
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken or nothing moves any more.
-    pub fn settle(&mut self, thread: &mut Thread) -> Result<(), TransportError> {
+    pub fn settle(&mut self, mut thread: Option<&mut Thread>) -> Result<(), TransportError> {
+        if !self.finished {
+            self.node.local_finished(); // the agent ended before the job did
+        }
         let mut patience = Patience::new();
         while !self.node.closed() {
-            if self.transport.is_none() && self.parent.is_some() | !self.children.is_empty() {
+            let alone = self.parent.is_none() && self.children.is_empty();
+            if self.transport.is_none() && !alone {
                 return Err(TransportError("it was given up during the run".into()));
             }
-            if self.exchange(thread)? {
+            if self.exchange(thread.as_deref_mut())? {
                 patience.reset();
             } else {
                 patience.pause()?;
@@ -144,10 +161,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes the edges down.
-    pub fn close(&mut self) {
-        if let Some(mut transport) = self.transport.take() {
-            transport.close();
+    /// Takes the edges down: `settled` says that nothing is under way on them.
+    pub fn close(&mut self, settled: bool) {
+        match self.transport.take() {
+            Some(transport) if settled => transport.close(),
+            Some(transport) => transport.abandon(),
+            None => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a journal to what a trace file stores of that rank.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ampl_core::message::Decision;
 
@@ -67,10 +67,10 @@ pub fn compact(bytes: &[u8]) -> Result<Compacted, ReadError> {
     }
     out.rank.process = process(&journal, clock);
 
-    let threads = thread_count(&journal);
     let mut site_numbers = BTreeMap::new();
     let mut streams = Vec::new();
-    for thread in 0..threads {
+    let threads: BTreeSet<u32> = journal.blocks.iter().map(|block| block.thread).collect();
+    for thread in threads {
         let mut stream = Stream::default();
         for block in journal.blocks.iter().filter(|b| b.thread == thread && b.kind == BlockKind::Stream) {
             let (found, bad) = records(&block.words);
@@ -103,10 +103,6 @@ pub fn compact(bytes: &[u8]) -> Result<Compacted, ReadError> {
     fold_windows(&mut out.rank.windows);
     write_calls(streams, &mut out.rank);
     Ok(out)
-}
-
-fn thread_count(journal: &Journal) -> u32 {
-    journal.blocks.iter().map(|block| block.thread.saturating_add(1)).max().unwrap_or(0).min(1 << 16)
 }
 
 fn process(journal: &Journal, clock: Clock) -> Process {

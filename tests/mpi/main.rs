@@ -142,3 +142,29 @@ fn nothing_is_allocated_per_call() {
         }
     }
 }
+
+/// Arguments that MPI does not look at are not looked at by ampl either, and a failed completion
+/// leaves no ghost: no two live requests share a name.
+#[test]
+fn only_significant_arguments_matter() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 4, "significant", &[]);
+        let plain = job.plain().success();
+        let run = monitor(&job, &keep_everything(4), Form::Run).success();
+        assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "{mpi:?}");
+        for rank in 0..4 {
+            let lines = run.decode(rank);
+            let made = lines.iter().filter_map(|line| line["out"]["request"].as_str());
+            let made: Vec<&str> = made.filter(|name| name.starts_with("request:")).collect();
+            assert_eq!(made.len(), 6, "{mpi:?} rank {rank}: {made:?}");
+            let waits = lines.iter().filter(|line| line["fn"] == "MPI_Waitall");
+            let named: Vec<String> = waits
+                .flat_map(|line| line["args"]["array_of_requests"].as_array().expect("an array").clone())
+                .map(|name| name.as_str().expect("a name").to_owned())
+                .collect();
+            assert_eq!(named, made, "{mpi:?} rank {rank}");
+            let missing = lines.iter().find(|line| line["args"]["key"] == "absent").expect("MPI_Info_get");
+            assert_eq!(missing["out"]["value"], Value::Null, "{mpi:?}: {missing}");
+        }
+    }
+}

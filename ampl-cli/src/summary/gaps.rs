@@ -57,7 +57,9 @@ fn list(trace: &Trace) -> Vec<String> {
     }
     let spawns = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"].map(Function::by_name);
     if trace.function_calls().iter().any(|&(function, _)| spawns.contains(&Some(Function(function)))) {
-        gaps.push("the processes that the program spawned: only those it was started with are recorded".into());
+        gaps.push(
+            "the processes that the program spawned: only those it was started with are recorded".into(),
+        );
     }
     calls(trace, &mut gaps);
     gaps

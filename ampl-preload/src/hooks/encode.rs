@@ -94,7 +94,8 @@ impl Encoder<'_> {
             }
             Shape::Array if param.direction == Direction::InOut => {
                 let noted = self.state.before.get(self.before..).unwrap_or_default();
-                let count = noted.first().map_or(0, |&count| count as usize).min(noted.len().saturating_sub(1));
+                let count =
+                    noted.first().map_or(0, |&count| count as usize).min(noted.len().saturating_sub(1));
                 out.push(count as u64);
                 out.extend_from_slice(noted.get(1..=count).unwrap_or_default());
                 self.before += count + 1;

@@ -93,7 +93,8 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
             let count = (words[usize::from(count)] as i32).clamp(0, 1 << 16) as usize;
             state.before.push(count as u64);
             // SAFETY: an in/out array has as many values as its count says.
-            let values = (0..count).map(|at| unsafe { state.process.abi.load(param.kind, word, at) }.unwrap_or(0));
+            let values =
+                (0..count).map(|at| unsafe { state.process.abi.load(param.kind, word, at) }.unwrap_or(0));
             state.before.extend(values);
         }
     }
@@ -148,9 +149,9 @@ pub unsafe fn leave(
     // A failed completion may have completed some of its requests all the same.
     let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
     if is_c && recipe.request.is_some() && follows {
-        // SAFETY: the caller's promise.
         let missed = flags & CALL_MISS != 0;
         let started =
+            // SAFETY: the caller's promise.
             unsafe { requests::follow(state, symbol.function, recipe, words, (sent, received), missed) };
         (sent, received) = started.unwrap_or((sent, received));
     }
@@ -211,8 +212,8 @@ unsafe fn scalars(state: &ThreadState, symbol: &Symbol, words: &[usize]) -> Vec<
         }
     };
     let convert = |(param, &word): (&Param, &usize)| match (param.kind, param.direction, param.length) {
-        // SAFETY: a buffer passed by descriptor: its first word is the address.
         (Kind::Buffer, ..) if symbol.passes_descriptors() => {
+            // SAFETY: a descriptor's first word is the buffer's address.
             state.process.fortran_buffer(unsafe { (word as *const usize).read_unaligned() })
         }
         (Kind::Buffer, ..) => state.process.fortran_buffer(word),

@@ -44,31 +44,21 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
     state.named = named;
 }
 
-/// Which of its requests a call that has found some completed; `None` for all.
+/// How many of its requests a call says by index that it has completed; `None` where it completes all.
 ///
 /// # Safety
 /// `words` must be the arguments of a call of `function` that has just completed something.
-unsafe fn completed(
+unsafe fn indexed(
     state: &ThreadState,
     function: Function,
     recipe: &Recipe,
     words: &[usize],
-) -> Option<Vec<usize>> {
-    let index = usize::from(recipe.index?);
-    let abi = state.process.abi;
-    let several = matches!(function.name(), "MPI_Waitsome" | "MPI_Testsome");
+) -> Option<usize> {
+    recipe.index?;
     let outcount = function.spec().params.iter().position(|param| param.name == "outcount");
-    let count = match outcount {
-        // SAFETY: the call has written how many it completed.
-        Some(at) if several => unsafe { abi.load(Kind::Int, words[at], 0) }.unwrap_or(0) as i64,
-        _ => 1,
-    };
-    let element = |element: usize| {
-        // SAFETY: the call has written as many indices.
-        unsafe { abi.load(Kind::Int, words[index], element) }
-            .and_then(|index| usize::try_from(index as i64).ok())
-    };
-    Some((0..count.max(0) as usize).filter_map(element).collect())
+    // SAFETY: the call has written how many it completed.
+    let count = outcount.map_or(Some(1), |at| unsafe { state.process.abi.load(Kind::Int, words[at], 0) });
+    Some((count.unwrap_or(0) as i64).max(0) as usize)
 }
 
 /// After a call that succeeded, or a completion that may have in part: what it made, started or completed.
@@ -117,13 +107,15 @@ pub unsafe fn follow(
         return None;
     }
     // A persistent request keeps its handle: that it is done follows from what the call says.
+    let any = state.named.iter().any(|request| request.persistent) && !missed;
     // SAFETY: the caller's promise.
-    let done = if state.named.iter().any(|request| request.persistent) && !missed {
-        unsafe { completed(state, function, recipe, words) }
-    } else {
-        Some(Vec::new())
+    let indexed = if any { unsafe { indexed(state, function, recipe, words) } } else { Some(0) };
+    let indices = recipe.index.map_or(0, |index| words[usize::from(index)]);
+    let completes = |element: usize| {
+        // SAFETY: the call has written as many indices.
+        let says = |at| unsafe { abi.load(Kind::Int, indices, at) } == Some(element as u64);
+        indexed.is_none_or(|count| (0..count).any(says))
     };
-    let completes = |element: usize| done.as_ref().is_none_or(|done| done.contains(&element));
     let handles = std::mem::take(&mut state.handles);
     state.with_requests(|requests| {
         for (element, &before) in handles.iter().enumerate() {
