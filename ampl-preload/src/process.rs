@@ -233,7 +233,7 @@ impl Process {
             (self.pmpi.get_library_version)(text.as_mut_ptr() as usize, &raw mut length as usize);
         }
         let text = String::from_utf8_lossy(&text[..(length.max(0) as usize).min(text.len())]).into_owned();
-        text.lines().next().unwrap_or("").trim_matches(['\0', ' ', '\t']).to_owned()
+        text.lines().next().unwrap_or("").trim_matches(['\0', ' ', '\t']).replace('\t', " ")
     }
 
     /// Bytes of one element of a valid datatype; 0 if MPI does not say.

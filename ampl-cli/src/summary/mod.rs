@@ -37,7 +37,11 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     head(&mut out, trace);
     let plan = rundir::plan(trace);
     if trace.windows() == 0 {
-        field(&mut out, "windows", "none was closed: the thread that called MPI_Init made no call long enough after it");
+        field(
+            &mut out,
+            "windows",
+            "none was closed: the thread that called MPI_Init made no call long enough after it",
+        );
     } else {
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());
