@@ -113,11 +113,6 @@ impl Requests {
         }
     }
 
-    /// How many handles are live.
-    pub fn len(&self) -> usize {
-        self.live.len()
-    }
-
     /// Whether none is live.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ampl_core::config::{Keep as Timing, Summaries};
 use ampl_core::draw::{Keep, kept};
 use ampl_core::message::Directive;
-use ampl_core::mpi::{Class, FUNCTION_COUNT, Function};
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
@@ -216,11 +216,6 @@ impl Thread {
     /// The window now open.
     pub fn window(&self) -> WindowId {
         self.window
-    }
-
-    /// Calls of the thread so far that have a place in the sequence.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
     }
 
     /// Counts a call that was made before the agent existed, or is only ever counted.
@@ -488,9 +483,4 @@ impl Thread {
             self.follow(now);
         }
     }
-}
-
-/// Whether calls of `function` have a place in the sequence.
-pub fn is_sequenced(function: Function) -> bool {
-    function.spec().class != Class::CountOnly
 }

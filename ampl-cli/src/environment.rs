@@ -5,6 +5,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use ampl_core::naming::JOB_VARIABLES;
+
 /// A job file, or (with a newline in it) its text.
 pub const CONFIG: &str = "AMPL_CONFIG";
 /// The run directory.
@@ -55,9 +57,7 @@ pub fn speaks() -> bool {
 
 /// The scheduler's name for this job.
 pub fn job_name() -> Option<String> {
-    ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID", "JOB_ID"]
-        .into_iter()
-        .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))
+    JOB_VARIABLES.into_iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))
 }
 
 /// Directories of libraries that the dynamic linker searches first.

@@ -15,7 +15,6 @@ mod job;
 mod launcher;
 mod library;
 mod marker_site;
-mod naming;
 mod output;
 mod run;
 mod rundir;

@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use ampl_core::naming::{Names, untaken};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Inserted, LauncherError};
-use crate::{library, marker_site, naming, summary};
+use crate::{library, marker_site, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -91,9 +92,10 @@ fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Re
     }
     let jobid = environment::job_name().unwrap_or_else(|| std::process::id().to_string());
     let program = programs.first().cloned().unwrap_or_default();
-    let name = naming::Names::new(&program, &jobid, SystemTime::now()).fill(&job.config.output.dir);
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let name = Names::new(&program, &jobid, seconds).fill(&job.config.output.dir);
     let path = std::path::absolute(name)?;
-    Ok(naming::untaken(&path, |path| path.symlink_metadata().is_ok()))
+    Ok(untaken(&path, |path| path.symlink_metadata().is_ok()))
 }
 
 /// The marker with its call site as code ranges, when it needs resolving and the programs can be read here; each

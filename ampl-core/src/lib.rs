@@ -8,6 +8,7 @@ pub mod config;
 pub mod draw;
 pub mod message;
 pub mod mpi;
+pub mod naming;
 pub mod plan;
 pub mod stats;
 pub mod units;

@@ -17,6 +17,7 @@ use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
 use ampl_core::mpi::Function;
+use ampl_core::naming::candidates;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
@@ -189,13 +190,9 @@ fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
     if let Some(parent) = wanted.parent() {
         fs::create_dir_all(parent)?;
     }
-    for number in 1..1000 {
-        let mut name = wanted.as_os_str().to_owned();
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
+    for name in candidates(wanted).take(1000) {
         match fs::create_dir(&name) {
-            Ok(()) => return Ok(name.into()),
+            Ok(()) => return Ok(name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }

@@ -4,6 +4,8 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
+use ampl_core::naming::{JOB_VARIABLES, Names};
+
 /// Whether there is to be no agent: asked so, or running with another user's privileges.
 pub fn is_disabled() -> bool {
     // SAFETY: only reads the auxiliary vector.
@@ -36,43 +38,20 @@ pub fn run_directory(template: &str) -> PathBuf {
     let path = match env::var_os("AMPL_DIR") {
         Some(path) if !path.is_empty() => PathBuf::from(path),
         _ => {
-            let app = command()
-                .first()
-                .map_or("app".into(), |name| name.rsplit('/').next().unwrap_or(name).to_owned());
-            PathBuf::from(
-                template.replace("{app}", &app).replace("{jobid}", &job_id()).replace("{time}", &now()),
-            )
+            let program = command().into_iter().next().unwrap_or("app".into());
+            let seconds = (crate::clock::epoch_ns() / 1_000_000_000).max(0) as u64;
+            PathBuf::from(Names::new(program.as_ref(), &job_id(), seconds).fill(template))
         }
     };
     env::current_dir().map_or(path.clone(), |here| here.join(&path))
 }
 
 fn job_id() -> String {
-    const VARIABLES: [&str; 6] =
-        ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OMPI_MCA_ess_base_jobid"];
-    let set = VARIABLES.iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
+    // Without a scheduler the launcher names the job.
+    let variables = JOB_VARIABLES.into_iter().chain(["OMPI_MCA_ess_base_jobid"]);
+    let set = variables.filter_map(|name| env::var(name).ok()).find(|value| !value.is_empty());
     // SAFETY: never fails.
     set.unwrap_or_else(|| unsafe { libc::getppid() }.to_string())
-}
-
-/// The time in UTC as `20261121T084500`.
-fn now() -> String {
-    let seconds = crate::clock::epoch_ns() / 1_000_000_000;
-    // SAFETY: an all-zero tm is valid, and gmtime_r only fills it.
-    let time = unsafe {
-        let mut time: libc::tm = std::mem::zeroed();
-        libc::gmtime_r(&seconds, &mut time);
-        time
-    };
-    format!(
-        "{:04}{:02}{:02}T{:02}{:02}{:02}",
-        time.tm_year + 1900,
-        time.tm_mon + 1,
-        time.tm_mday,
-        time.tm_hour,
-        time.tm_min,
-        time.tm_sec
-    )
 }
 
 /// A directory of this user's on the node's memory-backed file system, or the next best.

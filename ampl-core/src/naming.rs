@@ -1,8 +1,12 @@
-//! The name of a run directory from the template `output.dir`.
+//! The name of a run directory from the template `output.dir`: the command line and the library name runs
+//! alike.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Variables in which schedulers name a job, the more specific first.
+pub const JOB_VARIABLES: [&str; 7] =
+    ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID", "JOB_ID"];
 
 /// What a template's placeholders stand for.
 #[derive(Clone, Debug)]
@@ -16,10 +20,9 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of a job that runs `program`, called `jobid`, and starts at `now`.
-    pub fn new(program: &OsStr, jobid: &str, now: SystemTime) -> Self {
+    /// The names of a job that runs `program`, called `jobid`, and starts `seconds` after the Unix epoch.
+    pub fn new(program: &OsStr, jobid: &str, seconds: u64) -> Self {
         let app = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
-        let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self { app: plain(&app), jobid: plain(jobid), time: utc(seconds) }
     }
 
@@ -31,15 +34,17 @@ impl Names {
 
 /// `path`, or the first of `path-2`, `path-3`, … that is not `taken`.
 pub fn untaken(path: &Path, taken: impl Fn(&Path) -> bool) -> PathBuf {
-    if !taken(path) {
-        return path.to_owned();
-    }
+    candidates(path).find(|path| !taken(path)).expect("some number is free")
+}
+
+/// `path`, `path-2`, `path-3`, …: where a run may go whose name is taken.
+pub fn candidates(path: &Path) -> impl Iterator<Item = PathBuf> + '_ {
     let numbered = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!("-{number}"));
         PathBuf::from(name)
     };
-    (2..).map(numbered).find(|path| !taken(path)).expect("some number is free")
+    std::iter::once(path.to_owned()).chain((2..).map(numbered))
 }
 
 // One path component, which no shell or launcher takes apart.
@@ -68,7 +73,6 @@ fn utc(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn times_are_utc() {
@@ -87,8 +91,7 @@ mod tests {
 
     #[test]
     fn templates_are_filled_with_plain_names() {
-        let names =
-            Names::new(OsStr::new("/opt/x y/my app"), "12[3].srv", UNIX_EPOCH + Duration::from_secs(1));
+        let names = Names::new(OsStr::new("/opt/x y/my app"), "12[3].srv", 1);
         assert_eq!(names.fill("ampl-{app}-{jobid}-{time}"), "ampl-my_app-12_3_.srv-19700101T000001");
     }
 
