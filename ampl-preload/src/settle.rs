@@ -137,6 +137,7 @@ impl Settlement {
 
     /// On rank 0: asks one rank after the other, so that memory holds one part at a time.
     fn collect(&self, own: &[u8]) -> Result<bool, TransportError> {
+        let _held = FileSizeSignal::hold();
         let path = self.directory.join("trace.ampl");
         let mut file = File::create(&path).map(BufWriter::new).and_then(Writer::new);
         for rank in 0..self.ranks {
@@ -181,6 +182,40 @@ impl Settlement {
             part.extend(self.channel.receive(from, CHUNK.min(length - part.len()))?);
         }
         Ok(part)
+    }
+}
+
+/// Holds back the signal of a file grown past the process's limit on this thread: writing then
+/// fails, which can be told, instead of ending the job.
+struct FileSizeSignal {
+    before: libc::sigset_t,
+    held: libc::sigset_t,
+}
+
+impl FileSizeSignal {
+    fn hold() -> Self {
+        // SAFETY: sets of signals are plain data, and each call only fills or reads those passed.
+        unsafe {
+            let mut signal: Self = std::mem::zeroed();
+            libc::sigemptyset(&mut signal.held);
+            libc::sigaddset(&mut signal.held, libc::SIGXFSZ);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &signal.held, &mut signal.before);
+            signal
+        }
+    }
+}
+
+impl Drop for FileSizeSignal {
+    fn drop(&mut self) {
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: as above. What our own writing raised is taken before the mask is put back; where
+        // the application had the signal blocked, it stays with the application.
+        unsafe {
+            if libc::sigismember(&self.before, libc::SIGXFSZ) == 0 {
+                libc::sigtimedwait(&self.held, std::ptr::null_mut(), &at_once);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());
+        }
     }
 }
 
