@@ -75,6 +75,11 @@ impl EventMap {
         }
         Self { first, metrics, slots: plan.metrics.len() }
     }
+
+    /// Whether a metric observes calls of `function`.
+    pub fn observes(&self, function: Function) -> bool {
+        self.first[usize::from(function.0)] != 0
+    }
 }
 
 /// Totals of one thread in one window.
@@ -84,6 +89,8 @@ pub struct Totals {
     pub mpi_ticks: u64,
     /// The agent's own time, ticks.
     pub own_ticks: u64,
+    /// Part of that in which another process had the processor.
+    pub waited_ticks: u64,
     /// Bytes sent.
     pub sent: u64,
     /// Bytes received.
@@ -150,6 +157,7 @@ impl Totals {
     pub fn merge(&mut self, other: &Self) {
         self.mpi_ticks += other.mpi_ticks;
         self.own_ticks += other.own_ticks;
+        self.waited_ticks += other.waited_ticks;
         self.sent += other.sent;
         self.received += other.received;
         self.calls += other.calls;

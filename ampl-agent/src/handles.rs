@@ -17,6 +17,9 @@ pub struct Object {
 #[derive(Debug, Default)]
 pub struct Handles {
     objects: FxHashMap<(u8, u64), Object>,
+    /// How often the program must free a handle before the object is gone, beyond once: MPI may give
+    /// out one object several times (`MPI_Comm_group`).
+    further: FxHashMap<(u8, u64), u64>,
     numbers: [u64; ObjectKind::COUNT],
     generation: u64,
 }
@@ -50,8 +53,28 @@ impl Handles {
         Some(*object)
     }
 
-    /// `handle` no longer stands for anything.
+    /// MPI has given `handle` to the program: a new object, or one more reference to one it has.
+    pub fn given(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) {
+        match self.get(kind, handle) {
+            None => {
+                self.define(kind, handle, facts);
+            }
+            Some(object) if object.word & PREDEFINED_HANDLE == 0 => {
+                *self.further.entry((kind as u8, handle)).or_default() += 1;
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// The program has given `handle` back; with the last reference to it, it stands for nothing.
     pub fn forget(&mut self, kind: ObjectKind, handle: u64) {
+        if let Some(further) = self.further.get_mut(&(kind as u8, handle)) {
+            *further -= 1;
+            if *further == 0 {
+                self.further.remove(&(kind as u8, handle));
+            }
+            return;
+        }
         // A predefined object outlives what looks like its end: a reference to it was given back.
         let made = self.get(kind, handle).is_some_and(|object| object.word & PREDEFINED_HANDLE == 0);
         if made && self.objects.remove(&(kind as u8, handle)).is_some() {
@@ -108,6 +131,19 @@ impl HandleCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_given_twice_lives_until_it_is_freed_twice() {
+        let mut handles = Handles::default();
+        for _ in 0..2 {
+            handles.given(ObjectKind::Group, 0x88, [0; 2]);
+        }
+        let first = handles.get(ObjectKind::Group, 0x88);
+        handles.forget(ObjectKind::Group, 0x88);
+        assert!(first.is_some() && handles.get(ObjectKind::Group, 0x88) == first);
+        handles.forget(ObjectKind::Group, 0x88);
+        assert_eq!(handles.get(ObjectKind::Group, 0x88), None);
+    }
 
     #[test]
     fn a_reused_handle_is_a_new_object() {

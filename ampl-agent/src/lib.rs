@@ -11,8 +11,10 @@ pub mod journal;
 #[allow(unsafe_code)]
 mod map;
 pub mod requests;
+pub mod shared;
 pub mod sites;
 pub mod stream;
+mod table;
 pub mod thread;
 pub mod transport;
 pub mod window;

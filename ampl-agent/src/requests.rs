@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::table::Table;
+
 /// A live request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
@@ -25,10 +27,16 @@ pub struct Request {
     pub received: u64,
 }
 
+impl Request {
+    /// What a null handle stands for.
+    pub const NONE: Self =
+        Self { number: 0, receives: false, persistent: false, active: false, sent: 0, received: 0 };
+}
+
 /// The live requests of a process (or of its only MPI thread).
 #[derive(Debug, Default)]
 pub struct Requests {
-    live: FxHashMap<u64, Request>,
+    live: Table,
     /// Younger requests behind a handle that is live already. Queues stay when they run empty:
     /// the few handles that are shared will be again, and must not allocate each time.
     shared: FxHashMap<u64, VecDeque<Request>>,
@@ -45,14 +53,11 @@ impl Requests {
     pub fn make(&mut self, handle: u64, request: Request) -> u64 {
         self.made += 1;
         let request = Request { number: self.made, ..request };
-        match self.live.entry(handle) {
-            std::collections::hash_map::Entry::Vacant(vacant) => {
-                vacant.insert(request);
-            }
-            std::collections::hash_map::Entry::Occupied(_) => {
-                self.shared.entry(handle).or_default().push_back(request);
-                self.younger += 1;
-            }
+        if self.live.get(handle).is_none() {
+            self.live.insert(handle, request);
+        } else {
+            self.shared.entry(handle).or_default().push_back(request);
+            self.younger += 1;
         }
         self.made
     }
@@ -62,10 +67,13 @@ impl Requests {
     /// One that nobody was seen making gets its number here.
     #[inline]
     pub fn mentioned(&mut self, handle: u64, mention: usize) -> Request {
-        let Some(&first) = self.live.get(&handle) else {
-            self.make(handle, Request::default());
-            return self.live[&handle];
+        let Some(&mut first) = self.live.get(handle) else {
+            let number = self.make(handle, Request::NONE);
+            return Request { number, ..Request::NONE };
         };
+        if mention == 0 {
+            return first;
+        }
         let younger = mention.checked_sub(1).and_then(|index| self.shared.get(&handle)?.get(index).copied());
         younger.unwrap_or(first)
     }
@@ -93,7 +101,7 @@ impl Requests {
 
     /// The persistent request behind `handle` has been started, or completed.
     pub fn set_active(&mut self, handle: u64, active: bool) {
-        if let Some(request) = self.live.get_mut(&handle).filter(|request| request.persistent) {
+        if let Some(request) = self.live.get(handle).filter(|request| request.persistent) {
             request.active = active;
         }
     }
@@ -107,9 +115,7 @@ impl Requests {
                 self.younger -= 1;
                 self.live.insert(handle, request);
             }
-            None => {
-                self.live.remove(&handle);
-            }
+            None => self.live.remove(handle),
         }
     }
 

@@ -1,113 +1,21 @@
 //! One thread of the application: what it counts, accumulates and records.
-//!
-//! The thread that called `MPI_Init` closes the windows; others notice at their next hook and
-//! leave their totals to be added to the window that is then open.
 
-use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use ampl_core::config::{Keep as Timing, Summaries};
-use ampl_core::draw::{Keep, kept};
-use ampl_core::message::Directive;
+use ampl_core::config::Summaries;
+use ampl_core::config::site::CodeRange;
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
-use ampl_core::plan::Plan;
-use ampl_core::units::{Rank, WindowId};
+use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
-use ampl_trace::model::Cell;
 use ampl_trace::record::{Kind, WINDOW_DRAWN, WINDOW_KEPT, WINDOW_PARTIAL, put_text};
 
-use crate::accumulate::{EventMap, Totals};
+use crate::accumulate::Totals;
 use crate::handles::HandleCache;
-use crate::journal::Journal;
+use crate::shared::{ClosedWindow, Open, Shared};
 use crate::sites::{SITE_ENTRIES, SiteTable};
 use crate::stream::{CallRecord, Stream};
 use crate::window::{Boundary, holds};
-
-/// Path of the module of a return address, and the offset in it.
-pub type Resolve = fn(u64) -> (String, u64);
-
-/// What the threads of a process share.
-#[derive(Debug)]
-pub struct Shared {
-    /// The process's journal.
-    pub journal: Arc<Journal>,
-    /// What the job agreed on.
-    pub plan: Plan,
-    /// This process.
-    pub rank: Rank,
-    events: EventMap,
-    window: AtomicU64,
-    others: Mutex<Option<Totals>>,
-    directive: Mutex<InForce>,
-    modules: Mutex<Vec<String>>,
-    resolve: Resolve,
-}
-
-/// The directive in force, and the next one if it starts at a later window.
-#[derive(Debug, Default)]
-struct InForce {
-    now: Option<Directive>,
-    next: Option<Directive>,
-}
-
-impl Shared {
-    /// Shared state of the process that is `rank`.
-    pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
-        Self {
-            events: EventMap::new(&plan),
-            journal,
-            plan,
-            rank,
-            window: AtomicU64::new(0),
-            others: Mutex::new(None),
-            directive: Mutex::default(),
-            modules: Mutex::default(),
-            resolve,
-        }
-    }
-
-    /// Takes a directive that arrived: in force from its first window, or from the next to open.
-    pub fn direct(&self, directive: Directive) {
-        let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
-        held.next = Some(directive);
-    }
-
-    /// The draw for `window`, and the update that decided it; everything is kept before the first directive.
-    fn draw(&self, window: WindowId) -> (Keep, u64) {
-        let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.next.as_ref().is_some_and(|next| next.first_window <= window) {
-            held.now = held.next.take();
-        }
-        match &held.now {
-            Some(directive) => (kept(&self.plan, self.rank, window, directive), directive.update),
-            None => (Keep::ALWAYS, 0),
-        }
-    }
-
-    fn module_number(&self, path: &str) -> (u32, bool) {
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        match modules.iter().position(|have| have == path) {
-            Some(index) => (index as u32, false),
-            None => {
-                modules.push(path.into());
-                (modules.len() as u32 - 1, true)
-            }
-        }
-    }
-}
-
-/// A window that this rank has finished.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClosedWindow {
-    /// Its number.
-    pub window: WindowId,
-    /// One cell per metric of the plan.
-    pub cells: Vec<Cell>,
-    /// Whether its calls are stored, and how likely that was.
-    pub keep: Keep,
-}
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -128,66 +36,65 @@ pub struct CallEnd<'a> {
     pub flags: u8,
     /// Arguments as of [`ampl_trace::args`]; used only while the thread [keeps](Thread::keeps).
     pub words: &'a [u64],
+    /// Whether its time is part of the time in MPI.
+    pub timed: bool,
 }
 
 /// One thread's state.
 #[derive(Debug)]
 pub struct Thread {
     shared: Arc<Shared>,
-    number: u32,
     counts: &'static mut [u64],
     sites: SiteTable,
     stream: Stream,
     /// Cache in front of the process's handles.
     pub handles: HandleCache,
     totals: Totals,
+    /// The open window as this thread knows it: its number, when the clock ends it, whether calls are stored.
     window: WindowId,
-    opened_at: u64,
-    keep: Keep,
-    update: u64,
+    until: u64,
     stores: bool,
-    sequence: u64,
-    boundary: Option<Boundary>,
-    boundary_tick: u64,
+    /// The function whose calls end windows.
+    marker: Option<u16>,
     marker_sites: Vec<(u32, bool)>,
+    sequence: u64,
     nanos_per_tick: f64,
-    /// Part of the totals' own ticks in which another process had the processor.
-    waited_ticks: u64,
-    closed: VecDeque<ClosedWindow>,
 }
 
 impl Thread {
-    /// State for thread `number`; window 0 opens at `now` for thread 0, the window then open for others.
+    /// State for thread `number`; window 0 opens at `now` for thread 0, others join the window then open.
     ///
     /// # Errors
     /// That of the journal's file system.
     pub fn new(shared: Arc<Shared>, number: u32, now: u64) -> io::Result<Self> {
         let counts = shared.journal.block(BlockKind::Counters, number, FUNCTION_COUNT)?.words;
         let sites = shared.journal.block(BlockKind::Sites, number, SITE_ENTRIES * SITE_WORDS)?.words;
-        let window = &shared.plan.config.window;
-        let boundary = if number == 0 { Boundary::new(&window.marker, window.every) } else { None };
+        let marker = match &shared.boundary {
+            Some(Boundary::Call { function, .. }) => Some(function.0),
+            _ => None,
+        };
         let mut thread = Self {
-            number,
             counts,
             sites: SiteTable::new(sites),
             stream: Stream::new(shared.journal.clone(), number)?,
             handles: HandleCache::default(),
             totals: Totals::new(&shared.events),
-            window: WindowId(shared.window.load(Ordering::Relaxed)),
-            opened_at: now,
-            keep: Keep::ALWAYS,
-            update: 0,
+            window: WindowId(0),
+            until: u64::MAX,
             stores: true,
-            sequence: 0,
-            boundary,
-            boundary_tick: u64::MAX,
+            marker,
             marker_sites: Vec::new(),
+            sequence: 0,
             nanos_per_tick: shared.journal.nanos_per_tick(),
-            waited_ticks: 0,
-            closed: VecDeque::new(),
             shared,
         };
-        thread.open(now);
+        let shared = thread.shared.clone();
+        let mut open = shared.lock();
+        if number == 0 {
+            shared.begin(&mut open, now);
+        }
+        thread.join(&open, now);
+        drop(open);
         Ok(thread)
     }
 
@@ -205,17 +112,7 @@ impl Thread {
     /// Whether a call that returned at `now` would end a window.
     #[inline]
     pub fn is_due(&self, now: u64) -> bool {
-        now >= self.boundary_tick
-    }
-
-    /// Number of the thread, 0 for the one that called `MPI_Init`.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The window now open.
-    pub fn window(&self) -> WindowId {
-        self.window
+        now >= self.until
     }
 
     /// Counts a call that was made before the agent existed, or is only ever counted.
@@ -245,7 +142,7 @@ impl Thread {
     pub fn add_slow(&mut self, ticks: u64, cpu_ns: u64) {
         self.totals.own_ticks += ticks;
         let cpu_ticks = (cpu_ns as f64 / self.nanos_per_tick) as u64;
-        self.waited_ticks += ticks.saturating_sub(cpu_ticks);
+        self.totals.waited_ticks += ticks.saturating_sub(cpu_ticks);
     }
 
     /// Before MPI is entered at `now`: counts the call, which may never return, and closes the
@@ -255,44 +152,52 @@ impl Thread {
     #[inline]
     pub fn enter(&mut self, function: Function, address: u64, now: u64) -> bool {
         self.counts[usize::from(function.0)] += 1;
-        match &mut self.boundary {
-            Some(Boundary::Period { .. }) => {
-                let due = now >= self.boundary_tick;
-                if due {
-                    self.close_periods(now);
-                }
-                due
-            }
-            Some(Boundary::Call { function: marker, .. }) if *marker == function => self.marker(address, now),
-            _ => {
-                if self.number != 0 && self.shared.window.load(Ordering::Relaxed) != self.window.0 {
-                    self.follow(now);
-                }
-                false
-            }
+        if now >= self.until {
+            return self.close_periods(now);
         }
+        if self.shared.window() != self.window {
+            self.follow(now);
+        }
+        self.marker == Some(function.0) && self.meets_marker(address, now)
+    }
+
+    /// A local call at `now` whose arguments are not recorded: counted, and never timed.
+    ///
+    /// Returns whether a window was closed.
+    #[inline]
+    pub fn local(&mut self, function: Function, address: u64, now: u64) -> bool {
+        let closed = self.enter(function, address, now);
+        self.totals.calls += 1;
+        let (site, new) = self.sites.find(address, function.0);
+        self.sites.add(site, function.0, 0, 0, 0);
+        if new {
+            self.new_site(site, address);
+        }
+        self.sequence += 1;
+        closed
     }
 
     #[cold]
-    fn marker(&mut self, address: u64, now: u64) -> bool {
-        let site = self.marker_accepts(address);
-        let Some(Boundary::Call { every, met, .. }) = &mut self.boundary else { return false };
-        if !site {
+    fn meets_marker(&mut self, address: u64, now: u64) -> bool {
+        let shared = self.shared.clone();
+        let Some(Boundary::Call { every, site, .. }) = &shared.boundary else { return false };
+        if site.as_ref().is_some_and(|ranges| !self.marker_accepts(address, ranges)) {
             return false;
         }
-        *met += 1;
-        if *met < *every {
+        let mut open = shared.lock();
+        open.met += 1;
+        if open.met < *every {
             return false;
         }
-        *met = 0;
-        self.close(now, false);
-        self.open(now);
+        self.close(&mut open, now, false);
+        shared.begin(&mut open, now);
+        self.join(&open, now);
         true
     }
 
-    fn marker_accepts(&mut self, address: u64) -> bool {
-        let Some(Boundary::Call { function, site: Some(ranges), .. }) = &self.boundary else { return true };
-        let (index, _) = self.sites.find(address, function.0);
+    fn marker_accepts(&mut self, address: u64, ranges: &[CodeRange]) -> bool {
+        let marker = self.marker.unwrap_or_default();
+        let (index, _) = self.sites.find(address, marker);
         if let Some(&(_, accepts)) = self.marker_sites.iter().find(|(known, _)| *known == index) {
             return accepts;
         }
@@ -334,12 +239,15 @@ impl Thread {
     #[inline]
     pub fn leave(&mut self, call: &CallEnd<'_>) -> bool {
         let mut start = call.start;
-        let due = call.end >= self.boundary_tick;
+        let due = call.end >= self.until;
         if due {
             start = self.split(call);
         }
-        let ticks = call.end.saturating_sub(call.start);
-        self.totals.add_time(call.end.saturating_sub(start));
+        // The time of local calls counts nowhere: they are timed only where they are recorded.
+        let ticks = if call.timed { call.end.saturating_sub(call.start) } else { 0 };
+        if call.timed {
+            self.totals.add_time(call.end.saturating_sub(start));
+        }
         self.totals.add(call.function, ticks, call.sent, call.received, &self.shared.events);
         let site = self.visit(call, ticks);
         self.record(call, site);
@@ -376,92 +284,111 @@ impl Thread {
     /// Gives each period that ended inside `call` its part of the call's time; returns where the last part starts.
     #[cold]
     fn split(&mut self, call: &CallEnd<'_>) -> u64 {
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
         let mut from = call.start;
-        while call.end >= self.boundary_tick {
-            let end = self.boundary_tick;
-            self.totals.add_time(end.saturating_sub(from));
-            from = from.max(end);
-            self.close(end, false);
-            self.open(end);
+        if open.window == self.window {
+            while call.end >= open.until {
+                let end = open.until;
+                if call.timed {
+                    self.totals.add_time(end.saturating_sub(from));
+                }
+                from = from.max(end);
+                self.close(&mut open, end, false);
+                shared.begin(&mut open, end);
+            }
+        } else {
+            // Other threads have closed windows meanwhile: this one's part comes late, whole.
+            self.leave_totals(&mut open);
+            self.close_due(&mut open, call.end);
         }
+        self.join(&open, from);
         from
     }
 
+    /// Closes the periods that are over at `now`; returns whether this thread closed any.
     #[cold]
-    fn close_periods(&mut self, now: u64) {
-        while now >= self.boundary_tick {
-            let end = self.boundary_tick;
-            self.close(end, false);
-            self.open(end);
+    fn close_periods(&mut self, now: u64) -> bool {
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
+        let behind = open.window != self.window;
+        if behind {
+            self.leave_totals(&mut open);
         }
+        let closed = self.close_due(&mut open, now);
+        if behind || closed {
+            self.join(&open, now);
+        }
+        closed
     }
 
-    /// Another thread has moved on to a new window: leave it what this one has.
+    fn close_due(&mut self, open: &mut Open, now: u64) -> bool {
+        let due = now >= open.until;
+        while now >= open.until {
+            let end = open.until;
+            self.close(open, end, false);
+            self.shared.clone().begin(open, end);
+        }
+        due
+    }
+
+    /// Another thread has moved on to a new window: leaves it what this one has.
     #[cold]
     fn follow(&mut self, now: u64) {
-        let mut others = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *others {
-            Some(totals) => totals.merge(&self.totals),
-            None => *others = Some(self.totals.clone()),
-        }
-        drop(others);
-        self.totals.clear();
-        self.window = WindowId(self.shared.window.load(Ordering::Relaxed));
-        self.open(now);
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
+        self.leave_totals(&mut open);
+        self.join(&open, now);
     }
 
-    fn close(&mut self, end: u64, partial: bool) {
-        if let Some(others) = self.shared.others.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            self.totals.merge(&others);
+    fn leave_totals(&mut self, open: &mut Open) {
+        open.left.merge(&self.totals);
+        self.totals.clear();
+    }
+
+    /// Hands what this thread has accumulated to the open window: it may not come by again.
+    pub fn hand_over(&mut self) {
+        let shared = self.shared.clone();
+        self.leave_totals(&mut shared.lock());
+    }
+
+    /// Takes part in the window that is open.
+    fn join(&mut self, open: &Open, now: u64) {
+        self.window = open.window;
+        self.until = open.until;
+        self.nanos_per_tick = self.shared.journal.nanos_per_tick();
+        self.stores = self.shared.stores(open.keep);
+        if self.stores {
+            let probability = open.keep.probability.to_bits();
+            self.stream.record(Kind::Open, 0, &[open.window.0, now, probability, open.update, self.sequence]);
         }
-        let wall = end.saturating_sub(self.opened_at);
-        let cells = self.totals.cells(&self.shared.events, wall, self.nanos_per_tick);
-        let worked = self.totals.own_ticks.saturating_sub(std::mem::take(&mut self.waited_ticks));
-        self.shared.journal.add_own_ticks(worked);
-        let sampled = self.shared.plan.config.sampling.summaries == Summaries::Sampled;
-        let stated = if sampled && !self.keep.kept { &[][..] } else { &cells[..] };
+    }
+
+    /// Ends the open window at `end`, with what all threads have left and this one has.
+    fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
+        self.totals.merge(&open.left);
+        open.left.clear();
+        let shared = self.shared.clone();
+        let wall = end.saturating_sub(open.since);
+        let cells = self.totals.cells(&shared.events, wall, self.nanos_per_tick);
+        let own = self.totals.own_ticks;
+        shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
+        let sampled = shared.plan.config.sampling.summaries == Summaries::Sampled;
+        let stated = if sampled && !open.keep.kept { &[][..] } else { &cells[..] };
         let mut body = Vec::with_capacity(8 + cells.len() * 5);
-        body.extend([
-            self.window.0,
-            self.opened_at,
-            end,
-            self.totals.own_ticks,
-            self.keep.probability.to_bits(),
-            self.update,
-            stated.len() as u64,
-        ]);
+        let probability = open.keep.probability.to_bits();
+        body.extend([open.window.0, open.since, end, own, probability, open.update, stated.len() as u64]);
         for cell in stated {
             body.extend([cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].map(f64::to_bits));
         }
-        let kept = self.stores && !self.stream.is_full();
+        let kept = shared.stores(open.keep) && !self.stream.is_full();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags =
-            flag(kept, WINDOW_KEPT) | flag(self.keep.kept, WINDOW_DRAWN) | flag(partial, WINDOW_PARTIAL);
+            flag(kept, WINDOW_KEPT) | flag(open.keep.kept, WINDOW_DRAWN) | flag(partial, WINDOW_PARTIAL);
         self.stream.record(Kind::Window, flags, &body);
-        self.closed.push_back(ClosedWindow { window: self.window, cells, keep: self.keep });
+        open.closed.push_back(ClosedWindow { window: open.window, cells, keep: open.keep });
         self.totals.clear();
-        self.window = self.window.next();
-        self.shared.window.store(self.window.0, Ordering::Relaxed);
-    }
-
-    fn open(&mut self, now: u64) {
-        self.opened_at = now;
-        (self.keep, self.update) = self.shared.draw(self.window);
-        self.stores = match self.shared.plan.config.trace.timing {
-            Timing::Kept => self.keep.kept,
-            Timing::All => true,
-            Timing::Off => false,
-        };
-        if self.stores {
-            let probability = self.keep.probability.to_bits();
-            self.stream.record(Kind::Open, 0, &[self.window.0, now, probability, self.update, self.sequence]);
-        }
-        if let Some(Boundary::Period { nanos }) = self.boundary {
-            let journal = &self.shared.journal;
-            let (ticks, first) = journal.first_pair();
-            let end = (self.window.0 + 1).saturating_mul(nanos) as i64 - first;
-            self.boundary_tick = ticks.saturating_add_signed((end as f64 / journal.nanos_per_tick()) as i64);
-        }
+        open.window = open.window.next();
     }
 
     /// A newer clock pair has been taken: ticks are converted with it from here on.
@@ -469,18 +396,14 @@ impl Thread {
         self.nanos_per_tick = self.shared.journal.nanos_per_tick();
     }
 
-    /// A window finished since the last call, oldest first.
-    pub fn take_closed(&mut self) -> Option<ClosedWindow> {
-        self.closed.pop_front()
-    }
-
     /// `MPI_Finalize` is entered at `now`: the last window ends, flagged partial.
     pub fn finish(&mut self, now: u64) {
-        if self.number == 0 {
-            self.close_periods(now);
-            self.close(now, true);
-        } else {
-            self.follow(now);
-        }
+        self.close_periods(now);
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
+        self.close(&mut open, now, true);
+        // Nothing follows: what comes too late changes no window any more.
+        open.until = u64::MAX;
+        self.until = u64::MAX;
     }
 }

@@ -7,7 +7,7 @@ use ampl_core::mpi::Function;
 /// The marker of a job as the hot path checks it.
 #[derive(Debug)]
 pub enum Boundary {
-    /// Entry of `function`, counted down from `every`.
+    /// Entry of `function`, every so many times.
     Call {
         /// The function.
         function: Function,
@@ -15,8 +15,6 @@ pub enum Boundary {
         site: Option<Vec<CodeRange>>,
         /// Markers per window.
         every: u32,
-        /// Markers met in this window.
-        met: u32,
     },
     /// Multiples of `nanos` since T0.
     Period {
@@ -41,7 +39,6 @@ impl Boundary {
                     },
                 },
                 every,
-                met: 0,
             },
         })
     }

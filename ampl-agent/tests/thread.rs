@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::thread::Shared;
+use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, ReadOnlyMap, Thread};
 use ampl_core::config::{Config, Event, Mechanism, Quantity};
 use ampl_core::message::{Directive, StratumDirective};
@@ -54,7 +54,7 @@ impl Drop for Job {
 }
 
 fn call(function: Function, start: u64, end: u64, sent: u64, words: &[u64]) -> CallEnd<'_> {
-    CallEnd { function, address: 0x40, start, end, sent, received: 0, flags: 0, words }
+    CallEnd { function, address: 0x40, start, end, sent, received: 0, flags: 0, words, timed: true }
 }
 
 /// Words of `MPI_Send(buf, count, MPI_BYTE-like, dest, tag, comm)`.
@@ -191,13 +191,55 @@ fn other_threads_add_to_the_window_that_is_open() {
     // The second thread notices the new window here, and leaves its 5 bytes to it.
     make(&mut second, ids::MPI_SEND, 50, 60, 6, &send_words(2));
     make(&mut first, ids::MPI_BARRIER, 70, 80, 0, &[1]);
-    second.finish(90);
+    second.hand_over();
     first.finish(90);
     let read = job.read();
     let sent: Vec<f64> =
         read.rank.windows.iter().map(|w| w.cells[Quantity::BytesSent as usize].sum).collect();
     assert_eq!(sent, [0.0, 5.0, 6.0]);
     assert_eq!(calls(&read).iter().filter(|call| call.thread == 1).count(), 2);
+}
+
+#[test]
+fn local_calls_are_counted_and_not_timed() {
+    let job = Job::new("local", "[window]\nmarker = \"period:100ns\"\n[trace]\ntiming = \"off\"\n", 1);
+    let mut thread = job.thread(0);
+    assert!(!thread.local(ids::MPI_COMM_RANK, 0x40, 50));
+    assert!(thread.local(ids::MPI_COMM_RANK, 0x40, 150), "the clock ends windows here too");
+    let rank = [1, 0];
+    let seen = CallEnd { timed: false, ..call(ids::MPI_COMM_RANK, 160, 190, 0, &rank) };
+    thread.enter(ids::MPI_COMM_RANK, 0x40, 160);
+    thread.leave(&seen);
+    thread.finish(200);
+    let read = job.read();
+    let of = |metric: Quantity| -> Vec<f64> {
+        read.rank.windows.iter().map(|window| window.cells[metric as usize].sum).collect()
+    };
+    assert_eq!(of(Quantity::Calls)[..2], [1.0, 2.0]);
+    assert_eq!(of(Quantity::MpiTime)[..2], [0.0, 0.0]);
+    assert_eq!(read.rank.process.calls, [(ids::MPI_COMM_RANK.0, 3)]);
+}
+
+#[test]
+fn any_thread_closes_windows() {
+    let job = Job::new("any", "[window]\nmarker = \"period:100ns\"\n", 1);
+    let (mut first, mut second) = (job.thread(0), job.thread(1));
+    make(&mut first, ids::MPI_SEND, 10, 20, 1, &send_words(1));
+    // The first thread is not in MPI when windows end: the second closes three, one of them inside its call.
+    make(&mut second, ids::MPI_SEND, 150, 250, 2, &send_words(2));
+    make(&mut second, ids::MPI_SEND, 310, 320, 4, &send_words(3));
+    // It learns here that it is in window 3, and leaves its byte there.
+    make(&mut first, ids::MPI_SEND, 330, 340, 8, &send_words(4));
+    second.hand_over();
+    first.finish(350);
+    let read = job.read();
+    let sent: Vec<f64> =
+        read.rank.windows.iter().map(|w| w.cells[Quantity::BytesSent as usize].sum).collect();
+    assert_eq!(sent, [0.0, 0.0, 2.0, 13.0]);
+    let time: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[Quantity::MpiTime as usize].sum).collect();
+    assert_eq!(time, [0.0, 50.0, 50.0, 30.0]);
+    let windows: Vec<(u32, u64)> = calls(&read).iter().map(|call| (call.thread, call.window)).collect();
+    assert_eq!(windows, [(0, 0), (1, 2), (1, 3), (0, 3)]);
 }
 
 proptest! {

@@ -114,6 +114,9 @@ def main():
         if "returns" not in function and returned != "int":
             print(f"{name}: returns {returned}, not an error code")
             bad += 1
+        if function.get("returns") == "word" and returned == "int" and not name.endswith(("_toint", "_c2f")):
+            print(f"{name}: returns an int, which is an error code everywhere else")
+            bad += 1
         if len(declared) != len(function["params"]):
             print(f"{name}: {len(declared)} parameters in C, {len(function['params'])} in the table")
             bad += 1

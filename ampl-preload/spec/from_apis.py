@@ -168,6 +168,13 @@ def length_of(function, param, params):
 # --- Classes and traffic ---------------------------------------------------------------------
 
 COUNT_ONLY = re.compile(r"MPI_(Wtime|Wtick|Aint_add|Aint_diff|\w+_(c2f|f2c|toint|fromint|c2f08|f082c|f082f|f2f08))")
+# Queries that take some nanoseconds and neither wait nor communicate.
+LOCAL = re.compile(
+    r"MPI_(Comm_(rank|size|remote_size|test_inter)|Group_(rank|size)|Get_count(_c)?|Get_elements(_x|_c)?"
+    r"|Type_(size|get_extent|get_true_extent)(_x|_c)?|Get_address|Test_cancelled"
+    r"|Status_(get|set)_\w+|Initialized|Finalized|Query_thread|Is_thread_main|Get_version"
+    r"|Topo_test|Cartdim_get|Cart_(rank|coords|shift)|Error_class)"
+)
 COMPLETION = re.compile(r"MPI_Wait(all|any|some)?")
 POLL = re.compile(r"MPI_(Test(all|any|some)?|Iprobe|Improbe|Request_get_status(_all|_any|_some)?|Parrived|Win_test)")
 LIFECYCLE = re.compile(r"MPI_(Init|Init_thread|Finalize|Abort)")
@@ -177,6 +184,8 @@ PERSISTENT_P2P = re.compile(r"MPI_([BSR]?[Ss]end|Recv|Psend|Precv)_init")
 def class_of(function, params):
     if COUNT_ONLY.fullmatch(function):
         return "count-only"
+    if LOCAL.fullmatch(function):
+        return "local"
     if COMPLETION.fullmatch(function):
         return "completion"
     if POLL.fullmatch(function):
@@ -274,12 +283,12 @@ REMOVED = {
 # Symbols of the known MPI libraries that have a PMPI twin and are yet not wrapped.
 # (`*` stands for any characters; Fortran symbols in the mangling `mpi_x_`, which covers the others.)
 SKIPPED = [
-    ("MPIX_*", "extension outside the standard"),
-    ("mpix_*", "extension outside the standard"),
+    ("MPIX_*", "extension outside the standard: parameters differ between libraries and their versions"),
+    ("mpix_*", "extension outside the standard: parameters differ between libraries and their versions"),
     ("MPI_*_f", "Open MPI's internal alias of a Fortran symbol; compilers do not emit calls to it"),
     ("MPI_*_f08", "Open MPI's internal alias of a Fortran symbol; compilers do not emit calls to it"),
     ("mpi_sizeof_*", "MPI_Sizeof computes a size without MPI"),
-    ("mpi_delete_error_*_f08_", "extension of MPICH 4.0 without the usual prefix"),
+    ("mpi_delete_error_*_f08_", "extension of MPICH 4.0 and 4.1 without the usual prefix"),
     ("mpi_f_sync_reg_*", "a compiler barrier, not a call of MPI"),
     ("mpi_*_dup_fn_*", "predefined callback: called by MPI"),
     ("mpi_*_null_copy_fn_*", "predefined callback: called by MPI"),

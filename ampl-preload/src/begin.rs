@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ampl_agent::CallEnd;
 use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::thread::Shared;
+use ampl_agent::shared::Shared;
 use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
@@ -109,7 +109,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         epoch: prepared.epoch,
         tree,
         settlement: Settlement::new(channel, prepared.directory, prepared.journal_directory, ranks, rank),
-        fortran: Fortran::new(abi),
+        fortran: Fortran::new(abi, &pmpi.library_version()),
         run: prepared.run,
         shared: prepared.shared,
     })
@@ -321,7 +321,7 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: &Path) {
 pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
     let process = state.process;
     if process.shared.rank.0 == 0 {
-        let run = RunInfo { mpi_library: process.library_version(), ..run.clone() };
+        let run = RunInfo { mpi_library: process.pmpi.library_version(), ..run.clone() };
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);
         }
@@ -340,5 +340,6 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         received: 0,
         flags: CALL_NO_ARGS,
         words: &[],
+        timed: true,
     });
 }

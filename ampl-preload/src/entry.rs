@@ -20,9 +20,9 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,32",
+    ".size ampl_entry,56",
     "ampl_entry:",
-    ".zero 32",
+    ".zero 56",
     ".popsection",
 );
 
@@ -38,6 +38,20 @@ pub struct Entry {
     pub thread: *mut ThreadState,
     /// Stack pointer of the outermost wrapper now running; 0 outside MPI.
     pub inside: u64,
+    /// Which call that is.
+    pub outer: Outer,
+}
+
+/// The call that an outermost wrapper is forwarding.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Outer {
+    /// Its return address, which lies where `inside` points as long as it runs.
+    pub address: u64,
+    /// Its function, as a number of the table.
+    pub function: u64,
+    /// When it was entered, ticks; 0 if it is not recorded.
+    pub start: u64,
 }
 
 /// The calling thread's block.

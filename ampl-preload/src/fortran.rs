@@ -2,60 +2,74 @@
 
 use ampl_core::mpi::Kind;
 
-use crate::abi::{Abi, FortranSentinel, Sentinel};
+use crate::abi::{Abi, FortranSentinel};
 use crate::symbol::next_definition;
+
+/// A conversion of the standard, `MPI_Comm_f2c`: an INTEGER in, a handle out.
+type FromInteger = unsafe extern "C" fn(i32) -> usize;
 
 /// How to read the arguments of Fortran calls.
 #[derive(Debug)]
 pub struct Fortran {
-    /// Conversions from integers to handles; null where handles are integers already.
-    to_c: Vec<(Kind, *const ())>,
+    /// Conversions of handles by kind; none where the integer is the handle.
+    to_c: [Option<FromInteger>; Kind::COUNT],
     /// Fortran's own special buffer addresses, and C's for the same meaning.
     buffers: Vec<(usize, usize)>,
-    /// Addresses that stand for no array in C.
-    sentinels: [usize; 3],
+    /// Addresses that stand for no array, status or weights.
+    absent: Vec<(FortranSentinel, usize)>,
+    /// C's addresses that stand for no array: some are known only once MPI is initialised.
+    absent_in_c: [usize; 3],
+    /// Whether `mpi_f08` numbers completed requests from 0, an error of MPICH 4.0 (its issue 6270).
+    pub f08_indices_from_zero: bool,
 }
 
 impl Fortran {
-    /// What the loaded library has; after `MPI_Init`, because some of it is set there.
-    pub fn new(abi: &Abi) -> Self {
-        const CONVERSIONS: [(Kind, &str); 3] = [
+    /// What the loaded library has, which calls itself `version`; after `MPI_Init`, because some of it
+    /// is set there.
+    pub fn new(abi: &Abi, version: &str) -> Self {
+        const CONVERSIONS: [(Kind, &str); 11] = [
             (Kind::Comm, "PMPI_Comm_f2c\0"),
             (Kind::Datatype, "PMPI_Type_f2c\0"),
             (Kind::Op, "PMPI_Op_f2c\0"),
+            (Kind::Group, "PMPI_Group_f2c\0"),
+            (Kind::Info, "PMPI_Info_f2c\0"),
+            (Kind::Errhandler, "PMPI_Errhandler_f2c\0"),
+            (Kind::File, "PMPI_File_f2c\0"),
+            (Kind::Win, "PMPI_Win_f2c\0"),
+            (Kind::Message, "PMPI_Message_f2c\0"),
+            (Kind::Session, "PMPI_Session_f2c\0"),
+            (Kind::Request, "PMPI_Request_f2c\0"),
         ];
-        let to_c = if abi.handle_bytes == 4 {
-            Vec::new()
-        } else {
-            CONVERSIONS.iter().map(|&(kind, name)| (kind, next_definition(name))).collect()
-        };
-        let buffers = abi
+        let mut to_c = [None; Kind::COUNT];
+        for (kind, name) in CONVERSIONS.into_iter().filter(|&(kind, _)| abi.handle_width(kind) == 8) {
+            let function = next_definition(name);
+            // SAFETY: null is `None`; anything else is the standard's function of that name.
+            to_c[kind as usize] = unsafe { std::mem::transmute::<*const (), Option<FromInteger>>(function) };
+        }
+        let places: Vec<(FortranSentinel, usize)> = abi
             .fortran
             .iter()
-            .filter_map(|&(meaning, sentinel)| {
-                let in_c = match meaning {
-                    FortranSentinel::InPlace => abi.in_place,
-                    FortranSentinel::Bottom => abi.bottom,
-                    _ => return None,
-                };
-                Some((Abi::address(sentinel), in_c))
-            })
-            .filter(|&(address, _)| address != 0)
+            .map(|&(meaning, sentinel)| (meaning, Abi::address(sentinel)))
+            .filter(|&(_, address)| address != 0)
             .collect();
-        let weights = [abi.unweighted, abi.weights_empty].map(|sentinel: Sentinel| Abi::address(sentinel));
-        Self { to_c, buffers, sentinels: [weights[0], weights[1], abi.in_place] }
+        let in_c = |meaning| match meaning {
+            FortranSentinel::InPlace => Some(abi.in_place),
+            FortranSentinel::Bottom => Some(abi.bottom),
+            _ => None,
+        };
+        let buffers =
+            places.iter().filter_map(|&(meaning, address)| Some((address, in_c(meaning)?))).collect();
+        let absent_in_c = [Abi::address(abi.unweighted), Abi::address(abi.weights_empty), abi.in_place];
+        let f08_indices_from_zero = version.starts_with("MPICH Version: 4.0");
+        Self { to_c, buffers, absent: places, absent_in_c, f08_indices_from_zero }
     }
 
     /// The C handle of a Fortran integer.
-    pub fn handle(&self, kind: Kind, integer: i32) -> usize {
-        match self.to_c.iter().find(|(of, function)| *of == kind && !function.is_null()) {
-            Some(&(_, function)) => {
-                // SAFETY: the standard's conversion for that kind: an int in, a handle out.
-                let convert: unsafe extern "C" fn(i32) -> usize = unsafe { std::mem::transmute(function) };
-                // SAFETY: conversions accept any integer.
-                unsafe { convert(integer) }
-            }
-            None => integer as u32 as usize,
+    pub fn handle(&self, kind: Kind, integer: i32) -> u64 {
+        match self.to_c[kind as usize] {
+            // SAFETY: conversions accept any integer.
+            Some(convert) => unsafe { convert(integer) as u64 },
+            None => u64::from(integer as u32),
         }
     }
 
@@ -64,8 +78,19 @@ impl Fortran {
         self.buffers.iter().find(|(fortran, _)| *fortran == address).map_or(address, |&(_, c)| c)
     }
 
-    /// Whether `address` stands for no array.
-    pub fn is_sentinel(&self, address: usize) -> bool {
-        address == 0 || self.sentinels.contains(&address)
+    /// Whether `address` says that the program wants no status.
+    pub fn is_status_ignore(&self, address: usize) -> bool {
+        use FortranSentinel::{StatusIgnore, StatusesIgnore};
+        self.absent.contains(&(StatusIgnore, address)) || self.absent.contains(&(StatusesIgnore, address))
+    }
+
+    /// Whether `address` is one of Fortran's constants that stand for no array.
+    pub fn is_no_array(&self, address: usize) -> bool {
+        self.absent.iter().any(|&(_, place)| place == address)
+    }
+
+    /// Whether `address` is one of C's.
+    pub fn is_no_array_in_c(&self, address: usize) -> bool {
+        self.absent_in_c.contains(&address)
     }
 }

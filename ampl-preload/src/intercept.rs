@@ -1,13 +1,16 @@
 //! The one path that every wrapper takes.
 
+use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, ids};
 
-use crate::clock::ticks;
-use crate::entry::{Entry, entry};
+use crate::caller::{Caller, who};
+use crate::clock::{self, ticks};
+use crate::entry::{Entry, Outer, entry};
 use crate::hooks;
 use crate::process::{self, contained};
+use crate::reader::ierror_index;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 
@@ -17,9 +20,11 @@ type Forward<R> = unsafe fn(*const (), *const usize) -> R;
 /// Calls made before the agent existed.
 pub static EARLY: [AtomicU64; FUNCTION_COUNT] = [const { AtomicU64::new(0) }; FUNCTION_COUNT];
 
-/// What a function of the table returns that the loaded MPI does not have: `MPI_ERR_OTHER` of MPICH,
-/// an error of some kind everywhere.
-const ABSENT: usize = 15;
+/// `MPI_ERR_OTHER`, which a function of the table returns that the loaded MPI does not have.
+fn absent_code() -> i32 {
+    // Open MPI counts its error classes differently.
+    if crate::symbol::variable("ompi_mpi_comm_world\0").is_null() { 15 } else { 16 }
+}
 
 /// Forwards a call exactly once, and records it unless MPI made it itself.
 ///
@@ -28,30 +33,74 @@ const ABSENT: usize = 15;
 pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: Forward<usize>) -> usize {
     let next = symbol.next();
     if next.is_null() {
-        return ABSENT;
+        // SAFETY: the caller's promise.
+        return unsafe { absent(symbol, words) };
     }
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
-    // The stack grows down: a wrapper entered below the outermost one is MPI calling itself. At or
-    // above it, that one was left by a longjmp or an exception, and its mark is stale.
-    if here.inside != 0 && here.stack < here.inside {
-        // SAFETY: the caller's promise.
-        return unsafe { forward(next, words.as_ptr()) };
+    if here.inside != 0 {
+        // SAFETY: as above.
+        match unsafe { who(here, next) } {
+            // SAFETY: the caller's promise.
+            Caller::Mpi => return unsafe { forward(next, words.as_ptr()) },
+            Caller::Callback => {
+                // The outer call's record is being made in the thread's state: this one is only counted.
+                count_within(here, symbol.function);
+                // SAFETY: the caller's promise.
+                return unsafe { forward(next, words.as_ptr()) };
+            }
+            Caller::AfterJump => left(here, 0),
+        }
     }
     let address = here.address;
     here.inside = here.stack;
-    let state = if process::is_active() { here.thread } else { std::ptr::null_mut() };
+    here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0 };
+    let state = if process::is_active() { here.thread } else { ptr::null_mut() };
+    let unwound = Unwound;
     // SAFETY: the caller's promise; a thread's state is only ever used by that thread, and nested
     // wrappers return above before they touch it.
     let result = unsafe {
-        match state.as_mut() {
-            Some(state) => recorded(symbol, words, forward, next, address, state),
-            None => outside(symbol, words, forward, next, address),
+        if state.is_null() {
+            outside(symbol, words, forward, next, address)
+        } else {
+            recorded(symbol, words, forward, next, address, state)
         }
     };
+    std::mem::forget(unwound);
     // SAFETY: as above; looked up again, because the call may have been long.
     unsafe { (*entry()).inside = 0 };
     result
+}
+
+/// On the stack while a call is forwarded: dropped only when an exception or a cancellation unwinds through it.
+struct Unwound;
+
+impl Drop for Unwound {
+    fn drop(&mut self) {
+        // SAFETY: the calling thread's own block.
+        left(unsafe { &mut *entry() }, clock::ticks(clock::is_invariant()));
+    }
+}
+
+/// The outer call has been left without returning, at `end` ticks (0: nobody knows when): it was
+/// counted at its entry, and gets its place in the sequence now.
+#[cold]
+fn left(here: &mut Entry, end: u64) {
+    here.inside = 0;
+    let Outer { address, function, start } = here.outer;
+    // SAFETY: the calling thread's own state, which no wrapper uses now.
+    if let Some(state) = unsafe { here.thread.as_mut() }.filter(|_| process::is_active() && start != 0) {
+        contained(|| hooks::left(state, Function(function as u16), address, start, end.max(start)));
+    }
+}
+
+/// Counts a call that the application makes from within another.
+#[cold]
+fn count_within(here: &Entry, function: Function) {
+    if process::is_active() && !here.thread.is_null() {
+        // SAFETY: the calling thread's own state: the outer wrapper holds no reference to it while it forwards.
+        unsafe { (*here.thread).thread.count(function, 1) };
+    }
 }
 
 /// As [`intercept`], for functions that return a double and are only counted.
@@ -65,7 +114,8 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     }
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
-    if here.inside == 0 || here.stack >= here.inside {
+    // SAFETY: as above.
+    if here.inside == 0 || unsafe { who(here, next) } != Caller::Mpi {
         // SAFETY: a thread's state is only ever used by that thread.
         match unsafe { here.thread.as_mut() }.filter(|_| process::is_active()) {
             Some(state) => state.thread.count(symbol.function, 1),
@@ -94,6 +144,7 @@ unsafe fn outside(
     if process::is_active()
         && let Some(state) = contained(process::adopt_thread).flatten()
     {
+        let state = ptr::from_mut(state);
         // SAFETY: the caller's promise, passed on.
         return unsafe { recorded(symbol, words, forward, next, address, state) };
     }
@@ -106,27 +157,44 @@ unsafe fn outside(
     // SAFETY: the caller's promise.
     let result = unsafe { forward(next, words.as_ptr()) };
     if let Some(before) = before {
-        // SAFETY: Fortran passes a place for the error code behind the arguments.
-        if unsafe { succeeded(symbol, words, result) } {
+        // SAFETY: the arguments of the call just made.
+        if unsafe { error_code(symbol, words, result) } == 0 {
             contained(|| process::start(symbol.function, address, before));
         }
     }
     result
 }
 
-/// Whether the call returned `MPI_SUCCESS`.
+/// The error code of a finished call; 0 is `MPI_SUCCESS`.
 ///
 /// # Safety
 /// `words` must be the arguments of a finished call of `symbol`.
-unsafe fn succeeded(symbol: &Symbol, words: &[usize], result: usize) -> bool {
+#[inline]
+unsafe fn error_code(symbol: &Symbol, words: &[usize], result: usize) -> i32 {
     match symbol.language {
-        Language::C => result as i32 == 0,
+        Language::C => result as i32,
         Language::Fortran => {
-            let at = words.get(hooks::ierror_index(symbol.function)).copied().unwrap_or(0);
+            let at = words.get(ierror_index(symbol.function)).copied().unwrap_or(0);
             // SAFETY: an `ierror` that is present points to a default integer.
-            at == 0 || unsafe { (at as *const i32).read_unaligned() } == 0
+            if at == 0 { 0 } else { unsafe { (at as *const i32).read_unaligned() } }
         }
     }
+}
+
+/// What a call of a function that this MPI lacks comes to: an error, told as the language tells it.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `symbol`.
+#[cold]
+unsafe fn absent(symbol: &Symbol, words: &[usize]) -> usize {
+    let code = absent_code();
+    if symbol.language == Language::Fortran
+        && let Some(&at) = words.get(ierror_index(symbol.function)).filter(|&&at| at != 0)
+    {
+        // SAFETY: an `ierror` that is present points to a default integer.
+        unsafe { (at as *mut i32).write_unaligned(code) };
+    }
+    code as usize
 }
 
 /// A call on a thread with state.
@@ -137,8 +205,11 @@ unsafe fn recorded(
     forward: Forward<usize>,
     next: *const (),
     address: u64,
-    state: &mut ThreadState,
+    pointer: *mut ThreadState,
 ) -> usize {
+    // SAFETY: the calling thread's own state. The reference is not used again once the call is
+    // forwarded: a callback of the application may count a call meanwhile.
+    let state = unsafe { &mut *pointer };
     let function = symbol.function;
     let recipe = &state.process.recipes[usize::from(function.0)];
     if recipe.class == Class::CountOnly {
@@ -147,6 +218,14 @@ unsafe fn recorded(
         return unsafe { forward(next, words.as_ptr()) };
     }
     let invariant = state.process.invariant;
+    if recipe.local && !state.thread.keeps() {
+        let now = ticks(invariant);
+        if contained(|| state.thread.local(function, address, now)) == Some(true) {
+            contained(|| hooks::window_closed(state));
+        }
+        // SAFETY: the caller's promise.
+        return unsafe { forward(next, words.as_ptr()) };
+    }
     // The agent's own time is measured on one call in 256, and taken for the others from there:
     // two more reads of the clock at every call would double what is measured.
     state.unmeasured += 1;
@@ -154,35 +233,39 @@ unsafe fn recorded(
     let entered = if measured { ticks(invariant) } else { 0 };
     state.slow_ticks = 0;
 
-    if recipe.prepares {
-        // SAFETY: the application's arguments, before the call.
-        contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
-    }
-    let mut start = ticks(invariant);
-    if contained(|| state.thread.enter(function, address, start)) == Some(true) {
+    let mut start = 0;
+    let closed = contained(|| {
+        if recipe.prepares || symbol.language == Language::Fortran {
+            // SAFETY: the application's arguments, before the call.
+            unsafe { hooks::enter(state, symbol, recipe, words) };
+        }
+        start = ticks(invariant);
+        state.thread.enter(function, address, start)
+    });
+    if closed == Some(true) {
         contained(|| hooks::window_closed(state));
         start = ticks(invariant);
     }
     if recipe.class == Class::Lifecycle {
         contained(|| hooks::lifecycle(state, symbol, address, start));
     }
+    if recipe.class != Class::Lifecycle {
+        // SAFETY: the calling thread's own block.
+        unsafe { (*entry()).outer.start = start };
+    }
     // SAFETY: the caller's promise; outside of any catch_unwind, because the application's error
     // handler may unwind through here.
     let result = unsafe { forward(next, words.as_ptr()) };
     let end = ticks(invariant);
+    // SAFETY: as above, and MPI has returned.
+    let state = unsafe { &mut *pointer };
 
     if recipe.class == Class::Lifecycle {
         // MPI_Finalize has returned: what was to be recorded has been.
         return result;
     }
     // SAFETY: the application's arguments, after the call.
-    let code = unsafe {
-        match symbol.language {
-            Language::C => result as i32,
-            Language::Fortran if succeeded(symbol, words, result) => 0,
-            Language::Fortran => 1,
-        }
-    };
+    let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };
     // SAFETY: the application's arguments, after the call.
     contained(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });

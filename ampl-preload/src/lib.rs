@@ -6,14 +6,17 @@
 
 pub mod abi;
 mod begin;
+mod caller;
 mod clock;
 mod entry;
 mod environment;
 mod fortran;
 mod hooks;
 mod intercept;
+mod late;
 mod pmpi;
 mod process;
+mod reader;
 mod recipe;
 mod resolve;
 mod settle;

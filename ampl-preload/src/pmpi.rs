@@ -84,3 +84,18 @@ functions! {
     /// `(*provided)`
     query_thread = "Query_thread" (provided);
 }
+
+impl Pmpi {
+    /// What the MPI library says it is, its first line.
+    pub fn library_version(&self) -> String {
+        // Longer than MPI_MAX_LIBRARY_VERSION_STRING of any implementation.
+        let mut text = vec![0u8; 16384];
+        let mut length = 0i32;
+        // SAFETY: places for the text and its length.
+        unsafe {
+            (self.get_library_version)(text.as_mut_ptr() as usize, &raw mut length as usize);
+        }
+        let text = String::from_utf8_lossy(&text[..(length.max(0) as usize).min(text.len())]).into_owned();
+        text.lines().next().unwrap_or("").trim_matches(['\0', ' ', '\t']).replace('\t', " ")
+    }
+}

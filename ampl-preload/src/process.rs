@@ -5,14 +5,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ampl_agent::Thread;
 use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Requests;
-use ampl_agent::thread::Shared;
-use ampl_core::mpi::{Function, Kind};
+use ampl_agent::shared::Shared;
+use ampl_core::mpi::Function;
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::PREDEFINED_HANDLE;
 
@@ -60,10 +60,21 @@ pub struct Process {
     pub epoch: i64,
     handles: Mutex<Handles>,
     generation: AtomicU64,
-    threads: AtomicU32,
+    threads: Mutex<Threads>,
     tree: Mutex<Tree>,
     settlement: Settlement,
-    fortran: Fortran,
+    at_thread_end: libc::pthread_key_t,
+    /// What Fortran passes differently.
+    pub fortran: Fortran,
+}
+
+/// States of the process's threads.
+#[derive(Debug, Default)]
+struct Threads {
+    all: Vec<*mut ThreadState>,
+    /// Those whose thread has ended: the next to come takes one over, so that a program of many
+    /// short threads needs as many as run at a time.
+    free: Vec<*mut ThreadState>,
 }
 
 // SAFETY: the raw pointers and handles inside are only passed back to MPI, which is what makes
@@ -129,12 +140,16 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     if STATE.swap(STARTED, Ordering::AcqRel) != NOT_STARTED {
         return;
     }
+    // Without a key (the program has used them all) states of ended threads are not used again.
+    let at_thread_end = end_of_threads().unwrap_or(libc::pthread_key_t::MAX);
     let Some(parts) = begin::begin(before) else { return };
     let predefined = parts.abi.predefined_handles();
     let mut handles = Handles::default();
-    let unknown = [hooks::UNKNOWN, 0];
     for &(kind, handle, word) in &predefined {
-        handles.predefine(kind, handle, word, unknown);
+        let name = ampl_core::mpi::PREDEFINED[(word & !PREDEFINED_HANDLE) as usize].1;
+        // MPI must not be asked about null handles: its answer is a call of the error handler.
+        let facts = if name.ends_with("_NULL") { [0, 0] } else { [hooks::UNKNOWN, 0] };
+        handles.predefine(kind, handle, word, facts);
     }
     let null = predefined.iter().find(|(kind, _, word)| {
         *kind == ObjectKind::Request
@@ -144,7 +159,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     let process: &'static Process = Box::leak(Box::new(Process {
         abi: parts.abi,
         pmpi: parts.pmpi,
-        recipes: crate::recipe::all(),
+        recipes: crate::recipe::all(&parts.shared),
         invariant: clock::is_invariant(),
         shared: parts.shared,
         requests: parts.concurrent.then(Mutex::default),
@@ -153,9 +168,10 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
         epoch: parts.epoch,
         handles: Mutex::new(handles),
         generation: AtomicU64::new(0),
-        threads: AtomicU32::new(0),
+        threads: Mutex::default(),
         tree: Mutex::new(parts.tree),
         settlement: parts.settlement,
+        at_thread_end,
         fortran: parts.fortran,
     }));
     PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
@@ -172,22 +188,53 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
 pub fn adopt_thread() -> Option<&'static mut ThreadState> {
     // SAFETY: null or the process, which is never freed.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() }?;
-    let number = process.threads.fetch_add(1, Ordering::Relaxed);
-    let now = clock::ticks(process.invariant);
-    let thread = match Thread::new(process.shared.clone(), number, now) {
-        Ok(thread) => thread,
-        Err(_) => {
-            // The process goes on unobserved rather than half observed.
-            disable();
-            return None;
+    let mut threads = process.threads.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = match threads.free.pop() {
+        Some(state) => state,
+        None => {
+            let now = clock::ticks(process.invariant);
+            let number = threads.all.len() as u32;
+            let Ok(thread) = Thread::new(process.shared.clone(), number, now) else {
+                // The process goes on unobserved rather than half observed.
+                disable();
+                return None;
+            };
+            let state = ptr::from_mut(Box::leak(Box::new(ThreadState::new(process, thread))));
+            threads.all.push(state);
+            state
         }
     };
-    let state = Box::leak(Box::new(ThreadState::new(process, thread)));
-    // SAFETY: the calling thread's own block; the state is leaked, so it outlives the thread.
+    // SAFETY: the calling thread's own block; a state belongs to one thread at a time, and is never freed.
     unsafe {
+        libc::pthread_setspecific(process.at_thread_end, state.cast());
         (*entry()).thread = state;
-        Some(&mut *(*entry()).thread)
+        Some(&mut *state)
     }
+}
+
+/// A thread that made calls has ended: what it accumulated stays, and its state is free for another.
+unsafe extern "C" fn thread_ended(state: *mut libc::c_void) {
+    // SAFETY: the calling thread's own block.
+    unsafe { (*entry()).thread = ptr::null_mut() };
+    if !is_active() {
+        return;
+    }
+    contained(|| {
+        let state = state.cast::<ThreadState>();
+        // SAFETY: the state that `adopt_thread` gave to this thread, which will not use it any more.
+        let process = unsafe {
+            (*state).thread.hand_over();
+            (*state).process
+        };
+        process.threads.lock().unwrap_or_else(PoisonError::into_inner).free.push(state);
+    });
+}
+
+/// A key whose value has [`thread_ended`] called when a thread ends; `None` where the process has no key left.
+fn end_of_threads() -> Option<libc::pthread_key_t> {
+    let mut key = 0;
+    // SAFETY: a place for the key, and a function that takes its value.
+    (unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ended)) } == 0).then_some(key)
 }
 
 impl Process {
@@ -218,22 +265,14 @@ impl Process {
         })
     }
 
-    /// `handle` no longer stands for an object.
-    pub fn forget(&self, kind: ObjectKind, handle: u64) {
-        self.with_handles(|handles| handles.forget(kind, handle));
+    /// MPI has given `handle` to the program.
+    pub fn given(&self, kind: ObjectKind, handle: u64) {
+        self.with_handles(|handles| handles.given(kind, handle, [hooks::UNKNOWN, 0]));
     }
 
-    /// What the MPI library says it is, its first line.
-    pub fn library_version(&self) -> String {
-        // Longer than MPI_MAX_LIBRARY_VERSION_STRING of any implementation.
-        let mut text = vec![0u8; 16384];
-        let mut length = 0i32;
-        // SAFETY: places for the text and its length.
-        unsafe {
-            (self.pmpi.get_library_version)(text.as_mut_ptr() as usize, &raw mut length as usize);
-        }
-        let text = String::from_utf8_lossy(&text[..(length.max(0) as usize).min(text.len())]).into_owned();
-        text.lines().next().unwrap_or("").trim_matches(['\0', ' ', '\t']).replace('\t', " ")
+    /// The program has given `handle` back.
+    pub fn forget(&self, kind: ObjectKind, handle: u64) {
+        self.with_handles(|handles| handles.forget(kind, handle));
     }
 
     /// Bytes of one element of a valid datatype; 0 if MPI does not say.
@@ -300,21 +339,6 @@ impl Process {
         (into.max(0) as u64, out.max(0) as u64)
     }
 
-    /// The C handle of a Fortran integer.
-    pub fn fortran_handle(&self, kind: Kind, integer: i32) -> usize {
-        self.fortran.handle(kind, integer)
-    }
-
-    /// A Fortran buffer address as C would pass it: its own sentinels become C's.
-    pub fn fortran_buffer(&self, address: usize) -> usize {
-        self.fortran.buffer(address)
-    }
-
-    /// Whether an array's address is one of the constants that stand for no array.
-    pub fn is_sentinel(&self, address: usize) -> bool {
-        self.fortran.is_sentinel(address)
-    }
-
     /// Takes a clock pair for the journal: the longer the run, the better the rate is known.
     pub fn take_clock_pair(&self) {
         let (ticks, nanos) = clock_pair();
@@ -331,6 +355,12 @@ impl Process {
     pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
         self.take_clock_pair();
         state.thread.recalibrate();
+        for &other in &self.threads.lock().unwrap_or_else(PoisonError::into_inner).all {
+            if !ptr::eq(other, state) {
+                // SAFETY: no other thread is inside MPI when this one finalises it (MPI-4.1 §11.4.2).
+                unsafe { (*other).thread.hand_over() };
+            }
+        }
         state.thread.finish(now);
         self.shared.journal.mark_finalized();
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);

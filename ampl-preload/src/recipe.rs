@@ -1,16 +1,21 @@
 //! What the hooks must do for a function, worked out once from the table.
 
-use ampl_core::mpi::{Class, Direction, FUNCTIONS, Function, FunctionSpec, Kind, Traffic};
-
-use ampl_trace::args::is_overwritten;
+use ampl_agent::shared::Shared;
+use ampl_core::mpi::{
+    Class, Direction, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
+};
+use ampl_core::value::ObjectKind;
+use ampl_trace::args::{Shape, is_input, is_output, is_overwritten, shape};
 
 use crate::traffic::Operands;
 
 /// One function's needs, ready for the hot path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Recipe {
     /// How it is recorded.
     pub class: Class,
+    /// Whether its calls are not timed, and only counted where they are not stored.
+    pub local: bool,
     /// Where its traffic's arguments are.
     pub operands: Operands,
     /// Index of its request parameter, if it has one.
@@ -23,44 +28,118 @@ pub struct Recipe {
     pub receives: bool,
     /// Index of the output that is 0 after a failed poll.
     pub flag: Option<u8>,
-    /// Index of the output that says which request has completed.
+    /// Index of the output that says which request has completed, or which ones.
     pub index: Option<u8>,
+    /// Index of the output that says how many have.
+    pub outcount: Option<u8>,
     /// Whether it reads its request (and does not only make it).
     pub names_request: bool,
+    /// Whether the request it makes is persistent.
+    pub makes_persistent: bool,
+    /// Whether the request it makes ends with a message received.
+    pub makes_receive: bool,
     /// Whether it has parameters, requests apart, that MPI reads and overwrites.
     pub in_out: bool,
+    /// Whether it gives out objects, requests apart.
+    pub gives: bool,
     /// Whether something must be noted or replaced before the call.
     pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
     pub communicates: bool,
+    /// How the arguments of the entry part get into the record, in order.
+    pub inputs: Box<[(u8, Step)]>,
+    /// How those of the exit part do.
+    pub outputs: Box<[(u8, Step)]>,
 }
 
-/// Recipes in the order of the function table.
-pub fn all() -> Vec<Recipe> {
-    FUNCTIONS.iter().enumerate().map(|(index, spec)| recipe(Function(index as u16), spec)).collect()
+/// How one argument gets into the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The word as it is.
+    Word,
+    /// An `int` passed by value.
+    Int,
+    /// A rank passed by value.
+    Rank,
+    /// A tag passed by value.
+    Tag,
+    /// A buffer's address.
+    Buffer,
+    /// A handle passed by value.
+    Handle(Kind, ObjectKind),
+    /// The request that the call is about.
+    Request,
+    /// One request behind its address, after the call.
+    RequestAfter,
+    /// One status behind its address.
+    Status,
+    /// Anything else: worked out at the call.
+    Other,
+}
+
+fn input_step(param: &Param) -> Step {
+    if shape(param) != Shape::Scalar || is_overwritten(param) {
+        return match param.kind {
+            Kind::Request if shape(param) == Shape::Scalar => Step::Request,
+            _ => Step::Other,
+        };
+    }
+    match param.kind {
+        Kind::Request => Step::Request,
+        _ if param.length == Length::Unknown => Step::Word,
+        Kind::Int | Kind::Logical => Step::Int,
+        Kind::Rank => Step::Rank,
+        Kind::Tag => Step::Tag,
+        Kind::Buffer => Step::Buffer,
+        Kind::Count | Kind::Aint | Kind::Offset | Kind::Address => Step::Word,
+        kind => ObjectKind::of(kind).map_or(Step::Other, |object| Step::Handle(kind, object)),
+    }
+}
+
+fn output_step(param: &Param) -> Step {
+    match (shape(param), param.length, param.kind) {
+        (Shape::Scalar, Length::Unknown, _) => Step::Word,
+        (Shape::Scalar, _, Kind::Request) => Step::RequestAfter,
+        (Shape::Scalar, _, Kind::Status) => Step::Status,
+        _ => Step::Other,
+    }
+}
+
+/// Recipes in the order of the function table, for a job that wants to know what `shared` says.
+pub fn all(shared: &Shared) -> Vec<Recipe> {
+    let recipes = FUNCTIONS.iter().enumerate().map(|(index, spec)| recipe(Function(index as u16), spec));
+    recipes
+        .zip(0..)
+        .map(|(one, index)| Recipe { local: one.local && !shared.observes(Function(index)), ..one })
+        .collect()
 }
 
 fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
-    let position = |found: &dyn Fn(&ampl_core::mpi::Param) -> bool| {
-        spec.params.iter().position(found).map(|index| index as u8)
-    };
+    let position =
+        |found: &dyn Fn(&Param) -> bool| spec.params.iter().position(found).map(|index| index as u8);
     let request = position(&|param| param.kind == Kind::Request);
-    let counts = |param: &ampl_core::mpi::Param| matches!(param.name, "count" | "incount");
-    let array =
-        request.is_some_and(|index| spec.params[usize::from(index)].length != ampl_core::mpi::Length::One);
+    let counts = |param: &Param| matches!(param.name, "count" | "incount");
+    let array = request.is_some_and(|index| spec.params[usize::from(index)].length != Length::One);
     let waits = matches!(spec.class, Class::Nonblocking | Class::Completion | Class::Poll | Class::Start);
     let blocks = matches!(
         function.name(),
         "MPI_Barrier" | "MPI_Probe" | "MPI_Mprobe" | "MPI_Win_fence" | "MPI_Win_unlock" | "MPI_Win_complete"
     );
     let status = position(&|param| param.kind == Kind::Status && param.direction != Direction::In);
-    let numbers = |p: &ampl_core::mpi::Param| p.direction == Direction::InOut && p.kind == Kind::Int;
+    let numbers = |p: &Param| p.direction == Direction::InOut && p.kind == Kind::Int;
     let in_out = spec.params.iter().any(|param| is_overwritten(param) || numbers(param));
     let names_request =
         request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
     let receives = !spec.name.starts_with("MPI_File");
+    let counts_at_start = spec.class == Class::PersistentCollective
+        || matches!(spec.traffic, Traffic::SendInit | Traffic::RecvInit);
+    let steps = |takes: fn(&Param) -> bool, step: fn(&Param) -> Step| {
+        let params = spec.params.iter().zip(0u8..).filter(move |(param, _)| takes(param));
+        params.map(move |(param, index)| (index, step(param))).collect()
+    };
     Recipe {
         class: spec.class,
+        local: spec.class == Class::Local,
         operands: Operands::of(spec),
         request,
         request_count: if array { position(&counts) } else { None },
@@ -70,23 +149,40 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
             Class::Poll => position(&|param| matches!(param.name, "flag" | "outcount")),
             _ => None,
         },
-        index: position(&|param| matches!(param.name, "index" | "array_of_indices")),
+        index: match request {
+            Some(_) => position(&|param| matches!(param.name, "index" | "array_of_indices")),
+            None => None, // the graphs' edge lists have that name too
+        },
+        outcount: position(&|param| param.name == "outcount"),
         names_request,
+        makes_persistent: counts_at_start || spec.name.contains("_init"),
+        makes_receive: matches!(spec.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
+            || spec.name.starts_with("MPI_Isendrecv"),
         in_out,
+        gives: spec.params.iter().any(is_given) && function != ids::MPI_COMM_GET_PARENT,
         prepares: names_request || in_out || (status.is_some() && receives),
         communicates: waits || blocks || spec.traffic != Traffic::None,
+        inputs: steps(is_input, input_step),
+        outputs: steps(is_output, output_step),
     }
+}
+
+/// Whether MPI writes handles there that the program owns from then on. What `MPI_Comm_get_parent`
+/// tells again and again is one and the same.
+pub fn is_given(param: &Param) -> bool {
+    param.direction == Direction::Out && param.kind != Kind::Request && ObjectKind::of(param.kind).is_some()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::ids;
+
+    fn of(function: Function) -> Recipe {
+        recipe(function, function.spec())
+    }
 
     #[test]
     fn parameters_are_where_the_standard_puts_them() {
-        let all = all();
-        let of = |function: Function| &all[usize::from(function.0)];
         let waitall = of(ids::MPI_WAITALL);
         assert_eq!((waitall.request_count, waitall.request, waitall.status), (Some(0), Some(1), Some(2)));
         let test = of(ids::MPI_TEST);
@@ -97,8 +193,23 @@ mod tests {
         assert!(of(ids::MPI_COMM_FREE).in_out && !of(ids::MPI_WAIT).in_out);
         assert!(of(ids::MPI_REQUEST_FREE).names_request && !of(ids::MPI_ISEND).names_request);
         assert_eq!(of(ids::MPI_WAITANY).index, Some(2));
-        assert!(!of(ids::MPI_COMM_RANK).communicates);
-        assert!(of(ids::MPI_SEND).communicates);
-        assert_eq!(of(ids::MPI_TESTSOME).request_count, Some(0));
+        assert!(!of(ids::MPI_COMM_RANK).communicates && of(ids::MPI_COMM_RANK).local);
+        assert!(of(ids::MPI_SEND).communicates && !of(ids::MPI_SEND).local);
+        let testsome = of(ids::MPI_TESTSOME);
+        assert_eq!((testsome.request_count, testsome.outcount, testsome.index), (Some(0), Some(2), Some(3)));
+        assert!(of(ids::MPI_COMM_GROUP).gives && !of(ids::MPI_COMM_GET_PARENT).gives);
+    }
+
+    #[test]
+    fn common_arguments_have_a_step_of_their_own() {
+        let send = of(ids::MPI_SEND);
+        let steps: Vec<Step> = send.inputs.iter().map(|&(_, step)| step).collect();
+        let datatype = Step::Handle(Kind::Datatype, ObjectKind::Type);
+        let comm = Step::Handle(Kind::Comm, ObjectKind::Comm);
+        assert_eq!(steps, [Step::Buffer, Step::Int, datatype, Step::Rank, Step::Tag, comm]);
+        assert!(send.outputs.is_empty());
+        let wait = of(ids::MPI_WAIT);
+        assert_eq!(wait.inputs[..], [(0, Step::Request)]);
+        assert_eq!(wait.outputs[..], [(0, Step::RequestAfter), (1, Step::Status)]);
     }
 }

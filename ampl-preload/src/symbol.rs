@@ -24,17 +24,33 @@ pub struct Symbol {
     pub language: Language,
     names: &'static [&'static str],
     next: AtomicPtr<()>,
+    descriptors: bool,
+    f08: bool,
 }
 
 impl Symbol {
     /// A symbol not looked up yet; `names` end in NUL, the most preferred first.
     pub const fn new(function: u16, language: Language, names: &'static [&'static str]) -> Self {
-        Self { function: Function(function), language, names, next: AtomicPtr::new(ptr::null_mut()) }
+        let descriptors = takes_descriptors(names[0].as_bytes());
+        Self {
+            function: Function(function),
+            language,
+            names,
+            next: AtomicPtr::new(ptr::null_mut()),
+            descriptors,
+            f08: is_of_f08(names[0].as_bytes()),
+        }
+    }
+
+    /// Whether it belongs to the module `mpi_f08`.
+    #[inline]
+    pub fn is_f08(&self) -> bool {
+        self.f08
     }
 
     /// Whether choice buffers come as descriptors of Fortran 2018 (TS 29113).
     pub fn passes_descriptors(&self) -> bool {
-        self.names[0].contains("_f08ts")
+        self.descriptors
     }
 
     /// The next definition behind ours in the search order; null if this MPI has none.
@@ -53,8 +69,31 @@ impl Symbol {
     }
 }
 
-/// Libraries to look into when MPI was loaded out of the global search order.
-const LOCALLY_LOADED: [&CStr; 4] = [c"libmpi.so.40", c"libmpich.so.12", c"libmpi.so.12", c"libmpi_abi.so.1"];
+/// Whether the name is that of a Fortran procedure whose buffers are descriptors: `mpi_send_f08ts_`,
+/// `mpi_send_c_f08ts_`, `mpi_send_f08ts_large_`, `mpi_send_fts_`.
+const fn takes_descriptors(name: &[u8]) -> bool {
+    let mut at = 2;
+    while at + 2 < name.len() {
+        let form = name[at - 1] == b'8' || (name[at - 1] == b'f' && name[at - 2] == b'_');
+        if form && name[at] == b't' && name[at + 1] == b's' && name[at + 2] == b'_' {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Whether the name is that of a procedure behind `mpi_f08`.
+const fn is_of_f08(name: &[u8]) -> bool {
+    let mut at = 0;
+    while at + 4 < name.len() {
+        if name[at] == b'_' && name[at + 1] == b'f' && name[at + 2] == b'0' && name[at + 3] == b'8' {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
 
 /// Address of the function `name` (with its NUL) behind this library; null if there is none.
 pub fn next_definition(name: &str) -> *const () {
@@ -75,15 +114,34 @@ fn look_up(from: *mut libc::c_void, name: &str) -> *const () {
     if !found.is_null() {
         return found.cast();
     }
-    for library in LOCALLY_LOADED {
-        // SAFETY: only asks for a library that is already there, and keeps it there.
-        let found = unsafe {
-            let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            if handle.is_null() { ptr::null_mut() } else { libc::dlsym(handle, name.as_ptr()) }
-        };
-        if !found.is_null() {
-            return found.cast();
+    // MPI may have been loaded out of the global search order.
+    crate::late::in_mpi_libraries(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_module() {
+        assert!(is_of_f08(b"mpi_waitany_f08_\0") && is_of_f08(b"mpi_send_f08ts_large_\0"));
+        assert!(!is_of_f08(b"mpi_waitany_\0") && !is_of_f08(b"mpi_send_fts_\0"));
+    }
+
+    #[test]
+    fn names_tell_how_buffers_come() {
+        for name in ["mpi_send_f08ts_\0", "mpi_send_f08ts_large_\0", "mpi_send_c_f08ts_\0", "mpi_send_fts_\0"]
+        {
+            assert!(takes_descriptors(name.as_bytes()), "{name}");
+        }
+        for name in ["mpi_send_\0", "mpi_send_f08_\0", "mpi_testsome_\0", "MPI_Get_elements\0", "MPI_SEND\0"]
+        {
+            assert!(!takes_descriptors(name.as_bytes()), "{name}");
+        }
+        // Function names themselves must not read as a form.
+        for spec in ampl_core::mpi::FUNCTIONS {
+            let name = format!("{}_\0", spec.name.to_lowercase());
+            assert!(!takes_descriptors(name.as_bytes()), "{name}");
         }
     }
-    ptr::null()
 }

@@ -4,15 +4,22 @@ use ampl_agent::Thread;
 use ampl_agent::requests::{Request, Requests};
 
 use crate::process::Process;
+use crate::reader::Reader;
 
-/// One thread's state; it lives as long as the process.
+/// One thread's state; it lives as long as the process, and serves one thread after another.
 #[derive(Debug)]
 pub struct ThreadState {
     /// The process it belongs to.
     pub process: &'static Process,
     /// Counting, accumulating, recording.
     pub thread: Thread,
-    /// Arguments of the call being recorded, as words.
+    /// Reads the arguments of the call being recorded.
+    pub reader: Reader,
+    /// Arguments of a Fortran call as C would pass them.
+    pub words: Vec<usize>,
+    /// Where MPI puts an error code that the application does not ask for.
+    pub ierror: i32,
+    /// Arguments of the call being recorded, as words of the record.
     pub args: Vec<u64>,
     /// Values of in/out parameters before the call, as words, in the order of the parameters.
     pub before: Vec<u64>,
@@ -42,6 +49,9 @@ impl ThreadState {
         Self {
             process,
             thread,
+            reader: Reader::new(process.abi, &process.fortran),
+            words: Vec::with_capacity(32),
+            ierror: 0,
             args: Vec::with_capacity(256),
             before: Vec::with_capacity(64),
             handles: Vec::with_capacity(64),

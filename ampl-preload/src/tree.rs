@@ -1,7 +1,7 @@
 //! Where this rank's agent meets the tree, and on the client rank the policy.
 
 use ampl_agent::Thread;
-use ampl_agent::thread::ClosedWindow;
+use ampl_agent::shared::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
 use ampl_client::{Node, Policy};
 use ampl_core::message::{Decision, MetricSummary, Summary};
@@ -42,7 +42,7 @@ impl Tree {
     ///
     /// Says whether anything was on its way.
     pub fn progress(&mut self, thread: &mut Thread) -> bool {
-        while let Some(closed) = thread.take_closed() {
+        while let Some(closed) = thread.shared().take_closed() {
             self.node.local(closed.window, closed.window, &summary(&closed));
         }
         self.exchange(Some(thread)).unwrap_or_else(|_| {
@@ -67,7 +67,7 @@ impl Tree {
         self.decide(thread.as_deref_mut());
         moved |= self.send()?;
         let Some(thread) = thread else { return Ok(moved) };
-        let next = thread.window().next();
+        let next = thread.shared().window().next();
         if let Some(directive) = self.node.directive(next).filter(|new| Some(new.update) != self.applied) {
             self.applied = Some(directive.update);
             thread.shared().direct(directive.clone());

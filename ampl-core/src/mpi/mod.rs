@@ -163,6 +163,11 @@ pub enum Kind {
     Address,
 }
 
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::Address as usize + 1;
+}
+
 /// How bytes follow from a call's arguments; the parameters are found by their standard names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
@@ -225,6 +230,9 @@ pub enum Traffic {
 pub enum Class {
     /// Recorded in full.
     Ordinary,
+    /// A query of some nanoseconds that neither waits nor communicates (`MPI_Comm_rank`, `MPI_Get_count`):
+    /// counted and in the sequence, but its time is not part of the time in MPI.
+    Local,
     /// A persistent collective's constructor: its traffic counts at each start.
     PersistentCollective,
     /// Makes a request through its `request` parameter that completion frees (`MPI_Isend`).

@@ -4,7 +4,7 @@
 //! up in the table of the implementation that is loaded.
 
 mod data;
-mod mpich;
+pub(crate) mod mpich;
 mod openmpi;
 mod standard;
 
@@ -157,11 +157,6 @@ impl Abi {
     /// Whether `address` is the constant that says that the program wants no status.
     pub fn is_status_ignore(&self, address: usize) -> bool {
         address == self.status_ignore || address == self.statuses_ignore
-    }
-
-    /// Whether there is no status at `address`.
-    pub fn ignores_status(&self, address: usize) -> bool {
-        address == 0 || self.is_status_ignore(address)
     }
 }
 

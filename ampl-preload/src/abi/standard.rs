@@ -6,7 +6,7 @@ use ampl_core::value::ObjectKind::*;
 /// What MPI-5.0 chapter 20 prescribes.
 ///
 /// Source: `mpi_abi.h` of MPICH 5.0.2. The Fortran interface is not part of the ABI.
-pub(super) static ABI: Abi = Abi {
+pub(crate) static ABI: Abi = Abi {
     name: "standard",
     handle_bytes: 8,
     status_bytes: 32,

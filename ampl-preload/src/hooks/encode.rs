@@ -2,12 +2,12 @@
 
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic};
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_overwritten, shape};
+use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 
 use super::facts::{Ask, object};
-use crate::abi::text;
-use crate::recipe::Recipe;
+use crate::process::Process;
+use crate::recipe::{Recipe, Step, is_given};
 use crate::thread_state::ThreadState;
 use crate::traffic::Facts;
 
@@ -35,27 +35,52 @@ pub unsafe fn call(
     if failed {
         out.push(i64::from(code) as u64);
     }
-    let mut encoder = Encoder { state, recipe, params: spec.params, words, failed, before: 0 };
-    for index in 0..spec.params.len() {
-        if is_input(&spec.params[index]) {
-            // SAFETY: the caller's promise.
-            unsafe { encoder.input(index, &mut out) };
-        }
+    let mut encoder = Encoder { state, recipe, function, params: spec.params, words, failed, before: 0 };
+    for &(index, step) in &recipe.inputs {
+        // SAFETY: the caller's promise.
+        unsafe { encoder.input(usize::from(index), step, &mut out) };
     }
     if flags & (CALL_ERROR | CALL_MISS) == 0 {
-        for index in 0..spec.params.len() {
-            if is_output(&spec.params[index]) {
-                // SAFETY: the call succeeded, so its outputs are written.
-                unsafe { encoder.output(index, &mut out) };
-            }
+        for &(index, step) in &recipe.outputs {
+            // SAFETY: the call succeeded, so its outputs are written.
+            unsafe { encoder.output(usize::from(index), step, &mut out) };
         }
     }
     state.args = out;
 }
 
+/// Handles that a call that succeeded has given out, requests apart, each with its kind.
+///
+/// # Safety
+/// As [`call`].
+pub unsafe fn given(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &Recipe,
+    words: &[usize],
+    mut take: impl FnMut(&Process, ObjectKind, u64),
+) {
+    let params = function.spec().params;
+    let mut encoder = Encoder { state, recipe, function, params, words, failed: false, before: 0 };
+    for (param, &word) in params.iter().zip(words).filter(|(param, _)| is_given(param)) {
+        let kind = ObjectKind::of(param.kind).expect("a handle");
+        let length = match param.length {
+            Length::One => 1,
+            length => encoder.length(length).filter(|&length| length <= MOST).unwrap_or(0),
+        };
+        for element in 0..length {
+            // SAFETY: MPI has written the handles.
+            if let Some(handle) = unsafe { encoder.state.reader.load(param.kind, word, element) } {
+                take(encoder.state.process, kind, handle);
+            }
+        }
+    }
+}
+
 struct Encoder<'a> {
     state: &'a mut ThreadState,
     recipe: &'a Recipe,
+    function: Function,
     params: &'static [Param],
     words: &'a [usize],
     failed: bool,
@@ -63,14 +88,31 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    unsafe fn input(&mut self, index: usize, out: &mut Vec<u64>) {
+    #[inline]
+    unsafe fn input(&mut self, index: usize, step: Step, out: &mut Vec<u64>) {
+        let word = self.words[index];
+        let abi = self.state.process.abi;
+        out.push(match step {
+            Step::Word => word as u64,
+            Step::Int => i64::from(word as i32) as u64,
+            Step::Rank => abi.rank(word as i32) as u64,
+            Step::Tag => abi.tag(word as i32) as u64,
+            Step::Buffer if word == abi.in_place => IN_PLACE,
+            Step::Buffer => word as u64,
+            Step::Handle(kind, object_kind) => {
+                object(self.state, object_kind, abi.handle_word(kind, word)).word
+            }
+            Step::Request => self.request(0),
+            // SAFETY: the caller's promise.
+            _ => return unsafe { self.other_input(index, out) },
+        });
+    }
+
+    /// An input that needs more than its word.
+    unsafe fn other_input(&mut self, index: usize, out: &mut Vec<u64>) {
         let param = &self.params[index];
         let word = self.words[index];
         match shape(param) {
-            Shape::Scalar if param.kind == Kind::Request => {
-                let request = self.request(0);
-                out.push(request);
-            }
             Shape::Scalar if !is_overwritten(param) => {
                 let value = self.by_value(param, word);
                 out.push(value);
@@ -83,7 +125,7 @@ impl Encoder<'_> {
             }
             // SAFETY: an input string is NUL-terminated; one that only the root passes is not read.
             Shape::Text => unsafe {
-                self.text(word, if param.length == Length::Unknown { 0 } else { LONGEST_TEXT }, out)
+                self.text(index, if param.length == Length::Unknown { 0 } else { LONGEST_TEXT }, out)
             },
             Shape::Array if param.kind == Kind::Request => {
                 out.push(self.state.named.len() as u64);
@@ -105,25 +147,30 @@ impl Encoder<'_> {
         }
     }
 
-    unsafe fn output(&mut self, index: usize, out: &mut Vec<u64>) {
+    #[inline]
+    unsafe fn output(&mut self, index: usize, step: Step, out: &mut Vec<u64>) {
+        let word = self.words[index];
+        // SAFETY: a request parameter points to a handle; a status that is not ignored has been written.
+        let value = unsafe {
+            match step {
+                Step::Word => word as u64,
+                Step::RequestAfter => self.request_after(word, 0),
+                Step::Status => self.status(word, 0),
+                _ => return self.other_output(index, out),
+            }
+        };
+        out.push(value);
+    }
+
+    /// An output that is neither a request nor a status alone.
+    unsafe fn other_output(&mut self, index: usize, out: &mut Vec<u64>) {
         let param = &self.params[index];
         let word = self.words[index];
         match shape(param) {
-            Shape::Scalar if param.length == Length::Unknown => out.push(word as u64),
-            Shape::Scalar if param.kind == Kind::Request => {
-                // SAFETY: the request parameter points to a handle.
-                let after = unsafe { self.request_after(word, 0) };
-                out.push(after);
-            }
-            Shape::Scalar if param.kind == Kind::Status => {
-                // SAFETY: a status that is not ignored has been written.
-                let status = unsafe { self.status(word, 0) };
-                out.push(status);
-            }
             Shape::Scalar => {
                 // SAFETY: an output points to a value that MPI has written, or is null.
-                let value = unsafe { self.state.process.abi.load(param.kind, word, 0) }.unwrap_or(0);
-                let value = self.handle_or(param.kind, value);
+                let value = unsafe { self.state.reader.load(param.kind, word, 0) }.unwrap_or(0);
+                let value = self.recorded(index, value);
                 out.push(value);
             }
             Shape::Text => {
@@ -134,7 +181,7 @@ impl Encoder<'_> {
                     length => self.length(length).map_or(0, |length| (length + 1).min(LONGEST_TEXT)),
                 };
                 // SAFETY: MPI has written a string of that length, or one that ends in NUL.
-                unsafe { self.text(word, limit, out) }
+                unsafe { self.text(index, limit, out) }
             }
             Shape::Array if param.kind == Kind::Request => {
                 let count = self.state.named.len();
@@ -151,28 +198,27 @@ impl Encoder<'_> {
     }
 
     fn by_value(&mut self, param: &Param, word: usize) -> u64 {
-        let abi = self.state.process.abi;
+        let undefined = self.state.process.abi.undefined;
         match param.kind {
-            _ if param.length == Length::Unknown => word as u64,
-            Kind::Int | Kind::Logical => i64::from(word as i32) as u64,
-            Kind::IntOrUndefined if word as i32 == abi.undefined => ampl_core::value::UNDEFINED as u64,
+            Kind::IntOrUndefined if word as i32 == undefined => ampl_core::value::UNDEFINED as u64,
             Kind::IntOrUndefined => i64::from(word as i32) as u64,
-            Kind::Rank => abi.rank(word as i32) as u64,
-            Kind::Tag => abi.tag(word as i32) as u64,
-            Kind::Buffer if word == abi.in_place => IN_PLACE,
             Kind::Status => {
-                if abi.ignores_status(word) {
+                if self.state.reader.ignores_status(word) {
                     return NO_STATUS;
                 }
                 // SAFETY: an input status has been read by MPI.
-                unsafe { abi.load(Kind::Status, word, 0) }.unwrap_or(NO_STATUS)
-            }
-            kind if ObjectKind::of(kind).is_some() => {
-                let handle = abi.handle_word(kind, word);
-                self.handle_or(kind, handle)
+                unsafe { self.state.reader.load(Kind::Status, word, 0) }.unwrap_or(NO_STATUS)
             }
             _ => word as u64,
         }
+    }
+
+    /// The record word of what the parameter number `index` holds.
+    fn recorded(&mut self, index: usize, value: u64) -> u64 {
+        if self.recipe.index == Some(index as u8) {
+            return self.state.reader.index(value);
+        }
+        self.handle_or(self.params[index].kind, value)
     }
 
     /// The record word of a handle; other values as they are.
@@ -192,7 +238,7 @@ impl Encoder<'_> {
 
     unsafe fn request_after(&mut self, base: usize, element: usize) -> u64 {
         // SAFETY: the caller's promise.
-        let after = unsafe { self.state.process.abi.load(Kind::Request, base, element) };
+        let after = unsafe { self.state.reader.load(Kind::Request, base, element) };
         if after == Some(self.state.process.request_null) {
             self.state.process.request_null_word
         } else {
@@ -203,14 +249,15 @@ impl Encoder<'_> {
     /// The status of completion number `element`; none where it tells nothing: a send's has no source.
     /// That of no request, or of an inactive one, is empty (MPI-4.1 §3.7.3), which is something told.
     unsafe fn status(&mut self, base: usize, element: usize) -> u64 {
-        let abi = self.state.process.abi;
-        if abi.ignores_status(base) || !self.recipe.receives {
+        let reader = self.state.reader;
+        if reader.ignores_status(base) || !self.recipe.receives {
             return NO_STATUS;
         }
         if self.recipe.names_request {
             let completed = match self.recipe.index {
                 // SAFETY: a call that tells which request completed has written that.
-                Some(index) => unsafe { abi.load(Kind::Int, self.words[usize::from(index)], element) },
+                Some(index) => unsafe { reader.load(Kind::Int, self.words[usize::from(index)], element) }
+                    .map(|said| reader.index(said)),
                 None => Some(element as u64),
             };
             let completed = completed.and_then(|index| usize::try_from(index).ok());
@@ -220,16 +267,16 @@ impl Encoder<'_> {
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { abi.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
+        unsafe { reader.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
     }
 
-    unsafe fn text(&mut self, address: usize, limit: usize, out: &mut Vec<u64>) {
-        if address == 0 || limit == 0 || self.failed {
+    unsafe fn text(&mut self, index: usize, limit: usize, out: &mut Vec<u64>) {
+        if self.words[index] == 0 || limit == 0 || self.failed {
             out.push(NO_ARRAY);
             return;
         }
         // SAFETY: the caller's promise.
-        let text = unsafe { text(address, limit) };
+        let text = unsafe { self.state.reader.text(self.function, self.words, index, limit) };
         ampl_trace::record::put_text(out, &text);
     }
 
@@ -249,8 +296,8 @@ impl Encoder<'_> {
                 unsafe { self.status(base, element) }
             } else {
                 // SAFETY: the array has `length` elements, as the standard counts them.
-                let value = unsafe { self.state.process.abi.load(param.kind, base, element) }.unwrap_or(0);
-                self.handle_or(param.kind, value)
+                let value = unsafe { self.state.reader.load(param.kind, base, element) }.unwrap_or(0);
+                self.recorded(index, value)
             };
             out.push(value);
         }
@@ -258,15 +305,13 @@ impl Encoder<'_> {
 
     /// Whether `base` is one of the addresses that say "no array", or an array that MPI ignores.
     fn is_no_array(&self, param: &Param, base: usize) -> bool {
-        let process = self.state.process;
         if param.kind == Kind::Status {
-            return process.abi.ignores_status(base);
+            return self.state.reader.ignores_status(base);
         }
-        let in_place =
-            self.params.iter().zip(self.words).any(|(p, &word)| {
-                p.kind == Kind::Buffer && p.name == "sendbuf" && word == process.abi.in_place
-            });
-        process.is_sentinel(base) || (in_place && param.name.starts_with('s'))
+        let in_place = self.params.iter().zip(self.words).any(|(p, &word)| {
+            p.kind == Kind::Buffer && p.name == "sendbuf" && word == self.state.process.abi.in_place
+        });
+        self.state.reader.is_no_array(base) || (in_place && param.name.starts_with('s'))
     }
 
     fn length(&mut self, length: Length) -> Option<usize> {
@@ -315,6 +360,6 @@ impl Encoder<'_> {
             return if wide { word as i64 } else { i64::from(word as i32) };
         }
         // SAFETY: an output of a call that succeeded.
-        unsafe { self.state.process.abi.load(param.kind, word, 0) }.unwrap_or(0) as i64
+        unsafe { self.state.reader.load(param.kind, word, 0) }.unwrap_or(0) as i64
     }
 }

@@ -82,13 +82,13 @@ impl Facts for Ask<'_> {
     fn count_at(&self, base: usize, index: usize, large: bool) -> u64 {
         let kind = if large { Kind::Count } else { Kind::Int };
         // SAFETY: the call succeeded, so MPI has read this array of counts itself.
-        let count = unsafe { self.state.process.abi.load(kind, base, index) };
+        let count = unsafe { self.state.reader.load(kind, base, index) };
         (count.unwrap_or(0) as i64).max(0) as u64
     }
 
     fn type_at(&self, base: usize, index: usize) -> usize {
         // SAFETY: the call succeeded, so MPI has read this array of datatypes itself.
-        unsafe { self.state.process.abi.load(Kind::Datatype, base, index) }.unwrap_or(0) as usize
+        unsafe { self.state.reader.load(Kind::Datatype, base, index) }.unwrap_or(0) as usize
     }
 
     fn is_in_place(&self, buffer: usize) -> bool {

@@ -1,9 +1,8 @@
 //! Requests from their making to their completion.
 
 use ampl_agent::requests::Request;
-use ampl_core::mpi::{Class, Direction, Function, Kind, Traffic};
+use ampl_core::mpi::{Class, Direction, Function, Kind};
 
-use super::counts_at_start;
 use crate::recipe::Recipe;
 use crate::thread_state::ThreadState;
 
@@ -32,7 +31,7 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
             Some(abi.handle_word(Kind::Request, words[index]))
         } else {
             // SAFETY: the array has `count` requests.
-            unsafe { abi.load(Kind::Request, words[index], element) }
+            unsafe { state.reader.load(Kind::Request, words[index], element) }
         };
         state.handles.push(handle.unwrap_or(state.process.request_null));
     }
@@ -47,17 +46,14 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
 /// How many of its requests a call says by index that it has completed; `None` where it completes all.
 ///
 /// # Safety
-/// `words` must be the arguments of a call of `function` that has just completed something.
-unsafe fn indexed(
-    state: &ThreadState,
-    function: Function,
-    recipe: &Recipe,
-    words: &[usize],
-) -> Option<usize> {
+/// `words` must be the arguments of a call with that recipe that has just returned.
+unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> Option<usize> {
     recipe.index?;
-    let outcount = function.spec().params.iter().position(|param| param.name == "outcount");
-    // SAFETY: the call has written how many it completed.
-    let count = outcount.map_or(Some(1), |at| unsafe { state.process.abi.load(Kind::Int, words[at], 0) });
+    let count = match recipe.outcount {
+        // SAFETY: the call has written how many it completed.
+        Some(at) => unsafe { state.reader.load(Kind::Int, words[usize::from(at)], 0) },
+        None => Some(1),
+    };
     Some((count.unwrap_or(0) as i64).max(0) as usize)
 }
 
@@ -77,14 +73,11 @@ pub unsafe fn follow(
     missed: bool,
 ) -> Option<(u64, u64)> {
     let index = usize::from(recipe.request?);
-    let abi = state.process.abi;
+    let reader = state.reader;
     if !recipe.names_request {
         // SAFETY: the call has written its new request.
-        let handle = unsafe { abi.load(Kind::Request, words[index], 0) }?;
-        let persistent = counts_at_start(recipe) || function.name().contains("_init");
-        let receives =
-            matches!(recipe.operands.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
-                || function.name().starts_with("MPI_Isendrecv");
+        let handle = unsafe { reader.load(Kind::Request, words[index], 0) }?;
+        let (persistent, receives) = (recipe.makes_persistent, recipe.makes_receive);
         let (sent, received) = if persistent { bytes } else { (0, 0) };
         if handle != state.process.request_null {
             let request = Request { number: 0, receives, persistent, active: !persistent, sent, received };
@@ -107,27 +100,30 @@ pub unsafe fn follow(
         return None;
     }
     // A persistent request keeps its handle: that it is done follows from what the call says.
-    let any = state.named.iter().any(|request| request.persistent) && !missed;
+    let any = !missed && state.named.iter().any(|request| request.persistent && request.active);
     // SAFETY: the caller's promise.
-    let indexed = if any { unsafe { indexed(state, function, recipe, words) } } else { Some(0) };
+    let indexed = if any { unsafe { indexed(state, recipe, words) } } else { Some(0) };
     let indices = recipe.index.map_or(0, |index| words[usize::from(index)]);
     let completes = |element: usize| {
         // SAFETY: the call has written as many indices.
-        let says = |at| unsafe { abi.load(Kind::Int, indices, at) } == Some(element as u64);
-        indexed.is_none_or(|count| (0..count).any(says))
+        let says = |at| unsafe { reader.load(Kind::Int, indices, at) }.map(|said| reader.index(said));
+        indexed.is_none_or(|count| (0..count).any(|at| says(at) == Some(element as u64)))
     };
-    let handles = std::mem::take(&mut state.handles);
+    let (handles, named) = (std::mem::take(&mut state.handles), std::mem::take(&mut state.named));
     state.with_requests(|requests| {
-        for (element, &before) in handles.iter().enumerate() {
+        for (element, (&before, request)) in handles.iter().zip(&named).enumerate() {
+            if request.number == 0 {
+                continue;
+            }
             // SAFETY: the array still has as many requests as before the call.
-            let after = unsafe { abi.load(Kind::Request, words[index], element) };
+            let after = unsafe { reader.load(Kind::Request, words[index], element) };
             if after != Some(before) {
                 requests.free(before);
-            } else if completes(element) {
+            } else if request.persistent && request.active && completes(element) {
                 requests.set_active(before, false);
             }
         }
     });
-    state.handles = handles;
+    (state.handles, state.named) = (handles, named);
     None
 }

@@ -1,0 +1,105 @@
+//! Who calls a wrapper while an outer one is still on its stack: MPI itself, the application from
+//! within MPI, or the application after it has left the outer call by a jump.
+//!
+//! MPI's own calls (Fortran bindings, I/O components, a tool behind us) are not the application's.
+//! A callback's are (error handlers, user operations, attribute functions), and so are all calls
+//! after a longjmp out of an error handler, which tells nobody that it has left.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::entry::Entry;
+use crate::resolve::module;
+
+/// Who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// MPI, or a tool that takes part in the outer call.
+    Mpi,
+    /// The application, called by MPI.
+    Callback,
+    /// The application, which has left the outer call without returning.
+    AfterJump,
+}
+
+/// Who calls the wrapper just entered; `inside` of `here` is not 0, and `next` is what is behind the wrapper.
+///
+/// # Safety
+/// `here` must be the calling thread's block.
+#[cold]
+pub unsafe fn who(here: &Entry, next: *const ()) -> Caller {
+    // The stack grows down: at or above the outer wrapper's frame, that frame is gone.
+    if here.stack >= here.inside {
+        return Caller::AfterJump;
+    }
+    // SAFETY: the outer frame lay between the caller's and the stack's beginning, in mapped memory.
+    // If it is still there, it begins with its return address.
+    if unsafe { (here.inside as *const u64).read() } != here.outer.address {
+        return Caller::AfterJump;
+    }
+    if is_of_mpi(here.address, next) { Caller::Mpi } else { Caller::Callback }
+}
+
+/// Places of calls seen before, by their hash: the address, with the top bit set if it is MPI's.
+static KNOWN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+const MPI: u64 = 1 << 63;
+
+fn is_of_mpi(address: u64, next: *const ()) -> bool {
+    let slot = &KNOWN[(address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize];
+    let known = slot.load(Ordering::Relaxed);
+    if known & !MPI == address {
+        return known & MPI != 0;
+    }
+    let (path, _) = module(address);
+    // The module that defines what we forward to is MPI's, its Fortran binding's or a tool's.
+    let of_mpi = path == module(next as u64).0 || is_library_of_mpi(&path);
+    slot.store(address | if of_mpi { MPI } else { 0 }, Ordering::Relaxed);
+    of_mpi
+}
+
+/// Whether the module at `path` is part of an MPI library, by its file's name.
+pub fn is_library_of_mpi(path: &str) -> bool {
+    const NAMES: [&str; 7] = ["libmpi", "libmpich", "libpmpi", "libopen-", "libompi", "mca_", "libmca_"];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    NAMES.iter().any(|beginning| name.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Outer;
+
+    fn here(address: u64, stack: u64, slot: &u64) -> Entry {
+        Entry {
+            address,
+            stack,
+            thread: std::ptr::null_mut(),
+            inside: std::ptr::from_ref(slot) as u64,
+            outer: Outer { address: 0x1111, function: 0, start: 0 },
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_gone_was_left_by_a_jump() {
+        let (alive, gone) = (0x1111u64, 0x2222u64);
+        let code = who as *const () as u64;
+        let at = |slot: &u64| std::ptr::from_ref(slot) as u64;
+        let elsewhere = libc::getpid as *const ();
+        // SAFETY: the slots are live.
+        unsafe {
+            assert_eq!(who(&here(code, at(&alive) - 64, &alive), elsewhere), Caller::Callback);
+            assert_eq!(who(&here(code + 1, at(&alive) - 64, &alive), code as *const ()), Caller::Mpi);
+            assert_eq!(who(&here(code, at(&gone) - 64, &gone), elsewhere), Caller::AfterJump);
+            assert_eq!(who(&here(code, at(&alive), &alive), elsewhere), Caller::AfterJump);
+        }
+    }
+
+    #[test]
+    fn components_are_known_by_their_names() {
+        for path in
+            ["/usr/lib/libmpi.so.40", "/opt/lib/libmpifort.so.12", "/usr/lib/openmpi3/mca_io_romio321.so"]
+        {
+            assert!(is_library_of_mpi(path), "{path}");
+        }
+        assert!(!is_library_of_mpi("/home/me/app") && !is_library_of_mpi("/opt/lib/libpetsc.so"));
+    }
+}

@@ -1,0 +1,106 @@
+//! Which libraries an ELF file needs, before the loader looks.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const DT_NEEDED: u64 = 1;
+const DT_STRTAB: u64 = 5;
+/// More program headers or dynamic entries than this are no library's.
+const MOST: u64 = 4096;
+
+/// The `DT_NEEDED` names of the file at `path`; `None` if it cannot be read as a 64-bit ELF file, or is
+/// a name that the loader must search.
+pub fn by_file(path: &Path) -> Option<Vec<String>> {
+    if !path.to_string_lossy().contains('/') {
+        return None;
+    }
+    Image(File::open(path).ok()?).needed()
+}
+
+struct Image(File);
+
+impl Image {
+    fn bytes<const N: usize>(&self, at: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    }
+
+    fn u16(&self, at: u64) -> Option<u64> {
+        self.bytes(at).map(|bytes| u64::from(u16::from_le_bytes(bytes)))
+    }
+
+    fn u32(&self, at: u64) -> Option<u32> {
+        self.bytes(at).map(u32::from_le_bytes)
+    }
+
+    fn u64(&self, at: u64) -> Option<u64> {
+        self.bytes(at).map(u64::from_le_bytes)
+    }
+
+    fn needed(&self) -> Option<Vec<String>> {
+        // The identification says 64 bits, little-endian.
+        if self.bytes::<6>(0)? != *b"\x7fELF\x02\x01" {
+            return None;
+        }
+        let (headers, size, count) = (self.u64(32)?, self.u16(54)?, self.u16(56)?.min(MOST));
+        let header = |index: u64| headers.checked_add(index * size);
+        let mut segments = Vec::new();
+        let mut dynamic = None;
+        for at in (0..count).map(header) {
+            let at = at?;
+            let (kind, offset, address, length) =
+                (self.u32(at)?, self.u64(at + 8)?, self.u64(at + 16)?, self.u64(at + 32)?);
+            match kind {
+                PT_LOAD => segments.push((address, length, offset)),
+                PT_DYNAMIC => dynamic = Some((offset, length)),
+                _ => {}
+            }
+        }
+        let (offset, length) = dynamic?;
+        let mut entries = Vec::new();
+        for index in 0..(length / 16).min(MOST) {
+            let at = offset.checked_add(index * 16)?;
+            entries.push((self.u64(at)?, self.u64(at + 8)?));
+        }
+        let strings = entries.iter().find(|(tag, _)| *tag == DT_STRTAB)?.1;
+        let &(address, _, start) = segments
+            .iter()
+            .find(|(address, length, _)| strings.checked_sub(*address).is_some_and(|into| into < *length))?;
+        let strings = start.checked_add(strings - address)?;
+        entries
+            .iter()
+            .filter(|(tag, _)| *tag == DT_NEEDED)
+            .map(|(_, name)| self.text(strings.checked_add(*name)?))
+            .collect()
+    }
+
+    fn text(&self, at: u64) -> Option<String> {
+        let mut bytes = [0; 256];
+        let read = self.0.read_at(&mut bytes, at).ok()?;
+        let end = bytes[..read].iter().position(|&byte| byte == 0)?;
+        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_needs_its_c_library() {
+        let own = std::env::current_exe().expect("the test itself");
+        let needed = by_file(&own).expect("an ELF file");
+        assert!(needed.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
+    }
+
+    #[test]
+    fn other_files_need_nothing_known() {
+        let here = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        assert_eq!(by_file(Path::new(here)), None);
+        assert_eq!(by_file(Path::new("libmpi.so.40")), None);
+    }
+}
