@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ampl_core::mpi::{FUNCTIONS, Function};
 use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Object, ObjectSymbol, ReadCache};
+use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
 
 /// What matters about an executable file.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +17,11 @@ pub struct Executable {
     pub opaque: bool,
     /// No dynamic linker loads it.
     pub is_static: bool,
-    /// It contains MPI itself.
+    /// It contains MPI itself: its beginning at least.
     pub defines_mpi: bool,
-    /// The dynamic linker ignores LD_PRELOAD for it.
+    /// MPI functions that it defines itself, in C or Fortran, as its symbols have them.
+    pub own_functions: Vec<String>,
+    /// Set-user-id, set-group-id or with file capabilities: the dynamic linker ignores LD_PRELOAD for it.
     pub set_id: bool,
 }
 
@@ -26,7 +29,7 @@ impl Executable {
     /// What `path` is; absent if it cannot be read.
     pub fn read(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
-        let set_id = file.metadata().ok()?.permissions().mode() & 0o6000 != 0;
+        let set_id = file.metadata().ok()?.permissions().mode() & 0o6000 != 0 || has_capabilities(path);
         let cache = ReadCache::new(file);
         let Ok(object::File::Elf64(elf)) = object::File::parse(&cache) else {
             return Some(Self { opaque: true, set_id, ..Self::default() });
@@ -35,41 +38,89 @@ impl Executable {
         let interpreted = elf.elf_header().program_headers(endian, &cache).is_ok_and(|headers| {
             headers.iter().any(|header| header.p_type(endian) == object::elf::PT_INTERP)
         });
-        let init = |symbol: &object::read::elf::ElfSymbol64<'_, '_, _, _>| {
-            symbol.is_definition()
-                && symbol.name().is_ok_and(|name| name == "MPI_Init" || name == "MPI_Init_thread")
-        };
-        let defines_mpi = elf.dynamic_symbols().chain(elf.symbols()).any(|symbol| init(&symbol));
-        Some(Self { opaque: false, is_static: !interpreted, defines_mpi, set_id })
+        // A stripped file has the first table only, a static one the second.
+        let symbols = elf.dynamic_symbols().chain(elf.symbols());
+        let functions = symbols.filter(|symbol| {
+            symbol.is_definition() && symbol.is_global() && symbol.kind() == SymbolKind::Text
+        });
+        let names = functions.filter_map(|symbol| symbol.name().ok());
+        let own: BTreeSet<String> = names.filter(|name| is_mpi_function(name)).map(str::to_owned).collect();
+        let defines_mpi = own.contains("MPI_Init") || own.contains("MPI_Init_thread");
+        let own_functions = own.into_iter().collect();
+        Some(Self { opaque: false, is_static: !interpreted, defines_mpi, own_functions, set_id })
     }
 
-    /// Reasons why ampl may see nothing, each with what to do.
-    pub fn obstacles(&self) -> Vec<(&'static str, &'static str)> {
+    /// Reasons why ampl may see nothing, or not all, each with what to do.
+    pub fn obstacles(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         if self.is_static {
-            found.push(("the program is statically linked, so ampl cannot be loaded", "link it dynamically"));
+            let what = "the program is statically linked, so ampl cannot be loaded";
+            found.push((what.to_owned(), "link it dynamically"));
         }
         if self.defines_mpi {
-            found.push((
-                "the program contains MPI itself, so ampl may see no calls",
-                "link MPI as a shared library",
-            ));
+            let own = few(&self.own_functions);
+            let what = format!("the program contains MPI itself ({own}), so ampl may see no calls");
+            found.push((what, "link MPI as a shared library"));
+        } else if !self.own_functions.is_empty() {
+            let own = few(&self.own_functions);
+            let what = format!("the program defines {own} itself, so ampl does not see these calls");
+            found.push((what, "build it without wrappers of its own"));
         }
         if self.set_id {
-            found.push((
-                "the program is setuid or setgid, so LD_PRELOAD is ignored",
-                "run a copy without that bit",
-            ));
+            let what = "the program is setuid, setgid or has capabilities, so LD_PRELOAD is ignored";
+            found.push((what.to_owned(), "run a copy without them"));
         }
         found
     }
 }
 
+/// The first names of a list, and how many more there are.
+pub fn few<T: AsRef<str>>(names: &[T]) -> String {
+    const SHOWN: usize = 4;
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Whether `symbol` is an MPI function's name in C, or one of the spellings that it has in Fortran.
+fn is_mpi_function(symbol: &str) -> bool {
+    if Function::by_name(symbol).is_some() {
+        return true;
+    }
+    let lower = symbol.to_lowercase();
+    // Anything else in mixed case is the program's own affair.
+    if !lower.starts_with("mpi_") || (symbol != lower && symbol != symbol.to_uppercase()) {
+        return false;
+    }
+    let mut base = lower.trim_end_matches('_');
+    for form in ["_large", "_f08ts", "_f08", "_fts", "_c", "_cptr"] {
+        base = base.strip_suffix(form).unwrap_or(base);
+    }
+    FUNCTIONS.iter().any(|spec| spec.name.eq_ignore_ascii_case(base))
+}
+
+/// Whether the file gives who runs it more than their own rights.
+fn has_capabilities(path: &Path) -> bool {
+    let mut value = [0; 64];
+    rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok_and(|length| length > 0)
+}
+
 /// The libraries that the dynamic linker would load for `program`, as `ldd` lists them; absent without `ldd`.
 pub fn libraries(program: &Path) -> Option<Vec<PathBuf>> {
+    Some(ldd_paths(&ldd(program)?))
+}
+
+/// Names of the libraries that the dynamic linker would not find for `program`; none without `ldd`.
+pub fn missing_libraries(program: &Path) -> Vec<String> {
+    ldd(program).map(|output| ldd_missing(&output)).unwrap_or_default()
+}
+
+fn ldd(program: &Path) -> Option<String> {
     let program = std::path::absolute(program).ok()?;
     let output = Command::new("ldd").arg(program).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    Some(ldd_paths(&String::from_utf8_lossy(&output.stdout)))
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 // "	libm.so.6 => /lib/libm.so.6 (0x…)"; lines without "=>" name the loader or nothing.
@@ -79,6 +130,11 @@ fn ldd_paths(output: &str) -> Vec<PathBuf> {
         found.starts_with('/').then(|| PathBuf::from(found))
     };
     output.lines().filter_map(path).collect()
+}
+
+fn ldd_missing(output: &str) -> Vec<String> {
+    let missing = |line: &str| Some(line.trim().strip_suffix(" => not found")?.to_owned());
+    output.lines().filter_map(missing).collect()
 }
 
 /// Names of the functions and objects that `library` defines for others.
@@ -97,7 +153,35 @@ mod tests {
     fn this_test_is_dynamic_and_without_mpi() {
         let me = Executable::read(&std::env::current_exe().unwrap()).unwrap();
         assert!(!me.opaque && !me.is_static && !me.defines_mpi && !me.set_id);
-        assert!(me.obstacles().is_empty());
+        assert!(me.own_functions.is_empty() && me.obstacles().is_empty());
+    }
+
+    #[test]
+    fn mpi_functions_are_known_in_every_spelling() {
+        for name in [
+            "MPI_Send",
+            "MPI_Send_c",
+            "mpi_send_",
+            "mpi_send__",
+            "mpi_send",
+            "MPI_SEND",
+            "mpi_send_f08_",
+            "mpi_send_c_f08ts_",
+            "mpi_send_f08ts_large_",
+            "mpi_send_fts_",
+            "mpi_alloc_mem_cptr_",
+        ] {
+            assert!(is_mpi_function(name), "{name}");
+        }
+        for name in ["MPI_Helper", "mpi_helper_", "Mpi_send", "PMPI_Send", "mpi_", "send"] {
+            assert!(!is_mpi_function(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn few_names_are_named() {
+        assert_eq!(few(&["a", "b"]), "a, b");
+        assert_eq!(few(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d and 2 more");
     }
 
     #[test]
@@ -117,5 +201,6 @@ mod tests {
         let output = "\tlinux-vdso.so.1 (0x00007ffe)\n\tlibmpi.so.40 => /usr/lib/libmpi.so.40 (0x00007f)\n\
                       \tlibgone.so => not found\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         assert_eq!(ldd_paths(output), [PathBuf::from("/usr/lib/libmpi.so.40")]);
+        assert_eq!(ldd_missing(output), ["libgone.so"]);
     }
 }

@@ -243,11 +243,11 @@ impl Synthetic {
             let part = compact(&self.journal(rank)).unwrap();
             assert_eq!(part.damage, Vec::<String>::new());
             if let Some(run) = &part.run {
-                let payload = serde_json::to_vec(run).unwrap();
+                let payload = serde_json::to_vec(run).unwrap().into();
                 writer.section(&Section { kind: SectionKind::Run, rank: None, payload }).unwrap();
                 let lines: Vec<String> =
                     part.decisions.iter().map(|d| serde_json::to_string(d).unwrap()).collect();
-                let payload = lines.join("\n").into_bytes();
+                let payload = lines.join("\n").into_bytes().into();
                 writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload }).unwrap();
             }
             writer.rank(&rank_sections(&part.rank)).unwrap();

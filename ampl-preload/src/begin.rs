@@ -16,7 +16,7 @@ use ampl_agent::shared::Shared;
 use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
-use ampl_core::mpi::Function;
+use ampl_core::mpi::{Class, FUNCTIONS, Function};
 use ampl_core::naming::candidates;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
@@ -31,11 +31,12 @@ use crate::environment;
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
 use crate::pmpi::Pmpi;
-use crate::process::clock_pair;
+use crate::process::{Uncancelled, clock_pair};
 use crate::settle::Settlement;
 use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
+use crate::unseen;
 
 /// Everything the process needs.
 #[derive(Debug)]
@@ -117,6 +118,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
 
 /// A message on standard error; standard output belongs to the application.
 pub fn message(text: &str) {
+    let _whole = Uncancelled::begin();
     eprintln!("ampl: {text}");
 }
 
@@ -317,11 +319,23 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: &Path) {
     }
 }
 
+/// Calls made so far that would have had a place in the sequence, questions such as `MPI_Initialized` apart.
+fn early_calls() -> u64 {
+    let counts = FUNCTIONS.iter().zip(&EARLY);
+    let sequenced = counts.filter(|(spec, _)| !matches!(spec.class, Class::Local | Class::CountOnly));
+    sequenced.map(|(_, early)| early.load(Ordering::Relaxed)).sum()
+}
+
 /// The first records of the thread that called `MPI_Init`: the run, calls made earlier, `MPI_Init` itself.
 pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
     let process = state.process;
     if process.shared.rank.0 == 0 {
-        let run = RunInfo { mpi_library: process.pmpi.library_version(), ..run.clone() };
+        let run = RunInfo {
+            mpi_library: process.pmpi.library_version(),
+            hidden: unseen::hidden_functions(),
+            early_calls: early_calls(),
+            ..run.clone()
+        };
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);
         }

@@ -13,6 +13,13 @@ pub fn is_disabled() -> bool {
     privileged || env::var_os("AMPL_DISABLE").is_some_and(|value| value == "1")
 }
 
+/// Whether this process speaks for the job before MPI can say who is who: its launcher calls it rank 0,
+/// or there is no launcher.
+pub fn is_first_rank() -> bool {
+    let names = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+    names.iter().find_map(|name| env::var(name).ok()).is_none_or(|rank| rank == "0")
+}
+
 /// The configuration: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
 ///
 /// # Errors

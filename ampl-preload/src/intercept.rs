@@ -3,8 +3,9 @@
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, ids};
+use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, Returns, ids};
 
+use crate::abi;
 use crate::caller::{Caller, who};
 use crate::clock::{self, ticks};
 use crate::entry::{Entry, Outer, entry};
@@ -13,6 +14,7 @@ use crate::process::{self, contained};
 use crate::reader::ierror_index;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
+use crate::unseen;
 
 /// Forwards words to a definition.
 type Forward<R> = unsafe fn(*const (), *const usize) -> R;
@@ -20,10 +22,12 @@ type Forward<R> = unsafe fn(*const (), *const usize) -> R;
 /// Calls made before the agent existed.
 pub static EARLY: [AtomicU64; FUNCTION_COUNT] = [const { AtomicU64::new(0) }; FUNCTION_COUNT];
 
-/// `MPI_ERR_OTHER`, which a function of the table returns that the loaded MPI does not have.
+/// `MPI_ERR_OTHER`: what calls of functions return that the loaded MPI does not have.
 fn absent_code() -> i32 {
-    // Open MPI counts its error classes differently.
-    if crate::symbol::variable("ompi_mpi_comm_world\0").is_null() { 15 } else { 16 }
+    match abi::detect() {
+        Some(abi) if abi.name == "mpich" => 15,
+        _ => 16,
+    }
 }
 
 /// Forwards a call exactly once, and records it unless MPI made it itself.
@@ -150,6 +154,11 @@ unsafe fn outside(
     }
     let starts =
         matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
+    if symbol.function == ids::MPI_SESSION_INIT {
+        contained(unseen::session_began);
+    } else if !starts && symbol.function.spec().class != Class::Local {
+        contained(unseen::called_unstarted);
+    }
     if !starts {
         count_early(symbol.function);
     }
@@ -187,6 +196,9 @@ unsafe fn error_code(symbol: &Symbol, words: &[usize], result: usize) -> i32 {
 /// `words` must be the arguments of a call of `symbol`.
 #[cold]
 unsafe fn absent(symbol: &Symbol, words: &[usize]) -> usize {
+    if symbol.function.spec().returns == Returns::Word {
+        return 0; // a handle or an address, not an error code
+    }
     let code = absent_code();
     if symbol.language == Language::Fortran
         && let Some(&at) = words.get(ierror_index(symbol.function)).filter(|&&at| at != 0)

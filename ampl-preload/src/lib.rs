@@ -25,4 +25,5 @@ mod thread_state;
 mod traffic;
 mod transport;
 mod tree;
+mod unseen;
 mod wrappers;

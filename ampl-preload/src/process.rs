@@ -106,6 +106,35 @@ pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
+/// While it lives, the thread cannot be cancelled: a cancellation unwinds, and must not meet
+/// [`contained`] in a hook that waits for the system or for MPI.
+#[derive(Debug)]
+pub struct Uncancelled(i32);
+
+impl Uncancelled {
+    /// From now on.
+    pub fn begin() -> Self {
+        let mut before = 0;
+        // SAFETY: a place for the state before.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for Uncancelled {
+    fn drop(&mut self) {
+        // SAFETY: puts back what was.
+        unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
+    }
+}
+
+const PTHREAD_CANCEL_DISABLE: i32 = 1;
+
+unsafe extern "C" {
+    // Not in the libc crate.
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
 #[cold]
 fn disable() {
     ACTIVE.store(false, Ordering::Relaxed);
@@ -140,6 +169,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     if STATE.swap(STARTED, Ordering::AcqRel) != NOT_STARTED {
         return;
     }
+    let _whole = Uncancelled::begin();
     // Without a key (the program has used them all) states of ended threads are not used again.
     let at_thread_end = end_of_threads().unwrap_or(libc::pthread_key_t::MAX);
     let Some(parts) = begin::begin(before) else { return };
@@ -188,6 +218,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
 pub fn adopt_thread() -> Option<&'static mut ThreadState> {
     // SAFETY: null or the process, which is never freed.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() }?;
+    let _whole = Uncancelled::begin();
     let mut threads = process.threads.lock().unwrap_or_else(PoisonError::into_inner);
     let state = match threads.free.pop() {
         Some(state) => state,
@@ -353,6 +384,7 @@ impl Process {
     /// `MPI_Finalize` is entered on this thread: the last window ends; the rest follows when MPI
     /// deletes the attributes of `MPI_COMM_SELF`.
     pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
+        let _whole = Uncancelled::begin();
         self.take_clock_pair();
         state.thread.recalibrate();
         for &other in &self.threads.lock().unwrap_or_else(PoisonError::into_inner).all {
@@ -369,6 +401,7 @@ impl Process {
 
     /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.
     pub fn end(&self) {
+        let _whole = Uncancelled::begin();
         ACTIVE.store(false, Ordering::Release);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         self.settlement.settle(self, &mut tree);

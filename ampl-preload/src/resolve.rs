@@ -84,6 +84,12 @@ pub fn module(address: u64) -> (String, u64) {
     (path, address.wrapping_sub(loaded_at))
 }
 
+/// Whether both addresses lie in one module: cheaper than comparing paths.
+pub fn is_in_same_module(one: u64, other: u64) -> bool {
+    let base = |address| look_up(address).map(|(info, _)| info.dli_fbase);
+    base(one).is_some() && base(one) == base(other)
+}
+
 /// Path of the running program.
 pub fn executable() -> Option<String> {
     std::fs::read_link("/proc/self/exe").ok().map(|path| path.to_string_lossy().into_owned())

@@ -23,7 +23,7 @@ use crate::transport::Channel;
 use crate::tree::Tree;
 
 /// Bytes of one message while a rank's part travels.
-const CHUNK: usize = 4 << 20;
+const CHUNK: usize = 1 << 20;
 
 /// What is needed at the end.
 #[derive(Debug)]
@@ -110,50 +110,47 @@ impl Settlement {
     /// Whether the whole trace is on disk.
     fn merge(&self, process: &Process) -> Result<bool, TransportError> {
         let own = self.own_part(process);
-        if self.rank == 0 { self.collect(&own) } else { self.deliver(&own) }
+        if self.rank == 0 { self.collect(own) } else { self.deliver(own) }
     }
 
-    /// This rank's sections, packed; nothing where the journal cannot be read.
-    fn own_part(&self, process: &Process) -> Vec<u8> {
+    /// This rank's part of the trace; `None` where the journal cannot be read.
+    fn own_part(&self, process: &Process) -> Option<Compacted> {
         let map = File::open(process.shared.journal.path()).and_then(|file| ReadOnlyMap::new(&file));
-        let compacted = map.ok().and_then(|map| compact(map.bytes()).ok());
-        let mut packed = Vec::new();
-        for section in compacted.iter().flat_map(sections) {
-            section.pack(&mut packed);
-        }
-        packed
+        map.ok().and_then(|map| compact(map.bytes()).ok())
     }
 
     /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
-    fn deliver(&self, own: &[u8]) -> Result<bool, TransportError> {
+    fn deliver(&self, own: Option<Compacted>) -> Result<bool, TransportError> {
         let client = Rank(0);
+        let own_sections = own.as_ref().map(sections).unwrap_or_default();
         self.channel.await_turn(client, 1)?;
-        self.channel.send(client, &(own.len() as u64).to_le_bytes())?;
-        for chunk in own.chunks(CHUNK) {
-            self.channel.send(client, chunk)?;
-        }
+        self.channel.send(client, &Section::packed_bytes(&own_sections).to_le_bytes())?;
+        Section::pack(&own_sections, CHUNK, |chunk| self.channel.send(client, chunk))?;
+        // Waiting takes as long as all other ranks' parts do.
+        drop(own_sections);
+        drop(own);
         Ok(self.channel.await_turn(client, 1)? == [1])
     }
 
     /// On rank 0: asks one rank after the other, so that memory holds one part at a time.
-    fn collect(&self, own: &[u8]) -> Result<bool, TransportError> {
+    fn collect(&self, own: Option<Compacted>) -> Result<bool, TransportError> {
         let _held = FileSizeSignal::hold();
         let path = self.directory.join("trace.ampl");
         let mut file = File::create(&path).map(BufWriter::new).and_then(Writer::new);
-        for rank in 0..self.ranks {
-            let received;
-            let part = if rank == 0 {
-                own
-            } else {
-                received = self.fetch(Rank(rank))?;
-                &received[..]
-            };
-            // A full disk must not keep the other ranks waiting: they are asked all the same.
+        // A full disk must not keep the other ranks waiting: they are asked all the same.
+        let mut write = |sections: &[Section<'_>]| {
             if let Ok(writer) = &mut file
-                && let Err(error) = writer.rank(&Section::unpack(part).unwrap_or_default())
+                && let Err(error) = writer.rank(sections)
             {
                 file = Err(error);
             }
+        };
+        if let Some(own) = own {
+            write(&sections(&own));
+        }
+        for rank in 1..self.ranks {
+            let part = self.fetch(Rank(rank))?;
+            write(&Section::unpack(&part).unwrap_or_default());
         }
         let written = match file.and_then(Writer::finish) {
             Ok(_) => true,
@@ -219,14 +216,14 @@ impl Drop for FileSizeSignal {
     }
 }
 
-fn sections(compacted: &Compacted) -> Vec<Section> {
+fn sections(compacted: &Compacted) -> Vec<Section<'_>> {
     let mut sections = Vec::new();
     if let Some(run) = &compacted.run {
-        let payload = serde_json::to_vec(run).unwrap_or_default();
+        let payload = serde_json::to_vec(run).unwrap_or_default().into();
         sections.push(Section { kind: SectionKind::Run, rank: None, payload });
         let lines: Vec<String> =
             compacted.decisions.iter().filter_map(|decision| serde_json::to_string(decision).ok()).collect();
-        let payload = lines.join("\n").into_bytes();
+        let payload = lines.join("\n").into_bytes().into();
         sections.push(Section { kind: SectionKind::Decisions, rank: None, payload });
     }
     sections.extend(rank_sections(&compacted.rank));

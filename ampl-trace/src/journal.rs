@@ -4,7 +4,11 @@
 //! block's commit counter is stored last, with release order, after the words it covers. Readers
 //! take committed words only, so a process may die at any instruction.
 
+use std::fmt;
+use std::sync::OnceLock;
+
 use crate::error::ReadError;
+use crate::record::Word;
 
 /// First word of a journal: `AMPLJRN0`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"AMPLJRN0");
@@ -86,23 +90,23 @@ impl BlockKind {
 }
 
 /// One block of a journal.
-#[derive(Debug)]
-pub struct Block {
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
     /// What it holds.
     pub kind: BlockKind,
     /// The thread it belongs to, 0 for the one that called `MPI_Init`.
     pub thread: u32,
     /// Its payload: committed words of a stream, all words otherwise.
-    pub words: Vec<u64>,
+    pub words: &'a [Word],
 }
 
-/// A journal read from its bytes.
+/// A journal as it lies in its bytes.
 #[derive(Debug)]
-pub struct Journal {
+pub struct Journal<'a> {
     /// The header page.
     pub header: Vec<u64>,
     /// The blocks, in the order of the file.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<Block<'a>>,
     /// Position in words of the first block that could not be read, if one.
     pub cut_at: Option<usize>,
 }
@@ -112,15 +116,12 @@ pub struct Journal {
 /// # Errors
 /// [`ReadError`] when there is no whole header page of this layout and function table. A damaged
 /// block ends the reading, but is no error: see [`Journal::cut_at`].
-pub fn read(bytes: &[u8]) -> Result<Journal, ReadError> {
-    if bytes.len() < HEADER_WORDS * 8 {
+pub fn read(bytes: &[u8]) -> Result<Journal<'_>, ReadError> {
+    let (words, _) = bytes.as_chunks::<8>();
+    let Some((header, _)) = words.split_first_chunk::<HEADER_WORDS>() else {
         return Err(ReadError::TooShort { len: bytes.len() });
-    }
-    let word = |index: usize| {
-        let at = index * 8;
-        bytes.get(at..at + 8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")))
     };
-    let header: Vec<u64> = (0..HEADER_WORDS).map(|index| word(index).expect("checked length")).collect();
+    let header = header.map(u64::from_le_bytes).to_vec();
     if header[word::MAGIC] != MAGIC {
         return Err(ReadError::BadMagic { found: header[word::MAGIC].to_le_bytes() });
     }
@@ -130,50 +131,64 @@ pub fn read(bytes: &[u8]) -> Result<Journal, ReadError> {
     if header[word::TABLE] != u64::from(table_checksum()) {
         return Err(ReadError::TableMismatch { function: "the table of functions".into() });
     }
-    let words = bytes.len() / 8;
     let mut blocks = Vec::new();
     let mut at = HEADER_WORDS;
     let mut cut_at = None;
-    while at + BLOCK_HEADER_WORDS <= words {
-        let head: Vec<u64> = (at..at + BLOCK_HEADER_WORDS).map(|i| word(i).expect("checked")).collect();
+    while let Some((head, payload)) = words[at..].split_first_chunk::<BLOCK_HEADER_WORDS>() {
+        let head = head.map(u64::from_le_bytes);
         if head[0] == 0 {
             break; // allocated, never opened
         }
         let kind = BlockKind::from_number(head[1]);
-        let capacity = usize::try_from(head[3]).unwrap_or(usize::MAX);
-        let payload = at + BLOCK_HEADER_WORDS;
-        let end = payload.checked_add(capacity);
-        let (BLOCK_MAGIC, Some(kind), Some(end)) = (head[0], kind, end.filter(|&end| end <= words)) else {
+        let payload = usize::try_from(head[3]).ok().and_then(|capacity| payload.get(..capacity));
+        let (BLOCK_MAGIC, Some(kind), Some(payload)) = (head[0], kind, payload) else {
             cut_at = Some(at);
             break;
         };
         let used = match kind {
-            BlockKind::Stream => usize::try_from(head[4]).unwrap_or(usize::MAX).min(capacity),
-            _ => capacity,
+            BlockKind::Stream => usize::try_from(head[4]).unwrap_or(usize::MAX).min(payload.len()),
+            _ => payload.len(),
         };
-        blocks.push(Block {
-            kind,
-            thread: head[2] as u32,
-            words: (payload..payload + used).map(|i| word(i).expect("checked")).collect(),
-        });
-        at = end;
+        blocks.push(Block { kind, thread: head[2] as u32, words: &payload[..used] });
+        at += BLOCK_HEADER_WORDS + payload.len();
     }
     Ok(Journal { header, blocks, cut_at })
 }
 
 /// CRC-32 over names and parameters of the function table.
 pub fn table_checksum() -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    for spec in ampl_core::mpi::FUNCTIONS {
-        hasher.update(spec.name.as_bytes());
-        for param in spec.params {
-            hasher.update(
-                format!("{}{:?}{:?}{:?}", param.name, param.kind, param.direction, param.length).as_bytes(),
-            );
+    // Asked for when a journal begins and again when it is merged, inside MPI's own calls.
+    static CHECKSUM: OnceLock<u32> = OnceLock::new();
+    *CHECKSUM.get_or_init(|| {
+        let mut sum = Checksum(crc32fast::Hasher::new());
+        for spec in ampl_core::mpi::FUNCTIONS {
+            sum.add(format_args!("{}", spec.name));
+            for param in spec.params {
+                sum.add(format_args!(
+                    "{}{:?}{:?}{:?}",
+                    param.name, param.kind, param.direction, param.length
+                ));
+            }
         }
+        for (kind, name) in ampl_core::mpi::PREDEFINED {
+            sum.add(format_args!("{}{name}", kind.name()));
+        }
+        sum.0.finalize()
+    })
+}
+
+/// Text that is only summed up.
+struct Checksum(crc32fast::Hasher);
+
+impl Checksum {
+    fn add(&mut self, text: fmt::Arguments<'_>) {
+        fmt::Write::write_fmt(self, text).expect("summing up does not fail");
     }
-    for (kind, name) in ampl_core::mpi::PREDEFINED {
-        hasher.update(format!("{}{name}", kind.name()).as_bytes());
+}
+
+impl fmt::Write for Checksum {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
     }
-    hasher.finalize()
 }

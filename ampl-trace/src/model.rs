@@ -25,6 +25,12 @@ pub struct RunInfo {
     pub metrics: Vec<MetricInfo>,
     /// Groups in the order decisions use: name, members.
     pub groups: Vec<GroupInfo>,
+    /// MPI functions that the program or a tool before ampl defines itself: calls of them are not seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<String>,
+    /// Calls of rank 0 before `MPI_Init`: counted, but not in the sequence.
+    #[serde(default)]
+    pub early_calls: u64,
 }
 
 /// One summarised metric.

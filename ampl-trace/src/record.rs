@@ -73,6 +73,9 @@ pub fn header(kind: Kind, flags: u8, function: u16, words: usize) -> u64 {
     kind as u64 | u64::from(flags) << 8 | u64::from(function) << 16 | (words as u64) << 32
 }
 
+/// A word as it lies in a journal: least significant byte first, at any address.
+pub type Word = [u8; 8];
+
 /// One record, borrowed from a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
@@ -83,27 +86,47 @@ pub struct Record<'a> {
     /// The function of a call.
     pub function: u16,
     /// Everything after the header word.
-    pub body: &'a [u64],
+    pub body: &'a [Word],
 }
 
-/// The records in `words`, as far as they are well-formed.
-///
-/// The second part is the position of the first word that is no record, if there is one.
-pub fn records(words: &[u64]) -> (Vec<Record<'_>>, Option<usize>) {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < words.len() {
-        let word = words[at];
-        let length = (word >> 32) as usize;
-        let (Some(kind), Some(body)) =
-            (Kind::from_byte(word as u8), at.checked_add(length).and_then(|end| words.get(at + 1..end)))
-        else {
-            return (found, Some(at));
-        };
-        found.push(Record { kind, flags: (word >> 8) as u8, function: (word >> 16) as u16, body });
-        at += length;
+impl Record<'_> {
+    /// A copy of its body.
+    pub fn words(&self) -> Vec<u64> {
+        self.body.iter().map(|&word| u64::from_le_bytes(word)).collect()
     }
-    (found, None)
+}
+
+/// Yields the records in some words, as far as they are well-formed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Records<'a> {
+    words: &'a [Word],
+    rest: &'a [Word],
+}
+
+impl<'a> Records<'a> {
+    /// The records in `words`.
+    pub fn new(words: &'a [Word]) -> Self {
+        Self { words, rest: words }
+    }
+
+    /// After the last record: the position of the first word that is no record, if there is one.
+    pub fn malformed_at(&self) -> Option<usize> {
+        (!self.rest.is_empty()).then_some(self.words.len() - self.rest.len())
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record<'a>> {
+        let word = u64::from_le_bytes(*self.rest.first()?);
+        let kind = Kind::from_byte(word as u8)?;
+        let (record, rest) = self.rest.split_at_checked((word >> 32) as usize)?;
+        let (_, body) = record.split_first()?;
+        self.rest = rest;
+        Some(Record { kind, flags: (word >> 8) as u8, function: (word >> 16) as u16, body })
+    }
 }
 
 /// Appends `text` as a byte count and packed words.
@@ -129,25 +152,35 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn stored(words: &[u64]) -> Vec<Word> {
+        words.iter().map(|word| word.to_le_bytes()).collect()
+    }
+
     #[test]
     fn records_end_where_words_stop_making_sense() {
         let mut words = vec![header(Kind::Site, 0, 0, 4), 1, 2, 3];
         words.push(header(Kind::Call, CALL_MISS, 77, 2));
         words.push(9);
-        let (all, bad) = records(&words);
-        assert_eq!((all.len(), bad), (2, None));
-        assert_eq!((all[1].function, all[1].flags, all[1].body), (77, CALL_MISS, &[9][..]));
+        let read = |words: &[u64]| {
+            let stored = stored(words);
+            let mut records = Records::new(&stored);
+            let found =
+                records.by_ref().map(|r| (r.kind, r.flags, r.function, r.words())).collect::<Vec<_>>();
+            (found, records.malformed_at())
+        };
+        let both = vec![(Kind::Site, 0, 0, vec![1, 2, 3]), (Kind::Call, CALL_MISS, 77, vec![9])];
+        assert_eq!(read(&words), (both.clone(), None));
         words.push(header(Kind::Call, 0, 1, 5));
-        assert_eq!(records(&words).1, Some(6));
-        assert_eq!(records(&[0]).1, Some(0));
+        assert_eq!(read(&words), (both, Some(6)));
+        assert_eq!(read(&[0]), (vec![], Some(0)));
+        assert_eq!(read(&[header(Kind::Call, 0, 1, 0)]), (vec![], Some(0)));
     }
 
     proptest! {
         #[test]
         fn any_words_are_read_without_panic(words: Vec<u64>) {
-            let (found, _) = records(&words);
-            for record in found {
-                let _ = get_text(record.body);
+            for record in Records::new(&stored(&words)) {
+                let _ = get_text(&record.words());
             }
         }
 

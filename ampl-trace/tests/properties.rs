@@ -105,11 +105,11 @@ fn decision(update: u64) -> Decision {
 /// A trace file of these ranks, numbered from 0.
 fn write(run: &RunInfo, decisions: &[Decision], ranks: &mut [RankTrace]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
-    let payload = serde_json::to_vec(run).unwrap();
+    let payload = serde_json::to_vec(run).unwrap().into();
     writer.section(&Section { kind: SectionKind::Run, rank: None, payload }).unwrap();
     let lines: Vec<String> =
         decisions.iter().map(|decision| serde_json::to_string(decision).unwrap()).collect();
-    let payload = lines.join("\n").into_bytes();
+    let payload = lines.join("\n").into_bytes().into();
     writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload }).unwrap();
     for (number, rank) in ranks.iter_mut().enumerate() {
         rank.process.rank = number as u32;
@@ -159,10 +159,20 @@ proptest! {
     }
 
     #[test]
-    fn packed_sections_come_back(rank in rank()) {
+    fn packed_sections_come_back(rank in rank(), chunk_bytes in 1..400usize) {
         let sections = rank_sections(&rank);
-        let mut packed = Vec::new();
-        sections.iter().for_each(|section| section.pack(&mut packed));
+        let mut chunks = Vec::new();
+        let sent: Result<(), ()> = Section::pack(&sections, chunk_bytes, |chunk| {
+            chunks.push(chunk.to_vec());
+            Ok(())
+        });
+        prop_assert_eq!(sent, Ok(()));
+        let mut packed = chunks.concat();
+        prop_assert_eq!(packed.len() as u64, Section::packed_bytes(&sections));
+        // The client asks for chunks of these lengths.
+        let lengths: Vec<usize> = packed.chunks(chunk_bytes).map(<[u8]>::len).collect();
+        prop_assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), lengths);
+        prop_assert_eq!(Section::pack(&sections, chunk_bytes, |_| Err("gone")), Err("gone"));
         prop_assert_eq!(Section::unpack(&packed), Some(sections));
         packed.pop();
         prop_assert_eq!(Section::unpack(&packed), None);

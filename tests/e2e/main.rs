@@ -1,5 +1,7 @@
-//! Whole runs: adaptive sampling against planted truth, real applications, and what goes wrong.
+//! Whole runs: adaptive sampling against planted truth, real applications, all of MPI, and what goes wrong.
 
 mod adaptive;
 mod applications;
+mod completeness;
+mod doctor;
 mod misfortune;

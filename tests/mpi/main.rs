@@ -1,7 +1,11 @@
 //! C programs under every MPI: what ampl says of them is what they say of themselves, and they
 //! never notice.
 
+mod fortran;
+mod objects;
+
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::Scratch;
@@ -70,29 +74,36 @@ fn counts_under_exec() {
     }
 }
 
-/// The decoded trace is the log that the program wrote, call by call.
-fn decode_matches(mpi: Mpi, ranks: u32) {
+/// The decoded trace of `programs/NAME.c` is the log that the program wrote, call by call.
+fn decode_matches(mpi: Mpi, ranks: u32, name: &str) {
     let logs = Scratch::new("log");
     let log = logs.path().join("ref");
-    let job = Job::of(mpi, ranks, "p2p_coll", &[log.to_str().expect("a path of ours")]);
+    // Open MPI 4.1's own choice for collective writes crashes now and then on a single host.
+    let job = Job::of(mpi, ranks, name, &[log.to_str().expect("a path of ours")])
+        .with("OMPI_MCA_fcoll", "two_phase");
+    log_matches(&job, &log, name);
+}
+
+/// Runs a job that writes its calls to `log.<rank>`, alone and under ampl, and compares all there is.
+fn log_matches(job: &Job, log: &Path, name: &str) {
     let plain = job.plain().success();
-    let run = monitor(&job, &keep_everything(ranks), Form::Run).success();
+    let run = monitor(job, &keep_everything(job.ranks), Form::Run).success();
     assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "the program must not notice");
     let mut written = BTreeMap::new();
-    for rank in 0..ranks {
-        let text = text_of(&logs.path().join(format!("ref.{rank}")));
+    for rank in 0..job.ranks {
+        let text = text_of(&log.with_extension(rank.to_string()));
         let reference = Reference::parse(&text).unwrap_or_else(|error| panic!("rank {rank}: {error}"));
-        assert!(reference.len() > 90, "rank {rank} logged {} calls only", reference.len());
+        assert!(reference.len() > 50, "rank {rank} logged {} calls only", reference.len());
         add_counts(&mut written, &reference.counts);
         let decoded = run.decode(rank);
         reference.compare(&decoded).unwrap_or_else(|difference| panic!("rank {rank}: {difference}"));
-        timed_in_order(&decoded, rank);
+        timed_in_order(&decoded, rank, name);
     }
     assert_eq!(run.functions(), written);
 }
 
 /// Every line has its window, times and call site, and program order is the order of starts.
-fn timed_in_order(decoded: &[Value], rank: u32) {
+fn timed_in_order(decoded: &[Value], rank: u32, name: &str) {
     let mut last = (-1.0, f64::MIN, -1.0);
     for line in
         decoded.iter().filter(|line| !["MPI_Init", "MPI_Finalize"].map(Value::from).contains(&line["fn"]))
@@ -100,30 +111,33 @@ fn timed_in_order(decoded: &[Value], rank: u32) {
         let now = (number(&line["seq"]), number(&line["start_ns"]), number(&line["window"]));
         assert!(now.0 > last.0 && now.1 >= last.1 && now.2 >= last.2, "rank {rank}: {line} after {last:?}");
         assert!(number(&line["duration_ns"]) >= 0.0, "rank {rank}: {line}");
-        assert!(line["site"].as_str().is_some_and(|site| site.contains("p2p_coll")), "rank {rank}: {line}");
+        assert!(
+            line["site"].as_str().is_some_and(|site| site.contains(name) || site.contains("call.h")),
+            "rank {rank}: {line}"
+        );
         last = now;
     }
 }
 
 #[test]
 fn decode_open_mpi() {
-    decode_matches(Mpi::OpenMpi, 4);
+    decode_matches(Mpi::OpenMpi, 4, "p2p_coll");
 }
 
 #[test]
 fn decode_open_mpi_few_ranks() {
-    decode_matches(Mpi::OpenMpi, 1);
-    decode_matches(Mpi::OpenMpi, 3);
+    decode_matches(Mpi::OpenMpi, 1, "p2p_coll");
+    decode_matches(Mpi::OpenMpi, 3, "p2p_coll");
 }
 
 #[test]
 fn decode_mpich() {
-    decode_matches(Mpi::Mpich, 4);
+    decode_matches(Mpi::Mpich, 4, "p2p_coll");
 }
 
 #[test]
 fn decode_standard_abi() {
-    decode_matches(Mpi::Abi, 4);
+    decode_matches(Mpi::Abi, 4, "p2p_coll");
 }
 
 /// Steady state allocates nothing, whether calls are kept or only summarised.

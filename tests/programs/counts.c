@@ -79,7 +79,8 @@ static void types(void) {
 }
 
 static void add(void *in, void *inout, int *count, MPI_Datatype *type) {
-    (void)type;
+    int bytes;  /* asked for while MPI waits for the sum */
+    CALL(MPI_Type_size, *type, &bytes);
     for (int i = 0; i < *count; i++) ((int *)inout)[i] += ((int *)in)[i];
 }
 

@@ -24,37 +24,66 @@
 #define UNKNOWN (-424242)
 #define MOST_OBJECTS 64
 
-static FILE *log_file;
+static FILE *log_file;  /* none: nothing is logged */
 
 /* ---- names of objects --------------------------------------------------------------------- */
 
-static struct { MPI_Comm handle; int number; } comms[MOST_OBJECTS];
-static struct { MPI_Datatype handle; int number; } types[MOST_OBJECTS];
-static struct { MPI_Group handle; int number; } groups[MOST_OBJECTS];
-static int comm_slots, type_slots, group_slots, last_number;
+static int last_number;
 
-/* A new object has a new number; a freed one gives up its slot, as MPI may give its handle again. */
-#define DEFINE_OBJECTS(kind, Handle, table, slots)                                               \
-    static void made_##kind(Handle handle) {                                                     \
-        int i = 0;                                                                               \
-        while (i < slots && table[i].number) i++;                                                \
-        if (i == MOST_OBJECTS) { fprintf(stderr, "record.h: MOST_OBJECTS is too small\n"); exit(9); } \
-        if (i == slots) slots++;                                                                 \
-        table[i].handle = handle;                                                                \
-        table[i].number = ++last_number;                                                         \
+/* A new object has a new number; a freed one gives up its slot, as MPI may give its handle again.
+ * MPI may also answer a query with the handle of a living object: it lives until every holder has
+ * freed it. The words after Handle are the objects of that kind that MPI itself defines. */
+#define DEFINE_OBJECTS(kind, Handle, ...)                                                        \
+    static const struct { Handle handle; const char *name; } kind##_names[] = {__VA_ARGS__};     \
+    static struct { Handle handle; int number, holders; } live_##kind##s[MOST_OBJECTS];          \
+    static const char *name_of_##kind(Handle handle) {                                           \
+        for (unsigned i = 0; i < sizeof kind##_names / sizeof *kind##_names; i++)                \
+            if (kind##_names[i].handle == handle) return kind##_names[i].name;                   \
+        return NULL;                                                                             \
     }                                                                                            \
     static int number_of_##kind(Handle handle) {                                                 \
-        for (int i = 0; i < slots; i++)                                                          \
-            if (table[i].number && table[i].handle == handle) return table[i].number;            \
+        for (int i = 0; i < MOST_OBJECTS; i++)                                                   \
+            if (live_##kind##s[i].number && live_##kind##s[i].handle == handle)                  \
+                return live_##kind##s[i].number;                                                 \
         return 0;                                                                                \
     }                                                                                            \
+    static void made_##kind(Handle handle) {                                                     \
+        int i = 0, known = number_of_##kind(handle);                                             \
+        if (name_of_##kind(handle)) return;                                                      \
+        while (i < MOST_OBJECTS && live_##kind##s[i].number != known) i++;                       \
+        if (i == MOST_OBJECTS) { fprintf(stderr, "record.h: MOST_OBJECTS is too small\n"); exit(9); } \
+        if (known) { live_##kind##s[i].holders++; return; }                                      \
+        live_##kind##s[i].handle = handle;                                                       \
+        live_##kind##s[i].number = ++last_number;                                                \
+        live_##kind##s[i].holders = 1;                                                           \
+    }                                                                                            \
     static void freed_##kind(int number) {                                                       \
-        for (int i = 0; i < slots; i++)                                                          \
-            if (table[i].number == number) table[i].number = 0;                                  \
+        for (int i = 0; number && i < MOST_OBJECTS; i++)                                         \
+            if (live_##kind##s[i].number == number && --live_##kind##s[i].holders == 0)          \
+                live_##kind##s[i].number = 0;                                                    \
+    }                                                                                            \
+    static void put_##kind(Handle handle) {                                                      \
+        const char *name = name_of_##kind(handle);                                               \
+        if (name) fprintf(log_file, "\"%s\"", name);                                             \
+        else fprintf(log_file, "\"" #kind ":%d\"", number_of_##kind(handle));                    \
     }
-DEFINE_OBJECTS(comm, MPI_Comm, comms, comm_slots)
-DEFINE_OBJECTS(type, MPI_Datatype, types, type_slots)
-DEFINE_OBJECTS(group, MPI_Group, groups, group_slots)
+#define NAMED(handle) {handle, #handle}
+DEFINE_OBJECTS(comm, MPI_Comm, NAMED(MPI_COMM_NULL), {MPI_COMM_WORLD, "world"}, {MPI_COMM_SELF, "self"})
+DEFINE_OBJECTS(group, MPI_Group, NAMED(MPI_GROUP_NULL), NAMED(MPI_GROUP_EMPTY))
+DEFINE_OBJECTS(type, MPI_Datatype, NAMED(MPI_DATATYPE_NULL), NAMED(MPI_BYTE), NAMED(MPI_CHAR), NAMED(MPI_INT),
+               NAMED(MPI_LONG), NAMED(MPI_DOUBLE), NAMED(MPI_FLOAT), NAMED(MPI_PACKED), NAMED(MPI_INT64_T),
+               NAMED(MPI_DOUBLE_INT), NAMED(MPI_2INT), NAMED(MPI_UNSIGNED_SHORT))
+DEFINE_OBJECTS(op, MPI_Op, NAMED(MPI_OP_NULL), NAMED(MPI_SUM), NAMED(MPI_MAX), NAMED(MPI_MIN),
+               NAMED(MPI_PROD), NAMED(MPI_MAXLOC), NAMED(MPI_BOR), NAMED(MPI_REPLACE), NAMED(MPI_NO_OP))
+DEFINE_OBJECTS(info, MPI_Info, NAMED(MPI_INFO_NULL), NAMED(MPI_INFO_ENV))
+DEFINE_OBJECTS(errhandler, MPI_Errhandler, NAMED(MPI_ERRHANDLER_NULL), NAMED(MPI_ERRORS_ARE_FATAL),
+               NAMED(MPI_ERRORS_RETURN))
+DEFINE_OBJECTS(file, MPI_File, NAMED(MPI_FILE_NULL))
+DEFINE_OBJECTS(win, MPI_Win, NAMED(MPI_WIN_NULL))
+DEFINE_OBJECTS(message, MPI_Message, NAMED(MPI_MESSAGE_NULL), NAMED(MPI_MESSAGE_NO_PROC))
+#if MPI_VERSION >= 4
+DEFINE_OBJECTS(session, MPI_Session, NAMED(MPI_SESSION_NULL))
+#endif
 
 static int new_number(void) { return ++last_number; }
 
@@ -68,6 +97,7 @@ static void shared_requests(int one, int other) {
 static void put_rank(int rank) {
     if (rank == MPI_ANY_SOURCE) fputs("\"MPI_ANY_SOURCE\"", log_file);
     else if (rank == MPI_PROC_NULL) fputs("\"MPI_PROC_NULL\"", log_file);
+    else if (rank == MPI_ROOT) fputs("\"MPI_ROOT\"", log_file);
     else if (rank == MPI_UNDEFINED) fputs("\"MPI_UNDEFINED\"", log_file);
     else fprintf(log_file, "%d", rank);
 }
@@ -77,38 +107,9 @@ static void put_tag(int tag) {
     else fprintf(log_file, "%d", tag);
 }
 
-static void put_comm(MPI_Comm comm) {
-    if (comm == MPI_COMM_NULL) fputs("\"MPI_COMM_NULL\"", log_file);
-    else if (comm == MPI_COMM_WORLD) fputs("\"world\"", log_file);
-    else if (comm == MPI_COMM_SELF) fputs("\"self\"", log_file);
-    else fprintf(log_file, "\"comm:%d\"", number_of_comm(comm));
-}
-
-static void put_group(MPI_Group group) {
-    if (group == MPI_GROUP_NULL) fputs("\"MPI_GROUP_NULL\"", log_file);
-    else if (group == MPI_GROUP_EMPTY) fputs("\"MPI_GROUP_EMPTY\"", log_file);
-    else fprintf(log_file, "\"group:%d\"", number_of_group(group));
-}
-
-static void put_type(MPI_Datatype type) {
-    const char *name = NULL;
-    if (type == MPI_DATATYPE_NULL) name = "MPI_DATATYPE_NULL";
-    else if (type == MPI_BYTE) name = "MPI_BYTE";
-    else if (type == MPI_CHAR) name = "MPI_CHAR";
-    else if (type == MPI_INT) name = "MPI_INT";
-    else if (type == MPI_LONG) name = "MPI_LONG";
-    else if (type == MPI_DOUBLE) name = "MPI_DOUBLE";
-    if (name) fprintf(log_file, "\"%s\"", name);
-    else fprintf(log_file, "\"type:%d\"", number_of_type(type));
-}
-
-static void put_op(MPI_Op op) {
-    const char *name = op == MPI_SUM ? "MPI_SUM" : op == MPI_MAX ? "MPI_MAX" : op == MPI_MIN ? "MPI_MIN" : "?";
-    fprintf(log_file, "\"%s\"", name);
-}
-
 static void put_buffer(const void *buffer) {
     if (buffer == MPI_IN_PLACE) fputs("\"MPI_IN_PLACE\"", log_file);
+    else if (buffer == MPI_BOTTOM) fputs("\"MPI_BOTTOM\"", log_file);
     else fprintf(log_file, "\"0x%lx\"", (unsigned long)buffer);
 }
 

@@ -39,6 +39,18 @@ impl Mpi {
         }
     }
 
+    /// The Fortran compiler. The standard ABI has none.
+    ///
+    /// # Panics
+    /// For [`Mpi::Abi`].
+    fn fortran_compiler(self) -> PathBuf {
+        match self {
+            Self::OpenMpi => program(&["mpif90.openmpi", "mpif90"]),
+            Self::Mpich => program(&["mpif90.mpich"]),
+            Self::Abi => panic!("MPI 5 standardises the ABI of C only"),
+        }
+    }
+
     fn launcher(self) -> PathBuf {
         match self {
             Self::OpenMpi => program(&["mpirun.openmpi", "mpirun"]),
@@ -56,20 +68,92 @@ impl Mpi {
         words
     }
 
-    /// The compiled `programs/NAME.c`; compiled again only when a source is newer.
+    fn cxx_compiler(self) -> PathBuf {
+        match self {
+            Self::OpenMpi => program(&["mpicxx.openmpi", "mpicxx"]),
+            Self::Mpich => program(&["mpicxx.mpich"]),
+            Self::Abi => standard_abi("mpicxx_abi"),
+        }
+    }
+
+    /// The compiled `programs/NAME.c` or `programs/NAME.cc`; compiled again only when a source is newer.
     ///
     /// # Panics
     /// With the compiler's output when it does not compile.
     pub fn compile(self, name: &str) -> PathBuf {
+        let c = format!("{name}.c");
+        let source = if home().join("programs").join(&c).is_file() { c } else { format!("{name}.cc") };
+        self.compile_as(name, &source, &[])
+    }
+
+    /// `programs/SOURCE` compiled as `output` with `flags` besides the usual ones, C or C++ by its name.
+    ///
+    /// # Panics
+    /// As [`compile`](Self::compile).
+    pub fn compile_as(self, output: &str, source: &str, flags: &[&str]) -> PathBuf {
+        let output = output_of(self.name(), output);
+        if newer_than_sources(&output) {
+            return output;
+        }
+        let (compiler, standard) = match source.ends_with(".cc") {
+            true => (self.cxx_compiler(), "-std=c++17"),
+            false => (self.compiler(), "-std=c11"),
+        };
+        let mut compile = Command::new(compiler);
+        compile.args(["-g", "-O1", standard]).args(flags).arg("-o").arg(&output);
+        compile.arg(home().join("programs").join(source));
+        process::run(&mut compile, Duration::from_secs(120)).success();
+        output
+    }
+
+    /// The compiled Fortran program for `interface`; compiled again only when a source is newer.
+    ///
+    /// # Panics
+    /// With the compiler's output when it does not compile, and for [`Mpi::Abi`].
+    pub fn compile_fortran(self, interface: Fortran) -> PathBuf {
+        let (name, source, defined) = interface.program();
         let output = output_of(self.name(), name);
         if newer_than_sources(&output) {
             return output;
         }
-        let source = home().join("programs").join(format!("{name}.c"));
-        let mut compile = Command::new(self.compiler());
-        compile.args(["-g", "-O1", "-std=c11", "-o"]).arg(&output).arg(&source);
+        let modules = output.with_extension("modules");
+        std::fs::create_dir_all(&modules).unwrap_or_else(|error| panic!("{}: {error}", modules.display()));
+        let programs = home().join("programs");
+        let mut compile = Command::new(self.fortran_compiler());
+        // mpif.h declares no interfaces: buffers of several types look like mistakes.
+        compile.args(["-g", "-O1", "-ffree-line-length-none", "-fallow-argument-mismatch"]).args(defined);
+        compile.arg("-J").arg(&modules).arg("-I").arg(&programs).arg("-o").arg(&output);
+        compile.arg(programs.join("fortran_record.f90")).arg(programs.join(source));
         process::run(&mut compile, Duration::from_secs(120)).success();
         output
+    }
+}
+
+/// An interface of MPI for Fortran programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fortran {
+    /// `include 'mpif.h'`
+    Mpif,
+    /// `use mpi`
+    Mpi,
+    /// `use mpi_f08`
+    F08,
+    /// `use mpi_f08`, and no call has an `ierror` argument.
+    F08WithoutIerror,
+}
+
+impl Fortran {
+    /// Every interface.
+    pub const ALL: [Self; 4] = [Self::Mpif, Self::Mpi, Self::F08, Self::F08WithoutIerror];
+
+    /// The program for it, its source and what is defined.
+    fn program(self) -> (&'static str, &'static str, &'static [&'static str]) {
+        match self {
+            Self::Mpif => ("fortran_mpif", "fortran_mpi.F90", &["-DINCLUDE_MPIF"]),
+            Self::Mpi => ("fortran_mpi", "fortran_mpi.F90", &[]),
+            Self::F08 => ("fortran_f08", "fortran_f08.F90", &[]),
+            Self::F08WithoutIerror => ("fortran_f08_short", "fortran_f08.F90", &["-DWITHOUT_IERROR"]),
+        }
     }
 }
 

@@ -6,8 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod differential;
 pub mod job;
 pub mod place;
 pub mod process;
+pub mod python;
 pub mod reference;
 pub mod run;

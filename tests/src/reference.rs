@@ -12,9 +12,21 @@ use serde_json::{Map, Value};
 
 use renaming::Renaming;
 
-/// Calls whose flag says whether there was anything.
-const POLLS: &[&str] =
-    &["MPI_Iprobe", "MPI_Improbe", "MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome"];
+/// Calls whose flag or count says whether there was anything.
+const POLLS: &[&str] = &[
+    "MPI_Improbe",
+    "MPI_Iprobe",
+    "MPI_Parrived",
+    "MPI_Request_get_status",
+    "MPI_Request_get_status_all",
+    "MPI_Request_get_status_any",
+    "MPI_Request_get_status_some",
+    "MPI_Test",
+    "MPI_Testall",
+    "MPI_Testany",
+    "MPI_Testsome",
+    "MPI_Win_test",
+];
 
 /// Calls that begin and end MPI: outside every window.
 const OUTSIDE: &[&str] = &["MPI_Init", "MPI_Init_thread", "MPI_Finalize"];
@@ -34,6 +46,8 @@ struct Call {
     function: String,
     args: Map<String, Value>,
     out: Map<String, Value>,
+    /// The error that it returned, if any.
+    error: Option<i64>,
     /// How many calls the line stands for.
     count: u64,
 }
@@ -47,12 +61,15 @@ impl Call {
             function,
             args: part("args")?,
             out: part("out")?,
+            error: line["error"].as_i64(),
             count: line["count"].as_u64().unwrap_or(1),
         })
     }
 
     fn is_miss(&self) -> bool {
-        POLLS.contains(&self.function.as_str()) && self.out.get("flag") == Some(&Value::Bool(false))
+        let says = |name: &str, value: Value| self.out.get(name) == Some(&value);
+        POLLS.contains(&self.function.as_str())
+            && (says("flag", Value::Bool(false)) || says("outcount", Value::from(0)))
     }
 
     /// The call without its outputs: those of a failed poll say nothing.
@@ -62,7 +79,8 @@ impl Call {
 
     fn shown(&self) -> String {
         let object = |map: &Map<String, Value>| Value::Object(map.clone());
-        format!("{}{} -> {}", self.function, object(&self.args), object(&self.out))
+        let error = self.error.map(|code| format!(" error {code}")).unwrap_or_default();
+        format!("{}{} -> {}{error}", self.function, object(&self.args), object(&self.out))
     }
 }
 
@@ -205,10 +223,13 @@ fn same_misses(
     }
 }
 
-/// Whether two calls agree in function, in the names of all arguments, and in their values.
+/// Whether two calls agree in function, in the error, in the names of all arguments, and in their values.
 fn same_call(ours: &Call, theirs: &Call, index: usize, renaming: &mut Renaming) -> Result<(), String> {
     if ours.function != theirs.function {
         return Err(format!("{} is not {}", theirs.function, ours.function));
+    }
+    if ours.error != theirs.error {
+        return Err(format!("error {:?} instead of {:?}", theirs.error, ours.error));
     }
     for name in theirs.args.keys().chain(theirs.out.keys()) {
         if !ours.args.contains_key(name) && !ours.out.contains_key(name) {
@@ -220,6 +241,10 @@ fn same_call(ours: &Call, theirs: &Call, index: usize, renaming: &mut Renaming) 
             // The address of a receive buffer is an input, though the standard calls the buffer an output.
             is_buffer(value).then(|| theirs.out.get(name)).flatten()
         });
+        // Memory behind the arguments of a call that failed is not looked at.
+        if ours.error.is_some() && given == Some(&Value::Null) {
+            continue;
+        }
         renaming.same(value, given, index).map_err(|why| format!("argument {name}: {why}"))?;
     }
     for (name, value) in &ours.out {
@@ -244,8 +269,10 @@ mod tests {
 {"fn":"MPI_Test","args":{"request":"request:1"},"out":{"request":"request:1","flag":false,"status":{"any":true}}}
 {"fn":"MPI_Test","args":{"request":"request:1"},"out":{"request":"MPI_REQUEST_NULL","flag":true,"status":{"source":2,"tag":4}}}
 {"fn":"MPI_Irecv","args":{"buf":"0x10","source":3},"out":{"request":"request:2"}}
+{"fn":"MPI_Testsome","args":{"incount":1,"array_of_requests":["request:2"]},"out":{"outcount":0,"array_of_indices":{"any":true}}}
 {"fn":"MPI_Wait","args":{"request":"request:2"},"out":{"request":"MPI_REQUEST_NULL","status":{"ignored":true}}}
-{"rank":0,"counts":{"MPI_Irecv":2,"MPI_Test":3,"MPI_Iprobe":1,"MPI_Wait":1}}"#;
+{"fn":"MPI_Info_set","args":{"key":"colour","ranks":[1,2],"n":2},"out":{},"error":28}
+{"rank":0,"counts":{"MPI_Irecv":2,"MPI_Test":3,"MPI_Iprobe":1,"MPI_Testsome":1,"MPI_Wait":1,"MPI_Info_set":1}}"#;
 
     const DECODED: &str = r#"
 {"fn":"MPI_Init","args":{},"out":{}}
@@ -254,7 +281,9 @@ mod tests {
 {"fn":"MPI_Test","args":{"request":"request:7"},"out":{"flag":false},"count":2}
 {"fn":"MPI_Test","args":{"request":"request:7"},"out":{"request":"MPI_REQUEST_NULL","flag":true,"status":{"source":2,"tag":4}}}
 {"fn":"MPI_Irecv","args":{"buf":"0x10","source":3},"out":{"request":"request:7"}}
-{"fn":"MPI_Wait","args":{"request":"request:7"},"out":{"request":"MPI_REQUEST_NULL","status":null}}"#;
+{"fn":"MPI_Testsome","args":{"incount":1,"array_of_requests":["request:7"]},"out":{"outcount":0}}
+{"fn":"MPI_Wait","args":{"request":"request:7"},"out":{"request":"MPI_REQUEST_NULL","status":null}}
+{"fn":"MPI_Info_set","args":{"key":null,"ranks":null,"n":2},"out":{},"error":28}"#;
 
     fn compare_with(edit: impl Fn(String) -> String) -> Result<(), String> {
         let lines = edit(DECODED.to_owned());
@@ -284,6 +313,11 @@ mod tests {
         differs("\"tag\":4},\"out\"", "\"tag\":4,\"comm\":\"world\"},\"out\"");
         differs("\"status\":null", "\"status\":4");
         differs("MPI_Wait", "MPI_Start");
+        differs("\"incount\":1", "\"incount\":2");
+        differs("\"error\":28", "\"error\":29");
+        differs(",\"error\":28", "");
+        differs("\"n\":2", "\"n\":null,\"m\":3");
+        differs("\"ranks\":null", "\"ranks\":[1,3]");
         assert!(compare_with(|lines| lines.lines().take(7).collect::<Vec<_>>().join("\n")).is_err());
     }
 

@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ampl-client", &["ampl-core"]),
     ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core"]),
+    ("ampl-tests", &["ampl-core"]),
     ("ampl-trace", &["ampl-core"]),
 ];
 

@@ -4,17 +4,17 @@ mod machine;
 mod mpi;
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::elf::Executable;
+use crate::elf::{self, Executable, few};
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND};
 use crate::library;
 use machine::{Clock, FileSystem, Launcher};
-use mpi::MpiLibrary;
+use mpi::{FortranLibrary, Linked, MpiLibrary};
 
 /// Say what would happen here: MPI, symbols, clock, file system, launchers.
 #[derive(clap::Args, Debug)]
@@ -34,7 +34,10 @@ struct Report {
     /// `libampl.so`, null when it is not there.
     library: Option<PathBuf>,
     app: Option<App>,
+    /// The program's; without a program, or for a script, those in the usual places.
     mpi: Vec<MpiLibrary>,
+    /// The program's.
+    fortran: Vec<FortranLibrary>,
     clock: Clock,
     /// Where `journal = "node"` writes.
     journal: FileSystem,
@@ -50,6 +53,8 @@ struct App {
     path: PathBuf,
     kind: &'static str,
     defines_mpi: bool,
+    /// MPI functions that it defines itself.
+    own_functions: Vec<String>,
 }
 
 /// Prints the report to stdout; 0 also when it names problems.
@@ -69,34 +74,16 @@ pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
 fn examine(args: &Args) -> anyhow::Result<Report> {
     let mut problems = Vec::new();
     let library = library::find().map_err(|error| problems.push(error.to_string())).ok();
-    let mut app = None;
-    let mut mpi = Vec::new();
+    let (mut app, mut linked) = (None, Linked::default());
     match &args.app {
-        None => mpi = mpi::installed(),
+        None => linked.mpi = mpi::installed(),
         Some(path) => {
             let Some(file) = environment::which(path) else {
                 let fix = "name a program, or nothing";
                 return Err(Failure::message(NOT_FOUND, "there is no such program", path.display(), fix));
             };
-            let executable =
-                Executable::read(&file).unwrap_or(Executable { opaque: true, ..Executable::default() });
-            for (what, fix) in executable.obstacles() {
-                problems.push(format!("ampl: {what} ({}): {fix}", file.display()));
-            }
-            let kind = match (executable.opaque, executable.is_static) {
-                (true, _) => "script or unknown",
-                (_, true) => "static",
-                _ => "dynamic",
-            };
-            if kind == "dynamic" {
-                mpi = mpi::of_program(&file);
-                if mpi.is_empty() && !executable.defines_mpi {
-                    let fix = "nothing, if it loads MPI at run time or has none; else check LD_LIBRARY_PATH";
-                    problems.push(format!("ampl: no MPI among its libraries ({}): {fix}", file.display()));
-                }
-            }
-            let path = std::path::absolute(file)?;
-            app = Some(App { path, kind, defines_mpi: executable.defines_mpi });
+            let (found, uses) = examine_program(&file, library.as_deref(), &mut problems)?;
+            (app, linked) = (Some(found), uses);
         }
     }
     let launchers = machine::launchers();
@@ -107,13 +94,62 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
         version: env!("CARGO_PKG_VERSION"),
         library,
         app,
-        mpi,
+        mpi: linked.mpi,
+        fortran: linked.fortran,
         clock: machine::clock(),
         journal: machine::journal(),
         perf_event_paranoid: machine::perf_event_paranoid(),
         launchers,
         problems,
     })
+}
+
+/// What the program is and uses; what stands in ampl's way goes to `problems`.
+fn examine_program(
+    file: &Path,
+    library: Option<&Path>,
+    problems: &mut Vec<String>,
+) -> anyhow::Result<(App, Linked)> {
+    let opaque = Executable { opaque: true, ..Executable::default() };
+    let executable = Executable::read(file).unwrap_or(opaque);
+    let place = file.display();
+    for (what, fix) in executable.obstacles() {
+        problems.push(format!("ampl: {what} ({place}): {fix}"));
+    }
+    let kind = match (executable.opaque, executable.is_static) {
+        (true, _) => "script or unknown",
+        (_, true) => "static",
+        _ => "dynamic",
+    };
+    let linked = match kind {
+        "dynamic" => {
+            let wrapped = library.and_then(elf::exported).unwrap_or_default();
+            mpi::of_program(file, &wrapped)
+        }
+        "static" => Linked::default(),
+        _ => Linked { mpi: mpi::installed(), ..Linked::default() },
+    };
+    for name in &linked.missing {
+        problems.push(format!(
+            "ampl: the dynamic linker does not find {name} ({place}): set LD_LIBRARY_PATH, or load the \
+             MPI's module"
+        ));
+    }
+    if kind == "dynamic" && linked.mpi.is_empty() && linked.missing.is_empty() && !executable.defines_mpi {
+        problems.push(format!(
+            "ampl: no MPI among its libraries ({place}): nothing, if it loads MPI at run time or has none; \
+             else check LD_LIBRARY_PATH"
+        ));
+    }
+    if kind == "dynamic" && linked.mpi.len() > 1 {
+        let paths: Vec<String> = linked.mpi.iter().map(|mpi| mpi.path.display().to_string()).collect();
+        let paths = paths.join(" and ");
+        problems
+            .push(format!("ampl: it is linked to several MPI libraries, {paths} ({place}): link it to one"));
+    }
+    let path = std::path::absolute(file)?;
+    let Executable { defines_mpi, own_functions, .. } = executable;
+    Ok((App { path, kind, defines_mpi, own_functions }, linked))
 }
 
 fn lines(report: &Report) -> Result<String, std::fmt::Error> {
@@ -129,17 +165,10 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
         writeln!(o, "MPI           none found")?;
     }
     for mpi in &report.mpi {
-        writeln!(o, "MPI           {} ({})", mpi.path.display(), mpi.implementation)?;
-        writeln!(o, "              {} of {} MPI functions are there", mpi.functions, mpi.known)?;
-        if !mpi.missing.is_empty() {
-            let shown = mpi.missing.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
-            let more = mpi.missing.len().saturating_sub(4);
-            let more = if more > 0 { format!(" and {more} more (--json names all)") } else { String::new() };
-            writeln!(
-                o,
-                "              absent, so a program that probes for them would be misled: {shown}{more}"
-            )?;
-        }
+        describe(o, mpi)?;
+    }
+    for library in &report.fortran {
+        writeln!(o, "Fortran       {} ({} symbols wrapped)", library.path.display(), library.wrapped)?;
     }
     let invariant = if report.clock.invariant { "invariant" } else { "not invariant: clock_gettime is used" };
     writeln!(o, "clock         {} ({invariant})", report.clock.source)?;
@@ -168,4 +197,26 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
         writeln!(o, "{problem}")?;
     }
     Ok(out)
+}
+
+fn describe(o: &mut String, mpi: &MpiLibrary) -> std::fmt::Result {
+    const ALL: &str = "(--json names all)";
+    writeln!(o, "MPI           {} ({})", mpi.path.display(), mpi.implementation)?;
+    let wrapped = mpi.profiled - mpi.unwrapped.len();
+    writeln!(
+        o,
+        "              {wrapped} of its {} functions with a profiling twin are wrapped",
+        mpi.profiled
+    )?;
+    if !mpi.unwrapped.is_empty() {
+        writeln!(o, "              not wrapped: {} {ALL}", few(&mpi.unwrapped))?;
+    }
+    if !mpi.missing.is_empty() {
+        let (count, some) = (mpi.missing.len(), few(&mpi.missing));
+        writeln!(o, "              {count} functions of {} that ampl knows are absent {ALL}:", mpi.known)?;
+        writeln!(o, "              {some}")?;
+        writeln!(o, "              a program that looks for them by dlsym or weak symbols finds ampl's,")?;
+        writeln!(o, "              which return an error")?;
+    }
+    Ok(())
 }

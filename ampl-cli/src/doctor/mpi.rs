@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::{FUNCTIONS, Function};
 use serde::Serialize;
 
 use crate::{elf, environment};
@@ -21,11 +21,43 @@ pub struct MpiLibrary {
     pub known: usize,
     /// Functions of the table that it lacks.
     pub missing: Vec<&'static str>,
+    /// How many functions it has under a profiling name too.
+    pub profiled: usize,
+    /// Those of them that ampl does not wrap.
+    pub unwrapped: Vec<String>,
 }
 
-/// The MPI libraries among those of `program`.
-pub fn of_program(program: &Path) -> Vec<MpiLibrary> {
-    elf::libraries(program).unwrap_or_default().iter().filter_map(|path| examine(path)).collect()
+/// A library with Fortran bindings.
+#[derive(Debug, Serialize)]
+pub struct FortranLibrary {
+    /// Its file.
+    pub path: PathBuf,
+    /// How many of its symbols `libampl.so` wraps; each function has one per spelling.
+    pub wrapped: usize,
+}
+
+/// What `program` uses of MPI.
+#[derive(Debug, Default)]
+pub struct Linked {
+    /// The MPI libraries.
+    pub mpi: Vec<MpiLibrary>,
+    /// Libraries that hold Fortran bindings apart.
+    pub fortran: Vec<FortranLibrary>,
+    /// Names of MPI libraries that the dynamic linker does not find.
+    pub missing: Vec<String>,
+}
+
+/// The MPI libraries among those of `program`; `wrapped` is what `libampl.so` exports.
+pub fn of_program(program: &Path, wrapped: &BTreeSet<String>) -> Linked {
+    let mut linked = Linked { missing: elf::missing_libraries(program), ..Linked::default() };
+    linked.missing.retain(|name| name.contains("mpi"));
+    for path in elf::libraries(program).unwrap_or_default() {
+        match examine(&path) {
+            Some(library) => linked.mpi.push(library),
+            None => linked.fortran.extend(examine_fortran(&path, wrapped)),
+        }
+    }
+    linked
 }
 
 /// The MPI libraries in the usual places and on LD_LIBRARY_PATH, links to one file counted once.
@@ -48,6 +80,16 @@ pub fn installed() -> Vec<MpiLibrary> {
     files.iter().filter_map(|path| examine(path)).collect()
 }
 
+/// What `path` is, if it holds Fortran bindings of MPI.
+fn examine_fortran(path: &Path, wrapped: &BTreeSet<String>) -> Option<FortranLibrary> {
+    if !path.file_name()?.to_string_lossy().contains("mpi") {
+        return None;
+    }
+    let symbols = elf::exported(path)?;
+    let wrapped = symbols.iter().filter(|name| name.starts_with("mpi_") && wrapped.contains(*name)).count();
+    (wrapped > 0).then(|| FortranLibrary { path: path.to_owned(), wrapped })
+}
+
 /// What `path` is, if it is an MPI library.
 fn examine(path: &Path) -> Option<MpiLibrary> {
     let name = path.file_name()?.to_string_lossy();
@@ -67,5 +109,25 @@ fn examine(path: &Path) -> Option<MpiLibrary> {
         "unknown"
     };
     let functions = FUNCTIONS.len() - missing.len();
-    Some(MpiLibrary { path: path.to_owned(), implementation, functions, known: FUNCTIONS.len(), missing })
+    let in_c = |name: &str| name.starts_with("MPI") && name.contains(|letter: char| letter.is_lowercase());
+    // Open MPI names its Fortran functions so once more; no compiler calls them.
+    let inner = |name: &str| name.ends_with("_f") || name.ends_with("_f08");
+    let profiled: Vec<&String> = symbols
+        .iter()
+        .filter(|name| in_c(name) && !inner(name) && symbols.contains(&format!("P{name}")))
+        .collect();
+    let unwrapped: Vec<String> = profiled
+        .iter()
+        .filter(|name| Function::by_name(name).is_none())
+        .map(|name| (*name).clone())
+        .collect();
+    Some(MpiLibrary {
+        path: path.to_owned(),
+        implementation,
+        functions,
+        known: FUNCTIONS.len(),
+        missing,
+        profiled: profiled.len(),
+        unwrapped,
+    })
 }

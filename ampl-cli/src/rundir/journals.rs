@@ -91,10 +91,10 @@ fn ranks_of(bytes: &[u8]) -> u32 {
 /// The sizes of `trace` as a trace file.
 fn sizes(trace: &Trace) -> anyhow::Result<Sizes> {
     let mut writer = Writer::new(Vec::new())?;
-    let payload = serde_json::to_vec(&trace.run)?;
+    let payload = serde_json::to_vec(&trace.run)?.into();
     writer.section(&Section { kind: SectionKind::Run, rank: None, payload })?;
     let lines: Vec<String> = trace.decisions.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    let payload = lines.join("\n").into_bytes();
+    let payload = lines.join("\n").into_bytes().into();
     writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload })?;
     for rank in &trace.ranks {
         writer.rank(&rank_sections(rank))?;

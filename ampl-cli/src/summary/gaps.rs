@@ -55,6 +55,16 @@ fn list(trace: &Trace) -> Vec<String> {
     if trace.ranks.iter().flat_map(|rank| &rank.aggregates).any(|entry| entry.site.is_none()) {
         gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
     }
+    if !trace.run.hidden.is_empty() {
+        let (names, more) = some(&trace.run.hidden);
+        gaps.push(format!("{names}{more}: the program, or a tool loaded before ampl, defines them itself"));
+    }
+    if trace.run.early_calls > 0 {
+        gaps.push(format!(
+            "{} of rank 0 before MPI_Init: counted, not in the sequence",
+            plural(trace.run.early_calls, "call")
+        ));
+    }
     let spawns = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"].map(Function::by_name);
     if trace.function_calls().iter().any(|&(function, _)| spawns.contains(&Some(Function(function)))) {
         gaps.push(
@@ -63,6 +73,11 @@ fn list(trace: &Trace) -> Vec<String> {
     }
     calls(trace, &mut gaps);
     gaps
+}
+
+/// The first names, and what stands for the rest.
+fn some(names: &[String]) -> (String, &'static str) {
+    (names[..names.len().min(4)].join(", "), if names.len() > 4 { ", …" } else { "" })
 }
 
 fn faults(number: u64) -> String {
@@ -119,13 +134,10 @@ fn calls(trace: &Trace, gaps: &mut Vec<String>) {
         }
     }
     if !bare.is_empty() {
-        let names: Vec<&str> = bare.iter().copied().take(4).collect();
-        let more = if bare.len() > names.len() { ", …" } else { "" };
-        gaps.push(format!("arguments of some calls, as of Fortran's: {}{more}", names.join(", ")));
+        let (names, more) = some(&bare.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        gaps.push(format!("arguments of calls that did not return (a jump, an exception): {names}{more}"));
     }
     if threads {
-        gaps.push(
-            "several threads call MPI: windows end with the first thread's, times of all are added up".into(),
-        );
+        gaps.push("several threads call MPI: their times are added up".into());
     }
 }

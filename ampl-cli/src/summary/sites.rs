@@ -65,8 +65,13 @@ pub(super) fn write(out: &mut String, trace: &Trace, most: usize) {
     for (name, (_, total)) in labels(&keys, &mut places).iter().zip(top) {
         let numbers = [
             &count(total.calls),
-            &share(total.time_ns, all),
-            &duration(total.time_ns / total.calls.max(1) as f64),
+            // Local calls are counted and not timed.
+            &if total.time_ns > 0.0 { share(total.time_ns, all) } else { "-".into() },
+            &if total.time_ns > 0.0 {
+                duration(total.time_ns / total.calls.max(1) as f64)
+            } else {
+                "-".into()
+            },
             &imbalance(total, trace.ranks.len()),
         ];
         let _ = writeln!(out, "{}", line(&format!("  {name:<NAME$}"), numbers.map(String::as_str)));

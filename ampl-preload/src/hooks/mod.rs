@@ -11,6 +11,7 @@ use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
 
 use crate::clock::{thread_cpu_ns, ticks};
+use crate::process::Uncancelled;
 use crate::reader::ierror_index;
 use crate::recipe::Recipe;
 use crate::symbol::{Language, Symbol};
@@ -262,6 +263,7 @@ pub fn window_closed(state: &mut ThreadState) {
 /// Looks after the tree.
 #[cold]
 fn progress(state: &mut ThreadState, closed: bool) {
+    let _whole = Uncancelled::begin();
     let invariant = state.process.invariant;
     let (from, cpu_from) = (ticks(invariant), thread_cpu_ns());
     if closed {

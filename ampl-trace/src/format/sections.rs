@@ -1,5 +1,7 @@
 //! What the sections of a trace file hold, and how a rank's part turns into them and back.
 
+use std::borrow::Cow;
+
 use crate::model::{Aggregate, Cell, Process, RankTrace, Site, WindowSummary};
 use crate::varint::{self, Reader};
 
@@ -41,53 +43,90 @@ impl SectionKind {
 
 /// A section before it is placed in a file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section {
+pub struct Section<'a> {
     /// What it holds.
     pub kind: SectionKind,
     /// Of which rank; `None` for the whole run.
     pub rank: Option<u32>,
-    /// Its bytes.
-    pub payload: Vec<u8>,
+    /// Its bytes: those that are many stay where they are.
+    pub payload: Cow<'a, [u8]>,
 }
 
-impl Section {
-    /// Appends kind, rank, length and payload: how sections travel to the client.
-    pub fn pack(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.kind as u32).to_le_bytes());
-        out.extend_from_slice(&self.rank.unwrap_or(u32::MAX).to_le_bytes());
-        out.extend_from_slice(&(self.payload.len() as u64).to_le_bytes());
-        out.extend_from_slice(&self.payload);
+/// Bytes before the payload of a packed section: kind, rank, length.
+const PACKED_HEAD: usize = 16;
+
+impl<'a> Section<'a> {
+    /// Bytes of all `sections`, packed.
+    pub fn packed_bytes(sections: &[Self]) -> u64 {
+        sections.iter().map(|section| (PACKED_HEAD + section.payload.len()) as u64).sum()
+    }
+
+    /// Hands the packed `sections` to `send`, in order and in chunks of `chunk_bytes`, the last one of what
+    /// is left: how they travel to the client without a copy of the whole.
+    ///
+    /// # Errors
+    /// The first of `send`.
+    pub fn pack<E>(
+        sections: &[Self],
+        chunk_bytes: usize,
+        mut send: impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let all = usize::try_from(Self::packed_bytes(sections)).unwrap_or(usize::MAX);
+        let mut chunk = Vec::with_capacity(chunk_bytes.min(all));
+        for section in sections {
+            for mut rest in [&section.packed_head()[..], &section.payload] {
+                while !rest.is_empty() {
+                    let (some, others) = rest.split_at(rest.len().min(chunk_bytes - chunk.len()));
+                    chunk.extend_from_slice(some);
+                    rest = others;
+                    if chunk.len() == chunk_bytes {
+                        send(&chunk)?;
+                        chunk.clear();
+                    }
+                }
+            }
+        }
+        if chunk.is_empty() { Ok(()) } else { send(&chunk) }
+    }
+
+    fn packed_head(&self) -> [u8; PACKED_HEAD] {
+        let mut head = [0; PACKED_HEAD];
+        head[..4].copy_from_slice(&(self.kind as u32).to_le_bytes());
+        head[4..8].copy_from_slice(&self.rank.unwrap_or(u32::MAX).to_le_bytes());
+        head[8..].copy_from_slice(&(self.payload.len() as u64).to_le_bytes());
+        head
     }
 
     /// The sections packed in `bytes`; `None` if they are cut off.
-    pub fn unpack(mut bytes: &[u8]) -> Option<Vec<Self>> {
+    pub fn unpack(mut bytes: &'a [u8]) -> Option<Vec<Self>> {
         let mut sections = Vec::new();
-        while let Some((head, rest)) = bytes.split_first_chunk::<16>() {
+        while let Some((head, rest)) = bytes.split_first_chunk::<PACKED_HEAD>() {
             let number = u32::from_le_bytes(head[..4].try_into().ok()?);
             let rank = u32::from_le_bytes(head[4..8].try_into().ok()?);
             let len = usize::try_from(u64::from_le_bytes(head[8..].try_into().ok()?)).ok()?;
+            let (payload, rest) = rest.split_at_checked(len)?;
             sections.push(Self {
                 kind: SectionKind::from_number(number)?,
                 rank: (rank != u32::MAX).then_some(rank),
-                payload: rest.get(..len)?.to_vec(),
+                payload: payload.into(),
             });
-            bytes = &rest[len..];
+            bytes = rest;
         }
         bytes.is_empty().then_some(sections)
     }
 }
 
-/// The sections that store `rank`.
-pub fn rank_sections(rank: &RankTrace) -> Vec<Section> {
+/// The sections that store `rank`; calls and times are borrowed.
+pub fn rank_sections(rank: &RankTrace) -> Vec<Section<'_>> {
     let number = Some(rank.process.rank);
     let section = |kind, payload| Section { kind, rank: number, payload };
     vec![
-        section(SectionKind::Process, serde_json::to_vec(&rank.process).expect("plain data")),
-        section(SectionKind::Sites, sites(rank)),
-        section(SectionKind::Calls, rank.calls.clone()),
-        section(SectionKind::Times, rank.times.clone()),
-        section(SectionKind::Windows, windows(&rank.windows)),
-        section(SectionKind::Aggregates, aggregates(&rank.aggregates)),
+        section(SectionKind::Process, serde_json::to_vec(&rank.process).expect("plain data").into()),
+        section(SectionKind::Sites, sites(rank).into()),
+        section(SectionKind::Calls, Cow::from(&rank.calls)),
+        section(SectionKind::Times, Cow::from(&rank.times)),
+        section(SectionKind::Windows, windows(&rank.windows).into()),
+        section(SectionKind::Aggregates, aggregates(&rank.aggregates).into()),
     ]
 }
 

@@ -51,7 +51,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn rank(&mut self, sections: &[Section]) -> io::Result<()> {
+    pub fn rank(&mut self, sections: &[Section<'_>]) -> io::Result<()> {
         for section in sections {
             if section.kind == SectionKind::Process {
                 let process: Process = serde_json::from_slice(&section.payload).map_err(io::Error::other)?;
@@ -66,7 +66,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn section(&mut self, section: &Section) -> io::Result<()> {
+    pub fn section(&mut self, section: &Section<'_>) -> io::Result<()> {
         let (kind, rank) = (section.kind as u32, section.rank.unwrap_or(NO_RANK));
         let length = section.payload.len() as u64;
         if section.kind != SectionKind::Contents {
@@ -93,10 +93,10 @@ impl<W: Write> Writer<W> {
         let known = functions.into_iter().filter(|&number| usize::from(number) < FUNCTION_COUNT);
         let table = Table { predefined: predefined_checksum(), functions: known.map(entry).collect() };
         let payload = serde_json::to_vec(&table).map_err(io::Error::other)?;
-        self.section(&Section { kind: SectionKind::Table, rank: None, payload })?;
+        self.section(&Section { kind: SectionKind::Table, rank: None, payload: payload.into() })?;
         let offset = self.at;
         let payload = std::mem::take(&mut self.contents);
-        self.section(&Section { kind: SectionKind::Contents, rank: None, payload })?;
+        self.section(&Section { kind: SectionKind::Contents, rank: None, payload: payload.into() })?;
         self.put(&offset.to_le_bytes())?;
         self.put(&END_MAGIC)?;
         self.out.flush()?;

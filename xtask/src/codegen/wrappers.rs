@@ -52,10 +52,11 @@ fn fortran_symbols(function: &Function) -> Vec<Symbols> {
     let fortran = &function.fortran;
     let (base, large) = match function.name.strip_suffix("_c") {
         // The large-count functions are overloads in Fortran, named after the plain function.
-        Some(base) if !function.fortran.f90 => (base, "_large"),
-        _ => (function.name.as_str(), ""),
+        Some(base) if !function.fortran.f90 => (base, true),
+        _ => (function.name.as_str(), false),
     };
     let base = base.to_ascii_lowercase();
+    let tail = base.trim_start_matches("mpi_");
     let mut found = Vec::new();
     if fortran.f90 {
         found.push(mangled(&base));
@@ -63,13 +64,36 @@ fn fortran_symbols(function: &Function) -> Vec<Symbols> {
     if fortran.f90 && fortran.cptr {
         found.push(mangled(&format!("{base}_cptr")));
     }
+    if fortran.f90 && fortran.f08ts {
+        // The mpi module with buffers by descriptor: Open MPI since 6.0.
+        found.push(Symbols {
+            names: vec![format!("mpi_{tail}_fts_")],
+            next: vec![format!("pmpi_{tail}_fts_")],
+        });
+    }
     for (present, form) in [(fortran.f08, "f08"), (fortran.f08ts, "f08ts")] {
-        if present {
-            let tail = base.trim_start_matches("mpi_");
+        let mut endings = Vec::new();
+        match (present, large) {
+            (false, _) => {}
+            (true, false) => endings.push(format!("{form}_")),
+            (true, true) => {
+                // As MPI-4.1 §19.1.5 has it: MPICH since 4.1.3, Open MPI since 6.0.
+                endings.push(format!("c_{form}_"));
+                // MPICH before that, which always passes buffers by descriptor.
+                if form == "f08ts" || !fortran.f08ts {
+                    endings.push(format!("{form}_large_"));
+                }
+                // Open MPI 6.0 writes these two by hand, with the parts of the name in another order.
+                if matches!(tail, "type_get_contents" | "type_get_envelope") {
+                    endings.push(format!("{form}_c_"));
+                }
+            }
+        }
+        for ending in endings {
             found.push(Symbols {
-                names: vec![format!("mpi_{tail}_{form}{large}_")],
+                names: vec![format!("mpi_{tail}_{ending}")],
                 // Open MPI prefixes `p`, MPICH `pmpir`.
-                next: vec![format!("pmpi_{tail}_{form}{large}_"), format!("pmpir_{tail}_{form}{large}_")],
+                next: vec![format!("pmpi_{tail}_{ending}"), format!("pmpir_{tail}_{ending}")],
             });
         }
     }

@@ -1,0 +1,245 @@
+//! From a journal to what a trace file stores of that rank.
+//!
+//! A journal is read where it lies, twice: once for everything but its calls, which need the call sites of
+//! their whole thread, and once for them. Memory is needed for what comes out only.
+
+mod clock;
+mod merge;
+
+use std::collections::BTreeMap;
+
+use ampl_core::message::Decision;
+
+use crate::error::ReadError;
+use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
+use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, WindowSummary};
+use crate::record::{
+    CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
+    WINDOW_KEPT, WINDOW_PARTIAL, Word, get_text,
+};
+use clock::Clock;
+use merge::Lane;
+
+/// Everything a journal holds, in a trace's terms.
+#[derive(Debug, Default)]
+pub struct Compacted {
+    /// The rank's own part.
+    pub rank: RankTrace,
+    /// Run information, in the client's journal only.
+    pub run: Option<RunInfo>,
+    /// Decisions, in the client's journal only.
+    pub decisions: Vec<Decision>,
+    /// What could not be read.
+    pub damage: Vec<String>,
+}
+
+/// The journal in `bytes`, as a trace stores it.
+///
+/// # Errors
+/// [`ReadError`] when the header cannot be read; anything wrong behind it is reported as damage
+/// beside what is left.
+pub fn compact(bytes: &[u8]) -> Result<Compacted, ReadError> {
+    let journal = journal::read(bytes)?;
+    let clock = Clock::new(&journal.header);
+    let mut out = Compacted::default();
+    if let Some(at) = journal.cut_at {
+        out.damage.push(format!("the journal cannot be read past word {at}"));
+    }
+    out.rank.process = process(&journal, clock);
+
+    let mut scan = Scan { out, clock, numbers: BTreeMap::new() };
+    let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
+    for &block in &journal.blocks {
+        threads.entry(block.thread).or_default().push(block);
+    }
+    let lanes = threads.into_iter().map(|(thread, blocks)| scan.thread(thread, &blocks)).collect();
+    let Scan { mut out, numbers, .. } = scan;
+    out.rank.sites = vec![Site { module: 0, offset: 0 }; numbers.len()];
+    for (site, number) in numbers {
+        out.rank.sites[number as usize] = site;
+    }
+    fold_windows(&mut out.rank.windows);
+    (out.rank.calls, out.rank.times) = merge::merge(lanes, clock);
+    Ok(out)
+}
+
+fn process(journal: &Journal<'_>, clock: Clock) -> Process {
+    let header = &journal.header;
+    let mut calls = BTreeMap::new();
+    for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Counters) {
+        for (function, &count) in block.words.iter().take(ampl_core::mpi::FUNCTION_COUNT).enumerate() {
+            let count = u64::from_le_bytes(count);
+            if count > 0 {
+                let total: &mut u64 = calls.entry(function as u16).or_insert(0);
+                *total = total.saturating_add(count);
+            }
+        }
+    }
+    let mut texts = &header[word::TEXTS..];
+    let mut text = || {
+        let (text, used) = get_text(texts).unwrap_or_default();
+        texts = &texts[used.min(texts.len())..];
+        text
+    };
+    Process {
+        rank: header[word::RANK] as u32,
+        host: text(),
+        cpus: text(),
+        pid: header[word::PID] as u32,
+        finalized: header[word::FLAGS] & flag::FINALIZED != 0,
+        agent_failures: header[word::FAILURES],
+        own_ns: clock.duration(header[word::OWN_TICKS]) as u64,
+        elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
+        calls: calls.into_iter().collect(),
+    }
+}
+
+/// The first reading: everything but the calls.
+struct Scan {
+    out: Compacted,
+    clock: Clock,
+    /// Numbers of call sites in the trace, in the order in which the threads met them.
+    numbers: BTreeMap<Site, u32>,
+}
+
+impl Scan {
+    /// What the `blocks` of `thread` hold, but for its calls: these are left to the lane.
+    fn thread<'a>(&mut self, thread: u32, blocks: &[Block<'a>]) -> Lane<'a> {
+        let words_of = |kind| blocks.iter().filter(move |block| block.kind == kind).map(|block| block.words);
+        let entries = words_of(BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
+        let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
+        for words in words_of(BlockKind::Stream) {
+            let damage_before = self.out.damage.len();
+            let mut records = Records::new(words);
+            for record in records.by_ref() {
+                if self.take(record, &mut sites).is_none() {
+                    self.out.damage.push(format!("thread {thread}: a {:?} record is too short", record.kind));
+                }
+            }
+            if let Some(at) = records.malformed_at() {
+                let what = format!("thread {thread}: a record at word {at} of a block is malformed");
+                self.out.damage.insert(damage_before, what);
+            }
+        }
+        for words in words_of(BlockKind::Sites) {
+            self.out.rank.aggregates.extend(aggregates(words, &sites, self.clock));
+        }
+        Lane::new(thread, sites, words_of(BlockKind::Stream).collect())
+    }
+
+    fn take(&mut self, record: Record<'_>, sites: &mut Sites) -> Option<()> {
+        let out = &mut self.out;
+        match record.kind {
+            Kind::Call => return merge::is_whole_call(record).then_some(()),
+            Kind::Open => return merge::is_whole_open(record).then_some(()),
+            Kind::Object => return Some(()),
+            Kind::Window | Kind::Site | Kind::Module | Kind::Text => {}
+        }
+        let body = &record.words()[..];
+        match record.kind {
+            Kind::Window => out.rank.windows.push(window_summary(record.flags, body, self.clock)?),
+            Kind::Site => {
+                let &[index, module, offset] = body.first_chunk::<3>()?;
+                let next = self.numbers.len() as u32;
+                let site = Site { module: module as u32, offset };
+                sites.insert(index as u32, *self.numbers.entry(site).or_insert(next));
+            }
+            Kind::Module => {
+                let (&number, text) = body.split_first()?;
+                let number = usize::try_from(number).ok().filter(|&n| n < 1 << 16)?;
+                let modules = &mut out.rank.modules;
+                modules.resize(modules.len().max(number + 1), String::new());
+                modules[number] = get_text(text)?.0;
+            }
+            _ => {
+                let text = get_text(body)?.0;
+                match record.flags {
+                    TEXT_RUN => out.run = serde_json::from_str(&text).ok(),
+                    TEXT_DECISION => out.decisions.push(serde_json::from_str(&text).ok()?),
+                    _ => return None,
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+/// Numbers in the trace of one thread's call sites, by their index in its site table.
+#[derive(Debug)]
+struct Sites {
+    /// By index, as long as the table: the number plus 1, 0 where there is none.
+    near: Vec<u32>,
+    /// What a damaged journal has beyond.
+    far: BTreeMap<u32, u32>,
+}
+
+impl Sites {
+    fn insert(&mut self, index: u32, number: u32) {
+        match self.near.get_mut(index as usize) {
+            Some(place) => *place = number + 1,
+            None => drop(self.far.insert(index, number + 1)),
+        }
+    }
+
+    /// The number plus 1, as calls store it; 0 for an unknown site.
+    fn stored(&self, index: u32) -> u32 {
+        let near = self.near.get(index as usize).copied();
+        near.unwrap_or_else(|| self.far.get(&index).copied().unwrap_or(0))
+    }
+}
+
+fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary> {
+    let (&[window, start, end, own, probability, update, cells], rest) =
+        body.split_first_chunk::<{ WINDOW_FIXED_WORDS - 1 }>()?;
+    let cells = usize::try_from(cells).ok()?;
+    let words = rest.get(..cells.checked_mul(CELL_WORDS)?)?;
+    Some(WindowSummary {
+        window,
+        start_ns: clock.instant(start),
+        end_ns: clock.instant(end),
+        own_ns: clock.duration(own) as u64,
+        kept: flags & WINDOW_KEPT != 0,
+        drawn: flags & WINDOW_DRAWN != 0,
+        partial: flags & WINDOW_PARTIAL != 0,
+        probability: f64::from_bits(probability),
+        update,
+        cells: words
+            .chunks_exact(CELL_WORDS)
+            .map(|cell| Cell {
+                n: f64::from_bits(cell[0]),
+                sum: f64::from_bits(cell[1]),
+                sum_sq: f64::from_bits(cell[2]),
+                min: f64::from_bits(cell[3]),
+                max: f64::from_bits(cell[4]),
+            })
+            .collect(),
+    })
+}
+
+fn aggregates(words: &[Word], sites: &Sites, clock: Clock) -> impl Iterator<Item = Aggregate> {
+    let entries = words.as_chunks::<SITE_WORDS>().0.iter().map(|entry| entry.map(u64::from_le_bytes));
+    entries.enumerate().filter(|(_, entry)| entry[2] > 0).map(move |(index, entry)| Aggregate {
+        site: sites.stored(index as u32).checked_sub(1),
+        function: entry[1] as u16,
+        calls: entry[2],
+        time_ns: clock.duration(entry[3]),
+        time_sq: f64::from_bits(entry[4]) * clock.per_tick * clock.per_tick,
+        min_ns: clock.duration(entry[5]),
+        max_ns: clock.duration(entry[6]),
+        sent: entry[7],
+        received: entry[8],
+    })
+}
+
+/// Several threads leave a summary each of one window: they become one, on the first.
+fn fold_windows(windows: &mut Vec<WindowSummary>) {
+    windows.sort_by_key(|window| window.window);
+    windows.dedup_by(|later, first| {
+        let same = later.window == first.window;
+        if same {
+            first.own_ns = first.own_ns.saturating_add(later.own_ns);
+            first.kept |= later.kept;
+        }
+        same
+    });
+}

@@ -1,0 +1,205 @@
+//! Other processes, other tools, other ways to load MPI: recorded, or plainly said not to be.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::differential::{Same, compare};
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl, dist, program};
+use ampl_tests::process;
+use ampl_tests::python;
+use ampl_tests::run::{Form, monitor, parse};
+use serde_json::Value;
+
+use crate::ranks_to_the_end;
+
+const RANKS: u32 = 2;
+
+/// What is not recorded is said where the summary says what is not covered, or instead of it.
+fn says(same: &Same, words: &[&str]) {
+    let said = same.said().to_lowercase();
+    assert!(words.iter().all(|word| said.contains(word)), "no {words:?} in\n{}", same.said());
+}
+
+#[test]
+fn spawned_processes() {
+    // Debian's MPICH cannot spawn: it fails the same way.
+    for mpi in Mpi::ALL {
+        for mode in [&[][..], &["disconnect"]] {
+            let same = compare(&Job::of(mpi, RANKS, "spawn", mode)).kept_only().without_stderr().run();
+            if mpi != Mpi::Mpich {
+                assert_eq!(same.plain.sorted_lines().len(), 4, "{}", same.plain.stdout);
+                let same = same.complete();
+                assert_eq!(same.functions()["MPI_Allreduce"], 10 * u64::from(RANKS));
+                says(&same, &["spawned", "not covered"]);
+            }
+        }
+    }
+}
+
+const SESSION: [(&str, u64); 4] =
+    [("Comm_create_from_group", 1), ("Comm_free", 1), ("Group_free", 1), ("Group_from_session_pset", 1)];
+
+#[test]
+fn sessions_beside_a_world() {
+    for mpi in [Mpi::Mpich, Mpi::Abi] {
+        let each = [&SESSION[..], &[("Allreduce", 30), ("Comm_rank", 2), ("Comm_size", 1), ("Finalize", 1)]];
+        let once = [("Init", 1), ("Session_finalize", 1), ("Session_get_num_psets", 1), ("Session_init", 1)];
+        let each = [each.concat(), once.to_vec()].concat();
+        compare(&Job::of(mpi, RANKS, "sessions", &["inside"]))
+            .kept_only()
+            .run()
+            .complete()
+            .expect(RANKS, &each, &[])
+            .stored();
+        // What lies before MPI_Init is counted only.
+        let same = compare(&Job::of(mpi, RANKS, "sessions", &["around"])).kept_only().run().complete();
+        let reductions = same.functions()["MPI_Allreduce"];
+        assert!(reductions >= 40 * u64::from(RANKS), "{mpi:?}: {reductions} reductions");
+        says(&same, &["not covered", "before mpi_init"]);
+    }
+}
+
+#[test]
+fn sessions_alone() {
+    for mpi in [Mpi::Mpich, Mpi::Abi] {
+        let same = compare(&Job::of(mpi, RANKS, "sessions", &["only"])).kept_only().run();
+        assert!(!same.kept.run.exists());
+        says(&same, &["no run was recorded", "session"]);
+    }
+    // MPICH 4.0 dies of this one, with ampl and without.
+    let same = compare(&Job::of(Mpi::Abi, RANKS, "sessions", &["after"])).kept_only().run();
+    says(&same, &["after mpi_finalize"]);
+}
+
+/// MPI comes with a plug-in, out of the global search order.
+#[test]
+fn mpi_in_a_plugin() {
+    let each = [("Allreduce", 10), ("Comm_rank", 1), ("Comm_size", 1), ("Finalize", 1), ("Get_version", 1)];
+    let each = [&each[..], &[("Init", 1)]].concat();
+    for mpi in Mpi::ALL {
+        let plugin = mpi.compile_as("plugin.so", "plugin.c", &["-fPIC", "-shared"]);
+        let job = Job::of(mpi, RANKS, "dlopened", &[plugin.to_str().expect("a path of ours")]);
+        compare(&job).kept_only().run().complete().expect(RANKS, &each, &[]);
+    }
+}
+
+/// mpi4py's wheel asks what MPI there is before it loads one, by weak symbols and by dlsym.
+#[test]
+fn mpi4py_from_its_wheel() {
+    for (mpi, told) in [(Mpi::OpenMpi, false), (Mpi::OpenMpi, true), (Mpi::Mpich, true), (Mpi::Abi, true)] {
+        let job = python::job(mpi, RANKS, "ring.py", told);
+        let same = compare(&job).kept_only().run().complete();
+        assert!(same.plain.status.success(), "{}", same.plain.stderr);
+        assert!(same.plain.stdout.contains("refused as True"), "{}", same.plain.stdout);
+        let functions = same.functions();
+        let exchanges = functions.get("MPI_Sendrecv").or(functions.get("MPI_Sendrecv_c"));
+        assert_eq!(exchanges, Some(&40), "{mpi:?}: {functions:?}");
+    }
+}
+
+/// A program that asks for functions by weak symbols and dlsym gets another answer only for functions
+/// that `ampl doctor` names.
+#[test]
+fn features_that_mislead_are_named() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 1, "features", &[]);
+        let (plain, watched) = (job.plain().success(), monitor(&job, "", Form::Run).success());
+        let mut doctor = Command::new(ampl());
+        doctor.args(["doctor", "--json"]).arg(mpi.compile("features"));
+        let named = parse(&process::run(&mut doctor, Duration::from_secs(30)).success().stdout);
+        let missing = named["mpi"][0]["missing"].as_array().expect("an array");
+        let (before, after) = (plain.sorted_lines(), watched.finished.sorted_lines());
+        assert_eq!((before.len(), after.len()), (4, 4), "{after:?}");
+        for (before, after) in before.iter().zip(&after).filter(|(before, after)| before != after) {
+            let function = format!("MPI_{}", before.split(':').next().unwrap_or_default());
+            assert!(missing.contains(&Value::from(function)), "{mpi:?}: {before} became {after}");
+        }
+    }
+}
+
+/// Functions that the program defines itself pass ampl by: it says which.
+#[test]
+fn programs_with_a_layer_of_their_own() {
+    let each = [("Comm_rank", 1), ("Comm_size", 1), ("Finalize", 1), ("Init", 1), ("Irecv", 10)];
+    for mpi in Mpi::ALL {
+        let same = compare(&Job::of(mpi, RANKS, "own_layer", &[])).kept_only().run().complete().expect(
+            RANKS,
+            &each,
+            &[],
+        );
+        says(&same, &["not covered", "mpi_send", "mpi_wait"]);
+    }
+    let whole = Mpi::OpenMpi.compile_as("own_layer_whole", "own_layer.c", &["-DWHOLE"]);
+    let same = compare(&Job::new(Mpi::OpenMpi, RANKS, whole, &[])).kept_only().run();
+    assert!(!same.kept.run.exists());
+    says(&same, &["mpi_init", "itself", "no run was recorded"]);
+}
+
+/// Another profiling library, preloaded too: both see every call if ampl stands first.
+#[test]
+fn other_tools_are_preloaded() {
+    for mpi in Mpi::ALL {
+        let ranks = ranks_to_the_end(mpi);
+        let tool = mpi.compile_as("tool.so", "tool.c", &["-fPIC", "-shared"]);
+        let job = Job::of(mpi, ranks, "ends", &["callbacks"]).with("LD_PRELOAD", &tool);
+        let same = compare(&job).kept_only().run().complete();
+        assert_eq!(same.functions()["MPI_Comm_dup"], 2 * u64::from(ranks));
+        // The tool first: MPI_Init goes past ampl, which says so.
+        let mut both = tool.clone().into_os_string();
+        both.push(":");
+        both.push(dist().join("lib/libampl.so"));
+        let place = Scratch::new("behind");
+        let job = Job::of(mpi, ranks, "ends", &["callbacks"]).with("LD_PRELOAD", both);
+        let behind = Job { directory: Some(place.path().to_owned()), ..job }.plain();
+        assert_eq!(behind.status, same.plain.status, "{mpi:?}: {}", behind.stderr);
+        let said = ampl_tests::run::text_of(&place.path().join("ends.0"));
+        assert!(said.contains("the tool saw 22 exchanges"), "{mpi:?}: {said}");
+        assert_eq!(behind.stderr.matches("not recorded").count(), 1, "{mpi:?}: {}", behind.stderr);
+    }
+}
+
+/// Shells and other programs between the launcher and the one that calls MPI.
+#[test]
+fn programs_in_between() {
+    let each = [("Comm_rank", 1), ("Comm_size", 1), ("Finalize", 1), ("Init", 1), ("Sendrecv", 21)];
+    for mpi in Mpi::ALL {
+        let ranks = ranks_to_the_end(mpi);
+        let path = mpi.compile("ends");
+        let path = path.to_str().expect("a path of ours");
+        let line = format!("echo before; env NAME=value {path} atexit; echo after $?");
+        let shell = Job::new(mpi, ranks, program(&["sh"]), &["-c", &line]);
+        compare(&shell).kept_only().run().complete().expect(ranks, &each, &[]);
+        let nice = Job::new(mpi, ranks, program(&["env"]), &["NAME=value", "nice", path, "atexit"]);
+        compare(&nice).kept_only().under_exec().run().complete().expect(ranks, &each, &[]);
+    }
+}
+
+/// A program with another user's rights does not load ampl, and the user is told.
+#[test]
+fn privileged_programs() {
+    let place = Scratch::new("privileged");
+    let copy = place.path().join("ends");
+    std::fs::copy(Mpi::Mpich.compile("ends"), &copy).expect("the scratch directory is ours");
+    // As root another owner makes the difference; anyone may ask for the bit on their own file, but
+    // then nothing differs and AT_SECURE is not set.
+    if std::os::unix::fs::chown(&copy, Some(65534), None).is_err() {
+        eprintln!("not root: a setuid program of another user cannot be made here");
+        return;
+    }
+    std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o4755)).expect("it is ours");
+    let run = |words: &[&str]| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(place.path());
+        process::run(&mut command, Duration::from_secs(30))
+    };
+    let ampl = ampl();
+    let (copy, ampl) = (copy.to_str().expect("text"), ampl.to_str().expect("text"));
+    let alone = run(&[copy, "never"]);
+    let watched = run(&[ampl, "exec", "-o", "result", "--", copy, "never"]);
+    assert_eq!((watched.status, &watched.stdout), (alone.status, &alone.stdout));
+    assert_eq!(alone.status.code(), Some(5), "{}", alone.stderr);
+    assert!(watched.stderr.contains("setuid"), "{}", watched.stderr);
+    assert!(!place.path().join("result").exists());
+}

@@ -1,0 +1,102 @@
+//! Programs whose threads call MPI.
+
+use ampl_tests::differential::{Same, compare};
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::number;
+
+const RANKS: u32 = 2;
+
+fn threads(mpi: Mpi, mode: &str) -> Same {
+    let job = Job::of(mpi, RANKS, "threads", &[mode]);
+    let comparison = compare(&job);
+    let comparison = if mpi == Mpi::Abi { comparison.kept_only() } else { comparison };
+    comparison.run().complete()
+}
+
+const BEGIN_AND_END: [(&str, u64); 4] =
+    [("Comm_rank", 1), ("Comm_size", 1), ("Finalize", 1), ("Init_thread", 1)];
+
+#[test]
+fn four_threads_at_once() {
+    let each = [&[("Allreduce", 200), ("Comm_dup", 4), ("Comm_free", 4)][..], &BEGIN_AND_END[..]].concat();
+    let each = [each, vec![("Irecv", 2000), ("Isend", 2000), ("Waitall", 2000)]].concat();
+    for mpi in Mpi::ALL {
+        let same = threads(mpi, "ring").expect(RANKS, &each, &[]).stored();
+        requests_are_told_apart(&same);
+    }
+}
+
+#[test]
+fn requests_cross_threads() {
+    for mpi in Mpi::ALL {
+        let same = threads(mpi, "crossed").stored();
+        let functions = same.kept.functions();
+        assert_eq!(functions["MPI_Irecv"], 3200, "{functions:?}");
+        assert_eq!(functions["MPI_Wait"], 800, "{functions:?}");
+        requests_are_told_apart(&same);
+    }
+}
+
+/// Per thread, no two live requests share a name: each is completed once before it is made again.
+fn requests_are_told_apart(same: &Same) {
+    let mut made = 0;
+    for rank in 0..RANKS {
+        for line in same.kept.decode(rank) {
+            let (name, request) = (&line["fn"], &line["out"]["request"]);
+            if name == "MPI_Irecv" || name == "MPI_Isend" {
+                assert!(request.as_str().is_some_and(|name| name.starts_with("request:")), "{line}");
+                made += 1;
+            }
+            if name == "MPI_Wait" {
+                assert_ne!(line["args"]["request"], "MPI_REQUEST_NULL", "{line}");
+            }
+        }
+    }
+    assert!(made > 1000, "{made} requests only");
+}
+
+#[test]
+fn a_thousand_short_threads() {
+    let each = [("Comm_rank", 2), ("Comm_size", 1), ("Finalize", 1), ("Init_thread", 1)];
+    let each = [&each[..], &[("Send", 5000), ("Sendrecv", 1000)]].concat();
+    for mpi in Mpi::ALL {
+        let same = threads(mpi, "short").expect(RANKS, &each, &[]).stored();
+        // Threads that come and go must not each leave their own tables behind.
+        let bytes = number(&same.kept.info()["trace_bytes"]["total"]);
+        assert!(bytes < 4e6, "{mpi:?}: {bytes} bytes of trace");
+    }
+}
+
+#[test]
+fn the_main_thread_does_nothing() {
+    let each = [&BEGIN_AND_END[..], &[("Allreduce", 500)]].concat();
+    for mpi in Mpi::ALL {
+        threads(mpi, "idle-main").expect(RANKS, &each, &[]).stored();
+    }
+}
+
+/// Whichever thread makes the calls, windows end when they should.
+#[test]
+fn windows_end_while_the_main_thread_waits() {
+    let job = Job::of(Mpi::OpenMpi, RANKS, "threads", &["wait-main"]);
+    let same = compare(&job).kept_only().run().complete();
+    let windows = number(&same.kept.info()["windows"]);
+    assert!(windows >= 4.0, "{windows} windows in more than a second: {}", same.kept.info());
+}
+
+#[test]
+fn cancelled_threads() {
+    let each = [&BEGIN_AND_END[..], &[("Irecv", 5), ("Send", 5), ("Wait", 5)]].concat();
+    let first =
+        [("Comm_rank", 301), ("Comm_size", 1), ("Finalize", 1), ("Init_thread", 1), ("Sendrecv", 300)];
+    for mpi in Mpi::ALL {
+        threads(mpi, "cancel").expect(RANKS, &each, &["MPI_Test"]);
+        threads(mpi, "cancel-first").expect(RANKS, &first, &[]).stored();
+        // The process ends then, without MPI_Finalize: up to there everything is known.
+        let same =
+            compare(&Job::of(mpi, RANKS, "threads", &["cancel-inside"])).without_stderr().kept_only().run();
+        let each = [("Barrier", 1), ("Comm_rank", 1), ("Comm_size", 1), ("Init_thread", 1), ("Recv", 1)];
+        let same = same.expect(RANKS, &each, &[]);
+        assert!(same.said().contains("did not reach MPI_Finalize"), "{}", same.said());
+    }
+}

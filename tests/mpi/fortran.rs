@@ -1,0 +1,34 @@
+//! The same Fortran program through every interface: each argument of each call is decoded as C
+//! would name it and as the program itself wrote it down, and nothing changes for the program.
+
+use ampl_tests::job::{Fortran, Job, Mpi};
+use ampl_tests::place::Scratch;
+
+use crate::log_matches;
+use crate::objects::several;
+
+fn every_interface(mpi: Mpi) {
+    for interface in Fortran::ALL {
+        for ranks in [several(mpi), 1] {
+            let logs = Scratch::new("log");
+            let log = logs.path().join("ref");
+            let job = Job::new(
+                mpi,
+                ranks,
+                mpi.compile_fortran(interface),
+                &[log.to_str().expect("a path of ours")],
+            );
+            log_matches(&job, &log, "fortran");
+        }
+    }
+}
+
+#[test]
+fn fortran_open_mpi() {
+    every_interface(Mpi::OpenMpi);
+}
+
+#[test]
+fn fortran_mpich() {
+    every_interface(Mpi::Mpich);
+}

@@ -1,0 +1,75 @@
+//! Python programs: mpi4py from its wheel, which loads MPI when it is imported.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::job::{Job, Mpi};
+use crate::place::{home, program, target};
+use crate::process;
+
+/// The wheels that the tests were written with.
+const VERSION: &str = "mpi4py>=4.1,<4.2";
+
+/// A directory for PYTHONPATH with mpi4py in it, fetched once.
+///
+/// # Panics
+/// With pip's words when it cannot be fetched.
+pub fn mpi4py() -> PathBuf {
+    let place = target().join("mpi4py");
+    if place.join("mpi4py/__init__.py").is_file() {
+        return place;
+    }
+    let fetched = target().join(format!("tmp/mpi4py-{}", std::process::id()));
+    let mut pip = Command::new(program(&["python3"]));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    pip.args(["--only-binary=:all:", "--target"]).arg(&fetched).arg(VERSION);
+    process::run(&mut pip, Duration::from_secs(120)).success();
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::rename(&fetched, &place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    place
+}
+
+/// A job of `programs/NAME` in Python with mpi4py over `mpi`; `None` finds the library like a user's
+/// program does, else it is told which it is.
+pub fn job(mpi: Mpi, ranks: u32, name: &str, told: bool) -> Job {
+    let script = home().join("programs").join(name);
+    let mut job = Job::new(mpi, ranks, program(&["python3"]), &[script.to_str().expect("a path of ours")])
+        .with("PYTHONPATH", mpi4py());
+    if let Some(libraries) = libraries(mpi) {
+        job = job.with("LD_LIBRARY_PATH", libraries);
+    }
+    match told {
+        true if mpi == Mpi::OpenMpi => job.with("MPI4PY_MPIABI", "openmpi"),
+        true => job.with("MPI4PY_MPIABI", "mpich"),
+        false => job,
+    }
+}
+
+/// Where the library that the wheel was linked with is, if not where the loader looks anyway.
+fn libraries(mpi: Mpi) -> Option<PathBuf> {
+    match mpi {
+        Mpi::OpenMpi => None,
+        Mpi::Abi => {
+            Some(target().join("mpi-abi/lib").canonicalize().expect("`cargo xtask setup` has made it"))
+        }
+        Mpi::Mpich => {
+            // Debian calls MPICH's library libmpich.so.12, the wheel wants it as libmpi.so.12.
+            let place = target().join("test-programs/mpich-names");
+            let link = place.join("libmpi.so.12");
+            if !link.exists() {
+                std::fs::create_dir_all(&place).expect("it is ours");
+                let _ = std::os::unix::fs::symlink(debian("libmpich.so.12"), &link);
+            }
+            Some(place.canonicalize().expect("it was just made"))
+        }
+    }
+}
+
+fn debian(library: &str) -> PathBuf {
+    let listed = process::run(Command::new("/sbin/ldconfig").arg("-p"), Duration::from_secs(9)).stdout;
+    let line = listed.lines().find(|line| line.trim_start().starts_with(library));
+    let path =
+        line.and_then(|line| line.rsplit(" => ").next()).unwrap_or_else(|| panic!("no {library} here"));
+    Path::new(path).to_owned()
+}

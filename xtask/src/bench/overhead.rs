@@ -1,0 +1,43 @@
+//! `cargo xtask bench overhead`: what watching costs a whole job, measured in three independent ways.
+//!
+//! - *alternating*: one program calls MPI by its public and by its profiling names in turns, a
+//!   millisecond each; drift and the other tenants of the machine hit both alike.
+//! - *pairs*: whole jobs, bare and watched, follow each other; ratios are taken within a round.
+//! - *instructions*: callgrind counts those spent in and for the library, which no noise reaches.
+//!
+//! What the agent says of itself stands beside each. Nothing is asserted: a table is printed.
+
+mod alternating;
+mod callgrind;
+mod instructions;
+mod job;
+mod options;
+mod pairs;
+mod program;
+mod spread;
+
+use anyhow::Result;
+
+use job::Bench;
+use options::{Options, Part};
+
+/// Runs the parts that `arguments` choose and prints a table for each.
+///
+/// # Errors
+/// For unknown options, when a tool is missing or a job fails.
+pub fn run(arguments: &[&str]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let bench = Bench::prepare(&options)?;
+    let programs = program::choose(&bench, &options)?;
+    for program in &programs {
+        println!("\n{}", program.describe());
+    }
+    for part in &options.parts {
+        match part {
+            Part::Alternating => alternating::run(&bench, &options, &programs)?,
+            Part::Pairs => pairs::run(&bench, &options, &programs)?,
+            Part::Instructions => instructions::run(&bench, &programs)?,
+        }
+    }
+    Ok(())
+}

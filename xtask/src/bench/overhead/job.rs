@@ -1,0 +1,212 @@
+//! One job of two ranks, bare or watched, and what it cost.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use super::options::Options;
+use crate::dist;
+use crate::shell::{find, is_root, root, run as run_command, target};
+
+/// How a job is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Not at all.
+    Bare,
+    /// `AMPL_DISABLE=1`: what two equal jobs differ by, that is, the noise.
+    Disabled,
+    /// Summaries of every window; no calls are stored.
+    Summaries,
+    /// The configuration one gets without asking; with two ranks everything is kept.
+    Default,
+}
+
+impl State {
+    /// All that are compared with bare jobs.
+    pub const WATCHED: [Self; 3] = [Self::Disabled, Self::Summaries, Self::Default];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bare => "bare",
+            Self::Disabled => "disabled",
+            Self::Summaries => "summaries",
+            Self::Default => "all kept",
+        }
+    }
+
+    /// Whether there is a run directory afterwards.
+    pub fn records(self) -> bool {
+        matches!(self, Self::Summaries | Self::Default)
+    }
+}
+
+/// What one rank took; nanoseconds, of processor time if not said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RankCost {
+    /// From the return of `MPI_Init` to the entry of `MPI_Finalize`.
+    pub inside: f64,
+    /// That on the clock.
+    pub inside_wall: f64,
+    /// From the process's beginning to its end.
+    pub whole: f64,
+}
+
+/// What the agents say of themselves, summed over the ranks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SelfTime {
+    /// Their own time, nanoseconds.
+    pub agent_ns: f64,
+    /// Calls of the application.
+    pub calls: f64,
+}
+
+/// A finished job.
+#[derive(Debug)]
+pub struct Finished {
+    /// One entry per rank, in no order.
+    pub ranks: Vec<RankCost>,
+    /// From the launcher's start to its end, seconds.
+    pub wall: f64,
+    /// What the program printed.
+    pub stdout: String,
+    /// What `ampl info` says afterwards, if there is something to say.
+    pub own: Option<SelfTime>,
+}
+
+/// Where the parts of the benchmark are.
+#[derive(Debug)]
+pub struct Bench {
+    launcher: PathBuf,
+    ampl: PathBuf,
+    stopwatch: PathBuf,
+    /// The benchmark's own directory.
+    pub scratch: PathBuf,
+    /// The compiled synthetic program.
+    pub synthetic: PathBuf,
+}
+
+impl Bench {
+    /// Builds what is measured and what measures.
+    ///
+    /// # Errors
+    /// When Open MPI is missing or something does not compile.
+    pub fn prepare(options: &Options) -> Result<Self> {
+        let missing = "Open MPI is missing: run `cargo xtask setup`";
+        let launcher = find(&["mpirun.openmpi", "mpirun"]).context(missing)?;
+        let compiler = find(&["mpicc.openmpi", "mpicc"]).context(missing)?;
+        let dist = match &options.dist {
+            Some(dist) => dist.clone(),
+            None => dist::run()?,
+        };
+        let scratch = target().join("bench-overhead");
+        let _ = std::fs::remove_dir_all(&scratch);
+        std::fs::create_dir_all(&scratch)?;
+        let sources = root().join("ampl-preload/benches");
+        let (synthetic, stopwatch) = (scratch.join("overhead"), scratch.join("stopwatch.so"));
+        let mut compile = Command::new(compiler);
+        run_command(compile.args(["-O2", "-o"]).args([&synthetic, &sources.join("overhead.c")]))?;
+        // It is loaded into shells and launchers, too, where MPI's functions are never found.
+        let mut compile = Command::new("cc");
+        compile.args(["-O2", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]);
+        run_command(compile.args([&stopwatch, &sources.join("stopwatch.c")]))?;
+        Ok(Self { launcher, ampl: dist.join("bin/ampl"), stopwatch, scratch, synthetic })
+    }
+
+    /// The launcher with two ranks, each on a processor of its own; `politely` for ranks that share them.
+    pub fn launch(&self, politely: bool) -> Command {
+        let mut job = Command::new(&self.launcher);
+        job.args(["-n", "2", "--bind-to", if politely { "none" } else { "core" }]);
+        if politely {
+            job.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+        }
+        if is_root() {
+            job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        }
+        for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
+            job.env_remove(name);
+        }
+        job.current_dir(&self.scratch);
+        job
+    }
+
+    /// Puts the words before the program that have it watched as `state` says.
+    pub fn watch(&self, job: &mut Command, state: State, directory: &Path) {
+        if state == State::Bare {
+            return;
+        }
+        if state == State::Disabled {
+            job.env("AMPL_DISABLE", "1");
+        }
+        job.arg(&self.ampl).args(["exec", "-o"]).arg(directory);
+        if state == State::Summaries {
+            job.args(["--set", "trace.timing=\"off\""]);
+        }
+        job.arg("--");
+    }
+
+    /// Runs `words` on two ranks.
+    ///
+    /// # Errors
+    /// When the job fails, or was not watched as meant: that would be a fine number for nothing.
+    pub fn run(&self, words: &[String], state: State) -> Result<Finished> {
+        let (times, directory) = (self.scratch.join("times"), self.scratch.join("run"));
+        let _ = std::fs::remove_file(&times);
+        let mut job = self.launch(false);
+        job.env("STOPWATCH", &times).arg("env");
+        job.arg(format!("LD_PRELOAD={}", self.stopwatch.display()));
+        self.watch(&mut job, state, &directory);
+        let started = Instant::now();
+        let output = job.args(words).output().context("the launcher does not start")?;
+        let wall = started.elapsed().as_secs_f64();
+        let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            bail!("{words:?}, {}: {stdout}{}", state.name(), String::from_utf8_lossy(&output.stderr));
+        }
+        let own = if state.records() { Some(self.info(&directory)?) } else { None };
+        let text = std::fs::read_to_string(&times).context("no rank has left its times")?;
+        let ranks: Vec<RankCost> = text.lines().filter_map(cost).collect();
+        if ranks.len() != 2 {
+            bail!("{words:?}, {}: times of {} ranks: {text}", state.name(), ranks.len());
+        }
+        Ok(Finished { ranks, wall, stdout, own })
+    }
+
+    /// What `ampl info` says of the run; the run is removed.
+    ///
+    /// # Errors
+    /// When it says nothing, or that something is missing.
+    pub fn info(&self, directory: &Path) -> Result<SelfTime> {
+        let output = Command::new(&self.ampl).arg("info").arg(directory).arg("--json").output()?;
+        let info: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("ampl info: {}", String::from_utf8_lossy(&output.stderr)))?;
+        std::fs::remove_dir_all(directory)?;
+        if info["complete"] != true || info["agent_failures"] != 0 {
+            bail!("the run is not complete: {info}");
+        }
+        let number = |value: &Value| value.as_f64().with_context(|| format!("no number: {info}"));
+        Ok(SelfTime { agent_ns: number(&info["overhead"]["agent_ns"])?, calls: number(&info["calls"])? })
+    }
+}
+
+/// A rank's line of the stopwatch.
+fn cost(line: &str) -> Option<RankCost> {
+    let numbers: Vec<f64> = line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let &[initialised, finalizing, end, inside_wall] = &numbers[..] else { return None };
+    Some(RankCost { inside: finalizing - initialised, inside_wall, whole: end })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_stopwatch_is_three_spans() {
+        let expected = RankCost { inside: 90.0, inside_wall: 95.0, whole: 120.0 };
+        assert_eq!(cost("10 100 120 95"), Some(expected));
+        assert_eq!(cost("10 100 120"), None);
+    }
+}

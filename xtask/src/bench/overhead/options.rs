@@ -1,0 +1,121 @@
+//! What the command line chooses.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+
+/// What follows when an option is wrong.
+const USAGE: &str = "\
+options of overhead (all optional):
+  --pairs N           rounds of whole jobs (15)
+  --seconds S         length of a run of the synthetic program (5)
+  --rate R            its MPI calls per second and rank (70000)
+  --work ROWS         its work between calls, instead of finding out which makes that rate
+  --lammps-steps N    timesteps of a run of LAMMPS (1000)
+  --program NAME      synthetic or lammps; both without
+  --part NAME         alternating, pairs or instructions; all without
+  --dist DIR          an installation to measure instead of building one";
+
+/// A way to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Public and profiling names in turns, in one program.
+    Alternating,
+    /// Whole jobs in turns.
+    Pairs,
+    /// Counted instructions.
+    Instructions,
+}
+
+/// The command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Rounds of whole jobs, at least 1.
+    pub pairs: usize,
+    /// Length of a run of the synthetic program, seconds.
+    pub seconds: f64,
+    /// Its MPI calls per second and rank.
+    pub rate: f64,
+    /// Its work per step, grid rows; found out without.
+    pub work: Option<f64>,
+    /// Timesteps of a run of LAMMPS.
+    pub lammps_steps: u32,
+    /// The one program to measure; all of them without.
+    pub program: Option<String>,
+    /// What to measure.
+    pub parts: Vec<Part>,
+    /// The installation to measure; one is built without.
+    pub dist: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            pairs: 15,
+            seconds: 5.0,
+            rate: 70_000.0,
+            work: None,
+            lammps_steps: 1000,
+            program: None,
+            parts: vec![Part::Alternating, Part::Pairs, Part::Instructions],
+            dist: None,
+        }
+    }
+}
+
+impl Options {
+    /// The options that `arguments` spell.
+    ///
+    /// # Errors
+    /// For a word that is none, with all there are.
+    pub fn parse(arguments: &[&str]) -> Result<Self> {
+        let mut options = Self::default();
+        let mut words = arguments.iter();
+        while let Some(&name) = words.next() {
+            let Some(&value) = words.next() else { bail!("{name} needs a value\n{USAGE}") };
+            let wrong = || format!("{name} {value}\n{USAGE}");
+            let above_zero = || {
+                let number: f64 = value.parse().ok()?;
+                (number.is_finite() && number > 0.0).then_some(number)
+            };
+            match name {
+                "--pairs" => options.pairs = above_zero().with_context(wrong)?.ceil() as usize,
+                "--seconds" => options.seconds = above_zero().with_context(wrong)?,
+                "--rate" => options.rate = above_zero().with_context(wrong)?,
+                "--work" => options.work = Some(above_zero().with_context(wrong)?),
+                "--lammps-steps" => options.lammps_steps = above_zero().with_context(wrong)?.ceil() as u32,
+                "--program" if ["synthetic", "lammps"].contains(&value) => {
+                    options.program = Some(value.to_owned());
+                }
+                "--part" => {
+                    options.parts = vec![match value {
+                        "alternating" => Part::Alternating,
+                        "pairs" => Part::Pairs,
+                        "instructions" => Part::Instructions,
+                        _ => bail!(wrong()),
+                    }];
+                }
+                "--dist" => options.dist = Some(std::path::absolute(value)?),
+                _ => bail!("no such option: {}", wrong()),
+            }
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_mistakes_named() {
+        assert_eq!(Options::parse(&[]).unwrap(), Options::default());
+        let options = Options::parse(&["--pairs", "3", "--part", "pairs", "--program", "lammps"]).unwrap();
+        assert_eq!((options.pairs, options.parts), (3, vec![Part::Pairs]));
+        assert_eq!(options.program.as_deref(), Some("lammps"));
+        for wrong in [&["--pairs"][..], &["--pairs", "0"], &["--part", "all"], &["--loud", "1"]] {
+            let error = Options::parse(wrong).unwrap_err().to_string();
+            assert!(error.contains(wrong[0]) && error.contains("--seconds"), "{error}");
+        }
+    }
+}
