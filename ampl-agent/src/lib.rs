@@ -10,6 +10,7 @@ pub mod handles;
 pub mod journal;
 #[allow(unsafe_code)]
 mod map;
+pub mod meter;
 pub mod requests;
 pub mod shared;
 pub mod sites;

@@ -232,29 +232,32 @@ unsafe fn recorded(
     let invariant = state.process.invariant;
     if recipe.local && !state.thread.keeps() {
         let now = ticks(invariant);
+        let measured = state.local_meter.is_due();
         if contained(|| state.thread.local(function, address, now)) == Some(true) {
             contained(|| hooks::window_closed(state));
+        } else if measured {
+            state.local_meter.take(ticks(invariant) - now);
         }
+        state.thread.add_own(state.local_meter.per_call());
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }
-    // The agent's own time is measured on one call in 256, and taken for the others from there:
-    // two more reads of the clock at every call would double what is measured.
-    state.unmeasured += 1;
-    let measured = state.unmeasured & 255 == 1;
+    // The agent's own time is measured on some calls, and taken for the others from there: two more
+    // reads of the clock at every call would double what is measured.
+    let measured = state.meter.is_due();
     let entered = if measured { ticks(invariant) } else { 0 };
     state.slow_ticks = 0;
 
-    let mut start = 0;
-    let closed = contained(|| {
+    let before = contained(|| {
         if recipe.prepares || symbol.language == Language::Fortran {
             // SAFETY: the application's arguments, before the call.
             unsafe { hooks::enter(state, symbol, recipe, words) };
         }
-        start = ticks(invariant);
-        state.thread.enter(function, address, start)
+        let start = ticks(invariant);
+        (start, state.thread.enter(function, address, start))
     });
-    if closed == Some(true) {
+    let (mut start, closed) = before.unwrap_or_default();
+    if closed {
         contained(|| hooks::window_closed(state));
         start = ticks(invariant);
     }
@@ -283,19 +286,8 @@ unsafe fn recorded(
     contained(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
     if measured {
         let own = (ticks(invariant) - entered).saturating_sub(end - start + state.slow_ticks);
-        state.own_per_call = steady(state.own_per_call, own);
+        state.meter.take(own);
     }
-    state.thread.add_own(state.own_per_call);
+    state.thread.add_own(state.meter.per_call());
     result
-}
-
-/// A running median of the agent's own time per call: a descheduled moment is not the agent's
-/// time, and would drown it in a mean.
-fn steady(estimate: u64, measured: u64) -> u64 {
-    match (estimate, measured) {
-        (0, first) => first,
-        (estimate, measured) if measured < estimate / 2 => estimate.midpoint(measured),
-        (estimate, measured) if measured < estimate => estimate - estimate / 16,
-        (estimate, _) => estimate + estimate / 16,
-    }
 }

@@ -1,6 +1,7 @@
 //! Which module an address of code lies in.
 
 use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
 
 /// The beginning of the loader's `struct link_map`.
 #[repr(C)]
@@ -37,7 +38,7 @@ impl Module {
 
 /// This library.
 pub fn own_module() -> Option<Module> {
-    let (_, map) = look_up(own_module as *const () as u64)?;
+    let map = link_map(own_module as *const () as u64)?;
     // SAFETY: the loader's own record of a module that is loaded.
     let map = unsafe { &*map };
     (!map.dynamic.is_null()).then_some(Module { base: map.address, dynamic: map.dynamic })
@@ -59,35 +60,71 @@ pub fn loaded_modules() -> Vec<String> {
     found
 }
 
-fn look_up(address: u64) -> Option<(libc::Dl_info, *const LinkMap)> {
+fn link_map(address: u64) -> Option<*const LinkMap> {
     const LINK_MAP: libc::c_int = 2; // RTLD_DL_LINKMAP
     let mut map: *mut LinkMap = std::ptr::null_mut();
     // SAFETY: an all-zero Dl_info is valid, and dladdr1 only fills it and the pointer.
-    let (found, info) = unsafe {
+    let found = unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
-        let at = (&raw mut map).cast();
-        (libc::dladdr1(address as *const libc::c_void, &mut info, at, LINK_MAP), info)
+        libc::dladdr1(address as *const libc::c_void, &mut info, (&raw mut map).cast(), LINK_MAP)
     };
-    (found != 0 && !info.dli_fname.is_null() && !map.is_null()).then_some((info, map.cast_const()))
+    (found != 0 && !map.is_null()).then_some(map.cast_const())
 }
+
+/// A module's code: where it is, what to add to its file's addresses, and its path.
+#[derive(Debug)]
+struct Mapped {
+    start: u64,
+    end: u64,
+    base: u64,
+    path: String,
+}
+
+static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
 
 /// Path of the module that holds `address`, and the address as its file counts; an empty path if none does.
 pub fn module(address: u64) -> (String, u64) {
-    let Some((info, map)) = look_up(address) else { return (String::new(), address) };
-    // SAFETY: dladdr succeeded, so the name is a string of the loader.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned();
-    // The main program is named as it was started, which need not be a path.
-    let path = if name.contains('/') { name } else { executable().unwrap_or(name) };
-    let path = std::fs::canonicalize(&path).map_or(path, |full| full.to_string_lossy().into_owned());
-    // SAFETY: dladdr1 has filled in the loader's own record of a module that is loaded.
-    let loaded_at = unsafe { (*map).address };
-    (path, address.wrapping_sub(loaded_at))
+    let mut known = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let find = |known: &[Mapped]| {
+        let found = known.iter().find(|mapped| (mapped.start..mapped.end).contains(&address))?;
+        Some((found.path.clone(), address - found.base))
+    };
+    // Not dladdr: it looks for the nearest symbol, through all of them.
+    find(&known).unwrap_or_else(|| {
+        *known = mapped();
+        find(&known).unwrap_or((String::new(), address))
+    })
 }
 
-/// Whether both addresses lie in one module: cheaper than comparing paths.
+/// The segments of all loaded modules.
+fn mapped() -> Vec<Mapped> {
+    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, out: *mut libc::c_void) -> i32 {
+        // SAFETY: the loader passes its record with that many headers, and `out` is the vector below.
+        let (info, headers, name, out) = unsafe {
+            let info = &*info;
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            (info, headers, CStr::from_ptr(info.dlpi_name), &mut *out.cast::<Vec<Mapped>>())
+        };
+        let name = name.to_string_lossy().into_owned();
+        // The main program has no name here, and as it was started it need not be a path.
+        let path = if name.contains('/') { name } else { executable().unwrap_or(name) };
+        let path = std::fs::canonicalize(&path).map_or(path, |full| full.to_string_lossy().into_owned());
+        for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+            let start = info.dlpi_addr + header.p_vaddr;
+            out.push(Mapped { start, end: start + header.p_memsz, base: info.dlpi_addr, path: path.clone() });
+        }
+        0
+    }
+    let mut found: Vec<Mapped> = Vec::new();
+    // SAFETY: the callback gets a pointer to the vector and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut found).cast()) };
+    found
+}
+
+/// Whether both addresses lie in one module.
 pub fn is_in_same_module(one: u64, other: u64) -> bool {
-    let base = |address| look_up(address).map(|(info, _)| info.dli_fbase);
-    base(one).is_some() && base(one) == base(other)
+    let (one, other) = (module(one).0, module(other).0);
+    !one.is_empty() && one == other
 }
 
 /// Path of the running program.

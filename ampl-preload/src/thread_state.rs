@@ -1,6 +1,7 @@
 //! What the hooks keep for each thread of the application.
 
 use ampl_agent::Thread;
+use ampl_agent::meter::Meter;
 use ampl_agent::requests::{Request, Requests};
 
 use crate::process::Process;
@@ -37,10 +38,10 @@ pub struct ThreadState {
     pub progress_ticks: u64,
     /// Ticks spent on the tree since the last measured call began: accounted for apart.
     pub slow_ticks: u64,
-    /// Calls since the agent's own time was last measured.
-    pub unmeasured: u32,
-    /// Ticks the agent itself takes per call, as measured last.
-    pub own_per_call: u64,
+    /// The agent's own time per call.
+    pub meter: Meter,
+    /// That per local call that is only counted.
+    pub local_meter: Meter,
 }
 
 impl ThreadState {
@@ -61,8 +62,8 @@ impl ThreadState {
             next_progress: 0,
             progress_ticks: 0,
             slow_ticks: 0,
-            unmeasured: 0,
-            own_per_call: 0,
+            meter: Meter::default(),
+            local_meter: Meter::default(),
         }
     }
 

@@ -28,7 +28,8 @@ Usage: cargo xtask COMMAND
 Examples:
   cargo xtask demo
   cargo xtask test --quick
-  cargo xtask bench intercept";
+  cargo xtask bench intercept
+  cargo xtask bench overhead -- --program lammps --pairs 9";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -74,7 +74,7 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &Recip
 }
 
 /// Before the call, whose words are C's.
-#[inline]
+#[inline(always)]
 unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &mut [usize]) {
     if recipe.names_request {
         // SAFETY: the caller's promise.
@@ -141,7 +141,7 @@ pub unsafe fn leave(
 }
 
 /// After the call, whose words are C's.
-#[inline]
+#[inline(always)]
 unsafe fn finish(
     state: &mut ThreadState,
     function: Function,

@@ -1,0 +1,110 @@
+//! The agent's own time per call, from a few calls that are measured.
+//!
+//! Measuring every call would double what is measured. Distances between measured calls are drawn: a fixed
+//! one would meet the same call of a loop again and again.
+
+/// Mean distance of two measured calls.
+const DISTANCE: u64 = 256;
+/// Calls that the mean remembers.
+const MEMORY: u64 = 64 * DISTANCE;
+/// A measured call that took so many times the mean was descheduled, and is taken for that many.
+const OUTLIER: u64 = 16;
+/// Bits behind the point of the mean.
+const FRACTION: u32 = 16;
+
+/// A running mean of the agent's own time per call, ticks.
+#[derive(Debug)]
+pub struct Meter {
+    /// Calls until the next measured one.
+    left: u64,
+    /// Calls that the next measured one stands for.
+    stands_for: u64,
+    /// Calls stood for so far, at most [`MEMORY`].
+    known: u64,
+    /// State of the generator of distances.
+    seed: u64,
+    /// The mean, a fixed-point number.
+    mean: u64,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self { left: 1, stands_for: 1, known: 0, seed: 1, mean: 0 }
+    }
+}
+
+impl Meter {
+    /// Whether the call that begins now is to be measured.
+    #[inline(always)]
+    pub fn is_due(&mut self) -> bool {
+        self.left -= 1;
+        self.left == 0
+    }
+
+    /// Ticks per call, as far as is known.
+    #[inline(always)]
+    pub fn per_call(&self) -> u64 {
+        self.mean >> FRACTION
+    }
+
+    /// A call that was due took `ticks` of the agent's.
+    #[cold]
+    pub fn take(&mut self, ticks: u64) {
+        let mut ticks = ticks.min(1 << 32) << FRACTION;
+        if self.known >= DISTANCE {
+            ticks = ticks.min(self.mean.saturating_mul(OUTLIER));
+        }
+        // Weighted by the calls it stands for: the first are the dearest, and stand for themselves only.
+        self.known = (self.known + self.stands_for).min(MEMORY);
+        let step = (ticks as i64 - self.mean as i64) / self.known as i64 * self.stands_for as i64;
+        self.mean = self.mean.saturating_add_signed(step);
+        // Every call at first, then more and more rarely.
+        let distance = (self.known / 8).clamp(1, DISTANCE);
+        // Knuth, The Art of Computer Programming, vol. 2, 3.3.4: MMIX's generator; its upper bits.
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.stands_for = 1 + (self.seed >> 33) % (2 * distance - 1);
+        self.left = self.stands_for;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Own time of call number `call` by `ticks`: what the meter says of all, over what is true.
+    fn said_over_true(calls: u64, ticks: impl Fn(u64) -> u64) -> f64 {
+        let mut meter = Meter::default();
+        let (mut said, mut sum) = (0, 0);
+        for call in 0..calls {
+            if meter.is_due() {
+                meter.take(ticks(call));
+            }
+            said += meter.per_call();
+            sum += ticks(call);
+        }
+        said as f64 / sum as f64
+    }
+
+    #[test]
+    fn a_loop_is_not_met_at_one_place() {
+        // One call in sixteen is dear, as a MPI_Waitall is: a distance of 256 would see all or none.
+        for dear in 0..16 {
+            let ratio = said_over_true(2_000_000, |call| if call % 16 == dear { 2000 } else { 150 });
+            assert!((0.9..1.1).contains(&ratio), "{dear}: {ratio}");
+        }
+    }
+
+    #[test]
+    fn first_calls_and_a_descheduled_one_stand_for_themselves() {
+        let cold = said_over_true(500_000, |call| if call < 20 { 20_000 } else { 200 });
+        assert!((0.98..1.06).contains(&cold), "{cold}");
+        let mut meter = Meter::default();
+        for _ in 0..10_000 {
+            if meter.is_due() {
+                meter.take(200);
+            }
+        }
+        meter.take(10_000_000);
+        assert!((200..=300).contains(&meter.per_call()), "{}", meter.per_call());
+    }
+}
