@@ -1,5 +1,6 @@
 """A ring and a reduction with mpi4py, whose wheel loads MPI out of the global search order."""
 
+import sys
 from array import array
 
 from mpi4py import MPI
@@ -13,9 +14,17 @@ for turn in range(20):
     total += into[0]
 everyone = comm.allreduce(total)
 words = comm.gather(f"rank {rank}: {total}", root=0)
+
+
+def say(text):
+    # One write a line: print makes two, and ranks' lines would mix.
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 try:
     comm.Send(array("i", [1]), dest=ranks + 5)
 except MPI.Exception as error:
-    print(f"rank {rank}: refused as {error.Get_error_class() == MPI.ERR_RANK}", flush=True)
+    say(f"rank {rank}: refused as {error.Get_error_class() == MPI.ERR_RANK}")
 if rank == 0:
-    print("; ".join(words), everyone, flush=True)
+    say(f"{'; '.join(words)} {everyone}")
