@@ -54,15 +54,22 @@ impl Handles {
     }
 
     /// MPI has given `handle` to the program: a new object, or one more reference to one it has.
-    pub fn given(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) {
-        match self.get(kind, handle) {
-            None => {
-                self.define(kind, handle, facts);
-            }
-            Some(object) if object.word & PREDEFINED_HANDLE == 0 => {
+    ///
+    /// What was known of the object is not believed any more: the program may have freed it where
+    /// nobody looked (in a callback, by its profiling name), and this is another.
+    pub fn given(&mut self, kind: ObjectKind, handle: u64, unknown: [u64; 2]) {
+        use ObjectKind::{Errhandler, Group, Info, Type};
+        let twice = matches!(kind, Group | Type | Errhandler | Info);
+        match self.objects.get_mut(&(kind as u8, handle)) {
+            Some(object) if object.word & PREDEFINED_HANDLE != 0 => {}
+            Some(object) if twice => {
+                object.facts = unknown;
+                self.generation += 1;
                 *self.further.entry((kind as u8, handle)).or_default() += 1;
             }
-            Some(_) => {}
+            _ => {
+                self.define(kind, handle, unknown);
+            }
         }
     }
 
@@ -143,6 +150,21 @@ mod tests {
         assert!(first.is_some() && handles.get(ObjectKind::Group, 0x88) == first);
         handles.forget(ObjectKind::Group, 0x88);
         assert_eq!(handles.get(ObjectKind::Group, 0x88), None);
+    }
+
+    #[test]
+    fn an_end_that_nobody_saw_leaves_nothing_behind() {
+        let mut handles = Handles::default();
+        handles.given(ObjectKind::Comm, 0x84, [0; 2]);
+        handles.learn(ObjectKind::Comm, 0x84, [4, 1]);
+        handles.given(ObjectKind::Comm, 0x84, [0; 2]);
+        assert_eq!(handles.get(ObjectKind::Comm, 0x84), Some(Object { word: 2, facts: [0; 2] }));
+        handles.given(ObjectKind::Type, 0x84, [0; 2]);
+        handles.learn(ObjectKind::Type, 0x84, [8, 0]);
+        let before = handles.generation();
+        handles.given(ObjectKind::Type, 0x84, [0; 2]);
+        assert_eq!(handles.get(ObjectKind::Type, 0x84), Some(Object { word: 1, facts: [0; 2] }));
+        assert_ne!(handles.generation(), before);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum Caller {
 /// # Safety
 /// `here` must be the calling thread's block.
 #[cold]
-pub unsafe fn who(here: &Entry, next: *const ()) -> Caller {
+pub unsafe fn who(here: &mut Entry, next: *const ()) -> Caller {
     // The stack grows down: at or above the outer wrapper's frame, that frame is gone.
     if here.stack >= here.inside {
         return Caller::AfterJump;
@@ -36,7 +36,44 @@ pub unsafe fn who(here: &Entry, next: *const ()) -> Caller {
     if unsafe { (here.inside as *const u64).read() } != here.outer.address {
         return Caller::AfterJump;
     }
-    if is_of_mpi(here.address, next) { Caller::Mpi } else { Caller::Callback }
+    if is_of_mpi(here.address, next) {
+        return Caller::Mpi;
+    }
+    // What a jump left may lie untouched under a large array: once per outer call the stack is walked.
+    if !here.outer.seen && is_gone(here.inside) {
+        return Caller::AfterJump;
+    }
+    here.outer.seen = true;
+    Caller::Callback
+}
+
+/// Whether the way up the stack leads past the frame that began at `inside` without meeting it. A way
+/// that ends before (code without unwind tables) tells nothing.
+fn is_gone(inside: u64) -> bool {
+    struct Walk {
+        wanted: u64,
+        gone: bool,
+    }
+    unsafe extern "C" fn step(context: *mut libc::c_void, walk: *mut libc::c_void) -> i32 {
+        // SAFETY: the unwinder's own context, and the structure below.
+        let (frame, walk) = unsafe { (_Unwind_GetCFA(context) as u64, &mut *walk.cast::<Walk>()) };
+        walk.gone = frame > walk.wanted;
+        if frame < walk.wanted { 0 } else { 4 } // _URC_NO_REASON, _URC_NORMAL_STOP
+    }
+    // The frame's canonical address is just above its return address.
+    let mut walk = Walk { wanted: inside + 8, gone: false };
+    // SAFETY: walks the calling thread's stack, and calls `step` with the structure above.
+    unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+    walk.gone
+}
+
+unsafe extern "C" {
+    // The unwinder that the standard library uses for panics.
+    fn _Unwind_Backtrace(
+        step: unsafe extern "C" fn(*mut libc::c_void, *mut libc::c_void) -> i32,
+        argument: *mut libc::c_void,
+    ) -> i32;
+    fn _Unwind_GetCFA(context: *mut libc::c_void) -> usize;
 }
 
 /// Places of calls seen before, by their hash: the address, with the top bit set if it is MPI's.
@@ -74,7 +111,7 @@ mod tests {
             stack,
             thread: std::ptr::null_mut(),
             inside: std::ptr::from_ref(slot) as u64,
-            outer: Outer { address: 0x1111, function: 0, start: 0 },
+            outer: Outer { address: 0x1111, function: 0, start: 0, seen: true },
         }
     }
 
@@ -86,11 +123,20 @@ mod tests {
         let elsewhere = libc::getpid as *const ();
         // SAFETY: the slots are live.
         unsafe {
-            assert_eq!(who(&here(code, at(&alive) - 64, &alive), elsewhere), Caller::Callback);
-            assert_eq!(who(&here(code + 1, at(&alive) - 64, &alive), code as *const ()), Caller::Mpi);
-            assert_eq!(who(&here(code, at(&gone) - 64, &gone), elsewhere), Caller::AfterJump);
-            assert_eq!(who(&here(code, at(&alive), &alive), elsewhere), Caller::AfterJump);
+            assert_eq!(who(&mut here(code, at(&alive) - 64, &alive), elsewhere), Caller::Callback);
+            assert_eq!(who(&mut here(code + 1, at(&alive) - 64, &alive), code as *const ()), Caller::Mpi);
+            assert_eq!(who(&mut here(code, at(&gone) - 64, &gone), elsewhere), Caller::AfterJump);
+            assert_eq!(who(&mut here(code, at(&alive), &alive), elsewhere), Caller::AfterJump);
         }
+    }
+
+    #[test]
+    fn the_way_up_meets_frames_that_are_there() {
+        let own = 0u64;
+        let below = std::ptr::from_ref(&own) as u64;
+        // Nothing begins at an address in the middle of a live frame: the way leads past it.
+        assert!(is_gone(below | 4));
+        assert!(!is_gone(u64::MAX - 64), "the stack ends before");
     }
 
     #[test]

@@ -20,9 +20,9 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,56",
+    ".size ampl_entry,64",
     "ampl_entry:",
-    ".zero 56",
+    ".zero 64",
     ".popsection",
 );
 
@@ -52,6 +52,8 @@ pub struct Outer {
     pub function: u64,
     /// When it was entered, ticks; 0 if it is not recorded.
     pub start: u64,
+    /// Whether its frame has been found on the stack, by going up from a callback.
+    pub seen: bool,
 }
 
 /// The calling thread's block.

@@ -58,7 +58,7 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     }
     let address = here.address;
     here.inside = here.stack;
-    here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0 };
+    here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0, seen: false };
     let state = if process::is_active() { here.thread } else { ptr::null_mut() };
     let unwound = Unwound;
     // SAFETY: the caller's promise; a thread's state is only ever used by that thread, and nested
@@ -91,7 +91,7 @@ impl Drop for Unwound {
 #[cold]
 fn left(here: &mut Entry, end: u64) {
     here.inside = 0;
-    let Outer { address, function, start } = here.outer;
+    let Outer { address, function, start, .. } = here.outer;
     // SAFETY: the calling thread's own state, which no wrapper uses now.
     if let Some(state) = unsafe { here.thread.as_mut() }.filter(|_| process::is_active() && start != 0) {
         contained(|| hooks::left(state, Function(function as u16), address, start, end.max(start)));
@@ -234,7 +234,7 @@ unsafe fn recorded(
         let now = ticks(invariant);
         let measured = state.local_meter.is_due();
         if contained(|| state.thread.local(function, address, now)) == Some(true) {
-            contained(|| hooks::window_closed(state));
+            contained(|| hooks::window_closed(state, recipe));
         } else if measured {
             state.local_meter.take(ticks(invariant) - now);
         }
@@ -258,7 +258,7 @@ unsafe fn recorded(
     });
     let (mut start, closed) = before.unwrap_or_default();
     if closed {
-        contained(|| hooks::window_closed(state));
+        contained(|| hooks::window_closed(state, recipe));
         start = ticks(invariant);
     }
     if recipe.class == Class::Lifecycle {
@@ -272,13 +272,13 @@ unsafe fn recorded(
     // handler may unwind through here.
     let result = unsafe { forward(next, words.as_ptr()) };
     let end = ticks(invariant);
-    // SAFETY: as above, and MPI has returned.
-    let state = unsafe { &mut *pointer };
-
-    if recipe.class == Class::Lifecycle {
-        // MPI_Finalize has returned: what was to be recorded has been.
+    if recipe.class == Class::Lifecycle || !process::is_active() {
+        // MPI_Finalize has returned, and what was to be recorded has been; or this is a child that a
+        // callback forked, and the journal is its parent's.
         return result;
     }
+    // SAFETY: as above, and MPI has returned.
+    let state = unsafe { &mut *pointer };
     // SAFETY: the application's arguments, after the call.
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };

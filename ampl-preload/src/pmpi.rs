@@ -79,6 +79,8 @@ functions! {
     wait = "Wait" (request status);
     /// `(datatype, *size)`: an `MPI_Count`.
     type_size_x = "Type_size_x" (datatype size);
+    /// `(datatype, *integers, *addresses, *datatypes, *combiner)`
+    type_get_envelope = "Type_get_envelope" (datatype integers addresses datatypes combiner);
     /// `(text, *length)`
     get_library_version = "Get_library_version" (text length);
     /// `(*provided)`

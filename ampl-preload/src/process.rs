@@ -25,6 +25,7 @@ use crate::hooks;
 use crate::pmpi::Pmpi;
 use crate::recipe::Recipe;
 use crate::settle::Settlement;
+use crate::symbol::next_definition;
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
 
@@ -50,8 +51,10 @@ pub struct Process {
     pub invariant: bool,
     /// The agent's shared state.
     pub shared: Arc<Shared>,
-    /// Live requests, where several threads may call MPI.
-    pub requests: Option<Mutex<Requests>>,
+    /// Whether several threads call MPI, or may.
+    pub concurrent: AtomicBool,
+    /// Live requests, where they do.
+    pub requests: Mutex<Requests>,
     /// `MPI_REQUEST_NULL`, as a handle.
     pub request_null: u64,
     /// `MPI_REQUEST_NULL`, as recorded.
@@ -192,7 +195,8 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
         recipes: crate::recipe::all(&parts.shared),
         invariant: clock::is_invariant(),
         shared: parts.shared,
-        requests: parts.concurrent.then(Mutex::default),
+        concurrent: AtomicBool::new(parts.concurrent),
+        requests: Mutex::default(),
         request_null,
         request_null_word,
         epoch: parts.epoch,
@@ -230,6 +234,12 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
                 disable();
                 return None;
             };
+            if number == 1 && !process.concurrent.swap(true, Ordering::Relaxed) {
+                // Below MPI_THREAD_SERIALIZED threads may still take turns, and hand requests over.
+                // SAFETY: they do not call MPI at once, so the first thread is not inside of it.
+                let mine = unsafe { std::mem::take(&mut (*threads.all[0]).requests) };
+                *process.requests.lock().unwrap_or_else(PoisonError::into_inner) = mine;
+            }
             let state = ptr::from_mut(Box::leak(Box::new(ThreadState::new(process, thread))));
             threads.all.push(state);
             state
@@ -329,6 +339,30 @@ impl Process {
         }
         let [ranks, rank, remote] = [ranks, rank, remote].map(|number| number.max(0) as u64);
         if inter == 0 { [ranks, rank] } else { [remote, hooks::INTER | ranks] }
+    }
+
+    /// How many integers, addresses, large counts and datatypes a valid datatype was made from; `large` as
+    /// the functions `_c` count them.
+    pub fn envelope(&self, datatype: usize, large: bool) -> [u64; 4] {
+        let mut counts = [0i64; 5];
+        let at = counts.each_mut().map(|count| &raw mut *count as usize);
+        let function = next_definition("PMPI_Type_get_envelope_c\0");
+        if large && !function.is_null() {
+            // SAFETY: the standard's function of that name, a datatype of a call that succeeded, and places
+            // for four MPI_Counts and an int.
+            unsafe {
+                let ask: unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> i32 =
+                    std::mem::transmute(function);
+                ask(datatype, at[0], at[1], at[2], at[3], at[4]);
+            }
+            return [counts[0], counts[1], counts[2], counts[3]].map(|count| count.max(0) as u64);
+        }
+        let mut counts = [0i32; 4];
+        let [integers, addresses, datatypes, combiner] =
+            counts.each_mut().map(|count| &raw mut *count as usize);
+        // SAFETY: a datatype of a call that succeeded, and places for ints.
+        unsafe { (self.pmpi.type_get_envelope)(datatype, integers, addresses, datatypes, combiner) };
+        [counts[0], counts[1], 0, counts[2]].map(|count| count.max(0) as u64)
     }
 
     /// Dimensions of a communicator with a Cartesian topology, 0 of others.

@@ -80,7 +80,8 @@ struct Mapped {
     path: String,
 }
 
-static MAPPED: Mutex<Vec<Mapped>> = Mutex::new(Vec::new());
+/// The modules known, and how many had been unloaded by then.
+static MAPPED: Mutex<(Vec<Mapped>, u64)> = Mutex::new((Vec::new(), 0));
 
 /// Path of the module that holds `address`, and the address as its file counts; an empty path if none does.
 pub fn module(address: u64) -> (String, u64) {
@@ -90,10 +91,28 @@ pub fn module(address: u64) -> (String, u64) {
         Some((found.path.clone(), address - found.base))
     };
     // Not dladdr: it looks for the nearest symbol, through all of them.
-    find(&known).unwrap_or_else(|| {
-        *known = mapped();
-        find(&known).unwrap_or((String::new(), address))
-    })
+    // What has been unloaded may have left its place to another.
+    let unloaded = unloaded();
+    if known.1 == unloaded
+        && let Some(found) = find(&known.0)
+    {
+        return found;
+    }
+    *known = (mapped(), unloaded);
+    find(&known.0).unwrap_or((String::new(), address))
+}
+
+/// How many modules have been unloaded so far.
+fn unloaded() -> u64 {
+    unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut libc::c_void) -> i32 {
+        // SAFETY: the loader passes its record, and `out` is the number below.
+        unsafe { *out.cast::<u64>() = (*info).dlpi_subs };
+        1
+    }
+    let mut subs = 0u64;
+    // SAFETY: the callback gets a pointer to the number and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut subs).cast()) };
+    subs
 }
 
 /// The segments of all loaded modules.

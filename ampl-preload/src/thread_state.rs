@@ -1,5 +1,8 @@
 //! What the hooks keep for each thread of the application.
 
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
 use ampl_agent::Thread;
 use ampl_agent::meter::Meter;
 use ampl_agent::requests::{Request, Requests};
@@ -69,9 +72,9 @@ impl ThreadState {
 
     /// Does `with` to the live requests, under a lock only where several threads call MPI.
     pub fn with_requests<T>(&mut self, with: impl FnOnce(&mut Requests) -> T) -> T {
-        match &self.process.requests {
-            None => with(&mut self.requests),
-            Some(shared) => with(&mut shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner)),
+        if !self.process.concurrent.load(Ordering::Relaxed) {
+            return with(&mut self.requests);
         }
+        with(&mut self.process.requests.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

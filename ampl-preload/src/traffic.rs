@@ -46,6 +46,8 @@ pub trait Facts {
     fn type_bytes(&mut self, datatype: usize) -> u64;
     /// Who is in the communicator.
     fn comm(&mut self, comm: usize) -> Members;
+    /// The same, asked anew: as many elements of the program's arrays are about to be read.
+    fn comm_now(&mut self, comm: usize) -> Members;
     /// Neighbours that the caller receives from and sends to.
     fn degrees(&mut self, comm: usize) -> (u64, u64);
     /// Element `index` of an array of counts.
@@ -117,7 +119,15 @@ impl Operands {
     /// Only sides that are significant for the caller are looked at: what a program passes for the
     /// others may be anything, and MPI does not check it either.
     fn collective(&self, words: &[usize], facts: &mut impl Facts) -> (u64, u64) {
-        let comm = facts.comm(word(words, self.comm));
+        let comm = match self.traffic {
+            Traffic::ReduceScatter
+            | Traffic::Gatherv
+            | Traffic::Scatterv
+            | Traffic::Allgatherv
+            | Traffic::Alltoallv
+            | Traffic::Alltoallw => facts.comm_now(word(words, self.comm)),
+            _ => facts.comm(word(words, self.comm)),
+        };
         let root = word(words, self.root);
         let rooted = self.root != NONE;
         if rooted && facts.is_proc_null(root) {
@@ -288,6 +298,9 @@ mod tests {
                 0 => Members { peers: 4, local: 4, rank: Some(1) },
                 _ => Members { peers: 4, local: 2, rank: None },
             }
+        }
+        fn comm_now(&mut self, comm: usize) -> Members {
+            self.comm(comm)
         }
         fn degrees(&mut self, _: usize) -> (u64, u64) {
             (2, 3)

@@ -138,6 +138,8 @@ fn calls(trace: &Trace, gaps: &mut Vec<String>) {
         gaps.push(format!("arguments of calls that did not return (a jump, an exception): {names}{more}"));
     }
     if threads {
-        gaps.push("several threads call MPI: their times are added up".into());
+        gaps.push(
+            "several threads call MPI: times are added up, each call in the window where it returns".into(),
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
 
-use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic};
+use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
@@ -319,16 +319,16 @@ impl Encoder<'_> {
         let communicator = |index: u8| words[usize::from(index)];
         let number = match length {
             Length::One | Length::Unknown => return None,
-            Length::Param(index) => self.number(index),
+            Length::Param(index) => self.number(index).min(self.written(index)),
             Length::Times(index, factor) => self.number(index) * i64::from(factor),
             Length::CommSize(comm) => {
-                let members = Ask { state: self.state }.comm(communicator(comm));
+                let members = Ask { state: self.state }.comm_now(communicator(comm));
                 // Results are scattered over the caller's own group.
                 let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
                 (if own { members.local } else { members.peers }) as i64
             }
             Length::CommSizeAtRoot(comm, root) => {
-                let members = Ask { state: self.state }.comm(communicator(comm));
+                let members = Ask { state: self.state }.comm_now(communicator(comm));
                 let root = words[usize::from(root)];
                 let is_root = root as i32 == self.state.process.abi.root
                     || members.rank == Some(u64::from(root as u32));
@@ -349,6 +349,24 @@ impl Encoder<'_> {
             }
         };
         usize::try_from(number).ok()
+    }
+
+    /// How many elements MPI writes of arrays for which the program says at most how many, in the parameter
+    /// number `index`: what is behind them is not MPI's.
+    fn written(&mut self, index: u8) -> i64 {
+        let (process, words) = (self.state.process, self.words);
+        let number = match self.function {
+            ids::MPI_TYPE_GET_CONTENTS => {
+                let [integers, addresses, _, datatypes] = process.envelope(words[0], false);
+                [integers, addresses, datatypes].get(usize::from(index).wrapping_sub(1)).copied()
+            }
+            ids::MPI_TYPE_GET_CONTENTS_C => {
+                process.envelope(words[0], true).get(usize::from(index).wrapping_sub(1)).copied()
+            }
+            ids::MPI_CART_GET | ids::MPI_CART_COORDS => Some(process.cart_dims(words[0]).max(0) as u64),
+            _ => None,
+        };
+        number.map_or(i64::MAX, |number| number as i64)
     }
 
     /// The value of an integer parameter, behind its address if it is an output.

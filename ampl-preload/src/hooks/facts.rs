@@ -75,6 +75,10 @@ impl Facts for Ask<'_> {
         members(self.learn(ObjectKind::Comm, handle, object.word, facts).facts)
     }
 
+    fn comm_now(&mut self, comm: usize) -> Members {
+        members(self.state.process.comm_facts(comm))
+    }
+
     fn degrees(&mut self, comm: usize) -> (u64, u64) {
         self.state.process.degrees(comm)
     }

@@ -165,10 +165,10 @@ unsafe fn finish(
     // A failed completion may have completed some of its requests all the same.
     let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
     if recipe.request.is_some() && follows {
-        let missed = flags & CALL_MISS != 0;
+        let outcome = (flags & CALL_MISS != 0, flags & CALL_ERROR != 0);
         let started =
             // SAFETY: the caller's promise.
-            unsafe { requests::follow(state, function, recipe, words, (sent, received), missed) };
+            unsafe { requests::follow(state, function, recipe, words, (sent, received), outcome) };
         (sent, received) = started.unwrap_or((sent, received));
     }
     if recipe.gives && call.code == 0 {
@@ -198,7 +198,7 @@ unsafe fn finish(
         timed: !recipe.local,
     });
     if closed || (recipe.communicates && call.end >= state.next_progress) {
-        progress(state, closed);
+        progress(state, closed, recipe.communicates);
     }
 }
 
@@ -256,19 +256,24 @@ pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u6
 
 /// A window was closed on entry of a call.
 #[cold]
-pub fn window_closed(state: &mut ThreadState) {
-    progress(state, true);
+pub fn window_closed(state: &mut ThreadState, recipe: &Recipe) {
+    progress(state, true, recipe.communicates);
 }
 
-/// Looks after the tree.
+/// Looks after the tree, which calls MPI: only where the application is calling something of MPI that
+/// communicates. Questions may be asked by any thread at any time, whatever the thread level.
 #[cold]
-fn progress(state: &mut ThreadState, closed: bool) {
+fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     let _whole = Uncancelled::begin();
     let invariant = state.process.invariant;
     let (from, cpu_from) = (ticks(invariant), thread_cpu_ns());
     if closed {
         state.process.take_clock_pair();
         state.thread.recalibrate();
+    }
+    if !may_communicate {
+        state.next_progress = 0;
+        return;
     }
     let moved = state.process.progress(&mut state.thread);
     let idle = (state.progress_ticks * 2).clamp(PROGRESS_TICKS, IDLE_PROGRESS_TICKS);

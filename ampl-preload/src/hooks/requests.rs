@@ -54,7 +54,7 @@ unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> Opti
         Some(at) => unsafe { state.reader.load(Kind::Int, words[usize::from(at)], 0) },
         None => Some(1),
     };
-    Some((count.unwrap_or(0) as i64).max(0) as usize)
+    Some((count.unwrap_or(0) as i64).clamp(0, state.named.len() as i64) as usize)
 }
 
 /// After a call that succeeded, or a completion that may have in part: what it made, started or completed.
@@ -70,7 +70,7 @@ pub unsafe fn follow(
     recipe: &Recipe,
     words: &[usize],
     bytes: (u64, u64),
-    missed: bool,
+    (missed, failed): (bool, bool),
 ) -> Option<(u64, u64)> {
     let index = usize::from(recipe.request?);
     let reader = state.reader;
@@ -100,7 +100,8 @@ pub unsafe fn follow(
         return None;
     }
     // A persistent request keeps its handle: that it is done follows from what the call says.
-    let any = !missed && state.named.iter().any(|request| request.persistent && request.active);
+    // After an error nothing is believed of it: MPI need not have written anything.
+    let any = !missed && !failed && state.named.iter().any(|request| request.persistent && request.active);
     // SAFETY: the caller's promise.
     let indexed = if any { unsafe { indexed(state, recipe, words) } } else { Some(0) };
     let indices = recipe.index.map_or(0, |index| words[usize::from(index)]);

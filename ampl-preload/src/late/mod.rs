@@ -21,7 +21,8 @@ use exports::Exports;
 
 /// Whether `dlopen` must be watched.
 static WATCHING: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> = Mutex::new(State { exports: None, modules: 0, bound_lazily: false });
+static STATE: Mutex<State> =
+    Mutex::new(State { exports: None, modules: 0, bound_lazily: false, held: Vec::new() });
 
 struct State {
     /// Our exports; none before the process was found to have no MPI.
@@ -30,6 +31,41 @@ struct State {
     modules: usize,
     /// Whether something may have been bound to what this MPI lacks, and will be called later.
     bound_lazily: bool,
+    /// References to libraries that were loaded for a module to come.
+    held: Vec<Handle>,
+}
+
+/// One reference to a loaded library, given back when dropped.
+struct Handle(*mut libc::c_void);
+
+// SAFETY: the loader's handles belong to the process.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    /// A reference, if the loader gives one.
+    fn open(path: &Path, flags: i32) -> Option<Self> {
+        let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
+        // SAFETY: a NUL-terminated path.
+        let handle = unsafe { real_dlopen(path.as_ptr(), flags) };
+        (!handle.is_null()).then_some(Self(handle))
+    }
+
+    /// The same to a library that is already there.
+    fn of_loaded(path: &str) -> Option<Self> {
+        Self::open(Path::new(path), libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+    }
+
+    fn symbol(&self, name: &CStr) -> *const () {
+        // SAFETY: a handle of a loaded library and a NUL-terminated name.
+        unsafe { libc::dlsym(self.0, name.as_ptr()) }.cast_const().cast()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: the reference is ours.
+        unsafe { libc::dlclose(self.0) };
+    }
 }
 
 #[used]
@@ -58,33 +94,34 @@ fn mpi_modules() -> Vec<String> {
 fn before_dlopen(path: Option<&CStr>, flags: i32) {
     // Taken already: the library that is being loaded for another caller loads some itself.
     let Ok(mut state) = STATE.try_lock() else { return };
+    state.held.clear();
     state.settle();
     let Some(path) = path.map(|path| path.to_string_lossy().into_owned()) else { return };
     if state.modules > 0 || is_library_of_mpi(&path) {
         return;
     }
     let needed = needed::by_file(Path::new(&path));
-    let of_mpi: Vec<&String> = needed.iter().flatten().filter(|name| is_library_of_mpi(name)).collect();
-    if !of_mpi.is_empty() && of_mpi.iter().all(|name| load(name)) {
-        state.settle();
-        return;
+    if let Some(needs) = &needed {
+        let mut of_mpi = needs.names.iter().filter(|name| is_library_of_mpi(name)).peekable();
+        if of_mpi.peek().is_some() {
+            // What the module's own loading would do in a moment.
+            let load = |name: &String| Handle::open(&needs.find(name)?, libc::RTLD_LAZY | libc::RTLD_LOCAL);
+            if let Some(loaded) = of_mpi.map(load).collect::<Option<Vec<_>>>() {
+                state.settle();
+                state.held = loaded;
+                return;
+            }
+        }
     }
     // What its libraries need in turn may be MPI: then all of ours must be there when they are bound.
     let loaded = loaded_modules();
     let known = |name: &String| loaded.iter().any(|path| path.rsplit('/').next() == Some(name));
-    if needed.is_none_or(|needed| !needed.iter().all(known)) {
+    if needed.is_none_or(|needs| !needs.names.iter().all(known)) {
         state.bound_lazily |= flags & libc::RTLD_NOW == 0;
         if let Some(exports) = &state.exports {
             exports.show(|_| true);
         }
     }
-}
-
-/// Loads an MPI library before the module that needs it.
-fn load(name: &str) -> bool {
-    let Ok(name) = std::ffi::CString::new(name) else { return false };
-    // SAFETY: what the module's own loading would do in a moment.
-    !unsafe { real_dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) }.is_null()
 }
 
 impl State {
@@ -98,31 +135,19 @@ impl State {
         if self.bound_lazily {
             return;
         }
-        let handles: Vec<*mut libc::c_void> = modules.iter().filter_map(|path| handle(path)).collect();
+        let handles: Vec<Handle> = modules.iter().filter_map(|path| Handle::of_loaded(path)).collect();
         if let Some(exports) = &self.exports {
-            exports.show(|name| {
-                // SAFETY: handles of loaded libraries and a NUL-terminated name.
-                handles.iter().any(|&handle| !unsafe { libc::dlsym(handle, name.as_ptr()) }.is_null())
-            });
+            exports.show(|name| handles.iter().any(|handle| !handle.symbol(name).is_null()));
         }
     }
 }
 
 /// Address of `name` in an MPI library that is loaded, wherever the search order has it; null if none has it.
 pub fn in_mpi_libraries(name: &CStr) -> *const () {
-    let found = mpi_modules().iter().filter_map(|path| handle(path)).find_map(|handle| {
-        // SAFETY: a handle of a loaded library and a NUL-terminated name.
-        let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
-        (!found.is_null()).then_some(found.cast_const().cast())
-    });
-    found.unwrap_or(std::ptr::null())
-}
-
-fn handle(path: &str) -> Option<*mut libc::c_void> {
-    let path = std::ffi::CString::new(path).ok()?;
-    // SAFETY: only asks for a library that is already there.
-    let handle = unsafe { real_dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    (!handle.is_null()).then_some(handle)
+    let modules = mpi_modules();
+    let mut found =
+        modules.iter().filter_map(|path| Handle::of_loaded(path)).map(|handle| handle.symbol(name));
+    found.find(|symbol| !symbol.is_null()).unwrap_or(std::ptr::null())
 }
 
 type Dlopen = unsafe extern "C" fn(*const libc::c_char, i32) -> *mut libc::c_void;

@@ -2,22 +2,60 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
+const DT_RPATH: u64 = 15;
+const DT_RUNPATH: u64 = 29;
 /// More program headers or dynamic entries than this are no library's.
 const MOST: u64 = 4096;
 
-/// The `DT_NEEDED` names of the file at `path`; `None` if it cannot be read as a 64-bit ELF file, or is
-/// a name that the loader must search.
-pub fn by_file(path: &Path) -> Option<Vec<String>> {
+/// A module's own search path, and whether `LD_LIBRARY_PATH` comes before it (`DT_RUNPATH`).
+type SearchPath = Option<(String, bool)>;
+
+/// What a module asks the loader for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Its `DT_NEEDED` names.
+    pub names: Vec<String>,
+    /// Where the module itself says to look.
+    paths: SearchPath,
+    directory: PathBuf,
+}
+
+/// What the file at `path` needs; `None` if it cannot be read as a 64-bit ELF file, or is a name that
+/// the loader must search.
+pub fn by_file(path: &Path) -> Option<Needs> {
     if !path.to_string_lossy().contains('/') {
         return None;
     }
-    Image(File::open(path).ok()?).needed()
+    let directory = path.canonicalize().ok()?.parent()?.to_owned();
+    let (names, paths) = Image(File::open(path).ok()?).needed()?;
+    Some(Needs { names, paths, directory })
+}
+
+impl Needs {
+    /// The library `name` as the loader would find it for this module: a path where the module's own
+    /// search path has it, else the name; `None` where that cannot be told.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        let Some((paths, late)) = &self.paths else { return Some(name.into()) };
+        let before = if *late { std::env::var("LD_LIBRARY_PATH").unwrap_or_default() } else { String::new() };
+        for part in before.split([':', ';']).chain(paths.split(':')).filter(|part| !part.is_empty()) {
+            let origin = self.directory.to_string_lossy();
+            let part = part.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin);
+            if part.contains('$') {
+                return None;
+            }
+            let path = Path::new(&part).join(name);
+            if path.is_file() {
+                return Some(path);
+            }
+        }
+        Some(name.into())
+    }
 }
 
 struct Image(File);
@@ -41,7 +79,7 @@ impl Image {
         self.bytes(at).map(u64::from_le_bytes)
     }
 
-    fn needed(&self) -> Option<Vec<String>> {
+    fn needed(&self) -> Option<(Vec<String>, SearchPath)> {
         // The identification says 64 bits, little-endian.
         if self.bytes::<6>(0)? != *b"\x7fELF\x02\x01" {
             return None;
@@ -71,15 +109,19 @@ impl Image {
             .iter()
             .find(|(address, length, _)| strings.checked_sub(*address).is_some_and(|into| into < *length))?;
         let strings = start.checked_add(strings - address)?;
-        entries
-            .iter()
-            .filter(|(tag, _)| *tag == DT_NEEDED)
-            .map(|(_, name)| self.text(strings.checked_add(*name)?))
-            .collect()
+        let texts = |wanted: u64| -> Option<Vec<String>> {
+            let found = entries.iter().filter(|(tag, _)| *tag == wanted);
+            found.map(|(_, name)| self.text(strings.checked_add(*name)?)).collect()
+        };
+        let paths = match texts(DT_RUNPATH)?.pop() {
+            Some(runpath) => Some((runpath, true)),
+            None => texts(DT_RPATH)?.pop().map(|rpath| (rpath, false)),
+        };
+        Some((texts(DT_NEEDED)?, paths))
     }
 
     fn text(&self, at: u64) -> Option<String> {
-        let mut bytes = [0; 256];
+        let mut bytes = [0; 4096];
         let read = self.0.read_at(&mut bytes, at).ok()?;
         let end = bytes[..read].iter().position(|&byte| byte == 0)?;
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
@@ -94,7 +136,25 @@ mod tests {
     fn a_program_needs_its_c_library() {
         let own = std::env::current_exe().expect("the test itself");
         let needed = by_file(&own).expect("an ELF file");
-        assert!(needed.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
+        assert!(needed.names.iter().any(|name| name.starts_with("libc.so")), "{needed:?}");
+    }
+
+    #[test]
+    fn a_module_is_searched_where_it_says() {
+        let here = std::env::temp_dir().join(format!("ampl-needed-{}", std::process::id()));
+        std::fs::create_dir_all(here.join("lib")).expect("a writable temporary directory");
+        std::fs::write(here.join("lib/libmpi.so.40"), "").expect("as above");
+        let needs = |paths: Option<&str>| Needs {
+            names: Vec::new(),
+            paths: paths.map(|paths| (paths.to_owned(), false)),
+            directory: here.clone(),
+        };
+        let name = "libmpi.so.40";
+        assert_eq!(needs(None).find(name), Some(name.into()));
+        assert_eq!(needs(Some("/none:$ORIGIN/lib")).find(name), Some(here.join("lib").join(name)));
+        assert_eq!(needs(Some("${ORIGIN}")).find(name), Some(name.into()));
+        assert_eq!(needs(Some("/none/$LIB")).find(name), None);
+        let _ = std::fs::remove_dir_all(&here);
     }
 
     #[test]
