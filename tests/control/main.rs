@@ -1,5 +1,6 @@
 //! Programs do the same with ampl as without it: ways into and out of MPI, threads, processes, ends.
 
+mod edges;
 mod ends;
 mod flow;
 mod others;

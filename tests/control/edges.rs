@@ -1,0 +1,63 @@
+//! What must not be believed: remembered facts of objects, outputs of calls that failed, frames on the stack.
+
+use ampl_tests::differential::{Same, compare};
+use ampl_tests::job::{Job, Mpi};
+
+const RANKS: u32 = 2;
+
+fn each(mode: &str, check: impl Fn(Mpi, Same)) {
+    for mpi in Mpi::ALL {
+        check(mpi, compare(&Job::of(mpi, RANKS, "edges", &[mode])).kept_only().run().complete());
+    }
+}
+
+/// A library frees its communicator in a callback, unseen; the next one with that handle is another.
+#[test]
+fn sizes_of_reused_handles() {
+    each("freed", |_, same| assert!(same.plain.stdout.contains(&format!("of {RANKS}"))));
+}
+
+#[test]
+fn completions_that_fail() {
+    // MPICH 5 ends the program for a request that is none.
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let same = compare(&Job::of(mpi, RANKS, "edges", &["failed"])).kept_only().run().complete();
+        assert!(same.plain.stdout.contains("error"), "{mpi:?}");
+    }
+}
+
+#[test]
+fn children_forked_in_callbacks() {
+    each("forked", |_, same| assert_eq!(same.plain.stdout.matches("child 7").count(), RANKS as usize));
+}
+
+/// Calls below a large array that lies untouched over the frame that was left are calls like others.
+#[test]
+fn calls_after_a_jump_have_their_place() {
+    each("jumped", |mpi, same| {
+        let sent = same.functions()["MPI_Send"];
+        assert_eq!(sent, 501 * u64::from(RANKS), "{mpi:?}");
+        let calls = same.kept.decode(0);
+        let waits = calls.iter().filter(|call| call["fn"] == "MPI_Wait").count();
+        assert_eq!(waits, 500, "{mpi:?}");
+    });
+}
+
+/// Any thread may ask at any time: ampl must not talk to MPI from there.
+#[test]
+fn threads_that_only_ask() {
+    each("asking", |_, same| assert_eq!(same.plain.stdout.matches("done").count(), RANKS as usize));
+}
+
+/// Arrays with more room than MPI fills: what lies behind is nobody's.
+#[test]
+fn contents_that_fill_a_part() {
+    each("contents", |mpi, same| {
+        let calls = same.kept.decode(0);
+        let told = calls.iter().find(|call| call["fn"] == "MPI_Type_get_contents").expect("the call");
+        assert_eq!(told["out"]["array_of_datatypes"].as_array().map(Vec::len), Some(1), "{mpi:?}: {told}");
+        let send = calls.iter().find(|call| call["fn"] == "MPI_Send").expect("the call");
+        let made = calls.iter().rfind(|call| call["fn"] == "MPI_Type_contiguous").expect("the call");
+        assert_eq!(send["args"]["datatype"], made["out"]["newtype"], "{mpi:?}");
+    });
+}
