@@ -43,16 +43,16 @@ static int forks(MPI_Comm comm, int key, void *value, void *extra) {
     return MPI_SUCCESS;
 }
 
-/* Has MPI call `callback` when an attribute is deleted. */
+static MPI_Comm host;
+
+/* Has MPI call `callback` when an attribute of `host` is deleted. */
 static void call_back(MPI_Comm_delete_attr_function *callback) {
-    MPI_Comm host;
     int key;
     MPI_Comm_dup(MPI_COMM_SELF, &host);
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, callback, &key, NULL);
     MPI_Comm_set_attr(host, key, NULL);
     MPI_Comm_delete_attr(host, key);
     MPI_Comm_free_keyval(&key);
-    MPI_Comm_free(&host);
 }
 
 static void freed(void) {
@@ -67,6 +67,7 @@ static void freed(void) {
     MPI_Alltoallv(&out, count, &zero, MPI_INT, &in, count, &zero, MPI_INT, alone);
     printf("rank %d: %d of %d\n", rank, in, sum);
     MPI_Comm_free(&alone);
+    MPI_Comm_free(&host);
 }
 
 static void failed(void) {
@@ -79,6 +80,7 @@ static void failed(void) {
     memset(&requests[1], 0, sizeof requests[1]); /* no request of any MPI */
     int *outcount = at_the_edge(1), *indices = at_the_edge(2);
     *outcount = 2000000000;
+    indices[0] = indices[1] = -7;
     int code = MPI_Waitsome(2, requests, outcount, indices, MPI_STATUSES_IGNORE);
     MPI_Error_class(code, &none);
     printf("rank %d: %s\n", rank, none == MPI_SUCCESS ? "success" : "error");
@@ -92,6 +94,7 @@ static void forked(void) {
     pid_t parent = getpid();
     call_back(forks);
     if (getpid() != parent) _exit(7);
+    MPI_Comm_free(&host);
     waitpid(child, &status, 0);
     printf("rank %d: child %d\n", rank, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
