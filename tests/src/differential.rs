@@ -26,6 +26,7 @@ pub struct Comparison<'a> {
     stderr: bool,
     files: bool,
     summaries: bool,
+    launcher_fails: bool,
 }
 
 /// A job that did the same without ampl, with everything kept, and with summaries only.
@@ -41,7 +42,7 @@ pub struct Same {
 
 /// Compares `job` with itself under ampl.
 pub fn compare(job: &Job) -> Comparison<'_> {
-    Comparison { job, form: Form::Run, stderr: true, files: true, summaries: true }
+    Comparison { job, form: Form::Run, stderr: true, files: true, summaries: true, launcher_fails: false }
 }
 
 impl Comparison<'_> {
@@ -63,6 +64,16 @@ impl Comparison<'_> {
         self
     }
 
+    /// The launcher now and then says 1 of a job that ends without `MPI_Finalize`, whatever its ranks said:
+    /// such a job is run again.
+    ///
+    /// Hydra of MPICH 4.0.2, without ampl: 3 of 200 jobs of one rank that called
+    /// `MPI_Abort(MPI_COMM_SELF, 13)`, 1 of 150 with two ranks that called `exit(6)`.
+    pub fn launcher_may_fail(mut self) -> Self {
+        self.launcher_fails = true;
+        self
+    }
+
     /// Under `ampl exec` instead of `ampl run`.
     pub fn under_exec(mut self) -> Self {
         self.form = Form::Exec;
@@ -76,14 +87,26 @@ impl Comparison<'_> {
     /// ampl's on its standard error, or a file it left in its directory differs.
     pub fn run(self) -> Same {
         let (plain, expected) = {
-            let place = Scratch::new("plain");
-            let finished = self.job_in(place.path()).plain();
+            let (place, finished) = self.settled(
+                || {
+                    let place = Scratch::new("plain");
+                    let finished = self.job_in(place.path()).plain();
+                    (place, finished)
+                },
+                |finished| finished,
+            );
             let seen = self.seen(&finished, place.path());
             (finished, seen)
         };
         let under = |config: &str| {
-            let place = Scratch::new("watched");
-            let run = monitor(&self.job_in(place.path()), config, self.form);
+            let (place, run) = self.settled(
+                || {
+                    let place = Scratch::new("watched");
+                    let run = monitor(&self.job_in(place.path()), config, self.form);
+                    (place, run)
+                },
+                |run| &run.finished,
+            );
             let seen = self.seen(&run.finished, place.path());
             if let Some(difference) = expected.difference(&seen) {
                 panic!(
@@ -96,6 +119,20 @@ impl Comparison<'_> {
         let kept = under(EVERYTHING);
         let summarised = self.summaries.then(|| under(SUMMARIES));
         Same { plain, kept, summarised }
+    }
+
+    /// What `run` gives, again where the launcher failed.
+    fn settled<R>(&self, run: impl Fn() -> (Scratch, R), finished: impl Fn(&R) -> &Finished) -> (Scratch, R) {
+        const ATTEMPTS: usize = 4;
+        let failed = |ran: &(Scratch, R)| self.launcher_fails && finished(&ran.1).status.code() == Some(1);
+        let mut ran = run();
+        for _ in 1..ATTEMPTS {
+            if !failed(&ran) {
+                break;
+            }
+            ran = run();
+        }
+        ran
     }
 
     fn job_in(&self, directory: &Path) -> Job {
