@@ -1,9 +1,13 @@
 //! Accumulators of a window: what every call adds, whether its window is kept or not.
 
+use ampl_core::config::site::{CodeRange, Site};
 use ampl_core::config::{Event, Quantity};
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::model::Cell;
+
+use crate::regions::{Declared, Reading};
+use crate::window::holds;
 
 /// n, Σ, Σ², min and max of single observations, in ticks or units.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,34 +50,88 @@ impl Running {
     }
 }
 
-/// Which metrics observe single calls of which function.
+/// More metrics over call sites than this have no bit.
+const MOST_SITES: usize = 64;
+
+/// Which metrics observe single calls and visits, and which of the program's own whole windows.
 #[derive(Debug)]
 pub struct EventMap {
     /// Per function: first of its metrics in `metrics` plus one, 0 for none.
     first: Box<[u16]>,
     /// Sorted by function: function, quantity, slot in the summary.
     metrics: Vec<(u16, Quantity, usize)>,
+    /// Visits of paths: path, quantity, slot. Their accumulators follow those of `metrics`.
+    visits: Vec<(u16, Observed, usize)>,
+    /// Calls from sites: where, quantity, slot. Their accumulators follow those of `visits`.
+    sites: Vec<(Vec<CodeRange>, Quantity, usize)>,
+    /// The program's metrics over whole windows: which one, slot.
+    users: Vec<(u16, usize)>,
     slots: usize,
+    /// What the configuration names of the program.
+    pub(crate) declared: Declared,
+}
+
+/// What is observed of a visit.
+#[derive(Clone, Debug)]
+enum Observed {
+    /// A built-in quantity.
+    BuiltIn(Quantity),
+    /// What the program adds to one of its metrics.
+    User(u16),
 }
 
 impl EventMap {
-    /// The single-call metrics of `plan`.
+    /// The events of `plan`. Counters are measured elsewhere, if at all.
     pub fn new(plan: &Plan) -> Self {
-        let mut metrics: Vec<(u16, Quantity, usize)> = plan
-            .metrics
-            .iter()
-            .enumerate()
-            .filter_map(|(slot, metric)| match &metric.event {
-                Event::Function(name) => Some((Function::by_name(name)?.0, metric.quantity, slot)),
-                Event::Window => None,
-            })
-            .collect();
+        let declared = Declared::new(plan);
+        let (mut metrics, mut visits) = (Vec::new(), Vec::new());
+        let (mut users, mut sites) = (Vec::new(), Vec::new());
+        for (slot, metric) in plan.metrics.iter().enumerate() {
+            let built_in = metric.quantity.slot().is_some();
+            let user = match &metric.quantity {
+                Quantity::User(name) => declared.user(name),
+                _ => None,
+            };
+            match (&metric.event, declared.path_of(&metric.event)) {
+                (Event::Function(name), _) if built_in => {
+                    let function = Function::by_name(name);
+                    metrics.extend(function.map(|function| (function.0, metric.quantity.clone(), slot)));
+                }
+                (Event::Site(text), _) if built_in => {
+                    // A source line holds no call: `ampl exec` resolves it before the program starts.
+                    if let Some(Site::Code(ranges)) = Site::parse(text) {
+                        sites.push((ranges, metric.quantity.clone(), slot));
+                    }
+                }
+                (Event::Window, _) => users.extend(user.map(|user| (user, slot))),
+                (_, Some(path)) => {
+                    let observed = match user {
+                        Some(user) => Some(Observed::User(user)),
+                        None => built_in.then(|| Observed::BuiltIn(metric.quantity.clone())),
+                    };
+                    visits.extend(observed.map(|observed| (path, observed, slot)));
+                }
+                _ => {}
+            }
+        }
         metrics.sort_by_key(|&(function, _, slot)| (function, slot));
         let mut first = vec![0; FUNCTION_COUNT].into_boxed_slice();
         for (index, &(function, ..)) in metrics.iter().enumerate().rev() {
             first[usize::from(function)] = index as u16 + 1;
         }
-        Self { first, metrics, slots: plan.metrics.len() }
+        sites.truncate(MOST_SITES);
+        Self { first, metrics, visits, sites, users, slots: plan.metrics.len(), declared }
+    }
+
+    /// Whether metrics observe call sites.
+    pub fn observes_sites(&self) -> bool {
+        !self.sites.is_empty()
+    }
+
+    /// The metrics that observe calls returning to `offset` of the module at `path`, one bit each.
+    pub fn at_site(&self, path: &str, offset: u64) -> u64 {
+        let holding = self.sites.iter().enumerate().filter(|(_, (ranges, ..))| holds(ranges, path, offset));
+        holding.fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
     /// Whether a metric observes calls of `function`.
@@ -97,20 +155,24 @@ pub struct Totals {
     pub received: u64,
     /// Calls.
     pub calls: u64,
+    /// The program's metrics, in the order in which the configuration names them.
+    pub users: Vec<f64>,
     events: Vec<Running>,
 }
 
 impl Totals {
     /// Empty totals for the metrics of `map`.
     pub fn new(map: &EventMap) -> Self {
-        Self { events: vec![Running::default(); map.metrics.len()], ..Self::default() }
+        let events = vec![Running::default(); map.metrics.len() + map.visits.len() + map.sites.len()];
+        Self { events, users: vec![0.0; map.declared.users()], ..Self::default() }
     }
 
     /// Back to empty, keeping its memory.
     pub fn clear(&mut self) {
         self.events.fill(Running::default());
-        let events = std::mem::take(&mut self.events);
-        *self = Self { events, ..Self::default() };
+        self.users.fill(0.0);
+        let (events, users) = (std::mem::take(&mut self.events), std::mem::take(&mut self.users));
+        *self = Self { events, users, ..Self::default() };
     }
 
     /// Adds one call: its time in ticks, for events only (see [`Totals::add_time`]), bytes sent and received.
@@ -138,18 +200,47 @@ impl Totals {
         first: usize,
         map: &EventMap,
     ) {
-        for (index, &(of, quantity, _)) in map.metrics.iter().enumerate().skip(first) {
-            if of != function.0 {
+        for (index, (of, quantity, _)) in map.metrics.iter().enumerate().skip(first) {
+            if *of != function.0 {
                 break;
             }
-            let value = match quantity {
-                Quantity::Wall | Quantity::MpiTime => ticks as f64,
-                Quantity::BytesSent => sent as f64,
-                Quantity::BytesReceived => received as f64,
-                Quantity::Calls => 1.0,
-                Quantity::ComputeTime => 0.0,
+            self.events[index].add(of_call(quantity, [ticks, sent, received]));
+        }
+    }
+
+    /// Adds one call that the metrics with bits in `observers` observe by its site.
+    #[cold]
+    pub fn add_at_site(&mut self, observers: u64, call: [u64; 3], map: &EventMap) {
+        let before = map.metrics.len() + map.visits.len();
+        for (index, (_, quantity, _)) in map.sites.iter().enumerate() {
+            if observers & 1 << index != 0 {
+                self.events[before + index].add(of_call(quantity, call));
+            }
+        }
+    }
+
+    /// Adds a visit of `path` that led from `begun` to `ended`.
+    pub(crate) fn visit(&mut self, path: u16, begun: &Reading, ended: &Reading, map: &EventMap) {
+        let wall = ended.at.saturating_sub(begun.at);
+        let mpi = ended.mpi_ticks - begun.mpi_ticks;
+        let own = ended.own_ticks - begun.own_ticks;
+        for (index, (of, observed, _)) in map.visits.iter().enumerate() {
+            if *of != path {
+                continue;
+            }
+            let value = match observed {
+                Observed::User(user) => ended.users[usize::from(*user)] - begun.users[usize::from(*user)],
+                Observed::BuiltIn(quantity) => match quantity {
+                    Quantity::Wall => wall as f64,
+                    Quantity::MpiTime => mpi as f64,
+                    Quantity::ComputeTime => wall.saturating_sub(mpi).saturating_sub(own) as f64,
+                    Quantity::BytesSent => (ended.sent - begun.sent) as f64,
+                    Quantity::BytesReceived => (ended.received - begun.received) as f64,
+                    Quantity::Calls => (ended.calls - begun.calls) as f64,
+                    Quantity::Perf(_) | Quantity::Papi(_) | Quantity::User(_) => continue,
+                },
             };
-            self.events[index].add(value);
+            self.events[map.metrics.len() + index].add(value);
         }
     }
 
@@ -161,6 +252,7 @@ impl Totals {
         self.sent += other.sent;
         self.received += other.received;
         self.calls += other.calls;
+        self.users.iter_mut().zip(&other.users).for_each(|(mine, theirs)| *mine += theirs);
         self.events.iter_mut().zip(&other.events).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
@@ -179,16 +271,41 @@ impl Totals {
                 Quantity::BytesSent => self.sent as f64,
                 Quantity::BytesReceived => self.received as f64,
                 Quantity::Calls => self.calls as f64,
+                Quantity::Perf(_) | Quantity::Papi(_) | Quantity::User(_) => continue,
             };
-            cells[slot] = Cell { n: 1.0, sum: value, sum_sq: value * value, min: value, max: value };
+            cells[slot] = whole_window(value);
         }
-        for (running, &(_, quantity, slot)) in self.events.iter().zip(&map.metrics) {
-            let scale = match quantity {
-                Quantity::Wall | Quantity::MpiTime | Quantity::ComputeTime => nanos_per_tick,
-                _ => 1.0,
-            };
-            cells[slot] = running.cell(scale);
+        for &(user, slot) in &map.users {
+            cells[slot] = whole_window(self.users[usize::from(user)]);
+        }
+        let calls = map.metrics.iter().map(|(_, quantity, slot)| (is_time(quantity), *slot));
+        let visits = map.visits.iter().map(|(_, observed, slot)| {
+            (matches!(observed, Observed::BuiltIn(quantity) if is_time(quantity)), *slot)
+        });
+        let sites = map.sites.iter().map(|(_, quantity, slot)| (is_time(quantity), *slot));
+        for (running, (is_time, slot)) in self.events.iter().zip(calls.chain(visits).chain(sites)) {
+            cells[slot] = running.cell(if is_time { nanos_per_tick } else { 1.0 });
         }
         cells
     }
+}
+
+/// What a metric over single calls takes from one: its ticks, bytes sent and bytes received.
+fn of_call(quantity: &Quantity, [ticks, sent, received]: [u64; 3]) -> f64 {
+    match quantity {
+        Quantity::Wall | Quantity::MpiTime => ticks as f64,
+        Quantity::BytesSent => sent as f64,
+        Quantity::BytesReceived => received as f64,
+        Quantity::Calls => 1.0,
+        Quantity::ComputeTime | Quantity::Perf(_) | Quantity::Papi(_) | Quantity::User(_) => 0.0,
+    }
+}
+
+/// One observation per rank: the window's total.
+fn whole_window(value: f64) -> Cell {
+    Cell { n: 1.0, sum: value, sum_sq: value * value, min: value, max: value }
+}
+
+fn is_time(quantity: &Quantity) -> bool {
+    matches!(quantity, Quantity::Wall | Quantity::MpiTime | Quantity::ComputeTime)
 }

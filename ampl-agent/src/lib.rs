@@ -6,11 +6,15 @@
 #![deny(unsafe_code)]
 
 pub mod accumulate;
+pub mod counters;
+pub mod governor;
 pub mod handles;
 pub mod journal;
 #[allow(unsafe_code)]
 mod map;
 pub mod meter;
+pub mod policies;
+pub mod regions;
 pub mod requests;
 pub mod shared;
 pub mod sites;

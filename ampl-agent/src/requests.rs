@@ -119,6 +119,15 @@ impl Requests {
         }
     }
 
+    /// Forgets all but the persistent ones, and whether those are under way.
+    pub fn forget_passing(&mut self) {
+        self.live.retain_persistent();
+        for queue in self.shared.values_mut() {
+            queue.clear();
+        }
+        self.younger = 0;
+    }
+
     /// Whether none is live.
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()

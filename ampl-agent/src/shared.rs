@@ -6,20 +6,24 @@
 //! be added to the window that is then open.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ampl_core::config::Keep as Timing;
+use ampl_core::config::{Keep as Timing, Marker};
 use ampl_core::draw::{Keep, kept};
 use ampl_core::message::Directive;
-use ampl_core::mpi::Function;
+use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::model::Cell;
 
 use crate::accumulate::{EventMap, Totals};
+use crate::counters::{Counters, Counting, counted};
+use crate::governor::{Governor, Level};
 use crate::journal::Journal;
-use crate::window::Boundary;
+use crate::policies::Policies;
+use crate::regions::{Declared, Irregularities};
+use crate::window::{Boundary, Pause};
 
 /// Path of the module of a return address, and the offset in it.
 pub type Resolve = fn(u64) -> (String, u64);
@@ -29,11 +33,18 @@ pub type Resolve = fn(u64) -> (String, u64);
 pub struct ClosedWindow {
     /// Its number.
     pub window: WindowId,
-    /// One cell per metric of the plan.
+    /// The last of as many windows as were closed together; as a rule, itself.
+    pub last: WindowId,
+    /// One cell per metric of the plan, added up over these windows.
     pub cells: Vec<Cell>,
-    /// Whether its calls are stored, and how likely that was.
+    /// Whether it was drawn, and how likely that was.
     pub keep: Keep,
+    /// Whether it was summarised to its end; its cells say nothing otherwise.
+    pub measured: bool,
 }
+
+/// How long the region that ends windows may stay unheard of, nanoseconds since T0: the same moment on every rank.
+pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
 
 /// What the threads of a process share.
 #[derive(Debug)]
@@ -48,9 +59,17 @@ pub struct Shared {
     pub(crate) boundary: Option<Boundary>,
     /// Number of the open window, to be seen without the lock.
     window: AtomicU64,
+    /// Whether it is in the sample, likewise.
+    traced: AtomicBool,
+    /// Whether the program has named the marker's region.
+    marker_known: AtomicBool,
+    pub(crate) pause: Pause,
+    /// What the program does with its regions that its author should know.
+    pub irregular: Irregularities,
     open: Mutex<Open>,
     directive: Mutex<InForce>,
     modules: Mutex<Vec<String>>,
+    pub(crate) policies: Policies,
     pub(crate) resolve: Resolve,
 }
 
@@ -64,8 +83,18 @@ pub(crate) struct Open {
     pub keep: Keep,
     /// The update that decided `keep`.
     pub update: u64,
+    /// Whether its calls are stored, all of them so far.
+    pub stored: bool,
+    /// Whether all of it so far has been summarised.
+    pub measured: bool,
+    pub governor: Governor,
+    pub counting: Option<Counting>,
     /// Markers met.
     pub met: u32,
+    /// Whether the clock ends windows, because nobody had heard of the marker's region in time.
+    pub fallen_back: bool,
+    /// Ticks paused before it began.
+    pub paused_before: u64,
     /// What threads have left for it.
     pub left: Totals,
     pub closed: VecDeque<ClosedWindow>,
@@ -78,17 +107,52 @@ struct InForce {
     next: Option<Directive>,
 }
 
+impl Open {
+    /// Reads the counters at `now`, when windows are about to be closed.
+    pub fn read_counters(&mut self, now: u64) {
+        if let Some(counting) = &mut self.counting {
+            counting.read(now);
+        }
+    }
+}
+
+/// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
+const WAITING: usize = 512;
+
+impl Open {
+    /// Leaves a closed window for the tree.
+    pub fn leave_closed(&mut self, next: ClosedWindow) {
+        let waiting = self.closed.len();
+        match self.closed.back_mut().filter(|_| waiting >= WAITING) {
+            None => self.closed.push_back(next),
+            Some(last) if last.keep == next.keep && last.measured == next.measured => {
+                last.cells.iter_mut().zip(&next.cells).for_each(|(sum, cell)| sum.add(cell));
+                last.last = next.last;
+            }
+            // It is not reported then, which the tree can tell.
+            Some(_) => {}
+        }
+    }
+}
+
 impl Shared {
     /// Shared state of the process that is `rank`. No window is open before the first thread is there.
     pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
         let events = EventMap::new(&plan);
+        let policies = Policies::new(&plan);
         let open = Open {
             window: WindowId(0),
             since: 0,
             until: u64::MAX,
             keep: Keep::ALWAYS,
             update: 0,
+            stored: false,
+            measured: true,
+            governor: Governor::new(plan.config.max_overhead().unwrap_or(f64::INFINITY)),
+            counting: None,
             met: 0,
+            fallen_back: false,
+            paused_before: 0,
             left: Totals::new(&events),
             closed: VecDeque::new(),
         };
@@ -99,11 +163,22 @@ impl Shared {
             plan,
             rank,
             window: AtomicU64::new(0),
+            traced: AtomicBool::new(true),
+            marker_known: AtomicBool::new(false),
+            pause: Pause::default(),
+            irregular: Irregularities::default(),
             open: Mutex::new(open),
             directive: Mutex::default(),
             modules: Mutex::default(),
+            policies,
             resolve,
         }
+    }
+
+    /// Has `source` read at the end of every window; it fills the places that [`counted`] names. To be called
+    /// before the first thread is there.
+    pub fn count_with(&self, source: Box<dyn Counters>) {
+        self.lock().counting = Some(Counting::new(source, counted(&self.plan)));
     }
 
     /// The window now open.
@@ -112,12 +187,69 @@ impl Shared {
         WindowId(self.window.load(Ordering::Relaxed))
     }
 
+    /// Whether the open window is in the sample, and neither the program nor what ampl costs stands in the way.
+    pub fn is_traced(&self) -> bool {
+        self.traced.load(Ordering::Relaxed) && !self.is_paused()
+    }
+
+    /// Whether the program has paused ampl.
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        self.pause.is_on()
+    }
+
+    /// Ticks until `now` in which the program had not paused ampl.
+    pub fn unpaused(&self, now: u64) -> u64 {
+        now - self.pause.ticks(now)
+    }
+
+    /// What the configuration names of the program: regions and metrics.
+    pub fn declared(&self) -> &Declared {
+        &self.events.declared
+    }
+
+    /// The program has named a region: if it is the marker's, the marker is waited for.
+    pub fn know_region(&self, name: &str) {
+        if self.marker_known.load(Ordering::Relaxed) {
+            return;
+        }
+        if matches!(&self.plan.config.window.marker, Marker::Region(marker) if marker == name) {
+            self.marker_known.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the first window go on without end where the marker is sure to come.
+    pub(crate) fn settle_marker(&self, open: &mut Open) {
+        let waits = matches!(self.boundary, Some(Boundary::Region { .. })) && open.window.0 == 0;
+        if waits && self.marker_known.load(Ordering::Relaxed) {
+            open.until = u64::MAX;
+        }
+    }
+
+    /// Whether windows end at a region that has not once ended. Means something when the run is over.
+    pub(crate) fn lacks_marker(&self) -> bool {
+        let open = self.lock();
+        matches!(self.boundary, Some(Boundary::Region { .. }))
+            && (open.fallen_back || (open.window.0 <= 1 && open.met == 0))
+    }
+
+    /// Whether the clock ended windows instead.
+    pub(crate) fn fell_back(&self) -> bool {
+        self.lock().fallen_back
+    }
+
+    /// Takes over what a thread without a journal leaves to the open window.
+    pub(crate) fn leave(&self, totals: &Totals) {
+        self.lock().left.merge(totals);
+    }
+
     /// Whether more than its count is to be known of every call of `function`: a metric observes it,
     /// or windows end there.
     pub fn observes(&self, function: Function) -> bool {
         let ends =
             matches!(&self.boundary, Some(Boundary::Call { function: marker, .. }) if *marker == function);
-        ends || self.events.observes(function)
+        // Its level matters, whatever ends windows.
+        ends || function == ids::MPI_PCONTROL || self.events.observes(function)
     }
 
     /// A window finished since the last call, oldest first.
@@ -140,12 +272,59 @@ impl Shared {
         open.since = now;
         open.met = 0;
         (open.keep, open.update) = self.draw(open.window);
-        if let Some(Boundary::Period { nanos }) = self.boundary {
-            let (ticks, first) = self.journal.first_pair();
-            let end = (open.window.0 + 1).saturating_mul(nanos) as i64 - first;
-            open.until = ticks.saturating_add_signed((end as f64 / self.journal.nanos_per_tick()) as i64);
+        let level = open.governor.level();
+        open.stored = self.stores(open.keep) && level == Level::Kept;
+        open.measured = level < Level::Off;
+        let number = open.window.0;
+        match self.boundary {
+            Some(Boundary::Period { nanos }) => {
+                open.until = self.ticks_at((number + 1).saturating_mul(nanos))
+            }
+            Some(Boundary::Region { .. }) => {
+                open.fallen_back |= number > 0 && now == open.until;
+                open.until = match (number, open.fallen_back) {
+                    (0, _) => self.ticks_at(MARKER_WAIT_NS),
+                    (_, true) => {
+                        self.ticks_at(MARKER_WAIT_NS + number.saturating_mul(Marker::AUTO_PERIOD_NS))
+                    }
+                    (_, false) => u64::MAX,
+                };
+            }
+            _ => {}
         }
+        open.paused_before = self.pause.ticks(now);
+        self.publish(open);
+    }
+
+    /// Lets other threads know of the open window without the lock.
+    pub(crate) fn publish(&self, open: &Open) {
+        let traced = open.keep.kept && open.governor.level() == Level::Kept;
+        self.traced.store(traced, Ordering::Relaxed);
         self.window.store(open.window.0, Ordering::Relaxed);
+    }
+
+    /// Ticks at `nanos` since T0.
+    fn ticks_at(&self, nanos: u64) -> u64 {
+        let (ticks, first) = self.journal.first_pair();
+        let since = nanos as i64 - first;
+        ticks.saturating_add_signed((since as f64 / self.journal.nanos_per_tick()) as i64)
+    }
+
+    /// Windows from the open one on that are over at `now` and are drawn alike, and the ticks at which the last
+    /// of them ends.
+    pub(crate) fn over(&self, open: &Open, now: u64) -> Option<(u64, u64)> {
+        let Some(Boundary::Period { nanos }) = self.boundary else { return None };
+        let (ticks, first) = self.journal.first_pair();
+        let elapsed = now.saturating_sub(ticks) as f64 * self.journal.nanos_per_tick();
+        // One less than there seem to be: ticks and nanoseconds are converted both ways.
+        let mut next =
+            ((elapsed as i64).saturating_add(first).max(0) as u64 / nanos.max(1)).saturating_sub(1);
+        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directive) = held.next.as_ref().filter(|next| next.first_window > open.window) {
+            next = next.min(directive.first_window.0);
+        }
+        let windows = next.checked_sub(open.window.0)?;
+        Some((windows, self.ticks_at(next.saturating_mul(nanos))))
     }
 
     /// The draw for `window`, and the update that decided it; everything is kept before the first directive.
@@ -161,9 +340,9 @@ impl Shared {
     }
 
     /// Whether the calls of a window drawn so are stored.
-    pub(crate) fn stores(&self, keep: Keep) -> bool {
+    fn stores(&self, keep: Keep) -> bool {
         match self.plan.config.trace.timing {
-            Timing::Kept => keep.kept,
+            Timing::Kept => keep.kept || self.plan.config.output.verify,
             Timing::All => true,
             Timing::Off => false,
         }

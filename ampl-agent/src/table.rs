@@ -69,6 +69,16 @@ impl Table {
         new
     }
 
+    /// Takes out all but the persistent requests, which become inactive.
+    pub fn retain_persistent(&mut self) {
+        let before = std::mem::take(self);
+        for Entry { handle, request } in before.entries {
+            if handle != EMPTY && request.persistent {
+                self.insert(handle, Request { active: false, ..request });
+            }
+        }
+    }
+
     /// Takes the request behind `handle` out.
     #[inline]
     pub fn remove(&mut self, handle: u64) {

@@ -3,19 +3,28 @@
 use std::io;
 use std::sync::Arc;
 
-use ampl_core::config::Summaries;
-use ampl_core::config::site::CodeRange;
+use ampl_core::config::SiteTrace;
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
-use ampl_trace::record::{Kind, WINDOW_DRAWN, WINDOW_KEPT, WINDOW_PARTIAL, put_text};
+use ampl_trace::record::Kind;
 
 use crate::accumulate::Totals;
+use crate::governor::Level;
 use crate::handles::HandleCache;
-use crate::shared::{ClosedWindow, Open, Shared};
+use crate::regions::Visits;
+use crate::shared::{Open, Shared};
 use crate::sites::{SITE_ENTRIES, SiteTable};
 use crate::stream::{CallRecord, Stream};
-use crate::window::{Boundary, holds};
+use crate::window::Boundary;
+
+mod close;
+mod look;
+mod program;
+mod site;
+
+pub use look::LOOK_EVERY;
+use look::Looked;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +63,24 @@ pub struct Thread {
     window: WindowId,
     until: u64,
     stores: bool,
+    /// Whether calls are counted only.
+    off: bool,
     /// The function whose calls end windows.
     marker: Option<u16>,
     marker_sites: Vec<(u32, bool)>,
     sequence: u64,
     nanos_per_tick: f64,
+    number: u32,
+    /// The agent's own time in windows that are closed, ticks.
+    own_before: u64,
+    looked: Looked,
+    visits: Visits,
+    /// Whether calls have not been stored since the last one that was: a pause, a policy.
+    skipped: bool,
+    /// What is to be stored by site; empty where no policy says.
+    selected: Vec<SiteTrace>,
+    /// Metrics that observe a site's calls, one bit each; empty where none does.
+    observers: Vec<u64>,
 }
 
 impl Thread {
@@ -82,16 +104,27 @@ impl Thread {
             window: WindowId(0),
             until: u64::MAX,
             stores: true,
+            off: false,
             marker,
             marker_sites: Vec::new(),
             sequence: 0,
             nanos_per_tick: shared.journal.nanos_per_tick(),
+            number,
+            own_before: 0,
+            looked: Looked { at: now, ..Looked::default() },
+            visits: Visits::new(&shared.events.declared),
+            skipped: false,
+            selected: Vec::new(),
+            observers: Vec::new(),
             shared,
         };
         let shared = thread.shared.clone();
         let mut open = shared.lock();
         if number == 0 {
             shared.begin(&mut open, now);
+            if let Some(counting) = &mut open.counting {
+                counting.restart(now);
+            }
         }
         thread.join(&open, now);
         drop(open);
@@ -152,13 +185,24 @@ impl Thread {
     #[inline]
     pub fn enter(&mut self, function: Function, address: u64, now: u64) -> bool {
         self.counts[usize::from(function.0)] += 1;
+        if now >= self.until || self.shared.window() != self.window {
+            let closed = self.catch_up(now);
+            if closed {
+                return true;
+            }
+        }
+        self.marker == Some(function.0) && self.meets_marker(address, now)
+    }
+
+    /// Takes part in the window open at `now`, closing those that are over; returns whether any was closed.
+    pub fn catch_up(&mut self, now: u64) -> bool {
         if now >= self.until {
             return self.close_periods(now);
         }
         if self.shared.window() != self.window {
             self.follow(now);
         }
-        self.marker == Some(function.0) && self.meets_marker(address, now)
+        false
     }
 
     /// A local call at `now` whose arguments are not recorded: counted, and never timed.
@@ -167,12 +211,16 @@ impl Thread {
     #[inline]
     pub fn local(&mut self, function: Function, address: u64, now: u64) -> bool {
         let closed = self.enter(function, address, now);
+        if self.shared.is_paused() {
+            return self.leave_paused(now) || closed;
+        }
         self.totals.calls += 1;
         let (site, new) = self.sites.find(address, function.0);
         self.sites.add(site, function.0, 0, 0, 0);
         if new {
-            self.new_site(site, address);
+            self.new_site(site, function, address);
         }
+        self.observe_site(site, [0; 3]);
         self.sequence += 1;
         closed
     }
@@ -184,28 +232,25 @@ impl Thread {
         if site.as_ref().is_some_and(|ranges| !self.marker_accepts(address, ranges)) {
             return false;
         }
+        self.mark(*every, now)
+    }
+
+    /// A marker is met at `now`: ends the open window if it is the `every`-th. Returns whether it is.
+    fn mark(&mut self, every: u32, now: u64) -> bool {
+        let shared = self.shared.clone();
         let mut open = shared.lock();
         open.met += 1;
-        if open.met < *every {
+        if open.fallen_back {
             return false;
         }
+        if open.met < every {
+            return false;
+        }
+        open.read_counters(now);
         self.close(&mut open, now, false);
         shared.begin(&mut open, now);
         self.join(&open, now);
         true
-    }
-
-    fn marker_accepts(&mut self, address: u64, ranges: &[CodeRange]) -> bool {
-        let marker = self.marker.unwrap_or_default();
-        let (index, _) = self.sites.find(address, marker);
-        if let Some(&(_, accepts)) = self.marker_sites.iter().find(|(known, _)| *known == index) {
-            return accepts;
-        }
-        let (path, offset) = (self.shared.resolve)(address);
-        let accepts = holds(ranges, &path, offset);
-        self.define_site(index, &path, offset);
-        self.marker_sites.push((index, accepts));
-        accepts
     }
 
     /// Records the call that made this thread's process a rank; window 0 starts behind it.
@@ -213,7 +258,7 @@ impl Thread {
         self.counts[usize::from(call.function.0)] += 1;
         let (site, new) = self.sites.find(call.address, call.function.0);
         if new {
-            self.new_site(site, call.address);
+            self.new_site(site, call.function, call.address);
         }
         self.record(call, site);
         self.sequence += 1;
@@ -222,6 +267,13 @@ impl Thread {
     #[inline]
     fn record(&mut self, call: &CallEnd<'_>, site: u32) {
         if self.stores {
+            if !self.selected.is_empty() && self.selected[site as usize] != SiteTrace::On {
+                self.skipped = true;
+                return;
+            }
+            if self.skipped {
+                self.reopen(call.start);
+            }
             self.stream.call(&CallRecord {
                 function: call.function.0,
                 flags: call.flags,
@@ -238,6 +290,9 @@ impl Thread {
     /// Returns whether windows were closed.
     #[inline]
     pub fn leave(&mut self, call: &CallEnd<'_>) -> bool {
+        if self.shared.is_paused() {
+            return self.leave_paused(call.end);
+        }
         let mut start = call.start;
         let due = call.end >= self.until;
         if due {
@@ -250,35 +305,10 @@ impl Thread {
         }
         self.totals.add(call.function, ticks, call.sent, call.received, &self.shared.events);
         let site = self.visit(call, ticks);
+        self.observe_site(site, [ticks, call.sent, call.received]);
         self.record(call, site);
         self.sequence += 1;
         due
-    }
-
-    #[inline]
-    fn visit(&mut self, call: &CallEnd<'_>, ticks: u64) -> u32 {
-        let (site, new) = self.sites.find(call.address, call.function.0);
-        self.sites.add(site, call.function.0, ticks, call.sent, call.received);
-        if new {
-            self.new_site(site, call.address);
-        }
-        site
-    }
-
-    #[cold]
-    fn new_site(&mut self, index: u32, address: u64) {
-        let (path, offset) = (self.shared.resolve)(address);
-        self.define_site(index, &path, offset);
-    }
-
-    fn define_site(&mut self, index: u32, path: &str, offset: u64) {
-        let (module, new) = self.shared.module_number(path);
-        if new {
-            let mut body = vec![u64::from(module)];
-            put_text(&mut body, path);
-            self.stream.record(Kind::Module, 0, &body);
-        }
-        self.stream.record(Kind::Site, 0, &[u64::from(index), u64::from(module), offset]);
     }
 
     /// Gives each period that ended inside `call` its part of the call's time; returns where the last part starts.
@@ -286,8 +316,10 @@ impl Thread {
     fn split(&mut self, call: &CallEnd<'_>) -> u64 {
         let shared = self.shared.clone();
         let mut open = shared.lock();
+        shared.settle_marker(&mut open);
         let mut from = call.start;
         if open.window == self.window {
+            open.read_counters(call.end);
             while call.end >= open.until {
                 let end = open.until;
                 if call.timed {
@@ -296,6 +328,7 @@ impl Thread {
                 from = from.max(end);
                 self.close(&mut open, end, false);
                 shared.begin(&mut open, end);
+                from = from.max(self.close_empty(&mut open, call.end, call.timed));
             }
         } else {
             // Other threads have closed windows meanwhile: this one's part comes late, whole.
@@ -315,19 +348,25 @@ impl Thread {
         if behind {
             self.leave_totals(&mut open);
         }
+        shared.settle_marker(&mut open);
         let closed = self.close_due(&mut open, now);
         if behind || closed {
             self.join(&open, now);
         }
+        self.until = open.until;
         closed
     }
 
     fn close_due(&mut self, open: &mut Open, now: u64) -> bool {
         let due = now >= open.until;
+        if due {
+            open.read_counters(now);
+        }
         while now >= open.until {
             let end = open.until;
             self.close(open, end, false);
             self.shared.clone().begin(open, end);
+            self.close_empty(open, now, false);
         }
         due
     }
@@ -342,7 +381,9 @@ impl Thread {
     }
 
     fn leave_totals(&mut self, open: &mut Open) {
+        self.visits.carry(&self.totals);
         open.left.merge(&self.totals);
+        self.own_before = self.own();
         self.totals.clear();
     }
 
@@ -357,38 +398,18 @@ impl Thread {
         self.window = open.window;
         self.until = open.until;
         self.nanos_per_tick = self.shared.journal.nanos_per_tick();
-        self.stores = self.shared.stores(open.keep);
+        self.join_state(open);
         if self.stores {
             let probability = open.keep.probability.to_bits();
             self.stream.record(Kind::Open, 0, &[open.window.0, now, probability, open.update, self.sequence]);
         }
     }
 
-    /// Ends the open window at `end`, with what all threads have left and this one has.
-    fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
-        self.totals.merge(&open.left);
-        open.left.clear();
-        let shared = self.shared.clone();
-        let wall = end.saturating_sub(open.since);
-        let cells = self.totals.cells(&shared.events, wall, self.nanos_per_tick);
-        let own = self.totals.own_ticks;
-        shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
-        let sampled = shared.plan.config.sampling.summaries == Summaries::Sampled;
-        let stated = if sampled && !open.keep.kept { &[][..] } else { &cells[..] };
-        let mut body = Vec::with_capacity(8 + cells.len() * 5);
-        let probability = open.keep.probability.to_bits();
-        body.extend([open.window.0, open.since, end, own, probability, open.update, stated.len() as u64]);
-        for cell in stated {
-            body.extend([cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].map(f64::to_bits));
-        }
-        let kept = shared.stores(open.keep) && !self.stream.is_full();
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-        let flags =
-            flag(kept, WINDOW_KEPT) | flag(open.keep.kept, WINDOW_DRAWN) | flag(partial, WINDOW_PARTIAL);
-        self.stream.record(Kind::Window, flags, &body);
-        open.closed.push_back(ClosedWindow { window: open.window, cells, keep: open.keep });
-        self.totals.clear();
-        open.window = open.window.next();
+    /// Does for calls what the open window and the agent's allowance say.
+    fn join_state(&mut self, open: &Open) {
+        self.stores = open.stored;
+        self.off = open.governor.level() == Level::Off;
+        self.looked.stored |= self.stores;
     }
 
     /// A newer clock pair has been taken: ticks are converted with it from here on.
@@ -401,6 +422,7 @@ impl Thread {
         self.close_periods(now);
         let shared = self.shared.clone();
         let mut open = shared.lock();
+        open.read_counters(now);
         self.close(&mut open, now, true);
         // Nothing follows: what comes too late changes no window any more.
         open.until = u64::MAX;

@@ -1,5 +1,7 @@
 //! When a window ends.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use ampl_core::config::Marker;
 use ampl_core::config::site::{CodeRange, Site};
 use ampl_core::mpi::Function;
@@ -16,6 +18,16 @@ pub enum Boundary {
         /// Markers per window.
         every: u32,
     },
+    /// The region's exit, every so many times.
+    Region {
+        /// Markers per window.
+        every: u32,
+    },
+    /// `MPI_Pcontrol` with a level of the program's own, every so many times.
+    Pcontrol {
+        /// Markers per window.
+        every: u32,
+    },
     /// Multiples of `nanos` since T0.
     Period {
         /// Length of a window.
@@ -28,6 +40,9 @@ impl Boundary {
     pub fn new(marker: &Marker, every: u32) -> Option<Self> {
         Some(match marker {
             Marker::Period(nanos) => Self::Period { nanos: nanos.saturating_mul(u64::from(every)) },
+            Marker::Auto => return Self::new(&Marker::Period(Marker::AUTO_PERIOD_NS), every),
+            Marker::Region(_) => Self::Region { every },
+            Marker::Pcontrol => Self::Pcontrol { every },
             Marker::Mpi { function, site } => Self::Call {
                 function: Function::by_name(function)?,
                 site: match site {
@@ -41,6 +56,45 @@ impl Boundary {
                 every,
             },
         })
+    }
+}
+
+/// Spans in which the program wants nothing recorded or summarised, between `MPI_Pcontrol(0)` and
+/// `MPI_Pcontrol(1)`.
+#[derive(Debug, Default)]
+pub struct Pause {
+    /// Ticks at which the one that lasts began; 0 while there is none.
+    since: AtomicU64,
+    /// Ticks of those that are over.
+    total: AtomicU64,
+}
+
+impl Pause {
+    /// Whether one lasts.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.since.load(Ordering::Relaxed) != 0
+    }
+
+    /// Ticks paused until `now`.
+    pub fn ticks(&self, now: u64) -> u64 {
+        let since = self.since.load(Ordering::Relaxed);
+        let lasting = if since == 0 { 0 } else { now.saturating_sub(since) };
+        self.total.load(Ordering::Relaxed) + lasting
+    }
+
+    /// One begins at `now`, unless one lasts. Callers take turns.
+    pub fn begin(&self, now: u64) {
+        if !self.is_on() {
+            self.since.store(now.max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// The one that lasts is over at `now`. Callers take turns.
+    pub fn end(&self, now: u64) {
+        let total = self.ticks(now);
+        self.total.store(total, Ordering::Relaxed);
+        self.since.store(0, Ordering::Relaxed);
     }
 }
 

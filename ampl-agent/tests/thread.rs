@@ -13,6 +13,7 @@ use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::{Call, Calls};
+use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_MISS;
 use proptest::prelude::*;
 
@@ -71,6 +72,10 @@ fn calls(read: &Compacted) -> Vec<Call> {
     Calls::new(&read.rank).collect::<Result<_, _>>().expect("decodable calls")
 }
 
+fn slot(quantity: &Quantity) -> usize {
+    quantity.slot().expect("a built-in quantity")
+}
+
 #[test]
 fn a_marker_call_belongs_to_the_next_window() {
     let job = Job::new("marker", "[window]\nmarker = \"mpi:MPI_Allreduce\"\n", 1);
@@ -82,9 +87,9 @@ fn a_marker_call_belongs_to_the_next_window() {
     make(&mut thread, ids::MPI_ALLREDUCE, 100, 130, 8, &reduce);
     thread.finish(150);
     let read = job.read();
-    let sent = |window: usize| read.rank.windows[window].cells[Quantity::BytesSent as usize].sum;
+    let sent = |window: usize| read.rank.windows[window].cells[slot(&Quantity::BytesSent)].sum;
     assert_eq!((sent(0), sent(1), sent(2)), (100.0, 1008.0, 8.0));
-    let cell = |window: usize, quantity: Quantity| read.rank.windows[window].cells[quantity as usize].sum;
+    let cell = |window: usize, quantity: Quantity| read.rank.windows[window].cells[slot(&quantity)].sum;
     assert_eq!(cell(0, Quantity::Wall), 40.0);
     assert_eq!(cell(0, Quantity::MpiTime), 5.0);
     assert_eq!(cell(1, Quantity::MpiTime), 22.0);
@@ -107,7 +112,7 @@ fn periods_split_time_but_not_calls() {
     thread.finish(650);
     let read = job.read();
     let column = |quantity: Quantity| -> Vec<f64> {
-        read.rank.windows.iter().map(|window| window.cells[quantity as usize].sum).collect()
+        read.rank.windows.iter().map(|window| window.cells[slot(&quantity)].sum).collect()
     };
     assert_eq!(column(Quantity::MpiTime), [50.0, 100.0, 100.0, 30.0, 0.0, 0.0, 10.0]);
     assert_eq!(column(Quantity::BytesSent), [0.0, 0.0, 0.0, 7.0, 0.0, 0.0, 9.0]);
@@ -143,7 +148,7 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
     assert_eq!(windows.iter().map(|w| w.kept).collect::<Vec<_>>(), [true, false, false, true, true]);
     assert_eq!(windows.iter().map(|w| w.update).collect::<Vec<_>>(), [0, 1, 1, 2, 2]);
     assert_eq!(windows[1].probability, 0.0);
-    assert_eq!(windows[1].cells[Quantity::BytesSent as usize].sum, 1.0);
+    assert_eq!(windows[1].cells[slot(&Quantity::BytesSent)].sum, 1.0);
     // The barrier that closes window 0 is the first call of window 1, which is dropped.
     let seqs: Vec<u64> = calls(&read).iter().map(|call| call.seq).collect();
     assert_eq!(seqs, [0, 5, 6, 7]);
@@ -194,8 +199,7 @@ fn other_threads_add_to_the_window_that_is_open() {
     second.hand_over();
     first.finish(90);
     let read = job.read();
-    let sent: Vec<f64> =
-        read.rank.windows.iter().map(|w| w.cells[Quantity::BytesSent as usize].sum).collect();
+    let sent: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::BytesSent)].sum).collect();
     assert_eq!(sent, [0.0, 5.0, 6.0]);
     assert_eq!(calls(&read).iter().filter(|call| call.thread == 1).count(), 2);
 }
@@ -213,7 +217,7 @@ fn local_calls_are_counted_and_not_timed() {
     thread.finish(200);
     let read = job.read();
     let of = |metric: Quantity| -> Vec<f64> {
-        read.rank.windows.iter().map(|window| window.cells[metric as usize].sum).collect()
+        read.rank.windows.iter().map(|window| window.cells[slot(&metric)].sum).collect()
     };
     assert_eq!(of(Quantity::Calls)[..2], [1.0, 2.0]);
     assert_eq!(of(Quantity::MpiTime)[..2], [0.0, 0.0]);
@@ -233,10 +237,9 @@ fn any_thread_closes_windows() {
     second.hand_over();
     first.finish(350);
     let read = job.read();
-    let sent: Vec<f64> =
-        read.rank.windows.iter().map(|w| w.cells[Quantity::BytesSent as usize].sum).collect();
+    let sent: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::BytesSent)].sum).collect();
     assert_eq!(sent, [0.0, 0.0, 2.0, 13.0]);
-    let time: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[Quantity::MpiTime as usize].sum).collect();
+    let time: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::MpiTime)].sum).collect();
     assert_eq!(time, [0.0, 50.0, 50.0, 30.0]);
     let windows: Vec<(u32, u64)> = calls(&read).iter().map(|call| (call.thread, call.window)).collect();
     assert_eq!(windows, [(0, 0), (1, 2), (1, 3), (0, 3)]);
@@ -268,4 +271,64 @@ proptest! {
         let total: u64 = read.rank.aggregates.iter().map(|site| site.sent).sum();
         prop_assert_eq!(total, tags.iter().sum::<u64>());
     }
+}
+
+/// What waits for the tree, added up.
+fn closed(job: &Job) -> (u64, u64, f64, f64) {
+    let (mut records, mut windows, mut mpi, mut wall) = (0, 0, 0.0, 0.0);
+    while let Some(window) = job.shared.take_closed() {
+        assert_eq!(window.window.0, windows, "in order, none left out");
+        windows = window.last.0 + 1;
+        records += 1;
+        mpi += window.cells[slot(&Quantity::MpiTime)].sum;
+        wall += window.cells[slot(&Quantity::Wall)].sum;
+        assert_eq!(window.cells[slot(&Quantity::Wall)].n, (window.last.0 - window.window.0 + 1) as f64);
+    }
+    (records, windows, mpi, wall)
+}
+
+#[test]
+fn a_long_absence_costs_no_more_than_a_short_one() {
+    for inside in [true, false] {
+        let job = Job::new("absence", "[window]\nmarker = \"period:1us\"\n", 1);
+        let mut thread = job.thread(0);
+        let windows = 1_000_000;
+        if inside {
+            make(&mut thread, ids::MPI_RECV, 10, windows * 1000 + 10, 0, &[]);
+        } else {
+            make(&mut thread, ids::MPI_SEND, 10, 20, 0, &send_words(1));
+            make(&mut thread, ids::MPI_SEND, windows * 1000 + 10, windows * 1000 + 20, 0, &send_words(2));
+        }
+        let (records, closed, mpi, wall) = closed(&job);
+        assert!(records < 200, "{records}");
+        assert_eq!((closed, wall), (windows, windows as f64 * 1000.0));
+        let expected = if inside { windows as f64 * 1000.0 - 10.0 } else { 10.0 };
+        assert!((mpi - expected).abs() < 1.0, "{mpi}");
+        assert!(std::fs::metadata(&job.path).unwrap().len() < 1 << 20);
+        let mut stored = job.read().rank.windows;
+        assert!(stored.len() < 200, "{}", stored.len());
+        WindowSummary::spread(&mut stored);
+        assert_eq!(stored.len() as u64, windows);
+        let at = |window: u64| &stored[window as usize];
+        let mpi = if inside { 1000.0 } else { 0.0 };
+        for window in [100, 4711, 999_000] {
+            assert_eq!(at(window).window, window);
+            assert_eq!(at(window).start_ns, window as i64 * 1000);
+            assert_eq!(at(window).cells[slot(&Quantity::MpiTime)].sum, mpi);
+            assert_eq!(at(window).cells[slot(&Quantity::Wall)].sum, 1000.0);
+        }
+    }
+}
+
+#[test]
+fn windows_that_nobody_takes_are_added_up() {
+    let job = Job::new("untaken", "[window]\nmarker = \"mpi:MPI_Barrier\"\n", 1);
+    let mut thread = job.thread(0);
+    for turn in 0..5000 {
+        make(&mut thread, ids::MPI_BARRIER, 100 * turn, 100 * turn + 40, 0, &[1]);
+    }
+    let (records, windows, mpi, _) = closed(&job);
+    assert!(records <= 512, "{records}");
+    // Each call belongs to the window after it, and the last of those is open.
+    assert_eq!((windows, mpi), (5000, 4999.0 * 40.0));
 }

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use crate::elf::Executable;
 use crate::environment;
 use crate::job::{self, Job, JobArgs};
-use crate::{library, marker_site};
+use crate::{counting, library, marker_site};
 
 /// Become the application, with ampl loaded; for use after any launcher.
 #[derive(clap::Args, Debug)]
@@ -56,6 +56,10 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
 fn prepare(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     let speaks = environment::speaks();
     let mut job = Job::load(&args.job, speaks && !args.checked)?;
+    // Of another rank's node the others hear in MPI_Init: a job that runs unobserved is better than none.
+    if speaks {
+        counting::check(&job.config)?;
+    }
     let dir = match args.job.output.clone().or_else(environment::dir) {
         // Later ranks may start after rank 0 has made the directory.
         Some(dir) if speaks => Some(job::new_directory(&dir)?),

@@ -84,7 +84,7 @@ impl Unit {
     /// The unit of the metric of that name.
     pub fn of(metric: &str) -> Self {
         match metric {
-            "wall" => Self::Time,
+            "wall" | "perf.task-clock" | "perf.cpu-clock" => Self::Time,
             _ if metric.ends_with(".time") => Self::Time,
             _ if metric.starts_with("bytes.") => Self::Bytes,
             _ => Self::Plain,
@@ -135,6 +135,7 @@ mod tests {
         assert_eq!((plural(1, "rank"), plural(8, "rank")), ("1 rank".into(), "8 ranks".into()));
         assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
         assert_eq!(Unit::of("mpi.time"), Unit::Time);
+        assert_eq!((Unit::of("perf.task-clock"), Unit::of("perf.cycles")), (Unit::Time, Unit::Plain));
         assert_eq!(Unit::of("bytes.sent").text(2000.0), "2 kB");
         assert_eq!(Unit::of("calls").text(12.345), "12.3");
     }

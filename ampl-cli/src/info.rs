@@ -100,7 +100,7 @@ impl Serialize for Functions {
 }
 
 /// What the agent itself took, as it measured.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Overhead {
     /// Its time, summed over ranks, nanoseconds.
     pub agent_ns: u64,
@@ -108,6 +108,23 @@ pub struct Overhead {
     pub share: Option<f64>,
     /// That per call of the application, nanoseconds.
     pub per_call_ns: Option<f64>,
+    /// Where a rank did less for calls, or more again, to stay within `agent.max_overhead`.
+    pub steps: Vec<RankStep>,
+}
+
+/// A step of one rank.
+#[derive(Clone, Debug, Serialize)]
+pub struct RankStep {
+    /// The rank.
+    pub rank: u32,
+    /// The window open then.
+    pub window: u64,
+    /// When, nanoseconds since the start.
+    pub at_ns: u64,
+    /// From then on: `kept`, `summaries` or `off`.
+    pub level: String,
+    /// The agent's share of the time that made it step down, or that is expected after a step up.
+    pub share: f64,
 }
 
 impl Overhead {
@@ -116,7 +133,16 @@ impl Overhead {
         let agent_ns: u64 = trace.ranks.iter().map(|rank| rank.process.own_ns).sum();
         let elapsed: u64 = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).sum();
         let over = |total: u64| (total > 0).then(|| agent_ns as f64 / total as f64);
-        Self { agent_ns, share: over(elapsed), per_call_ns: over(calls) }
+        let steps = trace.ranks.iter().flat_map(|rank| {
+            rank.process.steps.iter().map(|step| RankStep {
+                rank: rank.process.rank,
+                window: step.window,
+                at_ns: step.at,
+                level: step.level.clone(),
+                share: step.share,
+            })
+        });
+        Self { agent_ns, share: over(elapsed), per_call_ns: over(calls), steps: steps.collect() }
     }
 }
 
@@ -139,7 +165,7 @@ mod tests {
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": null, "grammars": null,
             "windows": 0, "kept_windows": 0,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0},
-            "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0},
+            "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},
         });
         assert_eq!(json, expected);
         assert_eq!(Overhead::of(&Trace::default(), 0).share, None);

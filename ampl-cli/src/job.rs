@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, table_path};
+use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
 
 use crate::environment;
 use crate::failure::{Failure, USAGE};
@@ -60,30 +60,24 @@ impl Job {
     pub fn load(args: &JobArgs, notices: bool) -> anyhow::Result<Self> {
         let (source, original) = read(args.config.clone().or_else(environment::config))?;
         let file = source.name();
+        // The name of the file of sites first: its tables can then be set like the job file's own.
+        let (names, others): (Vec<&String>, Vec<&String>) =
+            args.set.iter().partition(|setting| key_of(setting) == "sites");
         let mut text = original.clone();
-        for setting in &args.set {
-            let Some((key, value)) = setting.split_once('=') else {
-                return Err(Failure::message(
-                    USAGE,
-                    format!("'{setting}' has no '='"),
-                    "--set",
-                    "write KEY=VALUE",
-                ));
-            };
-            text = Config::set(&text, key.trim(), value).map_err(|error| {
-                let line = match error.key.is_empty() {
-                    true => error.render(&file),
-                    false => error.render_at(&format!("--set {setting}")),
-                };
-                Failure::printed(USAGE, line)
-            })?;
+        for setting in names {
+            text = set(&text, setting, &file)?;
         }
+        text = inline_sites(&text, &source, args)?;
+        for setting in others {
+            text = set(&text, setting, &file)?;
+        }
+        let edited = text != original;
         match Config::parse(&text) {
             Ok((config, found)) => {
                 if notices {
                     found.iter().for_each(|notice| eprintln!("{}", place_notice(notice, args, &file)));
                 }
-                Ok(Self { config, source, text, edited: !args.set.is_empty() })
+                Ok(Self { config, source, text, edited })
             }
             Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
         }
@@ -112,6 +106,44 @@ impl Job {
     pub fn place(&self) -> String {
         self.source.name()
     }
+}
+
+/// `text` with one `KEY=VALUE` applied.
+fn set(text: &str, setting: &str, file: &str) -> anyhow::Result<String> {
+    let Some((_, value)) = setting.split_once('=') else {
+        return Err(Failure::message(USAGE, format!("'{setting}' has no '='"), "--set", "write KEY=VALUE"));
+    };
+    Config::set(text, key_of(setting), value).map_err(|error| {
+        let line = match error.key.is_empty() {
+            true => error.render(file),
+            false => error.render_at(&format!("--set {setting}")),
+        };
+        Failure::printed(USAGE, line)
+    })
+}
+
+fn key_of(setting: &str) -> &str {
+    setting.split('=').next().unwrap_or_default().trim()
+}
+
+/// `text` with the tables of the file that `sites` names, which stands beside the job file.
+fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<String> {
+    let beside = match source {
+        Source::File(path) => path.parent().map(Path::to_owned).unwrap_or_default(),
+        // Text that came without a file is at home where the command was given.
+        Source::Inline | Source::Defaults => PathBuf::new(),
+    };
+    let read = |name: &str| std::fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
+    Config::inline_sites(text, read).map_err(|fault| {
+        let lines = match fault {
+            SitesFault::Here(error) => match setting_of("sites", args) {
+                Some(setting) => error.render_at(&format!("--set {setting}")),
+                None => error.render(&source.name()),
+            },
+            SitesFault::There { file, errors } => errors.render(&beside.join(file).display().to_string()),
+        };
+        Failure::printed(USAGE, lines)
+    })
 }
 
 fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
@@ -162,7 +194,7 @@ fn place_notice(notice: &Notice, args: &JobArgs, file: &str) -> String {
 /// The last `--set` that touched the key `path`, or something inside the unknown table `path`.
 fn setting_of<'a>(path: &str, args: &'a JobArgs) -> Option<&'a str> {
     args.set.iter().rev().map(String::as_str).find(|setting| {
-        let key = table_path(setting.split('=').next().unwrap_or_default().trim());
+        let key = table_path(key_of(setting));
         key == path || key.strip_prefix(path).is_some_and(|rest| !path.is_empty() && rest.starts_with('.'))
     })
 }

@@ -1,13 +1,16 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
 #![forbid(unsafe_code)]
 
+mod counting;
 mod decisions;
 mod decode;
 mod doctor;
+mod efficiency;
 mod elf;
 mod environment;
 mod estimate;
 mod exec;
+mod export;
 mod failure;
 mod human;
 mod info;
@@ -44,6 +47,8 @@ enum Command {
     Decode(decode::Args),
     Estimate(estimate::Args),
     Decisions(decisions::Args),
+    Efficiency(efficiency::Args),
+    Export(export::Args),
     Doctor(doctor::Args),
 }
 
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
         Command::Decode(args) => decode::decode(&args),
         Command::Estimate(args) => estimate::estimate(&args),
         Command::Decisions(args) => decisions::decisions(&args),
+        Command::Efficiency(args) => efficiency::efficiency(&args),
+        Command::Export(args) => export::export(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))

@@ -1,97 +1,143 @@
-//! A marker's call site, from `file:line` to the code it compiled to.
+//! Call sites of the job, from `file:line` to the code they compiled to.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use ampl_core::config::Marker;
 use ampl_core::config::site::{CodeRange, Site};
+use ampl_core::config::{Config, Event, Marker, SiteMatch, table_path};
 
 use crate::elf;
 use crate::failure::{Failure, USAGE};
 use crate::job::Job;
 
-/// What one module's line table says of a source line.
-#[derive(Debug, Default)]
+/// A source line that the job names.
+#[derive(Debug)]
+struct Named {
+    /// Where, as `--set` addresses it.
+    key: String,
+    /// What stands before the site in that key's value.
+    before: String,
+    file: String,
+    line: u32,
+}
+
+/// What line tables say of one source line.
+#[derive(Clone, Debug, Default)]
 struct Lookup {
-    /// Code of the line, half open, in the module's own addresses.
-    ranges: Vec<(u64, u64)>,
+    code: Vec<CodeRange>,
     /// Full names of the source files that match.
     files: BTreeSet<String>,
     /// Lines of those files that have code.
     lines: BTreeSet<u32>,
 }
 
-/// Replaces a `file:line` in the job's marker by code ranges of `programs` or their libraries; returns the new
-/// marker if there was something to replace.
+/// Replaces every `file:line` in the job by code ranges of `programs` or their libraries; returns the settings,
+/// `KEY=VALUE`, that do the same.
 ///
 /// Offsets are the addresses of the module's own ELF file: what is left of a run-time address after subtracting
 /// the load bias (`dlpi_addr`). They are what `addr2line -e MODULE` takes.
 ///
 /// # Errors
-/// A [`Failure`] of status 2 when no module has code for that line, or several source files match.
-pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Option<String>> {
-    let Marker::Mpi { function, site: Some(site) } = &job.config.window.marker else { return Ok(None) };
-    let Some(Site::Line { file, line }) = Site::parse(site) else { return Ok(None) };
-    let fail = |what: String, fix: String| {
-        Failure::message(USAGE, what, format!("window.marker, {}", job.place()), fix)
-    };
-    let mut code = Vec::new();
-    let mut seen = Lookup::default();
-    let mut look = |modules: &[PathBuf]| {
-        for module in modules.iter().collect::<BTreeSet<_>>() {
-            let found = look_up(module, &file, line).unwrap_or_default();
-            let name = module.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let range = |(low, high)| CodeRange { module: name.clone(), low, high: Some(high) };
-            code.extend(merge(found.ranges).into_iter().map(range));
-            seen.files.extend(found.files);
-            seen.lines.extend(found.lines);
-        }
-        seen.files.is_empty()
-    };
-    // Reading every library takes a moment; the executable usually has the loop.
-    if look(programs) {
+/// A [`Failure`] of status 2 when no module has code for a line, or several source files match.
+pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+    let named = lines_of(&job.config);
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut found = vec![Lookup::default(); named.len()];
+    for program in programs.iter().collect::<BTreeSet<_>>() {
+        look_up(program, &named, &mut found);
+    }
+    // Reading every library takes a moment; the executable usually has the line.
+    if found.iter().any(|lookup| lookup.files.is_empty()) {
+        let mut in_libraries = vec![Lookup::default(); named.len()];
         let libraries: BTreeSet<PathBuf> =
             programs.iter().filter_map(|program| elf::libraries(program)).flatten().collect();
-        look(&libraries.into_iter().collect::<Vec<_>>());
+        libraries.iter().for_each(|library| look_up(library, &named, &mut in_libraries));
+        for (lookup, more) in found.iter_mut().zip(in_libraries).filter(|(lookup, _)| lookup.files.is_empty())
+        {
+            *lookup = more;
+        }
     }
-    if seen.files.is_empty() {
-        let fix = "compile that file with -g, or use MODULE+0xOFFSET".to_owned();
-        return Err(fail(format!("no line information for '{file}' in the program or its libraries"), fix));
+    let mut settings = Vec::new();
+    for (named, lookup) in named.iter().zip(found) {
+        let code = code(named, lookup).map_err(|(what, fix)| {
+            Failure::message(USAGE, what, format!("{}, {}", table_path(&named.key), job.place()), fix)
+        })?;
+        let value = format!("{}{}", named.before, Site::Code(code));
+        job.set(&named.key, &value)?;
+        settings.push(format!("{}={value}", named.key));
     }
-    if seen.files.len() > 1 {
-        let names = seen.files.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(fail(
-            format!("'{file}' is several source files: {names}"),
-            "add a directory to the name".into(),
-        ));
-    }
-    if code.is_empty() {
-        let near = seen.lines.iter().min_by_key(|have| have.abs_diff(line));
-        let fix = near.map_or_else(String::new, |near| format!("the nearest line that has is {file}:{near}"));
-        return Err(fail(format!("'{file}:{line}' has no code of its own"), fix));
-    }
-    let marker =
-        Marker::Mpi { function: function.clone(), site: Some(Site::Code(code).to_string()) }.to_string();
-    job.set("window.marker", &marker)?;
-    Ok(Some(marker))
+    Ok(settings)
 }
 
-fn look_up(module: &Path, file: &str, line: u32) -> Option<Lookup> {
-    let loader = Loader::new(module).ok()?;
-    let mut found = Lookup::default();
-    for (address, length, location) in loader.find_location_range(0, u64::MAX).ok()? {
-        let (Some(name), Some(at)) = (location.file, location.line) else { continue };
-        if !Path::new(name).ends_with(file) {
-            continue;
-        }
-        found.files.insert(name.to_owned());
-        found.lines.insert(at);
-        if at == line && length > 0 {
-            found.ranges.push((address, address + length));
+/// Every source line that the job names.
+fn lines_of(config: &Config) -> Vec<Named> {
+    let mut sites: Vec<(String, String, &str)> = Vec::new();
+    if let Marker::Mpi { function, site: Some(site) } = &config.window.marker {
+        sites.push(("window.marker".into(), format!("mpi:{function}@"), site));
+    }
+    for (index, metric) in config.metrics.iter().enumerate() {
+        if let Event::Site(site) = &metric.event {
+            sites.push((format!("metric.{index}.event"), String::new(), site));
         }
     }
-    Some(found)
+    for (index, policy) in config.sites.iter().enumerate() {
+        if let SiteMatch::Site(site) = &policy.matches {
+            sites.push((format!("site.{index}.match"), String::new(), site));
+        }
+    }
+    let named = |(key, before, site): (String, String, &str)| match Site::parse(site)? {
+        Site::Line { file, line } => Some(Named { key, before, file, line }),
+        Site::Code(_) => None,
+    };
+    sites.into_iter().filter_map(named).collect()
+}
+
+/// The code of one line, or what is wrong with it and what to do.
+fn code(named: &Named, lookup: Lookup) -> Result<Vec<CodeRange>, (String, String)> {
+    let Named { file, line, .. } = named;
+    if lookup.files.is_empty() {
+        let fix = "compile that file with -g, or use MODULE+0xOFFSET".to_owned();
+        return Err((format!("no line information for '{file}' in the program or its libraries"), fix));
+    }
+    if lookup.files.len() > 1 {
+        let names = lookup.files.into_iter().collect::<Vec<_>>().join(", ");
+        let what = format!("'{file}' is several source files: {names}");
+        return Err((what, "add a directory to the name".into()));
+    }
+    if lookup.code.is_empty() {
+        let near = lookup.lines.iter().min_by_key(|have| have.abs_diff(*line));
+        let fix = near.map_or_else(String::new, |near| format!("the nearest line that has is {file}:{near}"));
+        return Err((format!("'{file}:{line}' has no code of its own"), fix));
+    }
+    Ok(lookup.code)
+}
+
+/// Adds to `found` what the line table of `module` says of each of `named`; one without a table says nothing.
+fn look_up(module: &Path, named: &[Named], found: &mut [Lookup]) {
+    let Ok(loader) = Loader::new(module) else { return };
+    let Ok(locations) = loader.find_location_range(0, u64::MAX) else { return };
+    let mut ranges = vec![Vec::new(); named.len()];
+    for (address, length, location) in locations {
+        let (Some(name), Some(at)) = (location.file, location.line) else { continue };
+        for (index, wanted) in named.iter().enumerate() {
+            if !Path::new(name).ends_with(&wanted.file) {
+                continue;
+            }
+            found[index].files.insert(name.to_owned());
+            found[index].lines.insert(at);
+            if at == wanted.line && length > 0 {
+                ranges[index].push((address, address + length));
+            }
+        }
+    }
+    let name = module.file_name().unwrap_or_default().to_string_lossy();
+    for (lookup, ranges) in found.iter_mut().zip(ranges) {
+        let range = |(low, high)| CodeRange { module: name.clone().into_owned(), low, high: Some(high) };
+        lookup.code.extend(merge(ranges).into_iter().map(range));
+    }
 }
 
 /// The ranges in order, touching ones joined.
@@ -120,11 +166,36 @@ mod tests {
     fn this_line_has_code() {
         let line = line!();
         let me = std::env::current_exe().unwrap();
-        let found = look_up(&me, "src/marker_site.rs", line).unwrap();
-        assert_eq!(found.files.len(), 1, "{:?}", found.files);
-        assert!(!found.ranges.is_empty() && found.lines.contains(&line));
-        let nothing = look_up(&me, "src/marker_site.rs", 1).unwrap();
-        assert!(nothing.ranges.is_empty() && !nothing.lines.is_empty());
-        assert!(look_up(&me, "marker_site.rsx", line).unwrap().files.is_empty());
+        let named = |file: &str, line| {
+            let (key, before) = ("window.marker".to_owned(), String::new());
+            Named { key, before, file: file.to_owned(), line }
+        };
+        let wanted = [
+            named("src/marker_site.rs", line),
+            named("src/marker_site.rs", 1),
+            named("marker_site.rsx", line),
+        ];
+        let mut found = vec![Lookup::default(); 3];
+        look_up(&me, &wanted, &mut found);
+        assert_eq!(found[0].files.len(), 1, "{:?}", found[0]);
+        assert!(!found[0].code.is_empty() && found[0].lines.contains(&line));
+        assert!(found[1].code.is_empty() && !found[1].lines.is_empty());
+        assert!(found[2].files.is_empty());
+        let advice = |index: usize| code(&wanted[index], found[index].clone()).unwrap_err().1;
+        assert!(code(&wanted[0], found[0].clone()).is_ok());
+        assert!(advice(1).contains("nearest line"));
+        assert!(advice(2).contains("compile that file with -g"));
+    }
+
+    #[test]
+    fn lines_are_found_wherever_a_job_names_them() {
+        let text = "[window]\nmarker = 'mpi:MPI_Send@a.c:1'\n[[site]]\nmatch = 'MPI_Send'\n\
+                    [[site]]\nmatch = 'b.c:2'\n[[site]]\nmatch = 'app+0x3'\n";
+        let (mut config, _) = Config::parse(text).unwrap();
+        config.metrics[1].event = Event::Site("c.c:3".into());
+        let found = lines_of(&config);
+        let keys: Vec<_> = found.iter().map(|named| (named.key.as_str(), named.line)).collect();
+        assert_eq!(keys, [("window.marker", 1), ("metric.1.event", 3), ("site.1.match", 2)]);
+        assert_eq!(found[0].before, "mpi:MPI_Send@");
     }
 }

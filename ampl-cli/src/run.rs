@@ -13,7 +13,7 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Inserted, LauncherError};
-use crate::{library, marker_site, summary};
+use crate::{counting, library, marker_site, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -37,15 +37,41 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut job = Job::load(&args.job, true)?;
     let Inserted { programs, .. } = insert(&args.command, &[])?;
+    if starts_here(&args.command) {
+        counting::check(&job.config)?;
+    }
     library::find()?;
     let dir = run_directory(&args.job, &job, &programs)?;
-    let resolved = resolve_marker(&mut job, &programs)?;
+    let resolved = resolve_sites(&mut job, &programs)?;
     let exec = exec_argv(&args.job, &dir, resolved)?;
     let Inserted { argv, .. } = insert(&args.command, &exec)?;
     let mut child = spawn(&argv)?;
     let status = wait(&mut child)?;
     after_run(&dir);
     Ok(exit_code(status))
+}
+
+/// Whether nothing in the launcher's command line speaks of other nodes, which may have what this one lacks.
+fn starts_here(command: &[OsString]) -> bool {
+    const ELSEWHERE: [&str; 13] = [
+        "-H",
+        "-f",
+        "-host",
+        "-hosts",
+        "-hostfile",
+        "-machinefile",
+        "-hostlist",
+        "--host",
+        "--hosts",
+        "--hostfile",
+        "--machinefile",
+        "--hostlist",
+        "--default-hostfile",
+    ];
+    let mut words = command.iter().map(|word| word.to_string_lossy());
+    let is_srun = |word: &str| Path::new(word).file_name().is_some_and(|name| name == "srun");
+    !words.next().is_some_and(|first| is_srun(&first))
+        && !words.any(|word| ELSEWHERE.contains(&word.split('=').next().unwrap_or_default()))
 }
 
 /// Prints what came of the run to stderr.
@@ -98,19 +124,19 @@ fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Re
     Ok(untaken(&path, |path| path.symlink_metadata().is_ok()))
 }
 
-/// The marker with its call site as code ranges, when it needs resolving and the programs can be read here; each
+/// Settings that give call sites as code ranges, where sites need resolving and the programs can be read here; each
 /// rank's `exec` does it otherwise.
-fn resolve_marker(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Option<String>> {
+fn resolve_sites(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Vec<String>> {
     let files: Vec<PathBuf> =
         programs.iter().filter_map(|program| environment::which(Path::new(program))).collect();
     if files.len() < programs.len() {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     marker_site::resolve(job, &files)
 }
 
 /// `ampl exec …` as it stands before every program.
-fn exec_argv(args: &JobArgs, dir: &Path, marker: Option<String>) -> anyhow::Result<Vec<OsString>> {
+fn exec_argv(args: &JobArgs, dir: &Path, sites: Vec<String>) -> anyhow::Result<Vec<OsString>> {
     let mut argv = vec![std::env::current_exe()?.into_os_string(), "exec".into()];
     // Launchers need not carry AMPL_CONFIG to other hosts; the command line always gets there.
     if let Some(config) = args.config.clone().or_else(environment::config) {
@@ -118,7 +144,7 @@ fn exec_argv(args: &JobArgs, dir: &Path, marker: Option<String>) -> anyhow::Resu
         argv.extend(["-c".into(), if inline { config } else { std::path::absolute(config)?.into() }]);
     }
     argv.extend(["-o".into(), dir.into()]);
-    let settings = args.set.iter().cloned().chain(marker.map(|marker| format!("window.marker={marker}")));
+    let settings = args.set.iter().cloned().chain(sites);
     argv.extend(settings.flat_map(|setting| ["--set".into(), OsString::from(setting)]));
     argv.extend(["--checked".into(), "--".into()]);
     Ok(argv)
@@ -153,4 +179,18 @@ fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
 fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_nodes_are_not_judged_from_here() {
+        let here = |words: &str| starts_here(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(here("mpirun -n 8 ./app"));
+        assert!(!here("mpirun -n 8 --host=a,b ./app"));
+        assert!(!here("mpiexec -f nodes ./app"));
+        assert!(!here("/usr/bin/srun ./app"));
+    }
 }

@@ -176,7 +176,6 @@ impl Synthetic {
         for (index, offset) in [(1, 0x1140), (2, 0x1180), (3, 0x11c0)] {
             record(Kind::Site, 0, 0, &[index, 0, offset]);
         }
-        let sampled = plan.config.sampling.summaries == ampl_core::config::Summaries::Sampled;
         let mut sequence = 1;
         let mut spent = 0;
         for window in 0..self.windows {
@@ -203,7 +202,7 @@ impl Synthetic {
                 break;
             }
             let values = [WINDOW_NS, mpi, WINDOW_NS - mpi - 1000, 40, 8, 5].map(|value| value as f64);
-            let cells: Vec<u64> = if sampled && !keep.kept {
+            let cells: Vec<u64> = if !plan.stores_summary(keep.kept) {
                 Vec::new()
             } else {
                 values.iter().flat_map(|&v| [1.0, v, v * v, v, v].map(f64::to_bits)).collect()

@@ -319,6 +319,47 @@ fn a_marker_s_source_line_becomes_code_ranges() {
 }
 
 #[test]
+fn a_file_of_sites_takes_its_place() {
+    let place = Place::new();
+    fs::create_dir(place.at("work/jobs")).unwrap();
+    fs::write(place.at("work/jobs/job.toml"), "sites = \"calls.toml\"\n[sampling]\nseed = 5\n").unwrap();
+    let exec = |set: &[&str], program: &str| {
+        let mut args = vec!["exec", "--dry-run", "-c", "jobs/job.toml"];
+        set.iter().for_each(|setting| args.extend(["--set", setting]));
+        args.extend(["--", program]);
+        place.said(&args)
+    };
+    let sites = |text: &str| fs::write(place.at("work/jobs/calls.toml"), text).unwrap();
+    let refuses = |set: &[&str], program: &str, words: &[&str]| {
+        let (code, _, err) = exec(set, program);
+        assert_eq!(code, 2, "{err}");
+        words.iter().for_each(|word| assert!(err.contains(word), "{word}: {err}"));
+    };
+    refuses(&[], "./app", &["cannot read \"calls.toml\"", "(jobs/job.toml:1:9)"]);
+    sites("[[site]]\nmatch = \"MPI_Iprobe\"\ntrace = \"off\"\n[[site]]\nmatch = \"loop.c:4\"\n");
+    let (code, out, err) = exec(&["site.MPI_Iprobe.trace=aggregate"], "./app");
+    assert_eq!(code, 2, "the program has no lines: {out}");
+    assert!(err.contains("'loop.c'") && err.contains("site.match, jobs/job.toml"), "{err}");
+    if let Some(program) = compiled(&place, LOOP, &["-g"]) {
+        let program = program.to_str().unwrap();
+        let (code, out, err) = exec(&["site.MPI_Iprobe.trace=aggregate"], program);
+        assert_eq!(code, 0, "{err}");
+        assert!(out.contains("trace = \"aggregate\"") && !out.contains("trace = \"off\""), "{out}");
+        assert!(out.contains("match = \"loop+0x"), "{out}");
+    }
+    // What is wrong in it is wrong there, and what is wrong in the job file keeps its line.
+    sites("[[site]]\nmatch = \"MPI_Iprobe\"\n");
+    refuses(&["sampling.seed=-1"], "./app", &["'sampling.seed' cannot be -1 (--set sampling.seed=-1)"]);
+    sites("[[site]]\nmatch = \"MPI_Iprob\"\n");
+    refuses(&[], "./app", &["\"MPI_Iprob\" (jobs/calls.toml:2:9)", "\"MPI_Iprobe\""]);
+    sites("[sampling]\nseed = 1\n");
+    refuses(&[], "./app", &["unknown key 'sampling' (jobs/calls.toml:1:", "valid here: site"]);
+    refuses(&["sites=other.toml"], "./app", &["\"other.toml\"", "(--set sites=other.toml)"]);
+    fs::write(place.at("work/jobs/calls.toml"), [0xff]).unwrap();
+    refuses(&[], "./app", &["cannot read \"calls.toml\"", "UTF-8"]);
+}
+
+#[test]
 fn programs_that_ampl_cannot_see_into_are_named() {
     let place = Place::new();
     let warns = |program: &Path, word: &str| {

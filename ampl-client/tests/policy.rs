@@ -131,12 +131,13 @@ fn absolute_bounds_survive_a_mean_of_zero() {
 fn the_most_demanding_guide_decides() {
     let mut config = census();
     config.metrics = [Quantity::MpiTime, Quantity::BytesSent]
-        .map(|quantity| Metric { quantity, event: Event::Window, guide: true })
+        .map(|quantity| Metric { quantity, event: Event::Window, guide: true, optional: false })
         .into();
     config.metrics.push(Metric {
         quantity: Quantity::Calls,
         event: Event::Function("MPI_Never".into()),
         guide: true,
+        optional: false,
     });
     let plan = Plan::new(config, 200).unwrap();
     let shape = Shape::of(&plan);

@@ -143,7 +143,7 @@ fn a_blocked_parent_costs_bounded_memory() {
         next = window.last_window.0 + 1;
         records += 1;
     }
-    assert_eq!(records, RING);
+    assert!((RING / 2..=RING).contains(&records), "{records}");
     assert!(next > windows - 200, "{next}");
 }
 
@@ -199,7 +199,8 @@ fn a_directive_waits_for_its_window() {
     assert!(node.directive(WindowId(0)).is_none());
     let mut bytes = Vec::new();
     let (first, _) = Policy::new(&plan).first_directive();
-    for update in 0..20 {
+    // Copies and stale ones among them change nothing.
+    for update in (0..20).flat_map(|update: u64| [update, update.saturating_sub(3), update]) {
         let first_window = WindowId(4 * update);
         let directive = Directive { update, first_window, ..first.clone() };
         bytes.clear();

@@ -5,6 +5,14 @@
 //! new at every update interval, and keeps the first m − pinned of them: a larger m only adds
 //! ranks. `global` flips a coin per rank and window. Pinned ranks are always kept.
 //!
+//! A sample of exactly m ranks could also come from splitting m on the way down the tree, each node
+//! drawing its children's shares by the hypergeometric distribution. The permutation is as exact, every
+//! rank's part of it costs a fraction of a microsecond whatever the size of the job, and it needs less:
+//! every node hands on the same bytes; nothing depends on the tree's form, on who reported, or on
+//! which ranks a message has reached; and a reader of the trace repeats the draw of one rank without
+//! those of all the others. Splitting would be needed only where nobody but a subtree's root knows how
+//! many ranks a stratum has there, and strata follow from the plan.
+//!
 //! # Source
 //! AMPL 2008 §3.2 for the two mechanisms; Black & Rogaway, *Ciphers with Arbitrary Finite
 //! Domains* (2002), for the permutation (Feistel network with cycle walking).

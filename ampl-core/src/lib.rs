@@ -10,6 +10,7 @@ pub mod message;
 pub mod mpi;
 pub mod naming;
 pub mod plan;
+pub mod refusal;
 pub mod stats;
 pub mod units;
 pub mod value;

@@ -1,6 +1,8 @@
 //! A configuration resolved against a job: which rank belongs to which group, what is measured.
 
-use crate::config::{Config, DEFAULT_TARGET, Event, Metric, Quantity, Target};
+use crate::config::{
+    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, SitePolicy, Summaries, Target,
+};
 use crate::units::{Rank, RankSet};
 
 /// What every rank and the client agree on before the first window.
@@ -13,7 +15,7 @@ pub struct Plan {
     /// Sampled groups; every rank is in exactly one.
     pub groups: Vec<GroupPlan>,
     /// What a summary carries: every built-in quantity over whole windows first
-    /// ([`Quantity::ALL`] order), then the configured metrics on other events.
+    /// ([`Quantity::ALL`] order), then the other configured metrics, each once.
     pub metrics: Vec<Metric>,
 }
 
@@ -82,26 +84,66 @@ impl Plan {
                 pinned: RankSet::default(),
             });
         }
-        let is_guide = |quantity| {
+        let is_guide = |quantity: &Quantity| {
             config
                 .metrics
                 .iter()
-                .any(|metric| metric.guide && metric.quantity == quantity && metric.event == Event::Window)
+                .any(|metric| metric.guide && metric.quantity == *quantity && metric.event == Event::Window)
         };
         let mut metrics: Vec<Metric> = Quantity::ALL
             .into_iter()
-            .map(|quantity| Metric { quantity, event: Event::Window, guide: is_guide(quantity) })
+            .map(|quantity| {
+                let guide = is_guide(&quantity);
+                Metric { quantity, event: Event::Window, guide, optional: false }
+            })
             .collect();
-        for metric in config.metrics.iter().filter(|metric| metric.event != Event::Window) {
+        let summarised_anyway =
+            |metric: &Metric| metric.quantity.slot().is_some() && metric.event == Event::Window;
+        for metric in config.metrics.iter().filter(|metric| !summarised_anyway(metric)) {
             match metrics
                 .iter_mut()
                 .find(|have| have.quantity == metric.quantity && have.event == metric.event)
             {
-                Some(have) => have.guide |= metric.guide,
+                Some(have) => {
+                    have.guide |= metric.guide;
+                    // What one of two declarations insists on cannot be left out.
+                    have.optional &= metric.optional;
+                }
                 None => metrics.push(metric.clone()),
             }
         }
+        // A bound on calls that no metric is asked of is about their time.
+        for policy in config.sites.iter().filter(|policy| policy.is_bound()) {
+            let event = policy.event();
+            if !metrics.iter().any(|metric| metric.guide && metric.event == event) {
+                metrics.retain(|metric| (&metric.quantity, &metric.event) != (&Quantity::MpiTime, &event));
+                metrics.push(Metric { quantity: Quantity::MpiTime, event, guide: true, optional: false });
+            }
+        }
         Ok(Self { ranks, config, groups, metrics })
+    }
+
+    /// How `group` is sized for `metric`: as it says itself, unless a `[[site]]` bounds the error of metrics on
+    /// these calls.
+    pub fn target(&self, group: &GroupPlan, metric: &Metric) -> Target {
+        let Target::Bound { confidence, error } = group.target else { return group.target };
+        let about = |policy: &&SitePolicy| policy.is_bound() && policy.event() == metric.event;
+        match self.config.sites.iter().find(about) {
+            Some(policy) => Target::Bound {
+                confidence: policy.confidence.unwrap_or(confidence),
+                error: policy.error.map_or(error, ErrorBound::Relative),
+            },
+            None => group.target,
+        }
+    }
+
+    /// Whether the trace has what a rank's window was summarised to, if that window was drawn or was not.
+    pub fn stores_summary(&self, drawn: bool) -> bool {
+        match (self.config.output.rank_summaries, self.config.sampling.summaries) {
+            (RankSummaries::Off, _) => false,
+            (RankSummaries::All, Summaries::Census) => true,
+            (RankSummaries::Sample, _) | (_, Summaries::Sampled) => drawn,
+        }
     }
 
     /// Index of the group of `rank`.
@@ -159,5 +201,20 @@ mod tests {
         let plan = Plan::new(Config::default(), 1).unwrap();
         assert_eq!(plan.metrics.len(), Quantity::ALL.len());
         assert_eq!(plan.metrics.iter().filter(|metric| metric.guide).count(), 2);
+    }
+
+    #[test]
+    fn summaries_are_stored_of_whom_they_are_asked_for() {
+        let stored = |rank_summaries, summaries| {
+            let mut config = Config::default();
+            config.output.rank_summaries = rank_summaries;
+            config.sampling.summaries = summaries;
+            let plan = Plan::new(config, 1).unwrap();
+            (plan.stores_summary(true), plan.stores_summary(false))
+        };
+        assert_eq!(stored(RankSummaries::All, Summaries::Census), (true, true));
+        assert_eq!(stored(RankSummaries::All, Summaries::Sampled), (true, false));
+        assert_eq!(stored(RankSummaries::Sample, Summaries::Census), (true, false));
+        assert_eq!(stored(RankSummaries::Off, Summaries::Census), (false, false));
     }
 }

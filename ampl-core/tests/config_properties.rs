@@ -4,6 +4,11 @@ use ampl_core::config::*;
 use ampl_core::units::RankSet;
 use proptest::prelude::*;
 
+/// A region's name: anything on one line that is not blank.
+fn region() -> impl Strategy<Value = String> {
+    "[^\\p{Cc}]{0,9}[a-zA-Z:>]"
+}
+
 fn any_config() -> impl Strategy<Value = Config> {
     let functions =
         || prop::sample::select(vec!["MPI_Send", "MPI_Allreduce", "MPI_Waitall"]).prop_map(str::to_owned);
@@ -13,6 +18,15 @@ fn any_config() -> impl Strategy<Value = Config> {
     let marker = prop_oneof![
         (1..=u64::MAX).prop_map(Marker::Period),
         (functions(), site).prop_map(|(function, site)| Marker::Mpi { function, site }),
+        region().prop_map(Marker::Region),
+        Just(Marker::Pcontrol),
+        Just(Marker::Auto),
+    ];
+    let event = prop_oneof![
+        Just(Event::Window),
+        functions().prop_map(Event::Function),
+        region().prop_map(Event::Region),
+        prop::collection::vec("[^>\\p{Cc}]{0,3}[a-z]", 1..4).prop_map(Event::Path),
     ];
     let sampling =
         (1..=u32::MAX, any::<bool>(), 0..3, 0..=i64::MAX as u64).prop_map(|(updates, global, kind, seed)| {
@@ -24,14 +38,36 @@ fn any_config() -> impl Strategy<Value = Config> {
                 sizing: if kind == 2 { Sizing::Ampl2008 } else { Sizing::Neyman },
                 floor: (kind == 1).then_some(3),
                 seed,
+                budget: None,
+                partners: false,
             }
         });
-    let metric = (prop::sample::select(Quantity::ALL.to_vec()), prop::option::of(functions()), any::<bool>())
-        .prop_map(|(quantity, function, guide)| Metric {
-            quantity,
-            event: function.map_or(Event::Window, Event::Function),
-            guide,
+    let own =
+        prop::sample::select(vec!["perf.cycles", "perf.task-clock", "papi.PAPI_FP_INS", "cells", "a.b:c"]);
+    let quantity = prop_oneof![
+        prop::sample::select(Quantity::ALL.to_vec()),
+        own.prop_map(|name| Quantity::by_name(name).expect("a metric's name")),
+    ];
+    let metric =
+        (quantity, event, any::<bool>(), any::<bool>()).prop_map(|(quantity, event, guide, optional)| {
+            let whole = match quantity {
+                Quantity::Perf(_) | Quantity::Papi(_) => true,
+                Quantity::User(_) => matches!(event, Event::Function(_)),
+                _ => false,
+            };
+            Metric { quantity, event: if whole { Event::Window } else { event }, guide, optional }
         });
+    let matches = prop_oneof![
+        functions().prop_map(SiteMatch::Function),
+        prop::sample::select(vec!["a b.c:3", "app+0x1-0x2f"]).prop_map(|site| SiteMatch::Site(site.into())),
+    ];
+    let stored = prop::sample::select(vec![SiteTrace::On, SiteTrace::Off, SiteTrace::Aggregate]);
+    let site_policy = (matches, stored).prop_map(|(matches, trace)| SitePolicy {
+        matches,
+        trace,
+        confidence: None,
+        error: None,
+    });
     let share = || (f64::MIN_POSITIVE..1.0).boxed();
     let target = prop_oneof![
         (share(), share())
@@ -55,22 +91,39 @@ fn any_config() -> impl Strategy<Value = Config> {
     });
     let keep = prop::sample::select(vec![Keep::Kept, Keep::All, Keep::Off]);
     let journal = prop_oneof![Just(Journal::Node), Just(Journal::Run), "/[^\0]{0,9}".prop_map(Journal::Path)];
-    let output = ("[^{}\0\n]{1,9}", journal)
-        .prop_map(|(dir, journal)| Output { dir: format!("{dir}{{time}}"), journal });
-    let rest = (keep, any::<bool>(), output, share());
+    let vectors = prop::sample::select(vec![RankSummaries::All, RankSummaries::Sample, RankSummaries::Off]);
+    let output = ("[^{}\0\n]{1,9}", journal, vectors, any::<bool>()).prop_map(
+        |(dir, journal, rank_summaries, verify)| Output {
+            dir: format!("{dir}{{time}}"),
+            journal,
+            rank_summaries,
+            verify,
+        },
+    );
+    let sites = prop::collection::vec(site_policy, 0..3);
+    let rest = (keep, any::<bool>(), output, share(), sites);
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
-        |(sampling, marker, every, mut metrics, groups, (timing, call_sites, output, max_overhead))| {
-            metrics.push(Metric { quantity: Quantity::Calls, event: Event::Window, guide: true });
-            let period = matches!(marker, Marker::Period(_));
+        |(
+            sampling,
+            marker,
+            every,
+            mut metrics,
+            groups,
+            (timing, call_sites, output, max_overhead, sites),
+        )| {
+            let (quantity, event) = (Quantity::Calls, Event::Window);
+            metrics.push(Metric { quantity, event, guide: true, optional: false });
+            let period = matches!(marker, Marker::Period(_) | Marker::Auto);
             metrics.retain(|m| !(period && m.quantity == Quantity::Wall && m.event == Event::Window));
             Config {
                 sampling,
                 window: Window { marker, every },
                 metrics,
                 groups,
+                sites,
                 trace: Trace { timing, call_sites },
                 output,
-                agent: Agent { max_overhead },
+                agent: Agent { max_overhead: Some(max_overhead) },
             }
         },
     )
@@ -81,8 +134,8 @@ proptest! {
     fn written_settings_read_back_equal(config in any_config()) {
         let text = config.to_toml();
         let (again, notices) = Config::parse(&text).map_err(|errors| TestCaseError::fail(format!("{text}\n{errors}")))?;
+        prop_assert_eq!(notices.len(), usize::from(config.window.marker == Marker::Auto), "{:?}", notices);
         prop_assert_eq!(again, config);
-        prop_assert_eq!(notices, vec![]);
     }
 
     #[test]
@@ -106,6 +159,21 @@ proptest! {
         for text in [text.as_str(), "group = [{name='a'}]\n[sampling]\n"] {
             if let Ok(edited) = Config::set(text, &key, &value) {
                 let _ = Config::parse(&edited);
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_files_of_sites_return(text in "\\PC{0,60}", file in "\\PC{0,9}", tables in "\\PC{0,60}", sound in any::<bool>()) {
+        let tables = if sound { "[[site]]\nmatch = 'MPI_Send'\n".to_owned() } else { tables };
+        for text in [text.clone(), format!("sites = {}\n[sampling]\nseed = 7 # {text}\n", toml_edit::Value::from(file.as_str()))] {
+            if let Ok(inlined) = Config::inline_sites(&text, |_| Ok(tables.clone())) {
+                let read = Config::parse(&inlined).map(|(config, _)| (config.sampling.seed, config.sites.len()));
+                // What was sound apart from its file is sound with it.
+                let apart = Config::parse(&text.replacen("sites", "# sites", 1)).map(|(config, _)| config);
+                if let (true, true, Ok(apart)) = (sound, text.starts_with("sites = "), apart) {
+                    prop_assert_eq!(read, Ok((apart.sampling.seed, 1)), "{}", inlined);
+                }
             }
         }
     }

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use ampl_core::config::Config;
+use ampl_core::config::{Config, ErrorBound, Marker, Mechanism, Target, Window};
+use ampl_core::plan::Plan;
 
 #[test]
 fn every_recipe_parses() {
@@ -24,7 +25,7 @@ fn every_recipe_parses() {
         assert!(text.starts_with("# "), "{name} says first what it is for");
         count += 1;
     }
-    assert!(count >= 4, "{count} recipes");
+    assert!(count >= 9, "{count} recipes");
 }
 
 #[test]
@@ -38,10 +39,28 @@ fn the_default_recipe_is_the_default() {
 fn the_default_recipe_shows_every_key_of_this_version() {
     use ampl_core::config::keys::{KEYS, Support};
     let text = include_str!("../../configs/default.toml");
-    for key in KEYS.iter().filter(|key| !matches!(key.support, Support::None(_))) {
-        // `partners` and `optional` only choose among what this version does not have.
-        if !["partners", "optional"].contains(&key.name) {
-            assert!(text.contains(key.name), "{}", key.path());
-        }
+    for key in KEYS.iter().filter(|key| !matches!(key.support(), Support::None(_))) {
+        assert!(text.contains(&format!("{} = ", key.name)), "{}", key.path());
     }
+}
+
+/// The paper's Figure 4: what it says of groups, windows and updates.
+#[test]
+fn figure_4_is_the_papers() {
+    let text = include_str!("../../configs/figure4.toml");
+    let (config, _) = Config::parse(text).expect("the recipe parses");
+    assert_eq!(config.window, Window { marker: Marker::Region("TIMESTEP".into()), every: 1 });
+    assert_eq!(config.sampling.windows_per_update, 4);
+    assert_eq!(config.sampling.update_mechanism, Mechanism::Subset);
+    let plan = Plan::new(config, 256).expect("256 ranks have every member");
+    let [adaptive, fixed] = &plan.groups[..] else { panic!("{:?}", plan.groups) };
+    assert_eq!((adaptive.name.as_str(), adaptive.members.to_string().as_str()), ("Adaptive", "0-127"));
+    let bound = Target::Bound { confidence: 0.90, error: ErrorBound::Relative(0.03) };
+    assert_eq!(adaptive.target, bound);
+    assert_eq!((fixed.name.as_str(), fixed.members.to_string().as_str()), ("Static", "128-255"));
+    assert_eq!((fixed.target, fixed.pinned.to_string().as_str()), (Target::Static { ranks: 30 }, "128-137"));
+    // A guide that every machine has, and the paper's where it can be had.
+    let guides = plan.metrics.iter().filter(|metric| metric.guide);
+    let guides: Vec<_> = guides.map(|metric| (metric.name().into_owned(), metric.optional)).collect();
+    assert_eq!(guides, [("compute.time".into(), false), ("papi.PAPI_FP_INS".into(), true)]);
 }

@@ -27,6 +27,7 @@ use std::sync::atomic::Ordering;
 
 use crate::abi::{self, Abi};
 use crate::clock;
+use crate::counters;
 use crate::environment;
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
@@ -85,18 +86,20 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
 
     let mine = if rank == 0 { announce(ranks) } else { None };
     let told = broadcast(&channel, mine)?;
-    let prepared = told.and_then(|announcement| prepare(&announcement, ranks, rank, before));
+    // Without an announcement rank 0 has said why.
+    let prepared = told.map(|announcement| prepare(&announcement, ranks, rank, before));
+    let obstacle = prepared.as_ref().is_none_or(Result::is_err);
     // Either every rank observes, or none does: a tree with holes would only wait.
-    if !all_agree(&channel, ranks, rank, prepared.is_some()) {
-        if let Some(prepared) = prepared {
-            let _ = fs::remove_file(prepared.shared.journal.path());
-            if rank == 0 {
-                message("not every rank can be observed (see above): the job goes on without ampl");
-            }
+    if let Some(first) = first_obstacle(&channel, ranks, rank, obstacle) {
+        match prepared {
+            Some(Ok(prepared)) => drop(fs::remove_file(prepared.shared.journal.path())),
+            // One message says enough, however many ranks it is true of.
+            Some(Err(why)) if first == rank => message(&format!("{why}; the job goes on without ampl")),
+            _ => {}
         }
         return None;
     }
-    let prepared = prepared?;
+    let prepared = prepared?.ok()?;
     let plan = &prepared.shared.plan;
     let tree = Tree::new(plan, Rank(rank), |node| {
         MpiTransport::new(channel, node.parent(), node.children(), node.message_bytes()).ok()
@@ -215,20 +218,25 @@ fn broadcast(channel: &Channel, mine: Option<Announcement>) -> Option<Option<Ann
     Some(serde_json::from_slice(&bytes).ok())
 }
 
-/// Whether every rank said yes: a reduction by point-to-point to rank 0 and a broadcast back.
-fn all_agree(channel: &Channel, ranks: u32, rank: u32, mine: bool) -> bool {
-    let mut agreed = mine;
+/// The first rank that met an obstacle, as all ranks agree: a reduction by point-to-point to rank 0 and a
+/// broadcast back. A rank that MPI lets down takes itself for it.
+fn first_obstacle(channel: &Channel, ranks: u32, rank: u32, mine: bool) -> Option<u32> {
+    let mut first = if mine { rank } else { u32::MAX };
     let tree = ampl_client::Topology::new(ranks, Rank(0), 2);
     for child in tree.children(Rank(rank)) {
-        agreed &= channel.receive(child, 1).is_ok_and(|answer| answer == [1]);
+        let told = channel.receive(child, 4).ok().and_then(|answer| answer.try_into().ok());
+        first = first.min(told.map_or(child.0, u32::from_le_bytes));
     }
     if let Some(parent) = tree.parent(Rank(rank))
-        && channel.send(parent, &[u8::from(agreed)]).is_err()
+        && channel.send(parent, &first.to_le_bytes()).is_err()
     {
-        return false;
+        return Some(rank);
     }
-    let mut verdict = [u8::from(agreed)];
-    channel.broadcast(&mut verdict).is_some() && verdict == [1]
+    let mut verdict = first.to_le_bytes();
+    match channel.broadcast(&mut verdict) {
+        Some(()) => Some(u32::from_le_bytes(verdict)).filter(|&first| first != u32::MAX),
+        None => Some(rank),
+    }
 }
 
 struct Prepared {
@@ -239,18 +247,21 @@ struct Prepared {
     run: RunInfo,
 }
 
-/// On every rank: plan and journal; `None` with a message where one cannot be.
-fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Option<Prepared> {
-    let (config, _) = Config::parse(&told.config).ok()?;
+/// On every rank: plan, counters and journal; or why one cannot be.
+fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Result<Prepared, String> {
+    let unreadable =
+        |what: &dyn std::fmt::Display| format!("rank {rank} cannot read the configuration: {what}");
+    let (config, _) =
+        Config::parse(&told.config).map_err(|errors| unreadable(&errors.render("AMPL_CONFIG")))?;
     if Boundary::new(&config.window.marker, config.window.every).is_none() {
-        if rank == 0 {
-            message(
-                "the marker's site is a source line: start the program with `ampl exec` or `ampl run`, which resolve it",
-            );
-        }
-        return None;
+        return Err(
+            "the marker's site is a source line: start the program with `ampl exec` or `ampl run`, which \
+                    resolve it"
+                .into(),
+        );
     }
-    let plan = Plan::new(config, ranks).ok()?;
+    let plan = Plan::new(config, ranks).map_err(|error| unreadable(&error))?;
+    let counters = counters::open(&plan).map_err(|refusal| format!("rank {rank}: {refusal}"))?;
     let journal_directory = journal_directory(&plan.config.output.journal, told);
     // T0 on this process's monotonic clock, through the wall clock that nodes keep in step.
     let epoch = told.started_ns - (clock::epoch_ns() - clock::monotonic_ns());
@@ -267,8 +278,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Op
     let journal = match journal {
         Ok(journal) => Arc::new(journal),
         Err(error) => {
-            message(&format!("rank {rank} cannot make its journal ({}): {error}", path.display()));
-            return None;
+            return Err(format!("rank {rank} cannot make its journal ({}): {error}", path.display()));
         }
     };
     let (ticks, nanos) = clock_pair();
@@ -277,6 +287,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Op
         ampl_version: env!("CARGO_PKG_VERSION").into(),
         started_ns: told.started_ns as u64,
         command: environment::command(),
+        unmeasured: counters.left_out.into_iter().map(|refusal| (refusal.metric, refusal.why)).collect(),
         ..RunInfo::default()
     };
     run.describe(&plan);
@@ -284,7 +295,10 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Op
         write_run_file(told, &run, &journal_directory);
     }
     let shared = Arc::new(Shared::new(journal, plan, Rank(rank), crate::resolve::module));
-    Some(Prepared { shared, epoch, directory: told.directory.clone(), journal_directory, run })
+    if let Some(source) = counters.source {
+        shared.count_with(source);
+    }
+    Ok(Prepared { shared, epoch, directory: told.directory.clone(), journal_directory, run })
 }
 
 fn journal_directory(journal: &config::Journal, told: &Announcement) -> PathBuf {

@@ -88,7 +88,10 @@ fn is_of_mpi(address: u64, next: *const ()) -> bool {
     }
     let (path, _) = module(address);
     // The module that defines what we forward to is MPI's, its Fortran binding's or a tool's.
-    let of_mpi = path == module(next as u64).0 || is_library_of_mpi(&path);
+    // A binding that jumps to the C function in the end, and does not call it, leaves our own address where
+    // its caller's is: MPICH's mpi_pcontrol_.
+    let own = module(is_of_mpi as *const () as u64).0;
+    let of_mpi = path == module(next as u64).0 || path == own || is_library_of_mpi(&path);
     slot.store(address | if of_mpi { MPI } else { 0 }, Ordering::Relaxed);
     of_mpi
 }
@@ -110,6 +113,7 @@ mod tests {
             address,
             stack,
             thread: std::ptr::null_mut(),
+            api: std::ptr::null_mut(),
             inside: std::ptr::from_ref(slot) as u64,
             outer: Outer { address: 0x1111, function: 0, start: 0, seen: true },
         }
@@ -118,9 +122,9 @@ mod tests {
     #[test]
     fn a_frame_that_is_gone_was_left_by_a_jump() {
         let (alive, gone) = (0x1111u64, 0x2222u64);
-        let code = who as *const () as u64;
+        let code = libc::getpid as *const () as u64;
         let at = |slot: &u64| std::ptr::from_ref(slot) as u64;
-        let elsewhere = libc::getpid as *const ();
+        let elsewhere = who as *const ();
         // SAFETY: the slots are live.
         unsafe {
             assert_eq!(who(&mut here(code, at(&alive) - 64, &alive), elsewhere), Caller::Callback);

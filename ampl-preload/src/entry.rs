@@ -12,6 +12,7 @@ compile_error!(
 
 use std::arch::{asm, global_asm};
 
+use crate::api::ApiThread;
 use crate::thread_state::ThreadState;
 
 global_asm!(
@@ -20,9 +21,9 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,64",
+    ".size ampl_entry,80",
     "ampl_entry:",
-    ".zero 64",
+    ".zero 80",
     ".popsection",
 );
 
@@ -40,6 +41,8 @@ pub struct Entry {
     pub inside: u64,
     /// Which call that is.
     pub outer: Outer,
+    /// What the C API keeps for the thread; null before its first call of it that matters.
+    pub api: *mut ApiThread,
 }
 
 /// The call that an outermost wrapper is forwarding.

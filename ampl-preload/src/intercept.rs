@@ -3,6 +3,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ampl_agent::thread::LOOK_EVERY;
 use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, Returns, ids};
 
 use crate::abi;
@@ -18,6 +19,9 @@ use crate::unseen;
 
 /// Forwards words to a definition.
 type Forward<R> = unsafe fn(*const (), *const usize) -> R;
+
+/// No call that is only counted takes so many ticks, about 1 µs: the processor went elsewhere.
+const DESCHEDULED: u64 = 3000;
 
 /// Calls made before the agent existed.
 pub static EARLY: [AtomicU64; FUNCTION_COUNT] = [const { AtomicU64::new(0) }; FUNCTION_COUNT];
@@ -226,6 +230,20 @@ unsafe fn recorded(
     let recipe = &state.process.recipes[usize::from(function.0)];
     if recipe.class == Class::CountOnly {
         state.thread.count(function, 1);
+        // SAFETY: the caller's promise.
+        return unsafe { forward(next, words.as_ptr()) };
+    }
+    if state.thread.is_off() && recipe.passable {
+        if state.thread.is_look_due() {
+            let invariant = state.process.invariant;
+            let from = ticks(invariant);
+            state.thread.pass(function);
+            let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);
+            state.thread.add_own(took * LOOK_EVERY);
+            contained(|| hooks::look_around(state, recipe));
+        } else {
+            state.thread.pass(function);
+        }
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }

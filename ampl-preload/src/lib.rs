@@ -5,9 +5,11 @@
 //! differs between implementations is data ([`abi`]).
 
 pub mod abi;
+pub mod api;
 mod begin;
 mod caller;
 mod clock;
+mod counters;
 mod entry;
 mod environment;
 mod fortran;

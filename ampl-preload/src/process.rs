@@ -17,6 +17,7 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::args::PREDEFINED_HANDLE;
 
 use crate::abi::Abi;
+use crate::api;
 use crate::begin;
 use crate::clock;
 use crate::entry::entry;
@@ -90,6 +91,13 @@ unsafe impl Send for Process {}
 #[inline(always)]
 pub fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
+}
+
+/// The process's agent, which may have ended; `None` if there never was one.
+#[inline]
+pub fn current() -> Option<&'static Process> {
+    // SAFETY: null or the process, which is never freed.
+    unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
 }
 
 /// Whether no agent has been made yet.
@@ -212,6 +220,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     process.settlement.arm(process);
+    api::announce(process);
     ACTIVE.store(true, Ordering::Release);
     if let Some(state) = adopt_thread() {
         begin::first_records(state, &parts.run, function, address, before.0);
@@ -265,6 +274,7 @@ unsafe extern "C" fn thread_ended(state: *mut libc::c_void) {
         // SAFETY: the state that `adopt_thread` gave to this thread, which will not use it any more.
         let process = unsafe {
             (*state).thread.hand_over();
+            (*state).thread.end_regions();
             (*state).process
         };
         process.threads.lock().unwrap_or_else(PoisonError::into_inner).free.push(state);
@@ -419,6 +429,7 @@ impl Process {
     /// deletes the attributes of `MPI_COMM_SELF`.
     pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
         let _whole = Uncancelled::begin();
+        api::close();
         self.take_clock_pair();
         state.thread.recalibrate();
         for &other in &self.threads.lock().unwrap_or_else(PoisonError::into_inner).all {
@@ -429,6 +440,7 @@ impl Process {
         }
         state.thread.finish(now);
         self.shared.journal.mark_finalized();
+        api::say_irregularities(self);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         tree.finish(&mut state.thread);
     }

@@ -42,6 +42,9 @@ pub struct Recipe {
     pub in_out: bool,
     /// Whether it gives out objects, requests apart.
     pub gives: bool,
+    /// Whether its calls may be counted only, when the agent costs too much: they neither make nor end objects
+    /// that later calls are understood by, and end no window.
+    pub passable: bool,
     /// Whether something must be noted or replaced before the call.
     pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
@@ -110,7 +113,10 @@ pub fn all(shared: &Shared) -> Vec<Recipe> {
     let recipes = FUNCTIONS.iter().enumerate().map(|(index, spec)| recipe(Function(index as u16), spec));
     recipes
         .zip(0..)
-        .map(|(one, index)| Recipe { local: one.local && !shared.observes(Function(index)), ..one })
+        .map(|(one, index)| {
+            let observed = shared.observes(Function(index));
+            Recipe { local: one.local && !observed, passable: one.passable && !observed, ..one }
+        })
         .collect()
 }
 
@@ -128,11 +134,15 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     let status = position(&|param| param.kind == Kind::Status && param.direction != Direction::In);
     let numbers = |p: &Param| p.direction == Direction::InOut && p.kind == Kind::Int;
     let in_out = spec.params.iter().any(|param| is_overwritten(param) || numbers(param));
+    let counts_at_start = spec.class == Class::PersistentCollective
+        || matches!(spec.traffic, Traffic::SendInit | Traffic::RecvInit);
+    let makes_persistent = counts_at_start || spec.name.contains("_init");
+    let gives = spec.params.iter().any(is_given) && function != ids::MPI_COMM_GET_PARENT;
+    let ends_objects =
+        spec.params.iter().any(|param| is_overwritten(param) && ObjectKind::of(param.kind).is_some());
     let names_request =
         request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
     let receives = !spec.name.starts_with("MPI_File");
-    let counts_at_start = spec.class == Class::PersistentCollective
-        || matches!(spec.traffic, Traffic::SendInit | Traffic::RecvInit);
     let steps = |takes: fn(&Param) -> bool, step: fn(&Param) -> Step| {
         let params = spec.params.iter().zip(0u8..).filter(move |(param, _)| takes(param));
         params.map(move |(param, index)| (index, step(param))).collect()
@@ -155,12 +165,17 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         },
         outcount: position(&|param| param.name == "outcount"),
         names_request,
-        makes_persistent: counts_at_start || spec.name.contains("_init"),
+        makes_persistent,
         makes_receive: matches!(spec.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
             || spec.name.starts_with("MPI_Isendrecv"),
         in_out,
-        gives: spec.params.iter().any(is_given) && function != ids::MPI_COMM_GET_PARENT,
-        prepares: names_request || in_out || (status.is_some() && receives),
+        gives,
+        passable: !(gives
+            || makes_persistent
+            || ends_objects
+            || matches!(spec.class, Class::Lifecycle | Class::CountOnly))
+            && function != ids::MPI_REQUEST_FREE,
+        prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic != Traffic::None,
         inputs: steps(is_input, input_step),
         outputs: steps(is_output, output_step),
@@ -197,6 +212,16 @@ mod tests {
         assert!(of(ids::MPI_SEND).communicates && !of(ids::MPI_SEND).local);
         let testsome = of(ids::MPI_TESTSOME);
         assert_eq!((testsome.request_count, testsome.outcount, testsome.index), (Some(0), Some(2), Some(3)));
+        for objects in
+            [ids::MPI_COMM_DUP, ids::MPI_COMM_FREE, ids::MPI_SEND_INIT, ids::MPI_REQUEST_FREE, ids::MPI_ABORT]
+        {
+            assert!(!of(objects).passable, "{}", objects.name());
+        }
+        for traffic in
+            [ids::MPI_ISEND, ids::MPI_WAITALL, ids::MPI_START, ids::MPI_ALLREDUCE, ids::MPI_COMM_RANK]
+        {
+            assert!(of(traffic).passable, "{}", traffic.name());
+        }
         assert!(of(ids::MPI_COMM_GROUP).gives && !of(ids::MPI_COMM_GET_PARENT).gives);
     }
 

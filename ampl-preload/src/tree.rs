@@ -43,7 +43,10 @@ impl Tree {
     /// Says whether anything was on its way.
     pub fn progress(&mut self, thread: &mut Thread) -> bool {
         while let Some(closed) = thread.shared().take_closed() {
-            self.node.local(closed.window, closed.window, &summary(&closed));
+            match closed.measured {
+                true => self.node.local(closed.window, closed.last, &summary(&closed)),
+                false => self.node.local_unmeasured(closed.window, closed.last),
+            }
         }
         self.exchange(Some(thread)).unwrap_or_else(|_| {
             // The job goes on without the tree; journals and the directive in force stay.

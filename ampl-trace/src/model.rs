@@ -31,6 +31,9 @@ pub struct RunInfo {
     /// Calls of rank 0 before `MPI_Init`: counted, but not in the sequence.
     #[serde(default)]
     pub early_calls: u64,
+    /// Optional metrics that rank 0 could not measure, and why: name and reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmeasured: Vec<(String, String)>,
 }
 
 /// One summarised metric.
@@ -147,6 +150,22 @@ pub struct Process {
     pub elapsed_ns: u64,
     /// Calls per function: index in the function table, number; ascending.
     pub calls: Vec<(u16, u64)>,
+    /// Steps of the agent down, and up again, to stay within what it may cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+}
+
+/// The agent does less for a call than before, or more again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The window open then.
+    pub window: u64,
+    /// When: ticks in a journal, nanoseconds since T0 in a trace.
+    pub at: u64,
+    /// From then on: `kept`, `summaries` or `off`.
+    pub level: String,
+    /// The agent's share of the time that made it step down, or that is expected after a step up.
+    pub share: f64,
 }
 
 /// A call site: an offset in a module.
@@ -204,6 +223,33 @@ pub struct WindowSummary {
     pub update: u64,
     /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.
     pub cells: Vec<Cell>,
+    /// How many windows in a row, this one the first, were alike; 0 is as good as 1.
+    pub repeat: u64,
+}
+
+impl WindowSummary {
+    /// More windows than this of one rank are not told apart: a damaged file must not ask for memory.
+    const MOST: u64 = 1 << 21;
+
+    /// `windows` with one entry each, where several in a row were stored as one.
+    pub fn spread(windows: &mut Vec<Self>) {
+        let number = |window: &Self| window.repeat.max(1);
+        let all = windows.iter().map(number).fold(0, u64::saturating_add);
+        if all == windows.len() as u64 || all > Self::MOST {
+            return;
+        }
+        let each = |first: Self| {
+            let all = number(&first);
+            let length = first.end_ns.saturating_sub(first.start_ns) as f64 / all as f64;
+            (0..all).map(move |index| {
+                let at = |index: u64| first.start_ns.saturating_add((length * index as f64) as i64);
+                let (start_ns, end_ns) = (at(index), at(index + 1));
+                let (window, own_ns) = (first.window.saturating_add(index), first.own_ns / all);
+                Self { window, start_ns, end_ns, own_ns, repeat: 1, ..first.clone() }
+            })
+        };
+        *windows = std::mem::take(windows).into_iter().flat_map(each).collect();
+    }
 }
 
 /// One metric's observations in one rank's window.
@@ -219,6 +265,26 @@ pub struct Cell {
     pub min: f64,
     /// The largest; 0 without observations.
     pub max: f64,
+}
+
+impl Cell {
+    /// Becomes that of so many windows with the same observations each.
+    pub fn times(&mut self, windows: u64) {
+        for value in [&mut self.n, &mut self.sum, &mut self.sum_sq] {
+            *value *= windows as f64;
+        }
+    }
+
+    /// Adds the observations of `other`.
+    pub fn add(&mut self, other: &Self) {
+        if other.n > 0.0 {
+            self.min = if self.n > 0.0 { self.min.min(other.min) } else { other.min };
+            self.max = if self.n > 0.0 { self.max.max(other.max) } else { other.max };
+            self.n += other.n;
+            self.sum += other.sum;
+            self.sum_sq += other.sum_sq;
+        }
+    }
 }
 
 impl Trace {

@@ -23,7 +23,7 @@ pub enum Kind {
     /// A communicator or datatype met for the first time: object kind, number, two facts
     /// (size and rank of a communicator; bytes of a datatype).
     Object = 6,
-    /// JSON text: run information (flag [`TEXT_RUN`]) or a decision.
+    /// JSON text: run information (flag [`TEXT_RUN`]), a decision, or a step.
     Text = 7,
 }
 
@@ -54,12 +54,17 @@ pub const CALL_NO_ARGS: u8 = 8;
 pub const WINDOW_KEPT: u8 = 1;
 /// Window flag: it was drawn, so its summary is in the sample (its calls too, unless timing is off).
 pub const WINDOW_DRAWN: u8 = 4;
+/// Window flag: as many windows as the word behind its cells says, from this one on, were alike: nothing
+/// happened in any of them.
+pub const WINDOW_RUN: u8 = 8;
 /// Window flag: closed by the end of the run, not by its marker.
 pub const WINDOW_PARTIAL: u8 = 2;
 /// Text flag: run information.
 pub const TEXT_RUN: u8 = 1;
 /// Text flag: a decision of the client.
 pub const TEXT_DECISION: u8 = 2;
+/// Text flag: a step of the agent to another level, because of what it costs.
+pub const TEXT_STEP: u8 = 3;
 
 /// Words of a call record before its arguments: header, start, duration, site and count.
 pub const CALL_FIXED_WORDS: usize = 4;

@@ -9,7 +9,7 @@ use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, read};
 use ampl_trace::journal::{
     self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
 };
-use ampl_trace::model::{Aggregate, Cell, Process, Site, WindowSummary};
+use ampl_trace::model::{Aggregate, Cell, Process, Site, Step, WindowSummary};
 use ampl_trace::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, WINDOW_DRAWN, WINDOW_KEPT, header, put_text,
 };
@@ -38,8 +38,21 @@ prop_compose! {
         (kept, drawn, partial) in any::<(bool, bool, bool)>(),
         probability in float(),
         cells in prop::collection::vec(cell(), 0..8),
+        repeat in 1..=u64::MAX,
     ) -> WindowSummary {
-        WindowSummary { window, start_ns, end_ns, own_ns, kept, drawn, partial, probability, update, cells }
+        WindowSummary {
+            window,
+            start_ns,
+            end_ns,
+            own_ns,
+            kept,
+            drawn,
+            partial,
+            probability,
+            update,
+            cells,
+            repeat,
+        }
     }
 }
 
@@ -60,9 +73,14 @@ prop_compose! {
         pid in any::<u32>(),
         (agent_failures, own_ns, elapsed_ns) in any::<(u64, u64, u64)>(),
         calls in prop::collection::btree_map(0..FUNCTION_COUNT as u16, any::<u64>(), 0..5),
+        steps in prop::collection::vec((any::<(u64, u64)>(), 0..3usize, (0..1024u32).prop_map(|part| f64::from(part) / 1024.0)), 0..3),
     ) -> Process {
         let calls = calls.into_iter().collect();
-        Process { rank: 0, host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, calls }
+        let step = |((window, at), level, share): ((u64, u64), usize, f64)| {
+            Step { window, at, level: ["kept", "summaries", "off"][level].into(), share }
+        };
+        let steps = steps.into_iter().map(step).collect();
+        Process { rank: 0, host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, calls, steps }
     }
 }
 

@@ -3,5 +3,8 @@
 mod adaptive;
 mod applications;
 mod completeness;
+mod counters;
 mod doctor;
+mod figure4;
+mod governor;
 mod misfortune;

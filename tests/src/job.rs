@@ -31,7 +31,8 @@ impl Mpi {
         }
     }
 
-    fn compiler(self) -> PathBuf {
+    /// The C compiler.
+    pub fn compiler(self) -> PathBuf {
         match self {
             Self::OpenMpi => program(&["mpicc.openmpi", "mpicc"]),
             Self::Mpich => program(&["mpicc.mpich"]),
@@ -43,7 +44,7 @@ impl Mpi {
     ///
     /// # Panics
     /// For [`Mpi::Abi`].
-    fn fortran_compiler(self) -> PathBuf {
+    pub fn fortran_compiler(self) -> PathBuf {
         match self {
             Self::OpenMpi => program(&["mpif90.openmpi", "mpif90"]),
             Self::Mpich => program(&["mpif90.mpich"]),
@@ -68,7 +69,8 @@ impl Mpi {
         words
     }
 
-    fn cxx_compiler(self) -> PathBuf {
+    /// The C++ compiler.
+    pub fn cxx_compiler(self) -> PathBuf {
         match self {
             Self::OpenMpi => program(&["mpicxx.openmpi", "mpicxx"]),
             Self::Mpich => program(&["mpicxx.mpich"]),
@@ -101,7 +103,7 @@ impl Mpi {
         };
         let mut compile = Command::new(compiler);
         compile.args(["-g", "-O1", standard]).args(flags).arg("-o").arg(&output);
-        compile.arg(home().join("programs").join(source));
+        compile.arg("-I").arg(home().join("../include")).arg(home().join("programs").join(source));
         process::run(&mut compile, Duration::from_secs(120)).success();
         output
     }

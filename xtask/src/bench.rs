@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks, each under a line that says where its numbers come from.
 
 mod overhead;
+mod steps;
 
 use std::process::Command;
 
@@ -18,8 +19,8 @@ pub fn run(words: &[&str]) -> Result<()> {
         None => (words, &[][..]),
     };
     let mut known = benches()?;
-    // Not of one crate: it needs the whole installation.
-    known.push(("xtask".to_owned(), "overhead".to_owned()));
+    // Not of one crate: they need the whole installation.
+    known.extend(["overhead", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())));
     let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&(String, String)> = match names {
         [] => known.iter().collect(),
@@ -32,7 +33,10 @@ pub fn run(words: &[&str]) -> Result<()> {
     for (package, name) in chosen {
         println!("{}", header(name));
         if package == "xtask" {
-            overhead::run(arguments)?;
+            match name.as_str() {
+                "overhead" => overhead::run(arguments)?,
+                _ => steps::run(arguments)?,
+            }
             continue;
         }
         let mut bench = cargo();

@@ -8,7 +8,7 @@ use crate::shell::{cargo, root, run as run_command, target};
 
 /// Builds the command and the library, and returns the directory they were laid out in.
 ///
-/// `bin/ampl`, `lib/libampl.so` and `share/configs/` under `target/dist`.
+/// `bin/ampl`, `lib/libampl.so`, `include/ampl.h` and `share/configs/` under `target/dist`.
 ///
 /// # Errors
 /// When the build fails or a file cannot be copied.
@@ -18,6 +18,7 @@ pub fn run() -> Result<PathBuf> {
     let dist = target().join("dist");
     copy(&built.join("ampl"), &dist.join("bin/ampl"))?;
     copy(&built.join("libampl.so"), &dist.join("lib/libampl.so"))?;
+    copy(&root().join("include/ampl.h"), &dist.join("include/ampl.h"))?;
     let recipes = dist.join("share/configs");
     if recipes.exists() {
         // A recipe that was renamed must not linger.

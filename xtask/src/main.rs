@@ -22,7 +22,7 @@ Usage: cargo xtask COMMAND
   dist               release build into target/dist
   bench [NAME] [-- ARGS]
                      the benchmarks, or the one of that name
-  codegen [--check]  write the generated code, or check that it is up to date
+  codegen [--check]  write the generated code and docs/configuration.md, or check that they are up to date
   tidy               house rules that the compiler does not check
 
 Examples:

@@ -21,13 +21,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core"]),
     ("ampl-tests", &["ampl-core"]),
     ("ampl-trace", &["ampl-core"]),
+    ("xtask", &["ampl-core"]),
 ];
 
 /// What tests may use besides [`EDGES`].
 const TESTING: &[&str] = &["ampl-testkit"];
 
 /// Where unsafe code may stand.
-const UNSAFE: &[&str] = &["ampl-preload/", "ampl-agent/src/map.rs"];
+const UNSAFE: &[&str] = &["ampl-preload/", "ampl-agent/src/map.rs", "integrations/examples/rust/"];
 
 /// What decisions may not touch, by token: they would no longer repeat.
 const IMPURE: &[&str] = &["fs", "env", "net", "Instant", "SystemTime"];

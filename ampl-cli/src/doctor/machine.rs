@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ampl_core::config::perf::Kind;
 use serde::Serialize;
 
-use crate::environment;
+use super::mpi;
+use crate::elf::few;
 use crate::launcher::{self, Detected, Flavour};
+use crate::{counting, environment};
 
 /// What time is read from.
 #[derive(Debug, Serialize)]
@@ -67,9 +70,69 @@ pub fn journal() -> FileSystem {
     }
 }
 
-/// `kernel.perf_event_paranoid`.
-pub fn perf_event_paranoid() -> Option<i64> {
-    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+/// Counters for metrics.
+#[derive(Debug, Serialize)]
+pub struct Counters {
+    /// Names behind `perf.` that can be counted here.
+    pub perf: Vec<&'static str>,
+    /// Those that cannot, and why.
+    pub refused: Vec<RefusedCounter>,
+    /// PAPI's library; null when it is not in the usual places.
+    pub papi: Option<PathBuf>,
+}
+
+/// A counter that this machine does not offer.
+#[derive(Debug, Serialize)]
+pub struct RefusedCounter {
+    /// Name behind `perf.`.
+    pub name: &'static str,
+    /// The reason.
+    pub why: String,
+}
+
+/// What could be counted here.
+pub fn counters() -> Counters {
+    let (mut perf, mut refused) = (Vec::new(), Vec::new());
+    for kind in [Kind::Hardware, Kind::Software] {
+        let (counted, not) = counting::offered(kind);
+        perf.extend(counted);
+        refused.extend(not.into_iter().map(|(name, refusal)| RefusedCounter { name, why: refusal.why }));
+    }
+    Counters { perf, refused, papi: papi() }
+}
+
+impl Counters {
+    /// What there is to say, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.perf.is_empty() {
+            lines.push(format!("perf.: {}", self.perf.join(", ")));
+        }
+        let mut reasons: Vec<&str> = self.refused.iter().map(|refused| refused.why.as_str()).collect();
+        reasons.dedup();
+        for why in reasons {
+            let same = self.refused.iter().filter(|refused| refused.why == why);
+            let names: Vec<&str> = same.map(|refused| refused.name).collect();
+            lines.push(format!("not {}: {why}", few(&names)));
+        }
+        lines.push(match &self.papi {
+            Some(path) => format!("papi.: {}", path.display()),
+            None => "papi.: no libpapi.so in the usual places".into(),
+        });
+        lines
+    }
+}
+
+/// PAPI's library, where the dynamic linker would look first and where systems put it.
+fn papi() -> Option<PathBuf> {
+    let named = |dir: PathBuf| {
+        let mut names: Vec<PathBuf> = dir.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
+        names.retain(|path| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpapi.so"))
+        });
+        names.into_iter().min()
+    };
+    mpi::library_directories().into_iter().find_map(named)
 }
 
 /// Launchers on PATH; names for the same file are listed once.
@@ -112,6 +175,16 @@ mod tests {
         assert_eq!(source("flags\t\t: fpu constant_tsc\n", "x86_64"), "clock_gettime");
         assert_eq!(source("", "aarch64"), "cntvct");
         assert_eq!(source("", "riscv64"), "clock_gettime");
+    }
+
+    #[test]
+    fn counters_with_one_reason_share_a_line() {
+        let refused = |name| RefusedCounter { name, why: "forbidden".into() };
+        let refused = vec![refused("cycles"), refused("instructions")];
+        let counters = Counters { perf: vec!["task-clock"], refused, papi: None };
+        let lines = counters.lines();
+        assert_eq!(lines[..2], ["perf.: task-clock", "not cycles, instructions: forbidden"]);
+        assert_eq!(lines.len(), 3);
     }
 
     #[test]

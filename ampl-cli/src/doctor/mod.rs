@@ -9,11 +9,12 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+use crate::counting;
 use crate::elf::{self, Executable, few};
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND};
 use crate::library;
-use machine::{Clock, FileSystem, Launcher};
+use machine::{Clock, Counters, FileSystem, Launcher};
 use mpi::{FortranLibrary, Linked, MpiLibrary};
 
 /// Say what would happen here: MPI, symbols, clock, file system, launchers.
@@ -43,6 +44,7 @@ struct Report {
     journal: FileSystem,
     /// `kernel.perf_event_paranoid`; null where the kernel has no counters.
     perf_event_paranoid: Option<i64>,
+    counters: Counters,
     launchers: Vec<Launcher>,
     /// What stands in ampl's way, as printed messages.
     problems: Vec<String>,
@@ -98,7 +100,8 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
         fortran: linked.fortran,
         clock: machine::clock(),
         journal: machine::journal(),
-        perf_event_paranoid: machine::perf_event_paranoid(),
+        perf_event_paranoid: counting::paranoid(),
+        counters: machine::counters(),
         launchers,
         problems,
     })
@@ -185,9 +188,8 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
         }
         _ => writeln!(o, "journals      {} is not there: the run directory is used", journal.path.display())?,
     }
-    match report.perf_event_paranoid {
-        Some(level) => writeln!(o, "counters      perf_event_paranoid is {level}; not used in this version")?,
-        None => writeln!(o, "counters      the kernel offers none; not used in this version")?,
+    for (index, line) in report.counters.lines().iter().enumerate() {
+        writeln!(o, "{:<14}{line}", if index == 0 { "counters" } else { "" })?;
     }
     for launcher in &report.launchers {
         let known = if launcher.flavour.is_some() { "" } else { "; use the 'ampl exec' form" };

@@ -62,14 +62,7 @@ pub fn of_program(program: &Path, wrapped: &BTreeSet<String>) -> Linked {
 
 /// The MPI libraries in the usual places and on LD_LIBRARY_PATH, links to one file counted once.
 pub fn installed() -> Vec<MpiLibrary> {
-    let mut dirs = environment::library_path();
-    for root in ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib"] {
-        dirs.push(root.into());
-        // Debian keeps libraries one level down, by machine.
-        dirs.extend(
-            ["x86_64", "aarch64"].map(|machine| Path::new(root).join(format!("{machine}-linux-gnu"))),
-        );
-    }
+    let dirs = library_directories();
     let entries = dirs.iter().filter_map(|dir| dir.read_dir().ok()).flatten().flatten();
     let named = entries.filter(|entry| {
         let name = entry.file_name();
@@ -78,6 +71,19 @@ pub fn installed() -> Vec<MpiLibrary> {
     });
     let files: BTreeSet<PathBuf> = named.filter_map(|entry| entry.path().canonicalize().ok()).collect();
     files.iter().filter_map(|path| examine(path)).collect()
+}
+
+/// LD_LIBRARY_PATH and the usual places.
+pub fn library_directories() -> Vec<PathBuf> {
+    let mut dirs = environment::library_path();
+    for root in ["/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib"] {
+        dirs.push(root.into());
+        // Debian keeps libraries one level down, by machine.
+        dirs.extend(
+            ["x86_64", "aarch64"].map(|machine| Path::new(root).join(format!("{machine}-linux-gnu"))),
+        );
+    }
+    dirs
 }
 
 /// What `path` is, if it holds Fortran bindings of MPI.

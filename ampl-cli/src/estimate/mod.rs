@@ -7,6 +7,9 @@ mod table;
 
 use std::process::ExitCode;
 
+use ampl_core::config::RankSummaries;
+use ampl_core::plan::Plan;
+
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::output;
 use crate::rundir::{self, RunArg};
@@ -38,6 +41,19 @@ pub struct Args {
     metric: Option<String>,
 }
 
+/// What cannot be told because `output.rank_summaries` kept it out of the trace.
+fn limits(plan: &Plan) -> Option<&'static str> {
+    match plan.config.output.rank_summaries {
+        RankSummaries::All => None,
+        RankSummaries::Sample => {
+            Some("output.rank_summaries = \"sample\": means are the sample's, none is a census")
+        }
+        RankSummaries::Off => {
+            Some("output.rank_summaries = \"off\": no rank's windows are there to estimate from")
+        }
+    }
+}
+
 /// Prints the estimates of a run.
 ///
 /// # Errors
@@ -50,6 +66,9 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
         let fix = "keep run.toml beside the journals of a run that was not merged";
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
     };
+    if let Some(limits) = limits(&plan) {
+        eprintln!("ampl: {limits} ({place}): set it to \"all\" for the next run");
+    }
     let all = rows(&trace, &plan);
     let asked = |row: &Row| {
         args.window.is_none_or(|window| row.window == Some(window))

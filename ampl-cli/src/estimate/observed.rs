@@ -6,6 +6,7 @@ use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Moments;
 use ampl_core::units::Rank;
 use ampl_trace::Trace;
+use ampl_trace::model::WindowSummary;
 
 /// One rank's window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,10 +33,10 @@ impl Point {
 }
 
 /// Everything that `group` of `plan` reported of the metric of that index, windows ascending.
-pub fn points(trace: &Trace, group: &GroupPlan, metric: usize) -> Vec<Point> {
+pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> Vec<Point> {
     let mut points = Vec::new();
     for rank in trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank))) {
-        points.extend(rank.windows.iter().map(|window| Point {
+        points.extend(rank.windows.iter().filter(|window| is_measured(plan, window)).map(|window| Point {
             rank: rank.process.rank,
             window: window.window,
             update: window.update,
@@ -46,6 +47,11 @@ pub fn points(trace: &Trace, group: &GroupPlan, metric: usize) -> Vec<Point> {
     }
     points.sort_by_key(|point| (point.window, point.rank));
     points
+}
+
+/// Whether `window` was summarised: not where the agent had stepped down to counting calls.
+fn is_measured(plan: &Plan, window: &WindowSummary) -> bool {
+    !plan.stores_summary(window.drawn) || !window.cells.is_empty()
 }
 
 /// Moments over `points`, one each: those without a value are left out.
@@ -61,13 +67,23 @@ pub fn ranks<'a>(points: impl IntoIterator<Item = &'a Point>) -> u64 {
 
 /// Whether every member of `group` reported all that it did in the windows of `points`: it is there in each of
 /// them, or it reached `MPI_Finalize` before the others. With `to_the_end`, all of them must have got there.
-pub fn all_reported(trace: &Trace, group: &GroupPlan, points: &[Point], to_the_end: bool) -> bool {
+pub fn all_reported(
+    trace: &Trace,
+    plan: &Plan,
+    group: &GroupPlan,
+    points: &[Point],
+    to_the_end: bool,
+) -> bool {
     let windows: BTreeSet<u64> = points.iter().map(|point| point.window).collect();
     let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
     for point in points {
         *seen.entry(point.rank).or_default() += 1;
     }
     let present = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
+    let lacks = |window: &WindowSummary| {
+        !is_measured(plan, window) && (to_the_end || windows.contains(&window.window))
+    };
+    let present = present.filter(|rank| !rank.windows.iter().any(lacks));
     let done = present.filter(|rank| match (rank.process.finalized, seen.get(&rank.process.rank)) {
         (_, None) => false,
         (true, Some(_)) => true,

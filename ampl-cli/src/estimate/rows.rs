@@ -1,6 +1,6 @@
 //! The rows of `ampl estimate`.
 
-use ampl_core::config::{ErrorBound, Keep, Sizing, Summaries, Target};
+use ampl_core::config::{ErrorBound, Keep, Sizing, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
@@ -66,10 +66,12 @@ fn basis<S: Serializer>(basis: &Basis, serializer: S) -> Result<S::Ok, S::Error>
 /// Every row of `trace`, which `plan` describes: windows, then update intervals, then the run.
 pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
     let mut rows = Vec::new();
-    for group in &plan.groups {
+    // Rows without a number would say that nothing was observed.
+    let groups = plan.groups.iter().filter(|_| plan.stores_summary(true));
+    for group in groups {
         for metric in 0..plan.metrics.len() {
             let source = Source { trace, plan, group, metric };
-            let points = points(trace, group, metric);
+            let points = points(trace, plan, group, metric);
             for window in points.chunk_by(|a, b| a.window == b.window) {
                 source.rows(Scope::Window, Some(window[0].window), window, &mut rows);
             }
@@ -91,7 +93,7 @@ pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
 pub fn run_rows(trace: &Trace, plan: &Plan, metric: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for group in &plan.groups {
-        let points = points(trace, group, metric);
+        let points = points(trace, plan, group, metric);
         if !points.is_empty() {
             Source { trace, plan, group, metric }.rows(Scope::Run, None, &points, &mut rows);
         }
@@ -113,11 +115,13 @@ impl Source<'_> {
         let members = self.group.members.len();
         let reported = match scope {
             Scope::Window => points.len() as u64 == members,
-            Scope::Update | Scope::Run => all_reported(self.trace, self.group, points, scope == Scope::Run),
+            Scope::Update | Scope::Run => {
+                all_reported(self.trace, self.plan, self.group, points, scope == Scope::Run)
+            }
         };
         let config = &self.plan.config;
         let drawn = || points.iter().filter(|point| point.drawn);
-        if config.sampling.summaries == Summaries::Sampled {
+        if !self.plan.stores_summary(false) {
             let found = self.sample(scope, points, false);
             rows.push(self.row(scope, window, Basis::Sampled, found, ranks(drawn()), points, reported));
             return;
@@ -134,7 +138,7 @@ impl Source<'_> {
     /// The weighted estimate from the drawn ones of `points`. Ranks that did not report are not in it: nothing
     /// is known of them, not even whether they had such a window.
     fn sample(&self, scope: Scope, points: &[Point], census: bool) -> Option<Pooled> {
-        let confidence = confidence(self.group);
+        let confidence = confidence(self.target());
         if scope != Scope::Window {
             return pooled(points, self.plan.config.sampling.update_mechanism, confidence, census);
         }
@@ -174,7 +178,7 @@ impl Source<'_> {
             kept,
             mean: found.map(|found| found.mean).filter(|mean| mean.is_finite()),
             half_width: found.map(|found| found.half_width).filter(|half_width| half_width.is_finite()),
-            confidence: confidence(self.group),
+            confidence: confidence(self.target()),
             error: found.map(|found| found.half_width / found.mean.abs()).filter(|error| error.is_finite()),
             scope,
             basis,
@@ -182,12 +186,17 @@ impl Source<'_> {
         }
     }
 
+    /// What is asked of the metric's means.
+    fn target(&self) -> Target {
+        self.plan.target(self.group, &self.plan.metrics[self.metric])
+    }
+
     /// Whether the sample was sized for the bound and attains it.
     ///
     /// `ampl-2008` sizes for the mean of an update interval, which bounds neither a window nor the run
     /// (STATISTICS §3): unless everyone was kept, nothing is promised of those.
     fn bound_holds(&self, scope: Scope, found: Pooled, points: &[Point]) -> bool {
-        let Target::Bound { error, .. } = self.group.target else { return false };
+        let Target::Bound { error, .. } = self.target() else { return false };
         let allowed = match error {
             ErrorBound::Relative(error) => error * found.mean.abs(),
             ErrorBound::Absolute(error) => error,
@@ -207,8 +216,8 @@ impl Source<'_> {
 }
 
 /// The confidence that a group asks for; static groups, which ask for none, get 90 %.
-fn confidence(group: &GroupPlan) -> f64 {
-    match group.target {
+fn confidence(target: Target) -> f64 {
+    match target {
         Target::Bound { confidence, .. } => confidence,
         Target::Static { .. } => 0.90,
     }

@@ -148,3 +148,14 @@ fn json_has_the_contract_s_fields() {
     let without = Row { mean: None, half_width: None, error: None, ..row.clone() };
     assert!(serde_json::to_value(without).unwrap()["mean"].is_null());
 }
+
+#[test]
+fn what_was_not_stored_is_not_estimated_from() {
+    let of =
+        |what: &str| all(&Synthetic { config: format!("[output]\nrank_summaries = '{what}'\n"), ..job() });
+    let rows = of("sample");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.basis == Basis::Sampled));
+    let row = only(&rows, "mpi.time", Scope::Window, Some(4), Basis::Sampled);
+    assert!(row.half_width.unwrap() > 0.0 && row.kept == 8, "{row:?}");
+    assert_eq!(of("off"), []);
+}

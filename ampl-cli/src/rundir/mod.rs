@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
 use ampl_core::plan::Plan;
+use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, Trace, format};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
@@ -32,7 +33,8 @@ impl RunArg {
     /// # Errors
     /// Those of [`read`].
     pub fn read(&self) -> anyhow::Result<Trace> {
-        let trace = read(&self.run)?;
+        let mut trace = read(&self.run)?;
+        trace.ranks.iter_mut().for_each(|rank| WindowSummary::spread(&mut rank.windows));
         trace.damage.iter().for_each(|damage| eprintln!("{}", message(damage, &self.run)));
         Ok(trace)
     }

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ampl_core::config::SiteTrace;
 use ampl_core::mpi::Function;
 use ampl_core::units::RankSet;
-use ampl_trace::Trace;
 use ampl_trace::decode::Calls;
+use ampl_trace::{RankTrace, Trace};
 
 use super::field;
 use crate::decode::lacks_arguments;
-use crate::human::{count, percent, plural};
+use crate::human::{count, duration, percent, plural};
 use crate::info::Overhead;
 use crate::rundir;
 
@@ -39,11 +40,14 @@ fn list(trace: &Trace) -> Vec<String> {
         ));
     }
     windows(trace, &mut gaps);
+    counters(trace, &mut gaps);
+    steps(trace, &mut gaps);
+    policies(trace, &mut gaps);
     let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
     if failures > 0 {
         gaps.push(format!("ampl itself failed {} (the program was not affected)", plural(failures, "time")));
     }
-    let allowed = rundir::plan(trace).map(|plan| plan.config.agent.max_overhead);
+    let allowed = rundir::plan(trace).and_then(|plan| plan.config.max_overhead());
     if let (Some(share), Some(allowed)) = (Overhead::of(trace, 0).share, allowed)
         && share > allowed
     {
@@ -75,6 +79,30 @@ fn list(trace: &Trace) -> Vec<String> {
     gaps
 }
 
+/// Counters that some ranks could not read: their windows have no observation of them.
+fn counters(trace: &Trace, gaps: &mut Vec<String>) {
+    for (slot, metric) in trace.run.metrics.iter().enumerate() {
+        if !metric.name.starts_with("perf.") && !metric.name.starts_with("papi.") {
+            continue;
+        }
+        let cells =
+            |rank: &RankTrace| rank.windows.iter().filter_map(|window| window.cells.get(slot)).count();
+        let counted = |rank: &RankTrace| {
+            rank.windows.iter().filter_map(|window| window.cells.get(slot)).any(|cell| cell.n > 0.0)
+        };
+        let silent = trace.ranks.iter().filter(|rank| cells(rank) > 0 && !counted(rank)).count();
+        if silent > 0 {
+            let why = trace.run.unmeasured.iter().find(|(name, _)| *name == metric.name);
+            let why = why.map_or(String::new(), |(_, why)| format!(": {why}"));
+            let ranks = match trace.ranks.len() {
+                all if all == silent => String::new(),
+                all => format!(" on {silent} of {}", plural(all as u64, "rank")),
+            };
+            gaps.push(format!("{} not counted{ranks}{why}", metric.name));
+        }
+    }
+}
+
 /// The first names, and what stands for the rest.
 fn some(names: &[String]) -> (String, &'static str) {
     (names[..names.len().min(4)].join(", "), if names.len() > 4 { ", …" } else { "" })
@@ -103,6 +131,38 @@ fn ranks(trace: &Trace, gaps: &mut Vec<String>) {
 fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
     let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
     RankSet::parse(&text.join(",")).unwrap_or_default()
+}
+
+/// Calls that the configuration has left out.
+fn policies(trace: &Trace, gaps: &mut Vec<String>) {
+    let Some(plan) = rundir::plan(trace) else { return };
+    let out = plan.config.sites.iter().filter(|policy| policy.trace != SiteTrace::On);
+    let names: Vec<String> = out.map(|policy| policy.matches.name().to_owned()).collect();
+    if !names.is_empty() {
+        let (names, more) = some(&names);
+        gaps.push(format!("calls of {names}{more} are not stored: [[site]] says so"));
+    }
+}
+
+/// Where ranks did less for calls because more would have cost too much.
+fn steps(trace: &Trace, gaps: &mut Vec<String>) {
+    let allowed = rundir::plan(trace).and_then(|plan| plan.config.max_overhead()).unwrap_or(0.0);
+    for (level, lacks) in [("summaries", "not stored"), ("off", "only counted")] {
+        let steps = trace.ranks.iter().flat_map(|rank| {
+            let steps = rank.process.steps.iter().filter(|step| step.level == level);
+            steps.map(|step| (rank.process.rank, step))
+        });
+        let steps: Vec<_> = steps.filter(|(_, step)| step.share > allowed).collect();
+        let Some(&(_, first)) = steps.iter().min_by_key(|(_, step)| step.at) else { continue };
+        let ranks = set(steps.iter().map(|&(rank, _)| rank).collect::<BTreeSet<_>>().into_iter());
+        gaps.push(format!(
+            "calls of {} ({ranks}) were {lacks} from {} on: ampl took {}, may take {}",
+            plural(ranks.len(), "rank"),
+            duration(first.at as f64),
+            percent(first.share),
+            percent(allowed),
+        ));
+    }
 }
 
 fn windows(trace: &Trace, gaps: &mut Vec<String>) {

@@ -103,7 +103,7 @@ fn library(description: &str) -> String {
 
 fn agent(out: &mut String, trace: &Trace) {
     let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
-    let Overhead { agent_ns, share, per_call_ns } = Overhead::of(trace, calls);
+    let Overhead { agent_ns, share, per_call_ns, .. } = Overhead::of(trace, calls);
     let mut text = format!("{} in all", duration(agent_ns as f64));
     if let Some(share) = share {
         let _ = write!(text, ", {} of the ranks' time", percent(share));

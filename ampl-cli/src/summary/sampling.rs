@@ -58,13 +58,13 @@ fn why(decision: &Decision, absolute: bool) -> String {
     reason(decision, absolute)
 }
 
-/// `3.2 of 8`: drawn ranks of `members` in an average window.
+/// `3.2 of 8`: ranks of `members` whose calls are stored, in an average window.
 fn kept(trace: &Trace, members: &RankSet) -> String {
     let ranks = trace.ranks.iter().filter(|rank| members.contains(Rank(rank.process.rank)));
-    let (mut drawn, mut seen) = (0u64, BTreeSet::new());
+    let (mut kept, mut seen) = (0u64, BTreeSet::new());
     for window in ranks.flat_map(|rank| &rank.windows) {
-        drawn += u64::from(window.drawn);
+        kept += u64::from(window.kept);
         seen.insert(window.window);
     }
-    format!("{} of {}", digits(drawn as f64 / seen.len().max(1) as f64), members.len())
+    format!("{} of {}", digits(kept as f64 / seen.len().max(1) as f64), members.len())
 }

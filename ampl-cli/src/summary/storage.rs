@@ -31,8 +31,7 @@ fn everything(trace: &Trace) -> Option<f64> {
 }
 
 fn weighted(rank: &RankTrace) -> f64 {
-    let slot =
-        Quantity::ALL.iter().position(|&quantity| quantity == Quantity::Calls).expect("it is one of all");
+    let slot = Quantity::Calls.slot().expect("it is one of all");
     let kept = rank.windows.iter().filter(|window| window.kept);
     let (mut calls, mut standing) = (0.0, 0.0);
     for window in kept {

@@ -70,6 +70,7 @@ struct Guide {
     metric: usize,
     name: String,
     event: String,
+    optional: bool,
     bound: Bound,
     tracker: Tracker,
     mean: Option<GroupMean>,
@@ -90,9 +91,9 @@ impl StratumState {
         let (sampling, group) = (&plan.config.sampling, &plan.groups[index]);
         let pinned = group.pinned.len();
         let ranks = Ranks { others: group.members.len() - pinned, pinned };
-        let (size, bound) = match group.target {
-            Target::Static { ranks: size } => (u64::from(size).clamp(pinned, ranks.all()), None),
-            Target::Bound { confidence, error } => (ranks.all(), Some(Bound::new(confidence, error))),
+        let size = match group.target {
+            Target::Static { ranks: size } => u64::from(size).clamp(pinned, ranks.all()),
+            Target::Bound { .. } => ranks.all(),
         };
         let census = sampling.summaries == Summaries::Census;
         let tracker = match sampling.sizing {
@@ -105,14 +106,16 @@ impl StratumState {
             (None, Tracker::Ampl2008(..)) => FLOOR_AMPL_2008,
             (None, _) => FLOOR,
         };
-        let guides = bound.into_iter().flat_map(|bound| {
-            let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
-            guides.map(move |(metric, guide)| (metric, guide, bound))
+        let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
+        let guides = guides.filter_map(|(metric, guide)| match plan.target(group, guide) {
+            Target::Bound { confidence, error } => Some((metric, guide, Bound::new(confidence, error))),
+            Target::Static { .. } => None,
         });
         let guides = guides.map(|(metric, guide, bound)| Guide {
             metric,
-            name: guide.name().to_owned(),
-            event: guide.event.name().to_owned(),
+            name: guide.name().into_owned(),
+            event: guide.event.name().into_owned(),
+            optional: guide.optional,
             bound,
             tracker: tracker.clone(),
             mean: None,
@@ -132,9 +135,10 @@ impl StratumState {
         }
     }
 
-    /// The guide that decides until one is seen to ask for more; none for a static size.
+    /// The guide that decides until one is seen to ask for more; none for a static size, or where none is sure
+    /// to be measured.
     pub fn first_guide(&self) -> Option<String> {
-        self.guides.first().map(|guide| guide.name.clone())
+        self.guides.iter().find(|guide| !guide.optional).map(|guide| guide.name.clone())
     }
 
     /// M of the stratum.

@@ -1,4 +1,36 @@
 //! The reduction tree between agents and client.
+//!
+//! # What travels
+//! Every message has the size that the plan gives it, and one per direction is under way on an edge: the
+//! next leaves when the receiver has begun to take the one before. A node that cannot send merges what
+//! waits into ranges of windows; one that cannot receive, because its process computes or is blocked, costs
+//! its children nothing more than that.
+//!
+//! # Who is waited for
+//! A node passes a window on once, when every contributor (its own rank and each child's subtree) has
+//! reported it or has finished; what is added up then is frozen. A contributor that stays behind by
+//! more than patience, in windows and in time, is waited for no longer: the window goes up with as many
+//! rank-windows as `reported` says, flagged `late`, and what it brings afterwards is dropped and counted.
+//! As soon as it brings a window that is still open it is waited for again. A rank that has finished
+//! is not late, only missing: `reported` is smaller than the population then, and no number that rests on
+//! it is called exact.
+//!
+//! Stragglers need no word from the client: whether a rank keeps a window is drawn from the directive
+//! that it knows, and stored with that probability. So the late ones are a stratum of their own, kept at
+//! their predictive probability, and weights make estimates right for both.
+//!
+//! # What a transport may do
+//! MPI neither loses nor repeats a message. Another transport may do both; nothing is then counted twice
+//! and nobody waits for ever, because every message can be taken again or missed:
+//! - Windows ascend on an edge, so their numbers are sequence numbers. What was taken or overtaken is
+//!   ignored; what is missing when a later one arrives is not asked for again, and those windows are
+//!   flagged.
+//! - How many have finished only grows; of directives the one with the highest update counts.
+//! - Only the last message of an edge is not made up for by a later one. [`Node::repeat_end`] has it sent
+//!   again, and who receives it again answers again.
+//!
+//! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from
+//! every window, which is flagged, and at the end they are waited for until the settle time-out.
 
 mod node;
 mod ring;

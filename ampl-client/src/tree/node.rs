@@ -8,7 +8,7 @@ use ampl_core::message::{
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
-use super::source::Source;
+use super::source::{Pushed, Source};
 use super::{ARITY, Topology, ring};
 
 /// Windows that a node just above the leaves must have seen after the one it waits for, before it
@@ -16,8 +16,8 @@ use super::{ARITY, Topology, ring};
 /// and not that of its whole subtree.
 const PATIENCE: u64 = 4;
 
-/// Nanoseconds that this must last, per level below. Where windows are shorter than a message's
-/// way, being some windows behind says nothing: an edge carries one message at a time.
+/// Nanoseconds that they must be behind besides, per level below. Where windows are shorter than a
+/// message's way, being some windows behind says nothing: an edge carries one message at a time.
 const GRACE_NS: u64 = 1_000_000_000;
 
 /// Directives held for windows that this rank has not reached.
@@ -58,7 +58,7 @@ impl From<MessageError> for TreeError {
 /// The transport moves bytes: [`Node::next_up`] when the edge to the parent is free,
 /// [`Node::next_down`] when a child's is. Sums are added in the order of the children, never in
 /// that of arrival, so they repeat bit for bit. Memory is bounded whatever happens above: windows
-/// beyond [`RING`](super::RING) merge into ranges.
+/// beyond [`RING`](super::RING), or a megabyte in all, merge into ranges.
 #[derive(Debug)]
 pub struct Node {
     rank: Rank,
@@ -73,16 +73,28 @@ pub struct Node {
     children: Vec<Child>,
     /// Complete windows, oldest first: for the parent, or for the client at the root.
     ring: VecDeque<CensusWindow>,
+    /// Records that the ring and every source may hold.
+    capacity: usize,
     /// First window that is not complete.
     next: u64,
-    /// Since when stragglers have held up `next`.
-    overdue_since: Option<u64>,
+    /// Stragglers that hold up `next`.
+    overdue: Option<Overdue>,
     dropped: u64,
     end_sent: bool,
     /// The directive in force at the last window asked about, then later ones, oldest first.
     directives: VecDeque<Directive>,
     done: bool,
     bytes: Vec<u8>,
+}
+
+/// When stragglers were seen to hold up a window, and how things stood then.
+#[derive(Clone, Copy, Debug)]
+struct Overdue {
+    since_ns: u64,
+    /// The newest window known.
+    newest: u64,
+    /// By how many windows the stragglers were behind it.
+    behind: u64,
 }
 
 #[derive(Debug)]
@@ -111,6 +123,7 @@ impl Node {
             rank,
             topology,
             cell: shape.cell_of(plan, rank),
+            capacity: ring::capacity(&shape, sources.len() + 1),
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
@@ -118,7 +131,7 @@ impl Node {
             children,
             ring: VecDeque::new(),
             next: 0,
-            overdue_since: None,
+            overdue: None,
             dropped: 0,
             end_sent: false,
             directives: VecDeque::new(),
@@ -153,6 +166,13 @@ impl Node {
             self.add_totals(&mut window, summary);
         }
         self.push(0, window);
+        self.advance();
+    }
+
+    /// Says that this rank has nothing to report of the windows from `first` to `last`: nobody waits for it, and
+    /// it is not among those that reported.
+    pub fn local_unmeasured(&mut self, first: WindowId, last: WindowId) {
+        self.push(0, CensusWindow::new(&self.shape, first, last));
         self.advance();
     }
 
@@ -202,14 +222,20 @@ impl Node {
             }
             self.push(source, window);
         }
-        self.sources[source].finished = message.finished.min(self.sources[source].ranks);
+        // Only ever more, whichever copy of a message comes last.
+        let from = &mut self.sources[source];
+        from.finished = from.finished.max(message.finished.min(from.ranks));
+        if from.is_finished() {
+            // A child that says so again has not heard that the job is done.
+            self.children[source - 1].done_sent = false;
+        }
         self.advance();
         Ok(())
     }
 
     fn push(&mut self, source: usize, window: CensusWindow) {
         let reported = window.reported;
-        if !self.sources[source].push(window, self.next) {
+        if self.sources[source].push(window, self.next, self.capacity) == Pushed::Late {
             self.dropped = self.dropped.saturating_add(reported);
         }
     }
@@ -223,8 +249,7 @@ impl Node {
                 window.late |= !whole;
             }
             self.next = last.saturating_add(1);
-            self.overdue_since = None;
-            ring::push(&mut self.ring, window);
+            ring::push(&mut self.ring, window, self.capacity);
         }
     }
 
@@ -256,10 +281,13 @@ impl Node {
         (self.is_overdue(last) && missing.all(|source| source.silent)).then_some(last)
     }
 
+    fn newest(&self) -> Option<u64> {
+        self.sources.iter().filter_map(Source::newest).max()
+    }
+
     fn is_overdue(&self, last: u64) -> bool {
-        let newest = self.sources.iter().filter_map(Source::newest).max();
         let patience = PATIENCE - 1 + self.height();
-        newest.is_some_and(|newest| newest >= last.saturating_add(patience))
+        self.newest().is_some_and(|newest| newest >= last.saturating_add(patience))
     }
 
     fn height(&self) -> u64 {
@@ -268,13 +296,22 @@ impl Node {
 
     /// Says what time it is, on any clock in nanoseconds that does not run backwards: stragglers
     /// are given up only by and by. Without it, everyone is waited for for ever.
+    ///
+    /// They have their time again when what they lacked is there, or when they are catching up. To come
+    /// along at half the others' pace is neither: such a rank would hold up the job by more and more.
     pub fn tick(&mut self, now_ns: u64) {
-        let Some(last) = self.boundary().filter(|&last| self.is_overdue(last)) else {
-            self.overdue_since = None;
+        let last = self.boundary().filter(|&last| self.is_overdue(last));
+        let (Some(last), Some(newest)) = (last, self.newest()) else {
+            self.overdue = None;
             return;
         };
-        let since = *self.overdue_since.get_or_insert(now_ns);
-        if now_ns.saturating_sub(since) >= GRACE_NS.saturating_mul(self.height()) {
+        let now = Overdue { since_ns: now_ns, newest, behind: newest - last };
+        let grace = GRACE_NS.saturating_mul(self.height());
+        let then = *self.overdue.get_or_insert(now);
+        let is_over = now_ns.saturating_sub(then.since_ns) >= grace;
+        if self.next > then.newest || (is_over && now.behind < then.behind) {
+            self.overdue = Some(now);
+        } else if is_over {
             for source in self.sources.iter_mut().filter(|source| !source.is_past(last)) {
                 source.silent = true;
             }
@@ -306,8 +343,20 @@ impl Node {
         if self.parent().is_some() { None } else { self.ring.pop_front() }
     }
 
+    /// Has the last message for the parent made again, unless its end has been answered: what a transport
+    /// that loses messages asks for when it has waited in vain. Every other message is made up for by the
+    /// next of its kind.
+    pub fn repeat_end(&mut self) {
+        self.end_sent &= self.is_done();
+    }
+
     /// At the root: hands the client's decision to the tree.
+    ///
+    /// One that is not newer than what is known is a copy, or was overtaken: nothing changes.
     pub fn direct(&mut self, directive: Directive) {
+        if self.directives.back().is_some_and(|newest| newest.update >= directive.update) {
+            return;
+        }
         // More than one is early only at a rank far behind; of many, the newest matter.
         if self.directives.len() >= EARLY {
             self.directives.remove(1);

@@ -1,20 +1,37 @@
-//! Windows in order, at most [`RING`] records of them.
+//! Windows in order, at most so many records of them.
 
 use std::collections::VecDeque;
 
-use ampl_core::message::CensusWindow;
+use ampl_core::message::{Cell, CensusWindow, MetricMoments, Shape};
 
 use super::RING;
 
-/// Appends a window; beyond [`RING`] records two neighbours merge into a range.
+/// Bytes that all queues of a node may take together.
+const MEMORY: usize = 960 << 10;
+
+/// Records that a queue has room for, however large they are: neighbours to merge and one more.
+const LEAST: usize = 4;
+
+/// How many records each of `queues` queues of a node may hold: [`RING`], or as many as fit in a megabyte
+/// with the rest of the node where a plan of many groups makes records large.
+pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
+    let cell = size_of::<Cell>() + usize::from(shape.metrics) * size_of::<MetricMoments>();
+    let record = size_of::<CensusWindow>() + shape.cells.len() * cell;
+    (MEMORY / (queues * record)).clamp(LEAST, RING)
+}
+
+/// Appends a window; beyond `capacity` records two neighbours merge into a range.
+///
+/// A range over windows that its contributor never brought is late: they are in its length, and not in
+/// its sums.
 ///
 /// Ranges are blocks of 2ᵏ windows that begin at multiples of 2ᵏ, as far as the windows allow.
 /// Of two such blocks one contains the other, or they are apart; so however differently the edges
 /// of a tree are held up, ranges from different nodes end together again and again, and a node
 /// that adds them up is never kept waiting by one range that straddles the end of another.
-pub(super) fn push(ring: &mut VecDeque<CensusWindow>, window: CensusWindow) {
+pub(super) fn push(ring: &mut VecDeque<CensusWindow>, window: CensusWindow, capacity: usize) {
     ring.push_back(window);
-    if ring.len() <= RING {
+    if ring.len() <= capacity {
         return;
     }
     // The block around a pair has as many windows as the first and the last differ in low bits.
@@ -26,7 +43,9 @@ pub(super) fn push(ring: &mut VecDeque<CensusWindow>, window: CensusWindow) {
     if let Some(left) = (0..ring.len() - 1).min_by_key(block)
         && let Some(right) = ring.remove(left + 1)
     {
-        ring[left].merge(&right);
+        let left = &mut ring[left];
+        left.late |= right.first_window.0 > left.last_window.0.saturating_add(1);
+        left.merge(&right);
     }
 }
 
@@ -43,7 +62,8 @@ mod tests {
         let shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
         let mut ring = VecDeque::new();
         for window in 7..5000 {
-            push(&mut ring, CensusWindow::new(&shape, WindowId(window), WindowId(window)));
+            let window = WindowId(window);
+            push(&mut ring, CensusWindow::new(&shape, window, window), RING);
         }
         assert_eq!(ring.len(), RING);
         let mut next = 7;
@@ -56,5 +76,31 @@ mod tests {
             assert!(size <= 256, "{size}");
         }
         assert_eq!(next, 5000);
+    }
+
+    #[test]
+    fn a_range_over_a_hole_is_late() {
+        let shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
+        let ring = |windows: [u64; 3]| {
+            let mut ring = VecDeque::new();
+            for window in windows.map(WindowId) {
+                push(&mut ring, CensusWindow::new(&shape, window, window), 2);
+            }
+            ring.iter().any(|range| range.windows() > 1 && range.late)
+        };
+        assert_eq!([ring([8, 9, 10]), ring([8, 10, 12])], [false, true]);
+    }
+
+    #[test]
+    fn a_node_fits_in_a_megabyte_unless_its_records_are_huge() {
+        let mut shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
+        let cell = shape.cells[0];
+        let capacities = [(1, 2), (1, 10), (8, 10), (64, 2), (64, 10)].map(|(groups, queues)| {
+            shape.cells = vec![cell; groups];
+            capacity(&shape, queues)
+        });
+        assert_eq!(capacities[0], RING);
+        assert!(capacities[1] >= RING / 2, "{capacities:?}");
+        assert!(capacities.iter().all(|&records| records >= LEAST));
     }
 }

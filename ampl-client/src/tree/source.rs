@@ -6,6 +6,17 @@ use ampl_core::message::CensusWindow;
 
 use super::ring;
 
+/// What became of windows that a contributor brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pushed {
+    /// They wait for the other contributors'.
+    Taken,
+    /// They, or some of a range, have been passed on without.
+    Late,
+    /// It had brought them before.
+    Known,
+}
+
 /// Windows of one contributor that are not passed on yet.
 #[derive(Debug)]
 pub(super) struct Source {
@@ -15,7 +26,7 @@ pub(super) struct Source {
     pub finished: u32,
     /// Windows below this will not come (again).
     pub through: u64,
-    /// Whether it was waited for in vain and has said nothing since.
+    /// Whether it was waited for in vain and has brought nothing since that was still open.
     pub silent: bool,
     queue: VecDeque<CensusWindow>,
 }
@@ -34,19 +45,24 @@ impl Source {
         self.is_finished() || self.through > last
     }
 
-    /// Takes windows in, unless the ones from `next` on are no longer all open.
+    /// Takes windows in, if they are news and those from `next` on are all open still.
     ///
-    /// Returns whether they were.
-    pub fn push(&mut self, window: CensusWindow, next: u64) -> bool {
+    /// A contributor's windows ascend, so their numbers are the sequence numbers of its messages: what is
+    /// below `through` is a copy, or was overtaken on its way, which only a broken transport does.
+    pub fn push(&mut self, window: CensusWindow, next: u64, capacity: usize) -> Pushed {
         let (first, last) = (window.first_window.0, window.last_window.0);
-        let open = first >= next.max(self.through) && first <= last;
-        self.through = self.through.max(last.saturating_add(1));
-        self.silent = false;
-        if !open {
-            return false;
+        if last < self.through || first > last {
+            return Pushed::Known;
         }
-        ring::push(&mut self.queue, window);
-        true
+        let open = first >= next.max(self.through);
+        self.through = last.saturating_add(1);
+        if !open {
+            // What is over is no reason to wait for what comes after it.
+            return Pushed::Late;
+        }
+        self.silent = false;
+        ring::push(&mut self.queue, window, capacity);
+        Pushed::Taken
     }
 
     /// First window that waits here.

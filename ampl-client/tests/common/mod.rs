@@ -2,6 +2,7 @@
 #![allow(dead_code)] // every test file uses a part
 
 pub mod net;
+pub mod swarm;
 
 use ampl_client::Policy;
 use ampl_core::config::{
@@ -27,7 +28,8 @@ pub fn config(summaries: Summaries, sizing: Sizing, mechanism: Mechanism) -> Con
     config.sampling.selection = Selection::Predictive;
     config.sampling.sizing = sizing;
     config.sampling.update_mechanism = mechanism;
-    config.metrics = vec![Metric { quantity: Quantity::Wall, event: Event::Window, guide: true }];
+    config.metrics =
+        vec![Metric { quantity: Quantity::Wall, event: Event::Window, guide: true, optional: false }];
     config
 }
 

@@ -26,6 +26,8 @@ pub struct Net {
     slowest: u32,
     now_ns: u64,
     pub step_ns: u64,
+    /// Ranks that are not in MPI: they take and send nothing meanwhile.
+    pub away: Vec<bool>,
 }
 
 impl Net {
@@ -49,6 +51,7 @@ impl Net {
             slowest,
             now_ns: 0,
             step_ns: 1_000_000,
+            away: vec![false; ranks as usize],
         }
     }
 
@@ -61,7 +64,9 @@ impl Net {
     pub fn step(&mut self) {
         self.now_ns += self.step_ns;
         for rank in 0..self.nodes.len() {
-            self.nodes[rank].tick(self.now_ns);
+            if !self.away[rank] {
+                self.nodes[rank].tick(self.now_ns);
+            }
             let Some(parent) = self.nodes[rank].parent() else {
                 while let Some(window) = self.nodes[rank].next_census() {
                     if let Some((directive, decisions)) = self.policy.end_window(&window) {
@@ -75,21 +80,25 @@ impl Net {
             let (here, above) = (Rank(rank as u32), parent.0 as usize);
             let delay = self.delay();
             match &mut self.up[rank] {
+                Some((0, _)) if self.away[above] => {}
                 Some((0, bytes)) => {
                     self.nodes[above].receive_up(here, bytes).unwrap();
                     self.up[rank] = None;
                 }
                 Some((left, _)) => *left -= 1,
+                None if self.away[rank] => {}
                 None => {
                     self.up[rank] = self.nodes[rank].next_up().map(|bytes| (delay, bytes.to_vec()));
                 }
             }
             match &mut self.down[rank] {
+                Some((0, _)) if self.away[rank] => {}
                 Some((0, bytes)) => {
                     self.nodes[rank].receive_down(bytes).unwrap();
                     self.down[rank] = None;
                 }
                 Some((left, _)) => *left -= 1,
+                None if self.away[above] => {}
                 None => {
                     let bytes = self.nodes[above].next_down(here);
                     self.down[rank] = bytes.map(|bytes| (delay, bytes.to_vec()));

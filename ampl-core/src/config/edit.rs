@@ -9,8 +9,8 @@ use super::keys::{self, Shape};
 impl Config {
     /// `text` with `key` set to `value`, comments and order kept.
     ///
-    /// Keys are dotted paths, `sampling.seed`. An entry of a repeated table is addressed by its name or its number
-    /// from 0: `group.Static.sample_size`, `metric.0.role`. The value is read as TOML, or else taken as text.
+    /// Keys are dotted paths, `sampling.seed`. An entry of a repeated table is addressed by its name (a site by its
+    /// match) or its number from 0: `group.Static.sample_size`, `metric.0.role`. The value is read as TOML, or else taken as text.
     /// Whether the key exists and the value fits is [`Config::parse`]'s to say.
     ///
     /// # Errors
@@ -87,7 +87,8 @@ fn toml_value(table: &str, name: &str, text: &str) -> Value {
 fn entry_names(item: &mut Item) -> Vec<String> {
     let mut names = Vec::new();
     while let Some(entry) = nth(item, names.len()) {
-        let name = entry.get("name").and_then(Item::as_str).map(str::to_owned);
+        let name = entry.get("name").or_else(|| entry.get("match"));
+        let name = name.and_then(Item::as_str).map(str::to_owned);
         names.push(name.unwrap_or_else(|| names.len().to_string()));
     }
     names

@@ -108,6 +108,15 @@ pub enum Cause {
         /// What to use.
         instead: String,
     },
+    /// `sites` names a file that was not put in its place ([`super::Config::inline_sites`]).
+    FileNotRead,
+    /// `sites` names a file that cannot be read.
+    Unreadable {
+        /// The file, as written.
+        file: String,
+        /// Why.
+        error: String,
+    },
     /// `--set` addresses an entry of a repeated table that the text does not have.
     NoSuchEntry {
         /// How the entry was named.
@@ -144,6 +153,10 @@ impl ConfigError {
             Cause::NotInThisVersion { value, .. } => {
                 format!("'{key} = {}' is not in this version", shortened(value))
             }
+            Cause::FileNotRead => format!("'{key}' names a file, which the library does not read"),
+            Cause::Unreadable { file, error } => {
+                format!("'{key}': cannot read {}: {}", quoted(file), shortened(error))
+            }
             Cause::NoSuchEntry { entry, .. } => format!("'{key}' has no entry {}", quoted(entry)),
         }
     }
@@ -167,6 +180,10 @@ impl ConfigError {
             Cause::Conflict { with } => format!("keep one of them, here or '{with}'"),
             Cause::Combination { instead, .. } => (*instead).into(),
             Cause::NotInThisVersion { instead, .. } => instead.clone(),
+            Cause::FileNotRead => {
+                "start the job with `ampl run` or `ampl exec`, or write the [[site]] tables here".into()
+            }
+            Cause::Unreadable { .. } => "name a readable file with [[site]] tables".into(),
             Cause::NoSuchEntry { have, .. } if have.is_empty() => "add it to the job file first".into(),
             Cause::NoSuchEntry { have, .. } => format!("entries there: {}", have.join(", ")),
         }

@@ -1,5 +1,22 @@
 //! The one table of keys: validation, suggestions and the documentation of `JOB.toml` read it.
 
+mod table;
+
+pub use table::KEYS;
+
+/// What the contract names and this version does not act on yet: refused, never ignored. A line goes when what
+/// it stands for is there.
+#[rustfmt::skip] // One key a line reads as the table it is.
+pub const LATER: &[(&str, Support)] = &[
+    ("sampling.budget", Support::None("bound the sample by 'group.error' or 'group.sample_size'")),
+    ("sampling.partners", Support::Only(&["off"], "pin the partners with 'group.pinned'")),
+    ("group.stratify", Support::Only(&["off"], "declare the strata as groups of their own")),
+    ("group.k", Support::None("declare the strata as groups of their own")),
+    ("trace.structure", Support::Except(&["off"], "use 'trace.timing = \"off\"' to store no calls")),
+    ("trace.call_path_depth", Support::Only(&["1"], "use 1")),
+    ("output.journal", Support::Except(&["off"], "use \"node\" or \"run\"")),
+];
+
 /// One key of `JOB.toml`.
 #[derive(Debug)]
 pub struct Key {
@@ -11,13 +28,83 @@ pub struct Key {
     pub shape: Shape,
     /// Value when absent, as written in TOML; empty when there is none.
     pub default: &'static str,
-    /// One line for the reader.
+    /// A sentence or two for the reader.
     pub meaning: &'static str,
-    /// Which values this version acts on.
-    pub support: Support,
+    /// Which values it takes, where its shape and `forms` leave that open.
+    pub range: &'static str,
+    /// Words or kinds of value, without quotes, and what each means.
+    pub forms: &'static [(&'static str, &'static str)],
+    /// A line of the same table that the good example needs.
+    pub with: &'static str,
+    /// A value other than the default, as written in TOML.
+    pub good: &'static str,
+    /// A value that is refused, as written in TOML.
+    pub wrong: &'static str,
 }
 
 impl Key {
+    /// A key without a default that takes any value of its shape.
+    const fn new(table: &'static str, name: &'static str, shape: Shape, meaning: &'static str) -> Self {
+        Self {
+            table,
+            name,
+            shape,
+            default: "",
+            meaning,
+            range: "",
+            forms: &[],
+            with: "",
+            good: "",
+            wrong: "",
+        }
+    }
+
+    const fn default(self, default: &'static str) -> Self {
+        Self { default, ..self }
+    }
+
+    const fn range(self, range: &'static str) -> Self {
+        Self { range, ..self }
+    }
+
+    const fn forms(self, forms: &'static [(&'static str, &'static str)]) -> Self {
+        Self { forms, ..self }
+    }
+
+    const fn with(self, with: &'static str) -> Self {
+        Self { with, ..self }
+    }
+
+    const fn examples(self, good: &'static str, wrong: &'static str) -> Self {
+        Self { good, wrong, ..self }
+    }
+
+    /// The shortest text of a job that sets the key to `value`, or leaves it out; the key follows its table's line.
+    pub fn job(&self, value: Option<&str>) -> String {
+        let own = value.map(|value| format!("{} = {value}\n", self.name)).unwrap_or_default();
+        if self.table.is_empty() {
+            return own;
+        }
+        let many = table(self.table).is_some_and(|table| table.many);
+        let (open, close) = if many { ("[[", "]]") } else { ("[", "]") };
+        let required: &[(&str, &str)] = match self.table {
+            "metric" => &[("name", "\"calls\"")],
+            "group" => &[("name", "\"A\""), ("members", "\"0-9\"")],
+            "site" => &[("match", "\"MPI_Send\"")],
+            _ => &[],
+        };
+        let others = required.iter().filter(|(name, _)| *name != self.name || value.is_none());
+        let others: String = others.map(|(name, value)| format!("{name} = {value}\n")).collect();
+        let with = if self.with.is_empty() { String::new() } else { format!("{}\n", self.with) };
+        format!("{open}{}{close}\n{own}{others}{with}", self.table)
+    }
+
+    /// Which values this version acts on.
+    pub fn support(&self) -> Support {
+        let path = self.path();
+        LATER.iter().find(|(later, _)| *later == path).map_or(Support::Full, |(_, support)| *support)
+    }
+
     /// Dotted path, `sampling.seed`.
     pub fn path(&self) -> String {
         if self.table.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.table, self.name) }
@@ -50,8 +137,22 @@ pub enum Support {
     Full,
     /// These only, because they ask for what happens anyway; the text says what to do instead.
     Only(&'static [&'static str], &'static str),
+    /// All but these kinds of value; the text says what to do instead.
+    Except(&'static [&'static str], &'static str),
     /// None; the text says what to do instead.
     None(&'static str),
+}
+
+impl Support {
+    /// What to do instead of a value of that kind; absent if this version acts on it.
+    pub fn instead_of(self, kind: &str) -> Option<&'static str> {
+        match self {
+            Self::Full => None,
+            Self::Only(kinds, instead) => (!kinds.contains(&kind)).then_some(instead),
+            Self::Except(kinds, instead) => kinds.contains(&kind).then_some(instead),
+            Self::None(instead) => Some(instead),
+        }
+    }
 }
 
 /// One table of `JOB.toml`.
@@ -61,81 +162,37 @@ pub struct Table {
     pub name: &'static str,
     /// Written `[[name]]`, any number of times.
     pub many: bool,
+    /// What it is about, for the reader.
+    pub meaning: &'static str,
 }
 
 /// Every table.
 pub const TABLES: &[Table] = &[
-    Table { name: "sampling", many: false },
-    Table { name: "window", many: false },
-    Table { name: "metric", many: true },
-    Table { name: "group", many: true },
-    Table { name: "site", many: true },
-    Table { name: "trace", many: false },
-    Table { name: "output", many: false },
-    Table { name: "agent", many: false },
-];
-
-const NO_SITES: &str = "remove it; every call site follows its group";
-
-const fn key(
-    table: &'static str,
-    name: &'static str,
-    shape: Shape,
-    default: &'static str,
-    meaning: &'static str,
-) -> Key {
-    Key { table, name, shape, default, meaning, support: Support::Full }
-}
-
-const fn limited(base: Key, support: Support) -> Key {
-    Key { support, ..base }
-}
-
-use Shape::{Any, Boolean, Integer, Number, Share, Text, Word};
-
-/// Every key, in the order of documentation.
-#[rustfmt::skip] // One key a line reads as the table it is.
-pub const KEYS: &[Key] = &[
-    limited(key("", "sites", Any, "", "file with further [[site]] tables"), Support::None(NO_SITES)),
-    key("sampling", "windows_per_update", Integer, "4", "windows between two directives, at least 1"),
-    key("sampling", "update_mechanism", Word(&["subset", "global"]), "\"subset\"", "subset: the same ranks until the next update; global: every rank flips a coin each window"),
-    key("sampling", "summaries", Word(&["census", "sampled"]), "\"census\"", "whose window summaries reach the client"),
-    key("sampling", "selection", Word(&["retrospective", "predictive"]), "\"predictive\"", "decide about a window after or before it; this version only before"),
-    key("sampling", "sizing", Word(&["neyman", "ampl-2008"]), "\"neyman\"", "formula that prices the sample; ampl-2008 needs sampled summaries"),
-    key("sampling", "floor", Integer, "", "fewest ranks that a bound may ask for; 16, or 10 with ampl-2008, where not given"),
-    key("sampling", "seed", Integer, "42", "seed of every random choice, from 0"),
-    limited(key("sampling", "budget", Any, "", "bytes per second to keep at most"), Support::None("bound the sample by 'group.error' or 'group.sample_size'")),
-    limited(key("sampling", "partners", Word(&["off", "keep"]), "\"off\"", "also keep a drawn rank's message partners"), Support::Only(&["off"], "pin the partners with 'group.pinned'")),
-    key("window", "marker", Text, "\"period:250ms\"", "what closes a window: period:250ms or mpi:FUNCTION[@SITE]"),
-    key("window", "every", Integer, "1", "markers per window, at least 1"),
-    key("metric", "name", Text, "", "wall, mpi.time, compute.time, bytes.sent, bytes.received or calls"),
-    key("metric", "event", Text, "\"*\"", "an MPI function, or \"*\" for the whole window"),
-    key("metric", "role", Word(&["report", "guide"]), "\"report\"", "a guide's bound sizes the sample"),
-    key("metric", "optional", Boolean, "false", "drop the metric where it cannot be measured, instead of refusing"),
-    key("group", "name", Text, "", "unique in the file"),
-    key("group", "members", Text, "", "ranks, as in \"0-127,200\"; disjoint from other groups"),
-    key("group", "confidence", Number, "0.90", "confidence of the bound, in (0, 1)"),
-    key("group", "error", Number, "0.08", "half-width relative to the mean, in (0, 1)"),
-    key("group", "error_abs", Number, "", "half-width in the metric's unit (nanoseconds, bytes, calls), positive"),
-    limited(key("group", "stratify", Word(&["off", "k-medoids"]), "\"off\"", "sample strata of the group separately"), Support::Only(&["off"], "declare the strata as groups of their own")),
-    limited(key("group", "k", Any, "", "number of strata"), Support::None("declare the strata as groups of their own")),
-    key("group", "sample_size", Integer, "", "keep exactly that many ranks, pinned ones included"),
-    key("group", "pinned", Text, "\"\"", "ranks always kept, among the members"),
-    limited(key("site", "match", Any, "", "call site the policy is for"), Support::None(NO_SITES)),
-    limited(key("site", "trace", Any, "", "on, off or aggregate"), Support::None(NO_SITES)),
-    limited(key("site", "error", Any, "", "overrides the group's"), Support::None(NO_SITES)),
-    limited(key("site", "confidence", Any, "", "overrides the group's"), Support::None(NO_SITES)),
-    key("trace", "structure", Word(&["all", "kept", "off"]), "\"kept\"", "whose call structure is stored; this version: kept windows'"),
-    key("trace", "timing", Word(&["kept", "all", "off"]), "\"kept\"", "of which windows calls and their times are stored"),
-    key("trace", "time_error", Number, "0", "allowed relative error of stored times, in [0, 1); this version stores exact times"),
-    key("trace", "time_floor", Text, "\"0us\"", "times up to this need not be told apart; this version stores exact times"),
-    key("trace", "call_sites", Boolean, "true", "store the call site with every call"),
-    limited(key("trace", "call_path_depth", Integer, "1", "frames that tell call sites apart"), Support::Only(&["1"], "use 1")),
-    key("output", "dir", Text, "\"ampl-{app}-{jobid}-{time}\"", "run directory; {app}, {jobid} and {time} are replaced"),
-    key("output", "journal", Text, "\"node\"", "where journals live until merged: node, run, or a path with a '/'"),
-    limited(key("output", "rank_summaries", Word(&["all", "sample", "off"]), "\"all\"", "whose per-rank window vectors are stored"), Support::Only(&["all"], "use \"all\"")),
-    limited(key("output", "verify", Boolean, "false", "record everything and mark what would have been kept"), Support::Only(&["false"], "use 'trace.timing = \"all\"' to record every window")),
-    key("agent", "max_overhead", Share, "\"1%\"", "share of the job's time that ampl may take; reported, not yet enforced"),
+    Table { name: "sampling", many: false, meaning: "How the client decides whose windows are kept." },
+    Table {
+        name: "window",
+        many: false,
+        meaning: "What delimits windows; collection is on or off for whole ones.",
+    },
+    Table {
+        name: "metric",
+        many: true,
+        meaning: "One measured quantity over one kind of event. Without any, `mpi.time` and `compute.time` of whole \
+                  windows guide the sample; where none is a guide, they do besides.",
+    },
+    Table {
+        name: "group",
+        many: true,
+        meaning: "Ranks that are sampled for a common bound. Ranks in no group form the group `all`.",
+    },
+    Table {
+        name: "site",
+        many: true,
+        meaning: "What is stored of the calls of one function, or made at one place.",
+    },
+    Table { name: "trace", many: false, meaning: "What is stored of kept windows." },
+    Table { name: "output", many: false, meaning: "Where files go." },
+    Table { name: "agent", many: false, meaning: "What watching may cost." },
 ];
 
 /// The table of that name.
@@ -191,7 +248,19 @@ mod tests {
         for (index, key) in KEYS.iter().enumerate() {
             assert!(key.table.is_empty() || table(key.table).is_some(), "{}", key.path());
             assert!(!KEYS[..index].iter().any(|other| other.path() == key.path()), "{}", key.path());
-            assert!(!key.meaning.is_empty());
+            assert!(
+                !key.meaning.is_empty() && !key.good.is_empty() && !key.wrong.is_empty(),
+                "{}",
+                key.path()
+            );
+            if let Shape::Word(words) = key.shape {
+                let explains = |word: &str| key.forms.iter().any(|(form, _)| *form == word);
+                assert!(
+                    key.forms.len() == words.len() && words.iter().copied().all(explains),
+                    "{}",
+                    key.path()
+                );
+            }
         }
     }
 

@@ -4,14 +4,17 @@ use std::fmt;
 
 use super::error::Cause;
 use super::site::Site;
-use super::{Event, Marker, keys};
+use super::{Event, Marker, SiteMatch, keys};
 use crate::mpi::{FUNCTIONS, Function};
 
-const MARKERS: &str = "use \"period:250ms\" or \"mpi:FUNCTION\"";
+/// How a marker can be written.
+const MARKERS: [&str; 5] = ["period:250ms", "mpi:FUNCTION", "region:NAME", "pcontrol", "auto"];
+
+/// What stands for the kinds of event that is no MPI function.
+const EVENTS: &str = "use an MPI function, region:NAME, path:OUTER>INNER or \"*\"";
 
 /// The marker that `text` names.
 pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
-    let later = || Cause::NotInThisVersion { value: format!("\"{text}\""), instead: MARKERS.into() };
     let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
     match (word, rest) {
         ("period", Some(period)) => match nanoseconds(period) {
@@ -32,37 +35,60 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
             })?;
             Ok(Marker::Mpi { function, site: site.map(|site| site.to_string()) })
         }
-        ("region", Some(_)) | ("pcontrol" | "auto", None) => Err(later()),
+        ("region", Some(name)) => region(text, name).map(Marker::Region),
+        ("pcontrol", None) => Ok(Marker::Pcontrol),
+        ("auto", None) => Ok(Marker::Auto),
         _ => {
-            let words = ["period", "mpi", "region", "pcontrol", "auto"];
-            let nearest = keys::nearest(word, words[..2].iter().copied());
-            Err(Cause::UnknownWord {
-                word: text.to_owned(),
-                allowed: vec!["period:250ms", "mpi:FUNCTION"],
-                nearest: match nearest {
-                    Some("period") => Some("period:250ms"),
-                    Some(_) => Some("mpi:FUNCTION"),
-                    None => None,
-                },
-            })
+            let words = MARKERS.map(|marker| marker.split(':').next().unwrap_or(marker));
+            let nearest = keys::nearest(word, words)
+                .and_then(|word| MARKERS.into_iter().find(|marker| marker.starts_with(word)));
+            Err(Cause::UnknownWord { word: text.to_owned(), allowed: MARKERS.to_vec(), nearest })
         }
     }
 }
 
-/// The event that `text` names.
+/// The event that `text` names: `*`, an MPI function, a call site, `region:NAME`, `path:OUTER>INNER`, or a bare
+/// name, which is a region unless it looks like a function.
 pub(super) fn event(text: &str) -> Result<Event, Cause> {
     if text == "*" {
         return Ok(Event::Window);
+    }
+    if let Some(name) = text.strip_prefix("region:") {
+        return region(text, name).map(Event::Region);
+    }
+    if let Some(path) = text.strip_prefix("path:") {
+        return path.split('>').map(|name| region(text, name)).collect::<Result<_, _>>().map(Event::Path);
+    }
+    if let Some(site) = Site::parse(text) {
+        return Ok(Event::Site(site.to_string()));
     }
     match function(text) {
         Ok(function) => Ok(Event::Function(function.name().to_owned())),
         Err(cause @ Cause::UnknownFunction { nearest: Some(_), .. }) => Err(cause),
         Err(cause) if text.to_lowercase().starts_with("mpi") || text.is_empty() => Err(cause),
-        Err(_) => Err(Cause::NotInThisVersion {
-            value: format!("\"{text}\""),
-            instead: "use an MPI function or \"*\"; regions, call sites and paths come later".into(),
-        }),
+        // What has a colon is a misspelt kind of event rather than a region's name.
+        Err(_) if text.contains(':') && !text.contains("::") => {
+            Err(Cause::Invalid { found: format!("{text:?}"), expected: EVENTS.replacen("use ", "", 1) })
+        }
+        Err(_) => region(text, text).map(Event::Region),
     }
+}
+
+/// What `text` matches in a `[[site]]`: an MPI function or a call site.
+pub(super) fn site_match(text: &str) -> Result<SiteMatch, Cause> {
+    match Site::parse(text) {
+        Some(site) => Ok(SiteMatch::Site(site.to_string())),
+        None => function(text).map(|function| SiteMatch::Function(function.name().to_owned())),
+    }
+}
+
+/// The region's name if it is one: something, and nothing that would break a line.
+fn region(text: &str, name: &str) -> Result<String, Cause> {
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        let expected = "the region's name, as in \"region:TIMESTEP\" or \"path:SOLVE>HALO\"".into();
+        return Err(Cause::Invalid { found: format!("{text:?}"), expected });
+    }
+    Ok(name.to_owned())
 }
 
 /// The MPI function of that name in any letter case.
@@ -87,7 +113,7 @@ const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("
 
 /// Nanoseconds of a duration such as `250ms` or `0.5s`, parts of a nanosecond cut off; absent if `text` is none
 /// or too long for 64 bits.
-pub(super) fn nanoseconds(text: &str) -> Option<u64> {
+pub fn nanoseconds(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (digits, unit) = text.split_at(digits_end);
@@ -106,12 +132,35 @@ pub(super) fn nanoseconds(text: &str) -> Option<u64> {
     Some(total)
 }
 
+const SIZES: [(&str, f64); 7] = [
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1048576.0),
+    ("GiB", 1073741824.0),
+];
+
+/// Bytes per second of a rate such as `1MB/s` or `0.5 GiB/s`; absent if `text` is none or zero.
+pub(super) fn bytes_per_second(text: &str) -> Option<f64> {
+    let size = text.trim().strip_suffix("/s")?;
+    let digits_end = size.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (digits, unit) = size.split_at(digits_end);
+    let (_, unit_bytes) = SIZES.into_iter().find(|(name, _)| *name == unit.trim())?;
+    let rate = digits.parse::<f64>().ok()? * unit_bytes;
+    (rate > 0.0 && rate.is_finite()).then_some(rate)
+}
+
 impl fmt::Display for Marker {
     /// The marker as configuration writes it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mpi { function, site: None } => write!(f, "mpi:{function}"),
             Self::Mpi { function, site: Some(site) } => write!(f, "mpi:{function}@{site}"),
+            Self::Region(name) => write!(f, "region:{name}"),
+            Self::Pcontrol => f.write_str("pcontrol"),
+            Self::Auto => f.write_str("auto"),
             Self::Period(period_ns) => {
                 let whole = |(_, unit_ns): &&(&str, u64)| period_ns % unit_ns == 0;
                 let (unit, unit_ns) =
@@ -141,8 +190,27 @@ mod tests {
     }
 
     #[test]
+    fn rates_have_units() {
+        assert_eq!(bytes_per_second("1MB/s"), Some(1e6));
+        assert_eq!(bytes_per_second("0.5 KiB/s"), Some(512.0));
+        assert_eq!(bytes_per_second("3B/s"), Some(3.0));
+        for text in ["", "1MB", "1/s", "MB/s", "0MB/s", "-1MB/s", "1mb/s", "1.2.3B/s", "1e3B/s", "1MB/h"] {
+            assert_eq!(bytes_per_second(text), None, "{text}");
+        }
+    }
+
+    #[test]
     fn markers_print_back() {
-        for text in ["period:250ms", "period:1s", "period:1ns", "mpi:MPI_Allreduce", "mpi:MPI_Send@a.c:3"] {
+        for text in [
+            "period:250ms",
+            "period:1s",
+            "period:1ns",
+            "mpi:MPI_Allreduce",
+            "mpi:MPI_Send@a.c:3",
+            "region:a::b <c>",
+            "pcontrol",
+            "auto",
+        ] {
             assert_eq!(marker(text).expect(text).to_string(), text);
         }
         assert_eq!(marker("period:1500ms").unwrap().to_string(), "period:1500ms");
@@ -164,11 +232,26 @@ mod tests {
     }
 
     #[test]
-    fn events_of_later_versions_are_named_as_such() {
-        assert_eq!(event("*"), Ok(Event::Window));
+    fn events_are_told_apart_and_print_back() {
+        let path = |names: &[&str]| Event::Path(names.iter().map(|&name| name.to_owned()).collect());
+        for (text, expected) in [
+            ("*", Event::Window),
+            ("MPI_Send", Event::Function("MPI_Send".into())),
+            ("solve.c:12", Event::Site("solve.c:12".into())),
+            ("app+0x40", Event::Site("app+0x40".into())),
+            ("region:MPI_Send", Event::Region("MPI_Send".into())),
+            ("path:A>B b>C", path(&["A", "B b", "C"])),
+            ("path:A", path(&["A"])),
+        ] {
+            assert_eq!(event(text), Ok(expected));
+            assert_eq!(event(text).unwrap().name(), text);
+        }
         assert_eq!(event("mpi_send"), Ok(Event::Function("MPI_Send".into())));
-        assert!(matches!(event("TIMESTEP"), Err(Cause::NotInThisVersion { .. })));
-        assert!(matches!(event("path:A>B"), Err(Cause::NotInThisVersion { .. })));
+        assert_eq!(event("TIMESTEP"), Ok(Event::Region("TIMESTEP".into())));
+        assert_eq!(event("solver::step"), Ok(Event::Region("solver::step".into())));
         assert!(matches!(event("MPI_Snd"), Err(Cause::UnknownFunction { nearest: Some("MPI_Send"), .. })));
+        for text in ["region:", "path:", "path:A>", "path:>B", "regoin:A", "region:a\nb", "solve.c:0"] {
+            assert!(matches!(event(text), Err(Cause::Invalid { .. })), "{text}: {:?}", event(text));
+        }
     }
 }

@@ -7,14 +7,22 @@ mod edit;
 mod error;
 pub mod keys;
 mod marker;
+mod metric;
 mod parse;
+pub mod perf;
+mod policy;
 mod rules;
 pub mod site;
+mod sites;
 mod tree;
 mod write;
 
 pub use edit::table_path;
 pub use error::{Cause, ConfigError, ConfigErrors, Notice};
+pub use marker::nanoseconds;
+pub use metric::{Event, Metric, Quantity};
+pub use policy::{SiteMatch, SitePolicy, SiteTrace};
+pub use sites::SitesFault;
 
 use crate::units::RankSet;
 
@@ -29,6 +37,8 @@ pub struct Config {
     pub metrics: Vec<Metric>,
     /// `[[group]]`, in the order of the file. Ranks in no group form the group `all`.
     pub groups: Vec<Group>,
+    /// `[[site]]`, in the order of the file; the first that matches a call decides.
+    pub sites: Vec<SitePolicy>,
     /// `[trace]`
     pub trace: Trace,
     /// `[output]`
@@ -54,6 +64,10 @@ pub struct Sampling {
     pub floor: Option<u32>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Most that may be kept of the whole job, bytes per second, positive.
+    pub budget: Option<f64>,
+    /// Whether a drawn rank's message partners are kept too.
+    pub partners: bool,
 }
 
 /// How a sample of a given size is drawn (AMPL 2008, §3.2).
@@ -111,85 +125,19 @@ pub enum Marker {
         /// `file:line` or `module+0xoffset`.
         site: Option<String>,
     },
+    /// Exit of the region of that name (`region:NAME`).
+    Region(String),
+    /// `MPI_Pcontrol` with a level other than 0 and 1.
+    Pcontrol,
     /// Multiples of a wall-clock period on the aligned clock, in nanoseconds.
     Period(u64),
+    /// The program's own time step; [`Marker::AUTO_PERIOD_NS`] until loops are detected.
+    Auto,
 }
 
-/// `[[metric]]`: one measured quantity over one kind of event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metric {
-    /// What is measured.
-    pub quantity: Quantity,
-    /// Over which events.
-    pub event: Event,
-    /// Whether its bound sizes the sample.
-    pub guide: bool,
-}
-
-impl Metric {
-    /// The metric's name as in configuration and output, `mpi.time`.
-    pub fn name(&self) -> &'static str {
-        self.quantity.name()
-    }
-}
-
-/// A quantity measured without the program's help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Quantity {
-    /// Wall-clock time, nanoseconds.
-    Wall,
-    /// Time inside MPI, nanoseconds.
-    MpiTime,
-    /// Time outside MPI, nanoseconds.
-    ComputeTime,
-    /// Bytes sent.
-    BytesSent,
-    /// Bytes received.
-    BytesReceived,
-    /// MPI calls.
-    Calls,
-}
-
-impl Quantity {
-    /// Every built-in quantity, in the order of summaries.
-    pub const ALL: [Self; 6] =
-        [Self::Wall, Self::MpiTime, Self::ComputeTime, Self::BytesSent, Self::BytesReceived, Self::Calls];
-
-    /// The name in configuration and output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Wall => "wall",
-            Self::MpiTime => "mpi.time",
-            Self::ComputeTime => "compute.time",
-            Self::BytesSent => "bytes.sent",
-            Self::BytesReceived => "bytes.received",
-            Self::Calls => "calls",
-        }
-    }
-
-    /// The quantity of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|quantity| quantity.name() == name)
-    }
-}
-
-/// Which events a metric observes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    /// `"*"`: the whole window, one observation per rank.
-    Window,
-    /// Every call of one MPI function (C-cased name), one observation per call.
-    Function(String),
-}
-
-impl Event {
-    /// The event as in configuration and output.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Window => "*",
-            Self::Function(name) => name,
-        }
-    }
+impl Marker {
+    /// The period that stands in for a marker that cannot be had: the default one, 250 ms.
+    pub const AUTO_PERIOD_NS: u64 = 250_000_000;
 }
 
 /// `[[group]]`: ranks sampled for a common bound.
@@ -261,6 +209,21 @@ pub struct Output {
     pub dir: String,
     /// Where journals live until they are merged.
     pub journal: Journal,
+    /// Whose per-rank window vectors are stored.
+    pub rank_summaries: RankSummaries,
+    /// Everything is stored, and what would have been kept is marked (AMPL 2008, §4.4).
+    pub verify: bool,
+}
+
+/// Whose per-rank window vectors are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankSummaries {
+    /// Every rank's.
+    All,
+    /// The sampled ranks'.
+    Sample,
+    /// Nobody's.
+    Off,
 }
 
 /// Where per-rank journals live until they are merged.
@@ -277,13 +240,22 @@ pub enum Journal {
 /// `[agent]`: what the agent may cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// Share of the job's time, in (0, 1). Reported against, in this version; not enforced.
-    pub max_overhead: f64,
+    /// Share of the job's time, in (0, 1); `None` where nothing is said: see [`Config::max_overhead`].
+    pub max_overhead: Option<f64>,
+}
+
+impl Config {
+    /// Share of the job's time that the agent may take; 1 % where nothing is said, and no limit (`None`) where
+    /// nothing is said but that everything is to be recorded.
+    pub fn max_overhead(&self) -> Option<f64> {
+        let everything = self.trace.timing == Keep::All || self.output.verify;
+        self.agent.max_overhead.or((!everything).then_some(0.01))
+    }
 }
 
 impl Default for Config {
     fn default() -> Self {
-        let guide = |quantity| Metric { quantity, event: Event::Window, guide: true };
+        let guide = |quantity| Metric { quantity, event: Event::Window, guide: true, optional: false };
         Self {
             sampling: Sampling {
                 windows_per_update: 4,
@@ -293,13 +265,21 @@ impl Default for Config {
                 sizing: Sizing::Neyman,
                 floor: None,
                 seed: 42,
+                budget: None,
+                partners: false,
             },
-            window: Window { marker: Marker::Period(250_000_000), every: 1 },
+            window: Window { marker: Marker::Period(Marker::AUTO_PERIOD_NS), every: 1 },
             metrics: vec![guide(Quantity::MpiTime), guide(Quantity::ComputeTime)],
             groups: Vec::new(),
+            sites: Vec::new(),
             trace: Trace { timing: Keep::Kept, call_sites: true },
-            output: Output { dir: "ampl-{app}-{jobid}-{time}".into(), journal: Journal::Node },
-            agent: Agent { max_overhead: 0.01 },
+            output: Output {
+                dir: "ampl-{app}-{jobid}-{time}".into(),
+                journal: Journal::Node,
+                rank_summaries: RankSummaries::All,
+                verify: false,
+            },
+            agent: Agent { max_overhead: None },
         }
     }
 }

@@ -3,10 +3,12 @@
 use toml_edit::Document;
 
 use super::error::{Cause, ConfigErrors, Notice};
+use super::keys::Key;
 use super::tree::{self, Block, Report};
 use super::{
-    Agent, Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, Metric, Output, Quantity,
-    Sampling, Selection, Sizing, Summaries, Target, Trace, Window, keys, marker, rules,
+    Agent, Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, Metric, Output, RankSummaries,
+    Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target, Trace, Window, keys, marker,
+    rules,
 };
 use crate::units::RankSet;
 
@@ -48,11 +50,11 @@ impl Config {
                         draft.groups.push((block.at("name"), block.at("members"), group));
                     }
                 }
+                "site" => config.sites.extend(site(block, &mut report)),
                 "trace" => trace(block, &mut config.trace, &mut report),
                 "output" => output(block, &mut config.output, &mut report),
                 "agent" => agent(block, &mut config.agent, &mut report),
-                // [[site]] was refused while reading.
-                _ => {}
+                other => unreachable!("[{other}] is a table without a reader"),
             }
         }
         draft.complete(&mut config, &mut report);
@@ -84,6 +86,14 @@ fn sampling(block: &Block<'_>, sampling: &mut Sampling, report: &mut Report<'_>)
         "ampl-2008" => Some(Sizing::Ampl2008),
         _ => None,
     });
+    if let Some(text) = block.text("budget") {
+        sampling.budget = marker::bytes_per_second(text);
+        if sampling.budget.is_none() {
+            let expected = "bytes per second above zero with their unit, such as \"1MB/s\"";
+            invalid(block, "budget", format!("{text:?}"), expected, report);
+        }
+    }
+    pick(block, "partners", &mut sampling.partners, |word| Some(word == "keep"));
     if let Some(seed) = block.integer("seed") {
         match u64::try_from(seed) {
             Ok(seed) => sampling.seed = seed,
@@ -95,7 +105,13 @@ fn sampling(block: &Block<'_>, sampling: &mut Sampling, report: &mut Report<'_>)
 fn window(block: &Block<'_>, window: &mut Window, report: &mut Report<'_>) {
     if let Some(text) = block.text("marker") {
         match marker::marker(text) {
-            Ok(marker) => window.marker = marker,
+            Ok(marker) => {
+                if marker == Marker::Auto {
+                    let what = "the detection of the program's time step is not in this version";
+                    report.notice(block.at("marker"), "window.marker", what, "period:250ms is used");
+                }
+                window.marker = marker;
+            }
             Err(cause) => {
                 // Rules that depend on the marker must not judge the default instead.
                 window.marker = Marker::Mpi { function: String::new(), site: None };
@@ -106,7 +122,7 @@ fn window(block: &Block<'_>, window: &mut Window, report: &mut Report<'_>) {
     at_least_one(block, "every", &mut window.every, report);
 }
 
-/// The metric, unless it is wrong, or optional and not in this version.
+/// The metric, unless it is wrong.
 fn metric(block: &Block<'_>, report: &mut Report<'_>) -> Option<Metric> {
     let event = match block.text("event").map(marker::event) {
         None => Event::Window,
@@ -116,28 +132,56 @@ fn metric(block: &Block<'_>, report: &mut Report<'_>) -> Option<Metric> {
             return None;
         }
     };
+    if matches!(event, Event::Site(_)) && later(block, "event", "site", report) {
+        return None;
+    }
     let Some(name) = block.text("name") else {
         missing(block, "name", "name = \"mpi.time\"", report);
         return None;
     };
-    let Some(quantity) = Quantity::by_name(name) else {
-        let names = Quantity::ALL.map(Quantity::name);
-        let family = name.starts_with("perf.") || name.starts_with("papi.");
-        let nearest = keys::nearest(name, names).filter(|_| !family);
-        if nearest.is_some() || name.is_empty() {
-            let cause = Cause::UnknownWord { word: name.to_owned(), allowed: names.to_vec(), nearest };
+    let quantity = match rules::quantity(name) {
+        Ok(quantity) => quantity,
+        Err(cause) => {
             report.error(block.at("name"), block.path("name"), cause);
-        } else if block.boolean("optional") == Some(true) {
-            let what = format!("metric {name:?} is not in this version");
-            report.notice(block.at("name"), "metric.name", what, "it is optional and left out");
-        } else {
-            let instead = format!("use {}, or add optional = true", names.join(", "));
-            let cause = Cause::NotInThisVersion { value: format!("\"{name}\""), instead };
-            report.error(block.at("name"), block.path("name"), cause);
+            return None;
         }
-        return None;
     };
-    Some(Metric { quantity, event, guide: block.text("role") == Some("guide") })
+    let guide = block.text("role") == Some("guide");
+    let metric = Metric { quantity, event, guide, optional: block.boolean("optional") == Some(true) };
+    if let Some(cause) = rules::unobservable(&metric) {
+        report.error(block.at("event"), block.path("event"), cause);
+        return None;
+    }
+    Some(metric)
+}
+
+/// The site policy, unless it is wrong.
+fn site(block: &Block<'_>, report: &mut Report<'_>) -> Option<SitePolicy> {
+    let matches = match block.text("match").map(marker::site_match) {
+        Some(Ok(matches)) => Some(matches),
+        Some(Err(cause)) => {
+            report.error(block.at("match"), block.path("match"), cause);
+            None
+        }
+        None => {
+            missing(block, "match", "match = \"MPI_Waitsome\"", report);
+            None
+        }
+    };
+    let mut policy = SitePolicy { matches: matches?, trace: SiteTrace::On, confidence: None, error: None };
+    pick(block, "trace", &mut policy.trace, |word| match word {
+        "on" => Some(SiteTrace::On),
+        "off" => Some(SiteTrace::Off),
+        "aggregate" => Some(SiteTrace::Aggregate),
+        _ => None,
+    });
+    for (name, setting) in [("confidence", &mut policy.confidence), ("error", &mut policy.error)] {
+        *setting = block.number(name);
+        if let Some(value) = setting.filter(|&value| !inside(value)) {
+            invalid(block, name, value, "a number inside (0, 1), such as 0.05", report);
+        }
+    }
+    Some(policy)
 }
 
 fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
@@ -190,7 +234,6 @@ fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
         }
         value => value,
     };
-    let inside: fn(f64) -> bool = |value| value > 0.0 && value < 1.0;
     let confidence = number("confidence", inside, "a confidence inside (0, 1), such as 0.90");
     let relative = number("error", inside, "a relative error inside (0, 1), such as 0.08");
     let absolute = number(
@@ -216,19 +259,13 @@ fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
 }
 
 fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
-    match block.text("structure") {
-        Some("all") => report.notice(
+    if block.text("structure") == Some("all") {
+        report.notice(
             block.at("structure"),
             "trace.structure",
             "the call structure of every rank is not in this version",
             "calls of kept windows only are stored",
-        ),
-        Some("off") => {
-            let instead = "use 'trace.timing = \"off\"' to store no calls".to_owned();
-            let cause = Cause::NotInThisVersion { value: "\"off\"".into(), instead };
-            report.error(block.at("structure"), block.path("structure"), cause);
-        }
-        _ => {}
+        );
     }
     pick(block, "timing", &mut trace.timing, |word| match word {
         "kept" => Some(Keep::Kept),
@@ -265,11 +302,6 @@ fn output(block: &Block<'_>, output: &mut Output, report: &mut Report<'_>) {
         None => {}
         Some("node") => output.journal = Journal::Node,
         Some("run") => output.journal = Journal::Run,
-        Some("off") => {
-            let instead = "use \"node\" or \"run\"".to_owned();
-            let cause = Cause::NotInThisVersion { value: "\"off\"".into(), instead };
-            report.error(block.at("journal"), block.path("journal"), cause);
-        }
         // Without the slash a misspelt word would silently become a directory.
         Some(path) if path.contains('/') && !path.contains('\0') => {
             output.journal = Journal::Path(path.to_owned())
@@ -281,6 +313,15 @@ fn output(block: &Block<'_>, output: &mut Output, report: &mut Report<'_>) {
             report.error(block.at("journal"), block.path("journal"), cause);
         }
     }
+    pick(block, "rank_summaries", &mut output.rank_summaries, |word| match word {
+        "all" => Some(RankSummaries::All),
+        "sample" => Some(RankSummaries::Sample),
+        "off" => Some(RankSummaries::Off),
+        _ => None,
+    });
+    if let Some(verify) = block.boolean("verify") {
+        output.verify = verify;
+    }
 }
 
 fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
@@ -288,7 +329,7 @@ fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
     let percent = text.and_then(|text| text.trim().strip_suffix('%')?.trim().parse::<f64>().ok());
     let share = block.number("max_overhead").or(percent.map(|percent| percent / 100.0));
     match share.filter(|&share| share > 0.0 && share < 1.0) {
-        Some(share) => agent.max_overhead = share,
+        Some(share) => agent.max_overhead = Some(share),
         None if block.has("max_overhead") => {
             let found = text.map(|text| format!("{text:?}")).or(share.map(|share| share.to_string()));
             let expected = "a share between 0 and 1, such as \"1%\" or 0.01";
@@ -296,6 +337,20 @@ fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
         }
         None => {}
     }
+}
+
+fn inside(value: f64) -> bool {
+    value > 0.0 && value < 1.0
+}
+
+/// Whether a value of that kind is one for a later version, which is then told.
+fn later(block: &Block<'_>, name: &str, kind: &str, report: &mut Report<'_>) -> bool {
+    let support = keys::find(block.table, name).map(Key::support);
+    let Some(instead) = support.and_then(|support| support.instead_of(kind)) else { return false };
+    let value = format!("{:?}", block.text(name).unwrap_or(kind));
+    let cause = Cause::NotInThisVersion { value, instead: instead.to_owned() };
+    report.error(block.at(name), block.path(name), cause);
+    true
 }
 
 fn pick<T>(block: &Block<'_>, name: &str, setting: &mut T, meaning: impl Fn(&str) -> Option<T>) {

@@ -2,7 +2,7 @@
 
 use super::error::Cause;
 use super::tree::{Block, Report};
-use super::{Config, Event, Group, Marker, Metric, Quantity, Sizing, Summaries, Target};
+use super::{Config, Event, Group, Marker, Metric, Quantity, Sizing, Summaries, Target, keys, perf};
 use crate::units::RankSet;
 
 /// What was read and is still to be checked as a whole; numbers are byte offsets.
@@ -28,11 +28,11 @@ impl Draft {
         let wall_guide = |metric: &Metric| {
             metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window
         };
-        if matches!(config.window.marker, Marker::Period(_)) {
+        if matches!(config.window.marker, Marker::Period(_) | Marker::Auto) {
             for (at, _) in self.metrics.iter().filter(|(_, metric)| wall_guide(metric)) {
                 let cause = Cause::Combination {
                     settings: "guide 'wall' of whole windows and a 'period' marker",
-                    instead: "every such window lasts one period; guide by mpi.time or compute.time, or use an mpi: marker",
+                    instead: "every such window lasts one period; guide by mpi.time or compute.time, or use a region:, mpi: or pcontrol marker",
                 };
                 report.error(*at, "metric.role", cause);
             }
@@ -126,6 +126,65 @@ pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Repo
         }
     }
     true
+}
+
+/// The quantity that a metric of that name measures.
+///
+/// Any name that is not ampl's is the program's own, except one that must have been meant for ampl's.
+pub(super) fn quantity(name: &str) -> Result<Quantity, Cause> {
+    let known = || Quantity::ALL.map(|quantity| quantity.fixed_name());
+    let unknown = |nearest| {
+        let mut allowed = known().to_vec();
+        allowed.extend(["perf.NAME", "papi.NAME", "a metric that the program declares"]);
+        Cause::UnknownWord { word: name.to_owned(), allowed, nearest }
+    };
+    let quantity = Quantity::by_name(name).ok_or_else(|| unknown(keys::nearest(name, known())))?;
+    match &quantity {
+        Quantity::Perf(counter) if perf::by_name(counter).is_none() => {
+            let nearest = keys::nearest(counter, perf::COUNTERS.iter().map(|counter| counter.name));
+            let nearest = nearest.and_then(perf::by_name).map(|counter| counter.metric);
+            let allowed = perf::COUNTERS.iter().map(|counter| counter.metric).collect();
+            Err(Cause::UnknownWord { word: name.to_owned(), allowed, nearest })
+        }
+        Quantity::User(_) if name.starts_with("PAPI_") => Err(unknown(Some("papi.NAME"))),
+        // These families are ampl's: a name in them that it does not have is no name of the program's.
+        Quantity::User(_) if ["mpi.", "compute.", "bytes."].iter().any(|family| name.starts_with(family)) => {
+            Err(unknown(keys::nearest(name, known())))
+        }
+        Quantity::User(_) => {
+            let counters = perf::COUNTERS.iter().map(|counter| counter.metric);
+            match known().into_iter().chain(counters).find(|known| is_slip(name, known)) {
+                Some(meant) => Err(unknown(Some(meant))),
+                None => Ok(quantity),
+            }
+        }
+        _ => Ok(quantity),
+    }
+}
+
+/// Whether `name` is `known` with other capitals or signs, or with one letter lost, doubled or out of order.
+/// Another letter makes another word: "cells" is no mistyped "calls".
+fn is_slip(name: &str, known: &str) -> bool {
+    let fold = |text: &str| text.to_lowercase().replace(['-', '_'], ".");
+    let (name, known) = (fold(name), fold(known));
+    let other_letter = strsim::hamming(&name, &known) == Ok(1);
+    strsim::damerau_levenshtein(&name, &known) <= 1 && !other_letter
+}
+
+/// What is wrong with observing `metric` over its event.
+pub(super) fn unobservable(metric: &Metric) -> Option<Cause> {
+    if matches!(metric.quantity, Quantity::Perf(_) | Quantity::Papi(_)) && metric.event != Event::Window {
+        // One system call per window is cheap, one per call is not.
+        return Some(Cause::Combination {
+            settings: "a counter and an event inside the window",
+            instead: "counters are read when windows end: use event = \"*\"",
+        });
+    }
+    let own = matches!(metric.quantity, Quantity::User(_));
+    (own && matches!(metric.event, Event::Function(_) | Event::Site(_))).then_some(Cause::Combination {
+        settings: "the program's own metric and an MPI call",
+        instead: "use region:NAME, path:OUTER>INNER or \"*\"; the program does not report from inside MPI",
+    })
 }
 
 fn first_shared(set: &RankSet, other: &RankSet) -> Option<u32> {

@@ -144,7 +144,11 @@ pub(super) fn read<'d>(document: &'d Document<&str>, report: &mut Report<'_>) ->
                 report.error(at, name, Cause::WrongType { expected, found: kind(item).into() });
             }
         } else if let Some(key) = keys::find("", name) {
-            check_value(key, item, at, report);
+            if let Some(value) = check_value(key, item, at, report) {
+                // The only such key names a file, and settings are made of text alone.
+                let at = value.span().map_or(at, |span| span.start);
+                report.error(at, name, Cause::FileNotRead);
+            }
         } else {
             report.error(at, name, unknown("", name));
         }
@@ -187,20 +191,12 @@ fn read_block<'d>(
     report: &mut Report<'_>,
 ) -> Block<'d> {
     let (mut entries, mut refused) = (Vec::new(), Vec::new());
-    // Once per [[site]], not once per key of it.
-    if table == "site" {
-        let instead = "remove it; every call site follows its group".into();
-        report.error(at, table, Cause::NotInThisVersion { value: String::new(), instead });
-    }
     for (name, item) in found.iter() {
         let key_at = key_offset(found, name, item);
         let Some(key) = keys::find(table, name) else {
             report.error(key_at, format!("{table}.{name}"), unknown(table, name));
             continue;
         };
-        if table == "site" {
-            continue;
-        }
         match check_value(key, item, key_at, report) {
             Some(value) => {
                 entries.push(Entry { key, value, at: value.span().map_or(key_at, |span| span.start) })
@@ -224,7 +220,7 @@ fn check_value<'d>(
         report.error(at, key.path(), cause);
         None
     };
-    if let Support::None(instead) = key.support {
+    if let Support::None(instead) = key.support() {
         return refuse(key_at, Cause::NotInThisVersion { value: String::new(), instead: instead.into() });
     }
     let Some(value) = item.as_value() else {
@@ -248,12 +244,10 @@ fn check_value<'d>(
         let nearest = keys::nearest(&written, words.iter().copied());
         return refuse(at, Cause::UnknownWord { word: written, allowed: words.to_vec(), nearest });
     }
-    if let Support::Only(values, instead) = key.support {
-        let written = value.as_integer().map_or(written, |integer| integer.to_string());
-        if !values.contains(&written.as_str()) {
-            let value = value.to_string().trim().to_owned();
-            return refuse(at, Cause::NotInThisVersion { value, instead: instead.into() });
-        }
+    let written = value.as_integer().map_or(written, |integer| integer.to_string());
+    if let Some(instead) = key.support().instead_of(&written) {
+        let value = value.to_string().trim().to_owned();
+        return refuse(at, Cause::NotInThisVersion { value, instead: instead.into() });
     }
     Some(value)
 }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{Config, ErrorBound, Group, Journal, Keep, Mechanism, Selection, Sizing, Summaries, Target};
+use super::{
+    Config, ErrorBound, Group, Journal, Keep, Mechanism, RankSummaries, Selection, SitePolicy, SiteTrace,
+    Sizing, Summaries, Target,
+};
 
 impl Config {
     /// Every setting as TOML, defaults included; [`Config::parse`] reads it back to an equal configuration.
@@ -42,15 +45,25 @@ impl Config {
         };
         writeln!(out, "sizing = \"{sizing}\"")?;
         writeln!(out, "seed = {}", sampling.seed)?;
+        if let Some(budget) = sampling.budget {
+            // {} never writes an exponent, which a rate cannot have.
+            writeln!(out, "budget = \"{budget}B/s\"")?;
+        }
+        let partners = if sampling.partners { "keep" } else { "off" };
+        writeln!(out, "partners = \"{partners}\"")?;
         writeln!(out, "\n[window]\nmarker = {}", quoted(&self.window.marker.to_string()))?;
         writeln!(out, "every = {}", self.window.every)?;
         for metric in &self.metrics {
             let role = if metric.guide { "guide" } else { "report" };
-            let event = quoted(metric.event.name());
-            writeln!(out, "\n[[metric]]\nname = \"{}\"\nevent = {event}\nrole = \"{role}\"", metric.name())?;
+            let (name, event) = (quoted(&metric.name()), quoted(&metric.event.name()));
+            writeln!(out, "\n[[metric]]\nname = {name}\nevent = {event}\nrole = \"{role}\"")?;
+            writeln!(out, "optional = {}", metric.optional)?;
         }
         for group in &self.groups {
             write_group(group, out)?;
+        }
+        for site in &self.sites {
+            write_site(site, out)?;
         }
         let timing = match self.trace.timing {
             Keep::Kept => "kept",
@@ -64,7 +77,16 @@ impl Config {
             Journal::Path(path) => path,
         };
         writeln!(out, "\n[output]\ndir = {}\njournal = {}", quoted(&self.output.dir), quoted(journal))?;
-        writeln!(out, "\n[agent]\nmax_overhead = {:?}", self.agent.max_overhead)
+        let rank_summaries = match self.output.rank_summaries {
+            RankSummaries::All => "all",
+            RankSummaries::Sample => "sample",
+            RankSummaries::Off => "off",
+        };
+        writeln!(out, "rank_summaries = \"{rank_summaries}\"\nverify = {}", self.output.verify)?;
+        match self.agent.max_overhead {
+            Some(share) => writeln!(out, "\n[agent]\nmax_overhead = {share:?}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -83,6 +105,21 @@ fn write_group(group: &Group, out: &mut String) -> std::fmt::Result {
     }
     if !group.pinned.is_empty() {
         writeln!(out, "pinned = \"{}\"", group.pinned)?;
+    }
+    Ok(())
+}
+
+fn write_site(site: &SitePolicy, out: &mut String) -> std::fmt::Result {
+    let trace = match site.trace {
+        SiteTrace::On => "on",
+        SiteTrace::Off => "off",
+        SiteTrace::Aggregate => "aggregate",
+    };
+    writeln!(out, "\n[[site]]\nmatch = {}\ntrace = \"{trace}\"", quoted(site.matches.name()))?;
+    for (name, value) in [("confidence", site.confidence), ("error", site.error)] {
+        if let Some(value) = value {
+            writeln!(out, "{name} = {value:?}")?;
+        }
     }
     Ok(())
 }

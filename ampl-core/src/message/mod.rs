@@ -79,7 +79,7 @@ fn expect_kind(from: &mut Reader, kinds: &[u8]) -> Result<u8, MessageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, DEFAULT_TARGET, Group, Sizing, Summaries};
+    use crate::config::{Config, DEFAULT_TARGET, Group, Mechanism, Sizing, Summaries};
     use crate::plan::Plan;
     use crate::units::{RankSet, WindowId};
 
@@ -119,6 +119,49 @@ mod tests {
                 assert_eq!(bytes.len(), len);
                 assert_eq!(UpMessage::decode(&bytes), Ok(end));
             }
+        }
+    }
+
+    #[test]
+    fn no_message_grows_with_the_job_and_a_directive_fits_in_four_kibibytes() {
+        for groups in [1, 8, 64, 200] {
+            let lengths = [1_000, 1_000_000].map(|ranks| {
+                let mut config = Config::default();
+                let each = ranks / groups;
+                config.groups = (0..groups)
+                    .map(|group| Group {
+                        name: format!("g{group}"),
+                        members: RankSet::range(group * each, (group + 1) * each - 1),
+                        target: DEFAULT_TARGET,
+                        pinned: RankSet::default(),
+                    })
+                    .collect();
+                let shape = Shape::of(&Plan::new(config, groups * each).unwrap());
+                assert_eq!(shape.strata(), groups as usize);
+                let strata = (0..groups)
+                    .map(|group| StratumDirective {
+                        group: group as u16,
+                        stratum: 0,
+                        size: each,
+                        probability: 1.0,
+                        policy: 0,
+                    })
+                    .collect();
+                let directive = Directive {
+                    pass: 0,
+                    update: 0,
+                    first_window: WindowId(0),
+                    seed: 1,
+                    mechanism: Mechanism::Global,
+                    strata,
+                };
+                let mut bytes = Vec::new();
+                DownMessage::Directive(directive).encode(&shape, &mut bytes);
+                assert_eq!(bytes.len(), DownMessage::encoded_len(&shape));
+                (bytes.len(), UpMessage::encoded_len(&shape))
+            });
+            assert_eq!(lengths[0], lengths[1]);
+            assert!(lengths[0].0 <= 4096, "{groups}: {lengths:?}");
         }
     }
 

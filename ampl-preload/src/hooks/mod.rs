@@ -5,6 +5,7 @@ mod facts;
 mod requests;
 
 use ampl_agent::CallEnd;
+use ampl_agent::requests::Requests;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
@@ -79,6 +80,9 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, 
     if recipe.names_request {
         // SAFETY: the caller's promise.
         unsafe { requests::name(state, function, recipe, words) };
+    }
+    if function == ids::MPI_PCONTROL {
+        control(state, words[0] as i32);
     }
     if recipe.in_out {
         // SAFETY: the caller's promise.
@@ -260,6 +264,30 @@ pub fn window_closed(state: &mut ThreadState, recipe: &Recipe) {
     progress(state, true, recipe.communicates);
 }
 
+/// The program pauses ampl, resumes it, or marks the end of a window.
+#[cold]
+fn control(state: &mut ThreadState, level: i32) {
+    if state.thread.control(level, ticks(state.process.invariant)) {
+        progress(state, true, false);
+    }
+}
+
+/// A window was closed by a call of ampl's own API, between calls of MPI.
+#[cold]
+pub fn window_closed_by_program(state: &mut ThreadState) {
+    progress(state, true, false);
+}
+
+/// Now and then while calls are only counted: ends windows that are over, and looks after the tree.
+#[cold]
+pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
+    let now = ticks(state.process.invariant);
+    let closed = state.thread.catch_up(now);
+    if closed || (recipe.communicates && now >= state.next_progress) {
+        progress(state, closed, recipe.communicates);
+    }
+}
+
 /// Looks after the tree, which calls MPI: only where the application is calling something of MPI that
 /// communicates. Questions may be asked by any thread at any time, whatever the thread level.
 #[cold]
@@ -273,6 +301,7 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     }
     if !may_communicate {
         state.next_progress = 0;
+        look(state, from);
         return;
     }
     let moved = state.process.progress(&mut state.thread);
@@ -282,4 +311,13 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     state.next_progress = now + state.progress_ticks;
     state.slow_ticks += now - from;
     state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
+    look(state, now);
+}
+
+/// Lets the agent step down or up if it costs too much, or less than it may. Requests are not followed while
+/// calls are only counted: what was known of them before is forgotten.
+fn look(state: &mut ThreadState, now: u64) {
+    if state.thread.look(now) {
+        state.with_requests(Requests::forget_passing);
+    }
 }

@@ -12,10 +12,10 @@ use ampl_core::message::Decision;
 
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
-use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, WindowSummary};
+use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, Step, WindowSummary};
 use crate::record::{
-    CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
-    WINDOW_KEPT, WINDOW_PARTIAL, Word, get_text,
+    CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
+    WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_RUN, Word, get_text,
 };
 use clock::Clock;
 use merge::Lane;
@@ -91,6 +91,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         own_ns: clock.duration(header[word::OWN_TICKS]) as u64,
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
         calls: calls.into_iter().collect(),
+        steps: Vec::new(),
     }
 }
 
@@ -156,6 +157,11 @@ impl Scan {
                 match record.flags {
                     TEXT_RUN => out.run = serde_json::from_str(&text).ok(),
                     TEXT_DECISION => out.decisions.push(serde_json::from_str(&text).ok()?),
+                    TEXT_STEP => {
+                        let step: Step = serde_json::from_str(&text).ok()?;
+                        let at = self.clock.instant(step.at).max(0) as u64;
+                        out.rank.process.steps.push(Step { at, ..step });
+                    }
                     _ => return None,
                 }
             }
@@ -192,8 +198,9 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
     let (&[window, start, end, own, probability, update, cells], rest) =
         body.split_first_chunk::<{ WINDOW_FIXED_WORDS - 1 }>()?;
     let cells = usize::try_from(cells).ok()?;
-    let words = rest.get(..cells.checked_mul(CELL_WORDS)?)?;
+    let (words, behind) = rest.split_at_checked(cells.checked_mul(CELL_WORDS)?)?;
     Some(WindowSummary {
+        repeat: if flags & WINDOW_RUN != 0 { *behind.first()? } else { 1 },
         window,
         start_ns: clock.instant(start),
         end_ns: clock.instant(end),

@@ -197,7 +197,12 @@ fn windows(windows: &[WindowSummary]) -> Vec<u8> {
         varint::put_signed(&mut out, window.start_ns);
         varint::put_signed(&mut out, window.end_ns);
         varint::put(&mut out, window.own_ns);
-        out.push(u8::from(window.kept) | u8::from(window.partial) << 1 | u8::from(window.drawn) << 2);
+        let flags = u8::from(window.kept) | u8::from(window.partial) << 1 | u8::from(window.drawn) << 2;
+        let run = window.repeat > 1;
+        out.push(flags | u8::from(run) << 3);
+        if run {
+            varint::put(&mut out, window.repeat);
+        }
         put_float(&mut out, window.probability);
         varint::put(&mut out, window.update);
         varint::put(&mut out, window.cells.len() as u64);
@@ -215,6 +220,7 @@ fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
     let (start_ns, end_ns) = (reader.get_signed()?, reader.get_signed()?);
     let own_ns = reader.get()?;
     let flags = reader.take(1)?[0];
+    let repeat = if flags & 8 != 0 { reader.get()? } else { 1 };
     let probability = get_float(reader)?;
     let update = reader.get()?;
     let mut cells = Vec::new();
@@ -223,7 +229,19 @@ fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
         cells.push(Cell { n: value()?, sum: value()?, sum_sq: value()?, min: value()?, max: value()? });
     }
     let (kept, partial, drawn) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
-    Some(WindowSummary { window, start_ns, end_ns, own_ns, kept, drawn, partial, probability, update, cells })
+    Some(WindowSummary {
+        window,
+        start_ns,
+        end_ns,
+        own_ns,
+        kept,
+        drawn,
+        partial,
+        probability,
+        update,
+        cells,
+        repeat,
+    })
 }
 
 fn aggregates(aggregates: &[Aggregate]) -> Vec<u8> {

@@ -1,5 +1,6 @@
-//! Writes the Rust sources that follow from the table of MPI functions.
+//! Writes what follows from tables: Rust sources from that of MPI functions, documentation from that of keys.
 
+mod configuration;
 mod functions;
 mod table;
 mod wrappers;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 const SPEC: &str = "ampl-preload/spec/mpi.toml";
 const FUNCTIONS: &str = "ampl-core/src/mpi/functions.rs";
+const CONFIGURATION: &str = "docs/configuration.md";
 const WRAPPERS: &str = "ampl-preload/src/wrappers/generated.rs";
 
 /// Writes the generated files, or with `check` only compares them with what would be written.
@@ -21,7 +23,11 @@ pub fn run(check: bool) -> anyhow::Result<()> {
     let spec = root.join(SPEC);
     let text = std::fs::read_to_string(&spec).with_context(|| format!("reading {}", spec.display()))?;
     let table = table::Table::parse(&text).with_context(|| format!("in {SPEC}"))?;
-    for (path, content) in [(FUNCTIONS, functions::render(&table)), (WRAPPERS, wrappers::render(&table)?)] {
+    for (path, content) in [
+        (FUNCTIONS, functions::render(&table)),
+        (WRAPPERS, wrappers::render(&table)?),
+        (CONFIGURATION, configuration::render()?),
+    ] {
         update(&root.join(path), path, &content, check)?;
     }
     Ok(())

@@ -30,7 +30,7 @@ struct Differences {
 /// When a job fails.
 pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()> {
     for program in programs.iter().filter(|program| program.alternates) {
-        let states = [State::Bare, State::Summaries, State::Default];
+        let states = [State::Bare, State::Summaries, State::Kept, State::Default];
         let mut found = states.map(|_| Differences::default());
         let mut words = program.words.clone();
         words.push("alternate".to_owned());
@@ -127,7 +127,7 @@ mod tests {
         found.take(&Finished { ranks, wall: 0.0, stdout: stdout.to_owned(), own }).unwrap();
         assert_eq!(found.per_call, [0.5]);
         assert!((found.ratios[0] - 0.325).abs() < 1e-12);
-        let row = found.row(State::Default).unwrap();
+        let row = found.row(State::Kept).unwrap();
         assert!(row.contains("+32.50 %") && row.ends_with("1.00"), "{row}");
     }
 

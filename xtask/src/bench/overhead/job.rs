@@ -18,15 +18,18 @@ pub enum State {
     Bare,
     /// `AMPL_DISABLE=1`: what two equal jobs differ by, that is, the noise.
     Disabled,
-    /// Summaries of every window; no calls are stored.
+    /// Summaries of every window, whatever they cost; no calls are stored.
     Summaries,
-    /// The configuration one gets without asking; with two ranks everything is kept.
+    /// Every call is stored, whatever that costs.
+    Kept,
+    /// The configuration one gets without asking: with two ranks everything is kept, unless that costs more than
+    /// `agent.max_overhead`.
     Default,
 }
 
 impl State {
     /// All that are compared with bare jobs.
-    pub const WATCHED: [Self; 3] = [Self::Disabled, Self::Summaries, Self::Default];
+    pub const WATCHED: [Self; 4] = [Self::Disabled, Self::Summaries, Self::Kept, Self::Default];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -34,13 +37,14 @@ impl State {
             Self::Bare => "bare",
             Self::Disabled => "disabled",
             Self::Summaries => "summaries",
-            Self::Default => "all kept",
+            Self::Kept => "all kept",
+            Self::Default => "default",
         }
     }
 
     /// Whether there is a run directory afterwards.
     pub fn records(self) -> bool {
-        matches!(self, Self::Summaries | Self::Default)
+        matches!(self, Self::Summaries | Self::Kept | Self::Default)
     }
 }
 
@@ -87,6 +91,7 @@ pub struct Bench {
     pub scratch: PathBuf,
     /// The compiled synthetic program.
     pub synthetic: PathBuf,
+    max_overhead: Option<String>,
 }
 
 impl Bench {
@@ -113,7 +118,14 @@ impl Bench {
         let mut compile = Command::new("cc");
         compile.args(["-O2", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]);
         run_command(compile.args([&stopwatch, &sources.join("stopwatch.c")]))?;
-        Ok(Self { launcher, ampl: dist.join("bin/ampl"), stopwatch, scratch, synthetic })
+        Ok(Self {
+            launcher,
+            ampl: dist.join("bin/ampl"),
+            stopwatch,
+            scratch,
+            synthetic,
+            max_overhead: options.max_overhead.clone(),
+        })
     }
 
     /// The launcher with two ranks, each on a processor of its own; `politely` for ranks that share them.
@@ -143,7 +155,13 @@ impl Bench {
         }
         job.arg(&self.ampl).args(["exec", "-o"]).arg(directory);
         if state == State::Summaries {
-            job.args(["--set", "trace.timing=\"off\""]);
+            job.args(["--set", "trace.timing=\"off\"", "--set", "agent.max_overhead=0.99"]);
+        }
+        if let (State::Default, Some(share)) = (state, &self.max_overhead) {
+            job.arg("--set").arg(format!("agent.max_overhead={share}"));
+        }
+        if state == State::Kept {
+            job.args(["--set", "trace.timing=\"all\""]);
         }
         job.arg("--");
     }

@@ -10,6 +10,7 @@ options of overhead (all optional):
   --pairs N           rounds of whole jobs (15)
   --seconds S         length of a run of the synthetic program (5)
   --rate R            its MPI calls per second and rank (70000)
+  --max-overhead S    agent.max_overhead of the default configuration, such as 0.5%
   --work ROWS         its work between calls, instead of finding out which makes that rate
   --lammps-steps N    timesteps of a run of LAMMPS (1000)
   --program NAME      synthetic or lammps; both without
@@ -36,6 +37,8 @@ pub struct Options {
     pub seconds: f64,
     /// Its MPI calls per second and rank.
     pub rate: f64,
+    /// What the default configuration's `agent.max_overhead` is set to.
+    pub max_overhead: Option<String>,
     /// Its work per step, grid rows; found out without.
     pub work: Option<f64>,
     /// Timesteps of a run of LAMMPS.
@@ -54,6 +57,7 @@ impl Default for Options {
             pairs: 15,
             seconds: 5.0,
             rate: 70_000.0,
+            max_overhead: None,
             work: None,
             lammps_steps: 1000,
             program: None,
@@ -82,6 +86,7 @@ impl Options {
                 "--pairs" => options.pairs = above_zero().with_context(wrong)?.ceil() as usize,
                 "--seconds" => options.seconds = above_zero().with_context(wrong)?,
                 "--rate" => options.rate = above_zero().with_context(wrong)?,
+                "--max-overhead" => options.max_overhead = Some(value.to_owned()),
                 "--work" => options.work = Some(above_zero().with_context(wrong)?),
                 "--lammps-steps" => options.lammps_steps = above_zero().with_context(wrong)?.ceil() as u32,
                 "--program" if ["synthetic", "lammps"].contains(&value) => {

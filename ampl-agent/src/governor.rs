@@ -1,0 +1,220 @@
+//! Holds the agent's own time under the share of the job's time that it may take.
+//!
+//! Each thread looks at itself from time to time. Where the share of its last stretch is too large, the
+//! process steps down: calls are no longer stored, then no longer timed either, only counted. What a
+//! call costs in each state is remembered, so that it can be told beforehand when the dearer state fits
+//! again, and a quiet time after a busy beginning is recorded as usual.
+
+/// How much is done for a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Level {
+    /// Calls of kept windows are stored, with their times.
+    Kept = 0,
+    /// Windows are summarised, no call is stored.
+    Summaries = 1,
+    /// Calls are counted only.
+    Off = 2,
+}
+
+impl Level {
+    /// The name in output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Summaries => "summaries",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What a thread did since it looked at itself last.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stretch {
+    /// Its length, nanoseconds.
+    pub elapsed_ns: f64,
+    /// The agent's part of that, nanoseconds.
+    pub own_ns: f64,
+    /// Calls made.
+    pub calls: u64,
+    /// Whether calls were stored in any part of it.
+    pub stored: bool,
+}
+
+impl Stretch {
+    fn share(&self) -> f64 {
+        if self.elapsed_ns > 0.0 { self.own_ns / self.elapsed_ns } else { 0.0 }
+    }
+}
+
+/// The state in force, and what is known of the others.
+#[derive(Debug)]
+pub struct Governor {
+    allowed: f64,
+    level: Level,
+    /// Nanoseconds per call where calls are stored, and where they are summarised.
+    cost: [Option<f64>; 2],
+    /// What the agent may still take before it has taken too much, nanoseconds.
+    credit_ns: f64,
+    /// The thread that stepped down: what suits an idle one says nothing.
+    by: u32,
+}
+
+/// Shortest stretch worth a decision, nanoseconds: long against being descheduled once.
+pub const SHORTEST_NS: f64 = 50e6;
+/// A job is taken to last so long at least: what is its share in a moment of calls that ends sooner disturbs nobody.
+const BRIEF_NS: f64 = 2e9;
+/// What has been taken too much is regretted for so long.
+const REGRET_NS: f64 = 1e9;
+/// The share is to hold over any time so long: quiet hours do not pay for a disturbed minute.
+const HORIZON_NS: f64 = 10e9;
+/// Part of the allowance that the dearer state may be expected to need, and of what is to be saved before: or steps
+/// would follow each other.
+const MARGIN: f64 = 0.5;
+
+impl Governor {
+    /// A governor for a job of whose time the agent may take the share `allowed`; infinite: it never steps down.
+    pub fn new(allowed: f64) -> Self {
+        let credit_ns = allowed * BRIEF_NS;
+        Self { allowed, level: Level::Kept, cost: [None; 2], credit_ns, by: 0 }
+    }
+
+    /// The state in force.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Takes a stretch of `thread`, of [`SHORTEST_NS`] or more; returns the new state if it changes, and the
+    /// share that made it change: measured for a step down, expected for a step up.
+    pub fn take(&mut self, thread: u32, stretch: Stretch) -> Option<(Level, f64)> {
+        let earned = self.allowed * stretch.elapsed_ns - stretch.own_ns;
+        self.credit_ns =
+            (self.credit_ns + earned).clamp(-self.allowed * REGRET_NS, self.allowed * HORIZON_NS);
+        let share = stretch.share();
+        if self.level != Level::Off && stretch.calls > 0 {
+            self.cost[usize::from(!stretch.stored)] = Some(stretch.own_ns / stretch.calls as f64);
+        }
+        let (next, share) = match self.level {
+            Level::Kept | Level::Summaries if share > self.allowed => {
+                (if stretch.stored { Level::Summaries } else { Level::Off }, share)
+            }
+            Level::Summaries => (Level::Kept, self.expected(0, stretch)?),
+            Level::Off => (Level::Summaries, self.expected(1, stretch)?),
+            Level::Kept => return None,
+        };
+        let fits = match next > self.level {
+            true => self.credit_ns < 0.0,
+            false => {
+                let saved = self.credit_ns >= MARGIN * self.allowed * REGRET_NS;
+                saved && share <= MARGIN * self.allowed && thread == self.by
+            }
+        };
+        if !fits {
+            return None;
+        }
+        self.by = thread;
+        self.level = next;
+        Some((next, share))
+    }
+
+    /// The share that the calls of `stretch` would have cost at `level`.
+    fn expected(&self, level: usize, stretch: Stretch) -> Option<f64> {
+        let cost = self.cost[level].unwrap_or(0.0);
+        (stretch.elapsed_ns > 0.0).then(|| cost * stretch.calls as f64 / stretch.elapsed_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program whose calls cost 400 ns stored, 200 summarised, 5 counted.
+    struct Program {
+        governor: Governor,
+        own_ns: f64,
+        elapsed_ns: f64,
+    }
+
+    impl Program {
+        fn new(allowed: f64) -> Self {
+            Self { governor: Governor::new(allowed), own_ns: 0.0, elapsed_ns: 0.0 }
+        }
+
+        /// Tenths of a second at `rate` calls per second; the states entered.
+        fn run(&mut self, tenths: u32, rate: f64, stored: bool) -> Vec<Level> {
+            let mut entered = Vec::new();
+            for _ in 0..tenths {
+                let stored = stored && self.governor.level() == Level::Kept;
+                let cost = match self.governor.level() {
+                    Level::Off => 5.0,
+                    _ if stored => 400.0,
+                    _ => 200.0,
+                };
+                let stretch = Stretch {
+                    elapsed_ns: 1e8,
+                    own_ns: cost * rate * 0.1,
+                    calls: (rate * 0.1) as u64,
+                    stored,
+                };
+                self.own_ns += stretch.own_ns;
+                self.elapsed_ns += stretch.elapsed_ns;
+                entered.extend(self.governor.take(0, stretch).map(|(level, _)| level));
+            }
+            entered
+        }
+    }
+
+    #[test]
+    fn the_allowance_holds_at_any_rate() {
+        for rate in [1e3, 1e4, 3e4, 7e4, 2e5, 1e6] {
+            let mut program = Program::new(0.01);
+            program.run(1000, rate, true);
+            // Counting costs what it costs; the first stretches are what it takes to find out.
+            let counting = 5e-9 * rate;
+            let share = program.own_ns / program.elapsed_ns;
+            let brief = 0.01 * BRIEF_NS / program.elapsed_ns;
+            assert!(share <= 0.01 + counting + brief + 0.001, "{rate}: {share}");
+        }
+    }
+
+    #[test]
+    fn each_state_is_tried_in_turn() {
+        let mut program = Program::new(0.01);
+        assert_eq!(program.run(100, 1e4, true), []); // 0.4 %
+        assert_eq!(program.run(300, 4e4, true), [Level::Summaries]); // 1.6 %, then 0.8 %
+        assert_eq!(program.run(300, 8e4, true), [Level::Off]); // 1.6 % summarised
+        // Back step by step once it is expected to fit, and the job has made up for the excess.
+        assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Kept]);
+    }
+
+    #[test]
+    fn windows_that_are_not_drawn_cost_less() {
+        let mut program = Program::new(0.01);
+        assert_eq!(program.run(100, 4e4, false), []); // 0.8 %
+        assert_eq!(program.run(300, 8e4, false), [Level::Off]);
+    }
+
+    #[test]
+    fn a_brief_job_is_recorded_whole() {
+        let mut program = Program::new(0.01);
+        assert_eq!(program.run(4, 1e5, true), []); // 4 %, for less than half a second
+        assert_eq!(program.run(4, 1e5, true), [Level::Summaries, Level::Off]); // 2 % summarised
+    }
+
+    #[test]
+    fn the_whole_time_may_be_allowed() {
+        assert_eq!(Program::new(f64::INFINITY).run(1000, 1e7, true), []);
+    }
+
+    #[test]
+    fn an_idle_thread_does_not_speak_for_a_busy_one() {
+        let mut governor = Governor::new(0.01);
+        let busy = Stretch { elapsed_ns: 1e8, own_ns: 3e7, calls: 10_000, stored: true };
+        assert_eq!(governor.take(1, busy).map(|(level, _)| level), Some(Level::Summaries));
+        let idle = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 1, stored: false };
+        for _ in 0..10 {
+            assert_eq!(governor.take(0, idle), None);
+        }
+        assert_eq!(governor.take(1, idle).map(|(level, _)| level), Some(Level::Kept));
+    }
+}

@@ -1,0 +1,94 @@
+//! Ends windows.
+
+use ampl_core::config::Mechanism;
+use ampl_core::draw::Keep;
+use ampl_core::units::WindowId;
+use ampl_trace::model::Cell;
+use ampl_trace::record::{Kind, WINDOW_DRAWN, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_RUN};
+
+use super::Thread;
+use crate::accumulate::Totals;
+use crate::shared::{ClosedWindow, Open};
+
+impl Thread {
+    /// Ends the open window at `end`, with what all threads have left and this one has.
+    pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
+        self.own_before = self.own();
+        self.visits.carry(&self.totals);
+        self.totals.merge(&open.left);
+        open.left.clear();
+        let shared = self.shared.clone();
+        let paused = shared.pause.ticks(end).saturating_sub(open.paused_before);
+        let wall = end.saturating_sub(open.since).saturating_sub(paused);
+        let mut cells = self.totals.cells(&shared.events, wall, self.nanos_per_tick);
+        if let Some(counting) = &mut open.counting {
+            counting.close(end, &mut cells);
+        }
+        self.write_window(open, end, cells, 1, partial);
+        self.totals.clear();
+    }
+
+    /// Closes the windows from the open one on that are over at `now`, at once if they are many: none of the
+    /// threads has done anything in them but be `inside` of one call of MPI, or outside. Returns the ticks at
+    /// which the last of them ended, 0 if none was closed.
+    ///
+    /// A rank may be away for millions of short windows, and must neither fill its journal with them nor take
+    /// the time that writing them would take.
+    pub(super) fn close_empty(&mut self, open: &mut Open, now: u64, inside: bool) -> u64 {
+        const MANY: u64 = 64;
+        let shared = self.shared.clone();
+        let Some((windows, end)) = shared.over(open, now).filter(|&(windows, _)| windows >= MANY) else {
+            return 0;
+        };
+        // Where coins are flipped per window there is none for all of them: they are not in the sample.
+        if shared.plan.config.sampling.update_mechanism == Mechanism::Global && open.keep != Keep::ALWAYS {
+            open.keep = Keep { kept: false, probability: 0.0 };
+        }
+        let wall = end.saturating_sub(open.since) / windows;
+        let mut one = Totals::new(&shared.events);
+        one.mpi_ticks = if inside { wall } else { 0 };
+        let mut cells = one.cells(&shared.events, wall, self.nanos_per_tick);
+        if let Some(counting) = &mut open.counting {
+            counting.close_several(end, windows, &mut cells);
+        }
+        self.write_window(open, end, cells, windows, false);
+        shared.begin(open, end);
+        end
+    }
+
+    /// Writes and leaves to the tree `windows` windows from the open one on, up to `end`, in each of which there
+    /// was what `cells` say.
+    fn write_window(&mut self, open: &mut Open, end: u64, mut cells: Vec<Cell>, windows: u64, partial: bool) {
+        let shared = self.shared.clone();
+        let own = self.totals.own_ticks;
+        shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
+        let stores = open.measured && shared.plan.stores_summary(open.keep.kept);
+        let stated = if stores { &cells[..] } else { &[][..] };
+        let mut body = Vec::with_capacity(8 + cells.len() * 5);
+        let probability = open.keep.probability.to_bits();
+        body.extend([open.window.0, open.since, end, own, probability, open.update, stated.len() as u64]);
+        for cell in stated {
+            body.extend([cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].map(f64::to_bits));
+        }
+        if windows > 1 {
+            body.push(windows);
+        }
+        let kept = open.stored && !self.stream.is_full();
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(kept, WINDOW_KEPT)
+            | flag(open.keep.kept, WINDOW_DRAWN)
+            | flag(partial, WINDOW_PARTIAL)
+            | flag(windows > 1, WINDOW_RUN);
+        self.stream.record(Kind::Window, flags, &body);
+        let last = WindowId(open.window.0 + (windows - 1));
+        cells.iter_mut().for_each(|cell| cell.times(windows));
+        open.leave_closed(ClosedWindow {
+            window: open.window,
+            last,
+            cells,
+            keep: open.keep,
+            measured: open.measured,
+        });
+        open.window = last.next();
+    }
+}

@@ -1,0 +1,79 @@
+//! A thread looks at what the agent costs it, and does less where that is too much.
+
+use ampl_core::mpi::Function;
+use ampl_trace::model::Step;
+use ampl_trace::record::TEXT_STEP;
+
+use super::Thread;
+use crate::governor::{Level, SHORTEST_NS, Stretch};
+
+/// Calls between two readings of the clock while calls are only counted.
+pub const LOOK_EVERY: u64 = 64;
+
+/// Where a thread stood when it looked at its own cost last.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    pub at: u64,
+    pub own: u64,
+    pub sequence: u64,
+    /// Whether calls have been stored since.
+    pub stored: bool,
+}
+
+impl Thread {
+    /// Whether calls are counted only, because more would cost the job too much.
+    #[inline]
+    pub fn is_off(&self) -> bool {
+        self.off
+    }
+
+    /// Whether the next call to [pass](Thread::pass) is one of the [`LOOK_EVERY`]th, when the clock is read.
+    #[inline]
+    pub fn is_look_due(&self) -> bool {
+        self.sequence.is_multiple_of(LOOK_EVERY)
+    }
+
+    /// A call while the thread [is off](Thread::is_off): counted, and in the sequence.
+    #[inline]
+    pub fn pass(&mut self, function: Function) {
+        self.counts[usize::from(function.0)] += 1;
+        self.sequence += 1;
+    }
+
+    /// The agent's own processor time on this thread so far, ticks.
+    pub(super) fn own(&self) -> u64 {
+        self.own_before + self.totals.own_ticks.saturating_sub(self.totals.waited_ticks)
+    }
+
+    /// Looks at what the agent costs, at `now`, unless that was a moment ago: the process may step down, or
+    /// up again. What was begun of the open window is then no longer whole, and not kept.
+    ///
+    /// Says whether the state has changed.
+    pub fn look(&mut self, now: u64) -> bool {
+        let elapsed_ns = now.saturating_sub(self.looked.at) as f64 * self.nanos_per_tick;
+        if elapsed_ns < SHORTEST_NS {
+            return false;
+        }
+        let own = self.own();
+        let stretch = Stretch {
+            elapsed_ns,
+            own_ns: own.saturating_sub(self.looked.own) as f64 * self.nanos_per_tick,
+            calls: self.sequence - self.looked.sequence,
+            stored: self.looked.stored || self.stores,
+        };
+        self.looked = Looked { at: now, own, sequence: self.sequence, stored: self.stores };
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
+        let Some((level, share)) = open.governor.take(self.number, stretch) else { return false };
+        open.stored &= level == Level::Kept;
+        open.measured &= level < Level::Off;
+        let step = Step { window: open.window.0, at: now, level: level.name().into(), share };
+        self.join_state(&open);
+        shared.publish(&open);
+        drop(open);
+        if let Ok(text) = serde_json::to_string(&step) {
+            self.stream.text(TEXT_STEP, &text);
+        }
+        true
+    }
+}

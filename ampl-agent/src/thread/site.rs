@@ -1,0 +1,73 @@
+//! Call sites as one thread meets them: what they are called, who observes them, what is stored of them.
+
+use ampl_core::config::SiteTrace;
+use ampl_core::config::site::CodeRange;
+use ampl_core::mpi::Function;
+use ampl_trace::record::{Kind, put_text};
+
+use super::{CallEnd, Thread};
+use crate::sites::SITE_ENTRIES;
+use crate::window::holds;
+
+impl Thread {
+    /// Adds a call to its site's totals; returns the site's index.
+    #[inline]
+    pub(super) fn visit(&mut self, call: &CallEnd<'_>, ticks: u64) -> u32 {
+        let (site, new) = self.sites.find(call.address, call.function.0);
+        if new {
+            self.new_site(site, call.function, call.address);
+        }
+        if !self.selected.is_empty() && self.selected[site as usize] == SiteTrace::Off {
+            self.sites.add(site, call.function.0, 0, 0, 0);
+        } else {
+            self.sites.add(site, call.function.0, ticks, call.sent, call.received);
+        }
+        site
+    }
+
+    #[cold]
+    pub(super) fn new_site(&mut self, index: u32, function: Function, address: u64) {
+        let (path, offset) = (self.shared.resolve)(address);
+        self.define_site(index, function, &path, offset);
+    }
+
+    fn define_site(&mut self, index: u32, function: Function, path: &str, offset: u64) {
+        if self.shared.events.observes_sites() {
+            self.observers.resize(SITE_ENTRIES, 0);
+            self.observers[index as usize] = self.shared.events.at_site(path, offset);
+        }
+        if !self.shared.policies.is_empty() {
+            self.selected.resize(SITE_ENTRIES, SiteTrace::On);
+            self.selected[index as usize] = self.shared.policies.of(function, path, offset);
+        }
+        let (module, new) = self.shared.module_number(path);
+        if new {
+            let mut body = vec![u64::from(module)];
+            put_text(&mut body, path);
+            self.stream.record(Kind::Module, 0, &body);
+        }
+        self.stream.record(Kind::Site, 0, &[u64::from(index), u64::from(module), offset]);
+    }
+
+    /// Adds a call at `site` to the metrics that observe it: its ticks, bytes sent and received.
+    #[inline]
+    pub(super) fn observe_site(&mut self, site: u32, call: [u64; 3]) {
+        if !self.observers.is_empty() {
+            self.totals.add_at_site(self.observers[site as usize], call, &self.shared.events);
+        }
+    }
+
+    /// Whether a call of the marker's function that returns to `address` comes from the marker's site.
+    pub(super) fn marker_accepts(&mut self, address: u64, ranges: &[CodeRange]) -> bool {
+        let marker = self.marker.unwrap_or_default();
+        let (index, _) = self.sites.find(address, marker);
+        if let Some(&(_, accepts)) = self.marker_sites.iter().find(|(known, _)| *known == index) {
+            return accepts;
+        }
+        let (path, offset) = (self.shared.resolve)(address);
+        let accepts = holds(ranges, &path, offset);
+        self.define_site(index, Function(marker), &path, offset);
+        self.marker_sites.push((index, accepts));
+        accepts
+    }
+}

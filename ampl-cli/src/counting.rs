@@ -1,0 +1,97 @@
+//! Whether this machine counts what metrics ask for.
+
+use ampl_core::config::perf::{self, Counter, Kind};
+use ampl_core::config::{Config, Quantity};
+use ampl_core::refusal::{Answer, Refusal, is_in_kernel};
+use perf_event::Builder;
+use perf_event::events::Software;
+
+use crate::failure::{Failure, USAGE};
+
+/// Refuses a job whose metrics this machine does not measure and which are not optional.
+///
+/// What is said is true of this node only: to be asked where ranks run. PAPI is not asked: the ranks load it.
+///
+/// # Errors
+/// A [`Failure`] of status 2 naming the first of them.
+pub fn check(config: &Config) -> anyhow::Result<()> {
+    let needed = config.metrics.iter().filter(|metric| !metric.optional);
+    for metric in needed {
+        if let Quantity::Perf(name) = &metric.quantity
+            && let Some(refusal) = perf::by_name(name).and_then(refusal)
+        {
+            let what = format!("this machine cannot count {}", refusal.metric);
+            return Err(Failure::message(USAGE, what, &refusal.why, refusal.fix()));
+        }
+    }
+    Ok(())
+}
+
+/// Why this machine does not let this user count with `counter`; `None` if it does.
+pub fn refusal(counter: &Counter) -> Option<Refusal> {
+    let mut builder = Builder::new(Software::DUMMY);
+    let attributes = builder.attrs_mut();
+    (attributes.type_, attributes.config) = (counter.kind as u32, counter.config);
+    builder.exclude_kernel(!is_in_kernel(counter)).inherit(true);
+    let error = builder.build().err()?;
+    let answer = Answer {
+        errno: error.raw_os_error().unwrap_or(0),
+        paranoid: paranoid(),
+        virtual_machine: is_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
+    };
+    Some(Refusal::of(counter, answer))
+}
+
+/// `kernel.perf_event_paranoid`.
+pub fn paranoid() -> Option<i64> {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
+}
+
+/// Names that are counted here, and what the others have against it, by kind.
+pub fn offered(kind: Kind) -> (Vec<&'static str>, Vec<(&'static str, Refusal)>) {
+    let (mut counted, mut refused) = (Vec::new(), Vec::new());
+    for counter in perf::COUNTERS.iter().filter(|counter| counter.kind == kind) {
+        match refusal(counter) {
+            None => counted.push(counter.name),
+            Some(refusal) => refused.push((counter.name, refusal)),
+        }
+    }
+    (counted, refused)
+}
+
+fn is_virtual(cpuinfo: &str) -> bool {
+    let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    flags.split_ascii_whitespace().any(|flag| flag == "hypervisor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hypervisors_show_themselves() {
+        assert!(is_virtual("processor\t: 0\nflags\t\t: fpu hypervisor lahf_lm\n"));
+        assert!(!is_virtual("flags\t\t: fpu\nmodel name\t: hypervisor\n"));
+    }
+
+    #[test]
+    fn the_kernel_is_asked_and_its_refusal_is_an_error() {
+        let faults = perf::by_name("page-faults").unwrap();
+        assert_eq!(refusal(faults), None);
+        let strange = Counter { name: "strange", config: 4711, ..*faults };
+        let refused = refusal(&strange).unwrap();
+        assert_eq!(refused.metric, "perf.strange");
+        let (counted, refused) = offered(Kind::Software);
+        assert!(counted.contains(&"task-clock"), "{refused:?}");
+        // Either this machine has hardware counters, or a job is refused that cannot do without.
+        let job = |more: &str| {
+            let text = format!("[[metric]]\nname = 'perf.cycles'\nrole = 'guide'\n{more}");
+            check(&Config::parse(&text).unwrap().0).map_err(|error| error.to_string())
+        };
+        assert_eq!(job("optional = true\n"), Ok(()));
+        match refusal(perf::by_name("cycles").unwrap()) {
+            None => assert_eq!(job(""), Ok(())),
+            Some(refusal) => assert_eq!(job(""), Err(format!("ampl: {refusal}"))),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `ampl efficiency`: how much of the ranks' time computes, and whom the others wait for.
+
+mod rows;
+mod shares;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use crate::output;
+use crate::rundir::RunArg;
+
+pub use rows::{Basis, run_times};
+pub use shares::{Shares, Times};
+
+/// Show parallel efficiency, load balance and communication efficiency, and the slowest rank and host.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  ampl efficiency ampl-lmp-4242-20260101T120000")]
+pub struct Args {
+    #[command(flatten)]
+    run: RunArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the efficiencies of a run and of its windows.
+///
+/// # Errors
+/// Those of [`RunArg::read`], and failures to write.
+pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
+    let rows = rows::rows(&args.run.read()?);
+    if args.json {
+        output::json(&rows)?;
+    } else {
+        output::print(|out| table::write(out, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

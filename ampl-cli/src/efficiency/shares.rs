@@ -1,0 +1,92 @@
+//! The formulas.
+
+/// What one rank did in a window, or in the whole run; nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// The rank.
+    pub rank: u32,
+    /// Wall-clock time.
+    pub wall: f64,
+    /// Time in MPI.
+    pub mpi: f64,
+    /// Time neither in MPI nor in ampl.
+    pub compute: f64,
+    /// How many ranks it stands for: 1 unless only a sample reported.
+    pub weight: f64,
+}
+
+/// The three efficiencies, each in [0, 1], and what goes with them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shares {
+    /// Mean compute time of the ranks over the elapsed time: the product of the next two.
+    pub parallel: f64,
+    /// Mean over greatest compute time.
+    pub load_balance: f64,
+    /// Greatest compute time over the elapsed time, which is the longest of the ranks.
+    pub communication: f64,
+    /// Time in MPI over all time of the ranks.
+    pub mpi: f64,
+    /// The rank with the most compute time; of equals the first.
+    pub slowest: u32,
+}
+
+impl Shares {
+    /// Of ranks with these times; `None` where none were measured.
+    ///
+    /// # Source
+    /// POP standard metrics for parallel performance analysis: load balance = mean/max of compute time over ranks,
+    /// communication efficiency = max compute time / run time, parallel efficiency = their product.
+    pub fn of(times: &[Times]) -> Option<Self> {
+        let most = times.iter().copied().reduce(|a, b| if b.compute > a.compute { b } else { a })?;
+        let elapsed = times.iter().map(|times| times.wall).fold(0.0, f64::max);
+        let sum =
+            |value: fn(&Times) -> f64| times.iter().map(|times| times.weight * value(times)).sum::<f64>();
+        let ranks = sum(|_| 1.0);
+        if elapsed <= 0.0 || most.compute <= 0.0 || ranks <= 0.0 {
+            return None;
+        }
+        let load_balance = (sum(|times| times.compute) / ranks / most.compute).min(1.0);
+        let communication = most.compute / elapsed;
+        Some(Self {
+            parallel: load_balance * communication,
+            load_balance,
+            communication,
+            mpi: sum(|times| times.mpi) / sum(|times| times.wall),
+            slowest: most.rank,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(rank: u32, compute: f64) -> Times {
+        Times { rank, wall: 10.0, mpi: 10.0 - compute, compute, weight: 1.0 }
+    }
+
+    #[test]
+    fn efficiencies_follow_their_definitions() {
+        let found = Shares::of(&[times(0, 4.0), times(1, 8.0), times(2, 6.0)]).unwrap();
+        assert!((found.load_balance - 0.75).abs() < 1e-12);
+        assert!((found.communication - 0.8).abs() < 1e-12);
+        assert!((found.parallel - 0.6).abs() < 1e-12);
+        assert!((found.mpi - 0.4).abs() < 1e-12);
+        assert_eq!(found.slowest, 1);
+        assert!(Shares::of(&[]).is_none() && Shares::of(&[Times::default()]).is_none());
+    }
+
+    #[test]
+    fn a_rank_of_a_sample_stands_for_others() {
+        let pinned = times(0, 8.0);
+        let drawn = Times { weight: 3.0, ..times(1, 4.0) };
+        let found = Shares::of(&[pinned, drawn]).unwrap();
+        assert!((found.load_balance - 5.0 / 8.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_rank_is_balanced() {
+        let found = Shares::of(&[times(7, 4.0)]).unwrap();
+        assert_eq!((found.load_balance, found.communication, found.slowest), (1.0, 0.4, 7));
+    }
+}

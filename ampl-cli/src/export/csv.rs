@@ -1,0 +1,36 @@
+//! Rows as comma-separated values, numbers with all their digits.
+
+use std::io::{self, Write};
+
+use super::Table;
+use super::summaries::{COLUMNS, Row};
+
+/// Writes rows as lines, after a line of names.
+pub struct CsvWriter<W: Write> {
+    out: csv::Writer<W>,
+}
+
+impl<W: Write> CsvWriter<W> {
+    /// A writer that has written the names.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: W) -> io::Result<Self> {
+        let mut out = csv::Writer::from_writer(out);
+        out.write_record(COLUMNS)?;
+        Ok(Self { out })
+    }
+}
+
+impl<W: Write> Table for CsvWriter<W> {
+    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+        let numbers = [row.sum, row.sum_sq, row.min, row.max].map(|value| value.to_string());
+        let [sum, sum_sq, min, max] = &numbers;
+        let (window, rank, count) = (row.window.to_string(), row.rank.to_string(), row.count.to_string());
+        Ok(self.out.write_record([&window, &rank, row.metric, &count, sum, sum_sq, min, max, row.event])?)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}

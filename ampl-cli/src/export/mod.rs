@@ -1,0 +1,184 @@
+//! `ampl export`: what a run recorded, as tables for other tools.
+
+mod columns;
+mod csv;
+mod progress;
+mod select;
+mod summaries;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ampl_core::config::RankSummaries;
+use ampl_trace::Trace;
+
+use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
+use crate::human::count;
+use crate::rundir::{self, RunArg};
+use columns::ColumnWriter;
+use csv::CsvWriter;
+use progress::Progress;
+use select::Selection;
+use summaries::Row;
+
+#[cfg(test)]
+mod tests;
+
+/// Write a run as tables: every rank's windows, as `ampl simulate` takes them.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Example:\n  ampl export ampl-lmp-4242-20260101T120000 --to parquet --from 10s --to 20s\n\n\
+                  Writes summaries.csv or summaries.parquet:\n  \
+                  window, rank, metric, count, sum, sum_sq, min, max, event"
+)]
+pub struct Args {
+    #[command(flatten)]
+    run: RunArg,
+    /// `csv` or `parquet`; given a second time, the time at which to end, as in --to 20s
+    #[arg(long, value_name = "FORMAT|T", required = true)]
+    to: Vec<String>,
+    /// Directory for the files; by default one named after the format, in the run directory
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Only windows that end after that time since the start, as in 1.5s or 250ms
+    #[arg(long, value_name = "T")]
+    from: Option<String>,
+    /// Only these ranks, as in 0-127,200
+    #[arg(long, value_name = "SET")]
+    ranks: Option<String>,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Csv,
+    Parquet,
+}
+
+impl Format {
+    fn by_name(name: &str) -> Option<Self> {
+        [Self::Csv, Self::Parquet].into_iter().find(|format| format.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// Something that takes rows one after the other.
+trait Table {
+    /// Takes one more row.
+    fn row(&mut self, row: &Row<'_>) -> io::Result<()>;
+    /// Writes what is still held back.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Writes the tables and says on stderr where they are.
+///
+/// # Errors
+/// Those of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that
+/// exist, of status 4 where nothing was recorded that could be written.
+pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
+    let (format, until) = format(&args.to)?;
+    let selection = Selection::new(args.from.as_deref(), until, args.ranks.as_deref())?;
+    let trace = args.run.read()?;
+    let missing = kept_back(&trace, &args.run.run)?;
+    let directory = args.output.clone().unwrap_or_else(|| beside(&args.run.run, format));
+    let file = directory.join(format!("summaries.{}", format.name()));
+    if file.exists() {
+        let fix = "remove it, or name another directory with -o";
+        return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
+    }
+    fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
+    let rows = write(&trace, &selection, format, &file).map_err(|error| unwritable(&file, &error))?;
+    if let Some(missing) = missing {
+        eprintln!("ampl: {missing} ({}): set it to \"all\" for the next run", args.run.run.display());
+    }
+    eprintln!("ampl: {} rows in {}", count(rows), file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The format, and the time behind a second `--to`, in whichever order they came.
+fn format(words: &[String]) -> anyhow::Result<(Format, Option<&str>)> {
+    let (formats, times): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| Format::by_name(word).is_some());
+    let wrong =
+        |what: String| Failure::message(USAGE, what, "--to", "use csv or parquet, then a time such as 20s");
+    match (formats[..].as_ref(), times[..].as_ref()) {
+        ([format], []) => Ok((Format::by_name(format).expect("it was found"), None)),
+        ([format], [time]) => Ok((Format::by_name(format).expect("it was found"), Some(time))),
+        ([], [word, ..]) => Err(wrong(format!("'{word}' is not a format of this version"))),
+        _ => Err(wrong("one format and at most one time can be given".into())),
+    }
+}
+
+/// What the run did not store of its ranks' windows; an error where that is all of them.
+fn kept_back(trace: &Trace, run: &Path) -> anyhow::Result<Option<&'static str>> {
+    let Some(plan) = rundir::plan(trace) else {
+        let fix = "keep run.toml beside the journals of a run that was not merged";
+        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", run.display(), fix));
+    };
+    match plan.config.output.rank_summaries {
+        RankSummaries::All => Ok(None),
+        RankSummaries::Sample => Ok(Some("only sampled windows were stored, as output.rank_summaries says")),
+        RankSummaries::Off => {
+            let fix = "set it to \"all\" or \"sample\" for the next run";
+            let what = "no rank's windows were stored, as output.rank_summaries says";
+            Err(Failure::message(NOT_FOUND, what, run.display(), fix))
+        }
+    }
+}
+
+/// `RUN/csv`, whether the run was named by its directory or by its trace.
+fn beside(run: &Path, format: Format) -> PathBuf {
+    let directory = if run.is_dir() { run } else { run.parent().unwrap_or(Path::new("")) };
+    directory.join(format.name())
+}
+
+/// Writes `file`, whole or not at all; the number of rows.
+fn write(trace: &Trace, selection: &Selection, format: Format, file: &Path) -> io::Result<u64> {
+    let part = file.with_extension("part");
+    let written = File::create(&part).and_then(|out| rows(trace, selection, format, BufWriter::new(out)));
+    match written.and_then(|rows| fs::rename(&part, file).map(|()| rows)) {
+        Ok(rows) => Ok(rows),
+        Err(error) => {
+            let _ = fs::remove_file(&part);
+            Err(error)
+        }
+    }
+}
+
+fn rows(
+    trace: &Trace,
+    selection: &Selection,
+    format: Format,
+    out: impl Write + Send + 'static,
+) -> io::Result<u64> {
+    let mut table: Box<dyn Table> = match format {
+        Format::Csv => Box::new(CsvWriter::new(out)?),
+        Format::Parquet => Box::new(ColumnWriter::new(out)?),
+    };
+    let mut rows = 0;
+    let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
+    for rank in trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank)) {
+        for window in rank.windows.iter().filter(|window| selection.takes_window(window)) {
+            for row in summaries::rows(&trace.run, rank, window) {
+                table.row(&row)?;
+                rows += 1;
+            }
+        }
+        progress.one_more();
+    }
+    table.finish()?;
+    Ok(rows)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> anyhow::Error {
+    let what = format!("cannot write: {error}");
+    Failure::message(OTHER, what, path.display(), "name a directory that you may write with -o")
+}

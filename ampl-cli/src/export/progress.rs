@@ -1,0 +1,41 @@
+//! A bar for what takes longer than a moment.
+
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Nobody waits for a bar for less.
+const SOON: Duration = Duration::from_secs(1);
+
+/// A bar on stderr, if that is a terminal and the work takes longer than a second.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    since: Instant,
+    shown: bool,
+}
+
+impl Progress {
+    /// None done of `all` things called `unit`.
+    pub fn of(all: u64, unit: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::hidden());
+        let form = format!("{{bar:40}} {{pos}} of {{len}} {unit}, {{eta}} left");
+        bar.set_style(ProgressStyle::with_template(&form).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, since: Instant::now(), shown: false }
+    }
+
+    /// One more is done.
+    pub fn one_more(&mut self) {
+        if !self.shown && self.since.elapsed() > SOON {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.shown = true;
+        }
+        self.bar.inc(1);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,175 @@
+use std::collections::BTreeMap;
+
+use ::csv::Reader;
+use ampl_core::stats::Basis;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+use super::*;
+use crate::estimate::{Scope, rows as estimates};
+use crate::synthetic::{Synthetic, WINDOW_NS};
+
+fn job() -> Synthetic {
+    Synthetic { ranks: 6, windows: 5, size: 3, ..Synthetic::default() }
+}
+
+fn args(run: &Path, to: &[&str]) -> Args {
+    let run = RunArg { run: run.to_owned() };
+    Args {
+        run,
+        to: to.iter().map(|word| (*word).to_owned()).collect(),
+        output: None,
+        from: None,
+        ranks: None,
+    }
+}
+
+fn all() -> Selection {
+    Selection::new(None, None, None).unwrap()
+}
+
+/// Fields of every line behind the names.
+fn lines(file: &Path) -> Vec<Vec<String>> {
+    let mut reader = Reader::from_path(file).unwrap();
+    assert_eq!(reader.headers().unwrap(), COLUMN_NAMES.split(", ").collect::<Vec<_>>());
+    reader.records().map(|record| record.unwrap().iter().map(str::to_owned).collect()).collect()
+}
+
+/// The contract's columns for `ampl simulate`, and the event.
+const COLUMN_NAMES: &str = "window, rank, metric, count, sum, sum_sq, min, max, event";
+
+#[test]
+fn sums_over_the_file_are_the_census() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    let config = "[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n";
+    let job = Synthetic { config: config.into(), ..job() };
+    job.write_run(&run);
+    assert_eq!(export(&args(&run, &["csv"])).unwrap(), ExitCode::SUCCESS);
+    let mut totals: BTreeMap<(u64, String), (f64, f64)> = BTreeMap::new();
+    for line in lines(&run.join("csv/summaries.csv")) {
+        let number = |index: usize| line[index].parse::<f64>().unwrap();
+        let (count, sum) = totals.entry((line[0].parse().unwrap(), line[2].clone())).or_default();
+        assert_eq!((number(5), number(6), number(7)), (number(4) * number(4), number(4), number(4)));
+        *count += number(3);
+        *sum += number(4);
+    }
+    let (trace, plan) = (job.trace(), job.plan());
+    let census = estimates(&trace, &plan);
+    let census = census.iter().filter(|row| row.scope == Scope::Window && row.basis == Basis::Census);
+    let mut compared = 0;
+    for row in census {
+        let (count, sum) = totals[&(row.window.unwrap(), row.metric.clone())];
+        assert!((sum / count - row.mean.unwrap()).abs() <= 1e-12 * sum, "{row:?}");
+        assert_eq!(count, 6.0);
+        compared += 1;
+    }
+    assert_eq!((compared, totals.len()), (5 * 6, 5 * 6));
+}
+
+#[test]
+fn parquet_holds_the_rows_of_the_csv() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = job().trace();
+    let (text, columns) = (dir.path().join("a.csv"), dir.path().join("a.parquet"));
+    let written = write(&trace, &all(), Format::Csv, &text).unwrap();
+    assert_eq!(written, write(&trace, &all(), Format::Parquet, &columns).unwrap());
+    let reader = SerializedFileReader::new(File::open(&columns).unwrap()).unwrap();
+    let shown = |row: parquet::record::Row| {
+        let field = |(_, field): (&String, &parquet::record::Field)| match field {
+            parquet::record::Field::Double(value) => value.to_string(),
+            parquet::record::Field::Str(text) => text.clone(),
+            other => other.to_string(),
+        };
+        row.get_column_iter().map(field).collect::<Vec<_>>()
+    };
+    let names: Vec<String> = reader
+        .metadata()
+        .file_metadata()
+        .schema_descr()
+        .columns()
+        .iter()
+        .map(|c| c.name().to_owned())
+        .collect();
+    assert_eq!(names.join(", "), COLUMN_NAMES);
+    let rows: Vec<Vec<String>> = reader.get_row_iter(None).unwrap().map(|row| shown(row.unwrap())).collect();
+    assert_eq!(rows, lines(&text));
+    assert_eq!(rows.len() as u64, written);
+}
+
+#[test]
+fn groups_of_rows_are_bounded_and_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("long.parquet");
+    let mut table = ColumnWriter::new(File::create(&file).unwrap()).unwrap();
+    let long = 300_000;
+    for window in 0..long {
+        let event = if window % 2 == 0 { "*" } else { "MPI_Send" };
+        let row = Row {
+            window,
+            rank: 7,
+            metric: "wall",
+            count: 1,
+            sum: 0.5,
+            sum_sq: 0.25,
+            min: 0.5,
+            max: 0.5,
+            event,
+        };
+        table.row(&row).unwrap();
+    }
+    Box::new(table).finish().unwrap();
+    let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
+    assert_eq!(reader.metadata().num_row_groups(), 3);
+    assert_eq!(reader.metadata().file_metadata().num_rows(), long as i64);
+}
+
+#[test]
+fn ranks_and_times_are_selected() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    job().write_run(&run);
+    let seconds = |windows: u64| format!("{}ns", windows * WINDOW_NS);
+    let to = seconds(3);
+    let mut some = args(&run, &[&to, "csv"]);
+    (some.from, some.ranks) = (Some(seconds(1)), Some("2,4-5".into()));
+    some.output = Some(dir.path().join("some"));
+    export(&some).unwrap();
+    let lines = lines(&dir.path().join("some/summaries.csv"));
+    let ranks: std::collections::BTreeSet<&str> = lines.iter().map(|line| line[1].as_str()).collect();
+    let windows: std::collections::BTreeSet<&str> = lines.iter().map(|line| line[0].as_str()).collect();
+    assert_eq!((ranks.into_iter().collect::<Vec<_>>(), windows.len()), (vec!["2", "4", "5"], 2));
+    assert_eq!(lines.len(), 3 * 2 * 6);
+    // Nothing is written over.
+    let error = export(&some).unwrap_err().to_string();
+    assert!(error.contains("the file exists"), "{error}");
+    let left: Vec<_> = fs::read_dir(dir.path().join("some")).unwrap().collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn options_that_make_no_sense_are_told() {
+    let wrong = |to: &[&str]| {
+        let to: Vec<String> = to.iter().map(|word| (*word).to_owned()).collect();
+        format(&to).map(drop).unwrap_err().to_string()
+    };
+    assert!(wrong(&["otf2"]).contains("'otf2' is not a format of this version"));
+    assert!(wrong(&["csv", "parquet"]).contains("one format"));
+    assert!(wrong(&["csv", "1s", "2s"]).contains("at most one time"));
+    assert!(wrong(&["20s"]).contains("not a format"));
+    for (from, to, ranks) in
+        [(Some("soon"), None, None), (Some("2s"), Some("1s"), None), (None, None, Some("3-1"))]
+    {
+        assert!(Selection::new(from, to, ranks).is_err(), "{from:?} {to:?} {ranks:?}");
+    }
+}
+
+#[test]
+fn what_was_not_stored_is_told() {
+    let of = |what: &str| {
+        let config = format!("[output]\nrank_summaries = '{what}'\n");
+        kept_back(&Synthetic { config, ..job() }.trace(), Path::new("run"))
+    };
+    assert_eq!(of("all").unwrap(), None);
+    assert!(of("sample").unwrap().unwrap().contains("only sampled windows"));
+    assert!(of("off").unwrap_err().to_string().contains("no rank's windows were stored"));
+}

@@ -1,0 +1,60 @@
+//! `[[site]]`: what happens to the calls of one function or one call site.
+
+use super::Event;
+
+/// `[[site]]`: what happens to the calls that match.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SitePolicy {
+    /// Which calls.
+    pub matches: SiteMatch,
+    /// What is stored of them in kept windows.
+    pub trace: SiteTrace,
+    /// Overrides the group's confidence for metrics on these calls, in (0, 1).
+    pub confidence: Option<f64>,
+    /// Overrides the group's relative error for metrics on these calls, in (0, 1).
+    pub error: Option<f64>,
+}
+
+impl SitePolicy {
+    /// The event whose metrics it bounds.
+    pub fn event(&self) -> Event {
+        match &self.matches {
+            SiteMatch::Function(name) => Event::Function(name.clone()),
+            SiteMatch::Site(site) => Event::Site(site.clone()),
+        }
+    }
+
+    /// Whether it bounds the error of metrics on its calls.
+    pub fn is_bound(&self) -> bool {
+        self.confidence.is_some() || self.error.is_some()
+    }
+}
+
+/// Which calls a site policy is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SiteMatch {
+    /// Every call of one MPI function (C-cased name).
+    Function(String),
+    /// Every call made at one site (`file:line`, or ranges of code as in [`super::site::Site`]).
+    Site(String),
+}
+
+impl SiteMatch {
+    /// The match as in configuration.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Function(name) | Self::Site(name) => name,
+        }
+    }
+}
+
+/// What is stored of the calls that match a site policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SiteTrace {
+    /// Calls and times, as of any other call.
+    On,
+    /// Nothing; summaries count them all the same.
+    Off,
+    /// How many there were and what they took together, not each of them.
+    Aggregate,
+}

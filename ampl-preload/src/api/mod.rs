@@ -1,0 +1,262 @@
+//! The C API of `include/ampl.h`: what the program tells of itself, and what it may ask.
+//!
+//! A call that concerns nothing of the configuration costs a few loads. Every other reads the clock and goes
+//! to the calling thread's state; none waits, and none allocates but a thread's first.
+
+mod names;
+mod thread;
+
+use std::ffi::{c_char, c_int, c_long};
+use std::sync::atomic::Ordering;
+
+use crate::begin::message;
+use crate::process::{self, Process, contained};
+use names::{LONGEST, Name, Names};
+pub use thread::ApiThread;
+use thread::{Caller, is_open, with_caller};
+
+static REGIONS: Names = Names::new();
+static METRICS: Names = Names::new();
+
+/// The text at `name`; nothing at null.
+///
+/// # Safety
+/// Null, or a string that ends in NUL and lasts as long as the result is used.
+unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
+    if name.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(name.cast(), libc::strnlen(name, LONGEST)) }
+}
+
+/// A Fortran string, which blanks fill up.
+///
+/// # Safety
+/// `name` must point to `length` characters that last as long as the result is used.
+unsafe fn fortran_text<'a>(name: *const c_char, length: c_long) -> &'a [u8] {
+    if name.is_null() || length <= 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length as usize) }.trim_ascii_end()
+}
+
+/// The number of a region; the agent hears of its name.
+fn region_number(text: &[u8]) -> c_int {
+    let number = number(&REGIONS, text);
+    if is_open()
+        && let (Some(process), Ok(name)) = (process::current(), str::from_utf8(text))
+    {
+        process.shared.know_region(name);
+    }
+    number
+}
+
+/// The agent has been made: it hears of the regions that the program has named before.
+pub fn announce(process: &Process) {
+    REGIONS.all().for_each(|name| process.shared.know_region(name));
+}
+
+fn number(names: &Names, text: &[u8]) -> c_int {
+    if text.is_empty() { 0 } else { contained(|| names.number(text)).unwrap_or(0) }
+}
+
+/// The index that the configuration gives the region, if the region matters now.
+#[inline(always)]
+fn region_index(name: &Name) -> Option<u16> {
+    name.index(|text| process::current()?.shared.declared().region(text))
+}
+
+#[inline]
+fn enter(region: c_int) {
+    if is_open() {
+        let Some(index) = REGIONS.get(region).and_then(region_index) else { return };
+        with_caller(|caller, now| match caller {
+            Caller::Rank(state) => (state.thread.region_enter(index, now), ()),
+            Caller::Bystander(bystander) => (false, bystander.enter(index, now)),
+        });
+    } else if process::has_not_started()
+        && let Some(name) = REGIONS.get(region)
+    {
+        name.early.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn exit(region: c_int) {
+    if is_open() {
+        let Some(name) = REGIONS.get(region) else { return };
+        let Some(index) = region_index(name) else { return };
+        let entered = with_caller(|caller, now| match caller {
+            Caller::Rank(state) => state.thread.region_exit(index, now),
+            Caller::Bystander(bystander) => (false, bystander.exit(index, now)),
+        });
+        if entered == Some(false) && name.early.fetch_sub(1, Ordering::Relaxed) <= 0 {
+            name.early.store(0, Ordering::Relaxed);
+            if let Some(process) = process::current() {
+                process.shared.irregular.unbalanced.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    } else if process::has_not_started()
+        && let Some(name) = REGIONS.get(region)
+    {
+        let _ = name
+            .early
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |times| (times > 0).then_some(times - 1));
+    }
+}
+
+/// `int ampl_region_register(const char *region_name)`
+///
+/// # Safety
+/// `name` must be null or a C string.
+// SAFETY: an exported symbol of the library's own name space, as are those below.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ampl_region_register(name: *const c_char) -> c_int {
+    // SAFETY: the program's string.
+    region_number(unsafe { text(name) })
+}
+
+/// `void ampl_region_enter(int region)`
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub extern "C" fn ampl_region_enter(region: c_int) {
+    enter(region);
+}
+
+/// `void ampl_region_exit(int region)`
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub extern "C" fn ampl_region_exit(region: c_int) {
+    exit(region);
+}
+
+/// `void ampl_region_begin(const char *region_name)`
+///
+/// # Safety
+/// `name` must be null or a C string.
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ampl_region_begin(name: *const c_char) {
+    if is_open() || process::has_not_started() {
+        // SAFETY: the program's string.
+        enter(region_number(unsafe { text(name) }));
+    }
+}
+
+/// `void ampl_region_end(const char *region_name)`
+///
+/// # Safety
+/// `name` must be null or a C string.
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ampl_region_end(name: *const c_char) {
+    if is_open() || process::has_not_started() {
+        // SAFETY: the program's string.
+        exit(region_number(unsafe { text(name) }));
+    }
+}
+
+/// `int ampl_metric_register(const char *metric_name)`
+///
+/// # Safety
+/// `name` must be null or a C string.
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ampl_metric_register(name: *const c_char) -> c_int {
+    // SAFETY: the program's string.
+    number(&METRICS, unsafe { text(name) })
+}
+
+/// `void ampl_metric_add(int metric, double value)`
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub extern "C" fn ampl_metric_add(metric: c_int, value: f64) {
+    if !is_open() {
+        return;
+    }
+    let declared = |text: &str| process::current()?.shared.declared().user(text);
+    let Some(index) = METRICS.get(metric).and_then(|name| name.index(declared)) else { return };
+    with_caller(|caller, now| match caller {
+        Caller::Rank(state) => (state.thread.metric_add(index, value, now), ()),
+        Caller::Bystander(bystander) => (false, bystander.add(index, value)),
+    });
+}
+
+/// `void ampl_marker(void)`
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub extern "C" fn ampl_marker() {
+    const MARKER: i32 = 2;
+    if is_open() {
+        with_caller(|caller, now| match caller {
+            Caller::Rank(state) => (state.thread.control(MARKER, now), ()),
+            Caller::Bystander(bystander) => (false, bystander.marker()),
+        });
+    }
+}
+
+/// What `ask` says of the window that is open now; `None` without an agent.
+fn of_window<T>(ask: impl FnOnce(&ampl_agent::shared::Shared) -> T) -> Option<T> {
+    if !is_open() {
+        return None;
+    }
+    // Windows end with the clock, whether calls are made or not.
+    with_caller(|caller, now| match caller {
+        Caller::Rank(state) => (state.thread.catch_up(now), ()),
+        Caller::Bystander(_) => (false, ()),
+    });
+    process::current().map(|process| ask(&process.shared))
+}
+
+/// `int ampl_is_traced(void)`
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub extern "C" fn ampl_is_traced() -> c_int {
+    of_window(|shared| c_int::from(shared.is_traced())).unwrap_or(-1)
+}
+
+/// `long ampl_window(void)`
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub extern "C" fn ampl_window() -> c_long {
+    of_window(|shared| shared.window().0 as c_long).unwrap_or(-1)
+}
+
+/// [`ampl_region_register`] for `integrations/fortran/ampl.f90`: characters and how many.
+///
+/// # Safety
+/// `name` must be null or `length` characters.
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ampl_fortran_region_register(name: *const c_char, length: c_long) -> c_int {
+    // SAFETY: the module's promise.
+    region_number(unsafe { fortran_text(name, length) })
+}
+
+/// [`ampl_metric_register`], likewise.
+///
+/// # Safety
+/// `name` must be null or `length` characters.
+// SAFETY: see above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ampl_fortran_metric_register(name: *const c_char, length: c_long) -> c_int {
+    // SAFETY: the module's promise.
+    number(&METRICS, unsafe { fortran_text(name, length) })
+}
+
+/// `MPI_Finalize` is entered: what threads have left is taken, and nothing more comes.
+pub fn close() {
+    thread::close();
+}
+
+/// Says on rank 0 what the program does with its regions that its author should know.
+pub fn say_irregularities(process: &Process) {
+    if process.shared.rank.0 != 0 {
+        return;
+    }
+    for said in process.shared.irregularities() {
+        message(&said);
+    }
+}

@@ -1,0 +1,193 @@
+//! Where a call of the API meets the thread that makes it.
+//!
+//! Threads that call MPI have a state, which a call of the API uses too; others have a bystander. The
+//! thread that finalises MPI takes what the others have left while they may be in a call of the API: so
+//! each thread has a flag that says so, and no call begins once the end has.
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ampl_agent::meter::Meter;
+use ampl_agent::regions::Bystander;
+
+use crate::clock::ticks;
+use crate::entry::entry;
+use crate::hooks;
+use crate::process::{self, Uncancelled, contained};
+use crate::thread_state::ThreadState;
+
+/// How long the end waits for a call of the API on another thread.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What the API keeps for a thread.
+#[derive(Debug)]
+pub struct ApiThread {
+    /// Whether the thread is in a call.
+    busy: AtomicBool,
+    bystander: Option<Bystander>,
+    meter: Meter,
+}
+
+/// Whether calls are taken.
+static ENDED: AtomicBool = AtomicBool::new(false);
+static THREADS: Mutex<Threads> = Mutex::new(Threads { all: Vec::new(), free: Vec::new(), key: None });
+
+struct Threads {
+    all: Vec<*mut ApiThread>,
+    /// Those whose thread has ended.
+    free: Vec<*mut ApiThread>,
+    key: Option<libc::pthread_key_t>,
+}
+
+// SAFETY: the pointers are only followed as `ApiThread::busy` allows.
+unsafe impl Send for Threads {}
+
+/// The calling thread, as the agent knows it.
+pub enum Caller<'a> {
+    /// It calls MPI.
+    Rank(&'a mut ThreadState),
+    /// It does not, so far.
+    Bystander(&'a mut Bystander),
+}
+
+/// Whether calls have an effect, as far as can be seen at once.
+#[inline(always)]
+pub fn is_open() -> bool {
+    process::is_active() && !ENDED.load(Ordering::Relaxed)
+}
+
+/// Does `call` at the present tick, for the thread that makes it. It says whether windows were closed.
+///
+/// `None` if there is no agent any more, or the thread is in a call already: a signal handler makes this one.
+pub fn with_caller<T>(call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option<T> {
+    // SAFETY: the calling thread's own block.
+    let mut here = unsafe { (*entry()).api };
+    if here.is_null() {
+        here = contained(adopt).flatten()?;
+    }
+    // SAFETY: states of the API are never freed.
+    if unsafe { (*here).busy.swap(true, Ordering::Acquire) } {
+        return None;
+    }
+    // Asked again: the end looks at the flag after it has closed the door.
+    let result = if is_open() {
+        // SAFETY: the thread's own, and the flag keeps others out.
+        contained(|| unsafe { make(&mut *here, call) }).flatten()
+    } else {
+        None
+    };
+    // SAFETY: as above.
+    unsafe { (*here).busy.store(false, Ordering::Release) };
+    result
+}
+
+/// # Safety
+/// `here` must be the calling thread's.
+unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option<T> {
+    let process = process::current()?;
+    // SAFETY: the calling thread's own state: a wrapper holds no reference to it while MPI runs, and none
+    // of the agent's own doings ends up here.
+    let state = unsafe { (*entry()).thread.as_mut() };
+    let now = within_call().unwrap_or_else(|| ticks(process.invariant));
+    let Some(state) = state else {
+        let bystander = here.bystander.get_or_insert_with(|| Bystander::new(process.shared.clone()));
+        return Some(call(Caller::Bystander(bystander), now).1);
+    };
+    if let Some(mut bystander) = here.bystander.take() {
+        bystander.give(&mut state.thread);
+    }
+    let measured = here.meter.is_due();
+    let from = if measured { ticks(process.invariant) } else { 0 };
+    let (closed, result) = call(Caller::Rank(state), now);
+    if measured && !closed {
+        here.meter.take(ticks(process.invariant) - from);
+    }
+    state.thread.add_own(here.meter.per_call());
+    if closed {
+        hooks::window_closed_by_program(state);
+    }
+    Some(result)
+}
+
+/// When the call of MPI began that the program's callback comes from: for what it says there the clock stands
+/// still, because the call's time is accounted for as a whole when it has returned. `None` outside of MPI.
+#[inline]
+fn within_call() -> Option<u64> {
+    // SAFETY: the calling thread's own block.
+    let (inside, start) = unsafe { ((*entry()).inside, (*entry()).outer.start) };
+    let here = 0u8;
+    // A call that was left by a jump may be noted still; its frame was below ours or is gone.
+    (inside != 0 && start != 0 && (&raw const here as u64) < inside).then_some(start)
+}
+
+#[cold]
+fn adopt() -> Option<*mut ApiThread> {
+    let _whole = Uncancelled::begin();
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = *threads.key.get_or_insert_with(|| {
+        let mut key = libc::pthread_key_t::MAX;
+        // SAFETY: a place for the key, and a function that takes its value. Without a key (the program has
+        // used them all) states of ended threads are not used again.
+        unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) };
+        key
+    });
+    let here = threads.free.pop().unwrap_or_else(|| {
+        let fresh = ApiThread { busy: AtomicBool::new(false), bystander: None, meter: Meter::default() };
+        ptr::from_mut(Box::leak(Box::new(fresh)))
+    });
+    if !threads.all.contains(&here) {
+        threads.all.push(here);
+    }
+    // SAFETY: the calling thread's own block.
+    unsafe {
+        libc::pthread_setspecific(key, here.cast());
+        (*entry()).api = here;
+    }
+    Some(here)
+}
+
+/// A thread that has used the API has ended.
+unsafe extern "C" fn ended(here: *mut libc::c_void) {
+    // SAFETY: the calling thread's own block.
+    unsafe { (*entry()).api = ptr::null_mut() };
+    if !process::is_active() {
+        return; // perhaps a forked child, where another thread may have held the lock
+    }
+    let here = here.cast::<ApiThread>();
+    // SAFETY: states of the API are never freed.
+    if unsafe { (*here).busy.swap(true, Ordering::Acquire) } {
+        return;
+    }
+    contained(|| {
+        // SAFETY: the flag keeps others out, and the thread will not use it any more.
+        if let Some(mut bystander) = unsafe { (*here).bystander.take() }.filter(|_| is_open()) {
+            bystander.end();
+        }
+    });
+    // SAFETY: as above.
+    unsafe { (*here).busy.store(false, Ordering::Release) };
+    contained(|| THREADS.lock().unwrap_or_else(PoisonError::into_inner).free.push(here));
+}
+
+/// `MPI_Finalize` is entered: no further call has an effect, and bystanders leave what they have.
+pub fn close() {
+    ENDED.store(true, Ordering::SeqCst);
+    let until = Instant::now() + PATIENCE;
+    for &thread in &THREADS.lock().unwrap_or_else(PoisonError::into_inner).all {
+        // SAFETY: states of the API are never freed.
+        while unsafe { (*thread).busy.swap(true, Ordering::Acquire) } {
+            if Instant::now() > until {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        // SAFETY: the flag keeps the thread out.
+        if let Some(bystander) = unsafe { &mut (*thread).bystander } {
+            bystander.hand_over();
+        }
+        // SAFETY: as above.
+        unsafe { (*thread).busy.store(false, Ordering::Release) };
+    }
+}

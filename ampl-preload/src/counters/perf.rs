@@ -1,0 +1,355 @@
+//! `perf.*`: the kernel's counters of this process, through `perf_event_open`.
+//!
+//! What is counted is the whole process: every thread that is there when MPI_Init returns gets a group of
+//! counters of its own, and threads started later are counted with the one that started them. One group is
+//! read with one system call. Where more is asked for than the processor counts at a time, the kernel takes
+//! turns; what it counted is then scaled up to the whole window.
+//!
+//! # Source
+//! perf_event_open(2), `PERF_FORMAT_GROUP` and "Reading results".
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use ampl_agent::counters::Counters;
+use ampl_core::config::perf::Counter;
+use ampl_core::refusal::{Answer, Refusal, is_in_kernel};
+use perf_event_open_sys::bindings::{
+    PERF_FLAG_FD_CLOEXEC, PERF_FORMAT_GROUP, PERF_FORMAT_ID, PERF_FORMAT_TOTAL_TIME_ENABLED,
+    PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
+};
+use perf_event_open_sys::perf_event_open;
+
+use super::Asked;
+
+/// Words of a reading before its values: how many, time enabled, time running.
+const HEAD: usize = 3;
+/// The program's own files keep the small numbers that it would get without ampl.
+pub const FIRST_DESCRIPTOR: i32 = 200;
+/// Descriptors that counters may take at most, and the share of those that the process may have.
+const MOST_DESCRIPTORS: u64 = 512;
+const SHARE_OF_DESCRIPTORS: u64 = 4;
+
+/// Counters of the process, by thread that was there when they were opened.
+#[derive(Debug, Default)]
+pub struct PerfCounters {
+    groups: Vec<Group>,
+    reading: Vec<u64>,
+    columns: Vec<usize>,
+}
+
+/// Counters that are read together.
+#[derive(Debug)]
+struct Group {
+    /// The leader, by which all are read, then the others.
+    descriptors: Vec<OwnedFd>,
+    columns: Vec<usize>,
+    ids: Vec<u64>,
+    /// The last reading: times and values.
+    before: Vec<u64>,
+    /// The program has closed the descriptor: nothing more is read from its number.
+    lost: bool,
+}
+
+impl PerfCounters {
+    /// Starts what is asked for, and says what cannot be counted, and why.
+    pub fn open(asked: &[Asked<&'static Counter>]) -> (Self, Vec<Refusal>) {
+        let (mut opened, mut refused) = (Self::default(), Vec::new());
+        let threads = other_threads();
+        if let Some(refusal) = too_many(threads.len() + 1, asked) {
+            return (opened, refusal);
+        }
+        let mut wanted = asked.to_vec();
+        let mut own = Vec::new();
+        for one in asked {
+            if let Err(error) = add(&mut own, one, 0) {
+                wanted.retain(|other| other.column != one.column);
+                refused.push(Refusal::of(one.what, answer(&error)));
+            }
+        }
+        opened.groups = own;
+        for thread in threads {
+            let mut groups = Vec::new();
+            // A thread that has ended meanwhile has nothing to count.
+            let failed = wanted.iter().find_map(|one| Some((one, add(&mut groups, one, thread).err()?)));
+            match failed {
+                None => opened.groups.extend(groups),
+                Some((_, error)) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Some((one, error)) => {
+                    // Part of a process would be taken for the whole.
+                    refused.push(Refusal::of(one.what, answer(&error)));
+                    return (Self::default(), refused);
+                }
+            }
+        }
+        opened.columns = wanted.iter().map(|one| one.column).collect();
+        let longest = opened.groups.iter().map(Group::words).max().unwrap_or(0);
+        opened.reading = vec![0; longest];
+        (opened, refused)
+    }
+}
+
+impl Counters for PerfCounters {
+    fn take(&mut self, into: &mut [Option<f64>]) {
+        for &column in &self.columns {
+            into[column] = Some(0.0);
+        }
+        for group in &mut self.groups {
+            group.take(&mut self.reading, into);
+        }
+    }
+}
+
+impl Group {
+    fn words(&self) -> usize {
+        HEAD + 2 * self.columns.len()
+    }
+
+    fn take(&mut self, reading: &mut [u64], into: &mut [Option<f64>]) {
+        let words = self.words();
+        let reading = &mut reading[..words];
+        if !self.lost && !self.read(reading) {
+            self.lost = true;
+        }
+        if self.lost {
+            self.columns.iter().for_each(|&column| into[column] = None);
+            return;
+        }
+        let scale = scale(reading[1] - self.before[0], reading[2] - self.before[1]);
+        for (index, &column) in self.columns.iter().enumerate() {
+            let value = reading[HEAD + 2 * index];
+            let counted = value.saturating_sub(self.before[2 + index]) as f64;
+            into[column] = into[column].zip(scale).map(|(sum, scale)| sum + counted * scale);
+            self.before[2 + index] = value;
+        }
+        self.before[..2].copy_from_slice(&reading[1..HEAD]);
+    }
+
+    /// Fills `reading`; false where the number is no longer that of our counters.
+    fn read(&self, reading: &mut [u64]) -> bool {
+        let bytes = size_of_val(reading);
+        // SAFETY: the kernel writes at most as many bytes as `reading` has.
+        let got = unsafe { libc::read(self.descriptors[0].as_raw_fd(), reading.as_mut_ptr().cast(), bytes) };
+        let ids = reading[HEAD..].iter().skip(1).step_by(2);
+        let grows = |now: u64, before: u64| now >= before;
+        got == bytes as isize
+            && reading[0] == self.columns.len() as u64
+            && ids.eq(&self.ids)
+            && grows(reading[1], self.before[0])
+            && grows(reading[2], self.before[1])
+    }
+}
+
+/// What a count stands for when it ran `running` of `enabled` nanoseconds; `None` if it did not.
+fn scale(enabled: u64, running: u64) -> Option<f64> {
+    match (enabled, running) {
+        (0, _) => Some(1.0),
+        (_, 0) => None,
+        _ => Some((enabled as f64 / running as f64).max(1.0)),
+    }
+}
+
+/// Starts `one` on `thread` (0 for the calling one) in the last of `groups`, or in a new one where the
+/// processor cannot count it beside the others.
+fn add(groups: &mut Vec<Group>, one: &Asked<&'static Counter>, thread: i32) -> io::Result<()> {
+    let leader = groups.last().map(|group| group.descriptors[0].as_raw_fd());
+    let beside = leader.map(|leader| open(one.what, thread, leader));
+    if let (Some(Ok(descriptor)), Some(group)) = (beside, groups.last_mut()) {
+        group.ids.push(id(&descriptor)?);
+        group.descriptors.push(descriptor);
+        group.columns.push(one.column);
+        group.before.push(0);
+        return Ok(());
+    }
+    let descriptor = open(one.what, thread, -1)?;
+    let ids = vec![id(&descriptor)?];
+    let (descriptors, columns) = (vec![descriptor], vec![one.column]);
+    groups.push(Group { descriptors, columns, ids, before: vec![0; 3], lost: false });
+    Ok(())
+}
+
+/// A running counter of `thread` in the group of `leader`; -1 for a group of its own.
+fn open(counter: &Counter, thread: i32, leader: RawFd) -> io::Result<OwnedFd> {
+    // Children that are processes are none of this rank; kernels before 5.13 count them all the same.
+    open_with(counter, thread, leader, true).or_else(|error| match error.raw_os_error() {
+        Some(libc::EINVAL) => open_with(counter, thread, leader, false),
+        _ => Err(error),
+    })
+}
+
+fn open_with(counter: &Counter, thread: i32, leader: RawFd, threads_only: bool) -> io::Result<OwnedFd> {
+    let mut attributes = perf_event_attr::default();
+    attributes.type_ = counter.kind as u32;
+    attributes.size = size_of::<perf_event_attr>() as u32;
+    attributes.config = counter.config;
+    attributes.read_format = (PERF_FORMAT_GROUP
+        | PERF_FORMAT_ID
+        | PERF_FORMAT_TOTAL_TIME_ENABLED
+        | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+    attributes.set_inherit(1);
+    attributes.set_inherit_thread(threads_only.into());
+    attributes.set_exclude_kernel((!is_in_kernel(counter)).into());
+    attributes.set_exclude_hv(1);
+    // SAFETY: attributes of the size that they state; any processor.
+    let descriptor =
+        unsafe { perf_event_open(&raw mut attributes, thread, -1, leader, PERF_FLAG_FD_CLOEXEC.into()) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: new, and ours alone.
+    let low = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    // SAFETY: as above; the number is only asked for.
+    let high = unsafe { libc::fcntl(low.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR) };
+    // SAFETY: as above.
+    Ok(if high < 0 { low } else { unsafe { OwnedFd::from_raw_fd(high) } })
+}
+
+fn id(descriptor: &OwnedFd) -> io::Result<u64> {
+    let mut id = 0u64;
+    // SAFETY: a counter, and a place for its number.
+    match unsafe { perf_event_open_sys::ioctls::ID(descriptor.as_raw_fd(), &raw mut id) } {
+        0 => Ok(id),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Threads of the process but the calling one.
+fn other_threads() -> Vec<i32> {
+    // SAFETY: has no arguments and cannot fail.
+    let own = unsafe { libc::gettid() };
+    let names = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|&thread| thread != own)
+        .collect()
+}
+
+/// The refusals, if counting that many threads would take too many of the program's descriptors.
+fn too_many(threads: usize, asked: &[Asked<&'static Counter>]) -> Option<Vec<Refusal>> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a place for the limit.
+    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
+    let most = (limit.rlim_cur / SHARE_OF_DESCRIPTORS).min(MOST_DESCRIPTORS);
+    let needed = (threads * asked.len()) as u64;
+    let refusal = |one: &Asked<&'static Counter>| Refusal {
+        metric: format!("perf.{}", one.what.name),
+        why: format!(
+            "{threads} threads at MPI_Init would take {needed} file descriptors, {most} at most are taken"
+        ),
+        instead: "start the threads after MPI_Init".into(),
+    };
+    (needed > most).then(|| asked.iter().map(refusal).collect())
+}
+
+/// What the kernel answered, and what explains it.
+fn answer(error: &io::Error) -> Answer {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+    Answer {
+        errno: error.raw_os_error().unwrap_or(0),
+        paranoid: paranoid.and_then(|text| text.trim().parse().ok()),
+        // The bit that hypervisors set (AMD64 Architecture Programmer's Manual, vol. 3, CPUID Fn0000_0001).
+        virtual_machine: std::arch::x86_64::__cpuid(1).ecx & (1 << 31) != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::config::perf::by_name;
+
+    fn ask(names: &[&str]) -> Vec<Asked<&'static Counter>> {
+        names
+            .iter()
+            .enumerate()
+            .map(|(column, name)| Asked { column, what: by_name(name).unwrap() })
+            .collect()
+    }
+
+    fn spin(millis: u64) {
+        let until = std::time::Instant::now() + std::time::Duration::from_millis(millis);
+        while std::time::Instant::now() < until {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Processor time of this process without its children, milliseconds.
+    fn process_ms() -> f64 {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: fills the structure passed.
+        unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+        now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
+    }
+
+    #[test]
+    fn time_of_all_threads_is_counted_and_of_no_child() {
+        let (told, started) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let before = std::thread::spawn(move || {
+            told.send(()).unwrap();
+            wait.recv().unwrap();
+            spin(60);
+        });
+        started.recv().unwrap();
+        let (mut counters, refused) = PerfCounters::open(&ask(&["task-clock", "page-faults"]));
+        assert_eq!(refused, []);
+        assert!(counters.groups.len() >= 2, "one for the thread that was there");
+        assert!(counters.groups.iter().all(|group| group.descriptors.len() == 2), "read with one call");
+        let lowest =
+            counters.groups.iter().flat_map(|group| &group.descriptors).map(AsRawFd::as_raw_fd).min();
+        assert!(lowest >= Some(FIRST_DESCRIPTOR), "{lowest:?}");
+        let mut values = [None; 2];
+        counters.take(&mut values);
+        let from = process_ms();
+        go.send(()).unwrap();
+        before.join().unwrap();
+        std::thread::spawn(|| spin(60)).join().unwrap();
+        let turns = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        std::process::Command::new("sh").args(["-c", turns]).status().unwrap();
+        counters.take(&mut values);
+        // Other tests run at the same time, and on a busy machine who spins for 60 ms works for less.
+        let (counted, used) = (values[0].unwrap() / 1e6, process_ms() - from);
+        assert!(
+            counted > 10.0 && (0.8 * used - 20.0..1.1 * used + 20.0).contains(&counted),
+            "{counted} {used}"
+        );
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_count_is_refused_and_the_rest_goes_on() {
+        let strange = Counter { name: "strange", config: 4711, ..*by_name("task-clock").unwrap() };
+        let mut asked = ask(&["page-faults"]);
+        asked.insert(0, Asked { column: 1, what: Box::leak(Box::new(strange)) });
+        let (mut counters, refused) = PerfCounters::open(&asked);
+        assert_eq!(refused.len(), 1);
+        assert_eq!(refused[0].metric, "perf.strange");
+        let mut values = [None; 2];
+        counters.take(&mut values);
+        let touched = vec![1u8; 8 << 20];
+        assert!(std::hint::black_box(&touched).iter().step_by(4096).all(|&byte| byte == 1));
+        counters.take(&mut values);
+        assert!(values[0] >= Some(16.0), "{values:?}");
+        assert_eq!(values[1], None);
+    }
+
+    #[test]
+    fn a_descriptor_that_the_program_closes_is_not_read_again() {
+        let (mut counters, _) = PerfCounters::open(&ask(&["task-clock"]));
+        let mut values = [None; 1];
+        counters.take(&mut values);
+        assert!(values[0].is_some());
+        let number = counters.groups[0].descriptors[0].as_raw_fd();
+        let other = fs::File::open("/dev/zero").unwrap();
+        // SAFETY: what a program may do that closes what it does not know.
+        unsafe { libc::dup2(other.as_raw_fd(), number) };
+        counters.take(&mut values);
+        assert_eq!(values, [None]);
+        assert!(counters.groups[0].lost);
+    }
+
+    #[test]
+    fn turns_are_scaled_to_the_whole() {
+        assert_eq!((scale(0, 0), scale(10, 10), scale(10, 0)), (Some(1.0), Some(1.0), None));
+        assert_eq!(scale(30, 10), Some(3.0));
+    }
+}

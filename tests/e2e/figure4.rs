@@ -1,0 +1,119 @@
+//! The configuration of the AMPL paper's Figure 4, on as many ranks as fit here: time steps that the program
+//! names itself, one half of the ranks sized by a guide, the other with a size of its own.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::quick;
+use ampl_tests::run::{Form, Monitored, monitor, number};
+use serde_json::Value;
+
+const STEPS: u64 = 24;
+const PER_UPDATE: u64 = 4;
+
+fn ranks() -> u32 {
+    if quick() { 32 } else { 128 }
+}
+
+fn configuration(ranks: u32) -> String {
+    let half = ranks / 2;
+    let pinned = half + half / 13; // as the paper's 10 of 128
+    format!(
+        r#"[window]
+marker = "region:TIMESTEP"
+
+[sampling]
+windows_per_update = {PER_UPDATE}
+update_mechanism = "subset"
+seed = 2008
+
+[[metric]]
+name = "wall"
+
+[[metric]]
+name = "papi.PAPI_FP_INS"
+role = "guide"
+optional = true
+
+[[metric]]
+name = "work"
+role = "guide"
+
+[[group]]
+name = "Adaptive"
+members = "0-{}"
+confidence = 0.90
+error = 0.005
+
+[[group]]
+name = "Static"
+members = "{half}-{}"
+sample_size = {}
+pinned = "{half}-{pinned}"
+"#,
+        half - 1,
+        ranks - 1,
+        half / 4,
+    )
+}
+
+fn job(ranks: u32) -> Monitored {
+    let job = Job::of(Mpi::OpenMpi, ranks, "figure4", &[&STEPS.to_string()]);
+    // So many ranks take from 10 to 50 seconds to begin and end on two processors, without ampl.
+    let job = Job { limit: Duration::from_secs(400), ..job };
+    monitor(&job, &configuration(ranks), Form::Run).success()
+}
+
+/// Sizes and probabilities by group and update.
+fn sizes(decisions: &[Value]) -> BTreeMap<(String, u64), (u64, f64)> {
+    let key = |decision: &Value| {
+        (decision["group"].as_str().unwrap().to_owned(), decision["update"].as_u64().unwrap())
+    };
+    let size = |decision: &Value| (decision["size"].as_u64().unwrap(), number(&decision["probability"]));
+    decisions.iter().map(|decision| (key(decision), size(decision))).collect()
+}
+
+#[test]
+fn half_by_its_guide_and_half_by_number() {
+    let (ranks, half) = (ranks(), u64::from(ranks()) / 2);
+    let run = job(ranks);
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
+    // Every step is a window, and what follows the last is one more.
+    assert_eq!(info["windows"], STEPS + 1);
+    let decisions = run.decisions();
+    let sizes = sizes(&decisions);
+    for update in 0..STEPS / PER_UPDATE {
+        let of = |group: &str| sizes[&(group.to_owned(), update)];
+        let fixed = half / 4;
+        let pinned = half / 13 + 1;
+        assert_eq!(of("Static"), (fixed, (fixed - pinned) as f64 / (half - pinned) as f64), "{update}");
+        let (size, probability) = of("Adaptive");
+        assert_eq!(size == half, update == 0, "{update}: {size}");
+        assert_eq!(probability, size as f64 / half as f64);
+    }
+    for decision in &decisions {
+        assert_eq!(decision["reported"], half, "{decision}");
+        assert_eq!(decision["mechanism"], "subset");
+        let guided = decision["group"] == "Adaptive";
+        assert_eq!(decision["guide"], if guided { "work".into() } else { Value::Null });
+        assert_eq!(decision["policy"], decision["update"]);
+    }
+    // Pinned ranks have the calls of every step; of the others, no more than were drawn.
+    for rank in half as u32..=(half + half / 13) as u32 {
+        let calls = run.decode(rank);
+        let steps = calls.iter().filter(|call| call["fn"] == "MPI_Allreduce").count();
+        assert_eq!(steps as u64, STEPS, "rank {rank}");
+    }
+    // The guide's exact mean is what the program says.
+    let said: f64 = run.finished.stdout.trim().strip_prefix("work ").unwrap().parse().unwrap();
+    let rows = run.estimate();
+    let work = rows.iter().filter(|row| row["metric"] == "work" && row["scope"] == "window");
+    let exact = work.filter(|row| row["basis"] == "census");
+    let sum: f64 = exact.map(|row| number(&row["mean"]) * half as f64).sum();
+    assert!((sum - said).abs() < 1e-6 * said, "{sum} {said}");
+    // Another run is decided alike: nothing but the windows and the seed enters.
+    let again = job(ranks);
+    assert_eq!(again.decisions(), decisions);
+}

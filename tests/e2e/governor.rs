@@ -1,0 +1,81 @@
+//! A program that calls MPI too often to be watched for what ampl may cost, and less often later.
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, Monitored, monitor};
+use serde_json::Value;
+
+const RANKS: u32 = 2;
+
+fn frantic(mpi: Mpi, config: &str) -> Monitored {
+    let job = Job::of(mpi, RANKS, "frantic", &["1200", "6000"]);
+    monitor(&job, config, Form::Run).success()
+}
+
+/// Steps of `rank`: the level and when, nanoseconds.
+fn steps(info: &Value, rank: u64) -> Vec<(String, u64)> {
+    let steps = info["overhead"]["steps"].as_array().expect("an array");
+    let mine = steps.iter().filter(|step| step["rank"] == rank);
+    mine.map(|step| (step["level"].as_str().unwrap().to_owned(), step["at_ns"].as_u64().unwrap())).collect()
+}
+
+/// What the program says of `function` it called, summed over ranks.
+fn said(run: &Monitored, column: usize) -> u64 {
+    let lines = run.finished.stdout.lines().filter(|line| line.starts_with("rank "));
+    lines.map(|line| line.split([' ', ',']).nth(column).unwrap().parse::<u64>().unwrap()).sum()
+}
+
+fn steps_down_and_up(mpi: Mpi) {
+    let run = frantic(mpi, "[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.5%\"\n");
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
+    for rank in 0..u64::from(RANKS) {
+        let steps = steps(&info, rank);
+        let levels: Vec<&str> = steps.iter().map(|(level, _)| level.as_str()).collect();
+        assert_eq!(levels[..2], ["summaries", "off"], "{steps:?}");
+        // Few calls then: what was given up comes back in turn.
+        assert_eq!(levels[levels.len() - 2..], ["summaries", "kept"], "{steps:?}");
+        assert!(steps.is_sorted_by_key(|&(_, at)| at) && steps[0].1 < 20_000_000_000, "{steps:?}");
+        // Kept windows from the end; messages and types are understood that were made while calls were only
+        // counted, and counts are those of the program throughout.
+        let calls = run.decode(rank as u32);
+        let last = calls.last().expect("kept calls");
+        assert_eq!(last["fn"], "MPI_Finalize");
+        let waits: Vec<&Value> = calls.iter().filter(|call| call["fn"] == "MPI_Waitall").collect();
+        assert_eq!(waits.last().unwrap()["args"]["array_of_requests"].as_array().unwrap().len(), 2);
+    }
+    let functions = run.functions();
+    for (function, column) in [("MPI_Isend", 2), ("MPI_Irecv", 3), ("MPI_Waitall", 4), ("MPI_Iprobe", 5)] {
+        assert_eq!(functions[function], said(&run, column), "{function}");
+    }
+    // No number pretends to be of all ranks where some did not report.
+    let windows = run.estimate();
+    let stepped = steps(&info, 0)[1].1 / 100_000_000;
+    let of =
+        |window: u64| windows.iter().filter(move |row| row["window"] == window && row["scope"] == "window");
+    assert!(of(stepped + 1).all(|row| row["guaranteed"] == false), "window {}", stepped + 1);
+    let whole = windows.iter().filter(|row| row["scope"] == "run");
+    assert!(whole.clone().count() > 0 && whole.clone().all(|row| row["guaranteed"] == false));
+    let said = &run.finished.stderr;
+    assert!(said.contains("were only counted from") && said.contains("ampl took"), "{said}");
+}
+
+#[test]
+fn steps_down_and_up_again_under_open_mpi() {
+    steps_down_and_up(Mpi::OpenMpi);
+}
+
+#[test]
+fn steps_down_and_up_again_under_mpich() {
+    steps_down_and_up(Mpi::Mpich);
+}
+
+/// Who asks for everything gets it, whatever it costs; who names a limit has it kept all the same.
+#[test]
+fn everything_is_everything() {
+    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n");
+    let info = run.info();
+    assert_eq!(steps(&info, 0), []);
+    assert_eq!(info["kept_windows"], info["windows"].as_u64().unwrap() * u64::from(RANKS));
+    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n");
+    assert!(steps(&run.info(), 0).len() >= 2);
+}
