@@ -28,6 +28,10 @@ windows_per_update = {PER_UPDATE}
 update_mechanism = "subset"
 seed = 2008
 
+# A busy machine must not make a rank report less.
+[agent]
+max_overhead = 0.5
+
 [[metric]]
 name = "wall"
 
