@@ -1,6 +1,6 @@
 //! POP efficiencies of the run, and the share of MPI.
 
-use ampl_core::config::Quantity;
+use ampl_core::config::{Quantity, Summaries};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
 use ampl_trace::Trace;
@@ -60,7 +60,11 @@ fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
     if trace.kept_windows() == windows as u64 {
         return None;
     }
-    let wall = times.iter().map(|times| times.wall).sum::<f64>() / windows as f64;
+    // In a census the times are those of summarised windows, and a rank that stepped down has others too.
+    let census = plan.config.sampling.summaries == Summaries::Census;
+    let all = trace.ranks.iter().flat_map(|rank| &rank.windows);
+    let timed = all.filter(|window| !census || !window.cells.is_empty()).count();
+    let wall = times.iter().map(|times| times.wall).sum::<f64>() / timed as f64;
     let confidence = digits(100.0 * rows.first()?.confidence);
     let basis = match rows.first()?.basis {
         Basis::Sampled => "sampled summaries",
