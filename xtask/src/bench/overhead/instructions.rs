@@ -23,7 +23,7 @@ const CLOCKED: [&str; 3] = ["hooks::progress", "Thread::close_periods", "Thread:
 const INTERPOSED: [&str; 1] = ["dlopen"];
 
 /// What a call site costs when it is met for the first time.
-const ONCE: [&str; 1] = ["Thread::new_site"];
+const ONCE: [&str; 1] = ["::new_site"];
 
 /// Where the instructions of one rank went.
 #[derive(Clone, Debug, Default, PartialEq)]
