@@ -107,6 +107,9 @@ struct InForce {
     next: Option<Directive>,
 }
 
+/// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
+const WAITING: usize = 512;
+
 impl Open {
     /// Reads the counters at `now`, when windows are about to be closed.
     pub fn read_counters(&mut self, now: u64) {
@@ -114,18 +117,18 @@ impl Open {
             counting.read(now);
         }
     }
-}
 
-/// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
-const WAITING: usize = 512;
-
-impl Open {
     /// Leaves a closed window for the tree.
     pub fn leave_closed(&mut self, next: ClosedWindow) {
         let waiting = self.closed.len();
         match self.closed.back_mut().filter(|_| waiting >= WAITING) {
             None => self.closed.push_back(next),
-            Some(last) if last.keep == next.keep && last.measured == next.measured => {
+            // Not over one that was left out: a range says that all its windows are there.
+            Some(last)
+                if last.keep == next.keep
+                    && last.measured == next.measured
+                    && last.last.next() == next.window =>
+            {
                 last.cells.iter_mut().zip(&next.cells).for_each(|(sum, cell)| sum.add(cell));
                 last.last = next.last;
             }

@@ -185,16 +185,14 @@ impl Thread {
     #[inline]
     pub fn enter(&mut self, function: Function, address: u64, now: u64) -> bool {
         self.counts[usize::from(function.0)] += 1;
-        if now >= self.until || self.shared.window() != self.window {
-            let closed = self.catch_up(now);
-            if closed {
-                return true;
-            }
+        if self.catch_up(now) {
+            return true;
         }
         self.marker == Some(function.0) && self.meets_marker(address, now)
     }
 
     /// Takes part in the window open at `now`, closing those that are over; returns whether any was closed.
+    #[inline]
     pub fn catch_up(&mut self, now: u64) -> bool {
         if now >= self.until {
             return self.close_periods(now);

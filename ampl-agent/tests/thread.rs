@@ -332,3 +332,28 @@ fn windows_that_nobody_takes_are_added_up() {
     // Each call belongs to the window after it, and the last of those is open.
     assert_eq!((windows, mpi), (5000, 4999.0 * 40.0));
 }
+
+#[test]
+fn what_is_left_out_of_a_full_queue_is_in_no_range() {
+    let job = Job::new("left-out", "[window]\nmarker = \"mpi:MPI_Barrier\"\n", 64);
+    let mut thread = job.thread(0);
+    // A coin per window: neighbours are drawn differently, and cannot be added up.
+    job.shared.direct(Directive {
+        pass: 0,
+        update: 1,
+        first_window: WindowId(1),
+        seed: 1,
+        mechanism: Mechanism::Global,
+        strata: vec![StratumDirective { group: 0, stratum: 0, size: 32, probability: 0.5, policy: 1 }],
+    });
+    for turn in 0..2000 {
+        make(&mut thread, ids::MPI_BARRIER, 100 * turn, 100 * turn + 40, 0, &[1]);
+    }
+    let mut covered = 0;
+    while let Some(closed) = job.shared.take_closed() {
+        let windows = closed.last.0 - closed.window.0 + 1;
+        assert_eq!(closed.cells[slot(&Quantity::Wall)].n, windows as f64, "{closed:?}");
+        covered += windows;
+    }
+    assert!((512..2000).contains(&covered), "{covered}");
+}
