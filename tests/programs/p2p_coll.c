@@ -148,6 +148,8 @@ static void blocking(void) {
         } else {
             send_to(out, rank % 3 + 1, MPI_INT, 0, 200 + rank, WORLD);
         }
+        /* Nothing that comes later may match the wildcards. */
+        barrier(WORLD);
     }
     /* Nobody: source, tag and count of the status are defined. */
     send_to(out, 3, MPI_INT, MPI_PROC_NULL, 5, WORLD);

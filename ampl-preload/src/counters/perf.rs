@@ -68,13 +68,17 @@ impl PerfCounters {
                 refused.push(Refusal::of(one.what, answer(&error)));
             }
         }
+        start(&own);
         opened.groups = own;
         for thread in threads {
             let mut groups = Vec::new();
             // A thread that has ended meanwhile has nothing to count.
             let failed = wanted.iter().find_map(|one| Some((one, add(&mut groups, one, thread).err()?)));
             match failed {
-                None => opened.groups.extend(groups),
+                None => {
+                    start(&groups);
+                    opened.groups.extend(groups);
+                }
                 Some((_, error)) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Some((one, error)) => {
                     // Part of a process would be taken for the whole.
@@ -150,7 +154,7 @@ fn scale(enabled: u64, running: u64) -> Option<f64> {
     }
 }
 
-/// Starts `one` on `thread` (0 for the calling one) in the last of `groups`, or in a new one where the
+/// Puts `one` on `thread` (0 for the calling one) into the last of `groups`, or in a new one where the
 /// processor cannot count it beside the others.
 fn add(groups: &mut Vec<Group>, one: &Asked<&'static Counter>, thread: i32) -> io::Result<()> {
     let leader = groups.last().map(|group| group.descriptors[0].as_raw_fd());
@@ -169,7 +173,16 @@ fn add(groups: &mut Vec<Group>, one: &Asked<&'static Counter>, thread: i32) -> i
     Ok(())
 }
 
-/// A running counter of `thread` in the group of `leader`; -1 for a group of its own.
+/// Starts groups, each with all its members at once: one that joins a group already running may stand still
+/// until the thread next leaves its processor (seen under Linux 6.18, among software counters).
+fn start(groups: &[Group]) {
+    for group in groups {
+        // SAFETY: a counter of ours; nothing is passed. It can only fail where the thread has ended.
+        unsafe { perf_event_open_sys::ioctls::ENABLE(group.descriptors[0].as_raw_fd(), 0) };
+    }
+}
+
+/// A counter of `thread` in the group of `leader`, or with -1 in one of its own, which is to be [started](start).
 fn open(counter: &Counter, thread: i32, leader: RawFd) -> io::Result<OwnedFd> {
     // Children that are processes are none of this rank; kernels before 5.13 count them all the same.
     open_with(counter, thread, leader, true).or_else(|error| match error.raw_os_error() {
@@ -187,6 +200,7 @@ fn open_with(counter: &Counter, thread: i32, leader: RawFd, threads_only: bool) 
         | PERF_FORMAT_ID
         | PERF_FORMAT_TOTAL_TIME_ENABLED
         | PERF_FORMAT_TOTAL_TIME_RUNNING) as u64;
+    attributes.set_disabled((leader < 0).into());
     attributes.set_inherit(1);
     attributes.set_inherit_thread(threads_only.into());
     attributes.set_exclude_kernel((!is_in_kernel(counter)).into());
@@ -330,6 +344,31 @@ mod tests {
         counters.take(&mut values);
         assert!(values[0] >= Some(16.0), "{values:?}");
         assert_eq!(values[1], None);
+    }
+
+    #[test]
+    fn every_member_of_a_group_counts_from_the_start() {
+        const PAGES: usize = 64;
+        for _ in 0..200 {
+            let (mut counters, _) = PerfCounters::open(&ask(&["task-clock", "page-faults"]));
+            let mut values = [None; 2];
+            counters.take(&mut values);
+            touch(PAGES);
+            counters.take(&mut values);
+            assert!(values[1] >= Some(PAGES as f64), "{values:?}");
+        }
+    }
+
+    /// Touches as many new pages.
+    fn touch(pages: usize) {
+        let (bytes, access) = (pages * 4096, libc::PROT_READ | libc::PROT_WRITE);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: memory of its own, written within its bounds, and given back.
+        unsafe {
+            let memory = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0).cast::<u8>();
+            (0..pages).for_each(|page| memory.add(page * 4096).write_volatile(1));
+            libc::munmap(memory.cast(), bytes);
+        }
     }
 
     #[test]
