@@ -155,6 +155,8 @@ pub struct Totals {
     pub received: u64,
     /// Calls.
     pub calls: u64,
+    /// Bytes of the journal that storing them took.
+    pub stored: u64,
     /// The program's metrics, in the order in which the configuration names them.
     pub users: Vec<f64>,
     events: Vec<Running>,
@@ -252,6 +254,7 @@ impl Totals {
         self.sent += other.sent;
         self.received += other.received;
         self.calls += other.calls;
+        self.stored += other.stored;
         self.users.iter_mut().zip(&other.users).for_each(|(mine, theirs)| *mine += theirs);
         self.events.iter_mut().zip(&other.events).for_each(|(mine, theirs)| mine.merge(theirs));
     }

@@ -22,7 +22,31 @@ pub struct Handles {
     further: FxHashMap<(u8, u64), u64>,
     numbers: [u64; ObjectKind::COUNT],
     generation: u64,
+    groups: Groups,
 }
+
+/// Groups of communicators, which MPI has given to ampl, and who is in them.
+#[derive(Debug, Default)]
+struct Groups {
+    /// By the communicator's word: the group's handle and size.
+    live: FxHashMap<u64, Group>,
+    /// Handles of groups whose communicator is gone.
+    retired: Vec<u64>,
+    /// Ranks of the world by communicator's word and rank there, as far as they have been asked for.
+    worlds: FxHashMap<(u64, u32), Option<u32>>,
+}
+
+/// The group of a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its handle.
+    pub handle: u64,
+    /// Its ranks.
+    pub ranks: u32,
+}
+
+/// As many translated ranks are remembered; then all are forgotten.
+const MOST_WORLDS: usize = 1 << 16;
 
 impl Handles {
     /// The object behind `handle`.
@@ -40,8 +64,9 @@ impl Handles {
         let number = &mut self.numbers[kind as usize];
         *number += 1;
         let object = Object { word: *number, facts };
-        if self.objects.insert((kind as u8, handle), object).is_some() {
+        if let Some(before) = self.objects.insert((kind as u8, handle), object) {
             self.generation += 1;
+            self.retire(kind, before);
         }
         object
     }
@@ -84,9 +109,56 @@ impl Handles {
         }
         // A predefined object outlives what looks like its end: a reference to it was given back.
         let made = self.get(kind, handle).is_some_and(|object| object.word & PREDEFINED_HANDLE == 0);
-        if made && self.objects.remove(&(kind as u8, handle)).is_some() {
+        if let Some(object) = if made { self.objects.remove(&(kind as u8, handle)) } else { None } {
             self.generation += 1;
+            self.retire(kind, object);
         }
+    }
+
+    /// The group of the communicator that `word` stands for, if it has been [left](Self::put_group).
+    pub fn group(&self, word: u64) -> Option<Group> {
+        self.groups.live.get(&word).copied()
+    }
+
+    /// Leaves the group of the communicator that `word` stands for. It is given back, to be freed, once the
+    /// communicator is gone, or at once if there is one already.
+    pub fn put_group(&mut self, word: u64, group: Group) -> Group {
+        let kept = *self.groups.live.entry(word).or_insert(group);
+        if kept != group {
+            self.groups.retired.push(group.handle);
+        }
+        kept
+    }
+
+    fn retire(&mut self, kind: ObjectKind, object: Object) {
+        if let (ObjectKind::Comm, Some(group)) = (kind, self.groups.live.remove(&object.word)) {
+            self.groups.retired.push(group.handle);
+        }
+    }
+
+    /// Gives every group back: nobody is translated any more.
+    pub fn retire_groups(&mut self) {
+        let live = std::mem::take(&mut self.groups.live);
+        self.groups.retired.extend(live.into_values().map(|group| group.handle));
+    }
+
+    /// A group that is not needed any more.
+    pub fn take_retired(&mut self) -> Option<u64> {
+        self.groups.retired.pop()
+    }
+
+    /// The rank of the world that is `rank` of a communicator, if that has been noted; `Some(None)` for a process
+    /// of another world.
+    pub fn world_rank(&self, word: u64, rank: u32) -> Option<Option<u32>> {
+        self.groups.worlds.get(&(word, rank)).copied()
+    }
+
+    /// Notes what [`world_rank`](Self::world_rank) tells from now on.
+    pub fn note_world_rank(&mut self, word: u64, rank: u32, world: Option<u32>) {
+        if self.groups.worlds.len() >= MOST_WORLDS {
+            self.groups.worlds.clear();
+        }
+        self.groups.worlds.insert((word, rank), world);
     }
 
     /// Changes whenever a handle changes its meaning: caches of another generation are stale.
@@ -165,6 +237,28 @@ mod tests {
         handles.given(ObjectKind::Type, 0x84, [0; 2]);
         assert_eq!(handles.get(ObjectKind::Type, 0x84), Some(Object { word: 1, facts: [0; 2] }));
         assert_ne!(handles.generation(), before);
+    }
+
+    #[test]
+    fn a_group_goes_with_its_communicator() {
+        let mut handles = Handles::default();
+        let group = |handle| Group { handle, ranks: 4 };
+        let first = handles.define(ObjectKind::Comm, 0x84, [4, 0]).word;
+        assert_eq!(handles.put_group(first, group(7)), group(7));
+        // Another thread was quicker.
+        assert_eq!(handles.put_group(first, group(8)), group(7));
+        assert_eq!((handles.take_retired(), handles.take_retired()), (Some(8), None));
+        handles.note_world_rank(first, 2, Some(9));
+        handles.forget(ObjectKind::Type, 0x84);
+        assert_eq!(handles.group(first), Some(group(7)));
+        handles.forget(ObjectKind::Comm, 0x84);
+        assert_eq!((handles.group(first), handles.take_retired()), (None, Some(7)));
+        // What was known of the first says nothing of the second, whose handle is the same.
+        let second = handles.define(ObjectKind::Comm, 0x84, [4, 0]).word;
+        assert_eq!((handles.world_rank(second, 2), handles.world_rank(first, 2)), (None, Some(Some(9))));
+        handles.put_group(second, group(9));
+        handles.given(ObjectKind::Comm, 0x84, [0; 2]);
+        assert_eq!(handles.take_retired(), Some(9), "an end that nobody saw");
     }
 
     #[test]

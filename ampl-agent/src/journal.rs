@@ -1,7 +1,12 @@
 //! A rank's journal file while it is being written.
+//!
+//! The file stays open as long as the job runs, under a high number: the program's own files get the small
+//! numbers that they would get without ampl. A program may close numbers that it does not know, and be given
+//! them again; so before the file grows it is made sure that it still is ours.
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +16,11 @@ use ampl_trace::journal::{
 };
 use ampl_trace::record::put_text;
 
-use crate::map::{MappedBlock, map_block};
+use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 
 const PAGE_WORDS: usize = 512;
+/// Descriptors of ampl's own have numbers from here on, where the process may have that many.
+pub const FIRST_DESCRIPTOR: i32 = 200;
 
 /// What the header tells of the process.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +42,8 @@ pub struct Identity {
 /// The journal of this process.
 #[derive(Debug)]
 pub struct Journal {
-    path: PathBuf,
+    /// None for one that only memory holds.
+    path: Option<PathBuf>,
     header: &'static [AtomicU64],
     file: Mutex<Growing>,
 }
@@ -43,6 +51,8 @@ pub struct Journal {
 #[derive(Debug)]
 struct Growing {
     file: File,
+    /// Device and number of the file.
+    inode: (u64, u64),
     end: u64,
 }
 
@@ -53,11 +63,26 @@ impl Journal {
     /// Those of creating and allocating the file; an existing file is one of them.
     pub fn create(path: &Path, identity: &Identity) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        Self::begin(file, Some(path.to_owned()), identity)
+    }
+
+    /// A new journal without a name: it goes with the process.
+    ///
+    /// # Errors
+    /// Those of memfd_create(2) and of allocating memory.
+    pub fn in_memory(identity: &Identity) -> io::Result<Self> {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        Self::begin(rustix::fs::memfd_create(c"ampl-journal", flags)?.into(), None, identity)
+    }
+
+    fn begin(file: File, path: Option<PathBuf>, identity: &Identity) -> io::Result<Self> {
+        let file = high(file);
+        let inode = inode(file.as_fd())?;
         let page = map_block(&file, 0, HEADER_WORDS, HEADER_WORDS)?;
         let journal = Self {
-            path: path.to_owned(),
+            path,
             header: page.head,
-            file: Mutex::new(Growing { file, end: (HEADER_WORDS * 8) as u64 }),
+            file: Mutex::new(Growing { file, inode, end: (HEADER_WORDS * 8) as u64 }),
         };
         journal.set(word::VERSION, VERSION);
         journal.set(word::RANK, u64::from(identity.rank));
@@ -77,9 +102,26 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Where the journal is.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Everything written so far.
+    ///
+    /// # Errors
+    /// That of mmap(2), or that the program has closed the file and it has no name.
+    pub fn contents(&self) -> io::Result<ReadOnlyMap> {
+        let mut growing = self.growing();
+        growing.recover(self.path.as_deref())?;
+        ReadOnlyMap::new(&growing.file)
+    }
+
+    /// Removes the file, which is not needed any more.
+    pub fn remove(&self) {
+        if let Some(path) = &self.path {
+            // Where it cannot be removed it is as good as any other file left behind.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn growing(&self) -> std::sync::MutexGuard<'_, Growing> {
+        self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     fn set(&self, index: usize, value: u64) {
@@ -129,10 +171,11 @@ impl Journal {
     /// A new block of at least `payload_words` words for `thread`.
     ///
     /// # Errors
-    /// That of the file system, when it is full.
+    /// That of the file system, when it is full, or that the program has closed the file and it has no name.
     pub fn block(&self, kind: BlockKind, thread: u32, payload_words: usize) -> io::Result<MappedBlock> {
         let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
-        let mut growing = self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut growing = self.growing();
+        growing.recover(self.path.as_deref())?;
         let block = map_block(&growing.file, growing.end, BLOCK_HEADER_WORDS, words)?;
         growing.end += (words * 8) as u64;
         block.head[1].store(kind.number(), Ordering::Relaxed);
@@ -141,4 +184,31 @@ impl Journal {
         block.head[0].store(BLOCK_MAGIC, Ordering::Release);
         Ok(block)
     }
+}
+
+impl Growing {
+    /// Makes sure that the file is ours; it is opened again where the program has closed it.
+    fn recover(&mut self, path: Option<&Path>) -> io::Result<()> {
+        if inode(self.file.as_fd()).is_ok_and(|found| found == self.inode) {
+            return Ok(());
+        }
+        let closed = || io::Error::from_raw_os_error(libc::EBADF);
+        let again = OpenOptions::new().read(true).write(true).open(path.ok_or_else(closed)?)?;
+        if inode(again.as_fd())? != self.inode {
+            return Err(closed());
+        }
+        // The number behind the old handle is the program's now, or nobody's: it is not ours to close.
+        std::mem::forget(std::mem::replace(&mut self.file, high(again)));
+        Ok(())
+    }
+}
+
+/// The same file under a high number, where there is one.
+fn high(file: File) -> File {
+    rustix::io::fcntl_dupfd_cloexec(&file, FIRST_DESCRIPTOR).map_or(file, File::from)
+}
+
+fn inode(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
+    let found = rustix::fs::fstat(file)?;
+    Ok((found.st_dev, found.st_ino))
 }

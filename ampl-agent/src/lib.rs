@@ -13,6 +13,7 @@ pub mod journal;
 #[allow(unsafe_code)]
 mod map;
 pub mod meter;
+pub mod partners;
 pub mod policies;
 pub mod regions;
 pub mod requests;

@@ -10,6 +10,18 @@ use rustc_hash::FxHashMap;
 
 use crate::table::Table;
 
+/// Whom a request's message is exchanged with, where that matters and is not known from the call that made it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Peer {
+    /// Nobody.
+    #[default]
+    None,
+    /// That rank of the world, at each start.
+    Rank(u32),
+    /// Whom the status names, a rank of the communicator of that number; 0 is the world's.
+    Any(u32),
+}
+
 /// A live request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
@@ -25,12 +37,21 @@ pub struct Request {
     pub sent: u64,
     /// Bytes received at each start of a persistent request.
     pub received: u64,
+    /// Its message partner.
+    pub peer: Peer,
 }
 
 impl Request {
     /// What a null handle stands for.
-    pub const NONE: Self =
-        Self { number: 0, receives: false, persistent: false, active: false, sent: 0, received: 0 };
+    pub const NONE: Self = Self {
+        number: 0,
+        receives: false,
+        persistent: false,
+        active: false,
+        sent: 0,
+        received: 0,
+        peer: Peer::None,
+    };
 }
 
 /// The live requests of a process (or of its only MPI thread).

@@ -21,6 +21,7 @@ use crate::accumulate::{EventMap, Totals};
 use crate::counters::{Counters, Counting, counted};
 use crate::governor::{Governor, Level};
 use crate::journal::Journal;
+use crate::partners::{Drawn, Partners};
 use crate::policies::Policies;
 use crate::regions::{Declared, Irregularities};
 use crate::window::{Boundary, Pause};
@@ -39,6 +40,8 @@ pub struct ClosedWindow {
     pub cells: Vec<Cell>,
     /// Whether it was drawn, and how likely that was.
     pub keep: Keep,
+    /// Bytes of calls stored because it was drawn.
+    pub bytes: u64,
     /// Whether it was summarised to its end; its cells say nothing otherwise.
     pub measured: bool,
 }
@@ -68,6 +71,8 @@ pub struct Shared {
     pub irregular: Irregularities,
     open: Mutex<Open>,
     directive: Mutex<InForce>,
+    /// Whom messages are exchanged with, where windows are kept for partners' sake.
+    pub partners: Option<Partners>,
     modules: Mutex<Vec<String>>,
     pub(crate) policies: Policies,
     pub(crate) resolve: Resolve,
@@ -81,6 +86,8 @@ pub(crate) struct Open {
     /// Ticks at which it ends, if the clock ends windows.
     pub until: u64,
     pub keep: Keep,
+    /// Whether it or a partner of the rank was drawn, and how likely that was; `keep` where partners do not matter.
+    pub union: Keep,
     /// The update that decided `keep`.
     pub update: u64,
     /// Whether its calls are stored, all of them so far.
@@ -105,6 +112,8 @@ pub(crate) struct Open {
 struct InForce {
     now: Option<Directive>,
     next: Option<Directive>,
+    /// What `now` has drawn for the rank and its partners.
+    drawn: Option<Drawn>,
 }
 
 /// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
@@ -131,6 +140,7 @@ impl Open {
             {
                 last.cells.iter_mut().zip(&next.cells).for_each(|(sum, cell)| sum.add(cell));
                 last.last = next.last;
+                last.bytes += next.bytes;
             }
             // It is not reported then, which the tree can tell.
             Some(_) => {}
@@ -148,6 +158,7 @@ impl Shared {
             since: 0,
             until: u64::MAX,
             keep: Keep::ALWAYS,
+            union: Keep::ALWAYS,
             update: 0,
             stored: false,
             measured: true,
@@ -163,6 +174,7 @@ impl Shared {
             boundary: Boundary::new(&plan.config.window.marker, plan.config.window.every),
             events,
             journal,
+            partners: plan.config.sampling.partners.then(Partners::default),
             plan,
             rank,
             window: AtomicU64::new(0),
@@ -274,9 +286,9 @@ impl Shared {
     pub(crate) fn begin(&self, open: &mut Open, now: u64) {
         open.since = now;
         open.met = 0;
-        (open.keep, open.update) = self.draw(open.window);
+        (open.keep, open.union, open.update) = self.draw(open.window);
         let level = open.governor.level();
-        open.stored = self.stores(open.keep) && level == Level::Kept;
+        open.stored = self.stores(open.union) && level == Level::Kept;
         open.measured = level < Level::Off;
         let number = open.window.0;
         match self.boundary {
@@ -301,7 +313,7 @@ impl Shared {
 
     /// Lets other threads know of the open window without the lock.
     pub(crate) fn publish(&self, open: &Open) {
-        let traced = open.keep.kept && open.governor.level() == Level::Kept;
+        let traced = open.union.kept && open.governor.level() == Level::Kept;
         self.traced.store(traced, Ordering::Relaxed);
         self.window.store(open.window.0, Ordering::Relaxed);
     }
@@ -330,21 +342,28 @@ impl Shared {
         Some((windows, self.ticks_at(next.saturating_mul(nanos))))
     }
 
-    /// The draw for `window`, and the update that decided it; everything is kept before the first directive.
-    fn draw(&self, window: WindowId) -> (Keep, u64) {
+    /// The rank's own draw for `window`, that for it and its partners, and the update that decided them;
+    /// everything is kept before the first directive.
+    fn draw(&self, window: WindowId) -> (Keep, Keep, u64) {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         if held.next.as_ref().is_some_and(|next| next.first_window <= window) {
             held.now = held.next.take();
+            held.drawn = None;
         }
-        match &held.now {
-            Some(directive) => (kept(&self.plan, self.rank, window, directive), directive.update),
-            None => (Keep::ALWAYS, 0),
-        }
+        let InForce { now: Some(directive), drawn, .. } = &mut *held else {
+            return (Keep::ALWAYS, Keep::ALWAYS, 0);
+        };
+        let own = kept(&self.plan, self.rank, window, directive);
+        let union = match &self.partners {
+            Some(partners) => partners.draw(&self.plan, self.rank, window, directive, drawn),
+            None => own,
+        };
+        (own, union, directive.update)
     }
 
     /// Whether the calls of a window drawn so are stored.
     fn stores(&self, keep: Keep) -> bool {
-        match self.plan.config.trace.timing {
+        match self.plan.config.trace.stored() {
             Timing::Kept => keep.kept || self.plan.config.output.verify,
             Timing::All => true,
             Timing::Off => false,

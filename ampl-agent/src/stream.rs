@@ -21,6 +21,8 @@ pub struct Stream {
     thread: u32,
     block: MappedBlock,
     at: usize,
+    /// Words in earlier blocks.
+    before: u64,
     /// Where the last record stands, if it is a failed poll that an equal one may join.
     last_miss: Option<(usize, usize)>,
     full: bool,
@@ -50,12 +52,17 @@ impl Stream {
     /// That of the file system, when it is full.
     pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
         let block = journal.block(BlockKind::Stream, thread, FIRST_BLOCK_WORDS)?;
-        Ok(Self { journal, thread, block, at: 0, last_miss: None, full: false })
+        Ok(Self { journal, thread, block, at: 0, before: 0, last_miss: None, full: false })
     }
 
     /// Whether the journal could not grow: records are lost from then on.
     pub fn is_full(&self) -> bool {
         self.full
+    }
+
+    /// Bytes of records so far.
+    pub fn written(&self) -> u64 {
+        8 * (self.before + self.at as u64)
     }
 
     #[inline]
@@ -70,6 +77,7 @@ impl Stream {
         match self.journal.block(BlockKind::Stream, self.thread, larger) {
             Ok(block) => {
                 self.block = block;
+                self.before += self.at as u64;
                 self.at = 0;
                 self.last_miss = None;
                 true

@@ -73,6 +73,8 @@ pub struct Thread {
     number: u32,
     /// The agent's own time in windows that are closed, ticks.
     own_before: u64,
+    /// Bytes in the stream when this thread came to the open window.
+    written_before: u64,
     looked: Looked,
     visits: Visits,
     /// Whether calls have not been stored since the last one that was: a pause, a policy.
@@ -111,6 +113,7 @@ impl Thread {
             nanos_per_tick: shared.journal.nanos_per_tick(),
             number,
             own_before: 0,
+            written_before: 0,
             looked: Looked { at: now, ..Looked::default() },
             visits: Visits::new(&shared.events.declared),
             skipped: false,
@@ -379,6 +382,7 @@ impl Thread {
     }
 
     fn leave_totals(&mut self, open: &mut Open) {
+        self.add_stored();
         self.visits.carry(&self.totals);
         open.left.merge(&self.totals);
         self.own_before = self.own();
@@ -391,6 +395,15 @@ impl Thread {
         self.leave_totals(&mut shared.lock());
     }
 
+    /// Adds what this thread has stored since it came to the open window.
+    fn add_stored(&mut self) {
+        let written = self.stream.written();
+        if self.stores {
+            self.totals.stored += written - self.written_before;
+        }
+        self.written_before = written;
+    }
+
     /// Takes part in the window that is open.
     fn join(&mut self, open: &Open, now: u64) {
         self.window = open.window;
@@ -398,9 +411,10 @@ impl Thread {
         self.nanos_per_tick = self.shared.journal.nanos_per_tick();
         self.join_state(open);
         if self.stores {
-            let probability = open.keep.probability.to_bits();
+            let probability = open.union.probability.to_bits();
             self.stream.record(Kind::Open, 0, &[open.window.0, now, probability, open.update, self.sequence]);
         }
+        self.written_before = self.stream.written();
     }
 
     /// Does for calls what the open window and the agent's allowance say.

@@ -74,10 +74,11 @@ fn line(decision: &Decision, absolute: bool) -> String {
 
 /// What asked for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
 pub fn reason(decision: &Decision, absolute: bool) -> String {
+    let limit = decision.limit.as_ref().map(|limit| format!(", cut by the {limit}")).unwrap_or_default();
     let Some(metric) = &decision.guide else {
         return match decision.size {
             size if u64::from(size) == decision.population => "nothing known yet".into(),
-            _ => "fixed size".into(),
+            _ => format!("fixed size{limit}"),
         };
     };
     let event = decision.event.as_deref().filter(|&event| event != "*");
@@ -85,9 +86,9 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let text = |error: f64| if absolute { Unit::of(metric).text(error) } else { percent(error) };
     match (decision.error_attained, decision.error_required) {
         (Some(attained), Some(required)) => {
-            format!("{guide} ± {} (bound {})", text(attained), text(required))
+            format!("{guide} ± {} (bound {}{limit})", text(attained), text(required))
         }
-        (None, Some(required)) => format!("{guide} (bound {})", text(required)),
+        (None, Some(required)) => format!("{guide} (bound {}{limit})", text(required)),
         _ => guide,
     }
 }
@@ -115,6 +116,7 @@ mod tests {
             variance: Some(0.0123),
             error_required: Some(0.08),
             error_attained: Some(0.0712),
+            limit: None,
         }
     }
 
@@ -124,6 +126,8 @@ mod tests {
         for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }
+        let cut = Decision { limit: Some("budget".into()), ..decision() };
+        assert!(line(&cut, false).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
         assert!(line(&late, false).ends_with("60 of 64, late"));
         let first = Decision { guide: None, size: 64, ..decision() };

@@ -1,5 +1,6 @@
 //! `ampl decode`: the stored calls of one rank, a line each.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -47,12 +48,16 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(NOT_FOUND, what, place(), fix));
     };
     let mut symbols = Symbols::default();
+    let shares = shares(rank);
     let mut bad = None;
     let mut printed = 0;
     output::print(|out| {
         for call in Calls::new(rank) {
             match call {
-                Ok(call) => line(out, &call, rank, &mut symbols, args.json)?,
+                Ok(call) => {
+                    let share = shares.get(&call.window).copied().unwrap_or_default();
+                    line(out, &call, rank, &mut symbols, share, args.json)?;
+                }
                 Err(error) => bad = Some(error),
             }
             printed += 1;
@@ -72,19 +77,37 @@ fn from_zero(ranks: u32) -> String {
     format!("name one from 0 to {}", ranks.saturating_sub(1))
 }
 
+/// Why a window is stored, where message partners have a part in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// Whether it was not drawn itself, but a partner's was.
+    partner: bool,
+    /// How likely it was that it or a partner's was drawn, where that is not the probability of its own draw.
+    inclusion: Option<f64>,
+}
+
+/// Windows of `rank` in whose keeping partners have a part.
+fn shares(rank: &RankTrace) -> BTreeMap<u64, Share> {
+    let windows = rank.windows.iter().filter(|window| window.partner || window.inclusion.is_some());
+    windows
+        .map(|window| (window.window, Share { partner: window.partner, inclusion: window.inclusion }))
+        .collect()
+}
+
 fn line(
     out: &mut Stdout,
     call: &Call,
     rank: &RankTrace,
     symbols: &mut Symbols,
+    share: Share,
     json: bool,
 ) -> io::Result<()> {
     let site = call.site.and_then(|site| symbols.site(rank, site));
     if json {
-        serde_json::to_writer(&mut *out, &JsonCall::of(call, site.as_deref()))?;
+        serde_json::to_writer(&mut *out, &JsonCall::of(call, site.as_deref(), share))?;
         writeln!(out)
     } else {
-        writeln!(out, "{}", text(call, site.as_deref()))
+        writeln!(out, "{}", text(call, site.as_deref(), share))
     }
 }
 
@@ -107,10 +130,16 @@ struct JsonCall<'a> {
     count: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<i64>,
+    /// Whether its window was not drawn, and is stored because a message partner's was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partner: Option<bool>,
+    /// How likely it was that its window or a message partner's was drawn, where partners matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inclusion: Option<f64>,
 }
 
 impl<'a> JsonCall<'a> {
-    fn of(call: &'a Call, site: Option<&'a str>) -> Self {
+    fn of(call: &'a Call, site: Option<&'a str>, share: Share) -> Self {
         Self {
             seq: call.seq,
             r#fn: call.function.name(),
@@ -123,6 +152,8 @@ impl<'a> JsonCall<'a> {
             thread: Some(call.thread).filter(|&thread| thread != 0),
             count: Some(call.count).filter(|&count| count > 1),
             error: Some(call.code).filter(|&code| code != 0),
+            partner: Some(share.partner).filter(|&partner| partner),
+            inclusion: share.inclusion,
         }
     }
 }
@@ -132,7 +163,7 @@ fn named<S: Serializer>(values: &[(&'static str, Value)], serializer: S) -> Resu
 }
 
 /// `   17  w2  +0.104213881 s   1.20 us  MPI_Send(buf=0x7f10, count=4) -> …  @main.c:31`
-fn text(call: &Call, site: Option<&str>) -> String {
+fn text(call: &Call, site: Option<&str>, share: Share) -> String {
     let duration = call.duration_ns.map_or("-".into(), |nanos| human::duration(nanos as f64));
     let window = format!("w{}", call.window);
     let sign = if call.start_ns < 0 { '-' } else { '+' };
@@ -156,6 +187,9 @@ fn text(call: &Call, site: Option<&str>) -> String {
     if let Some(site) = site {
         line += &format!("  @{site}");
     }
+    if share.partner {
+        line += "  for a partner";
+    }
     line
 }
 
@@ -173,6 +207,9 @@ pub fn lacks_arguments(call: &Call) -> bool {
 mod tests {
     use super::*;
     use ampl_core::mpi::Function;
+
+    const ALONE: Share = Share { partner: false, inclusion: None };
+    const PARTNER: Share = Share { partner: true, inclusion: Some(0.4375) };
 
     fn call(name: &str) -> Call {
         Call {
@@ -192,7 +229,7 @@ mod tests {
 
     #[test]
     fn json_has_the_contract_s_fields_in_order() {
-        let print = |call: &Call, site| serde_json::to_string(&JsonCall::of(call, site)).unwrap();
+        let print = |call: &Call, site| serde_json::to_string(&JsonCall::of(call, site, ALONE)).unwrap();
         assert_eq!(
             print(&call("MPI_Send"), Some("main.c:31")),
             "{\"seq\":17,\"fn\":\"MPI_Send\",\"args\":{\"count\":4,\"comm\":\"world\"},\"out\":{},\"window\":2,\
@@ -203,11 +240,13 @@ mod tests {
             print(&other, None)
                 .ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
         );
+        let partner = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), None, PARTNER)).unwrap();
+        assert!(partner.ends_with("\"site\":null,\"partner\":true,\"inclusion\":0.4375}"), "{partner}");
     }
 
     #[test]
     fn text_shows_the_same() {
-        let line = text(&call("MPI_Send"), Some("main.c:31"));
+        let line = text(&call("MPI_Send"), Some("main.c:31"), ALONE);
         assert!(line.contains("17  w2"), "{line}");
         assert!(
             line.ends_with("+0.104213881 s   1.20 us  MPI_Send(count=4, comm=world)  @main.c:31"),
@@ -215,15 +254,16 @@ mod tests {
         );
         let polled =
             Call { out: vec![("flag", Value::Bool(false))], count: 9, thread: 2, ..call("MPI_Iprobe") };
-        assert!(text(&polled, None).ends_with(" -> flag=false  x9  thread 2"));
+        assert!(text(&polled, None, ALONE).ends_with(" -> flag=false  x9  thread 2"));
         let failed = Call { code: 15, args: Vec::new(), ..call("MPI_Send") };
-        assert!(text(&failed, None).ends_with("MPI_Send(?) -> error 15"));
+        assert!(text(&failed, None, ALONE).ends_with("MPI_Send(?) -> error 15"));
         let init =
             Call { args: Vec::new(), start_ns: -1_500_000_000, duration_ns: None, ..call("MPI_Finalize") };
         assert!(
-            text(&init, None).contains("-1.500000000 s         -  MPI_Finalize()"),
+            text(&init, None, ALONE).contains("-1.500000000 s         -  MPI_Finalize()"),
             "{}",
-            text(&init, None)
+            text(&init, None, ALONE)
         );
+        assert!(text(&call("MPI_Send"), Some("main.c:31"), PARTNER).ends_with("  @main.c:31  for a partner"));
     }
 }

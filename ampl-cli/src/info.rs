@@ -52,6 +52,8 @@ struct Info<'a> {
     grammars: Option<u64>,
     windows: u64,
     kept_windows: u64,
+    /// Those of them that are there for a drawn message partner's sake.
+    partner_windows: u64,
     trace_bytes: Sizes,
     agent_failures: u64,
     overhead: Overhead,
@@ -67,6 +69,7 @@ impl<'a> Info<'a> {
             calls: functions.total(),
             windows: trace.windows(),
             kept_windows: trace.kept_windows(),
+            partner_windows: trace.partner_windows(),
             trace_bytes: trace.sizes,
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
@@ -163,7 +166,7 @@ mod tests {
         let expected = serde_json::json!({
             "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": null, "grammars": null,
-            "windows": 0, "kept_windows": 0,
+            "windows": 0, "kept_windows": 0, "partner_windows": 0,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0},
             "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},
         });

@@ -19,8 +19,11 @@ mod launcher;
 mod library;
 mod marker_site;
 mod output;
+mod plan;
+mod population;
 mod run;
 mod rundir;
+mod simulate;
 mod summary;
 mod symbols;
 #[cfg(test)]
@@ -49,6 +52,8 @@ enum Command {
     Decisions(decisions::Args),
     Efficiency(efficiency::Args),
     Export(export::Args),
+    Simulate(simulate::Args),
+    Plan(plan::Args),
     Doctor(doctor::Args),
 }
 
@@ -66,6 +71,8 @@ fn main() -> ExitCode {
         Command::Decisions(args) => decisions::decisions(&args),
         Command::Efficiency(args) => efficiency::efficiency(&args),
         Command::Export(args) => export::export(&args),
+        Command::Simulate(args) => simulate::simulate(&args),
+        Command::Plan(args) => plan::plan(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))

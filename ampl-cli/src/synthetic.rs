@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use ampl_core::config::Config;
-use ampl_core::draw::kept;
+use ampl_core::draw::{kept, partners};
 use ampl_core::message::{Decision, Directive, StratumDirective};
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
 use ampl_core::plan::Plan;
@@ -17,8 +17,8 @@ use ampl_trace::journal::{
     BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
 };
 use ampl_trace::record::{
-    CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_KEPT,
-    WINDOW_PARTIAL, header, put_text,
+    CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_INCLUSION,
+    WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, header, put_text,
 };
 use ampl_trace::{RunInfo, Trace};
 
@@ -120,6 +120,7 @@ impl Synthetic {
                 variance: Some(0.01),
                 error_required: Some(0.08),
                 error_attained: Some(0.05),
+                limit: None,
             })
         };
         (0..self.windows.div_ceil(4)).flat_map(of_update).collect()
@@ -180,10 +181,14 @@ impl Synthetic {
         let mut spent = 0;
         for window in 0..self.windows {
             let update = window / 4;
-            let keep = kept(&plan, Rank(rank), WindowId(window), &self.directive(update));
+            let directive = self.directive(update);
+            let keep = kept(&plan, Rank(rank), WindowId(window), &directive);
+            let neighbours = [1, self.ranks - 1].map(|step| Rank((rank + step) % self.ranks));
+            let partners = if plan.config.sampling.partners { &neighbours[..] } else { &[] };
+            let union = partners::kept(&plan, Rank(rank), partners, WindowId(window), &directive);
             let (start, probability) = (window * WINDOW_NS, keep.probability.to_bits());
             let mpi = self.mpi_ns(rank, window);
-            if keep.kept {
+            if union.kept {
                 record(Kind::Open, 0, 0, &[window, start, probability, update, sequence]);
                 let (world, dest) = (predefined("MPI_COMM_WORLD"), u64::from((rank + 1) % self.ranks));
                 let send =
@@ -207,11 +212,20 @@ impl Synthetic {
             } else {
                 values.iter().flat_map(|&v| [1.0, v, v * v, v, v].map(f64::to_bits)).collect()
             };
-            let flags = if keep.kept { WINDOW_KEPT | WINDOW_DRAWN } else { 0 }
-                | if last { WINDOW_PARTIAL } else { 0 };
+            let weighted = union.kept && union != keep;
+            let flags = [
+                (union.kept, WINDOW_KEPT),
+                (keep.kept, WINDOW_DRAWN),
+                (union.kept && !keep.kept, WINDOW_PARTNER),
+                (weighted, WINDOW_INCLUSION),
+                (last, WINDOW_PARTIAL),
+            ];
+            let flags = flags.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag);
+            let inclusion = [union.probability.to_bits()];
+            let inclusion = if weighted { &inclusion[..] } else { &[] };
             let fixed =
                 [window, start, start + WINDOW_NS, 1000, probability, update, (cells.len() / 5) as u64];
-            record(Kind::Window, flags, 0, &[&fixed[..], &cells].concat());
+            record(Kind::Window, flags, 0, &[&fixed[..], &cells, inclusion].concat());
         }
         if !killed {
             record(Kind::Call, CALL_NO_ARGS | CALL_UNFINISHED, number("MPI_Finalize"), &[end, 0, 0]);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod policy;
+pub mod simulate;
 pub mod tree;
 
 pub use policy::Policy;

@@ -18,9 +18,11 @@
 //! Domains* (2002), for the permutation (Feistel network with cycle walking).
 
 use crate::config::Mechanism;
-use crate::message::Directive;
+use crate::message::{Directive, StratumDirective};
 use crate::plan::Plan;
 use crate::units::{Rank, WindowId};
+
+pub mod partners;
 
 /// Whether a rank keeps a window, and how likely that was.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,33 +42,59 @@ impl Keep {
 ///
 /// A directive that does not name the rank's group keeps everything.
 pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) -> Keep {
-    let index = plan.group_of(rank);
-    let group = &plan.groups[index];
-    if group.pinned.contains(rank) {
-        return Keep::ALWAYS;
-    }
-    let Some(target) = directive.stratum(index as u16, 0) else {
-        return Keep::ALWAYS;
-    };
-    let kept = match directive.mechanism {
-        Mechanism::Global => coin(directive.seed, rank, window) < target.probability,
-        Mechanism::Subset => {
-            let pinned = group.pinned.len();
-            let drawn = u64::from(target.size).saturating_sub(pinned);
-            let key = Key {
-                seed: directive.seed,
-                group: target.group,
-                stratum: target.stratum,
-                update: directive.update,
-            };
-            place(plan, index, rank).is_some_and(|(place, others)| position(key, place, others) < drawn)
+    match Lot::of(plan, rank, directive) {
+        Some(lot) => {
+            Keep { kept: lot.is_drawn(plan, rank, window, directive), probability: lot.target.probability }
         }
-    };
-    Keep { kept, probability: target.probability }
+        None => Keep::ALWAYS,
+    }
 }
 
-/// The number of `rank` among its group's ranks that are not pinned, and how many those are.
-fn place(plan: &Plan, group: usize, rank: Rank) -> Option<(u64, u64)> {
+/// What chance there is for a rank that is neither pinned nor in a group that the directive does not name.
+#[derive(Clone, Copy, Debug)]
+struct Lot<'a> {
+    /// Index of its group in the plan.
+    group: usize,
+    target: &'a StratumDirective,
+}
+
+impl<'a> Lot<'a> {
+    /// That of `rank`; `None` where it is certain to be kept.
+    fn of(plan: &Plan, rank: Rank, directive: &'a Directive) -> Option<Self> {
+        let group = plan.group_of(rank);
+        if plan.groups[group].pinned.contains(rank) {
+            return None;
+        }
+        directive.stratum(group as u16, 0).map(|target| Self { group, target })
+    }
+
+    /// How many ranks of the group that are not pinned `subset` draws, and of how many.
+    fn drawn_of(self, plan: &Plan) -> (u64, u64) {
+        let group = &plan.groups[self.group];
+        let pinned = group.pinned.len();
+        (u64::from(self.target.size).saturating_sub(pinned), group.members.len() - pinned)
+    }
+
+    /// Whether it falls on `rank`, whose lot it is, in `window`.
+    fn is_drawn(self, plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) -> bool {
+        match directive.mechanism {
+            Mechanism::Global => coin(directive.seed, rank, window) < self.target.probability,
+            Mechanism::Subset => {
+                let (drawn, others) = self.drawn_of(plan);
+                let key = Key {
+                    seed: directive.seed,
+                    group: self.target.group,
+                    stratum: self.target.stratum,
+                    update: directive.update,
+                };
+                place(plan, self.group, rank).is_some_and(|place| position(key, place, others) < drawn)
+            }
+        }
+    }
+}
+
+/// The number of `rank` among its group's ranks that are not pinned.
+fn place(plan: &Plan, group: usize, rank: Rank) -> Option<u64> {
     let group = &plan.groups[group];
     let before = group.members.position(rank)?;
     let pinned_before: u64 = group
@@ -75,7 +103,7 @@ fn place(plan: &Plan, group: usize, rank: Rank) -> Option<(u64, u64)> {
         .filter(|&(low, _)| low < rank.0)
         .map(|(low, high)| u64::from(high.min(rank.0)) - u64::from(low) + 1)
         .sum();
-    Some((before - pinned_before, group.members.len() - group.pinned.len()))
+    Some(before - pinned_before)
 }
 
 /// What an order of ranks is drawn for.

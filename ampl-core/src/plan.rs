@@ -35,9 +35,9 @@ pub struct GroupPlan {
 /// What only the size of the job can tell to be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankOutsideJob {
-    /// The group that names it.
-    pub group: String,
-    /// The largest rank it names.
+    /// What names it: a group, as `group "NAME"`, or a key.
+    pub named_by: String,
+    /// The largest rank that it names.
     pub rank: Rank,
     /// Ranks in the job.
     pub ranks: u32,
@@ -47,8 +47,8 @@ impl std::fmt::Display for RankOutsideJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "group \"{}\" names rank {}, but the job has ranks 0-{}",
-            self.group,
+            "{} names rank {}, but the job has ranks 0-{}",
+            self.named_by,
             self.rank.0,
             self.ranks.saturating_sub(1)
         )
@@ -61,12 +61,17 @@ impl Plan {
     /// `config` applied to a job of `ranks` processes.
     ///
     /// # Errors
-    /// [`RankOutsideJob`] when a group names a rank that the job does not have.
+    /// [`RankOutsideJob`] when a group names a rank that the job does not have, or `agent.client` does.
     pub fn new(config: Config, ranks: u32) -> Result<Self, RankOutsideJob> {
+        let client = config.agent.client;
+        if client.0 >= ranks.max(1) {
+            return Err(RankOutsideJob { named_by: "agent.client".into(), rank: client, ranks });
+        }
         let mut groups: Vec<GroupPlan> = Vec::new();
         for group in &config.groups {
             if let Some(rank) = group.members.max().filter(|rank| rank.0 >= ranks) {
-                return Err(RankOutsideJob { group: group.name.clone(), rank, ranks });
+                let named_by = format!("group \"{}\"", group.name);
+                return Err(RankOutsideJob { named_by, rank, ranks });
             }
             groups.push(GroupPlan {
                 name: group.name.clone(),
@@ -194,6 +199,11 @@ mod tests {
         assert_eq!(plan.group_of(Rank(7)), 0);
         assert_eq!(plan.group_of(Rank(8)), 1);
         assert_eq!(Plan::new(config, 7).unwrap_err().rank, Rank(7));
+        let mut config = Config::default();
+        config.agent.client = Rank(4);
+        assert!(Plan::new(config.clone(), 5).is_ok());
+        let error = Plan::new(config, 4).unwrap_err().to_string();
+        assert_eq!(error, "agent.client names rank 4, but the job has ranks 0-3");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use ampl_core::config::*;
-use ampl_core::units::RankSet;
+use ampl_core::units::{Rank, RankSet};
 use common::{accepted, one_error, refused};
 
 #[test]
@@ -79,7 +79,7 @@ fn every_setting_arrives() {
          [[group]]\nname = 'A'\nmembers = '0-3, 8'\nconfidence = 0.95\nerror = 0.05\npinned = '8'\n\
          [[group]]\nname = 'B'\nmembers = '4-7'\nsample_size = 2\npinned = '4,5'\n\
          [[group]]\nname = 'C'\nmembers = '9'\nerror_abs = 3\n\
-         [trace]\ntiming = 'all'\ncall_sites = false\ntime_error = 0.10\ntime_floor = '5us'\ncall_path_depth = 1\n\
+         [trace]\nstructure = 'off'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.10\ntime_floor = '5us'\ncall_path_depth = 1\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\n",
@@ -127,14 +127,14 @@ fn every_setting_arrives() {
             site(SiteMatch::Function("MPI_Waitsome".into()), SiteTrace::Off),
             site(SiteMatch::Site("a.c:3".into()), SiteTrace::Aggregate),
         ],
-        trace: Trace { timing: Keep::All, call_sites: false },
+        trace: Trace { structure: false, timing: Keep::All, call_sites: false },
         output: Output {
             dir: "runs/{time}-{app}".into(),
             journal: Journal::Path("/scratch/j".into()),
             rank_summaries: RankSummaries::Sample,
             verify: true,
         },
-        agent: Agent { max_overhead: Some(0.005) },
+        agent: Agent { client: Rank(0), max_overhead: Some(0.005) },
     };
     assert_eq!(config, expected);
     assert_eq!(accepted(&expected.to_toml()).0, expected);
@@ -150,7 +150,7 @@ fn unknown_keys_name_the_nearest() {
     one_error("sampling.sead = 1", "1:10", "'sampling.sead'", "'seed'");
     one_error("window = { evry = 1 }", "1:12", "'window.evry'", "'every'");
     one_error("[window]\n  seed = 1", "2:3", "'window.seed'", "'sampling.seed'");
-    one_error("[agent]\ncolour = 1", "2:1", "'agent.colour'", "valid here: max_overhead");
+    one_error("[agent]\ncolour = 1", "2:1", "'agent.colour'", "valid here: client, max_overhead");
     one_error("[[metric]]\nname = 'calls'\nrol = 'guide'", "3:1", "'metric.rol'", "'role'");
     one_error("'ä' = 1", "1:1", "'ä'", "valid here");
     one_error("[window.every]\nx = 1", "1:9", "'window.every' is a table", "a whole number");
@@ -312,14 +312,11 @@ fn what_this_version_lacks_is_never_ignored() {
             one_error(text, place, "not in this version", fix);
         }
     };
-    later("[sampling]\nbudget = '1MB/s'", "2:1", "group.error");
     later("[sampling]\npartners = 'keep'", "2:12", "pinned");
     later(&format!("{group}stratify = 'k-medoids'"), "4:12", "groups of their own");
     later(&format!("{group}k = 3"), "4:1", "groups of their own");
     later("[[site]]\nmatch = 'MPI_Waitsome'\nerror = 0.1", "3:1", "group.error");
-    later("[trace]\nstructure = 'off'", "2:13", "timing");
     later("[trace]\ncall_path_depth = 2", "2:19", "use 1");
-    later("[output]\njournal = 'off'", "2:11", "\"node\"");
     later("[[metric]]\nname = 'calls'\nevent = 'solve.c:12'", "3:9", "region:NAME");
 }
 

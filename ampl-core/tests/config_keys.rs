@@ -57,7 +57,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("site.trace", Shows(|c| c.sites[0].trace == SiteTrace::Off), "\"aggregate\""),
     ("site.error", Shows(|c| c.sites[0].error == Some(0.03)), "(0, 1)"),
     ("site.confidence", Shows(|c| c.sites[0].confidence == Some(0.95)), "(0, 1)"),
-    ("trace.structure", Nothing("that of kept windows in this version, with a notice"), "\"all\""),
+    ("trace.structure", Shows(|c| !c.trace.structure), "\"all\""),
     ("trace.timing", Shows(|c| c.trace.timing == Keep::All), "\"kept\""),
     ("trace.time_error", Nothing("exact times are within any bound"), "[0, 1)"),
     ("trace.time_floor", Nothing("exact times are within any bound"), "\"5us\""),
@@ -71,6 +71,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
         "all or sample or off",
     ),
     ("output.verify", Shows(|c| c.output.verify), "true or false"),
+    ("agent.client", Shows(|c| c.agent.client.0 == 3), "from 0"),
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),
 ];
 

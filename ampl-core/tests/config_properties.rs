@@ -1,7 +1,7 @@
 //! Settings survive being written and read, and no text breaks the parser.
 
 use ampl_core::config::*;
-use ampl_core::units::RankSet;
+use ampl_core::units::{Rank, RankSet};
 use proptest::prelude::*;
 
 /// A region's name: anything on one line that is not blank.
@@ -90,7 +90,12 @@ fn any_config() -> impl Strategy<Value = Config> {
         groups.into_iter().enumerate().map(group).collect::<Vec<_>>()
     });
     let keep = prop::sample::select(vec![Keep::Kept, Keep::All, Keep::Off]);
-    let journal = prop_oneof![Just(Journal::Node), Just(Journal::Run), "/[^\0]{0,9}".prop_map(Journal::Path)];
+    let journal = prop_oneof![
+        Just(Journal::Node),
+        Just(Journal::Run),
+        Just(Journal::Off),
+        "/[^\0]{0,9}".prop_map(Journal::Path)
+    ];
     let vectors = prop::sample::select(vec![RankSummaries::All, RankSummaries::Sample, RankSummaries::Off]);
     let output = ("[^{}\0\n]{1,9}", journal, vectors, any::<bool>()).prop_map(
         |(dir, journal, rank_summaries, verify)| Output {
@@ -101,16 +106,16 @@ fn any_config() -> impl Strategy<Value = Config> {
         },
     );
     let sites = prop::collection::vec(site_policy, 0..3);
-    let rest = (keep, any::<bool>(), output, share(), sites);
+    let agent = (any::<u32>(), share())
+        .prop_map(|(client, share)| Agent { client: Rank(client), max_overhead: Some(share) });
+    let trace = (any::<bool>(), keep, any::<bool>()).prop_map(|(structure, timing, call_sites)| Trace {
+        structure,
+        timing,
+        call_sites,
+    });
+    let rest = (trace, output, agent, sites);
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
-        |(
-            sampling,
-            marker,
-            every,
-            mut metrics,
-            groups,
-            (timing, call_sites, output, max_overhead, sites),
-        )| {
+        |(sampling, marker, every, mut metrics, groups, (trace, output, agent, sites))| {
             let (quantity, event) = (Quantity::Calls, Event::Window);
             metrics.push(Metric { quantity, event, guide: true, optional: false });
             let period = matches!(marker, Marker::Period(_) | Marker::Auto);
@@ -121,9 +126,9 @@ fn any_config() -> impl Strategy<Value = Config> {
                 metrics,
                 groups,
                 sites,
-                trace: Trace { timing, call_sites },
+                trace,
                 output,
-                agent: Agent { max_overhead: Some(max_overhead) },
+                agent,
             }
         },
     )

@@ -58,7 +58,7 @@ pub struct Parts {
     pub settlement: Settlement,
     /// How to read Fortran calls.
     pub fortran: Fortran,
-    /// Written into the client's journal.
+    /// Written into the journal of rank 0.
     pub run: RunInfo,
 }
 
@@ -92,7 +92,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     // Either every rank observes, or none does: a tree with holes would only wait.
     if let Some(first) = first_obstacle(&channel, ranks, rank, obstacle) {
         match prepared {
-            Some(Ok(prepared)) => drop(fs::remove_file(prepared.shared.journal.path())),
+            Some(Ok(prepared)) => prepared.shared.journal.remove(),
             // One message says enough, however many ranks it is true of.
             Some(Err(why)) if first == rank => message(&format!("{why}; the job goes on without ampl")),
             _ => {}
@@ -243,7 +243,8 @@ struct Prepared {
     shared: Arc<Shared>,
     epoch: i64,
     directory: PathBuf,
-    journal_directory: PathBuf,
+    /// None where journals have no names.
+    journal_directory: Option<PathBuf>,
     run: RunInfo,
 }
 
@@ -273,14 +274,17 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         cpus: environment::cpus(),
         first_pair: (before.0, before.1 - epoch),
     };
-    let path = journal_directory.join(format!("rank-{rank:06}.journal"));
-    let journal = private_directory(&journal_directory).and_then(|()| Journal::create(&path, &identity));
-    let journal = match journal {
-        Ok(journal) => Arc::new(journal),
-        Err(error) => {
-            return Err(format!("rank {rank} cannot make its journal ({}): {error}", path.display()));
+    let journal = match &journal_directory {
+        None => Journal::in_memory(&identity).map_err(|error| (error, "memory".into())),
+        Some(directory) => {
+            let path = directory.join(format!("rank-{rank:06}.journal"));
+            let journal = private_directory(directory).and_then(|()| Journal::create(&path, &identity));
+            journal.map_err(|error| (error, path.display().to_string()))
         }
     };
+    let journal = journal
+        .map_err(|(error, place)| format!("rank {rank} cannot make its journal ({place}): {error}"))?;
+    let journal = Arc::new(journal);
     let (ticks, nanos) = clock_pair();
     journal.clock_pair(ticks, nanos - epoch);
     let mut run = RunInfo {
@@ -292,7 +296,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     };
     run.describe(&plan);
     if rank == 0 {
-        write_run_file(told, &run, &journal_directory);
+        write_run_file(told, &run, journal_directory.as_deref());
     }
     let shared = Arc::new(Shared::new(journal, plan, Rank(rank), crate::resolve::module));
     if let Some(source) = counters.source {
@@ -301,13 +305,14 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     Ok(Prepared { shared, epoch, directory: told.directory.clone(), journal_directory, run })
 }
 
-fn journal_directory(journal: &config::Journal, told: &Announcement) -> PathBuf {
+fn journal_directory(journal: &config::Journal, told: &Announcement) -> Option<PathBuf> {
     let name = told.directory.file_name().unwrap_or_default().to_string_lossy();
     let unique = format!("{name}-{:x}", told.started_ns);
     match journal {
-        config::Journal::Run => told.directory.join("journal"),
-        config::Journal::Path(path) => Path::new(path).join(unique),
-        config::Journal::Node => environment::node_directory().join(unique),
+        config::Journal::Run => Some(told.directory.join("journal")),
+        config::Journal::Path(path) => Some(Path::new(path).join(unique)),
+        config::Journal::Node => Some(environment::node_directory().join(unique)),
+        config::Journal::Off => None,
     }
 }
 
@@ -316,15 +321,16 @@ fn private_directory(path: &Path) -> io::Result<()> {
 }
 
 /// `run.toml`: what was set, and where journals are while there is no trace yet.
-fn write_run_file(told: &Announcement, run: &RunInfo, journals: &Path) {
+fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
     let quoted = |text: &str| format!("{text:?}");
     let command: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();
+    let journals = journals.map(|place| format!("journals = {}\n", quoted(&place.to_string_lossy())));
     let text = format!(
-        "# Written by ampl when the job started.\nampl = {}\nranks = {}\nstarted_ns = {}\njournals = {}\ncommand = [{}]\n\n# Resolved settings.\n{}",
+        "# Written by ampl when the job started.\nampl = {}\nranks = {}\nstarted_ns = {}\n{}command = [{}]\n\n# Resolved settings.\n{}",
         quoted(&run.ampl_version),
         run.ranks,
         run.started_ns,
-        quoted(&journals.to_string_lossy()),
+        journals.unwrap_or_default(),
         command.join(", "),
         run.config
     );
@@ -340,7 +346,8 @@ fn early_calls() -> u64 {
     sequenced.map(|(_, early)| early.load(Ordering::Relaxed)).sum()
 }
 
-/// The first records of the thread that called `MPI_Init`: the run, calls made earlier, `MPI_Init` itself.
+/// The first records of the thread that called `MPI_Init`: the run, the client's first decisions, calls made
+/// earlier, `MPI_Init` itself.
 pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
     let process = state.process;
     if process.shared.rank.0 == 0 {
@@ -353,6 +360,8 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);
         }
+    }
+    if process.shared.rank == process.shared.plan.config.agent.client {
         let (_, decisions) = Policy::new(&process.shared.plan).first_directive();
         tree::record(&mut state.thread, &decisions);
     }

@@ -49,6 +49,16 @@ functions! {
     comm_remote_size = "Comm_remote_size" (comm size);
     /// `(comm, *new)`
     comm_dup = "Comm_dup" (comm new);
+    /// `(comm, *group)`
+    comm_group = "Comm_group" (comm group);
+    /// `(comm, *group)`
+    comm_remote_group = "Comm_remote_group" (comm group);
+    /// `(group, *size)`
+    group_size = "Group_size" (group size);
+    /// `(group, count, *ranks, other, *ranks)`
+    group_translate_ranks = "Group_translate_ranks" (group count ranks other translated);
+    /// `(*group)`
+    group_free = "Group_free" (group);
     /// `(comm, errhandler)`
     comm_set_errhandler = "Comm_set_errhandler" (comm errhandler);
     /// `(copy, delete, *keyval, extra)`

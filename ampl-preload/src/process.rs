@@ -60,6 +60,8 @@ pub struct Process {
     pub request_null: u64,
     /// `MPI_REQUEST_NULL`, as recorded.
     pub request_null_word: u64,
+    /// `MPI_COMM_WORLD`, as a handle and as recorded.
+    pub world: (u64, u64),
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
     handles: Mutex<Handles>,
@@ -192,11 +194,14 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
         let facts = if name.ends_with("_NULL") { [0, 0] } else { [hooks::UNKNOWN, 0] };
         handles.predefine(kind, handle, word, facts);
     }
-    let null = predefined.iter().find(|(kind, _, word)| {
-        *kind == ObjectKind::Request
-            && ampl_core::mpi::PREDEFINED[(word & !PREDEFINED_HANDLE) as usize].1 == "MPI_REQUEST_NULL"
-    });
-    let &(_, request_null, request_null_word) = null.expect("every MPI has a null request");
+    let named = |of: ObjectKind, name| {
+        let found = predefined.iter().find(|(kind, _, word)| {
+            *kind == of && ampl_core::mpi::PREDEFINED[(word & !PREDEFINED_HANDLE) as usize].1 == name
+        });
+        let &(_, handle, word) = found.expect("every MPI has it");
+        (handle, word)
+    };
+    let (request_null, request_null_word) = named(ObjectKind::Request, "MPI_REQUEST_NULL");
     let process: &'static Process = Box::leak(Box::new(Process {
         abi: parts.abi,
         pmpi: parts.pmpi,
@@ -207,6 +212,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
         requests: Mutex::default(),
         request_null,
         request_null_word,
+        world: named(ObjectKind::Comm, "MPI_COMM_WORLD"),
         epoch: parts.epoch,
         handles: Mutex::new(handles),
         generation: AtomicU64::new(0),
@@ -295,10 +301,16 @@ impl Process {
         self.generation.load(Ordering::Relaxed)
     }
 
-    fn with_handles<T>(&self, with: impl FnOnce(&mut Handles) -> T) -> T {
+    /// Does `with` to the process's objects, and gives groups back to MPI that are not needed any more.
+    pub fn with_handles<T>(&self, with: impl FnOnce(&mut Handles) -> T) -> T {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         let result = with(&mut handles);
         self.generation.store(handles.generation(), Ordering::Relaxed);
+        while let Some(group) = handles.take_retired() {
+            let mut group = group as usize;
+            // SAFETY: a group that MPI gave us, and nobody uses any more.
+            unsafe { (self.pmpi.group_free)(&raw mut group as usize) };
+        }
         result
     }
 
@@ -440,6 +452,7 @@ impl Process {
         }
         state.thread.finish(now);
         self.shared.journal.mark_finalized();
+        self.with_handles(Handles::retire_groups);
         api::say_irregularities(self);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         tree.finish(&mut state.thread);

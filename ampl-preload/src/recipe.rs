@@ -7,7 +7,7 @@ use ampl_core::mpi::{
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::{Shape, is_input, is_output, is_overwritten, shape};
 
-use crate::traffic::Operands;
+use crate::traffic::{Ends, Operands};
 
 /// One function's needs, ready for the hot path.
 #[derive(Clone, Debug)]
@@ -18,6 +18,10 @@ pub struct Recipe {
     pub local: bool,
     /// Where its traffic's arguments are.
     pub operands: Operands,
+    /// Whom it names at the other ends of its messages, where partners matter.
+    pub ends: Option<Ends>,
+    /// Whether it may tell of message partners, and those matter.
+    pub tells_partners: bool,
     /// Index of its request parameter, if it has one.
     pub request: Option<u8>,
     /// Index of the parameter with the number of its requests; one request without.
@@ -115,7 +119,14 @@ pub fn all(shared: &Shared) -> Vec<Recipe> {
         .zip(0..)
         .map(|(one, index)| {
             let observed = shared.observes(Function(index));
-            Recipe { local: one.local && !observed, passable: one.passable && !observed, ..one }
+            let partners = shared.partners.is_some();
+            Recipe {
+                local: one.local && !observed,
+                passable: one.passable && !observed,
+                ends: one.ends.filter(|_| partners),
+                tells_partners: one.tells_partners && partners,
+                ..one
+            }
         })
         .collect()
 }
@@ -151,6 +162,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         class: spec.class,
         local: spec.class == Class::Local,
         operands: Operands::of(spec),
+        ends: Ends::of(spec),
+        tells_partners: Ends::of(spec).is_some() || names_request,
         request,
         request_count: if array { position(&counts) } else { None },
         status,

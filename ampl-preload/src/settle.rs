@@ -9,7 +9,6 @@ use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use ampl_agent::ReadOnlyMap;
 use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
@@ -30,7 +29,8 @@ const CHUNK: usize = 1 << 20;
 pub struct Settlement {
     channel: Channel,
     directory: PathBuf,
-    journals: PathBuf,
+    /// None where journals have no names.
+    journals: Option<PathBuf>,
     ranks: u32,
     rank: u32,
 }
@@ -54,7 +54,13 @@ unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
 
 impl Settlement {
     /// What `rank` needs to bring its part to rank 0, which writes `directory`.
-    pub fn new(channel: Channel, directory: PathBuf, journals: PathBuf, ranks: u32, rank: u32) -> Self {
+    pub fn new(
+        channel: Channel,
+        directory: PathBuf,
+        journals: Option<PathBuf>,
+        ranks: u32,
+        rank: u32,
+    ) -> Self {
         Self { channel, directory, journals, ranks, rank }
     }
 
@@ -89,11 +95,12 @@ impl Settlement {
                     let trace = self.directory.display();
                     message(&format!("the run is in {trace}: see it with 'ampl info {trace}'"));
                 }
-                let _ = fs::remove_file(process.shared.journal.path());
+                process.shared.journal.remove();
+                let Some(journals) = &self.journals else { return };
                 // The directory goes with the node's last journal.
-                let _ = fs::remove_dir(&self.journals);
+                let _ = fs::remove_dir(journals);
                 let node = crate::environment::node_directory();
-                if self.journals.parent() == Some(&*node) {
+                if journals.parent() == Some(&*node) {
                     let _ = fs::remove_dir(node);
                 }
             }
@@ -101,9 +108,16 @@ impl Settlement {
             Err(error) if self.rank == 0 => {
                 // Half a trace would hide the journals.
                 let _ = fs::remove_file(self.directory.join("trace.ampl"));
-                message(&format!("{error}; the journals stay unmerged ({})", self.journals.display()));
+                message(&format!("{error}; {}", self.what_is_left()));
             }
             Err(_) => {}
+        }
+    }
+
+    fn what_is_left(&self) -> String {
+        match &self.journals {
+            Some(journals) => format!("the journals stay unmerged ({})", journals.display()),
+            None => "nothing is left of this run, as output.journal is \"off\"".into(),
         }
     }
 
@@ -115,8 +129,7 @@ impl Settlement {
 
     /// This rank's part of the trace; `None` where the journal cannot be read.
     fn own_part(&self, process: &Process) -> Option<Compacted> {
-        let map = File::open(process.shared.journal.path()).and_then(|file| ReadOnlyMap::new(&file));
-        map.ok().and_then(|map| compact(map.bytes()).ok())
+        process.shared.journal.contents().ok().and_then(|map| compact(map.bytes()).ok())
     }
 
     /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
@@ -155,11 +168,8 @@ impl Settlement {
         let written = match file.and_then(Writer::finish) {
             Ok(_) => true,
             Err(error) => {
-                message(&format!(
-                    "cannot write the trace ({}): {error}; the journals stay ({})",
-                    path.display(),
-                    self.journals.display()
-                ));
+                let left = self.what_is_left();
+                message(&format!("cannot write the trace ({}): {error}; {left}", path.display()));
                 let _ = fs::remove_file(&path);
                 false
             }
@@ -221,6 +231,9 @@ fn sections(compacted: &Compacted) -> Vec<Section<'_>> {
     if let Some(run) = &compacted.run {
         let payload = serde_json::to_vec(run).unwrap_or_default().into();
         sections.push(Section { kind: SectionKind::Run, rank: None, payload });
+    }
+    // On the client's rank, which may be another.
+    if !compacted.decisions.is_empty() {
         let lines: Vec<String> =
             compacted.decisions.iter().filter_map(|decision| serde_json::to_string(decision).ok()).collect();
         let payload = lines.join("\n").into_bytes().into();

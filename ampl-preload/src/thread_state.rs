@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use ampl_agent::Thread;
 use ampl_agent::meter::Meter;
+use ampl_agent::partners::Recent;
 use ampl_agent::requests::{Request, Requests};
 
 use crate::process::Process;
@@ -33,6 +34,8 @@ pub struct ThreadState {
     pub named: Vec<Request>,
     /// Where MPI puts statuses that the application ignores.
     pub statuses: Vec<u64>,
+    /// Whom it has exchanged messages with, where that matters.
+    pub recent: Option<Recent>,
     /// Live requests, where only one thread calls MPI.
     pub requests: Requests,
     /// Ticks at which the tree is looked after next.
@@ -61,6 +64,7 @@ impl ThreadState {
             handles: Vec::with_capacity(64),
             named: Vec::with_capacity(64),
             statuses: Vec::with_capacity(64),
+            recent: process.shared.partners.is_some().then(Recent::default),
             requests: Requests::default(),
             next_progress: 0,
             progress_ticks: 0,

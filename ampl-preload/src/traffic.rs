@@ -29,6 +29,57 @@ struct Side {
 
 const NONE: u8 = 255;
 
+/// Positions of the parameters by which a call names the other ends of its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    dest: u8,
+    source: u8,
+    comm: u8,
+}
+
+/// The other ends of a call's messages; negative where there is none, or a wildcard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The rank it sends to.
+    pub dest: i32,
+    /// The rank it receives from.
+    pub source: i32,
+    /// The communicator that both are ranks of.
+    pub comm: usize,
+}
+
+impl Ends {
+    /// Those of `spec`; `None` unless its calls are point to point and name a rank. A matching probe is as good as
+    /// the receive that must follow it, which names nobody.
+    pub fn of(spec: &FunctionSpec) -> Option<Self> {
+        let at = |name: &str| spec.params.iter().position(|param| param.name == name).map(|at| at as u8);
+        let takes = matches!(spec.name, "MPI_Mprobe" | "MPI_Improbe");
+        let (sends, receives) = match spec.traffic {
+            Traffic::Send | Traffic::SendInit => (true, false),
+            Traffic::Recv | Traffic::RecvInit => (false, true),
+            Traffic::Sendrecv | Traffic::SendrecvReplace => (true, true),
+            _ => (false, takes),
+        };
+        let (dest, source) = (at("dest").filter(|_| sends), at("source").filter(|_| receives));
+        let named = dest.is_some() || source.is_some();
+        let (dest, source) = (dest.unwrap_or(NONE), source.unwrap_or(NONE));
+        Some(Self { dest, source, comm: at("comm").filter(|_| named)? })
+    }
+
+    /// Whom a call with these words names.
+    #[inline]
+    pub fn named(&self, words: &[usize]) -> Named {
+        let rank = |index: u8| if index == NONE { -1 } else { word(words, index) as i32 };
+        Named { dest: rank(self.dest), source: rank(self.source), comm: word(words, self.comm) }
+    }
+
+    /// Whether a call with these words receives from anyone, where that is the rank `any`.
+    #[inline]
+    pub fn is_open(&self, words: &[usize], any: i32) -> bool {
+        self.source != NONE && word(words, self.source) as i32 == any
+    }
+}
+
 /// Who is in a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Members {
@@ -324,6 +375,29 @@ mod tests {
 
     fn bytes(function: Function, words: &[usize]) -> (u64, u64) {
         Operands::of(function.spec()).bytes(words, &mut Four)
+    }
+
+    #[test]
+    fn point_to_point_calls_name_their_ends() {
+        let named = |function: Function, words: &[usize]| {
+            let Named { dest, source, comm } =
+                Ends::of(function.spec()).expect("point to point").named(words);
+            (dest, source, comm)
+        };
+        assert_eq!(named(ids::MPI_SEND, &[0, 1, 8, 2, 0, 9]), (2, -1, 9));
+        assert_eq!(named(ids::MPI_IRECV, &[0, 1, 8, usize::MAX - 1, 0, 9, 0]), (-1, -2, 9));
+        assert_eq!(named(ids::MPI_SENDRECV, &[0, 3, 8, 1, 0, 0, 5, 4, 6, 0, 9, 0]), (1, 6, 9));
+        assert_eq!(named(ids::MPI_RECV_INIT, &[0, 1, 8, 3, 0, 9, 0]), (-1, 3, 9));
+        assert_eq!(named(ids::MPI_IMPROBE, &[3, 0, 9, 0, 0, 0]), (-1, 3, 9));
+        let any = Ends::of(ids::MPI_RECV.spec()).unwrap();
+        assert!(
+            any.is_open(&[0, 1, 8, usize::MAX - 1, 0, 9, 0], -2) && !any.is_open(&[0, 1, 8, 3, 0, 9, 0], -2)
+        );
+        for other in [ids::MPI_BCAST, ids::MPI_PROBE, ids::MPI_MRECV, ids::MPI_PUT, ids::MPI_WAIT] {
+            assert_eq!(Ends::of(other.spec()), None, "{}", other.name());
+        }
+        let all = ampl_core::mpi::FUNCTIONS.iter();
+        assert_eq!(all.filter(|spec| Ends::of(spec).is_some()).count(), 38, "with those for large counts");
     }
 
     #[test]

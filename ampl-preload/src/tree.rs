@@ -195,5 +195,6 @@ fn summary(closed: &ClosedWindow) -> Summary {
         metrics: closed.cells.iter().map(metric).collect(),
         kept: closed.keep.kept,
         probability: closed.keep.probability,
+        bytes: closed.bytes,
     }
 }

@@ -2,5 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod population;
+#[cfg(feature = "table")]
+pub mod table;
 
 pub use population::{Kind, Population};

@@ -215,10 +215,15 @@ pub struct WindowSummary {
     pub kept: bool,
     /// Whether it was drawn: it then stands for 1/probability windows.
     pub drawn: bool,
+    /// Whether it was not drawn, but a rank that this one exchanges messages with: kept for that one's sake.
+    pub partner: bool,
     /// Whether the end of the run closed it.
     pub partial: bool,
     /// Probability with which it was drawn, in [0, 1]: its design weight is 1 over it.
     pub probability: f64,
+    /// Probability that the rank or a partner of it was drawn, where that is another: see
+    /// [`WindowSummary::inclusion`].
+    pub inclusion: Option<f64>,
     /// The update whose directive decided.
     pub update: u64,
     /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.
@@ -230,6 +235,12 @@ pub struct WindowSummary {
 impl WindowSummary {
     /// More windows than this of one rank are not told apart: a damaged file must not ask for memory.
     const MOST: u64 = 1 << 21;
+
+    /// Probability with which its calls are stored because of a draw, in [0, 1]: what they are worth in a total
+    /// over everything stored is 1 over it.
+    pub fn inclusion(&self) -> f64 {
+        self.inclusion.unwrap_or(self.probability)
+    }
 
     /// `windows` with one entry each, where several in a row were stored as one.
     pub fn spread(windows: &mut Vec<Self>) {
@@ -313,6 +324,11 @@ impl Trace {
     /// Rank-windows whose calls are stored.
     pub fn kept_windows(&self) -> u64 {
         self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept).count() as u64
+    }
+
+    /// Those of them whose calls are stored for the sake of a message partner that was drawn.
+    pub fn partner_windows(&self) -> u64 {
+        self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept && w.partner).count() as u64
     }
 
     /// What `rank` left.

@@ -59,6 +59,12 @@ pub const WINDOW_DRAWN: u8 = 4;
 pub const WINDOW_RUN: u8 = 8;
 /// Window flag: closed by the end of the run, not by its marker.
 pub const WINDOW_PARTIAL: u8 = 2;
+/// Window flag: it was not drawn, but a rank was that this one exchanges messages with, for whose sake its calls
+/// are recorded (unless timing is off).
+pub const WINDOW_PARTNER: u8 = 16;
+/// Window flag: the last word is the probability (f64 bits) that this rank or a partner of it was drawn; it is
+/// that of the draw itself otherwise.
+pub const WINDOW_INCLUSION: u8 = 32;
 /// Text flag: run information.
 pub const TEXT_RUN: u8 = 1;
 /// Text flag: a decision of the client.

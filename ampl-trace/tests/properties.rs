@@ -11,7 +11,8 @@ use ampl_trace::journal::{
 };
 use ampl_trace::model::{Aggregate, Cell, Process, Site, Step, WindowSummary};
 use ampl_trace::record::{
-    CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, WINDOW_DRAWN, WINDOW_KEPT, header, put_text,
+    CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT,
+    WINDOW_PARTNER, WINDOW_RUN, header, put_text,
 };
 use ampl_trace::{RankTrace, RunInfo, Trace};
 use proptest::prelude::*;
@@ -35,8 +36,9 @@ prop_compose! {
     fn window()(
         (window, update, own_ns) in any::<(u64, u64, u64)>(),
         (start_ns, end_ns) in any::<(i64, i64)>(),
-        (kept, drawn, partial) in any::<(bool, bool, bool)>(),
+        (kept, drawn, partner, partial) in any::<(bool, bool, bool, bool)>(),
         probability in float(),
+        inclusion in prop::option::of(float()),
         cells in prop::collection::vec(cell(), 0..8),
         repeat in 1..=u64::MAX,
     ) -> WindowSummary {
@@ -47,8 +49,10 @@ prop_compose! {
             own_ns,
             kept,
             drawn,
+            partner,
             partial,
             probability,
+            inclusion,
             update,
             cells,
             repeat,
@@ -117,6 +121,7 @@ fn decision(update: u64) -> Decision {
         variance: None,
         error_required: Some(0.08),
         error_attained: None,
+        limit: None,
     }
 }
 
@@ -337,10 +342,13 @@ fn small_journal() -> Vec<u8> {
         let fixed = [number, 1000 + 2000 * number, 3000 + 2000 * number, 4, 0.5f64.to_bits(), 1, 1];
         (if kept { WINDOW_KEPT | WINDOW_DRAWN } else { 0 }, [&fixed[..], &cell].concat())
     };
-    for (number, kept) in [(0, true), (1, false)] {
-        let (flags, body) = window(number, kept);
-        push(&mut stream, Kind::Window, flags, 0, &body);
-    }
+    let (flags, body) = window(0, true);
+    push(&mut stream, Kind::Window, flags, 0, &body);
+    // Not drawn, but kept for a partner's sake; behind the cells how many windows, and how likely that was.
+    let (_, mut body) = window(1, false);
+    body.extend([1, 0.75f64.to_bits()]);
+    let flags = WINDOW_KEPT | WINDOW_PARTNER | WINDOW_RUN | WINDOW_INCLUSION;
+    push(&mut stream, Kind::Window, flags, 0, &body);
     push(&mut stream, Kind::Open, 0, 0, &[2, 5000, 0.5f64.to_bits(), 1, 20]);
     push(&mut stream, Kind::Call, CALL_NO_ARGS | CALL_UNFINISHED, number("MPI_Finalize"), &[6000, 0, 0]);
     let (flags, body) = window(2, true);
@@ -376,8 +384,10 @@ fn a_journal_becomes_what_it_says() {
         rank.windows.iter().map(|w| (w.window, w.start_ns, w.end_ns, w.kept, w.drawn)).collect();
     assert_eq!(
         windows,
-        [(0, -50, 950, true, true), (1, 950, 1950, false, false), (2, 1950, 2950, true, true)]
+        [(0, -50, 950, true, true), (1, 950, 1950, true, false), (2, 1950, 2950, true, true)]
     );
+    let partners: Vec<_> = rank.windows.iter().map(|w| (w.partner, w.inclusion(), w.repeat)).collect();
+    assert_eq!(partners, [(false, 0.5, 1), (true, 0.75, 1), (false, 0.5, 1)]);
     assert_eq!((rank.windows[1].probability, rank.windows[1].cells[0].sum), (0.5, 300.0));
     let calls: Vec<_> = Calls::new(rank).map(Result::unwrap).collect();
     let short: Vec<_> = calls

@@ -233,3 +233,35 @@ fn sampled_estimates_keep_their_promise() {
         );
     }
 }
+
+/// A bound that asks for everyone, and a budget that does not reach: a third of what everyone takes.
+#[test]
+fn a_budget_is_kept_and_the_bound_attained_is_told() {
+    let job = Job::of(Mpi::OpenMpi, 8, "steady", &["1500"]);
+    let config = |budget: &str| {
+        format!(
+            "[sampling]\nwindows_per_update = 2\n{budget}[window]\nmarker = \"period:50ms\"\n\
+             [[group]]\nname = \"everyone\"\nmembers = \"0-7\"\nconfidence = 0.99\nerror = 0.0001\n"
+        )
+    };
+    let rate = |run: &Monitored| {
+        let info = run.info();
+        let stored = number(&info["trace_bytes"]["structure"]) + number(&info["trace_bytes"]["timing"]);
+        stored / (number(&info["windows"]) * 0.05)
+    };
+    let everyone = rate(&monitor(&job, &config(""), Form::Run).success());
+    let budget = (everyone / 3.0).round();
+    let run = monitor(&job, &config(&format!("budget = \"{budget}B/s\"\n")), Form::Run).success();
+    let decisions = run.decisions();
+    let cut: Vec<&Value> = decisions.iter().filter(|decision| decision["limit"] == "budget").collect();
+    // A busier machine may slow the job so much that there is room for everyone now and then.
+    assert!(cut.len() * 2 >= decisions.len(), "{} of {}", cut.len(), decisions.len());
+    assert!(cut.iter().all(|decision| number(&decision["size"]) < 8.0));
+    // There is none with nobody drawn, nor where sizes are decided before anything is known.
+    let attained: Vec<_> = cut.iter().filter(|decision| decision["error_attained"].is_number()).collect();
+    assert!(!attained.is_empty());
+    assert!(attained.iter().all(|cut| number(&cut["error_attained"]) > number(&cut["error_required"])));
+    assert!(rate(&run) <= 1.2 * budget, "{} of {budget}", rate(&run));
+    let said = &run.finished.stderr;
+    assert!(said.contains("\n  budget   "), "{said}");
+}

@@ -8,3 +8,4 @@ mod doctor;
 mod figure4;
 mod governor;
 mod misfortune;
+mod partners;

@@ -142,6 +142,24 @@ fn a_killed_rank_leaves_readable_journals() {
 }
 
 #[test]
+fn without_journals_only_a_whole_run_is_kept() {
+    const CONFIG: &str = "[output]\njournal = \"off\"\n";
+    let job = Job::of(MPI, 2, "steady", &["20"]);
+    let plain = job.plain().success();
+    let run = monitor(&job, CONFIG, Form::Run).success();
+    assert_eq!(run.finished.sorted_lines(), plain.sorted_lines());
+    assert_eq!(run.info()["complete"], Value::Bool(true));
+    let listed = std::fs::read_to_string(run.run.join("run.toml")).expect("run.toml");
+    assert!(!listed.contains("\njournals"), "{listed}");
+    let run = monitor(&Job::of(MPI, 2, "steady", &["40", "kill-1"]), CONFIG, Form::Run);
+    assert!(!run.finished.status.success(), "the launcher reports the killed rank");
+    let mut info = Command::new(ampl());
+    let told = process::run(info.arg("info").arg(&run.run), Duration::from_secs(30));
+    assert_eq!(told.status.code(), Some(4), "{}", told.stderr);
+    assert!(told.stderr.contains("journals were off"), "{}", told.stderr);
+}
+
+#[test]
 fn a_program_may_end_without_finalize() {
     let job = Job::of(MPI, 2, "steady", &["20", "exit"]);
     let plain = job.plain();

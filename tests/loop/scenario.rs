@@ -101,7 +101,7 @@ impl Scenario {
             Marker::Barrier(every) => ("mpi:MPI_Barrier".into(), every),
             Marker::Sendrecv(every) => ("mpi:MPI_Sendrecv".into(), every),
         };
-        let (timing, journal) = (chance.of(&["kept", "all", "off"]), chance.of(&["node", "run"]));
+        let (timing, journal) = (chance.of(&["kept", "all", "off"]), chance.of(&["node", "run", "off"]));
         let guide = chance.of(&["mpi.time", "compute.time", "calls", "bytes.sent"]);
         let mut text = format!(
             "[sampling]\nwindows_per_update = {}\nupdate_mechanism = \"{mechanism}\"\nsummaries = \"{summaries}\"\n\
@@ -110,6 +110,7 @@ impl Scenario {
              [output]\njournal = \"{journal}\"\n",
             self.windows_per_update, self.number
         );
+        let _ = write!(text, "\n[agent]\nclient = {}\n", chance.below(u64::from(self.ranks)));
         for &(name, first, last, pinned) in &self.groups {
             let _ = write!(text, "\n[[group]]\nname = \"{name}\"\nmembers = \"{first}-{last}\"\n");
             let size = (last - first + 1).div_ceil(2);

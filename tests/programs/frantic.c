@@ -2,7 +2,8 @@
  *
  * usage: frantic BUSY_MS CALM_MS
  *
- * Each rank prints how often it called MPI_Isend, MPI_Irecv, MPI_Waitall and MPI_Iprobe.
+ * Each rank prints how often it called MPI_Isend, MPI_Irecv, MPI_Waitall and MPI_Iprobe, and on standard error
+ * which share of the busy time it had a processor.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
@@ -22,15 +23,15 @@ static void exchange(MPI_Datatype some) {
     exchanges++;
 }
 
-static double milliseconds(void) {
+static double milliseconds(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return 1e3 * t.tv_sec + 1e-6 * t.tv_nsec;
 }
 
 /* Over when it is for rank 0; no rank gets far ahead of the other. */
 static void phase(double length, long least, int pause_ms) {
-    double end = milliseconds() + length;
+    double end = milliseconds(CLOCK_MONOTONIC) + length;
     least += exchanges;
     for (int go = 1; go;) {
         /* What later calls are understood by must be followed all the time: a type of another size each time. */
@@ -45,7 +46,7 @@ static void phase(double length, long least, int pause_ms) {
         }
         if (pause_ms) nanosleep(&(struct timespec){0, pause_ms * 1000000L}, NULL);
         MPI_Type_free(&some);
-        go = milliseconds() < end || exchanges < least;
+        go = milliseconds(CLOCK_MONOTONIC) < end || exchanges < least;
         if (rank) go = 0;
         MPI_Allreduce(MPI_IN_PLACE, &go, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     }
@@ -62,7 +63,10 @@ int main(int argc, char **argv) {
     /* Made at one time, started at others. */
     MPI_Recv_init(&in, 1, MPI_INT, (rank + ranks - 1) % ranks, 4, MPI_COMM_WORLD, &again[0]);
     MPI_Send_init(&out, 1, MPI_INT, (rank + 1) % ranks, 4, MPI_COMM_WORLD, &again[1]);
+    double begin = milliseconds(CLOCK_MONOTONIC), unused = milliseconds(CLOCK_PROCESS_CPUTIME_ID);
     phase(atof(argv[1]), 20000, 0);
+    double worked = milliseconds(CLOCK_PROCESS_CPUTIME_ID) - unused;
+    fprintf(stderr, "rank %d: had %.3f of a processor\n", rank, worked / (milliseconds(CLOCK_MONOTONIC) - begin));
     MPI_Startall(2, again);
     phase(atof(argv[2]), 0, 50);
     MPI_Waitall(2, again, MPI_STATUSES_IGNORE);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { THREADS = 4, TURNS = 500, SHORT = 1000 };
@@ -217,24 +218,51 @@ static void cancel(void) {
     }
 }
 
+static atomic_int entering;
+
 static void *receiver(void *argument) {
     int in, before;
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &before);
+    entering = 1;
     MPI_Recv(&in, 1, MPI_INT, 0, 99, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     return argument;
+}
+
+/* Milliseconds that `thread` has had a processor. */
+static double busy(pthread_t thread) {
+    clockid_t clock;
+    struct timespec time;
+    if (pthread_getcpuclockid(thread, &clock) || clock_gettime(clock, &time)) fail("no clock of a thread");
+    return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
+}
+
+/* Waits until all ranks have come here, by files: MPI may hold locks of a dead thread's. */
+static void meet(void) {
+    char name[32];
+    snprintf(name, sizeof name, "threads.%d", rank);
+    FILE *mine = fopen(name, "w");
+    if (!mine || fclose(mine)) fail("cannot write");
+    for (int other = 0, turns = 0; other < ranks; other += access(name, F_OK) == 0) {
+        if (turns++ > 6000) fail("a rank is missing");
+        snprintf(name, sizeof name, "threads.%d", other);
+        usleep(10000);
+    }
 }
 
 static void cancel_inside(void) {
     void *result;
     MPI_Barrier(MPI_COMM_WORLD);
     pthread_t thread = started(receiver, NULL);
-    usleep(20000);
+    while (!entering) usleep(1000);
+    /* Who waits in MPI_Recv polls: it is there once it has worked for longer than the way to it takes. */
+    for (double begin = busy(thread); busy(thread) < begin + 20;) usleep(1000);
     pthread_cancel(thread);
     pthread_join(thread, &result);
     printf("rank %d: %s\n", rank, result == PTHREAD_CANCELED ? "cancelled" : "not");
     fflush(stdout);
-    usleep(300000); /* the other ranks are as far */
-    _exit(0); /* MPI may hold locks of the dead thread's */
+    meet(); /* the launcher may end the others when one has ended */
+    usleep(100000);
+    _exit(0);
 }
 
 static atomic_int pending, reached;

@@ -15,7 +15,7 @@ use source::tokens;
 /// Which of our crates each crate may depend on; a crate that is not listed may depend on none.
 const EDGES: &[(&str, &[&str])] = &[
     ("ampl-agent", &["ampl-core", "ampl-trace"]),
-    ("ampl-cli", &["ampl-core", "ampl-trace", "ampl-analysis"]),
+    ("ampl-cli", &["ampl-client", "ampl-core", "ampl-trace", "ampl-analysis"]),
     ("ampl-client", &["ampl-core"]),
     ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core"]),

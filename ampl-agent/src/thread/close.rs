@@ -4,7 +4,9 @@ use ampl_core::config::Mechanism;
 use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
 use ampl_trace::model::Cell;
-use ampl_trace::record::{Kind, WINDOW_DRAWN, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_RUN};
+use ampl_trace::record::{
+    Kind, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
+};
 
 use super::Thread;
 use crate::accumulate::Totals;
@@ -14,6 +16,7 @@ impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
     pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
         self.own_before = self.own();
+        self.add_stored();
         self.visits.carry(&self.totals);
         self.totals.merge(&open.left);
         open.left.clear();
@@ -43,6 +46,9 @@ impl Thread {
         // Where coins are flipped per window there is none for all of them: they are not in the sample.
         if shared.plan.config.sampling.update_mechanism == Mechanism::Global && open.keep != Keep::ALWAYS {
             open.keep = Keep { kept: false, probability: 0.0 };
+            if open.union != Keep::ALWAYS {
+                open.union = open.keep;
+            }
         }
         let wall = end.saturating_sub(open.since) / windows;
         let mut one = Totals::new(&shared.events);
@@ -73,13 +79,20 @@ impl Thread {
         if windows > 1 {
             body.push(windows);
         }
+        let weighted = open.union.kept && open.union != open.keep;
+        if weighted {
+            body.push(open.union.probability.to_bits());
+        }
         let kept = open.stored && !self.stream.is_full();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(kept, WINDOW_KEPT)
             | flag(open.keep.kept, WINDOW_DRAWN)
+            | flag(open.union.kept && !open.keep.kept, WINDOW_PARTNER)
+            | flag(weighted, WINDOW_INCLUSION)
             | flag(partial, WINDOW_PARTIAL)
             | flag(windows > 1, WINDOW_RUN);
         self.stream.record(Kind::Window, flags, &body);
+        self.written_before = self.stream.written();
         let last = WindowId(open.window.0 + (windows - 1));
         cells.iter_mut().for_each(|cell| cell.times(windows));
         open.leave_closed(ClosedWindow {
@@ -87,6 +100,7 @@ impl Thread {
             last,
             cells,
             keep: open.keep,
+            bytes: if open.keep.kept { self.totals.stored } else { 0 },
             measured: open.measured,
         });
         open.window = last.next();

@@ -129,7 +129,7 @@ impl Source<'_> {
         let stated = || points.iter().filter(|point| point.value.is_some());
         let exact = moments(points).ratio().map(|mean| Pooled { mean, half_width: 0.0 });
         rows.push(self.row(scope, window, Basis::Census, exact, ranks(stated()), points, reported));
-        if config.trace.timing != Keep::Off {
+        if config.trace.stored() != Keep::Off {
             let found = self.sample(scope, points, true);
             rows.push(self.row(scope, window, Basis::Trace, found, ranks(drawn()), points, reported));
         }

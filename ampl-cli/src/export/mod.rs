@@ -2,7 +2,7 @@
 
 mod columns;
 mod csv;
-mod progress;
+pub mod progress;
 mod select;
 mod summaries;
 

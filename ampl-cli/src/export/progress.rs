@@ -26,11 +26,16 @@ impl Progress {
 
     /// One more is done.
     pub fn one_more(&mut self) {
+        self.add(1);
+    }
+
+    /// So many more are done.
+    pub fn add(&mut self, more: u64) {
         if !self.shown && self.since.elapsed() > SOON {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.shown = true;
         }
-        self.bar.inc(1);
+        self.bar.inc(more);
     }
 }
 

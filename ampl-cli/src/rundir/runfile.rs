@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::Config;
+use ampl_core::config::{Config, Journal};
 use ampl_core::plan::Plan;
 use ampl_trace::RunInfo;
 
@@ -31,6 +31,11 @@ impl RunFile {
             _ => PathBuf::from(path),
         });
         Some(file)
+    }
+
+    /// Whether journals had no names that they could be found by.
+    pub fn keeps_no_journals(&self) -> bool {
+        Config::parse(&self.config).is_ok_and(|(config, _)| config.output.journal == Journal::Off)
     }
 
     /// The value of `key`, each line on its own: an odd command line must not hide the rest.

@@ -46,7 +46,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());
     }
-    storage::write(&mut out, trace);
+    storage::write(&mut out, trace, plan.as_ref());
     agent(&mut out, trace);
     let mut end = String::new();
     gaps::write(&mut end, trace);

@@ -9,7 +9,7 @@ use ampl_trace::Trace;
 
 use super::{field, title};
 use crate::decisions::{absolute_groups, reason};
-use crate::human::{cut, digits, plural};
+use crate::human::{count, cut, digits, plural};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let marker = plan.map_or("?".into(), |plan| {
@@ -42,6 +42,15 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
             "",
             &format!("{} more: see ampl decisions", plural((groups.len() - shown) as u64, "group")),
         );
+    }
+    if plan.is_some_and(|plan| plan.config.sampling.partners) {
+        let (partner, kept) = (trace.partner_windows(), trace.kept_windows());
+        let text = format!(
+            "{} of {} kept rank-windows for the sake of drawn ranks that they exchange messages with",
+            count(partner),
+            count(kept)
+        );
+        field(out, "partners", &text);
     }
     if groups.is_empty() {
         field(out, "groups", "not known: what the client wrote is not here");

@@ -1,12 +1,13 @@
 //! What is on disk against what storing everything would have taken.
 
 use ampl_core::config::Quantity;
+use ampl_core::plan::Plan;
 use ampl_trace::{RankTrace, Trace};
 
 use super::field;
 use crate::human::{bytes, count, percent};
 
-pub(super) fn write(out: &mut String, trace: &Trace) {
+pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let (total, windows) =
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();
@@ -18,13 +19,31 @@ pub(super) fn write(out: &mut String, trace: &Trace) {
         _ => size,
     };
     field(out, "trace file", &text);
+    if let Some(budget) = plan.and_then(|plan| plan.config.sampling.budget) {
+        field(out, "budget", &within(trace, budget));
+    }
+}
+
+/// Calls stored per second of the longest rank, as they are in the file, beside the budget.
+fn within(trace: &Trace, budget: f64) -> String {
+    let stored: usize = trace.ranks.iter().map(|rank| rank.calls.len() + rank.times.len()).sum();
+    let longest = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0);
+    let rate = stored as f64 / (longest.max(1) as f64 * 1e-9);
+    let cut = trace.decisions.iter().filter(|decision| decision.limit.is_some()).count();
+    format!(
+        "{}/s, {}/s of it used; it cut {} of {} decisions: see ampl decisions for the bounds attained",
+        bytes(budget),
+        bytes(rate),
+        count(cut as u64),
+        count(trace.decisions.len() as u64)
+    )
 }
 
 /// Bytes of the trace had every rank-window been kept; `None` where the kept ones cannot tell.
 ///
-/// A kept window's calls take its share, by calls, of what its rank's stored calls take; it stands for
-/// 1/probability windows, or for itself where everything was kept.
-fn everything(trace: &Trace) -> Option<f64> {
+/// A kept window's calls take its share, by calls, of what its rank's stored calls take; it stands for as many
+/// windows as 1 over the probability that it was kept says, or for itself where everything was kept.
+pub(super) fn everything(trace: &Trace) -> Option<f64> {
     let stored: u64 = trace.ranks.iter().map(|rank| (rank.calls.len() + rank.times.len()) as u64).sum();
     let weighted: f64 = trace.ranks.iter().map(weighted).sum();
     (weighted > 0.0).then(|| trace.sizes.total.saturating_sub(stored) as f64 + weighted)
@@ -37,7 +56,8 @@ fn weighted(rank: &RankTrace) -> f64 {
     for window in kept {
         let own = window.cells.get(slot).map_or(0.0, |cell| cell.sum);
         calls += own;
-        standing += if window.drawn && window.probability > 0.0 { own / window.probability } else { own };
+        let by_chance = (window.drawn || window.partner) && window.inclusion() > 0.0;
+        standing += if by_chance { own / window.inclusion() } else { own };
     }
     let stored = (rank.calls.len() + rank.times.len()) as f64;
     if calls > 0.0 { stored * standing / calls } else { 0.0 }

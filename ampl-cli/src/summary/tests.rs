@@ -67,6 +67,41 @@ fn sampled_summaries_have_exact_totals_and_an_interval() {
 }
 
 #[test]
+fn windows_kept_for_partners_are_told_apart() {
+    let config = "[sampling]\npartners = 'keep'\n".into();
+    let job = Synthetic { config, ranks: 20, size: 4, ..Synthetic::default() };
+    let (trace, plan) = (job.trace(), job.plan());
+    // In a ring, whom a drawn rank talks to; drawn anew in each interval, the first of which keeps everyone.
+    let kept = |window: u64| -> Vec<u32> {
+        let of = trace.ranks.iter().filter(|rank| rank.windows[window as usize].kept);
+        of.map(|rank| rank.process.rank).collect()
+    };
+    let drawn = |window: u64| -> Vec<u32> {
+        let of = trace.ranks.iter().filter(|rank| rank.windows[window as usize].drawn);
+        of.map(|rank| rank.process.rank).collect()
+    };
+    for window in 4..12 {
+        assert_eq!(drawn(window).len(), 4);
+        let mut with = drawn(window);
+        with.extend(drawn(window).iter().flat_map(|rank| [(rank + 1) % 20, (rank + 19) % 20]));
+        with.sort_unstable();
+        with.dedup();
+        assert_eq!(kept(window), with);
+    }
+    let partners: usize = (4..12).map(|window| kept(window).len() - 4).sum();
+    assert_eq!(trace.partner_windows(), partners as u64);
+    let stated = format!("{partners} of {} kept rank-windows", 80 + 32 + partners);
+    says(&summary(&job), "partners", &[&stated]);
+    assert!(!summary(&Synthetic::default()).contains("partners"));
+    // What everything would have taken does not depend on who is kept: all have the same calls.
+    let everything = |job: &Synthetic| storage::everything(&job.trace()).unwrap();
+    let all = everything(&Synthetic { size: 20, config: job.config.clone(), ..job.clone() });
+    let found = everything(&job);
+    assert!((found / all - 1.0).abs() < 0.25, "{found} {all}");
+    assert_eq!(plan.config.sampling.windows_per_update, 4);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     let job = Synthetic { killed: vec![2], ..Synthetic::default() };
     let mut trace = job.trace();

@@ -4,6 +4,7 @@
 //! and equal windows give equal decisions, bit for bit: nothing else enters.
 
 mod bound;
+mod budget;
 mod census;
 mod sampled;
 mod stratum;
@@ -13,6 +14,7 @@ use ampl_core::message::{CensusWindow, Decision, Directive, StratumDirective};
 use ampl_core::plan::Plan;
 use ampl_core::units::WindowId;
 
+use budget::{Budget, Pressure};
 use stratum::StratumState;
 
 /// Decides who is kept.
@@ -24,6 +26,7 @@ pub struct Policy {
     update: u64,
     policy: u32,
     late: bool,
+    budget: Option<Budget>,
     strata: Vec<StratumState>,
 }
 
@@ -38,13 +41,18 @@ impl Policy {
             update: 0,
             policy: 0,
             late: false,
+            budget: sampling.budget.map(Budget::new),
             strata: (0..plan.groups.len()).map(|group| StratumState::new(plan, group)).collect(),
         }
     }
 
     /// The directive in force from window 0, before anything is known: a static size as it is,
-    /// otherwise every rank, for an unbounded mean has no worst case to size for.
+    /// otherwise every rank, for an unbounded mean has no worst case to size for. With a budget, no more than
+    /// the floors before it is known what keeping takes.
     pub fn first_directive(&mut self) -> (Directive, Vec<Decision>) {
+        if self.budget.is_some() {
+            self.strata.iter_mut().for_each(|stratum| stratum.limit(Pressure::FLOORS));
+        }
         self.directive(0)
     }
 
@@ -58,12 +66,18 @@ impl Policy {
         for stratum in &mut self.strata {
             stratum.observe(window);
         }
+        if let Some(budget) = &mut self.budget {
+            budget.observe(window);
+        }
         let next = window.last_window.0.saturating_add(1) / self.windows_per_update;
         if next <= self.update {
             return None;
         }
         for stratum in &mut self.strata {
             stratum.end_interval();
+        }
+        if let Some(budget) = &mut self.budget {
+            budget.cut(&mut self.strata, self.windows_per_update);
         }
         Some(self.directive(next))
     }
@@ -105,6 +119,7 @@ impl Policy {
                 variance: reason.map(|reason| reason.variance).filter(|value| value.is_finite()),
                 error_required: reason.map(|reason| reason.error),
                 error_attained: reason.and_then(|reason| state.attained(reason)),
+                limit: state.limited.then(|| "budget".into()),
             });
         }
         self.late = false;

@@ -8,6 +8,7 @@ use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_two_s
 use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008, Stratum, ampl_2008, mean_variance, neyman};
 
 use super::bound::{Bound, GroupMean};
+use super::budget::{Cost, Pressure};
 use super::census::CensusTracker;
 use super::sampled::SampledTracker;
 
@@ -22,13 +23,27 @@ pub(super) struct StratumState {
     pub reason: Option<Reason>,
     /// Fewest ranks that reported a window of this interval.
     pub reported: Option<u64>,
+    /// Whether the size is less than what is asked for.
+    pub limited: bool,
     mechanism: Mechanism,
     ranks: Ranks,
+    /// Ranks to draw, where that is what the group says.
+    fixed: Option<u64>,
     /// Fewest ranks kept, and whether pinned ones count: they do where the variance is known
     /// anyway, but an unknown one must be estimated from the drawn ranks.
     floor: u64,
     floor_counts_pinned: bool,
     guides: Vec<Guide>,
+    /// What keeping takes, summed over this interval, and what it took when ranks were last kept.
+    spent: Spent,
+    cost: Option<Cost>,
+}
+
+/// Rank-windows kept, and bytes that it took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    drawn: (u64, u64),
+    pinned: (u64, u64),
 }
 
 /// How many ranks there are to draw from, and how many are taken anyway.
@@ -91,10 +106,11 @@ impl StratumState {
         let (sampling, group) = (&plan.config.sampling, &plan.groups[index]);
         let pinned = group.pinned.len();
         let ranks = Ranks { others: group.members.len() - pinned, pinned };
-        let size = match group.target {
-            Target::Static { ranks: size } => u64::from(size).clamp(pinned, ranks.all()),
-            Target::Bound { .. } => ranks.all(),
+        let fixed = match group.target {
+            Target::Static { ranks: size } => Some(u64::from(size).clamp(pinned, ranks.all()) - pinned),
+            Target::Bound { .. } => None,
         };
+        let size = pinned + fixed.unwrap_or(ranks.others);
         let census = sampling.summaries == Summaries::Census;
         let tracker = match sampling.sizing {
             _ if census => Tracker::Census(CensusTracker::default()),
@@ -127,8 +143,12 @@ impl StratumState {
             size,
             reason: None,
             reported: None,
+            limited: false,
+            spent: Spent::default(),
+            cost: None,
             mechanism: sampling.update_mechanism,
             ranks,
+            fixed,
             floor,
             floor_counts_pinned: census,
             guides: guides.collect(),
@@ -178,6 +198,10 @@ impl StratumState {
         let count = |cell: Option<&Cell>| cell.map_or(0, |cell| cell.reported);
         let reported = count(cells.0).saturating_add(count(cells.1)) / window.windows();
         self.reported = Some(self.reported.map_or(reported, |fewest| fewest.min(reported)));
+        for (cell, spent) in [(cells.0, &mut self.spent.drawn), (cells.1, &mut self.spent.pinned)] {
+            let (kept, bytes) = cell.map_or((0, 0), |cell| (cell.kept, cell.bytes));
+            *spent = (spent.0.saturating_add(kept), spent.1.saturating_add(bytes));
+        }
         let (ranks, drawn) = (self.ranks, self.drawn());
         for guide in &mut self.guides {
             let metric = |cell: Option<&Cell>| -> MetricMoments {
@@ -190,6 +214,8 @@ impl StratumState {
 
     /// Decides the next interval's size.
     pub fn end_interval(&mut self) {
+        self.limited = false;
+        self.take_cost();
         // Under `global` the same rank's next coin may fall the same way; under `subset` it does.
         let correlation = match self.mechanism {
             Mechanism::Subset => 1.0,
@@ -201,16 +227,72 @@ impl StratumState {
         let asked = self.guides.iter().filter_map(|guide| guide.asked.as_ref());
         // Every guide's bound must hold; the first of equals is named.
         let most = asked.reduce(|most, next| if next.0 > most.0 { next } else { most });
-        let Some((asked, reason)) = most else { return };
+        if let Some((_, reason)) = most {
+            self.reason = Some(reason.clone());
+        }
+        self.size = self.ranks.pinned + self.under(Pressure::NONE);
+    }
+
+    /// How many ranks that are not pinned the next interval draws under that pressure; as long as nothing was
+    /// observed, all of them, or a fixed size.
+    pub fn under(&self, pressure: Pressure) -> u64 {
         let Ranks { others, pinned } = self.ranks;
-        let extra = u64::from(self.mechanism == Mechanism::Global);
         // Two drawn ranks at least, or the sample could not tell its own error.
         let floor = match self.floor_counts_pinned {
             true => self.floor.saturating_sub(pinned).max(2),
             false => self.floor,
         };
-        self.size = pinned + (asked.max(&floor) + extra).min(others);
-        self.reason = Some(reason.clone());
+        let extra = u64::from(self.mechanism == Mechanism::Global);
+        let asked = self.guides.iter().filter_map(|guide| {
+            let (asked, reason) = guide.asked.as_ref()?;
+            Some(match pressure.wider {
+                1.0 => *asked,
+                wider => size(self.ranks, reason.variance, wider * reason.error, reason.quantile),
+            })
+        });
+        let wanted = match (asked.max(), self.fixed) {
+            (Some(asked), _) => asked.max(floor) + extra,
+            // The error of a fixed size grows like that of any other.
+            (None, Some(fixed)) => ((fixed as f64 / pressure.wider.powi(2)) as u64).max(fixed.min(floor)),
+            (None, None) if pressure == Pressure::NONE => others,
+            (None, None) => floor + extra,
+        };
+        // What is below the floor is less by a share of it.
+        match pressure.floor {
+            1.0 => wanted.min(others),
+            share => (wanted.min(others) as f64 * share) as u64,
+        }
+    }
+
+    /// Keeps no more than what that pressure leaves.
+    pub fn limit(&mut self, pressure: Pressure) {
+        let size = self.ranks.pinned + self.under(pressure);
+        self.limited = size < self.size;
+        self.size = size.min(self.size);
+    }
+
+    /// Ranks that are taken anyway.
+    pub fn pinned(&self) -> u64 {
+        self.ranks.pinned
+    }
+
+    /// What a rank-window takes; none before any was kept.
+    pub fn cost(&self) -> Option<Cost> {
+        self.cost
+    }
+
+    /// What keeping took in the interval that ends: where no rank was kept, what it took before.
+    fn take_cost(&mut self) {
+        let Spent { drawn, pinned } = std::mem::take(&mut self.spent);
+        let each = |(kept, bytes): (u64, u64)| (kept > 0).then(|| bytes as f64 / kept as f64);
+        let before = self.cost.unwrap_or_default();
+        if let (None, None) = (each(drawn), each(pinned)) {
+            return;
+        }
+        self.cost = Some(Cost {
+            drawn: each(drawn).unwrap_or(before.drawn),
+            pinned: each(pinned).unwrap_or(before.pinned),
+        });
     }
 }
 

@@ -105,9 +105,9 @@ struct Child {
 }
 
 impl Node {
-    /// The node of `rank` in a tree of [`ARITY`] below rank 0.
+    /// The node of `rank` in a tree of [`ARITY`] below the client's rank.
     pub fn new(plan: &Plan, rank: Rank) -> Self {
-        Self::with_topology(plan, rank, Topology::new(plan.ranks, Rank(0), ARITY))
+        Self::with_topology(plan, rank, Topology::new(plan.ranks, plan.config.agent.client, ARITY))
     }
 
     /// The node of `rank` in another tree.

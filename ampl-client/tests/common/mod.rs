@@ -47,7 +47,7 @@ pub fn summary(plan: &Plan, total: Total) -> Summary {
     let Total { n, y } = total;
     let mean = y / n.max(1) as f64;
     let metric = MetricSummary { n, sum: y, sum_sq: mean * y, min: mean, max: mean };
-    Summary { metrics: vec![metric; plan.metrics.len()], kept: false, probability: 0.0 }
+    Summary { metrics: vec![metric; plan.metrics.len()], kept: false, probability: 0.0, bytes: 0 }
 }
 
 /// Ranks' totals, each with its draw, and their sums.

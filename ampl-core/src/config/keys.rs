@@ -8,13 +8,9 @@ pub use table::KEYS;
 /// it stands for is there.
 #[rustfmt::skip] // One key a line reads as the table it is.
 pub const LATER: &[(&str, Support)] = &[
-    ("sampling.budget", Support::None("bound the sample by 'group.error' or 'group.sample_size'")),
-    ("sampling.partners", Support::Only(&["off"], "pin the partners with 'group.pinned'")),
     ("group.stratify", Support::Only(&["off"], "declare the strata as groups of their own")),
     ("group.k", Support::None("declare the strata as groups of their own")),
-    ("trace.structure", Support::Except(&["off"], "use 'trace.timing = \"off\"' to store no calls")),
     ("trace.call_path_depth", Support::Only(&["1"], "use 1")),
-    ("output.journal", Support::Except(&["off"], "use \"node\" or \"run\"")),
 ];
 
 /// One key of `JOB.toml`.

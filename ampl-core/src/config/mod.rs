@@ -24,7 +24,7 @@ pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};
 pub use sites::SitesFault;
 
-use crate::units::RankSet;
+use crate::units::{Rank, RankSet};
 
 /// Everything a user may set in `JOB.toml`. [`Config::default`] is what an empty file means.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,6 +185,8 @@ pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: Erro
 /// `[trace]`: what is stored of kept windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
+    /// Whether calls are stored at all.
+    pub structure: bool,
     /// Of which windows calls are stored.
     pub timing: Keep,
     /// Whether call sites are stored with calls.
@@ -235,11 +237,15 @@ pub enum Journal {
     Run,
     /// In this directory.
     Path(String),
+    /// In memory that goes with the process.
+    Off,
 }
 
-/// `[agent]`: what the agent may cost.
+/// `[agent]`: what the agent may cost, and where the client is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
+    /// The rank whose agent decides for all.
+    pub client: Rank,
     /// Share of the job's time, in (0, 1); `None` where nothing is said: see [`Config::max_overhead`].
     pub max_overhead: Option<f64>,
 }
@@ -248,8 +254,15 @@ impl Config {
     /// Share of the job's time that the agent may take; 1 % where nothing is said, and no limit (`None`) where
     /// nothing is said but that everything is to be recorded.
     pub fn max_overhead(&self) -> Option<f64> {
-        let everything = self.trace.timing == Keep::All || self.output.verify;
+        let everything = self.trace.stored() == Keep::All || self.output.verify;
         self.agent.max_overhead.or((!everything).then_some(0.01))
+    }
+}
+
+impl Trace {
+    /// Of which windows calls are stored, all settings together.
+    pub fn stored(&self) -> Keep {
+        if self.structure { self.timing } else { Keep::Off }
     }
 }
 
@@ -272,14 +285,14 @@ impl Default for Config {
             metrics: vec![guide(Quantity::MpiTime), guide(Quantity::ComputeTime)],
             groups: Vec::new(),
             sites: Vec::new(),
-            trace: Trace { timing: Keep::Kept, call_sites: true },
+            trace: Trace { structure: true, timing: Keep::Kept, call_sites: true },
             output: Output {
                 dir: "ampl-{app}-{jobid}-{time}".into(),
                 journal: Journal::Node,
                 rank_summaries: RankSummaries::All,
                 verify: false,
             },
-            agent: Agent { max_overhead: None },
+            agent: Agent { client: Rank(0), max_overhead: None },
         }
     }
 }

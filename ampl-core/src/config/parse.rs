@@ -10,7 +10,7 @@ use super::{
     Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target, Trace, Window, keys, marker,
     rules,
 };
-use crate::units::RankSet;
+use crate::units::{Rank, RankSet};
 
 impl Config {
     /// The settings in `text` (TOML), and what was accepted without doing quite what it says.
@@ -36,6 +36,7 @@ impl Config {
                 "sampling" => {
                     draft.sampling_at = Some((block.at("selection"), block.at("sizing")));
                     draft.retrospective = block.text("selection") == Some("retrospective");
+                    draft.budget_at = block.text("budget").map(|_| block.at("budget"));
                     sampling(block, &mut config.sampling, &mut report);
                 }
                 "window" => window(block, &mut config.window, &mut report),
@@ -267,6 +268,7 @@ fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
             "calls of kept windows only are stored",
         );
     }
+    pick(block, "structure", &mut trace.structure, |word| Some(word != "off"));
     pick(block, "timing", &mut trace.timing, |word| match word {
         "kept" => Some(Keep::Kept),
         "all" => Some(Keep::All),
@@ -302,13 +304,14 @@ fn output(block: &Block<'_>, output: &mut Output, report: &mut Report<'_>) {
         None => {}
         Some("node") => output.journal = Journal::Node,
         Some("run") => output.journal = Journal::Run,
+        Some("off") => output.journal = Journal::Off,
         // Without the slash a misspelt word would silently become a directory.
         Some(path) if path.contains('/') && !path.contains('\0') => {
             output.journal = Journal::Path(path.to_owned())
         }
         Some(word) => {
-            let allowed = vec!["node", "run", "./DIRECTORY"];
-            let nearest = keys::nearest(word, ["node", "run"]);
+            let allowed = vec!["node", "run", "off", "./DIRECTORY"];
+            let nearest = keys::nearest(word, ["node", "run", "off"]);
             let cause = Cause::UnknownWord { word: word.to_owned(), allowed, nearest };
             report.error(block.at("journal"), block.path("journal"), cause);
         }
@@ -325,6 +328,12 @@ fn output(block: &Block<'_>, output: &mut Output, report: &mut Report<'_>) {
 }
 
 fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
+    if let Some(client) = block.integer("client") {
+        match u32::try_from(client) {
+            Ok(client) => agent.client = Rank(client),
+            Err(_) => invalid(block, "client", client, "a rank, from 0", report),
+        }
+    }
     let text = block.text("max_overhead");
     let percent = text.and_then(|text| text.trim().strip_suffix('%')?.trim().parse::<f64>().ok());
     let share = block.number("max_overhead").or(percent.map(|percent| percent / 100.0));

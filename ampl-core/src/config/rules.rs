@@ -2,7 +2,7 @@
 
 use super::error::Cause;
 use super::tree::{Block, Report};
-use super::{Config, Event, Group, Marker, Metric, Quantity, Sizing, Summaries, Target, keys, perf};
+use super::{Config, Event, Group, Keep, Marker, Metric, Quantity, Sizing, Summaries, Target, keys, perf};
 use crate::units::RankSet;
 
 /// What was read and is still to be checked as a whole; numbers are byte offsets.
@@ -12,6 +12,8 @@ pub(super) struct Draft {
     pub(super) sampling_at: Option<(usize, usize)>,
     /// `selection = "retrospective"` was written.
     pub(super) retrospective: bool,
+    /// Where `budget` stands, if it is written.
+    pub(super) budget_at: Option<usize>,
     /// Where the first `[[metric]]` stands, right or wrong.
     pub(super) first_metric_at: Option<usize>,
     /// Name offset and metric.
@@ -59,6 +61,13 @@ impl Draft {
                 "retrospective selection is not in this version",
                 "predictive is used",
             );
+        }
+        if let Some(at) = self.budget_at.filter(|_| config.trace.stored() == Keep::All) {
+            let cause = Cause::Combination {
+                settings: "budget and timing = \"all\"",
+                instead: "leave one of them out: timing = \"all\" stores every call of every rank",
+            };
+            report.error(at, "sampling.budget", cause);
         }
         if !sampled && config.sampling.sizing == Sizing::Ampl2008 {
             let cause = Cause::Combination {

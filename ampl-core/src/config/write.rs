@@ -65,15 +65,17 @@ impl Config {
         for site in &self.sites {
             write_site(site, out)?;
         }
+        let structure = if self.trace.structure { "kept" } else { "off" };
         let timing = match self.trace.timing {
             Keep::Kept => "kept",
             Keep::All => "all",
             Keep::Off => "off",
         };
-        writeln!(out, "\n[trace]\ntiming = \"{timing}\"\ncall_sites = {}", self.trace.call_sites)?;
+        writeln!(out, "\n[trace]\nstructure = \"{structure}\"\ntiming = \"{timing}\"\ncall_sites = {}", self.trace.call_sites)?;
         let journal = match &self.output.journal {
             Journal::Node => "node",
             Journal::Run => "run",
+            Journal::Off => "off",
             Journal::Path(path) => path,
         };
         writeln!(out, "\n[output]\ndir = {}\njournal = {}", quoted(&self.output.dir), quoted(journal))?;
@@ -83,8 +85,9 @@ impl Config {
             RankSummaries::Off => "off",
         };
         writeln!(out, "rank_summaries = \"{rank_summaries}\"\nverify = {}", self.output.verify)?;
+        writeln!(out, "\n[agent]\nclient = {}", self.agent.client.0)?;
         match self.agent.max_overhead {
-            Some(share) => writeln!(out, "\n[agent]\nmax_overhead = {share:?}"),
+            Some(share) => writeln!(out, "max_overhead = {share:?}"),
             None => Ok(()),
         }
     }

@@ -49,4 +49,7 @@ pub struct Decision {
     /// The error bound that this size attains if the variance is as priced; none if unbounded.
     #[serde(default)]
     pub error_attained: Option<f64>,
+    /// What kept the size below what the bound asks for: `budget`.
+    #[serde(default)]
+    pub limit: Option<String>,
 }

@@ -62,13 +62,15 @@ pub struct Summary {
     pub kept: bool,
     /// How likely that was, in [0, 1].
     pub probability: f64,
+    /// Bytes that keeping it took.
+    pub bytes: u64,
 }
 
 impl Summary {
     /// A window of that plan without observations, not kept.
     pub fn empty(plan: &Plan) -> Self {
         let metrics = vec![MetricSummary::default(); plan.metrics.len()];
-        Self { metrics, kept: false, probability: 0.0 }
+        Self { metrics, kept: false, probability: 0.0, bytes: 0 }
     }
 }
 
@@ -135,7 +137,7 @@ impl Shape {
     /// Sums over no rank.
     pub fn partial(&self) -> Partial {
         let metrics = vec![MetricMoments::default(); usize::from(self.metrics)];
-        let cell = |&key| Cell { key, reported: 0, kept: 0, metrics: metrics.clone() };
+        let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics.clone() };
         Partial { cells: self.cells.iter().map(cell).collect() }
     }
 
@@ -144,7 +146,7 @@ impl Shape {
     }
 
     pub(super) fn payload(cells: u16, metrics: u16, census: bool, interval: bool) -> usize {
-        const CELL: usize = 2 + 2 + 4 + 2 * 8;
+        const CELL: usize = 2 + 2 + 4 + 3 * 8;
         const MOMENTS: usize = 11 * 8;
         let parts = 1 + usize::from(census) + usize::from(interval);
         usize::from(cells) * (CELL + usize::from(metrics) * parts * MOMENTS)
@@ -167,6 +169,8 @@ pub struct Cell {
     pub reported: u64,
     /// Rank-windows kept.
     pub kept: u64,
+    /// Bytes that keeping them took.
+    pub bytes: u64,
     /// One entry per metric, in the order of [`Plan::metrics`].
     pub metrics: Vec<MetricMoments>,
 }
@@ -191,6 +195,7 @@ impl Partial {
             debug_assert_eq!(cell.key, more.key);
             cell.reported = cell.reported.saturating_add(more.reported);
             cell.kept = cell.kept.saturating_add(more.kept);
+            cell.bytes = cell.bytes.saturating_add(more.bytes);
             for (metric, more) in cell.metrics.iter_mut().zip(&more.metrics) {
                 metric.census.merge(&more.census);
                 metric.kept.merge(&more.kept);
@@ -204,6 +209,7 @@ impl Partial {
         let cell = &mut self.cells[cell];
         cell.reported = cell.reported.saturating_add(windows);
         cell.kept = cell.kept.saturating_add(if summary.kept { windows } else { 0 });
+        cell.bytes = cell.bytes.saturating_add(summary.bytes);
         for (slot, metric) in cell.metrics.iter_mut().zip(&summary.metrics) {
             let moments = metric.moments(windows);
             if shape.census {
@@ -235,6 +241,7 @@ impl Partial {
             to.u32(u32::from(cell.key.pinned));
             to.u64(cell.reported);
             to.u64(cell.kept);
+            to.u64(cell.bytes);
             for metric in &cell.metrics {
                 if shape.census {
                     encode_moments(&metric.census, to);
@@ -264,8 +271,9 @@ impl Partial {
                 _ => return Err(MessageError::Value { field: "pinned" }),
             };
             let key = CellKey { group, stratum, pinned };
-            let (reported, kept) = (from.u64(), from.u64());
-            let mut cell = Cell { key, reported, kept, metrics: Vec::with_capacity(usize::from(metrics)) };
+            let (reported, kept, bytes) = (from.u64(), from.u64(), from.u64());
+            let metrics_of = Vec::with_capacity(usize::from(metrics));
+            let mut cell = Cell { key, reported, kept, bytes, metrics: metrics_of };
             for _ in 0..metrics {
                 let mut slot = MetricMoments::default();
                 if census {

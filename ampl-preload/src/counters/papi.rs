@@ -16,10 +16,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use ampl_agent::counters::Counters;
+use ampl_agent::journal::FIRST_DESCRIPTOR;
 use ampl_core::refusal::Refusal;
 
 use super::Asked;
-use super::perf::FIRST_DESCRIPTOR;
 
 /// Names of the library: for linking, which may be missing where nobody develops, then the newest first.
 const NAMES: [&CStr; 6] = [

@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use ampl_agent::counters::Counters;
+use ampl_agent::journal::FIRST_DESCRIPTOR;
 use ampl_core::config::perf::Counter;
 use ampl_core::refusal::{Answer, Refusal, is_in_kernel};
 use perf_event_open_sys::bindings::{
@@ -25,8 +26,6 @@ use super::Asked;
 
 /// Words of a reading before its values: how many, time enabled, time running.
 const HEAD: usize = 3;
-/// The program's own files keep the small numbers that it would get without ampl.
-pub const FIRST_DESCRIPTOR: i32 = 200;
 /// Descriptors that counters may take at most, and the share of those that the process may have.
 const MOST_DESCRIPTORS: u64 = 512;
 const SHARE_OF_DESCRIPTORS: u64 = 4;

@@ -2,6 +2,7 @@
 
 mod encode;
 mod facts;
+mod partners;
 mod requests;
 
 use ampl_agent::CallEnd;
@@ -88,7 +89,9 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, 
         // SAFETY: the caller's promise.
         unsafe { remember(state, function, words) };
     }
-    if let (Some(index), true) = (recipe.status, recipe.receives && state.thread.keeps()) {
+    let reads_status =
+        || state.thread.keeps() || (recipe.tells_partners && partners::needs_status(state, recipe, words));
+    if let (Some(index), true) = (recipe.status, recipe.receives && reads_status()) {
         let at = &mut words[usize::from(index)];
         let unnamed = recipe.request_count.is_some() && state.named.is_empty();
         if state.reader.is_status_ignore(*at) && !unnamed {
@@ -174,6 +177,10 @@ unsafe fn finish(
             // SAFETY: the caller's promise.
             unsafe { requests::follow(state, function, recipe, words, (sent, received), outcome) };
         (sent, received) = started.unwrap_or((sent, received));
+    }
+    if let (Some(ends), true) = (&recipe.ends, call.code == 0 && flags & CALL_MISS == 0) {
+        // SAFETY: the caller's promise.
+        unsafe { partners::exchanged(state, recipe, ends, words) };
     }
     if recipe.gives && call.code == 0 {
         // SAFETY: the caller's promise.

@@ -3,6 +3,7 @@
 use ampl_agent::requests::Request;
 use ampl_core::mpi::{Class, Direction, Function, Kind};
 
+use super::partners;
 use crate::recipe::Recipe;
 use crate::thread_state::ThreadState;
 
@@ -47,7 +48,7 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
-unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> Option<usize> {
+pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> Option<usize> {
     recipe.index?;
     let count = match recipe.outcount {
         // SAFETY: the call has written how many it completed.
@@ -80,7 +81,9 @@ pub unsafe fn follow(
         let (persistent, receives) = (recipe.makes_persistent, recipe.makes_receive);
         let (sent, received) = if persistent { bytes } else { (0, 0) };
         if handle != state.process.request_null {
-            let request = Request { number: 0, receives, persistent, active: !persistent, sent, received };
+            let peer = partners::of_request(state, recipe, words);
+            let request =
+                Request { number: 0, receives, persistent, active: !persistent, sent, received, peer };
             let number = state.with_requests(|requests| requests.make(handle, request));
             state.named.clear();
             state.named.push(Request { number, ..request });
@@ -93,11 +96,18 @@ pub unsafe fn follow(
         let handles = std::mem::take(&mut state.handles);
         state.with_requests(|requests| handles.iter().for_each(|&handle| requests.set_active(handle, true)));
         state.handles = handles;
+        if recipe.tells_partners {
+            partners::started(state);
+        }
         let sum = |side: fn(&Request) -> u64| state.named.iter().map(side).sum();
         return Some((sum(|request| request.sent), sum(|request| request.received)));
     }
     if function.spec().params[index].direction == Direction::In {
         return None;
+    }
+    if recipe.tells_partners && !missed && !failed {
+        // SAFETY: the caller's promise.
+        unsafe { partners::completed(state, recipe, words) };
     }
     // A persistent request keeps its handle: that it is done follows from what the call says.
     // After an error nothing is believed of it: MPI need not have written anything.

@@ -15,7 +15,7 @@ use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, Step, WindowSummary};
 use crate::record::{
     CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
-    WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_RUN, Word, get_text,
+    WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, Word, get_text,
 };
 use clock::Clock;
 use merge::Lane;
@@ -199,8 +199,13 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
         body.split_first_chunk::<{ WINDOW_FIXED_WORDS - 1 }>()?;
     let cells = usize::try_from(cells).ok()?;
     let (words, behind) = rest.split_at_checked(cells.checked_mul(CELL_WORDS)?)?;
+    let mut behind = behind.iter();
+    let mut word = |flag| if flags & flag != 0 { behind.next().map(Some) } else { Some(None) };
+    let (repeat, inclusion) = (word(WINDOW_RUN)?, word(WINDOW_INCLUSION)?);
     Some(WindowSummary {
-        repeat: if flags & WINDOW_RUN != 0 { *behind.first()? } else { 1 },
+        repeat: repeat.copied().unwrap_or(1),
+        partner: flags & WINDOW_PARTNER != 0,
+        inclusion: inclusion.copied().map(f64::from_bits),
         window,
         start_ns: clock.instant(start),
         end_ns: clock.instant(end),

@@ -199,11 +199,15 @@ fn windows(windows: &[WindowSummary]) -> Vec<u8> {
         varint::put(&mut out, window.own_ns);
         let flags = u8::from(window.kept) | u8::from(window.partial) << 1 | u8::from(window.drawn) << 2;
         let run = window.repeat > 1;
-        out.push(flags | u8::from(run) << 3);
+        let others = u8::from(window.partner) << 4 | u8::from(window.inclusion.is_some()) << 5;
+        out.push(flags | u8::from(run) << 3 | others);
         if run {
             varint::put(&mut out, window.repeat);
         }
         put_float(&mut out, window.probability);
+        if let Some(inclusion) = window.inclusion {
+            put_float(&mut out, inclusion);
+        }
         varint::put(&mut out, window.update);
         varint::put(&mut out, window.cells.len() as u64);
         for cell in &window.cells {
@@ -222,6 +226,7 @@ fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
     let flags = reader.take(1)?[0];
     let repeat = if flags & 8 != 0 { reader.get()? } else { 1 };
     let probability = get_float(reader)?;
+    let inclusion = if flags & 32 != 0 { Some(get_float(reader)?) } else { None };
     let update = reader.get()?;
     let mut cells = Vec::new();
     for _ in 0..reader.get()? {
@@ -236,8 +241,10 @@ fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
         own_ns,
         kept,
         drawn,
+        partner: flags & 16 != 0,
         partial,
         probability,
+        inclusion,
         update,
         cells,
         repeat,

@@ -98,7 +98,11 @@ pub const KEYS: &[Key] = &[
     .default("\"off\"")
     .forms(&[
         ("off", "they are drawn or not like any other rank"),
-        ("keep", "they are kept too, with the probability that follows from it"),
+        (
+            "keep",
+            "they are kept too, with the probability that follows from it; of the partners that a rank \
+             has had so far, the latest 64 count",
+        ),
     ])
     .examples("\"keep\"", "\"keeps\""),
     Key::new("window", "marker", Text, "What closes a window.")
@@ -248,9 +252,9 @@ pub const KEYS: &[Key] = &[
         .forms(&[
             ("all", "every rank's; not in this version, which says so and stores that of kept windows"),
             ("kept", "that of kept windows"),
-            ("off", "none"),
+            ("off", "none: summaries only, whatever `timing` says"),
         ])
-        .examples("\"all\"", "\"al\""),
+        .examples("\"off\"", "\"al\""),
     Key::new(
         "trace",
         "timing",
@@ -308,7 +312,7 @@ pub const KEYS: &[Key] = &[
         ("node", "memory of the node, or its temporary directory"),
         ("run", "the run directory"),
         ("PATH", "that directory; with a `/`, so that no slip becomes a directory"),
-        ("off", "nowhere: nothing to recover after a crash"),
+        ("off", "memory of the process: a job that dies leaves nothing to recover"),
     ])
     .examples("\"run\"", "\"nodes\""),
     Key::new(
@@ -328,6 +332,10 @@ pub const KEYS: &[Key] = &[
     )
     .default("false")
     .examples("true", "1"),
+    Key::new("agent", "client", Integer, "The rank whose agent decides for all, beside its own work.")
+        .default("0")
+        .range("a rank of the job")
+        .examples("3", "-1"),
     Key::new(
         "agent",
         "max_overhead",

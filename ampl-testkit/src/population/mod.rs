@@ -1,8 +1,12 @@
 //! The populations that sampling is judged on (STATISTICS §4): what every rank of a synthetic job
 //! measures in window after window.
 
+mod kind;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+pub use kind::Kind;
 
 /// One rank's observations of one metric in one window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,50 +15,6 @@ pub struct Total {
     pub n: u64,
     /// Their total.
     pub y: f64,
-}
-
-/// How ranks differ from each other and from themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Independent normal values, cv .3.
-    Normal,
-    /// Independent lognormal values, σ = 1.
-    LogNormal,
-    /// Half of the ranks around 1, half around 3, the same ones always.
-    Bimodal,
-    /// One rank in a hundred (at least one) ten times slower than the others.
-    Slow,
-    /// Persistent differences between ranks, cv .4, and little noise.
-    Heterogeneous,
-    /// The spread between ranks grows by 2 % per window, and so does the mean by 1 %.
-    Drift,
-    /// Normal with a variance that triples for every other ten windows.
-    Phases,
-    /// Each rank an AR(1) process, coefficient .8.
-    Autoregressive,
-    /// Observations per rank vary fourfold and correlate with the value.
-    VaryingCounts,
-    /// Four in five ranks have nothing in a window.
-    ZeroInflated,
-    /// Now and then the operating system takes five times a window's work from a rank.
-    Spikes,
-}
-
-impl Kind {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Normal,
-        Self::LogNormal,
-        Self::Bimodal,
-        Self::Slow,
-        Self::Heterogeneous,
-        Self::Drift,
-        Self::Phases,
-        Self::Autoregressive,
-        Self::VaryingCounts,
-        Self::ZeroInflated,
-        Self::Spikes,
-    ];
 }
 
 /// A synthetic job's measurements, a function of kind, ranks and seed.
@@ -135,7 +95,7 @@ mod tests {
     use super::*;
 
     fn ratio_and_cv(kind: Kind) -> (f64, f64) {
-        let window = Population::new(kind, 20_000, 1).next_window();
+        let window = Population::new(kind, 100_000, 1).next_window();
         let count = window.len() as f64;
         let n: f64 = window.iter().map(|total| total.n as f64).sum();
         let y: f64 = window.iter().map(|total| total.y).sum();
@@ -146,15 +106,55 @@ mod tests {
 
     #[test]
     fn populations_are_what_they_say() {
-        let close = |(mean, cv): (f64, f64), expected: (f64, f64)| {
-            assert!((mean / expected.0 - 1.0).abs() < 0.04, "{mean} not {}", expected.0);
-            assert!((cv / expected.1 - 1.0).abs() < 0.08, "{cv} not {}", expected.1);
+        for kind in Kind::ALL {
+            let (mean, cv) = ratio_and_cv(kind);
+            let stated = kind.mean_and_cv();
+            assert!((mean / stated.0 - 1.0).abs() < 0.015, "{kind:?}: mean {mean} not {}", stated.0);
+            // The fourth moments are large where a few ranks make the variance.
+            assert!((cv / stated.1 - 1.0).abs() < 0.05, "{kind:?}: cv {cv} not {}", stated.1);
+            assert_eq!(Kind::by_name(kind.name()), Some(kind));
+        }
+    }
+
+    /// Residuals of all ranks in each of some windows, relative to the mean.
+    fn residuals(kind: Kind, windows: usize) -> Vec<Vec<f64>> {
+        let mut population = Population::new(kind, 20_000, 5);
+        let residuals = |totals: Vec<Total>| -> Vec<f64> {
+            let mean = totals.iter().map(|total| total.y).sum::<f64>() / totals.len() as f64;
+            totals.iter().map(|total| total.y / mean - 1.0).collect()
         };
-        close(ratio_and_cv(Kind::Normal), (100.0, 0.3));
-        close(ratio_and_cv(Kind::LogNormal), (164.9, 1.31));
-        close(ratio_and_cv(Kind::Bimodal), (200.0, 0.5025));
-        close(ratio_and_cv(Kind::Slow), (109.0, 0.834));
-        close(ratio_and_cv(Kind::ZeroInflated), (15.96, 2.61));
+        (0..windows).map(|_| residuals(population.next_window())).collect()
+    }
+
+    fn variance(values: &[f64]) -> f64 {
+        values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64
+    }
+
+    fn correlation(a: &[f64], b: &[f64]) -> f64 {
+        let sum: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+        sum / a.len() as f64 / (variance(a) * variance(b)).sqrt()
+    }
+
+    #[test]
+    fn windows_depend_on_each_other_as_they_say() {
+        let near = |found: f64, stated: f64| assert!((found - stated).abs() < 0.06, "{found} not {stated}");
+        for (kind, stated) in [
+            (Kind::Normal, 0.0),
+            (Kind::Spikes, 0.0),
+            (Kind::ZeroInflated, 0.0),
+            (Kind::Autoregressive, 0.8),
+            (Kind::Bimodal, 1.0),
+            (Kind::Slow, 1.0),
+            (Kind::Heterogeneous, 1.0),
+        ] {
+            let windows = residuals(kind, 2);
+            near(correlation(&windows[0], &windows[1]), stated);
+        }
+        let phases = residuals(Kind::Phases, 21);
+        near(variance(&phases[10]) / variance(&phases[9]) / 3.0, 1.0);
+        near(variance(&phases[20]) / variance(&phases[9]), 1.0);
+        let drift = residuals(Kind::Drift, 36);
+        near((variance(&drift[35]) / variance(&drift[0])).sqrt() / 1.02f64.powi(35), 1.0);
     }
 
     #[test]

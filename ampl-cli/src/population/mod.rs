@@ -1,0 +1,87 @@
+//! Populations for `ampl simulate`: what every rank of a job observed in every window, from CSV or Parquet.
+//!
+//! Rows may come in any order. The file is read twice: first for its extent (ranks, windows, metrics, whether
+//! windows ascend), then window by window. Memory holds a batch of rows and a few windows at a time, however
+//! long the file; where windows do not ascend, rows go through a temporary file.
+
+mod csv;
+mod extent;
+mod parquet;
+mod rows;
+mod spool;
+mod windows;
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+
+pub use extent::Extent;
+pub use rows::{Fault, Names};
+pub use windows::Windows;
+
+use rows::Rows;
+
+/// Which columns are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Columns {
+    /// `window`, `rank`, `metric` and `event`.
+    Places,
+    /// The numbers too.
+    All,
+}
+
+/// A population's file.
+#[derive(Clone, Debug)]
+pub struct Population {
+    path: PathBuf,
+    parquet: bool,
+}
+
+impl Population {
+    /// The population in the file `path`, or in the directory that `ampl export` wrote.
+    ///
+    /// # Errors
+    /// A [`Failure`] of status 4 when there is no such file.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let candidates = match path.is_dir() {
+            true => ["summaries.parquet", "summaries.csv"].map(|name| path.join(name)).to_vec(),
+            false => vec![path.to_owned()],
+        };
+        let found = candidates.iter().find(|file| file.exists()).unwrap_or(&candidates[0]);
+        let absent = |error: std::io::Error| {
+            let fix = "name a CSV or Parquet file, or a directory that 'ampl export' wrote";
+            let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { DAMAGED };
+            Failure::message(status, format!("no such population: {error}"), found.display(), fix)
+        };
+        let mut magic = Vec::new();
+        File::open(found).and_then(|file| file.take(4).read_to_end(&mut magic)).map_err(absent)?;
+        Ok(Self { path: found.clone(), parquet: magic == b"PAR1" })
+    }
+
+    /// Its rows from the first one on.
+    fn rows(&self, columns: Columns, names: Names) -> Result<Box<dyn Rows + Send>, Fault> {
+        let mut file = File::open(&self.path).map_err(Fault::reading)?;
+        file.rewind().map_err(Fault::reading)?;
+        Ok(match self.parquet {
+            true => Box::new(parquet::ParquetRows::new(file, columns, names)?),
+            false => Box::new(csv::CsvRows::new(file, columns, names)?),
+        })
+    }
+
+    /// `fault` as the message about this file, exit status 3.
+    pub fn failure(&self, fault: &Fault) -> anyhow::Error {
+        let unit = if self.parquet { "row" } else { "line" };
+        let place = match fault.row {
+            Some(row) => format!("{}, {unit} {row}", self.path.display()),
+            None => self.path.display().to_string(),
+        };
+        Failure::message(DAMAGED, &fault.what, place, &fault.fix)
+    }
+
+    /// Where it is, for messages.
+    pub fn place(&self) -> std::path::Display<'_> {
+        self.path.display()
+    }
+}

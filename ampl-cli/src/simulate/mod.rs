@@ -1,0 +1,140 @@
+//! `ampl simulate`: how a job file would have done on a population, seed by seed.
+
+pub mod drive;
+mod report;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use ampl_client::simulate::Job;
+use ampl_core::config::Config;
+use ampl_core::plan::Plan;
+
+use crate::export::progress::Progress;
+use crate::failure::{Failure, USAGE};
+use crate::human::{bytes, count, digits, plural};
+use crate::job::{self, JobArgs};
+use crate::output;
+use crate::population::{Extent, Population, Windows};
+
+/// Run the sampling policy over what every rank of a job observed, and compare its estimates with the truth.
+#[derive(clap::Args, Debug)]
+#[command(
+    after_help = "Examples:\n  ampl simulate -c job.toml --population ampl-lmp-4242-20260101T120000/parquet\n  \
+                  ampl simulate -c job.toml --population population.csv --seeds 20 --json\n\n\
+                  A population is CSV or Parquet with the columns window, rank, metric, count, sum, sum_sq, min, max\n\
+                  and, if need be, event; rows come in any order, and one that is missing is of no observation.\n\
+                  The first update interval is not scored."
+)]
+pub struct Args {
+    /// Job file; without it AMPL_CONFIG, and without that the defaults
+    #[arg(short = 'c', long = "config", value_name = "JOB.toml")]
+    config: Option<std::ffi::OsString>,
+    /// Set one key of the job file, as in --set sampling.seed=7
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// CSV or Parquet file, or a directory that 'ampl export' wrote
+    #[arg(long, value_name = "POP")]
+    population: PathBuf,
+    /// How many seeds: the job file's, and those after it
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: u64,
+    /// How many ranks the job has, if the last ones observed nothing; by default one more than the largest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    ranks: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Simulates, and prints what came of it.
+///
+/// # Errors
+/// A [`Failure`] of status 2 for what is wrong with the job file or does not fit the population, of status 3
+/// for what is wrong with the population, of status 4 where there is none.
+pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
+    let started = Instant::now();
+    let job_args = JobArgs { config: args.config.clone(), output: None, set: args.set.clone() };
+    let loaded = job::Job::load(&job_args, true)?;
+    let population = Population::open(&args.population)?;
+    let failure = |fault| population.failure(&fault);
+    let extent = Extent::of(&population, |_| ()).map_err(|fault| failure(fault))?;
+    let ranks = args.ranks.unwrap_or(extent.ranks);
+    if ranks < extent.ranks {
+        let what = format!("the population has rank {}", extent.ranks - 1);
+        return Err(Failure::message(USAGE, what, format!("--ranks {ranks}"), "name all of them"));
+    }
+    let config = measurable(loaded.config.clone(), &extent);
+    let plan = Plan::new(config, ranks).map_err(|error| {
+        Failure::message(USAGE, error, loaded.place(), "correct its members, or give --ranks")
+    })?;
+    let job = Job::new(plan);
+    let guides = guides(&job, &extent).map_err(|missing| {
+        let what = format!("the population has no rows of the guide {missing}, but of: {}", extent.list());
+        Failure::message(USAGE, what, population.place(), "name guides that it has in the job file")
+    })?;
+    let sorting = (!extent.ascending).then(|| Progress::of(extent.rows, "rows"));
+    let mut sorting = sorting;
+    let windows = Windows::new(&population, &extent, guides, ranks, |rows| {
+        sorting.iter_mut().for_each(|bar| bar.add(rows));
+    });
+    drop(sorting);
+    let mut windows = windows.map_err(|fault| failure(fault))?;
+    let seed = job.plan.config.sampling.seed;
+    let seeds: Vec<u64> = (0..args.seeds).map(|index| seed.wrapping_add(index)).collect();
+    let fill = |number, window: &mut _| windows.fill(number, window);
+    let runs = drive::drive(&job, fill, extent.windows, &seeds).map_err(|fault| failure(fault))?;
+    let entries = report::entries(&job, &runs);
+    if args.json {
+        output::json(&entries)?;
+    } else {
+        output::print(|out| report::table(out, &job, &entries))?;
+    }
+    let memory = peak_memory().map_or(String::new(), |peak| format!("; peak memory {}", bytes(peak)));
+    eprintln!(
+        "ampl: {} of {}, {} in {} s{memory}",
+        plural(extent.windows.1 - extent.windows.0 + 1, "window"),
+        plural(u64::from(ranks), "rank"),
+        plural(args.seeds, "seed"),
+        digits(started.elapsed().as_secs_f64()),
+    );
+    if entries.iter().all(|entry| entry.windows.is_empty()) {
+        eprintln!(
+            "ampl: no window was scored ({}): give more than one update interval, {} windows",
+            population.place(),
+            count(job.interval())
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `config` without the optional metrics that the population does not have, as on a machine that cannot
+/// measure them.
+fn measurable(mut config: Config, extent: &Extent) -> Config {
+    config
+        .metrics
+        .retain(|metric| !metric.optional || extent.find(&metric.name(), &metric.event.name()).is_some());
+    config
+}
+
+/// Every guide as the population numbers it; the name of one that it does not have.
+fn guides(job: &Job, extent: &Extent) -> Result<Vec<(u16, u16)>, String> {
+    let number = |&guide: &usize| {
+        let metric = &job.plan.metrics[guide];
+        let (name, event) = (metric.name(), metric.event.name());
+        extent.find(&name, &event).ok_or_else(|| match event.as_ref() {
+            "*" => name.to_string(),
+            _ => format!("{name} of {event}"),
+        })
+    };
+    job.guides.iter().map(number).collect()
+}
+
+/// The most memory that this process ever held, in bytes; none where Linux does not tell.
+fn peak_memory() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(1024.0 * kibibytes)
+}

@@ -1,0 +1,131 @@
+//! A limit on what the whole job keeps, in bytes per second.
+//!
+//! Where the samples that the bounds ask for would cost more than that, every bound is widened by one and the
+//! same factor until they fit, so no group pays for another; fixed sizes shrink as if they had been asked for
+//! by a bound. Only when every sample is at its floor do floors give way, down to nobody. Pinned ranks are kept
+//! whatever it costs.
+//!
+//! What a rank-window costs is measured, not assumed, so a first interval starts from floors. What an interval
+//! takes too much is taken off the next ones. What it leaves is gone, because a file system that was idle before
+//! is none the faster for it; but for as much as an interval at the floors takes, which is saved up, so that
+//! with the smallest of budgets there is a sample now and then, and what it costs stays known.
+
+use ampl_core::config::Quantity;
+use ampl_core::message::CensusWindow;
+use ampl_core::stats::Moments;
+
+use super::stratum::StratumState;
+
+/// Bytes, seconds and what is left of them.
+#[derive(Clone, Debug)]
+pub(super) struct Budget {
+    /// Bytes per second of the whole job.
+    rate: f64,
+    /// Place of the windows' duration in a summary.
+    wall: Option<usize>,
+    /// What intervals so far took too much, bytes; negative where something is saved up.
+    debt: f64,
+    /// Of this interval: bytes kept, seconds, windows.
+    kept: f64,
+    seconds: f64,
+    windows: u64,
+}
+
+impl Budget {
+    /// No more than `rate` bytes per second.
+    pub fn new(rate: f64) -> Self {
+        Self { rate, wall: Quantity::Wall.slot(), debt: 0.0, kept: 0.0, seconds: 0.0, windows: 0 }
+    }
+
+    /// Takes a window: what was kept of it and how long it was, as the ranks that are known of say on average.
+    pub fn observe(&mut self, window: &CensusWindow) {
+        let mut wall = Moments::default();
+        for cell in &window.partial.cells {
+            self.kept += cell.bytes as f64;
+            let of_cell = self.wall.and_then(|wall| cell.metrics.get(wall));
+            let known = of_cell.map(|moments| if moments.census.n > 0 { moments.census } else { moments.kept });
+            wall.merge(&known.unwrap_or_default());
+        }
+        if wall.n > 0 {
+            self.windows += window.windows();
+            self.seconds += wall.y / wall.n as f64 * 1e-9 * window.windows() as f64;
+        }
+    }
+
+    /// Ends an interval: bytes that the next one of `windows` windows may take, if `smallest` is what it takes at
+    /// the floors; none while no window's duration is known.
+    fn allowance(&mut self, windows: u64, smallest: f64) -> Option<f64> {
+        if self.windows == 0 {
+            return None;
+        }
+        let per_window = self.seconds / self.windows as f64;
+        self.debt = (self.debt + self.kept - self.rate * self.seconds).max(-smallest);
+        (self.kept, self.seconds, self.windows) = (0.0, 0.0, 0);
+        Some((self.rate * per_window * windows as f64 - self.debt).max(0.0))
+    }
+
+    /// Cuts the sizes that `strata` have just decided for the next interval of `windows` windows.
+    pub fn cut(&mut self, strata: &mut [StratumState], windows: u64) {
+        let bytes = |pressure: Pressure| {
+            let each = strata.iter().map(|stratum| {
+                let cost = stratum.cost().unwrap_or_default();
+                cost.pinned * stratum.pinned() as f64 + cost.drawn * stratum.under(pressure) as f64
+            });
+            each.sum::<f64>() * windows as f64
+        };
+        let known = strata.iter().all(|stratum| stratum.cost().is_some());
+        let pressure = match self.allowance(windows, bytes(Pressure::FLOORS)).filter(|_| known) {
+            None => Pressure::FLOORS,
+            Some(allowance) if bytes(Pressure::NONE) <= allowance => Pressure::NONE,
+            Some(allowance) => Pressure::least(|pressure| bytes(pressure) <= allowance),
+        };
+        strata.iter_mut().for_each(|stratum| stratum.limit(pressure));
+    }
+}
+
+/// What a rank-window of a stratum costs, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    /// Of a rank that is drawn.
+    pub drawn: f64,
+    /// Of a pinned one.
+    pub pinned: f64,
+}
+
+/// How much less than they ask for samples get.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pressure {
+    /// Bounds are this many times as wide.
+    pub wider: f64,
+    /// Share of the floor that is left.
+    pub floor: f64,
+}
+
+impl Pressure {
+    /// What is asked for.
+    pub const NONE: Self = Self { wider: 1.0, floor: 1.0 };
+    /// Every sample at its floor.
+    pub const FLOORS: Self = Self { wider: 1e6, floor: 1.0 };
+
+    /// The least pressure that fits, nobody being drawn where none does.
+    fn least(fits: impl Fn(Self) -> bool) -> Self {
+        // By factors while bounds are widened, then by shares of the floors.
+        let widened = |share: f64| Self { wider: Self::FLOORS.wider.powf(share), floor: 1.0 };
+        let floored = |share: f64| Self { floor: 1.0 - share, ..Self::FLOORS };
+        match fits(Self::FLOORS) {
+            true => bisected(widened, fits),
+            false => bisected(floored, fits),
+        }
+    }
+}
+
+/// The pressure at the least share in [0, 1] that fits; at 1 where none does.
+fn bisected(at: impl Fn(f64) -> Pressure, fits: impl Fn(Pressure) -> bool) -> Pressure {
+    const STEPS: usize = 40;
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..STEPS {
+        let middle = (low + high) / 2.0;
+        if fits(at(middle)) { high = middle } else { low = middle }
+    }
+    at(high)
+}

@@ -1,0 +1,62 @@
+//! Sums over all ranks of a window, which no draw changes.
+
+use std::ops::Range;
+
+use ampl_core::stats::Moments;
+
+use super::{Job, Window};
+
+/// Every cell's moments of every guide, over all of its ranks.
+#[derive(Clone, Debug)]
+pub struct Census {
+    /// Ranks per cell of the shape.
+    pub(super) reported: Vec<u64>,
+    /// Per cell and guide.
+    pub(super) moments: Vec<Vec<Moments>>,
+}
+
+impl Census {
+    /// Sums over no rank.
+    pub fn empty(job: &Job) -> Self {
+        let cells = job.shape.cells.len();
+        Self { reported: vec![0; cells], moments: vec![vec![Moments::default(); job.guides.len()]; cells] }
+    }
+
+    /// Sums over some of the ranks.
+    pub fn of(job: &Job, window: &Window, ranks: Range<u32>) -> Self {
+        let mut census = Self::empty(job);
+        let ranks = ranks.start as usize..ranks.end as usize;
+        for &cell in &job.cells[ranks.clone()] {
+            census.reported[usize::from(cell)] += 1;
+        }
+        for (guide, summaries) in window.guides.iter().enumerate() {
+            for (&cell, summary) in job.cells[ranks.clone()].iter().zip(&summaries[ranks.clone()]) {
+                let rank = Moments::of_rank(summary.n, summary.sum, summary.sum_sq, summary.min, summary.max);
+                census.moments[usize::from(cell)][guide].merge(&rank);
+            }
+        }
+        census
+    }
+
+    /// Sums over all ranks.
+    pub fn of_all(job: &Job, window: &Window) -> Self {
+        let mut census = Self::empty(job);
+        job.chunks().for_each(|ranks| census.merge(&Self::of(job, window, ranks)));
+        census
+    }
+
+    /// Adds the ranks of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.reported.iter_mut().zip(&other.reported).for_each(|(sum, more)| *sum += more);
+        for (sums, more) in self.moments.iter_mut().zip(&other.moments) {
+            sums.iter_mut().zip(more).for_each(|(sum, more)| sum.merge(more));
+        }
+    }
+
+    /// A guide's moments over a whole group, pinned ranks included.
+    pub fn group(&self, job: &Job, group: usize, guide: usize) -> Moments {
+        let cells = job.shape.cells.iter().zip(&self.moments);
+        let own = cells.filter(|(key, _)| usize::from(key.group) == group);
+        own.fold(Moments::default(), |sum, (_, moments)| sum.merged(&moments[guide]))
+    }
+}
