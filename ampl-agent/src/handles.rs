@@ -1,7 +1,7 @@
 //! Which handle stands for which object: numbers that mean the same in every run.
 
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::PREDEFINED_HANDLE;
+use ampl_trace::args::is_predefined;
 use rustc_hash::FxHashMap;
 
 /// An object behind a handle.
@@ -86,7 +86,7 @@ impl Handles {
         use ObjectKind::{Errhandler, Group, Info, Type};
         let twice = matches!(kind, Group | Type | Errhandler | Info);
         match self.objects.get_mut(&(kind as u8, handle)) {
-            Some(object) if object.word & PREDEFINED_HANDLE != 0 => {}
+            Some(object) if is_predefined(object.word) => {}
             Some(object) if twice => {
                 object.facts = unknown;
                 self.generation += 1;
@@ -108,7 +108,7 @@ impl Handles {
             return;
         }
         // A predefined object outlives what looks like its end: a reference to it was given back.
-        let made = self.get(kind, handle).is_some_and(|object| object.word & PREDEFINED_HANDLE == 0);
+        let made = self.get(kind, handle).is_some_and(|object| !is_predefined(object.word));
         if let Some(object) = if made { self.objects.remove(&(kind as u8, handle)) } else { None } {
             self.generation += 1;
             self.retire(kind, object);
@@ -168,18 +168,30 @@ impl Handles {
 }
 
 const WAYS: usize = 64;
-const EMPTY: (u64, u64, Object) = (u64::MAX, u64::MAX, Object { word: 0, facts: [0; 2] });
 
-/// A thread's direct-mapped cache in front of [`Handles`].
+/// An entry of the cache: which kind and handle, and what they stand for.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    kind: u64,
+    handle: u64,
+    object: Object,
+}
+
+/// No object is of that kind.
+const EMPTY: Known = Known { kind: u64::MAX, handle: 0, object: Object { word: 0, facts: [0; 2] } };
+
+/// A thread's direct-mapped cache in front of [`Handles`], and before it the latest object of each kind: most
+/// calls name the same few.
 #[derive(Debug)]
 pub struct HandleCache {
-    entries: Box<[(u64, u64, Object)]>,
+    latest: [Known; ObjectKind::COUNT],
+    entries: Box<[Known; WAYS]>,
     generation: u64,
 }
 
 impl Default for HandleCache {
     fn default() -> Self {
-        Self { entries: vec![EMPTY; WAYS].into_boxed_slice(), generation: 0 }
+        Self { latest: [EMPTY; ObjectKind::COUNT], entries: Box::new([EMPTY; WAYS]), generation: 0 }
     }
 }
 
@@ -190,20 +202,43 @@ impl HandleCache {
     }
 
     /// The cached object, if the cache is of `generation` and has it.
-    #[inline]
-    pub fn get(&mut self, kind: ObjectKind, handle: u64, generation: u64) -> Option<Object> {
+    #[inline(always)]
+    pub fn get(&mut self, kind: ObjectKind, handle: u64, generation: u64) -> Option<&Object> {
+        let latest = &self.latest[kind as usize];
+        if self.generation == generation && latest.is(kind, handle) {
+            return Some(&self.latest[kind as usize].object);
+        }
+        self.search(kind, handle, generation)
+    }
+
+    /// As [`HandleCache::get`], for an object that is not the latest of its kind.
+    fn search(&mut self, kind: ObjectKind, handle: u64, generation: u64) -> Option<&Object> {
         if self.generation != generation {
             self.generation = generation;
+            self.latest.fill(EMPTY);
             self.entries.fill(EMPTY);
             return None;
         }
-        let (have_kind, have, object) = self.entries[Self::slot(kind, handle)];
-        (have == handle && have_kind == kind as u64).then_some(object)
+        let known = self.entries[Self::slot(kind, handle)];
+        let latest = &mut self.latest[kind as usize];
+        known.is(kind, handle).then(|| {
+            *latest = known;
+            &latest.object
+        })
     }
 
     /// Remembers `object` of the current generation.
     pub fn put(&mut self, kind: ObjectKind, handle: u64, object: Object) {
-        self.entries[Self::slot(kind, handle)] = (kind as u64, handle, object);
+        let known = Known { kind: kind as u64, handle, object };
+        self.entries[Self::slot(kind, handle)] = known;
+        self.latest[kind as usize] = known;
+    }
+}
+
+impl Known {
+    #[inline(always)]
+    fn is(&self, kind: ObjectKind, handle: u64) -> bool {
+        self.handle == handle && self.kind == kind as u64
     }
 }
 
@@ -266,11 +301,16 @@ mod tests {
         let (mut handles, mut cache) = (Handles::default(), HandleCache::default());
         let first = handles.define(ObjectKind::Comm, 0x84, [4, 0]);
         cache.put(ObjectKind::Comm, 0x84, first);
-        assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), Some(first));
+        assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), Some(&first));
+        let other = handles.define(ObjectKind::Comm, 0x88, [4, 1]);
+        cache.put(ObjectKind::Comm, 0x88, other);
+        for (handle, object) in [(0x84, first), (0x88, other), (0x84, first)] {
+            assert_eq!(cache.get(ObjectKind::Comm, handle, handles.generation()), Some(&object));
+        }
         handles.forget(ObjectKind::Comm, 0x84);
         assert_eq!(handles.get(ObjectKind::Comm, 0x84), None);
         let second = handles.define(ObjectKind::Comm, 0x84, [2, 1]);
-        assert_eq!((first.word, second.word), (1, 2));
+        assert_eq!((first.word, second.word), (1, 3));
         assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), None);
         assert_eq!(handles.get(ObjectKind::Type, 0x84), None);
     }

@@ -74,13 +74,17 @@ impl Requests {
     pub fn make(&mut self, handle: u64, request: Request) -> u64 {
         self.made += 1;
         let request = Request { number: self.made, ..request };
-        if self.live.get(handle).is_none() {
-            self.live.insert(handle, request);
-        } else {
-            self.shared.entry(handle).or_default().push_back(request);
-            self.younger += 1;
+        if !self.live.insert(handle, request) {
+            self.share(handle, request);
         }
         self.made
+    }
+
+    /// One more request behind a handle that is live already.
+    #[cold]
+    fn share(&mut self, handle: u64, request: Request) {
+        self.shared.entry(handle).or_default().push_back(request);
+        self.younger += 1;
     }
 
     /// The request that the mention number `mention` (from 0) of `handle` in one call is about.
@@ -100,15 +104,24 @@ impl Requests {
     }
 
     /// Appends to `named` the requests that the handles of one call are about, none for `null`.
+    #[inline]
     pub fn name(&mut self, handles: &[u64], null: u64, named: &mut Vec<Request>) {
+        if self.younger > 0 {
+            return self.name_shared(handles, null, named);
+        }
+        let request = |&handle: &u64| if handle == null { Request::NONE } else { self.mentioned(handle, 0) };
+        named.extend(handles.iter().map(request));
+    }
+
+    #[cold]
+    fn name_shared(&mut self, handles: &[u64], null: u64, named: &mut Vec<Request>) {
         self.mentions.clear();
         for &handle in handles {
             if handle == null {
                 named.push(Request::default());
                 continue;
             }
-            let shared = self.younger > 0 && self.shared.contains_key(&handle);
-            let mention = match shared {
+            let mention = match self.shared.contains_key(&handle) {
                 false => 0,
                 true => {
                     let mentions = self.mentions.entry(handle).or_default();
@@ -134,7 +147,7 @@ impl Requests {
         match queue.and_then(VecDeque::pop_front) {
             Some(request) => {
                 self.younger -= 1;
-                self.live.insert(handle, request);
+                self.live.replace(handle, request);
             }
             None => self.live.remove(handle),
         }

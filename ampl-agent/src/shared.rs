@@ -40,7 +40,7 @@ pub struct ClosedWindow {
     pub cells: Vec<Cell>,
     /// Whether it was drawn, and how likely that was.
     pub keep: Keep,
-    /// Bytes of calls stored because it was drawn.
+    /// Bytes of calls stored because it was drawn, or a message partner was.
     pub bytes: u64,
     /// Whether it was summarised to its end; its cells say nothing otherwise.
     pub measured: bool,

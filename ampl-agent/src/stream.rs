@@ -107,12 +107,10 @@ impl Stream {
         if !self.reserve(length) {
             return;
         }
-        let record = &mut self.block.words[self.at..self.at + length];
-        record[0] = head;
-        record[1] = call.start;
-        record[2] = call.duration;
-        record[3] = u64::from(call.site) | 1 << 32;
-        record[CALL_FIXED_WORDS..].copy_from_slice(call.words);
+        let room = &mut self.block.words[self.at..];
+        let Some((fixed, arguments)) = room.split_first_chunk_mut::<CALL_FIXED_WORDS>() else { return };
+        *fixed = [head, call.start, call.duration, u64::from(call.site) | 1 << 32];
+        arguments[..call.words.len()].copy_from_slice(call.words);
         self.last_miss = (call.flags & CALL_MISS != 0).then_some((self.at, length));
         self.at += length;
         self.commit();

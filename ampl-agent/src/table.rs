@@ -56,17 +56,28 @@ impl Table {
         (entry.handle == handle && handle != EMPTY).then_some(&mut entry.request)
     }
 
-    /// Puts `request` behind `handle`; whether there was none.
+    /// Puts `request` behind `handle`, whatever was there.
+    pub fn replace(&mut self, handle: u64, request: Request) {
+        match self.get(handle) {
+            Some(place) => *place = request,
+            None => drop(self.insert(handle, request)),
+        }
+    }
+
+    /// Puts `request` behind `handle` unless there is one; whether there was none.
     #[inline]
     pub fn insert(&mut self, handle: u64, request: Request) -> bool {
         let at = self.find(handle);
-        let new = self.entries[at].handle == EMPTY;
-        self.entries[at] = Entry { handle, request };
-        self.used += usize::from(new);
+        let entry = &mut self.entries[at];
+        if entry.handle != EMPTY {
+            return false;
+        }
+        *entry = Entry { handle, request };
+        self.used += 1;
         if self.used * 2 > self.entries.len() {
             self.grow();
         }
-        new
+        true
     }
 
     /// Takes out all but the persistent requests, which become inactive.
@@ -132,7 +143,14 @@ mod tests {
                 let handle = handle * 64;
                 let request = Request { number: number as u64, ..Request::NONE };
                 if put {
-                    prop_assert_eq!(table.insert(handle, request), map.insert(handle, request).is_none());
+                    let new = !map.contains_key(&handle);
+                    if number % 3 == 0 {
+                        table.replace(handle, request);
+                        map.insert(handle, request);
+                    } else {
+                        prop_assert_eq!(table.insert(handle, request), new);
+                        map.entry(handle).or_insert(request);
+                    }
                 } else {
                     table.remove(handle);
                     map.remove(&handle);

@@ -187,7 +187,21 @@ impl Thread {
     /// Returns whether one was closed.
     #[inline]
     pub fn enter(&mut self, function: Function, address: u64, now: u64) -> bool {
-        self.counts[usize::from(function.0)] += 1;
+        self.begin_call(function, now) && self.end_windows(function, address, now)
+    }
+
+    /// As [`Thread::enter`], but leaves the windows to [`Thread::end_windows`], which is to be called if this
+    /// returns true. Never panics.
+    #[inline]
+    pub fn begin_call(&mut self, function: Function, now: u64) -> bool {
+        if let Some(count) = self.counts.get_mut(usize::from(function.0)) {
+            *count = count.wrapping_add(1);
+        }
+        now >= self.until || self.shared.window() != self.window || self.marker == Some(function.0)
+    }
+
+    /// Closes the windows that end where `function` is called at `now`; returns whether one was closed.
+    pub fn end_windows(&mut self, function: Function, address: u64, now: u64) -> bool {
         if self.catch_up(now) {
             return true;
         }
@@ -265,7 +279,7 @@ impl Thread {
         self.sequence += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, call: &CallEnd<'_>, site: u32) {
         if self.stores {
             if !self.selected.is_empty() && self.selected[site as usize] != SiteTrace::On {
@@ -289,7 +303,7 @@ impl Thread {
     /// After MPI has returned: accumulates and, if kept, records the call.
     ///
     /// Returns whether windows were closed.
-    #[inline]
+    #[inline(always)]
     pub fn leave(&mut self, call: &CallEnd<'_>) -> bool {
         if self.shared.is_paused() {
             return self.leave_paused(call.end);

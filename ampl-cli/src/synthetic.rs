@@ -10,7 +10,7 @@ use ampl_core::message::{Decision, Directive, StratumDirective};
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::args::PREDEFINED_HANDLE;
+use ampl_trace::args::predefined_word;
 use ampl_trace::compact::compact;
 use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, read};
 use ampl_trace::journal::{
@@ -51,7 +51,7 @@ fn number(name: &str) -> u16 {
 }
 
 fn predefined(name: &str) -> u64 {
-    PREDEFINED_HANDLE | PREDEFINED.iter().position(|&(_, have)| have == name).unwrap() as u64
+    predefined_word(PREDEFINED.iter().position(|&(_, have)| have == name).unwrap() as u16)
 }
 
 impl Synthetic {

@@ -296,7 +296,10 @@ fn plan_says_what_other_bounds_would_have_kept() {
     assert_eq!(status, 0, "{err}");
     let rows: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((rows.as_array().unwrap().len(), &rows[0]["confidence"]), (4, &Value::Null));
-    assert_eq!((&rows[0]["rank_windows"], &rows[0]["groups"][0]["population"]), (&(64 * 24).into(), &64.into()));
+    assert_eq!(
+        (&rows[0]["rank_windows"], &rows[0]["groups"][0]["population"]),
+        (&(64 * 24).into(), &64.into())
+    );
     let of = |row: usize, field: &str| rows[row][field].as_f64().unwrap();
     // The defaults are 90/8 as well; tighter bounds keep more and take more bytes.
     assert_eq!(of(0, "kept_windows"), of(1, "kept_windows"));
@@ -317,4 +320,41 @@ fn plan_says_what_other_bounds_would_have_kept() {
     sampled.write_run(&run);
     let (status, _, err) = plan(&[]);
     assert!(status == 4 && err.contains("not all ranks' windows were stored"), "{err}");
+}
+
+#[test]
+fn units_and_counts_do_not_change_sizes() {
+    let place = Place::new();
+    for (index, kind) in Kind::ALL.into_iter().enumerate() {
+        let text = population(kind, 150, 16);
+        let scaled = |values: f64, counts: u64| -> String {
+            let line = |line: &str| match line.split(',').collect::<Vec<_>>()[..] {
+                [window, rank, "wall", count, sum, sum_sq, min, max] => {
+                    let times = |text: &str, factor: f64| text.parse::<f64>().unwrap() * factor;
+                    let count = count.parse::<u64>().unwrap() * counts;
+                    let [sum, min, max] = [sum, min, max].map(|text| times(text, values));
+                    format!(
+                        "{window},{rank},wall,{count},{sum},{},{min},{max}\n",
+                        times(sum_sq, values * values)
+                    )
+                }
+                _ => format!("{line}\n"),
+            };
+            text.lines().map(line).collect()
+        };
+        let methods: [&[&str]; 3] = [
+            &[],
+            &["--set", "sampling.summaries=\"sampled\""],
+            &["--set", "sampling.summaries=\"sampled\"", "--set", "sampling.sizing=\"ampl-2008\""],
+        ];
+        let sizes = |text: &str| -> Vec<u64> {
+            let entries = place.json(&place.csv("p.csv", text), methods[index % 3]);
+            entries[0]["windows"].as_array().unwrap().iter().map(|w| w["size"].as_u64().unwrap()).collect()
+        };
+        let expected = sizes(&text);
+        assert_eq!(sizes(&scaled(1048576.0, 1)), expected, "{kind:?}");
+        assert_eq!(sizes(&scaled(1.0, 7)), expected, "{kind:?}");
+        let near = sizes(&scaled(1e6, 1));
+        assert!(near.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 1), "{kind:?}: {near:?}");
+    }
 }

@@ -158,8 +158,9 @@ fn check(plan: &Plan, windows: &[Vec<Total>]) {
             .map(|windows| {
                 let truth = windows.iter().fold((0.0, 0.0), |sum, window| add(sum, window.truth));
                 let truth = truth.1 / truth.0;
-                let sums = windows.iter().map(|window| window.estimate);
-                let sums = sums.fold(Some((0.0, 0.0)), |sum, more| Some(add(sum?, more?)));
+                let sums = windows
+                    .iter()
+                    .try_fold((0.0, 0.0), |sum, window| window.estimate.map(|more| add(sum, more)));
                 let within = match error {
                     ErrorBound::Relative(e) => e * truth.abs(),
                     ErrorBound::Absolute(e) => e,

@@ -5,7 +5,7 @@ mod common;
 use ampl_client::tree::RING;
 use ampl_client::{Node, Policy};
 use ampl_core::config::{Config, Mechanism, Sizing, Summaries};
-use ampl_core::message::{CensusWindow, Directive, DownMessage, Shape, UpMessage};
+use ampl_core::message::{CensusWindow, Directive, DownMessage, Shape, Summary, UpMessage};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::Kind;
@@ -101,6 +101,22 @@ fn interval_totals_reach_the_client_with_sampled_summaries() {
     assert_eq!(interval.ranks, 64);
     assert_eq!(interval.y, truth[..4].iter().flatten().map(|total| total.y).sum::<f64>());
     assert!(net.decisions[1].size < 64);
+}
+
+/// A rank is in the interval's sample if it kept any window of it, and be it one in which nothing happened.
+#[test]
+fn a_rank_that_kept_an_empty_window_is_in_the_interval_s_sample() {
+    let plan = Plan::new(config(Summaries::Sampled, Sizing::Ampl2008, Mechanism::Global), 1).unwrap();
+    let windows = u64::from(plan.config.sampling.windows_per_update);
+    let mut node = Node::new(&plan, Rank(0));
+    for window in 0..2 * windows {
+        let mut empty = Summary::empty(&plan);
+        empty.kept = window == 1;
+        node.local(WindowId(window), WindowId(window), &empty);
+    }
+    let sampled = |window: CensusWindow| window.partial.cells[0].metrics[GUIDE].interval.ranks;
+    let ends: Vec<u64> = std::iter::from_fn(|| node.next_census()).map(sampled).collect();
+    assert_eq!((ends[windows as usize - 1], ends.iter().sum::<u64>()), (1, 1), "{ends:?}");
 }
 
 #[test]

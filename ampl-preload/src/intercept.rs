@@ -266,16 +266,14 @@ unsafe fn recorded(
     let entered = if measured { ticks(invariant) } else { 0 };
     state.slow_ticks = 0;
 
-    let before = contained(|| {
-        if recipe.prepares || symbol.language == Language::Fortran {
-            // SAFETY: the application's arguments, before the call.
-            unsafe { hooks::enter(state, symbol, recipe, words) };
-        }
-        let start = ticks(invariant);
-        (start, state.thread.enter(function, address, start))
-    });
-    let (mut start, closed) = before.unwrap_or_default();
-    if closed {
+    if recipe.prepares || symbol.language == Language::Fortran {
+        // SAFETY: the application's arguments, before the call.
+        contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
+    }
+    let mut start = ticks(invariant);
+    if state.thread.begin_call(function, start)
+        && contained(|| state.thread.end_windows(function, address, start)) == Some(true)
+    {
         contained(|| hooks::window_closed(state, recipe));
         start = ticks(invariant);
     }

@@ -14,7 +14,7 @@ use ampl_agent::requests::Requests;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::Function;
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::PREDEFINED_HANDLE;
+use ampl_trace::args::index_of_predefined;
 
 use crate::abi::Abi;
 use crate::api;
@@ -189,15 +189,12 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     let predefined = parts.abi.predefined_handles();
     let mut handles = Handles::default();
     for &(kind, handle, word) in &predefined {
-        let name = ampl_core::mpi::PREDEFINED[(word & !PREDEFINED_HANDLE) as usize].1;
         // MPI must not be asked about null handles: its answer is a call of the error handler.
-        let facts = if name.ends_with("_NULL") { [0, 0] } else { [hooks::UNKNOWN, 0] };
+        let facts = if predefined_name(word).ends_with("_NULL") { [0, 0] } else { [hooks::UNKNOWN, 0] };
         handles.predefine(kind, handle, word, facts);
     }
     let named = |of: ObjectKind, name| {
-        let found = predefined.iter().find(|(kind, _, word)| {
-            *kind == of && ampl_core::mpi::PREDEFINED[(word & !PREDEFINED_HANDLE) as usize].1 == name
-        });
+        let found = predefined.iter().find(|(kind, _, word)| *kind == of && predefined_name(*word) == name);
         let &(_, handle, word) = found.expect("every MPI has it");
         (handle, word)
     };
@@ -231,6 +228,12 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     if let Some(state) = adopt_thread() {
         begin::first_records(state, &parts.run, function, address, before.0);
     }
+}
+
+/// The name of the predefined object that `word` stands for in records.
+fn predefined_name(word: u64) -> &'static str {
+    let index = index_of_predefined(word).expect("the word of a predefined object");
+    ampl_core::mpi::PREDEFINED[index].1
 }
 
 /// State for the calling thread; `None` if the journal has no room for it.

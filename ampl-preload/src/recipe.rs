@@ -53,15 +53,21 @@ pub struct Recipe {
     pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
     pub communicates: bool,
-    /// How the arguments of the entry part get into the record, in order.
+    /// How the arguments of the entry part get into the record, in order, each with the index of the first.
     pub inputs: Box<[(u8, Step)]>,
     /// How those of the exit part do.
     pub outputs: Box<[(u8, Step)]>,
 }
 
-/// How one argument gets into the record.
+/// How one argument gets into the record, or three that often come together.
+// The discriminant by itself: one step is told from another without arithmetic.
+#[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// A buffer's address, an `int` and a datatype.
+    Block,
+    /// A rank, a tag and a communicator.
+    Envelope,
     /// The word as it is.
     Word,
     /// An `int` passed by value.
@@ -80,8 +86,29 @@ pub enum Step {
     RequestAfter,
     /// One status behind its address.
     Status,
+    /// One value behind its address, after the call, which is no handle and no index of a request.
+    Value(Kind),
     /// Anything else: worked out at the call.
     Other,
+}
+
+/// The same steps, arguments that often come together as one.
+fn together(steps: Vec<(u8, Step)>) -> Box<[(u8, Step)]> {
+    const BLOCK: [Step; 3] = [Step::Buffer, Step::Int, Step::Handle(Kind::Datatype, ObjectKind::Type)];
+    const ENVELOPE: [Step; 3] = [Step::Rank, Step::Tag, Step::Handle(Kind::Comm, ObjectKind::Comm)];
+    let (mut left, mut fewer) = (&steps[..], Vec::new());
+    while let Some((&(index, step), rest)) = left.split_first() {
+        // Parameters without a gap between them: an output there would have a place in another part.
+        let three = left.first_chunk::<3>().filter(|three| three[2].0 == index + 2);
+        let one = three.and_then(|three| match three.map(|(_, step)| step) {
+            BLOCK => Some(Step::Block),
+            ENVELOPE => Some(Step::Envelope),
+            _ => None,
+        });
+        fewer.push((index, one.unwrap_or(step)));
+        left = if one.is_some() { &left[3..] } else { rest };
+    }
+    fewer.into()
 }
 
 fn input_step(param: &Param) -> Step {
@@ -108,8 +135,16 @@ fn output_step(param: &Param) -> Step {
         (Shape::Scalar, Length::Unknown, _) => Step::Word,
         (Shape::Scalar, _, Kind::Request) => Step::RequestAfter,
         (Shape::Scalar, _, Kind::Status) => Step::Status,
+        (Shape::Scalar, _, kind) if ObjectKind::of(kind).is_none() && !tells_request(param) => {
+            Step::Value(kind)
+        }
         _ => Step::Other,
     }
+}
+
+/// Whether MPI writes there which of a call's requests have completed, if the call has requests.
+fn tells_request(param: &Param) -> bool {
+    matches!(param.name, "index" | "array_of_indices")
 }
 
 /// Recipes in the order of the function table, for a job that wants to know what `shared` says.
@@ -156,7 +191,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     let receives = !spec.name.starts_with("MPI_File");
     let steps = |takes: fn(&Param) -> bool, step: fn(&Param) -> Step| {
         let params = spec.params.iter().zip(0u8..).filter(move |(param, _)| takes(param));
-        params.map(move |(param, index)| (index, step(param))).collect()
+        together(params.map(move |(param, index)| (index, step(param))).collect())
     };
     Recipe {
         class: spec.class,
@@ -173,7 +208,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
             _ => None,
         },
         index: match request {
-            Some(_) => position(&|param| matches!(param.name, "index" | "array_of_indices")),
+            Some(_) => position(&tells_request),
             None => None, // the graphs' edge lists have that name too
         },
         outcount: position(&|param| param.name == "outcount"),
@@ -242,10 +277,15 @@ mod tests {
     fn common_arguments_have_a_step_of_their_own() {
         let send = of(ids::MPI_SEND);
         let steps: Vec<Step> = send.inputs.iter().map(|&(_, step)| step).collect();
-        let datatype = Step::Handle(Kind::Datatype, ObjectKind::Type);
         let comm = Step::Handle(Kind::Comm, ObjectKind::Comm);
-        assert_eq!(steps, [Step::Buffer, Step::Int, datatype, Step::Rank, Step::Tag, comm]);
+        assert_eq!(steps, [Step::Block, Step::Envelope]);
         assert!(send.outputs.is_empty());
+        let gather = of(ids::MPI_GATHER);
+        assert_eq!(gather.inputs[..], [(0, Step::Block), (3, Step::Block), (6, Step::Rank), (7, comm)]);
+        let sendrecv = of(ids::MPI_SENDRECV_REPLACE);
+        let (rank, tag) = (Step::Rank, Step::Tag);
+        let expected = [(0, Step::Block), (3, rank), (4, tag), (5, Step::Envelope)];
+        assert_eq!(sendrecv.inputs[..], expected);
         let wait = of(ids::MPI_WAIT);
         assert_eq!(wait.inputs[..], [(0, Step::Request)]);
         assert_eq!(wait.outputs[..], [(0, Step::RequestAfter), (1, Step::Status)]);

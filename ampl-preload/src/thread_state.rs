@@ -74,11 +74,19 @@ impl ThreadState {
         }
     }
 
-    /// Does `with` to the live requests, under a lock only where several threads call MPI.
-    pub fn with_requests<T>(&mut self, with: impl FnOnce(&mut Requests) -> T) -> T {
-        if !self.process.concurrent.load(Ordering::Relaxed) {
-            return with(&mut self.requests);
-        }
-        with(&mut self.process.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Does `with` to the live requests, under a lock only where several threads call MPI; to the handles that
+    /// the call names; and to the requests behind these.
+    #[inline(always)]
+    pub fn with_requests<T>(
+        &mut self,
+        with: impl FnOnce(&mut Requests, &mut Vec<u64>, &mut Vec<Request>) -> T,
+    ) -> T {
+        let mut shared = None;
+        let requests = if self.process.concurrent.load(Ordering::Relaxed) {
+            &mut **shared.insert(self.process.requests.lock().unwrap_or_else(PoisonError::into_inner))
+        } else {
+            &mut self.requests
+        };
+        with(requests, &mut self.handles, &mut self.named)
     }
 }

@@ -10,9 +10,6 @@ use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
 
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, get_text};
 
-/// Bit of a handle word that names a predefined object: the rest is its index in
-/// [`PREDEFINED`]. Other handle words are the number of an object the program made.
-pub const PREDEFINED_HANDLE: u64 = 1 << 63;
 /// A handle that ampl saw nobody make.
 pub const UNKNOWN_HANDLE: u64 = 0;
 /// A buffer word: `MPI_IN_PLACE`.
@@ -21,6 +18,29 @@ pub const IN_PLACE: u64 = u64::MAX;
 pub const NO_ARRAY: u64 = u64::MAX;
 /// The status word where the program passed none and none was substituted.
 pub const NO_STATUS: u64 = 0x8000_0000_8000_0000;
+
+/// The handle word of the predefined object of that index in [`PREDEFINED`]: a small negative number, which a
+/// trace stores in a byte or two. Words of other handles are the number of an object the program made.
+pub fn predefined_word(index: u16) -> u64 {
+    !u64::from(index)
+}
+
+/// Whether a handle word names a predefined object.
+#[inline]
+pub fn is_predefined(word: u64) -> bool {
+    word >> 63 != 0
+}
+
+/// The index in [`PREDEFINED`] that a handle word names, if it names a predefined object.
+pub fn index_of_predefined(word: u64) -> Option<usize> {
+    let index = match word >> 62 {
+        0b11 => !word,
+        // Until November 2026 these words were the index and the top bit.
+        0b10 => word & !(1 << 63),
+        _ => return None,
+    };
+    Some(index as usize)
+}
 
 /// A status word.
 pub fn status_word(source: i32, tag: i32) -> u64 {
@@ -151,14 +171,31 @@ fn value(kind: Kind, word: u64) -> Value {
 
 fn handle(kind: Kind, word: u64) -> Value {
     let object = ObjectKind::of(kind).expect("every other kind is a handle");
-    if word & PREDEFINED_HANDLE == 0 {
-        return Value::Object(object, word);
-    }
-    let index = (word & !PREDEFINED_HANDLE) as usize;
+    let Some(index) = index_of_predefined(word) else { return Value::Object(object, word) };
     match PREDEFINED.get(index) {
         Some(&(_, "MPI_COMM_WORLD")) => Value::Name("world".into()),
         Some(&(_, "MPI_COMM_SELF")) => Value::Name("self".into()),
         Some(&(_, name)) => Value::Name(name.into()),
         None => Value::Name(format!("{}:?", object.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::mpi::Function;
+
+    #[test]
+    fn predefined_objects_are_read_as_they_are_written_and_as_they_once_were() {
+        let index = PREDEFINED.iter().position(|&(_, name)| name == "MPI_COMM_SELF").unwrap() as u16;
+        let size = Function::by_name("MPI_Comm_size").unwrap().spec();
+        for word in [predefined_word(index), u64::from(index) | 1 << 63] {
+            assert!(is_predefined(word));
+            let (args, _) = decode(size, CALL_ERROR, &[word]).unwrap();
+            assert_eq!(args, [("comm", Value::Name("self".into()))]);
+        }
+        let (args, _) = decode(size, CALL_ERROR, &[7]).unwrap();
+        assert_eq!(args, [("comm", Value::Object(ObjectKind::Comm, 7))]);
+        assert!(!is_predefined(7));
     }
 }

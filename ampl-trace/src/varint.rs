@@ -32,7 +32,7 @@ const MORE: u64 = 0x8080_8080_8080_8080;
 /// may have changed. Without a loop over the bytes: the lengths that are common have a way of their own.
 #[inline]
 fn encode(value: u64, slot: &mut [u8; MOST]) -> usize {
-    let [first, second, ..] = slot;
+    let [first, second, third, ..] = slot;
     if value < 1 << 7 {
         *first = value as u8;
         return 1;
@@ -41,14 +41,11 @@ fn encode(value: u64, slot: &mut [u8; MOST]) -> usize {
         (*first, *second) = (value as u8 | 0x80, (value >> 7) as u8);
         return 2;
     }
-    let (low_bytes, high_bytes) = slot.split_at_mut(8);
-    // Predefined handles, whose top bit is set: all but the last bits are ones.
-    if !value < 1 << 14 {
-        let low = u64::MAX << 16 | (value & 0x3f80) << 1 | value & 0x7f | MORE;
-        low_bytes.copy_from_slice(&low.to_le_bytes());
-        high_bytes.copy_from_slice(&[0xff, 1]);
-        return MOST;
+    if value < 1 << 21 {
+        (*first, *second, *third) = (value as u8 | 0x80, (value >> 7) as u8 | 0x80, (value >> 14) as u8);
+        return 3;
     }
+    let (low_bytes, high_bytes) = slot.split_at_mut(8);
     // Eight groups of 7 bits spread to eight bytes by halves, quarters and eighths.
     let low = value & 0x0000_0000_0fff_ffff | (value & 0x00ff_ffff_f000_0000) << 4;
     let low = low & 0x0000_3fff_0000_3fff | (low & 0x0fff_c000_0fff_c000) << 2;

@@ -2,7 +2,7 @@
 
 use ampl_core::message::Decision;
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
-use ampl_trace::args::PREDEFINED_HANDLE;
+use ampl_trace::args::predefined_word;
 use ampl_trace::compact::compact;
 use ampl_trace::decode::Calls;
 use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, read};
@@ -289,7 +289,7 @@ fn number(name: &str) -> u16 {
 }
 
 fn predefined(name: &str) -> u64 {
-    PREDEFINED_HANDLE | PREDEFINED.iter().position(|&(_, have)| have == name).unwrap() as u64
+    predefined_word(PREDEFINED.iter().position(|&(_, have)| have == name).unwrap() as u16)
 }
 
 fn push(words: &mut Vec<u64>, kind: Kind, flags: u8, function: u16, body: &[u64]) {

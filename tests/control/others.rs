@@ -38,6 +38,18 @@ fn spawned_processes() {
     }
 }
 
+/// A program may close any number, and get it again for a file of its own: that one stays as it is.
+#[test]
+fn descriptors_are_closed_behind_our_back() {
+    const CALLS: u64 = 50_000;
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let each = [("Comm_rank", 1), ("Finalize", 1), ("Init", 1), ("Sendrecv", CALLS)];
+        let job = Job::of(mpi, RANKS, "closes", &[&CALLS.to_string()]);
+        let same = compare(&job).kept_only().run().complete().expect(RANKS, &each, &[]);
+        same.stored();
+    }
+}
+
 const SESSION: [(&str, u64); 4] =
     [("Comm_create_from_group", 1), ("Comm_free", 1), ("Group_free", 1), ("Group_from_session_pset", 1)];
 

@@ -100,7 +100,7 @@ impl Thread {
             last,
             cells,
             keep: open.keep,
-            bytes: if open.keep.kept { self.totals.stored } else { 0 },
+            bytes: if open.union.kept { self.totals.stored } else { 0 },
             measured: open.measured,
         });
         open.window = last.next();

@@ -11,7 +11,7 @@ use crate::window::holds;
 
 impl Thread {
     /// Adds a call to its site's totals; returns the site's index.
-    #[inline]
+    #[inline(always)]
     pub(super) fn visit(&mut self, call: &CallEnd<'_>, ticks: u64) -> u32 {
         let (site, new) = self.sites.find(call.address, call.function.0);
         if new {

@@ -24,6 +24,16 @@ impl Progress {
         Self { bar, since: Instant::now(), shown: false }
     }
 
+    /// None done of nobody knows how many things called `unit`.
+    pub fn endless(unit: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let form = format!("{{spinner}} {{pos}} {unit}");
+        bar.set_style(
+            ProgressStyle::with_template(&form).unwrap_or_else(|_| ProgressStyle::default_spinner()),
+        );
+        Self { bar, since: Instant::now(), shown: false }
+    }
+
     /// One more is done.
     pub fn one_more(&mut self) {
         self.add(1);

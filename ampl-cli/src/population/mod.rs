@@ -12,7 +12,7 @@ mod spool;
 mod windows;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
@@ -60,10 +60,15 @@ impl Population {
         Ok(Self { path: found.clone(), parquet: magic == b"PAR1" })
     }
 
+    /// How many rows it has, where the file says so.
+    pub fn row_count(&self) -> Option<u64> {
+        let file = self.parquet.then(|| File::open(&self.path).ok())??;
+        parquet::row_count(file)
+    }
+
     /// Its rows from the first one on.
     fn rows(&self, columns: Columns, names: Names) -> Result<Box<dyn Rows + Send>, Fault> {
-        let mut file = File::open(&self.path).map_err(Fault::reading)?;
-        file.rewind().map_err(Fault::reading)?;
+        let file = File::open(&self.path).map_err(Fault::reading)?;
         Ok(match self.parquet {
             true => Box::new(parquet::ParquetRows::new(file, columns, names)?),
             false => Box::new(csv::CsvRows::new(file, columns, names)?),

@@ -41,6 +41,12 @@ struct Group {
     numbers: Vec<NumberColumn>,
 }
 
+/// How many rows `file` has, unless it is damaged.
+pub fn row_count(file: File) -> Option<u64> {
+    let file = SerializedFileReader::new(file).ok()?;
+    u64::try_from(file.metadata().file_metadata().num_rows()).ok()
+}
+
 impl ParquetRows {
     /// The rows of `file`.
     ///

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use ampl_core::message::MetricSummary;
 
 /// Most ranks of a population: a window of one guide takes 40 bytes of each.
-pub const MOST_RANKS: u64 = 1 << 24;
+pub const MOST_RANKS: u64 = 1 << 22;
 /// Most windows from the first to the last.
 pub const MOST_WINDOWS: u64 = 1_000_000;
 /// Most different metrics and events.

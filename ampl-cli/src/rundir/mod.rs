@@ -101,7 +101,12 @@ fn from_journals(run: &Path) -> anyhow::Result<Trace> {
     }
     if run_file.is_some_and(|file| file.keeps_no_journals()) {
         let fix = "only a job that reaches MPI_Finalize leaves a trace then: set output.journal = \"node\"";
-        return Err(Failure::message(NOT_FOUND, format!("no {TRACE}, and journals were off"), run.display(), fix));
+        return Err(Failure::message(
+            NOT_FOUND,
+            format!("no {TRACE}, and journals were off"),
+            run.display(),
+            fix,
+        ));
     }
     let Some(named) = named else {
         let fix = format!("name a directory that ampl made, its {TRACE}, or a directory of journals");

@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     seeds: u64,
     /// How many ranks the job has, if the last ones observed nothing; by default one more than the largest
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 22))]
     ranks: Option<u32>,
     /// Print JSON
     #[arg(long)]
@@ -59,7 +59,12 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let loaded = job::Job::load(&job_args, true)?;
     let population = Population::open(&args.population)?;
     let failure = |fault| population.failure(&fault);
-    let extent = Extent::of(&population, |_| ()).map_err(|fault| failure(fault))?;
+    let mut reading = match population.row_count() {
+        Some(rows) => Progress::of(rows, "rows looked at"),
+        None => Progress::endless("rows looked at"),
+    };
+    let extent = Extent::of(&population, |rows| reading.add(rows)).map_err(failure)?;
+    drop(reading);
     let ranks = args.ranks.unwrap_or(extent.ranks);
     if ranks < extent.ranks {
         let what = format!("the population has rank {}", extent.ranks - 1);
@@ -74,17 +79,16 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         let what = format!("the population has no rows of the guide {missing}, but of: {}", extent.list());
         Failure::message(USAGE, what, population.place(), "name guides that it has in the job file")
     })?;
-    let sorting = (!extent.ascending).then(|| Progress::of(extent.rows, "rows"));
-    let mut sorting = sorting;
+    let mut sorting = (!extent.ascending).then(|| Progress::of(extent.rows, "rows sorted"));
     let windows = Windows::new(&population, &extent, guides, ranks, |rows| {
         sorting.iter_mut().for_each(|bar| bar.add(rows));
     });
     drop(sorting);
-    let mut windows = windows.map_err(|fault| failure(fault))?;
+    let mut windows = windows.map_err(failure)?;
     let seed = job.plan.config.sampling.seed;
     let seeds: Vec<u64> = (0..args.seeds).map(|index| seed.wrapping_add(index)).collect();
     let fill = |number, window: &mut _| windows.fill(number, window);
-    let runs = drive::drive(&job, fill, extent.windows, &seeds).map_err(|fault| failure(fault))?;
+    let runs = drive::drive(&job, fill, extent.windows, &seeds).map_err(failure)?;
     let entries = report::entries(&job, &runs);
     if args.json {
         output::json(&entries)?;

@@ -43,7 +43,8 @@ impl Budget {
         for cell in &window.partial.cells {
             self.kept += cell.bytes as f64;
             let of_cell = self.wall.and_then(|wall| cell.metrics.get(wall));
-            let known = of_cell.map(|moments| if moments.census.n > 0 { moments.census } else { moments.kept });
+            let known =
+                of_cell.map(|moments| if moments.census.n > 0 { moments.census } else { moments.kept });
             wall.merge(&known.unwrap_or_default());
         }
         if wall.n > 0 {

@@ -18,6 +18,8 @@ pub struct Run {
     directive: Directive,
     /// Totals over the update interval of every guide and rank, for `ampl-2008` only.
     totals: Vec<Vec<MetricSummary>>,
+    /// Which ranks kept any window of it.
+    sampled: Vec<bool>,
 }
 
 /// The ranks that keep a window.
@@ -83,7 +85,7 @@ impl GroupDraws {
             return Some((n, y));
         }
         let scale = others / self.inverse;
-        (self.inverse > 0.0).then(|| (n + scale * drawn_n, y + scale * drawn_y))
+        (self.inverse > 0.0).then_some((n + scale * drawn_n, y + scale * drawn_y))
     }
 }
 
@@ -98,7 +100,7 @@ impl Run {
         let (directive, decisions) = policy.first_directive();
         let ranks = if job.shape.interval { job.plan.ranks as usize } else { 0 };
         let totals = vec![vec![MetricSummary::default(); ranks]; job.guides.len()];
-        (Self { seed, policy, directive, totals }, decisions)
+        (Self { seed, policy, directive, totals, sampled: vec![false; ranks] }, decisions)
     }
 
     /// The run's seed.
@@ -178,6 +180,7 @@ impl Run {
     /// What every rank of a live job does for itself: its totals over the windows of the interval that it
     /// kept go into the last of them.
     fn add_totals(&mut self, job: &Job, window: &Window, draws: &Draws, told: &mut CensusWindow) {
+        draws.ranks.iter().for_each(|&rank| self.sampled[rank as usize] = true);
         for (totals, summaries) in self.totals.iter_mut().zip(&window.guides) {
             for &rank in &draws.ranks {
                 totals[rank as usize].merge(&summaries[rank as usize]);
@@ -186,14 +189,8 @@ impl Run {
         if !(window.number + 1).is_multiple_of(job.interval()) {
             return;
         }
-        let mut last = draws.ranks.iter().peekable();
-        for rank in 0..job.plan.ranks {
-            let kept = last.next_if_eq(&&rank).is_some();
-            // A rank that kept nothing is not in the sample; one that kept a window in which nothing
-            // happened is.
-            if !kept && self.totals.iter().all(|totals| totals[rank as usize].n == 0) {
-                continue;
-            }
+        // A rank that kept nothing is not in the sample; one that kept a window in which nothing happened is.
+        for rank in (0..job.plan.ranks).filter(|&rank| self.sampled[rank as usize]) {
             let cell = &mut told.partial.cells[usize::from(job.cells[rank as usize])];
             for (totals, &metric) in self.totals.iter().zip(&job.guides) {
                 let total = &totals[rank as usize];
@@ -202,6 +199,7 @@ impl Run {
             }
         }
         self.totals.iter_mut().for_each(|totals| totals.fill(MetricSummary::default()));
+        self.sampled.fill(false);
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Node {
     windows_per_update: u64,
     /// Own totals over the windows of this update interval that were kept; with `interval` shapes.
     totals: Vec<MetricSummary>,
+    /// Whether there were any such windows, even with nothing in them.
+    sampled: bool,
     /// Itself, then the children.
     sources: Vec<Source>,
     children: Vec<Child>,
@@ -127,6 +129,7 @@ impl Node {
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
+            sampled: false,
             sources,
             children,
             ring: VecDeque::new(),
@@ -179,6 +182,7 @@ impl Node {
     /// Own totals over the update interval, put into the last window of it.
     fn add_totals(&mut self, window: &mut CensusWindow, summary: &Summary) {
         if summary.kept {
+            self.sampled = true;
             for (total, metric) in self.totals.iter_mut().zip(&summary.metrics) {
                 total.merge(metric);
             }
@@ -188,7 +192,7 @@ impl Node {
         if update(after) > update(window.first_window.0) {
             // A rank that kept nothing is not in the sample; one that kept a window in which
             // nothing happened is.
-            if summary.kept || self.totals.iter().any(|total| total.n > 0) {
+            if std::mem::take(&mut self.sampled) {
                 window.partial.add_interval(self.cell, &self.totals);
             }
             self.totals.fill(MetricSummary::default());

@@ -71,7 +71,11 @@ impl Config {
             Keep::All => "all",
             Keep::Off => "off",
         };
-        writeln!(out, "\n[trace]\nstructure = \"{structure}\"\ntiming = \"{timing}\"\ncall_sites = {}", self.trace.call_sites)?;
+        writeln!(
+            out,
+            "\n[trace]\nstructure = \"{structure}\"\ntiming = \"{timing}\"\ncall_sites = {}",
+            self.trace.call_sites
+        )?;
         let journal = match &self.output.journal {
             Journal::Node => "node",
             Journal::Run => "run",

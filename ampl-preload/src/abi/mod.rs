@@ -11,7 +11,7 @@ mod standard;
 use ampl_core::mpi::Kind;
 use ampl_core::mpi::predefined::predefined_index;
 use ampl_core::value::{self, ObjectKind};
-use ampl_trace::args::PREDEFINED_HANDLE;
+use ampl_trace::args::predefined_word;
 
 use data::Predefined;
 pub use data::{Abi, FortranSentinel, Sentinel};
@@ -45,7 +45,7 @@ impl Abi {
             .iter()
             .filter_map(|(kind, name, from)| {
                 let index = predefined_index(*kind, name)?;
-                Some((*kind, handle(from)?, PREDEFINED_HANDLE | u64::from(index)))
+                Some((*kind, handle(from)?, predefined_word(index)))
             })
             .collect()
     }

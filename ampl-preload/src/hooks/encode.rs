@@ -1,11 +1,13 @@
 //! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
 
+use ampl_agent::requests::Request;
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 
-use super::facts::{Ask, object};
+use super::facts::{Ask, object_word};
+use crate::abi::Abi;
 use crate::process::Process;
 use crate::recipe::{Recipe, Step, is_given};
 use crate::thread_state::ThreadState;
@@ -29,22 +31,18 @@ pub unsafe fn call(
     flags: u8,
     code: i32,
 ) {
-    let spec = function.spec();
     let mut out = std::mem::take(&mut state.args);
     let failed = flags & CALL_ERROR != 0;
     if failed {
         out.push(i64::from(code) as u64);
     }
-    let mut encoder = Encoder { state, recipe, function, params: spec.params, words, failed, before: 0 };
-    for &(index, step) in &recipe.inputs {
-        // SAFETY: the caller's promise.
-        unsafe { encoder.input(usize::from(index), step, &mut out) };
-    }
+    let abi = state.process.abi;
+    let mut encoder = Encoder { state, abi, recipe, function, words, failed, before: 0 };
+    // SAFETY: the caller's promise.
+    unsafe { encoder.part(&recipe.inputs, Encoder::other_input, &mut out) };
     if flags & (CALL_ERROR | CALL_MISS) == 0 {
-        for &(index, step) in &recipe.outputs {
-            // SAFETY: the call succeeded, so its outputs are written.
-            unsafe { encoder.output(usize::from(index), step, &mut out) };
-        }
+        // SAFETY: the call succeeded, so its outputs are written.
+        unsafe { encoder.part(&recipe.outputs, Encoder::other_output, &mut out) };
     }
     state.args = out;
 }
@@ -60,8 +58,8 @@ pub unsafe fn given(
     words: &[usize],
     mut take: impl FnMut(&Process, ObjectKind, u64),
 ) {
-    let params = function.spec().params;
-    let mut encoder = Encoder { state, recipe, function, params, words, failed: false, before: 0 };
+    let (params, abi) = (function.spec().params, state.process.abi);
+    let mut encoder = Encoder { state, abi, recipe, function, words, failed: false, before: 0 };
     for (param, &word) in params.iter().zip(words).filter(|(param, _)| is_given(param)) {
         let kind = ObjectKind::of(param.kind).expect("a handle");
         let length = match param.length {
@@ -79,38 +77,79 @@ pub unsafe fn given(
 
 struct Encoder<'a> {
     state: &'a mut ThreadState,
+    abi: &'static Abi,
     recipe: &'a Recipe,
     function: Function,
-    params: &'static [Param],
     words: &'a [usize],
     failed: bool,
     before: usize,
 }
 
 impl Encoder<'_> {
-    #[inline]
-    unsafe fn input(&mut self, index: usize, step: Step, out: &mut Vec<u64>) {
-        let word = self.words[index];
-        let abi = self.state.process.abi;
-        out.push(match step {
-            Step::Word => word as u64,
+    fn params(&self) -> &'static [Param] {
+        self.function.spec().params
+    }
+
+    /// Appends the arguments that `steps` name, `other` those that are not a word each.
+    ///
+    /// # Safety
+    /// As [`call`]; outputs must have been written.
+    #[inline(always)]
+    unsafe fn part(
+        &mut self,
+        steps: &[(u8, Step)],
+        other: unsafe fn(&mut Self, usize, &mut Vec<u64>),
+        out: &mut Vec<u64>,
+    ) {
+        for &(index, step) in steps {
+            let index = usize::from(index);
+            // SAFETY: the caller's promise, and a recipe's steps are arguments of its function.
+            unsafe {
+                match step {
+                    Step::Block => out.extend_from_slice(&[
+                        self.word(index, Step::Buffer),
+                        self.word(index + 1, Step::Int),
+                        self.word(index + 2, Step::Handle(Kind::Datatype, ObjectKind::Type)),
+                    ]),
+                    Step::Envelope => out.extend_from_slice(&[
+                        self.word(index, Step::Rank),
+                        self.word(index + 1, Step::Tag),
+                        self.word(index + 2, Step::Handle(Kind::Comm, ObjectKind::Comm)),
+                    ]),
+                    Step::Other => other(self, index, out),
+                    step => out.push(self.word(index, step)),
+                }
+            }
+        }
+    }
+
+    /// The record word of the argument number `index`.
+    #[inline(always)]
+    unsafe fn word(&mut self, index: usize, step: Step) -> u64 {
+        let (word, abi) = (self.words[index], self.abi);
+        match step {
+            Step::Word | Step::Block | Step::Envelope | Step::Other => word as u64,
             Step::Int => i64::from(word as i32) as u64,
             Step::Rank => abi.rank(word as i32) as u64,
             Step::Tag => abi.tag(word as i32) as u64,
             Step::Buffer if word == abi.in_place => IN_PLACE,
             Step::Buffer => word as u64,
             Step::Handle(kind, object_kind) => {
-                object(self.state, object_kind, abi.handle_word(kind, word)).word
+                object_word(self.state, object_kind, abi.handle_word(kind, word))
             }
             Step::Request => self.request(0),
-            // SAFETY: the caller's promise.
-            _ => return unsafe { self.other_input(index, out) },
-        });
+            // SAFETY: a request parameter points to a handle.
+            Step::RequestAfter => unsafe { self.request_after(word, 0) },
+            // SAFETY: a status that is not ignored has been written.
+            Step::Status => unsafe { self.status(word, 0) },
+            // SAFETY: an output points to a value that MPI has written, or is null.
+            Step::Value(kind) => unsafe { self.state.reader.load(kind, word, 0) }.unwrap_or(0),
+        }
     }
 
     /// An input that needs more than its word.
     unsafe fn other_input(&mut self, index: usize, out: &mut Vec<u64>) {
-        let param = &self.params[index];
+        let param = &self.params()[index];
         let word = self.words[index];
         match shape(param) {
             Shape::Scalar if !is_overwritten(param) => {
@@ -128,11 +167,9 @@ impl Encoder<'_> {
                 self.text(index, if param.length == Length::Unknown { 0 } else { LONGEST_TEXT }, out)
             },
             Shape::Array if param.kind == Kind::Request => {
-                out.push(self.state.named.len() as u64);
-                for element in 0..self.state.named.len() {
-                    let request = self.request(element);
-                    out.push(request);
-                }
+                let named = &self.state.named;
+                out.push(named.len() as u64);
+                out.extend(named.iter().map(|request| self.request_word(request)));
             }
             Shape::Array if param.direction == Direction::InOut => {
                 let noted = self.state.before.get(self.before..).unwrap_or_default();
@@ -147,24 +184,9 @@ impl Encoder<'_> {
         }
     }
 
-    #[inline]
-    unsafe fn output(&mut self, index: usize, step: Step, out: &mut Vec<u64>) {
-        let word = self.words[index];
-        // SAFETY: a request parameter points to a handle; a status that is not ignored has been written.
-        let value = unsafe {
-            match step {
-                Step::Word => word as u64,
-                Step::RequestAfter => self.request_after(word, 0),
-                Step::Status => self.status(word, 0),
-                _ => return self.other_output(index, out),
-            }
-        };
-        out.push(value);
-    }
-
     /// An output that is neither a request nor a status alone.
     unsafe fn other_output(&mut self, index: usize, out: &mut Vec<u64>) {
-        let param = &self.params[index];
+        let param = &self.params()[index];
         let word = self.words[index];
         match shape(param) {
             Shape::Scalar => {
@@ -186,11 +208,8 @@ impl Encoder<'_> {
             Shape::Array if param.kind == Kind::Request => {
                 let count = self.state.named.len();
                 out.push(count as u64);
-                for element in 0..count {
-                    // SAFETY: the array has as many handles as before the call.
-                    let after = unsafe { self.request_after(word, element) };
-                    out.push(after);
-                }
+                // SAFETY: the array has as many handles as before the call.
+                out.extend((0..count).map(|element| unsafe { self.request_after(word, element) }));
             }
             // SAFETY: MPI has written the array.
             Shape::Array => unsafe { self.array(index, out) },
@@ -218,25 +237,29 @@ impl Encoder<'_> {
         if self.recipe.index == Some(index as u8) {
             return self.state.reader.index(value);
         }
-        self.handle_or(self.params[index].kind, value)
+        self.handle_or(self.params()[index].kind, value)
     }
 
     /// The record word of a handle; other values as they are.
     fn handle_or(&mut self, kind: Kind, value: u64) -> u64 {
         match ObjectKind::of(kind) {
-            Some(kind) => object(self.state, kind, value).word,
+            Some(kind) => object_word(self.state, kind, value),
             None => value,
         }
     }
 
-    fn request(&mut self, element: usize) -> u64 {
-        match self.state.named.get(element).map(|request| request.number) {
-            Some(0) | None => self.state.process.request_null_word,
-            Some(number) => number,
-        }
+    #[inline]
+    fn request(&self, element: usize) -> u64 {
+        self.request_word(self.state.named.get(element).unwrap_or(&Request::NONE))
     }
 
-    unsafe fn request_after(&mut self, base: usize, element: usize) -> u64 {
+    #[inline]
+    fn request_word(&self, request: &Request) -> u64 {
+        if request.number == 0 { self.state.process.request_null_word } else { request.number }
+    }
+
+    #[inline]
+    unsafe fn request_after(&self, base: usize, element: usize) -> u64 {
         // SAFETY: the caller's promise.
         let after = unsafe { self.state.reader.load(Kind::Request, base, element) };
         if after == Some(self.state.process.request_null) {
@@ -246,11 +269,21 @@ impl Encoder<'_> {
         }
     }
 
+    /// The status of completion number `element`; none where the program gave no place for it.
+    unsafe fn status(&self, base: usize, element: usize) -> u64 {
+        if self.state.reader.ignores_status(base) {
+            return NO_STATUS;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.status_there(base, element) }
+    }
+
     /// The status of completion number `element`; none where it tells nothing: a send's has no source.
     /// That of no request, or of an inactive one, is empty (MPI-4.1 §3.7.3), which is something told.
-    unsafe fn status(&mut self, base: usize, element: usize) -> u64 {
-        let reader = self.state.reader;
-        if reader.ignores_status(base) || !self.recipe.receives {
+    #[inline]
+    unsafe fn status_there(&self, base: usize, element: usize) -> u64 {
+        let reader = &self.state.reader;
+        if !self.recipe.receives {
             return NO_STATUS;
         }
         if self.recipe.names_request {
@@ -281,7 +314,7 @@ impl Encoder<'_> {
     }
 
     unsafe fn array(&mut self, index: usize, out: &mut Vec<u64>) {
-        let param = &self.params[index];
+        let param = &self.params()[index];
         let base = self.words[index];
         let length =
             if self.failed || self.is_no_array(param, base) { None } else { self.length(param.length) };
@@ -290,17 +323,16 @@ impl Encoder<'_> {
             return;
         };
         out.push(length as u64);
-        for element in 0..length {
-            let value = if param.kind == Kind::Status {
-                // SAFETY: the array has `length` statuses.
-                unsafe { self.status(base, element) }
-            } else {
-                // SAFETY: the array has `length` elements, as the standard counts them.
-                let value = unsafe { self.state.reader.load(param.kind, base, element) }.unwrap_or(0);
-                self.recorded(index, value)
-            };
-            out.push(value);
+        if param.kind == Kind::Status {
+            // SAFETY: the array has `length` statuses.
+            out.extend((0..length).map(|element| unsafe { self.status_there(base, element) }));
+            return;
         }
+        out.extend((0..length).map(|element| {
+            // SAFETY: the array has `length` elements, as the standard counts them.
+            let value = unsafe { self.state.reader.load(param.kind, base, element) }.unwrap_or(0);
+            self.recorded(index, value)
+        }));
     }
 
     /// Whether `base` is one of the addresses that say "no array", or an array that MPI ignores.
@@ -308,7 +340,7 @@ impl Encoder<'_> {
         if param.kind == Kind::Status {
             return self.state.reader.ignores_status(base);
         }
-        let in_place = self.params.iter().zip(self.words).any(|(p, &word)| {
+        let in_place = self.params().iter().zip(self.words).any(|(p, &word)| {
             p.kind == Kind::Buffer && p.name == "sendbuf" && word == self.state.process.abi.in_place
         });
         self.state.reader.is_no_array(base) || (in_place && param.name.starts_with('s'))
@@ -372,7 +404,7 @@ impl Encoder<'_> {
     /// The value of an integer parameter, behind its address if it is an output.
     fn number(&self, index: u8) -> i64 {
         let index = usize::from(index);
-        let (param, word) = (&self.params[index], self.words[index]);
+        let (param, word) = (&self.params()[index], self.words[index]);
         let wide = matches!(param.kind, Kind::Count | Kind::Aint | Kind::Offset);
         if param.direction == Direction::In {
             return if wide { word as i64 } else { i64::from(word as i32) };

@@ -15,13 +15,27 @@ pub const UNKNOWN: u64 = u64::MAX;
 pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object {
     let generation = state.process.generation();
     match state.thread.handles.get(kind, handle, generation) {
-        Some(object) => object,
-        None => {
-            let object = state.process.object(kind, handle);
-            state.thread.handles.put(kind, handle, object);
-            object
-        }
+        Some(&object) => object,
+        None => met(state, kind, handle),
     }
+}
+
+/// The record word of the object behind `handle`.
+#[inline(always)]
+pub fn object_word(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> u64 {
+    let generation = state.process.generation();
+    match state.thread.handles.get(kind, handle, generation) {
+        Some(object) => object.word,
+        None => met(state, kind, handle).word,
+    }
+}
+
+/// As [`object`], for one that is not in the thread's cache.
+#[cold]
+fn met(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object {
+    let object = state.process.object(kind, handle);
+    state.thread.handles.put(kind, handle, object);
+    object
 }
 
 /// Bit of a communicator's second fact: it joins two groups, and the rest is the size of the caller's.

@@ -6,7 +6,6 @@ mod partners;
 mod requests;
 
 use ampl_agent::CallEnd;
-use ampl_agent::requests::Requests;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
@@ -140,11 +139,18 @@ pub unsafe fn leave(
         // SAFETY: the caller's promise.
         unsafe { finish(state, symbol.function, recipe, words, call) };
     } else {
-        let as_c = std::mem::take(&mut state.words);
-        // SAFETY: what `enter` made of the caller's words.
-        unsafe { finish(state, symbol.function, recipe, &as_c, call) };
-        state.words = as_c;
+        // SAFETY: the caller's promise.
+        unsafe { leave_fortran(state, symbol.function, recipe, call) };
     }
+}
+
+/// As [`leave`], for a call whose words as C would pass them are in `state.words`.
+#[inline(never)]
+unsafe fn leave_fortran(state: &mut ThreadState, function: Function, recipe: &Recipe, call: &Returned) {
+    let as_c = std::mem::take(&mut state.words);
+    // SAFETY: what `enter` made of the caller's words.
+    unsafe { finish(state, function, recipe, &as_c, call) };
+    state.words = as_c;
 }
 
 /// After the call, whose words are C's.
@@ -325,6 +331,6 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
 /// calls are only counted: what was known of them before is forgotten.
 fn look(state: &mut ThreadState, now: u64) {
     if state.thread.look(now) {
-        state.with_requests(Requests::forget_passing);
+        state.with_requests(|requests, _, _| requests.forget_passing());
     }
 }

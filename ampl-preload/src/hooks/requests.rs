@@ -1,6 +1,6 @@
 //! Requests from their making to their completion.
 
-use ampl_agent::requests::Request;
+use ampl_agent::requests::{Peer, Request};
 use ampl_core::mpi::{Class, Direction, Function, Kind};
 
 use super::partners;
@@ -25,23 +25,15 @@ pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe,
     if count > MOST {
         return;
     }
-    let abi = state.process.abi;
-    let by_value = function.spec().params[index].direction == Direction::In && recipe.request_count.is_none();
-    for element in 0..count as usize {
-        let handle = if by_value {
-            Some(abi.handle_word(Kind::Request, words[index]))
-        } else {
-            // SAFETY: the array has `count` requests.
-            unsafe { state.reader.load(Kind::Request, words[index], element) }
-        };
-        state.handles.push(handle.unwrap_or(state.process.request_null));
+    let (reader, null, word) = (state.reader, state.process.request_null, words[index]);
+    if recipe.request_count.is_none() && function.spec().params[index].direction == Direction::In {
+        state.handles.push(state.process.abi.handle_word(Kind::Request, word));
+    } else {
+        // SAFETY: the array has `count` requests.
+        let handle = |element| unsafe { reader.load(Kind::Request, word, element) }.unwrap_or(null);
+        state.handles.extend((0..count as usize).map(handle));
     }
-    let null = state.process.request_null;
-    let handles = std::mem::take(&mut state.handles);
-    let mut named = std::mem::take(&mut state.named);
-    state.with_requests(|requests| requests.name(&handles, null, &mut named));
-    state.handles = handles;
-    state.named = named;
+    state.with_requests(|requests, handles, named| requests.name(handles, null, named));
 }
 
 /// How many of its requests a call says by index that it has completed; `None` where it completes all.
@@ -65,37 +57,65 @@ pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usiz
 ///
 /// # Safety
 /// `words` must be the arguments of a call of `function` that has just returned.
+#[inline]
 pub unsafe fn follow(
     state: &mut ThreadState,
     function: Function,
     recipe: &Recipe,
     words: &[usize],
     bytes: (u64, u64),
-    (missed, failed): (bool, bool),
+    outcome: (bool, bool),
 ) -> Option<(u64, u64)> {
     let index = usize::from(recipe.request?);
-    let reader = state.reader;
-    if !recipe.names_request {
-        // SAFETY: the call has written its new request.
-        let handle = unsafe { reader.load(Kind::Request, words[index], 0) }?;
-        let (persistent, receives) = (recipe.makes_persistent, recipe.makes_receive);
-        let (sent, received) = if persistent { bytes } else { (0, 0) };
-        if handle != state.process.request_null {
-            let peer = partners::of_request(state, recipe, words);
-            let request =
-                Request { number: 0, receives, persistent, active: !persistent, sent, received, peer };
-            let number = state.with_requests(|requests| requests.make(handle, request));
-            state.named.clear();
-            state.named.push(Request { number, ..request });
+    // SAFETY: the caller's promise.
+    unsafe {
+        if recipe.names_request {
+            follow_named(state, function, recipe, words, index, outcome)
         } else {
-            state.named.clear();
+            follow_made(state, recipe, words, index, bytes)
         }
-        return persistent.then_some((0, 0));
     }
+}
+
+/// After a call that has made a request, which its parameter number `index` tells.
+unsafe fn follow_made(
+    state: &mut ThreadState,
+    recipe: &Recipe,
+    words: &[usize],
+    index: usize,
+    bytes: (u64, u64),
+) -> Option<(u64, u64)> {
+    // SAFETY: the call has written its new request.
+    let handle = unsafe { state.reader.load(Kind::Request, words[index], 0) }?;
+    let (persistent, receives) = (recipe.makes_persistent, recipe.makes_receive);
+    let (sent, received) = if persistent { bytes } else { (0, 0) };
+    let is_null = handle == state.process.request_null;
+    let peer = if is_null { Peer::None } else { partners::of_request(state, recipe, words) };
+    state.with_requests(|requests, _, named| {
+        named.clear();
+        if !is_null {
+            let active = !persistent;
+            let request = Request { number: 0, receives, persistent, active, sent, received, peer };
+            named.push(Request { number: requests.make(handle, request), ..request });
+        }
+    });
+    persistent.then_some((0, 0))
+}
+
+/// After a call of `function` that has named the requests of its parameter number `index`.
+unsafe fn follow_named(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &Recipe,
+    words: &[usize],
+    index: usize,
+    (missed, failed): (bool, bool),
+) -> Option<(u64, u64)> {
+    let reader = state.reader;
     if recipe.class == Class::Start {
-        let handles = std::mem::take(&mut state.handles);
-        state.with_requests(|requests| handles.iter().for_each(|&handle| requests.set_active(handle, true)));
-        state.handles = handles;
+        state.with_requests(|requests, handles, _| {
+            handles.iter().for_each(|&handle| requests.set_active(handle, true));
+        });
         if recipe.tells_partners {
             partners::started(state);
         }
@@ -120,9 +140,8 @@ pub unsafe fn follow(
         let says = |at| unsafe { reader.load(Kind::Int, indices, at) }.map(|said| reader.index(said));
         indexed.is_none_or(|count| (0..count).any(|at| says(at) == Some(element as u64)))
     };
-    let (handles, named) = (std::mem::take(&mut state.handles), std::mem::take(&mut state.named));
-    state.with_requests(|requests| {
-        for (element, (&before, request)) in handles.iter().zip(&named).enumerate() {
+    state.with_requests(|requests, handles, named| {
+        for (element, (&before, request)) in handles.iter().zip(&*named).enumerate() {
             if request.number == 0 {
                 continue;
             }
@@ -135,6 +154,5 @@ pub unsafe fn follow(
             }
         }
     });
-    (state.handles, state.named) = (handles, named);
     None
 }

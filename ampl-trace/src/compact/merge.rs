@@ -8,9 +8,6 @@ use super::clock::Clock;
 use crate::record::{Kind, Record, Records, Word};
 use crate::varint::{Encoder, zigzag};
 
-/// Arguments that are encoded at once, so that a damaged length does not ask for memory.
-const ARGUMENTS: usize = 64;
-
 /// One thread's events in program order, and how they are stored.
 #[derive(Debug)]
 pub struct Lane<'a> {
@@ -144,9 +141,7 @@ impl Stored {
                 let length = arguments.len() as u64;
                 let small = [flags.into(), thread, site.into(), count, length];
                 self.calls.extend_small(u64::from(function) + 1, small);
-                for some in arguments.chunks(ARGUMENTS) {
-                    self.calls.extend(some.iter().map(|&word| zigzag(i64::from_le_bytes(word))));
-                }
+                self.calls.extend(arguments.iter().map(|&word| zigzag(i64::from_le_bytes(word))));
                 let since = zigzag(event.start.wrapping_sub(self.start));
                 self.times.extend([since, clock.whole_duration(ticks)].into_iter());
                 self.start = event.start;
