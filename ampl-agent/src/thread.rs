@@ -79,6 +79,8 @@ pub struct Thread {
     visits: Visits,
     /// Whether calls have not been stored since the last one that was: a pause, a policy.
     skipped: bool,
+    /// Whether calls of a function are told apart by where they are made.
+    tells_sites: bool,
     /// What is to be stored by site; empty where no policy says.
     selected: Vec<SiteTrace>,
     /// Metrics that observe a site's calls, one bit each; empty where none does.
@@ -117,6 +119,10 @@ impl Thread {
             looked: Looked { at: now, ..Looked::default() },
             visits: Visits::new(&shared.events.declared),
             skipped: false,
+            // Who asks for something of a site is told of sites.
+            tells_sites: shared.plan.config.trace.call_sites
+                || shared.events.observes_sites()
+                || !shared.policies.is_empty(),
             selected: Vec::new(),
             observers: Vec::new(),
             shared,
@@ -230,11 +236,8 @@ impl Thread {
             return self.leave_paused(now) || closed;
         }
         self.totals.calls += 1;
-        let (site, new) = self.sites.find(address, function.0);
+        let site = self.site(function, address);
         self.sites.add(site, function.0, 0, 0, 0);
-        if new {
-            self.new_site(site, function, address);
-        }
         self.observe_site(site, [0; 3]);
         self.sequence += 1;
         closed
@@ -271,10 +274,7 @@ impl Thread {
     /// Records the call that made this thread's process a rank; window 0 starts behind it.
     pub fn initialised(&mut self, call: &CallEnd<'_>) {
         self.counts[usize::from(call.function.0)] += 1;
-        let (site, new) = self.sites.find(call.address, call.function.0);
-        if new {
-            self.new_site(site, call.function, call.address);
-        }
+        let site = self.site(call.function, call.address);
         self.record(call, site);
         self.sequence += 1;
     }

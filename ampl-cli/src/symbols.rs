@@ -41,7 +41,9 @@ impl Symbols {
     pub fn site(&mut self, rank: &RankTrace, site: u32) -> Option<String> {
         let site = rank.sites.get(site as usize)?;
         let module = rank.modules.get(site.module as usize).filter(|module| !module.is_empty());
-        Some(self.name(module.map_or("?", String::as_str), site.offset))
+        // Where sites are not told apart there is one of each function, and it is nowhere.
+        let known = module.is_some() || site.offset > 0;
+        known.then(|| self.name(module.map_or("?", String::as_str), site.offset))
     }
 
     /// `file:line` of the call that returns to `offset` in the module at `path`; `None` without line information.

@@ -122,8 +122,10 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     }
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
+    // MPICH's Fortran clocks jump to the C ones, which leaves no trace of MPI on the stack.
+    let outermost = !std::mem::replace(&mut here.clock, true);
     // SAFETY: as above.
-    if here.inside == 0 || unsafe { who(here, next) } != Caller::Mpi {
+    if outermost && (here.inside == 0 || unsafe { who(here, next) } != Caller::Mpi) {
         // SAFETY: a thread's state is only ever used by that thread.
         match unsafe { here.thread.as_mut() }.filter(|_| process::is_active()) {
             Some(state) => state.thread.count(symbol.function, 1),
@@ -131,7 +133,12 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
         }
     }
     // SAFETY: the caller's promise.
-    unsafe { forward(next, words.as_ptr()) }
+    let result = unsafe { forward(next, words.as_ptr()) };
+    if outermost {
+        // SAFETY: the calling thread's own block, looked up again: threads of its own kind may move.
+        unsafe { (*entry()).clock = false };
+    }
+    result
 }
 
 fn count_early(function: Function) {

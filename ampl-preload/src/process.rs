@@ -18,7 +18,7 @@ use ampl_trace::args::index_of_predefined;
 
 use crate::abi::Abi;
 use crate::api;
-use crate::begin;
+use crate::begin::{self, message};
 use crate::clock;
 use crate::entry::entry;
 use crate::fortran::Fortran;
@@ -247,10 +247,18 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
         None => {
             let now = clock::ticks(process.invariant);
             let number = threads.all.len() as u32;
-            let Ok(thread) = Thread::new(process.shared.clone(), number, now) else {
-                // The process goes on unobserved rather than half observed.
-                disable();
-                return None;
+            let thread = match Thread::new(process.shared.clone(), number, now) {
+                Ok(thread) => thread,
+                Err(error) => {
+                    // The process goes on unobserved rather than half observed.
+                    message(&format!(
+                        "rank {} cannot make room in its journal ({error}): it goes on without ampl; \
+                         set output.journal to another place",
+                        process.shared.rank.0
+                    ));
+                    disable();
+                    return None;
+                }
             };
             if number == 1 && !process.concurrent.swap(true, Ordering::Relaxed) {
                 // Below MPI_THREAD_SERIALIZED threads may still take turns, and hand requests over.

@@ -10,7 +10,7 @@ const RANKS: u32 = 2;
 fn frantic(mpi: Mpi, config: &str) -> Monitored {
     let job = Job::of(mpi, RANKS, "frantic", &["1200", "6000"]);
     let run = || monitor(&job, config, Form::Run).success();
-    for _ in 0..2 {
+    for _ in 0..4 {
         let run = run();
         let share = |line: &str| line.split_once(": had ")?.1.split(' ').next()?.parse::<f64>().ok();
         let shares: Vec<f64> = run.finished.stderr.lines().filter_map(share).collect();

@@ -159,6 +159,18 @@ fn without_journals_only_a_whole_run_is_kept() {
     assert!(told.stderr.contains("journals were off"), "{}", told.stderr);
 }
 
+/// One place per function, and no word of where.
+#[test]
+fn call_sites_are_left_out() {
+    let config = "[trace]\ncall_sites = false\ntiming = \"all\"\n";
+    let run = monitor(&Job::of(MPI, 2, "steady", &["20"]), config, Form::Run).success();
+    let calls = run.decode(1);
+    assert!(calls.len() > 40 && calls.iter().all(|call| call["site"].is_null()), "{:?}", calls.first());
+    let said = &run.finished.stderr;
+    assert!(said.contains("  MPI_Barrier  ") && !said.contains(" @ "), "{said}");
+    assert!(said.contains("nothing is known to be missing"), "{said}");
+}
+
 #[test]
 fn a_program_may_end_without_finalize() {
     let job = Job::of(MPI, 2, "steady", &["20", "exit"]);

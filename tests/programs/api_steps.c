@@ -5,6 +5,7 @@
  * what it was told and what it did: window traced work visits bytes
  */
 #include <ampl.h>
+#include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,9 @@ int main(int argc, char **argv)
         for (int part = 0; part < 5; part++) {
             ampl_metric_add(work, step * 10 + rank + part);
             ampl_metric_add(ignored, 1e9);
+            /* What is none, or beyond what can be added up, is passed over. */
+            ampl_metric_add(work, part % 2 ? NAN : 1e200);
+            ampl_metric_add(work, part % 2 ? INFINITY : -INFINITY);
             added += step * 10 + rank + part;
         }
         total += token + added;

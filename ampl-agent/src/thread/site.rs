@@ -9,18 +9,28 @@ use super::{CallEnd, Thread};
 use crate::sites::SITE_ENTRIES;
 use crate::window::holds;
 
+/// Stands for every return address; no code is there.
+const ANYWHERE: u64 = 1;
+
 impl Thread {
     /// Adds a call to its site's totals; returns the site's index.
     #[inline(always)]
     pub(super) fn visit(&mut self, call: &CallEnd<'_>, ticks: u64) -> u32 {
-        let (site, new) = self.sites.find(call.address, call.function.0);
+        let site = self.site(call.function, call.address);
+        self.sites.add(site, call.function.0, ticks, call.sent, call.received);
+        site
+    }
+
+    /// Index of the site of a call of `function` that returns to `address`; of all its calls, where sites are not
+    /// told apart.
+    #[inline(always)]
+    pub(super) fn site(&mut self, function: Function, address: u64) -> u32 {
+        let (site, new) = self.sites.find(if self.tells_sites { address } else { ANYWHERE }, function.0);
         if new {
-            self.new_site(site, call.function, call.address);
-        }
-        if !self.selected.is_empty() && self.selected[site as usize] == SiteTrace::Off {
-            self.sites.add(site, call.function.0, 0, 0, 0);
-        } else {
-            self.sites.add(site, call.function.0, ticks, call.sent, call.received);
+            match self.tells_sites {
+                true => self.new_site(site, function, address),
+                false => self.define_site(site, function, "", 0),
+            }
         }
         site
     }
@@ -31,6 +41,7 @@ impl Thread {
         self.define_site(index, function, &path, offset);
     }
 
+    #[cold]
     fn define_site(&mut self, index: u32, function: Function, path: &str, offset: u64) {
         if self.shared.events.observes_sites() {
             self.observers.resize(SITE_ENTRIES, 0);

@@ -16,6 +16,9 @@ pub(super) enum Detail {
     Address,
 }
 
+/// Where calls are made whose sites were not told apart.
+pub(super) const NOWHERE: (&str, u64) = ("?", 0);
+
 /// A place in the source where a function of MPI is called.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
@@ -33,6 +36,9 @@ impl Place<'_> {
     pub(super) fn label(&self, symbols: &mut Symbols, detail: Detail, room: usize) -> String {
         // Numbers of a damaged file may name no function.
         let mpi = FUNCTIONS.get(usize::from(self.function)).map_or("?", |spec| spec.name);
+        if self.addresses == [NOWHERE] {
+            return mpi.into();
+        }
         let room = room.saturating_sub(mpi.len() + 3);
         let around = self.around(symbols);
         let place = match (&self.line, around, detail) {

@@ -173,7 +173,11 @@ pub unsafe extern "C" fn ampl_metric_register(name: *const c_char) -> c_int {
 // SAFETY: see above.
 #[unsafe(no_mangle)]
 pub extern "C" fn ampl_metric_add(metric: c_int, value: f64) {
-    if !is_open() {
+    // Beyond, the fourth powers that sums over ranks are made of would leave the range of numbers. This is false of
+    // what is no number.
+    const LARGEST: f64 = 1e60;
+    let sound = value.abs() <= LARGEST;
+    if !is_open() || !sound {
         return;
     }
     let declared = |text: &str| process::current()?.shared.declared().user(text);
