@@ -1,7 +1,6 @@
 //! A rank's journal file while it is being written.
 //!
-//! The file stays open as long as the job runs, under a high number: the program's own files get the small
-//! numbers that they would get without ampl. A program may close numbers that it does not know, and be given
+//! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close numbers that it does not know, and be given
 //! them again; so before the file grows it is made sure that it still is ours.
 
 use std::fs::{File, OpenOptions};
@@ -16,11 +15,10 @@ use ampl_trace::journal::{
 };
 use ampl_trace::record::put_text;
 
+use crate::descriptor::high;
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 
 const PAGE_WORDS: usize = 512;
-/// Descriptors of ampl's own have numbers from here on, where the process may have that many.
-pub const FIRST_DESCRIPTOR: i32 = 200;
 
 /// What the header tells of the process.
 #[derive(Clone, Debug, Default)]
@@ -201,11 +199,6 @@ impl Growing {
         std::mem::forget(std::mem::replace(&mut self.file, high(again)));
         Ok(())
     }
-}
-
-/// The same file under a high number, where there is one.
-fn high(file: File) -> File {
-    rustix::io::fcntl_dupfd_cloexec(&file, FIRST_DESCRIPTOR).map_or(file, File::from)
 }
 
 fn inode(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {

@@ -7,6 +7,7 @@
 
 pub mod accumulate;
 pub mod counters;
+pub mod descriptor;
 pub mod governor;
 pub mod handles;
 pub mod journal;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ampl_agent::counters::{Counters, counted};
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::shared::Shared;
-use ampl_agent::{CallEnd, ReadOnlyMap, Thread};
+use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::Config;
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
@@ -53,8 +53,8 @@ fn windows(
         thread.leave(&CallEnd { function, address, start, end, sent, received, flags, words, timed });
     }
     thread.finish(end);
-    let file = std::fs::File::open(&path).expect("the journal");
-    let read = compact(ReadOnlyMap::new(&file).expect("a readable journal").bytes()).expect("a whole header");
+    let journal = thread.shared().journal.contents().expect("a readable journal");
+    let read = compact(journal.bytes()).expect("a whole header");
     let _ = std::fs::remove_file(&path);
     (plan, read.rank.windows, readings.load(Ordering::Relaxed))
 }

@@ -1,6 +1,7 @@
 //! A journal's file.
 
-use ampl_agent::journal::{FIRST_DESCRIPTOR, Identity, Journal};
+use ampl_agent::descriptor;
+use ampl_agent::journal::{Identity, Journal};
 use ampl_trace::journal::BlockKind;
 
 const WORDS: usize = 5000;
@@ -29,7 +30,7 @@ fn a_journal_in_memory_is_as_good_as_a_file() {
     for name in [&name[..], "ampl-journal ("] {
         let numbers = numbers_of(name);
         assert!(
-            !numbers.is_empty() && numbers.iter().all(|&number| number >= FIRST_DESCRIPTOR),
+            !numbers.is_empty() && numbers.iter().all(|&number| number >= descriptor::FIRST),
             "{numbers:?}"
         );
     }

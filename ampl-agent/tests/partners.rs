@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::shared::Shared;
-use ampl_agent::{CallEnd, ReadOnlyMap, Thread};
+use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::{Config, Mechanism};
 use ampl_core::draw::kept;
 use ampl_core::message::{Directive, StratumDirective};
@@ -57,8 +57,8 @@ fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> RankTr
         }
     }
     thread.finish(500);
-    let file = std::fs::File::open(&path).expect("the journal");
-    let read = compact(ReadOnlyMap::new(&file).expect("a readable journal").bytes()).expect("a whole header");
+    let journal = thread.shared().journal.contents().expect("a readable journal");
+    let read = compact(journal.bytes()).expect("a whole header");
     let _ = std::fs::remove_file(&path);
     assert_eq!(read.damage, Vec::<String>::new());
     let stored: Vec<bool> = read.rank.windows.iter().map(|window| window.kept).collect();

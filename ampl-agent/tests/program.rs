@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::regions::Bystander;
 use ampl_agent::shared::Shared;
-use ampl_agent::{CallEnd, ReadOnlyMap, Thread};
+use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::Config;
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
@@ -50,8 +50,8 @@ impl Job {
     }
 
     fn read(&self) -> Compacted {
-        let file = std::fs::File::open(&self.path).expect("the journal");
-        compact(ReadOnlyMap::new(&file).expect("a readable journal").bytes()).expect("a whole header")
+        let journal = self.shared.journal.contents().expect("a readable journal");
+        compact(journal.bytes()).expect("a whole header")
     }
 }
 

@@ -114,7 +114,6 @@ mod tests {
             stack,
             thread: std::ptr::null_mut(),
             api: std::ptr::null_mut(),
-            clock: false,
             inside: std::ptr::from_ref(slot) as u64,
             outer: Outer { address: 0x1111, function: 0, start: 0, seen: true },
         }

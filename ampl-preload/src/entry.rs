@@ -43,8 +43,6 @@ pub struct Entry {
     pub outer: Outer,
     /// What the C API keeps for the thread; null before its first call of it that matters.
     pub api: *mut ApiThread,
-    /// Whether a function that returns a double is being forwarded: what MPI does for it is its own business.
-    pub clock: bool,
 }
 
 /// The call that an outermost wrapper is forwarding.

@@ -122,21 +122,26 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     }
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
-    // MPICH's Fortran clocks jump to the C ones, which leaves no trace of MPI on the stack.
-    let outermost = !std::mem::replace(&mut here.clock, true);
+    let outermost = here.inside == 0;
     // SAFETY: as above.
-    if outermost && (here.inside == 0 || unsafe { who(here, next) } != Caller::Mpi) {
+    if outermost || unsafe { who(here, next) } != Caller::Mpi {
         // SAFETY: a thread's state is only ever used by that thread.
         match unsafe { here.thread.as_mut() }.filter(|_| process::is_active()) {
             Some(state) => state.thread.count(symbol.function, 1),
             None => count_early(symbol.function),
         }
     }
+    if outermost {
+        // MPICH's Fortran clocks come back through the C ones.
+        here.inside = here.stack;
+        here.outer =
+            Outer { address: here.address, function: u64::from(symbol.function.0), start: 0, seen: false };
+    }
     // SAFETY: the caller's promise.
     let result = unsafe { forward(next, words.as_ptr()) };
     if outermost {
-        // SAFETY: the calling thread's own block, looked up again: threads of its own kind may move.
-        unsafe { (*entry()).clock = false };
+        // SAFETY: the calling thread's own block.
+        unsafe { (*entry()).inside = 0 };
     }
     result
 }

@@ -10,7 +10,7 @@ mod storage;
 use std::fmt::Write;
 use std::path::Path;
 
-use ampl_trace::{RankTrace, Trace};
+use ampl_trace::Trace;
 
 use crate::human::{count, cut, duration, percent, plural};
 use crate::info::Overhead;
@@ -83,14 +83,21 @@ fn head(out: &mut String, trace: &Trace) {
     let state = if trace.complete { "complete" } else { "INCOMPLETE, see below" };
     let ranks = plural(run.ranks.into(), "rank");
     field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
-    let elapsed = |rank: &RankTrace| rank.process.elapsed_ns;
-    let longest = trace.ranks.iter().map(elapsed).max().unwrap_or(0);
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
     field(
         out,
         "run time",
-        &format!("{} of the longest rank; {} MPI calls, all counted", duration(longest as f64), count(calls)),
+        &format!(
+            "{} of the longest rank; {} MPI calls, all counted",
+            duration(longest_ns(trace) as f64),
+            count(calls)
+        ),
     );
+}
+
+/// Run time of the longest rank, nanoseconds.
+fn longest_ns(trace: &Trace) -> u64 {
+    trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0)
 }
 
 /// The library's name and version out of its own description, which may be a page.

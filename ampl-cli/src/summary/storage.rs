@@ -4,7 +4,7 @@ use ampl_core::config::Quantity;
 use ampl_core::plan::Plan;
 use ampl_trace::{RankTrace, Trace};
 
-use super::field;
+use super::{field, longest_ns};
 use crate::human::{bytes, count, percent};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
@@ -24,11 +24,15 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     }
 }
 
+/// Bytes of a rank's stored calls and their times.
+fn stored(rank: &RankTrace) -> u64 {
+    (rank.calls.len() + rank.times.len()) as u64
+}
+
 /// Calls stored per second of the longest rank, as they are in the file, beside the budget.
 fn within(trace: &Trace, budget: f64) -> String {
-    let stored: usize = trace.ranks.iter().map(|rank| rank.calls.len() + rank.times.len()).sum();
-    let longest = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0);
-    let rate = stored as f64 / (longest.max(1) as f64 * 1e-9);
+    let stored: u64 = trace.ranks.iter().map(stored).sum();
+    let rate = stored as f64 / (longest_ns(trace).max(1) as f64 * 1e-9);
     let cut = trace.decisions.iter().filter(|decision| decision.limit.is_some()).count();
     format!(
         "{}/s, {}/s of it used; it cut {} of {} decisions: see ampl decisions for the bounds attained",
@@ -44,7 +48,7 @@ fn within(trace: &Trace, budget: f64) -> String {
 /// A kept window's calls take its share, by calls, of what its rank's stored calls take; it stands for as many
 /// windows as 1 over the probability that it was kept says, or for itself where everything was kept.
 pub(super) fn everything(trace: &Trace) -> Option<f64> {
-    let stored: u64 = trace.ranks.iter().map(|rank| (rank.calls.len() + rank.times.len()) as u64).sum();
+    let stored: u64 = trace.ranks.iter().map(stored).sum();
     let weighted: f64 = trace.ranks.iter().map(weighted).sum();
     (weighted > 0.0).then(|| trace.sizes.total.saturating_sub(stored) as f64 + weighted)
 }
@@ -59,6 +63,5 @@ fn weighted(rank: &RankTrace) -> f64 {
         let by_chance = (window.drawn || window.partner) && window.inclusion() > 0.0;
         standing += if by_chance { own / window.inclusion() } else { own };
     }
-    let stored = (rank.calls.len() + rank.times.len()) as f64;
-    if calls > 0.0 { stored * standing / calls } else { 0.0 }
+    if calls > 0.0 { stored(rank) as f64 * standing / calls } else { 0.0 }
 }

@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 use ampl_agent::counters::Counters;
-use ampl_agent::journal::FIRST_DESCRIPTOR;
+use ampl_agent::descriptor;
 use ampl_core::refusal::Refusal;
 
 use super::Asked;
@@ -37,7 +37,7 @@ const LIB_VERSION: c_int = 21;
 /// Major and minor number, which a caller must name exactly.
 const VERSION_MASK: c_int = 0xffff_0000_u32 as c_int;
 /// Where a process may have fewer, they are left as they are.
-const FEWEST_DESCRIPTORS: u64 = 2 * FIRST_DESCRIPTOR as u64;
+const FEWEST_DESCRIPTORS: u64 = 2 * descriptor::FIRST as u64;
 /// More than the union of all options takes, in ints.
 const OPTION_INTS: usize = 1024;
 
@@ -295,7 +295,7 @@ impl HeldDescriptors {
             && limit.rlim_cur >= FEWEST_DESCRIPTORS
         {
             // Numbers are given out from below.
-            for _ in 0..FIRST_DESCRIPTOR {
+            for _ in 0..descriptor::FIRST {
                 // SAFETY: another name for an open file.
                 let one = unsafe { libc::fcntl(nothing.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 0) };
                 if one < 0 {
@@ -303,7 +303,7 @@ impl HeldDescriptors {
                 }
                 // SAFETY: new, and ours alone.
                 held.push(unsafe { OwnedFd::from_raw_fd(one) });
-                if one >= FIRST_DESCRIPTOR {
+                if one >= descriptor::FIRST {
                     break;
                 }
             }

@@ -13,7 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use ampl_agent::counters::Counters;
-use ampl_agent::journal::FIRST_DESCRIPTOR;
+use ampl_agent::descriptor::high;
 use ampl_core::config::perf::Counter;
 use ampl_core::refusal::{Answer, Refusal, is_in_kernel};
 use perf_event_open_sys::bindings::{
@@ -273,11 +273,7 @@ fn open_with(counter: &Counter, thread: i32, leader: RawFd, threads_only: bool) 
         return Err(io::Error::last_os_error());
     }
     // SAFETY: new, and ours alone.
-    let low = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    // SAFETY: as above; the number is only asked for.
-    let high = unsafe { libc::fcntl(low.as_raw_fd(), libc::F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR) };
-    // SAFETY: as above.
-    Ok(if high < 0 { low } else { unsafe { OwnedFd::from_raw_fd(high) } })
+    Ok(high(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }
 
 fn id(descriptor: &OwnedFd) -> io::Result<u64> {
@@ -375,7 +371,7 @@ mod tests {
         assert!(counters.groups.iter().all(|group| group.descriptors.len() == 2), "read with one call");
         let lowest =
             counters.groups.iter().flat_map(|group| &group.descriptors).map(AsRawFd::as_raw_fd).min();
-        assert!(lowest >= Some(FIRST_DESCRIPTOR), "{lowest:?}");
+        assert!(lowest >= Some(ampl_agent::descriptor::FIRST), "{lowest:?}");
         let ready = calm::<2>(&mut counters);
         go.send(()).unwrap();
         before.join().unwrap();
