@@ -58,6 +58,8 @@ pub struct Governor {
     credit_ns: f64,
     /// The thread that stepped down: what suits an idle one says nothing.
     by: u32,
+    /// The least that is given up, whatever it costs.
+    floor: Level,
 }
 
 /// Shortest stretch worth a decision, nanoseconds: long against being descheduled once.
@@ -76,7 +78,7 @@ impl Governor {
     /// A governor for a job of whose time the agent may take the share `allowed`; infinite: it never steps down.
     pub fn new(allowed: f64) -> Self {
         let credit_ns = allowed * BRIEF_NS;
-        Self { allowed, level: Level::Kept, cost: [None; 2], credit_ns, by: 0 }
+        Self { allowed, level: Level::Kept, cost: [None; 2], credit_ns, by: 0, floor: Level::Kept }
     }
 
     /// The state in force.
@@ -84,9 +86,24 @@ impl Governor {
         self.level
     }
 
+    /// From the next stretch on `level` is the most that is done for calls: there is no room for more.
+    pub fn give_up(&mut self, level: Level) {
+        self.floor = self.floor.max(level);
+    }
+
+    /// Goes on with `level` after all, at least until the next stretch: something else has been given up.
+    pub fn hold(&mut self, level: Level) {
+        self.level = level.max(self.floor);
+    }
+
     /// Takes a stretch of `thread`, of [`SHORTEST_NS`] or more; returns the new state if it changes, and the
-    /// share that made it change: measured for a step down, expected for a step up.
+    /// share that made it change: measured for a step down, 0 where nothing but the [room](Self::give_up) made it,
+    /// expected for a step up.
     pub fn take(&mut self, thread: u32, stretch: Stretch) -> Option<(Level, f64)> {
+        if self.level < self.floor {
+            self.level = self.floor;
+            return Some((self.level, 0.0));
+        }
         let earned = self.allowed * stretch.elapsed_ns - stretch.own_ns;
         self.credit_ns =
             (self.credit_ns + earned).clamp(-self.allowed * REGRET_NS, self.allowed * HORIZON_NS);
@@ -98,7 +115,8 @@ impl Governor {
             Level::Kept | Level::Summaries if share > self.allowed => {
                 (if stretch.stored { Level::Summaries } else { Level::Off }, share)
             }
-            Level::Summaries => (Level::Kept, self.expected(0, stretch)?),
+            Level::Summaries if self.floor < Level::Summaries => (Level::Kept, self.expected(0, stretch)?),
+            Level::Summaries => return None,
             Level::Off => (Level::Summaries, self.expected(1, stretch)?),
             Level::Kept => return None,
         };
@@ -204,6 +222,29 @@ mod tests {
     #[test]
     fn the_whole_time_may_be_allowed() {
         assert_eq!(Program::new(f64::INFINITY).run(1000, 1e7, true), []);
+    }
+
+    #[test]
+    fn what_has_no_room_does_not_come_back() {
+        let mut governor = Governor::new(0.01);
+        let quiet = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 10, stored: true };
+        assert_eq!(governor.take(0, quiet), None);
+        governor.give_up(Level::Summaries);
+        assert_eq!(governor.take(1, quiet), Some((Level::Summaries, 0.0)));
+        assert!((0..20).all(|_| governor.take(0, quiet).is_none()));
+        // What costs too much is given up all the same, and comes back as far as there is room.
+        let busy = Stretch { elapsed_ns: 1e9, own_ns: 4e8, calls: 1_000_000, stored: false };
+        assert_eq!(governor.take(0, busy).map(|(level, _)| level), Some(Level::Off));
+        let back: Vec<Level> = (0..50)
+            .filter_map(|_| governor.take(0, Stretch { stored: false, ..quiet }))
+            .map(|(level, _)| level)
+            .collect();
+        assert_eq!(back, [Level::Summaries]);
+        // Nor for who may take all the time.
+        let mut everything = Governor::new(f64::INFINITY);
+        everything.give_up(Level::Summaries);
+        assert_eq!(everything.take(0, busy), Some((Level::Summaries, 0.0)));
+        assert_eq!(everything.take(0, busy), None);
     }
 
     #[test]

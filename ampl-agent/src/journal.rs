@@ -1,14 +1,18 @@
 //! A rank's journal file while it is being written.
 //!
-//! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close numbers that it does not know, and be given
-//! them again; so before the file grows it is made sure that it still is ours.
+//! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close
+//! numbers that it does not know, and be given them again; so before the file grows it is made sure that it still
+//! is ours.
+//!
+//! Where the place of the file is full, what follows goes to [memory](SPILL_BYTES) that ends with the process, and is
+//! read behind the file: a whole run loses nothing, one that dies has what was in the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ampl_trace::journal::{
     BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, table_checksum, word,
@@ -19,6 +23,10 @@ use crate::descriptor::high;
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 
 const PAGE_WORDS: usize = 512;
+
+/// Bytes that a journal takes of the process's memory once its file cannot grow: many windows' summaries, and no
+/// burden to a job.
+pub const SPILL_BYTES: u64 = 32 << 20;
 
 /// What the header tells of the process.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +52,8 @@ pub struct Journal {
     path: Option<PathBuf>,
     header: &'static [AtomicU64],
     file: Mutex<Growing>,
+    /// Whether the file cannot grow any more.
+    short: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -52,6 +62,8 @@ struct Growing {
     /// Device and number of the file.
     inode: (u64, u64),
     end: u64,
+    /// What follows the file's end, where that could not grow.
+    spill: Option<Box<Growing>>,
 }
 
 impl Journal {
@@ -61,7 +73,10 @@ impl Journal {
     /// Those of creating and allocating the file; an existing file is one of them.
     pub fn create(path: &Path, identity: &Identity) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        Self::begin(file, Some(path.to_owned()), identity)
+        Self::begin(file, Some(path.to_owned()), identity).inspect_err(|_| {
+            // An empty file would only be in the way.
+            let _ = std::fs::remove_file(path);
+        })
     }
 
     /// A new journal without a name: it goes with the process.
@@ -69,8 +84,7 @@ impl Journal {
     /// # Errors
     /// Those of memfd_create(2) and of allocating memory.
     pub fn in_memory(identity: &Identity) -> io::Result<Self> {
-        let flags = rustix::fs::MemfdFlags::CLOEXEC;
-        Self::begin(rustix::fs::memfd_create(c"ampl-journal", flags)?.into(), None, identity)
+        Self::begin(memory()?, None, identity)
     }
 
     fn begin(file: File, path: Option<PathBuf>, identity: &Identity) -> io::Result<Self> {
@@ -80,7 +94,8 @@ impl Journal {
         let journal = Self {
             path,
             header: page.head,
-            file: Mutex::new(Growing { file, inode, end: (HEADER_WORDS * 8) as u64 }),
+            file: Mutex::new(Growing { file, inode, end: (HEADER_WORDS * 8) as u64, spill: None }),
+            short: AtomicBool::new(false),
         };
         journal.set(word::VERSION, VERSION);
         journal.set(word::RANK, u64::from(identity.rank));
@@ -107,7 +122,19 @@ impl Journal {
     pub fn contents(&self) -> io::Result<ReadOnlyMap> {
         let mut growing = self.growing();
         growing.recover(self.path.as_deref())?;
-        ReadOnlyMap::new(&growing.file)
+        let Growing { file, end, spill, .. } = &mut *growing;
+        let mut parts = vec![(&*file, *end)];
+        if let Some(spill) = spill
+            && spill.recover(None).is_ok()
+        {
+            parts.push((&spill.file, spill.end));
+        }
+        ReadOnlyMap::new(&parts)
+    }
+
+    /// Whether the place of the file is full: there is memory for summaries, and calls should take none of it.
+    pub fn is_short(&self) -> bool {
+        self.short.load(Ordering::Relaxed)
     }
 
     /// Removes the file, which is not needed any more.
@@ -166,16 +193,24 @@ impl Journal {
         self.header[word::FLAGS].fetch_or(flag::DISABLED, Ordering::Release);
     }
 
-    /// A new block of at least `payload_words` words for `thread`.
+    /// A new block of at least `payload_words` words for `thread`, in memory where the file cannot grow.
     ///
     /// # Errors
-    /// That of the file system, when it is full, or that the program has closed the file and it has no name.
+    /// That of the file system, when it is full and so is the [memory](SPILL_BYTES) for that; or that the program has
+    /// closed the file and it has no name.
     pub fn block(&self, kind: BlockKind, thread: u32, payload_words: usize) -> io::Result<MappedBlock> {
         let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
         let mut growing = self.growing();
         growing.recover(self.path.as_deref())?;
-        let block = map_block(&growing.file, growing.end, BLOCK_HEADER_WORDS, words)?;
-        growing.end += (words * 8) as u64;
+        let block = match growing.grow(words) {
+            Ok(block) => block,
+            // What has no name is in memory already.
+            Err(error) if self.path.is_none() => return Err(error),
+            Err(error) => {
+                self.short.store(true, Ordering::Relaxed);
+                growing.spill(words).map_err(|_| error)?
+            }
+        };
         block.head[1].store(kind.number(), Ordering::Relaxed);
         block.head[2].store(u64::from(thread), Ordering::Relaxed);
         block.head[3].store((words - BLOCK_HEADER_WORDS) as u64, Ordering::Relaxed);
@@ -184,7 +219,43 @@ impl Journal {
     }
 }
 
+/// A file without a name, in the process's memory.
+fn memory() -> io::Result<File> {
+    Ok(rustix::fs::memfd_create(c"ampl-journal", rustix::fs::MemfdFlags::CLOEXEC)?.into())
+}
+
 impl Growing {
+    /// The next `words` words of the file.
+    fn grow(&mut self, words: usize) -> io::Result<MappedBlock> {
+        if self.spill.is_some() {
+            // Room there again would be before what has gone to memory.
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let block = map_block(&self.file, self.end, BLOCK_HEADER_WORDS, words).inspect_err(|_| {
+            // Some file systems leave what they could allocate: it belongs to nothing.
+            let _ = rustix::fs::ftruncate(&self.file, self.end);
+        })?;
+        self.end += (words * 8) as u64;
+        Ok(block)
+    }
+
+    /// The next `words` words of the memory behind the file.
+    fn spill(&mut self, words: usize) -> io::Result<MappedBlock> {
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => {
+                let file = high(memory()?);
+                let inode = inode(file.as_fd())?;
+                none.insert(Box::new(Growing { file, inode, end: 0, spill: None }))
+            }
+        };
+        if spill.end + (words * 8) as u64 > SPILL_BYTES {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        spill.recover(None)?;
+        spill.grow(words)
+    }
+
     /// Makes sure that the file is ours; it is opened again where the program has closed it.
     fn recover(&mut self, path: Option<&Path>) -> io::Result<()> {
         if inode(self.file.as_fd()).is_ok_and(|found| found == self.inode) {

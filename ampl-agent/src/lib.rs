@@ -15,6 +15,7 @@ pub mod journal;
 mod map;
 pub mod meter;
 pub mod partners;
+mod pending;
 pub mod policies;
 pub mod regions;
 pub mod requests;
@@ -24,6 +25,7 @@ pub mod stream;
 mod table;
 pub mod thread;
 pub mod transport;
+mod verdicts;
 pub mod window;
 
 pub use map::ReadOnlyMap;

@@ -71,7 +71,7 @@ fn exceeds_file_size_limit(bytes: u64) -> bool {
     code == 0 && limit.rlim_cur != libc::RLIM_INFINITY && bytes > limit.rlim_cur
 }
 
-/// A file mapped for reading; unmapped when dropped.
+/// Files mapped for reading, as one; unmapped when dropped.
 #[derive(Debug)]
 pub struct ReadOnlyMap {
     address: *mut libc::c_void,
@@ -79,26 +79,39 @@ pub struct ReadOnlyMap {
 }
 
 impl ReadOnlyMap {
-    /// All of `file`.
+    /// The first so many bytes of each of `parts`, one behind the other; whole pages of all but the last.
     ///
     /// # Errors
-    /// Those of `fstat` and `mmap`.
-    pub fn new(file: &File) -> io::Result<Self> {
-        let bytes = file.metadata()?.len() as usize;
+    /// That of `mmap`.
+    pub fn new(parts: &[(&File, u64)]) -> io::Result<Self> {
+        let bytes = parts.iter().map(|&(_, bytes)| bytes as usize).sum();
         if bytes == 0 {
             return Ok(Self { address: std::ptr::null_mut(), bytes });
         }
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let address = unsafe {
-            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice, which holds the place of all parts.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
         if address == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { address, bytes })
+        let map = Self { address, bytes };
+        let mut at = 0;
+        for &(file, length) in parts.iter().filter(|(_, length)| *length > 0) {
+            let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+            // SAFETY: replaces pages of the mapping made above, which nobody has seen yet.
+            let part = unsafe {
+                let place = address.byte_add(at);
+                libc::mmap(place, length as usize, libc::PROT_READ, flags, file.as_raw_fd(), 0)
+            };
+            if part == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            at += length as usize;
+        }
+        Ok(map)
     }
 
-    /// The file's bytes. Only for files that nobody truncates meanwhile: our own journals.
+    /// The bytes. Only for files that nobody truncates meanwhile: our own journals.
     pub fn bytes(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ampl_core::config::{Keep as Timing, Marker};
 use ampl_core::draw::{Keep, kept};
-use ampl_core::message::Directive;
+use ampl_core::message::{Directive, Shape};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -24,6 +24,7 @@ use crate::journal::Journal;
 use crate::partners::{Drawn, Partners};
 use crate::policies::Policies;
 use crate::regions::{Declared, Irregularities};
+use crate::verdicts::Verdicts;
 use crate::window::{Boundary, Pause};
 
 /// Path of the module of a return address, and the offset in it.
@@ -92,6 +93,11 @@ pub(crate) struct Open {
     pub update: u64,
     /// Whether its calls are stored, all of them so far.
     pub stored: bool,
+    /// Whether they are buffered until it is decided, after its end, if it is kept.
+    pub buffered: bool,
+    /// Whether windows are decided so, as long as the agent can afford it.
+    pub decides_after: bool,
+    pub verdicts: Verdicts,
     /// Whether all of it so far has been summarised.
     pub measured: bool,
     pub governor: Governor,
@@ -114,6 +120,14 @@ struct InForce {
     next: Option<Directive>,
     /// What `now` has drawn for the rank and its partners.
     drawn: Option<Drawn>,
+}
+
+/// Whether a rank buffers its windows until they are decided.
+fn decides_after(plan: &Plan, rank: Rank) -> bool {
+    let group = plan.group_of(rank);
+    let after = Shape::of(plan).second.is_some_and(|second| second.group(group).is_some());
+    let kept_only = plan.config.trace.stored() == Timing::Kept && !plan.config.output.verify;
+    after && kept_only && !plan.groups[group].pinned.contains(rank)
 }
 
 /// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
@@ -161,6 +175,9 @@ impl Shared {
             union: Keep::ALWAYS,
             update: 0,
             stored: false,
+            buffered: false,
+            decides_after: decides_after(&plan, rank),
+            verdicts: Verdicts::default(),
             measured: true,
             governor: Governor::new(plan.config.max_overhead().unwrap_or(f64::INFINITY)),
             counting: None,
@@ -272,6 +289,21 @@ impl Shared {
         self.lock().closed.pop_front()
     }
 
+    /// Decides windows without waiting for the client, as they were drawn: there is no more room for calls of
+    /// `window`, the oldest that is buffered. Returns whether the open one has been decided, and how.
+    pub(crate) fn force(&self, open: &mut Open, window: WindowId) -> Option<bool> {
+        if window < open.window {
+            open.verdicts.force(window);
+            return None;
+        }
+        if open.buffered {
+            open.buffered = false;
+            open.stored &= self.stores(open.union);
+            open.verdicts.force_open(window, open.stored);
+        }
+        Some(open.stored)
+    }
+
     /// Takes a directive that arrived: in force from its first window, or from the next to open.
     pub fn direct(&self, directive: Directive) {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
@@ -288,7 +320,8 @@ impl Shared {
         open.met = 0;
         (open.keep, open.union, open.update) = self.draw(open.window);
         let level = open.governor.level();
-        open.stored = self.stores(open.union) && level == Level::Kept;
+        open.buffered = open.decides_after && level == Level::Kept && !self.journal.is_short();
+        open.stored = (open.buffered || self.stores(open.union)) && level == Level::Kept;
         open.measured = level < Level::Off;
         let number = open.window.0;
         match self.boundary {

@@ -5,6 +5,8 @@ use ampl_trace::journal::SITE_WORDS;
 /// Entries of a thread's table; a program with more sites shares entry 0 for the rest.
 pub const SITE_ENTRIES: usize = 1024;
 const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
+/// The word of an entry that says to leave calls out of it; readers take no notice.
+const MUTED: usize = 9;
 
 /// Open-addressing table over mapped words, keyed by return address and function.
 #[derive(Debug)]
@@ -55,12 +57,23 @@ impl SiteTable {
         }
     }
 
-    /// Adds one call to entry `index`: its function, time in ticks, bytes sent and received.
+    /// Leaves calls out of entry `index` from now on: the job asks for no totals of them.
+    pub fn mute(&mut self, index: u32) {
+        // Entry 0 is shared by sites that have nothing to do with each other.
+        if index != 0 {
+            self.words[index as usize * SITE_WORDS + MUTED] = 1;
+        }
+    }
+
+    /// Adds one call to entry `index`, unless that is muted: its function, time in ticks, bytes sent and received.
     ///
     /// Single values on purpose: a struct would be stored in halves and loaded whole, which stalls.
     #[inline]
     pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) {
         let entry = &mut self.words[index as usize * SITE_WORDS..][..SITE_WORDS];
+        if entry[MUTED] != 0 {
+            return;
+        }
         entry[1] = u64::from(function);
         if entry[2] == 0 || ticks < entry[5] {
             entry[5] = ticks;
@@ -99,6 +112,20 @@ mod tests {
         assert_eq!(&entry[2..4], &[2, 14]);
         assert_eq!(f64::from_bits(entry[4]), 116.0);
         assert_eq!(&entry[5..9], &[4, 10, 6, 0]);
+    }
+
+    #[test]
+    fn a_muted_entry_stays_empty() {
+        let mut table = table();
+        let (muted, _) = table.find(0x1000, 7);
+        table.mute(muted);
+        let (other, _) = table.find(0x2000, 7);
+        for index in [muted, other, 0] {
+            table.mute(0);
+            table.add(index, 7, 10, 3, 0);
+        }
+        let calls = |index: u32| table.words[index as usize * SITE_WORDS + 2];
+        assert_eq!([muted, other, 0].map(calls), [0, 1, 1]);
     }
 
     #[test]

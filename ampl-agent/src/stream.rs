@@ -1,30 +1,56 @@
 //! A thread's records on their way into the journal.
+//!
+//! Calls go straight into the stream, or into the [buffer](crate::pending) while it is open whether their window
+//! is kept; everything else goes into the stream.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ampl_trace::journal::BlockKind;
+use ampl_core::units::WindowId;
+use ampl_trace::journal::{BlockKind, head};
 use ampl_trace::record::{CALL_FIXED_WORDS, CALL_MISS, Kind, header, put_text};
 
 use crate::journal::Journal;
 use crate::map::MappedBlock;
+use crate::pending::Pending;
 
 const FIRST_BLOCK_WORDS: usize = 4088;
 const LARGEST_BLOCK_WORDS: usize = (1 << 17) - 8;
-const COMMITTED: usize = 4;
+
+/// Where words are appended.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    pub block: MappedBlock,
+    pub at: usize,
+    /// Where the last record stands, if it is a failed poll that an equal one may join.
+    pub last_miss: Option<(usize, usize)>,
+}
+
+impl Cursor {
+    fn has_room(&self, words: usize) -> bool {
+        self.at + words <= self.block.words.len()
+    }
+
+    #[inline]
+    fn commit(&mut self) {
+        // Last and with release order: whoever sees the counter sees the words.
+        self.block.head[head::COMMITTED].store(self.at as u64, Ordering::Release);
+    }
+}
 
 /// Appends records; each is visible to readers once it is whole.
 #[derive(Debug)]
 pub struct Stream {
     journal: Arc<Journal>,
     thread: u32,
-    block: MappedBlock,
-    at: usize,
-    /// Words in earlier blocks.
-    before: u64,
-    /// Where the last record stands, if it is a failed poll that an equal one may join.
-    last_miss: Option<(usize, usize)>,
+    /// That of the stream, then that of the buffer.
+    cursors: [Cursor; 2],
+    pending: Pending,
+    /// Whether calls go into the buffer.
+    buffers: bool,
+    /// Words written so far; copies out of the buffer are not written again.
+    words: u64,
     full: bool,
 }
 
@@ -52,7 +78,10 @@ impl Stream {
     /// That of the file system, when it is full.
     pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
         let block = journal.block(BlockKind::Stream, thread, FIRST_BLOCK_WORDS)?;
-        Ok(Self { journal, thread, block, at: 0, before: 0, last_miss: None, full: false })
+        let none = MappedBlock { head: &[], words: &mut [] };
+        let cursors = [block, none].map(|block| Cursor { block, at: 0, last_miss: None });
+        let pending = Pending::new(journal.clone(), thread);
+        Ok(Self { journal, thread, cursors, pending, buffers: false, words: 0, full: false })
     }
 
     /// Whether the journal could not grow: records are lost from then on.
@@ -62,63 +91,107 @@ impl Stream {
 
     /// Bytes of records so far.
     pub fn written(&self) -> u64 {
-        8 * (self.before + self.at as u64)
+        8 * self.words
     }
 
+    /// `window` begins, and where its calls go; windows of which `decided` knows leave the buffer.
+    pub fn begin_window(
+        &mut self,
+        window: WindowId,
+        buffered: bool,
+        decided: impl FnMut(WindowId) -> Option<bool>,
+    ) {
+        self.end_buffer(decided);
+        self.buffers = buffered;
+        self.cursors[1].last_miss = None;
+        if buffered {
+            self.pending.begin(window, &mut self.cursors[1]);
+        }
+    }
+
+    /// The window that is being buffered has ended; those of which `decided` knows leave the buffer.
+    pub fn end_buffer(&mut self, decided: impl FnMut(WindowId) -> Option<bool>) {
+        if self.buffers {
+            self.pending.end(&self.cursors[1]);
+        }
+        self.resolve(decided);
+    }
+
+    /// The oldest window in the buffer.
+    pub fn oldest_buffered(&self) -> Option<WindowId> {
+        self.pending.oldest()
+    }
+
+    /// Takes windows of which `decided` knows out of the buffer.
+    pub fn resolve(&mut self, decided: impl FnMut(WindowId) -> Option<bool>) {
+        let [stream, buffer] = &mut self.cursors;
+        let (journal, thread, full) = (&self.journal, self.thread, &mut self.full);
+        let copy = |words: &[u64]| {
+            if *full || (!stream.has_room(words.len()) && !grow(journal, thread, stream, words.len(), full)) {
+                return;
+            }
+            stream.block.words[stream.at..stream.at + words.len()].copy_from_slice(words);
+            stream.at += words.len();
+            stream.last_miss = None;
+            stream.commit();
+        };
+        self.pending.resolve(buffer, decided, copy);
+    }
+
+    /// The window that is being buffered is decided before its end: what there is of it goes, or is kept as what
+    /// follows will be.
+    pub fn decide_open(&mut self, kept: bool) {
+        self.pending.end(&self.cursors[1]);
+        self.buffers = false;
+        self.resolve(|_| Some(kept));
+    }
+
+    /// Makes sure of room where `buffered` says.
     #[inline]
-    fn reserve(&mut self, words: usize) -> bool {
+    fn reserve(&mut self, words: usize, buffered: bool) -> bool {
         // Once something had no room, nothing that happens to fit may follow it: it would seem next.
-        !self.full && (self.at + words <= self.block.words.len() || self.grow(words))
+        !self.full
+            && (self.cursors[usize::from(buffered)].has_room(words) || self.next_block(words, buffered))
     }
 
     #[cold]
-    fn grow(&mut self, words: usize) -> bool {
-        let larger = (self.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
-        match self.journal.block(BlockKind::Stream, self.thread, larger) {
-            Ok(block) => {
-                self.block = block;
-                self.before += self.at as u64;
-                self.at = 0;
-                self.last_miss = None;
-                true
-            }
-            Err(_) => {
-                self.full = true;
-                self.journal.count_failure();
-                false
-            }
+    fn next_block(&mut self, words: usize, buffered: bool) -> bool {
+        let [stream, buffer] = &mut self.cursors;
+        match buffered {
+            true => self.pending.next_block(words, buffer),
+            false => grow(&self.journal, self.thread, stream, words, &mut self.full),
         }
     }
 
+    /// Appends a call; a failed poll equal to the record before it only raises that one's count. Returns whether
+    /// there was room: false where the buffer is full.
     #[inline]
-    fn commit(&mut self) {
-        // Last and with release order: whoever sees the counter sees the words.
-        self.block.head[COMMITTED].store(self.at as u64, Ordering::Release);
-    }
-
-    /// Appends a call; a failed poll equal to the record before it only raises that one's count.
-    #[inline]
-    pub fn call(&mut self, call: &CallRecord<'_>) {
+    #[must_use]
+    pub fn call(&mut self, call: &CallRecord<'_>) -> bool {
         let length = CALL_FIXED_WORDS + call.words.len();
         let head = header(Kind::Call, call.flags, call.function, length);
         if call.flags & CALL_MISS != 0 && self.fold(head, call) {
-            return;
+            return true;
         }
-        if !self.reserve(length) {
-            return;
+        if !self.reserve(length, self.buffers) {
+            return !self.buffers || self.full;
         }
-        let room = &mut self.block.words[self.at..];
-        let Some((fixed, arguments)) = room.split_first_chunk_mut::<CALL_FIXED_WORDS>() else { return };
+        let cursor = &mut self.cursors[usize::from(self.buffers)];
+        let room = &mut cursor.block.words[cursor.at..];
+        let Some((fixed, arguments)) = room.split_first_chunk_mut::<CALL_FIXED_WORDS>() else { return true };
         *fixed = [head, call.start, call.duration, u64::from(call.site) | 1 << 32];
         arguments[..call.words.len()].copy_from_slice(call.words);
-        self.last_miss = (call.flags & CALL_MISS != 0).then_some((self.at, length));
-        self.at += length;
-        self.commit();
+        cursor.last_miss = (call.flags & CALL_MISS != 0).then_some((cursor.at, length));
+        cursor.at += length;
+        self.words += length as u64;
+        cursor.commit();
+        true
     }
 
     fn fold(&mut self, head: u64, call: &CallRecord<'_>) -> bool {
-        let Some((at, length)) = self.last_miss else { return false };
-        let record = &mut self.block.words[at..at + length];
+        let cursor = &mut self.cursors[usize::from(self.buffers)];
+        let Some((at, length)) = cursor.last_miss else { return false };
+        let record = &mut cursor.block.words[at..at + length];
         let same =
             record[0] == head && record[3] as u32 == call.site && record[CALL_FIXED_WORDS..] == *call.words;
         if same {
@@ -128,17 +201,28 @@ impl Stream {
         same
     }
 
-    /// Appends a record of `body` words.
+    /// Appends the beginning of a window, where its calls will go.
+    pub fn open(&mut self, body: &[u64]) {
+        self.append(Kind::Open, 0, body, self.buffers);
+    }
+
+    /// Appends a record of `body` words to the stream.
     pub fn record(&mut self, kind: Kind, flags: u8, body: &[u64]) {
-        if !self.reserve(body.len() + 1) {
+        self.append(kind, flags, body, false);
+    }
+
+    fn append(&mut self, kind: Kind, flags: u8, body: &[u64], buffered: bool) {
+        if !self.reserve(body.len() + 1, buffered) {
             return;
         }
-        let record = &mut self.block.words[self.at..=self.at + body.len()];
+        let cursor = &mut self.cursors[usize::from(buffered)];
+        let record = &mut cursor.block.words[cursor.at..=cursor.at + body.len()];
         record[0] = header(kind, flags, 0, body.len() + 1);
         record[1..].copy_from_slice(body);
-        self.last_miss = None;
-        self.at += body.len() + 1;
-        self.commit();
+        cursor.last_miss = None;
+        cursor.at += body.len() + 1;
+        self.words += body.len() as u64 + 1;
+        cursor.commit();
     }
 
     /// Appends a text record.
@@ -146,5 +230,22 @@ impl Stream {
         let mut body = Vec::new();
         put_text(&mut body, text);
         self.record(Kind::Text, flags, &body);
+    }
+}
+
+/// A larger block for the stream; says whether there is one.
+#[cold]
+fn grow(journal: &Journal, thread: u32, stream: &mut Cursor, words: usize, full: &mut bool) -> bool {
+    let larger = (stream.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
+    match journal.block(BlockKind::Stream, thread, larger) {
+        Ok(block) => {
+            *stream = Cursor { block, at: 0, last_miss: None };
+            true
+        }
+        Err(_) => {
+            *full = true;
+            journal.count_failure();
+            false
+        }
     }
 }

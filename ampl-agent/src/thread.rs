@@ -18,6 +18,7 @@ use crate::sites::{SITE_ENTRIES, SiteTable};
 use crate::stream::{CallRecord, Stream};
 use crate::window::Boundary;
 
+mod after;
 mod close;
 mod look;
 mod program;
@@ -289,14 +290,17 @@ impl Thread {
             if self.skipped {
                 self.reopen(call.start);
             }
-            self.stream.call(&CallRecord {
+            let record = CallRecord {
                 function: call.function.0,
                 flags: call.flags,
                 start: call.start,
                 duration: call.end.saturating_sub(call.start),
                 site,
                 words: call.words,
-            });
+            };
+            if !self.stream.call(&record) {
+                self.record_after_all(&record);
+            }
         }
     }
 
@@ -424,9 +428,11 @@ impl Thread {
         self.until = open.until;
         self.nanos_per_tick = self.shared.journal.nanos_per_tick();
         self.join_state(open);
+        self.stream
+            .begin_window(open.window, self.stores && open.buffered, |window| open.verdicts.of(window));
         if self.stores {
             let probability = open.union.probability.to_bits();
-            self.stream.record(Kind::Open, 0, &[open.window.0, now, probability, open.update, self.sequence]);
+            self.stream.open(&[open.window.0, now, probability, open.update, self.sequence]);
         }
         self.written_before = self.stream.written();
     }

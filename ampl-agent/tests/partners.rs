@@ -120,7 +120,7 @@ fn a_rank_keeps_what_a_drawn_partner_keeps() {
 
 #[test]
 fn nothing_changes_without_the_key() {
-    let off = configuration("").replace("keep", "off");
+    let off = configuration("").replace("\"keep\"", "\"off\"\nselection = \"predictive\"");
     let rank = run("off", &off, &seed(5), &[5]);
     assert_eq!(
         rank.windows.iter().map(|window| window.kept).collect::<Vec<_>>(),

@@ -23,6 +23,9 @@ struct Job {
     shared: Arc<Shared>,
 }
 
+/// Windows are decided before they begin.
+const BEFOREHAND: &str = "[sampling]\nselection = \"predictive\"\n[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"kept\"\n";
+
 fn nowhere(address: u64) -> (String, u64) {
     ("/bin/app".into(), address)
 }
@@ -123,7 +126,7 @@ fn periods_split_time_but_not_calls() {
 
 #[test]
 fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
-    let job = Job::new("dropped", "[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"kept\"\n", 64);
+    let job = Job::new("dropped", BEFOREHAND, 64);
     let mut thread = job.thread(0);
     let directive = |update, first, probability| Directive {
         pass: 0,
@@ -335,7 +338,7 @@ fn windows_that_nobody_takes_are_added_up() {
 
 #[test]
 fn what_is_left_out_of_a_full_queue_is_in_no_range() {
-    let job = Job::new("left-out", "[window]\nmarker = \"mpi:MPI_Barrier\"\n", 64);
+    let job = Job::new("left-out", BEFOREHAND, 64);
     let mut thread = job.thread(0);
     // A coin per window: neighbours are drawn differently, and cannot be added up.
     job.shared.direct(Directive {

@@ -1,5 +1,6 @@
 //! `ampl decisions`: how many ranks were kept, from when on, and why.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -20,6 +21,9 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Also what was drawn beforehand of windows that were decided when they were over
+    #[arg(long)]
+    all: bool,
 }
 
 /// Prints the decisions of a run.
@@ -27,7 +31,10 @@ pub struct Args {
 /// # Errors
 /// Those of [`RunArg::read`], and failures to write.
 pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
-    let trace = args.run.read()?;
+    let mut trace = args.run.read()?;
+    if !args.all {
+        trace.decisions = in_force(std::mem::take(&mut trace.decisions));
+    }
     if args.json {
         output::json(&trace.decisions)?;
     } else {
@@ -39,10 +46,46 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
             )?;
             let absolute = absolute_groups(&trace);
             let line = |decision: &Decision| line(decision, absolute.contains(&decision.group));
-            trace.decisions.iter().try_for_each(|decision| writeln!(out, "{}", line(decision)))
+            by_group(&trace.decisions).iter().try_for_each(|decision| writeln!(out, "{}", line(decision)))
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether windows were decided by it after they were over.
+fn is_after(decision: &Decision) -> bool {
+    decision.selection.as_deref() == Some("retrospective")
+}
+
+/// Without what was drawn beforehand in updates whose windows were decided when they were over: that is for ranks
+/// that could not wait for the decision.
+fn in_force(mut decisions: Vec<Decision>) -> Vec<Decision> {
+    let key = |decision: &Decision| (decision.group.clone(), decision.update);
+    let after: BTreeSet<_> = decisions.iter().filter(|decision| is_after(decision)).map(key).collect();
+    decisions.retain(|decision| is_after(decision) || !after.contains(&key(decision)));
+    decisions
+}
+
+/// One for each group and moment: the strata of a window together.
+pub fn by_group(decisions: &[Decision]) -> Vec<Decision> {
+    let mut all: Vec<Decision> = Vec::new();
+    for decision in decisions {
+        let same = |last: &&mut Decision| {
+            is_after(decision)
+                && is_after(last)
+                && (last.window, &last.group) == (decision.window, &decision.group)
+        };
+        match all.last_mut().filter(same) {
+            Some(last) => {
+                last.size += decision.size;
+                last.population += decision.population;
+                last.probability = f64::from(last.size) / (last.population as f64).max(1.0);
+                last.variance = None;
+            }
+            None => all.push(decision.clone()),
+        }
+    }
+    all
 }
 
 /// The groups whose bound is in the metric's unit, not relative to the mean.
@@ -117,6 +160,7 @@ mod tests {
             error_required: Some(0.08),
             error_attained: Some(0.0712),
             limit: None,
+            selection: None,
         }
     }
 
@@ -134,5 +178,23 @@ mod tests {
         assert!(line(&first, false).contains("nothing known yet"));
         let absolute = Decision { error_required: Some(2e3), error_attained: Some(1.5e3), ..decision() };
         assert_eq!(reason(&absolute, true), "mpi.time ± 1.50 us (bound 2 us)");
+    }
+
+    #[test]
+    fn strata_of_a_window_are_one_line_and_hide_what_was_drawn_beforehand() {
+        let after = |stratum, population, size| Decision {
+            selection: Some("retrospective".into()),
+            window: 9,
+            stratum,
+            population,
+            size,
+            ..decision()
+        };
+        let all = vec![decision(), after(0, 1, 1), after(1, 63, 6), Decision { update: 3, ..decision() }];
+        let shown = in_force(all);
+        assert_eq!(shown.iter().map(|decision| decision.size).collect::<Vec<_>>(), [1, 6, 17]);
+        let lines = by_group(&shown);
+        assert_eq!(lines.len(), 2);
+        assert_eq!((lines[0].size, lines[0].population, lines[0].variance), (7, 64, None));
     }
 }

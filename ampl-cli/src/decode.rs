@@ -8,12 +8,14 @@ use ampl_core::mpi::{Direction, FunctionSpec};
 use ampl_core::value::Value;
 use ampl_trace::RankTrace;
 use ampl_trace::decode::{Call, Calls};
+use ampl_trace::model::WindowSummary;
 use serde::{Serialize, Serializer};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::human;
+use crate::info::is_sampled;
 use crate::output::{self, Stdout};
-use crate::rundir::RunArg;
+use crate::rundir::{self, RunArg};
 use crate::symbols::Symbols;
 
 /// Print the calls of one rank's kept windows, in program order.
@@ -48,7 +50,8 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(NOT_FOUND, what, place(), fix));
     };
     let mut symbols = Symbols::default();
-    let shares = shares(rank);
+    let verify = rundir::plan(&trace).is_some_and(|plan| plan.config.output.verify);
+    let shares = shares(rank, verify);
     let mut bad = None;
     let mut printed = 0;
     output::print(|out| {
@@ -77,21 +80,26 @@ fn from_zero(ranks: u32) -> String {
     format!("name one from 0 to {}", ranks.saturating_sub(1))
 }
 
-/// Why a window is stored, where message partners have a part in it.
+/// Why a window is stored, where that is not because it was drawn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
+    /// Whether it would have been kept, where everything is stored to check that (`output.verify`).
+    kept: Option<bool>,
     /// Whether it was not drawn itself, but a partner's was.
     partner: bool,
     /// How likely it was that it or a partner's was drawn, where that is not the probability of its own draw.
     inclusion: Option<f64>,
 }
 
-/// Windows of `rank` in whose keeping partners have a part.
-fn shares(rank: &RankTrace) -> BTreeMap<u64, Share> {
-    let windows = rank.windows.iter().filter(|window| window.partner || window.inclusion.is_some());
-    windows
-        .map(|window| (window.window, Share { partner: window.partner, inclusion: window.inclusion }))
-        .collect()
+/// Windows of `rank` in whose keeping partners have a part; all of them where everything is stored to `verify`.
+fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
+    let told = |window: &&WindowSummary| verify || window.partner || window.inclusion.is_some();
+    let share = |window: &WindowSummary| Share {
+        kept: verify.then(|| is_sampled(window)),
+        partner: window.partner,
+        inclusion: window.inclusion,
+    };
+    rank.windows.iter().filter(told).map(|window| (window.window, share(window))).collect()
 }
 
 fn line(
@@ -130,6 +138,9 @@ struct JsonCall<'a> {
     count: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<i64>,
+    /// Under `output.verify`: whether its window would have been kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<bool>,
     /// Whether its window was not drawn, and is stored because a message partner's was.
     #[serde(skip_serializing_if = "Option::is_none")]
     partner: Option<bool>,
@@ -152,6 +163,7 @@ impl<'a> JsonCall<'a> {
             thread: Some(call.thread).filter(|&thread| thread != 0),
             count: Some(call.count).filter(|&count| count > 1),
             error: Some(call.code).filter(|&code| code != 0),
+            kept: share.kept,
             partner: Some(share.partner).filter(|&partner| partner),
             inclusion: share.inclusion,
         }
@@ -175,8 +187,10 @@ fn text(call: &Call, site: Option<&str>, share: Share) -> String {
     line += &format!("{}({arguments})", call.function.name());
     if call.code != 0 {
         line += &format!(" -> error {}", call.code);
-    } else if !call.out.is_empty() {
-        line += &format!(" -> {}", join(&call.out));
+    }
+    if !call.out.is_empty() {
+        line += if call.code == 0 { " -> " } else { ", " };
+        line += &join(&call.out);
     }
     if call.count > 1 {
         line += &format!("  x{}", call.count);
@@ -186,6 +200,9 @@ fn text(call: &Call, site: Option<&str>, share: Share) -> String {
     }
     if let Some(site) = site {
         line += &format!("  @{site}");
+    }
+    if share.kept == Some(false) {
+        line += "  not kept";
     }
     if share.partner {
         line += "  for a partner";
@@ -208,8 +225,8 @@ mod tests {
     use super::*;
     use ampl_core::mpi::Function;
 
-    const ALONE: Share = Share { partner: false, inclusion: None };
-    const PARTNER: Share = Share { partner: true, inclusion: Some(0.4375) };
+    const ALONE: Share = Share { kept: None, partner: false, inclusion: None };
+    const PARTNER: Share = Share { kept: None, partner: true, inclusion: Some(0.4375) };
 
     fn call(name: &str) -> Call {
         Call {
@@ -242,6 +259,9 @@ mod tests {
         );
         let partner = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), None, PARTNER)).unwrap();
         assert!(partner.ends_with("\"site\":null,\"partner\":true,\"inclusion\":0.4375}"), "{partner}");
+        let marked = Share { kept: Some(false), ..ALONE };
+        let marked = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), None, marked)).unwrap();
+        assert!(marked.ends_with("\"site\":null,\"kept\":false}"), "{marked}");
     }
 
     #[test]
@@ -257,6 +277,8 @@ mod tests {
         assert!(text(&polled, None, ALONE).ends_with(" -> flag=false  x9  thread 2"));
         let failed = Call { code: 15, args: Vec::new(), ..call("MPI_Send") };
         assert!(text(&failed, None, ALONE).ends_with("MPI_Send(?) -> error 15"));
+        let cut = Call { out: vec![("status", Value::Status { source: 3, tag: 9 })], ..failed };
+        assert!(text(&cut, None, ALONE).ends_with(" -> error 15, status={source: 3, tag: 9}"));
         let init =
             Call { args: Vec::new(), start_ns: -1_500_000_000, duration_ns: None, ..call("MPI_Finalize") };
         assert!(

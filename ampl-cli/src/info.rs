@@ -4,13 +4,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use ampl_core::mpi::FUNCTIONS;
+use ampl_core::plan::Plan;
 use ampl_trace::Trace;
-use ampl_trace::model::Sizes;
+use ampl_trace::model::{Sizes, WindowSummary};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::estimate::windows_lacking;
 use crate::output;
-use crate::rundir::RunArg;
+use crate::rundir::{self, RunArg};
 use crate::summary;
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
@@ -54,6 +56,11 @@ struct Info<'a> {
     kept_windows: u64,
     /// Those of them that are there for a drawn message partner's sake.
     partner_windows: u64,
+    /// Under `output.verify`, where everything is stored: rank-windows that would have been kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_keep_windows: Option<u64>,
+    /// Windows that lack the summary of some rank; none where the configuration is not known.
+    windows_without_summary: Option<u64>,
     trace_bytes: Sizes,
     agent_failures: u64,
     overhead: Overhead,
@@ -62,6 +69,7 @@ struct Info<'a> {
 impl<'a> Info<'a> {
     fn of(trace: &'a Trace) -> Self {
         let functions = Functions(trace.function_calls());
+        let plan = rundir::plan(trace);
         Self {
             ranks: trace.run.ranks,
             mpi_library: &trace.run.mpi_library,
@@ -70,6 +78,8 @@ impl<'a> Info<'a> {
             windows: trace.windows(),
             kept_windows: trace.kept_windows(),
             partner_windows: trace.partner_windows(),
+            would_keep_windows: would_keep(trace, plan.as_ref()),
+            windows_without_summary: plan.map(|plan| windows_lacking(trace, &plan)),
             trace_bytes: trace.sizes,
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
@@ -78,6 +88,18 @@ impl<'a> Info<'a> {
             grammars: None,
         }
     }
+}
+
+/// Rank-windows that would have been kept, had everything not been recorded to check them; `None` where it was not.
+pub fn would_keep(trace: &Trace, plan: Option<&Plan>) -> Option<u64> {
+    plan.filter(|plan| plan.config.output.verify)?;
+    let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
+    Some(windows.filter(|window| window.kept && is_sampled(window)).count() as u64)
+}
+
+/// Whether a window is stored for the sample's sake: it was drawn, or a message partner of its rank.
+pub fn is_sampled(window: &WindowSummary) -> bool {
+    window.drawn || window.partner
 }
 
 /// Calls per function, in alphabetical order.
@@ -124,10 +146,17 @@ pub struct RankStep {
     pub window: u64,
     /// When, nanoseconds since the start.
     pub at_ns: u64,
-    /// From then on: `kept`, `summaries` or `off`.
+    /// From then on: `kept`, `drawn` (which windows are kept is decided before them), `summaries` or `off`.
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
+    /// Why: `overhead`, `recovered` after a step up, or `journal` where that had no room for calls.
+    pub reason: &'static str,
+}
+
+/// How much is given up at `level`.
+fn depth(level: &str) -> usize {
+    ["kept", "drawn", "summaries", "off"].iter().position(|name| *name == level).unwrap_or(0)
 }
 
 impl Overhead {
@@ -137,12 +166,21 @@ impl Overhead {
         let elapsed: u64 = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).sum();
         let over = |total: u64| (total > 0).then(|| agent_ns as f64 / total as f64);
         let steps = trace.ranks.iter().flat_map(|rank| {
-            rank.process.steps.iter().map(|step| RankStep {
-                rank: rank.process.rank,
-                window: step.window,
-                at_ns: step.at,
-                level: step.level.clone(),
-                share: step.share,
+            let mut before = depth("kept");
+            rank.process.steps.iter().map(move |step| {
+                let down = depth(&step.level) > std::mem::replace(&mut before, depth(&step.level));
+                RankStep {
+                    rank: rank.process.rank,
+                    window: step.window,
+                    at_ns: step.at,
+                    level: step.level.clone(),
+                    share: step.share,
+                    reason: match (down, step.share > 0.0) {
+                        (false, _) => "recovered",
+                        (true, true) => "overhead",
+                        (true, false) => "journal",
+                    },
+                }
             })
         });
         Self { agent_ns, share: over(elapsed), per_call_ns: over(calls), steps: steps.collect() }
@@ -154,6 +192,7 @@ mod tests {
     use super::*;
     use ampl_core::mpi::Function;
     use ampl_trace::RankTrace;
+    use ampl_trace::model::Step;
 
     #[test]
     fn every_field_of_the_contract_is_there() {
@@ -166,11 +205,30 @@ mod tests {
         let expected = serde_json::json!({
             "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": null, "grammars": null,
-            "windows": 0, "kept_windows": 0, "partner_windows": 0,
+            "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0},
             "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},
         });
         assert_eq!(json, expected);
         assert_eq!(Overhead::of(&Trace::default(), 0).share, None);
+    }
+
+    #[test]
+    fn steps_have_their_reasons() {
+        let mut rank = RankTrace::default();
+        let step = |(level, share): (&str, f64)| Step { level: level.into(), share, ..Step::default() };
+        rank.process.steps = [
+            ("drawn", 0.04),
+            ("summaries", 0.03),
+            ("off", 0.02),
+            ("summaries", 0.0),
+            ("kept", 0.001),
+            ("summaries", 0.0),
+        ]
+        .map(step)
+        .into();
+        let steps = Overhead::of(&Trace { ranks: vec![rank], ..Trace::default() }, 0).steps;
+        let reasons: Vec<&str> = steps.iter().map(|step| step.reason).collect();
+        assert_eq!(reasons, ["overhead", "overhead", "overhead", "recovered", "recovered", "journal"]);
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
+use ampl_core::config::{Config, ConfigError, ConfigErrors, GroupStrata, Notice, SitesFault, table_path};
 
 use crate::environment;
 use crate::failure::{Failure, USAGE};
@@ -58,6 +58,23 @@ impl Job {
     /// # Errors
     /// A [`Failure`] of status 2 listing everything wrong.
     pub fn load(args: &JobArgs, notices: bool) -> anyhow::Result<Self> {
+        let parse = |text: &str| Config::parse(text).map(|(config, notices)| (config, Vec::new(), notices));
+        Self::load_by(args, notices, parse).map(|(job, _)| job)
+    }
+
+    /// As [`Job::load`], for a command that reads runs: with the groups that are to be divided.
+    ///
+    /// # Errors
+    /// Those of [`Job::load`].
+    pub fn load_offline(args: &JobArgs) -> anyhow::Result<(Self, Vec<GroupStrata>)> {
+        Self::load_by(args, true, Config::parse_offline)
+    }
+
+    fn load_by(
+        args: &JobArgs,
+        notices: bool,
+        parse: impl Fn(&str) -> Result<(Config, Vec<GroupStrata>, Vec<Notice>), ConfigErrors>,
+    ) -> anyhow::Result<(Self, Vec<GroupStrata>)> {
         let (source, original) = read(args.config.clone().or_else(environment::config))?;
         let file = source.name();
         // The name of the file of sites first: its tables can then be set like the job file's own.
@@ -72,12 +89,12 @@ impl Job {
             text = set(&text, setting, &file)?;
         }
         let edited = text != original;
-        match Config::parse(&text) {
-            Ok((config, found)) => {
+        match parse(&text) {
+            Ok((config, strata, found)) => {
                 if notices {
                     found.iter().for_each(|notice| eprintln!("{}", place_notice(notice, args, &file)));
                 }
-                Ok(Self { config, source, text, edited })
+                Ok((Self { config, source, text, edited }, strata))
             }
             Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
         }
@@ -133,7 +150,16 @@ fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<S
         // Text that came without a file is at home where the command was given.
         Source::Inline | Source::Defaults => PathBuf::new(),
     };
-    let read = |name: &str| std::fs::read_to_string(beside.join(name)).map_err(|error| error.to_string());
+    let read = |name: &str| {
+        let file = beside.join(name);
+        let same = |job: &PathBuf| {
+            file.canonicalize().ok().is_some_and(|file| job.canonicalize().ok() == Some(file))
+        };
+        if matches!(source, Source::File(job) if same(job)) {
+            return Err("that is the job file itself".to_owned());
+        }
+        std::fs::read_to_string(file).map_err(|error| error.to_string())
+    };
     Config::inline_sites(text, read).map_err(|fault| {
         let lines = match fault {
             SitesFault::Here(error) => match setting_of("sites", args) {

@@ -24,6 +24,7 @@ mod population;
 mod run;
 mod rundir;
 mod simulate;
+mod strata;
 mod summary;
 mod symbols;
 #[cfg(test)]
@@ -54,6 +55,7 @@ enum Command {
     Export(export::Args),
     Simulate(simulate::Args),
     Plan(plan::Args),
+    Strata(strata::Args),
     Doctor(doctor::Args),
 }
 
@@ -73,6 +75,7 @@ fn main() -> ExitCode {
         Command::Export(args) => export::export(&args),
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Plan(args) => plan::plan(&args),
+        Command::Strata(args) => strata::strata(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use ampl_core::config::Config;
+use ampl_core::config::{Config, Keep};
 use ampl_core::draw::{kept, partners};
 use ampl_core::message::{Decision, Directive, StratumDirective};
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
@@ -121,6 +121,7 @@ impl Synthetic {
                 error_required: Some(0.08),
                 error_attained: Some(0.05),
                 limit: None,
+                selection: None,
             })
         };
         (0..self.windows.div_ceil(4)).flat_map(of_update).collect()
@@ -188,7 +189,11 @@ impl Synthetic {
             let union = partners::kept(&plan, Rank(rank), partners, WindowId(window), &directive);
             let (start, probability) = (window * WINDOW_NS, keep.probability.to_bits());
             let mpi = self.mpi_ns(rank, window);
-            if union.kept {
+            let stored = match plan.config.trace.stored() {
+                Keep::Kept => union.kept || plan.config.output.verify,
+                keep => keep == Keep::All,
+            };
+            if stored {
                 record(Kind::Open, 0, 0, &[window, start, probability, update, sequence]);
                 let (world, dest) = (predefined("MPI_COMM_WORLD"), u64::from((rank + 1) % self.ranks));
                 let send =
@@ -214,7 +219,7 @@ impl Synthetic {
             };
             let weighted = union.kept && union != keep;
             let flags = [
-                (union.kept, WINDOW_KEPT),
+                (stored, WINDOW_KEPT),
                 (keep.kept, WINDOW_DRAWN),
                 (union.kept && !keep.kept, WINDOW_PARTNER),
                 (weighted, WINDOW_INCLUSION),

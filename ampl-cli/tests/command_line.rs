@@ -224,8 +224,8 @@ fn run_puts_exec_before_the_program_and_returns_the_status() {
 #[test]
 fn notices_are_printed_once() {
     let place = Place::new();
-    let setting = ["--set", "sampling.selection=retrospective"];
-    let notice = "retrospective selection is not in this version (--set sampling.selection=retrospective): predictive is used";
+    let setting = ["--set", "window.marker=auto"];
+    let notice = "not in this version (--set window.marker=auto): period:250ms is used";
     let run = [&["run"][..], &setting, &["--", "mpirun", "-n", "1", "./app"]].concat();
     let exec = [&["exec"][..], &setting, &["--", "./app"]].concat();
     for form in [run, exec] {
@@ -355,6 +355,9 @@ fn a_file_of_sites_takes_its_place() {
     sites("[sampling]\nseed = 1\n");
     refuses(&[], "./app", &["unknown key 'sampling' (jobs/calls.toml:1:", "valid here: site"]);
     refuses(&["sites=other.toml"], "./app", &["\"other.toml\"", "(--set sites=other.toml)"]);
+    sites("sites = \"calls.toml\"\n");
+    refuses(&[], "./app", &["(jobs/calls.toml:1:1)", "a file of sites names no other"]);
+    refuses(&["sites=./job.toml"], "./app", &["./job.toml", "that is the job file itself"]);
     fs::write(place.at("work/jobs/calls.toml"), [0xff]).unwrap();
     refuses(&[], "./app", &["cannot read \"calls.toml\"", "UTF-8"]);
 }

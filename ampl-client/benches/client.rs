@@ -5,6 +5,9 @@
 //! priced, the directive is made and encoded. `message` is what a node above a busy edge pays for one
 //! message of a child, and `draw` what a rank pays to find out whether it is kept.
 
+#[path = "client/verdicts.rs"]
+mod verdicts;
+
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -49,6 +52,7 @@ fn main() {
         }
     }
     check(&rows);
+    verdicts::measure();
 }
 
 /// Minimum and median, nanoseconds.

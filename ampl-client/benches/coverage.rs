@@ -12,6 +12,8 @@ mod measure;
 mod options;
 #[path = "coverage/table.rs"]
 mod table;
+#[path = "coverage/undeclared.rs"]
+mod undeclared;
 
 use std::process::ExitCode;
 

@@ -36,7 +36,8 @@ fn simulated(plan: &Plan, windows: &[Vec<Total>]) -> (Vec<Score>, Vec<Decision>)
         let guides = vec![totals.iter().copied().map(summary).collect()];
         let window = Window { number: number as u64, guides };
         let census = Census::of_all(&job, &window);
-        let draws = run.draw_all(&job, &window);
+        let (draws, about) = run.draw_all(&job, &window, &census);
+        decisions.extend(about);
         scores.iter_mut().for_each(|score| score.window(&job, window.number, &census, &draws));
         decisions.extend(run.end_window(&job, &window, &census, &draws));
     }
@@ -246,7 +247,8 @@ fn pieces_of_a_large_job_add_up() {
     for number in 0..5 {
         let guides = vec![population.next_window().into_iter().map(summary).collect()];
         let window = Window { number, guides };
-        let (census, draws) = (Census::of_all(&job, &window), run.draw_all(&job, &window));
+        let census = Census::of_all(&job, &window);
+        let (draws, _) = run.draw_all(&job, &window, &census);
         let mut again = Draws::none(&job);
         job.chunks().for_each(|chunk| again.merge(run.draw(&job, &window, chunk)));
         let mut score = Score::new(0, 0);

@@ -5,6 +5,9 @@
 //! new at every update interval, and keeps the first m − pinned of them: a larger m only adds
 //! ranks. `global` flips a coin per rank and window. Pinned ranks are always kept.
 //!
+//! A window that is decided after it is over has strata that depend on what happened in it; their orders are
+//! drawn per window ([`kept_after`]), and the tree tells every rank its place.
+//!
 //! A sample of exactly m ranks could also come from splitting m on the way down the tree, each node
 //! drawing its children's shares by the hypergeometric distribution. The permutation is as exact, every
 //! rank's part of it costs a fraction of a microsecond whatever the size of the job, and it needs less:
@@ -18,7 +21,7 @@
 //! Domains* (2002), for the permutation (Feistel network with cycle walking).
 
 use crate::config::Mechanism;
-use crate::message::{Directive, StratumDirective};
+use crate::message::{Directive, StratumDirective, StratumVerdict, Verdict};
 use crate::plan::Plan;
 use crate::units::{Rank, WindowId};
 
@@ -48,6 +51,35 @@ pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) ->
         }
         None => Keep::ALWAYS,
     }
+}
+
+/// Whether a window that is over is kept by the rank at `place` (from 0) of stratum `index` of `group`, an index
+/// into the plan's groups; and how likely that was: m_h/M_h.
+///
+/// Under `subset` exactly m_h places of the stratum are drawn, in an order of the window's own.
+pub fn kept_after(
+    plan: &Plan,
+    rank: Rank,
+    group: u16,
+    (index, stratum): (usize, StratumVerdict),
+    place: u64,
+    verdict: &Verdict,
+) -> Keep {
+    let (drawn, ranks) = (u64::from(stratum.size), u64::from(stratum.ranks));
+    if drawn >= ranks || place >= ranks {
+        return Keep::ALWAYS;
+    }
+    let probability = drawn as f64 / ranks as f64;
+    let kept = match plan.config.sampling.update_mechanism {
+        Mechanism::Global => coin(verdict.seed, rank, verdict.window) < probability,
+        Mechanism::Subset => {
+            // No update has so high a number: other orders are drawn for updates.
+            let update = verdict.window.0 | 1 << 63;
+            let key = Key { seed: verdict.seed, group, stratum: index as u16, update };
+            position(key, place, ranks) < drawn
+        }
+    };
+    Keep { kept, probability }
 }
 
 /// What chance there is for a rank that is neither pinned nor in a group that the directive does not name.

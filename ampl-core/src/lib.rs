@@ -4,6 +4,7 @@
 //! simulator and a test reach the same answer.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 pub mod config;
 pub mod draw;
 pub mod message;

@@ -148,8 +148,17 @@ impl Plan {
         }
     }
 
+    /// Whether everything is there that estimates from the sample can be checked against: `output.verify`, unless
+    /// summaries are left out.
+    pub fn verifies(&self) -> bool {
+        self.config.output.verify && self.config.output.rank_summaries == RankSummaries::All
+    }
+
     /// Whether the trace has what a rank's window was summarised to, if that window was drawn or was not.
     pub fn stores_summary(&self, drawn: bool) -> bool {
+        if self.verifies() {
+            return true;
+        }
         match (self.config.output.rank_summaries, self.config.sampling.summaries) {
             (RankSummaries::Off, _) => false,
             (RankSummaries::All, Summaries::Census) => true,
@@ -235,5 +244,13 @@ mod tests {
         assert_eq!(stored(RankSummaries::All, Summaries::Sampled), (true, false));
         assert_eq!(stored(RankSummaries::Sample, Summaries::Census), (true, false));
         assert_eq!(stored(RankSummaries::Off, Summaries::Census), (false, false));
+        // Everything is recorded to check against, the client learns no more than otherwise.
+        let mut config = Config::default();
+        config.output.verify = true;
+        config.sampling.summaries = Summaries::Sampled;
+        assert!(Plan::new(config.clone(), 1).unwrap().stores_summary(false));
+        config.output.rank_summaries = RankSummaries::Sample;
+        let plan = Plan::new(config, 1).unwrap();
+        assert!(!plan.stores_summary(false) && !plan.verifies());
     }
 }

@@ -42,6 +42,13 @@ pub enum Value {
         /// Tag; `MPI_ANY_TAG` in an empty status.
         tag: i64,
     },
+    /// One status of several of which some tell of errors: what it says of a message, if anything, and its error.
+    Outcome {
+        /// Source and tag, as in [`Value::Status`].
+        told: Option<(i64, i64)>,
+        /// The implementation's error code; 0 is `MPI_SUCCESS`.
+        error: i64,
+    },
     /// Several values.
     List(Vec<Value>),
     /// The program passed no object (`MPI_STATUS_IGNORE`, a null pointer).
@@ -129,6 +136,10 @@ impl std::fmt::Display for Value {
             Self::Status { source, tag } => {
                 write!(f, "{{source: {}, tag: {}}}", rank_value(*source), tag_value(*tag))
             }
+            Self::Outcome { told: Some((source, tag)), error } => {
+                write!(f, "{{source: {}, tag: {}, error: {error}}}", rank_value(*source), tag_value(*tag))
+            }
+            Self::Outcome { told: None, error } => write!(f, "{{error: {error}}}"),
             Self::List(values) => {
                 f.write_str("[")?;
                 for (index, value) in values.iter().enumerate() {
@@ -157,6 +168,15 @@ impl Serialize for Value {
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("source", &rank_value(*source))?;
                 map.serialize_entry("tag", &tag_value(*tag))?;
+                map.end()
+            }
+            Self::Outcome { told, error } => {
+                let mut map = serializer.serialize_map(None)?;
+                if let Some((source, tag)) = told {
+                    map.serialize_entry("source", &rank_value(*source))?;
+                    map.serialize_entry("tag", &tag_value(*tag))?;
+                }
+                map.serialize_entry("error", error)?;
                 map.end()
             }
             Self::List(values) => serializer.collect_seq(values),

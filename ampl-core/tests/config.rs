@@ -314,7 +314,7 @@ fn what_this_version_lacks_is_never_ignored() {
     };
     later("[sampling]\npartners = 'keep'", "2:12", "pinned");
     later(&format!("{group}stratify = 'k-medoids'"), "4:12", "groups of their own");
-    later(&format!("{group}k = 3"), "4:1", "groups of their own");
+    later(&format!("{group}k = 3"), "4:5", "groups of their own");
     later("[[site]]\nmatch = 'MPI_Waitsome'\nerror = 0.1", "3:1", "group.error");
     later("[trace]\ncall_path_depth = 2", "2:19", "use 1");
     later("[[metric]]\nname = 'calls'\nevent = 'solve.c:12'", "3:9", "region:NAME");
@@ -343,11 +343,6 @@ fn what_is_done_differently_is_noticed() {
         [notice] => notice.render("job.toml"),
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        notice("[sampling]\nselection = 'retrospective'"),
-        "ampl: retrospective selection is not in this version (job.toml:2:13): predictive is used"
-    );
-    assert_eq!(accepted("[sampling]\nselection = 'retrospective'").0, Config::default());
     assert!(notice("[trace]\nstructure = 'all'").contains("(job.toml:2:13): calls of kept windows only"));
     assert!(notice("[window]\nmarker = 'auto'").contains("(job.toml:2:10): period:250ms is used"));
     assert_eq!(accepted("[window]\nmarker = 'auto'").0.window.marker, Marker::Auto);

@@ -137,7 +137,11 @@ proptest! {
         let mut bytes = Vec::new();
         up(&plan, &values).encode(&shape, &mut bytes);
         let cut = at.index(bytes.len());
-        prop_assert!(UpMessage::decode(&bytes[..cut]).is_err());
+        // Where there is a second pass the shorter message of the two ends in zeros.
+        let content = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        if cut < content || shape.second.is_none() {
+            prop_assert!(UpMessage::decode(&bytes[..cut]).is_err());
+        }
         bytes[cut] = byte;
         if let Ok(mut message) = UpMessage::decode(&bytes)
             && let Some(window) = &mut message.window

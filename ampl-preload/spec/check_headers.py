@@ -72,7 +72,7 @@ def split(declaration):
 def mismatch(kind, direction, length, declaration):
     const, base, levels = split(declaration)
     many = length is not None
-    if kind == "address":
+    if kind in ("address", "attribute"):
         written = direction != "in"
         pointer = levels + (1 if POINTERS.fullmatch(base) else 0)
         if pointer == 0 and not base.endswith(("_function", "_function_c", "_fn")):

@@ -39,6 +39,9 @@ use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
 use crate::unseen;
 
+/// What was set, and where journals are; in the run directory.
+const RUN_FILE: &str = "run.toml";
+
 /// Everything the process needs.
 #[derive(Debug)]
 pub struct Parts {
@@ -87,19 +90,35 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let mine = if rank == 0 { announce(ranks) } else { None };
     let told = broadcast(&channel, mine)?;
     // Without an announcement rank 0 has said why.
+    let directory = told.as_ref().map(|announcement| announcement.directory.clone());
     let prepared = told.map(|announcement| prepare(&announcement, ranks, rank, before));
     let obstacle = prepared.as_ref().is_none_or(Result::is_err);
+    let displaced = matches!(&prepared, Some(Ok(prepared)) if prepared.displaced.is_some());
+    let (first_obstacle, first_displaced) = first_of(&channel, ranks, rank, [obstacle, displaced]);
     // Either every rank observes, or none does: a tree with holes would only wait.
-    if let Some(first) = first_obstacle(&channel, ranks, rank, obstacle) {
+    if let Some(first) = first_obstacle {
         match prepared {
             Some(Ok(prepared)) => prepared.shared.journal.remove(),
             // One message says enough, however many ranks it is true of.
             Some(Err(why)) if first == rank => message(&format!("{why}; the job goes on without ampl")),
             _ => {}
         }
+        if rank == 0
+            && let Some(directory) = directory
+        {
+            // Nothing will come into it: who looks for the run must not find half of one.
+            let _ = fs::remove_file(directory.join(RUN_FILE));
+            let _ = fs::remove_dir(directory);
+        }
         return None;
     }
     let prepared = prepared?.ok()?;
+    if let Some(why) = prepared.displaced.as_ref().filter(|_| first_displaced == Some(rank)) {
+        message(&format!(
+            "rank {rank} cannot make its journal ({why}): it, and whoever else cannot, keeps it in memory, which a \
+             job that dies does not leave; set output.journal to another place"
+        ));
+    }
     let plan = &prepared.shared.plan;
     let tree = Tree::new(plan, Rank(rank), |node| {
         MpiTransport::new(channel, node.parent(), node.children(), node.message_bytes()).ok()
@@ -136,7 +155,15 @@ fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Chann
     }
     // SAFETY: our own communicator: an error there must come back to us, not end the job.
     unsafe { (pmpi.comm_set_errhandler)(comm, returns) };
-    Some(Channel { pmpi, comm, byte, status_ignore: abi.status_ignore, handle_bytes: abi.handle_bytes })
+    Some(Channel {
+        pmpi,
+        comm,
+        byte,
+        status_ignore: abi.status_ignore,
+        statuses_ignore: abi.statuses_ignore,
+        request_null: abi.handle(ObjectKind::Request, "MPI_REQUEST_NULL")?,
+        handle_bytes: abi.handle_bytes,
+    })
 }
 
 fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {
@@ -218,24 +245,37 @@ fn broadcast(channel: &Channel, mine: Option<Announcement>) -> Option<Option<Ann
     Some(serde_json::from_slice(&bytes).ok())
 }
 
-/// The first rank that met an obstacle, as all ranks agree: a reduction by point-to-point to rank 0 and a
-/// broadcast back. A rank that MPI lets down takes itself for it.
-fn first_obstacle(channel: &Channel, ranks: u32, rank: u32, mine: bool) -> Option<u32> {
-    let mut first = if mine { rank } else { u32::MAX };
+/// The first rank that met an obstacle and the first whose journal is not where it should be, as all ranks agree: a
+/// reduction by point-to-point to rank 0 and a broadcast back. A rank that MPI lets down takes itself for an
+/// obstacle.
+fn first_of(channel: &Channel, ranks: u32, rank: u32, mine: [bool; 2]) -> (Option<u32>, Option<u32>) {
+    let mut first = mine.map(|mine| if mine { rank } else { u32::MAX });
+    let bytes = |[obstacle, displaced]: [u32; 2]| -> [u8; 8] {
+        (u64::from(obstacle) | u64::from(displaced) << 32).to_le_bytes()
+    };
+    let read = |bytes: [u8; 8]| {
+        let both = u64::from_le_bytes(bytes);
+        [both as u32, (both >> 32) as u32]
+    };
     let tree = ampl_client::Topology::new(ranks, Rank(0), 2);
     for child in tree.children(Rank(rank)) {
-        let told = channel.receive(child, 4).ok().and_then(|answer| answer.try_into().ok());
-        first = first.min(told.map_or(child.0, u32::from_le_bytes));
+        let told = channel.receive(child, 8).ok().and_then(|answer| answer.try_into().ok());
+        let told = told.map_or([child.0, u32::MAX], read);
+        first = [first[0].min(told[0]), first[1].min(told[1])];
     }
     if let Some(parent) = tree.parent(Rank(rank))
-        && channel.send(parent, &first.to_le_bytes()).is_err()
+        && channel.send(parent, &bytes(first)).is_err()
     {
-        return Some(rank);
+        return (Some(rank), None);
     }
-    let mut verdict = first.to_le_bytes();
+    let mut verdict = bytes(first);
     match channel.broadcast(&mut verdict) {
-        Some(()) => Some(u32::from_le_bytes(verdict)).filter(|&first| first != u32::MAX),
-        None => Some(rank),
+        Some(()) => {
+            let [obstacle, displaced] =
+                read(verdict).map(|first| Some(first).filter(|&first| first != u32::MAX));
+            (obstacle, displaced)
+        }
+        None => (Some(rank), None),
     }
 }
 
@@ -245,6 +285,8 @@ struct Prepared {
     directory: PathBuf,
     /// None where journals have no names.
     journal_directory: Option<PathBuf>,
+    /// Why this rank's has none all the same.
+    displaced: Option<String>,
     run: RunInfo,
 }
 
@@ -274,16 +316,20 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         cpus: environment::cpus(),
         first_pair: (before.0, before.1 - epoch),
     };
-    let journal = match &journal_directory {
-        None => Journal::in_memory(&identity).map_err(|error| (error, "memory".into())),
+    let in_memory = || {
+        let journal = Journal::in_memory(&identity);
+        journal.map_err(|error| format!("rank {rank} cannot make its journal (memory): {error}"))
+    };
+    let (journal, displaced) = match &journal_directory {
+        None => (in_memory()?, None),
         Some(directory) => {
             let path = directory.join(format!("rank-{rank:06}.journal"));
-            let journal = private_directory(directory).and_then(|()| Journal::create(&path, &identity));
-            journal.map_err(|error| (error, path.display().to_string()))
+            match private_directory(directory).and_then(|()| Journal::create(&path, &identity)) {
+                Ok(journal) => (journal, None),
+                Err(error) => (in_memory()?, Some(format!("{}: {error}", path.display()))),
+            }
         }
     };
-    let journal = journal
-        .map_err(|(error, place)| format!("rank {rank} cannot make its journal ({place}): {error}"))?;
     let journal = Arc::new(journal);
     let (ticks, nanos) = clock_pair();
     journal.clock_pair(ticks, nanos - epoch);
@@ -302,7 +348,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     if let Some(source) = counters.source {
         shared.count_with(source);
     }
-    Ok(Prepared { shared, epoch, directory: told.directory.clone(), journal_directory, run })
+    Ok(Prepared { shared, epoch, directory: told.directory.clone(), journal_directory, displaced, run })
 }
 
 fn journal_directory(journal: &config::Journal, told: &Announcement) -> Option<PathBuf> {
@@ -334,7 +380,7 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
         command.join(", "),
         run.config
     );
-    if let Err(error) = fs::write(told.directory.join("run.toml"), text) {
+    if let Err(error) = fs::write(told.directory.join(RUN_FILE), text) {
         message(&format!("cannot write run.toml ({}): {error}", told.directory.display()));
     }
 }

@@ -108,6 +108,9 @@ fn count_within(here: &Entry, function: Function) {
     if process::is_active() && !here.thread.is_null() {
         // SAFETY: the calling thread's own state: the outer wrapper holds no reference to it while it forwards.
         unsafe { (*here.thread).thread.count(function, 1) };
+        if matches!(function, ids::MPI_COMM_FREE | ids::MPI_COMM_DISCONNECT) {
+            process::lose_sight();
+        }
     }
 }
 

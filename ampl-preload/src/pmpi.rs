@@ -81,8 +81,10 @@ functions! {
     irecv = "Irecv" (buffer count datatype source tag comm request);
     /// `(*request, *flag, *status)`
     test = "Test" (request flag status);
-    /// `(count, *requests, *index, *flag, *status)`
-    testany = "Testany" (count requests index flag status);
+    /// `(buffer, count, datatype, dest, tag, comm, *request)`
+    isend = "Isend" (buffer count datatype dest tag comm request);
+    /// `(count, *requests, *completed, *indices, *statuses)`
+    testsome = "Testsome" (count requests completed indices statuses);
     /// `(*request)`
     cancel = "Cancel" (request);
     /// `(*request, *status)`

@@ -107,6 +107,14 @@ pub fn has_not_started() -> bool {
     STATE.load(Ordering::Relaxed) == NOT_STARTED
 }
 
+/// Whether a communicator has been freed in a callback, where nobody looks: one that is known may be gone.
+static LOST_SIGHT: AtomicBool = AtomicBool::new(false);
+
+/// See [`Process::has_lost_sight`].
+pub fn lose_sight() {
+    LOST_SIGHT.store(true, Ordering::Relaxed);
+}
+
 /// Runs a hook; if it panics, the agent ends and the job goes on.
 #[inline(always)]
 pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
@@ -437,6 +445,11 @@ impl Process {
         (into.max(0) as u64, out.max(0) as u64)
     }
 
+    /// Whether a communicator that is known may be gone all the same.
+    pub fn has_lost_sight(&self) -> bool {
+        LOST_SIGHT.load(Ordering::Relaxed)
+    }
+
     /// Takes a clock pair for the journal: the longer the run, the better the rate is known.
     pub fn take_clock_pair(&self) {
         let (ticks, nanos) = clock_pair();
@@ -467,6 +480,11 @@ impl Process {
         api::say_irregularities(self);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         tree.finish(&mut state.thread);
+    }
+
+    /// The end has failed: tells the neighbours in the tree.
+    pub fn give_up(&self) {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner).close(false);
     }
 
     /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.

@@ -140,13 +140,46 @@ impl Reader {
         unsafe {
             match (self.layout, kind) {
                 (Layout::C, kind) => self.abi.load(kind, base, index),
-                (Layout::OldFortran, Kind::Aint | Kind::Address) => self.abi.load(Kind::Int, base, index),
+                (Layout::OldFortran, Kind::Aint | Kind::Address | Kind::Attribute) => {
+                    self.abi.load(Kind::Int, base, index)
+                }
                 (_, kind) if ObjectKind::of(kind).is_some() => {
                     let integer = self.abi.load(Kind::Int, base, index)?;
                     Some(self.fortran.handle(kind, integer as i32))
                 }
                 (_, kind) => self.abi.load(kind, base, index),
             }
+        }
+    }
+
+    /// Bytes between two values of `kind` in an array.
+    pub fn bytes(&self, kind: Kind) -> usize {
+        match (self.layout, kind) {
+            (Layout::OldFortran, Kind::Aint | Kind::Address | Kind::Attribute) => 4,
+            (Layout::Fortran | Layout::OldFortran, kind) if ObjectKind::of(kind).is_some() => 4,
+            (_, kind) => self.abi.bytes(kind),
+        }
+    }
+
+    /// The error code of element `index` of the statuses at `base`.
+    ///
+    /// # Safety
+    /// `base` must point to at least `index + 1` statuses.
+    pub unsafe fn status_error(&self, base: usize, index: usize) -> i32 {
+        // SAFETY: the caller's promise; a status is the same in both languages.
+        unsafe { self.abi.status_error(base, index) }
+    }
+
+    /// What the attribute under `key` holds, for which MPI has given the word `value`.
+    ///
+    /// # Safety
+    /// The call that has given it must have found it.
+    pub unsafe fn attribute(&self, key: i32, value: u64) -> u64 {
+        match self.layout {
+            // SAFETY: the caller's promise.
+            Layout::C => unsafe { self.abi.attribute(key, value) },
+            // Fortran gets the number itself.
+            Layout::Fortran | Layout::OldFortran => value,
         }
     }
 
@@ -196,9 +229,9 @@ impl Reader {
         let before = params[left_out(function).min(index)..index].iter().filter(|p| is_character(p)).count();
         let length = words.get(params.len() + 1 + before).map_or(0, |&word| word as u32 as usize);
         // SAFETY: CHARACTER of that length.
-        let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length) };
+        let bytes = unsafe { std::slice::from_raw_parts(address as *const u8, length.min(limit)) };
         let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default().trim_ascii_end();
-        String::from_utf8_lossy(&text[..text.len().min(limit)]).into_owned()
+        String::from_utf8_lossy(text).into_owned()
     }
 }
 
@@ -216,8 +249,8 @@ fn is_by_value_in_c(param: &Param) -> bool {
     single
         && match param.kind {
             Kind::String | Kind::Status | Kind::Buffer => false,
-            // User functions are passed as they are in both languages, attributes are integers in Fortran.
-            Kind::Address => matches!(param.name, "extra_state" | "attribute_val"),
+            // User functions are passed as they are in both languages, what they are given is an integer in Fortran.
+            Kind::Address => param.name == "extra_state",
             _ => true,
         }
 }

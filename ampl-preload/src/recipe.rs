@@ -30,6 +30,8 @@ pub struct Recipe {
     pub status: Option<u8>,
     /// Whether that status tells of a received message.
     pub receives: bool,
+    /// The class of error after which its outputs are written all the same.
+    pub outcome: Option<Outcome>,
     /// Index of the output that is 0 after a failed poll.
     pub flag: Option<u8>,
     /// Index of the output that says which request has completed, or which ones.
@@ -57,6 +59,16 @@ pub struct Recipe {
     pub inputs: Box<[(u8, Step)]>,
     /// How those of the exit part do.
     pub outputs: Box<[(u8, Step)]>,
+}
+
+/// Classes of errors that are a message's, not the call's: MPI has done the rest of the call, and written its
+/// outputs (MPI-4.1 §3.2.5, §3.7.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// `MPI_ERR_TRUNCATE`, of the one message received.
+    Message,
+    /// `MPI_ERR_IN_STATUS`: each status says how its own request fared.
+    Several,
 }
 
 /// How one argument gets into the record, or three that often come together.
@@ -133,6 +145,7 @@ fn input_step(param: &Param) -> Step {
 fn output_step(param: &Param) -> Step {
     match (shape(param), param.length, param.kind) {
         (Shape::Scalar, Length::Unknown, _) => Step::Word,
+        (_, _, Kind::Attribute) => Step::Other,
         (Shape::Scalar, _, Kind::Request) => Step::RequestAfter,
         (Shape::Scalar, _, Kind::Status) => Step::Status,
         (Shape::Scalar, _, kind) if ObjectKind::of(kind).is_none() && !tells_request(param) => {
@@ -189,6 +202,15 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     let names_request =
         request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
     let receives = !spec.name.starts_with("MPI_File");
+    let completes =
+        request.is_some_and(|index| spec.params[usize::from(index)].direction == Direction::InOut);
+    let has_message = matches!(spec.traffic, Traffic::Recv | Traffic::Sendrecv | Traffic::SendrecvReplace);
+    let outcome = status.filter(|_| receives && (completes || has_message)).map(|index| {
+        match spec.params[usize::from(index)].length {
+            Length::One => Outcome::Message,
+            _ => Outcome::Several,
+        }
+    });
     let steps = |takes: fn(&Param) -> bool, step: fn(&Param) -> Step| {
         let params = spec.params.iter().zip(0u8..).filter(move |(param, _)| takes(param));
         together(params.map(move |(param, index)| (index, step(param))).collect())
@@ -203,6 +225,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         request_count: if array { position(&counts) } else { None },
         status,
         receives,
+        outcome,
         flag: match spec.class {
             Class::Poll => position(&|param| matches!(param.name, "flag" | "outcount")),
             _ => None,
@@ -269,6 +292,20 @@ mod tests {
             [ids::MPI_ISEND, ids::MPI_WAITALL, ids::MPI_START, ids::MPI_ALLREDUCE, ids::MPI_COMM_RANK]
         {
             assert!(of(traffic).passable, "{}", traffic.name());
+        }
+        for (function, outcome) in [
+            (ids::MPI_RECV, Some(Outcome::Message)),
+            (ids::MPI_MRECV, Some(Outcome::Message)),
+            (ids::MPI_SENDRECV_REPLACE, Some(Outcome::Message)),
+            (ids::MPI_TESTANY, Some(Outcome::Message)),
+            (ids::MPI_WAITSOME, Some(Outcome::Several)),
+            (ids::MPI_TESTALL, Some(Outcome::Several)),
+            (ids::MPI_IPROBE, None),
+            (ids::MPI_IRECV, None),
+            (ids::MPI_REQUEST_GET_STATUS, None),
+            (ids::MPI_FILE_READ, None),
+        ] {
+            assert_eq!(of(function).outcome, outcome, "{}", function.name());
         }
         assert!(of(ids::MPI_COMM_GROUP).gives && !of(ids::MPI_COMM_GET_PARENT).gives);
     }

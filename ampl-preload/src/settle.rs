@@ -18,7 +18,7 @@ use ampl_trace::format::{Section, SectionKind, Writer, rank_sections};
 use crate::begin::message;
 use crate::entry::entry;
 use crate::process::{Process, contained};
-use crate::transport::Channel;
+use crate::transport::{Channel, TAG_MERGE};
 use crate::tree::Tree;
 
 /// Bytes of one message while a rank's part travels.
@@ -46,8 +46,11 @@ unsafe extern "C" fn copy_nothing(_: usize, _: i32, _: usize, _: usize, _: usize
 unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
     let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null or the process, which is never freed.
-    if let Some(process) = unsafe { process.as_ref() } {
-        contained(|| process.end());
+    if let Some(process) = unsafe { process.as_ref() }
+        && contained(|| process.end()).is_none()
+    {
+        // Nobody may wait for what this rank was about to say.
+        contained(|| process.give_up());
     }
     0
 }
@@ -88,6 +91,9 @@ impl Settlement {
         let drained = tree.settle(state.map(|state| &mut state.thread));
         tree.close(drained.is_ok());
         let settled = drained.and_then(|()| self.merge(process));
+        if self.rank == 0 && settled.is_err() {
+            self.dismiss();
+        }
         match settled {
             Ok(true) => {
                 if self.rank == 0 && !crate::environment::names_directory() {
@@ -114,6 +120,13 @@ impl Settlement {
         }
     }
 
+    /// Tells all other ranks that there will be no trace: some may wait for their turn, as long as it takes.
+    fn dismiss(&self) {
+        for rank in 1..self.ranks {
+            self.channel.throw(Rank(rank), TAG_MERGE, vec![0]);
+        }
+    }
+
     fn what_is_left(&self) -> String {
         match &self.journals {
             Some(journals) => format!("the journals stay unmerged ({})", journals.display()),
@@ -136,7 +149,9 @@ impl Settlement {
     fn deliver(&self, own: Option<Compacted>) -> Result<bool, TransportError> {
         let client = Rank(0);
         let own_sections = own.as_ref().map(sections).unwrap_or_default();
-        self.channel.await_turn(client, 1)?;
+        if self.channel.await_turn(client, 1)? != [1] {
+            return Ok(false);
+        }
         self.channel.send(client, &Section::packed_bytes(&own_sections).to_le_bytes())?;
         Section::pack(&own_sections, CHUNK, |chunk| self.channel.send(client, chunk))?;
         // Waiting takes as long as all other ranks' parts do.

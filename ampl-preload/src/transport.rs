@@ -28,6 +28,10 @@ pub struct Channel {
     pub byte: usize,
     /// `MPI_STATUS_IGNORE`
     pub status_ignore: usize,
+    /// `MPI_STATUSES_IGNORE`
+    pub statuses_ignore: usize,
+    /// `MPI_REQUEST_NULL`
+    pub request_null: usize,
     /// Bytes of a handle in an array.
     pub handle_bytes: usize,
 }
@@ -101,23 +105,36 @@ impl Pending {
     }
 }
 
+/// What a rank sends that takes no further part: no message of the tree reads so.
+const FAREWELL: u8 = 0xFF;
+
 #[derive(Debug)]
 struct Edge {
     peer: Rank,
     send_tag: usize,
     receive_tag: usize,
-    outgoing: Pending,
+    outgoing: Vec<u8>,
+    /// Bytes of a message to the peer.
+    outgoing_bytes: usize,
+    /// Whether the message in `outgoing` is under way.
+    busy: bool,
     incoming: Vec<u8>,
+    /// Whether the peer takes no further part.
+    lost: bool,
 }
 
 /// All edges of this rank.
+///
+/// One call asks about all messages under way, both ways, once per look: every question makes MPI look at its whole
+/// network, and where ranks share processors give its own away if there was nothing.
 #[derive(Debug)]
 pub struct MpiTransport {
     channel: Channel,
     edges: Vec<Edge>,
-    /// Requests of the posted receives, one per edge, packed as MPI packs handles: one call asks
-    /// about all of them, because every question makes MPI look at its whole network.
-    posted: Box<[u64]>,
+    /// Requests of the posted receives, one per edge, then of the sends, packed as MPI packs handles.
+    requests: Box<[u64]>,
+    /// Which of them have completed.
+    completed: Box<[i32]>,
 }
 
 impl MpiTransport {
@@ -136,14 +153,21 @@ impl MpiTransport {
             peer,
             send_tag,
             receive_tag,
-            outgoing: Pending::new(out),
+            outgoing: Vec::with_capacity(out),
+            outgoing_bytes: out,
+            busy: false,
             incoming: vec![0; incoming],
+            lost: false,
         };
         let to_parent = parent.map(|peer| edge(peer, TAG_UP, TAG_DOWN, up, down));
         let mut edges: Vec<Edge> = to_parent.into_iter().collect();
         edges.extend(children.map(|peer| edge(peer, TAG_DOWN, TAG_UP, down, up)));
-        let posted = vec![0; edges.len()].into_boxed_slice();
-        let mut transport = Self { channel, edges, posted };
+        let count = 2 * edges.len();
+        let (requests, completed) = (vec![0; count].into_boxed_slice(), vec![0; count].into_boxed_slice());
+        let mut transport = Self { channel, edges, requests, completed };
+        for index in 0..count {
+            transport.clear(index);
+        }
         for index in 0..transport.edges.len() {
             if let Err(error) = transport.post(index) {
                 transport.abandon();
@@ -153,9 +177,19 @@ impl MpiTransport {
         Ok(transport)
     }
 
-    /// Address of the posted request number `index`.
+    /// Address of the request number `index`.
     fn request(&mut self, index: usize) -> usize {
-        self.posted.as_mut_ptr() as usize + index * self.channel.handle_bytes
+        self.requests.as_mut_ptr() as usize + index * self.channel.handle_bytes
+    }
+
+    /// Makes the request number `index` none.
+    fn clear(&mut self, index: usize) {
+        let null = self.channel.request_null.to_ne_bytes();
+        let bytes = self.channel.handle_bytes;
+        // Little-endian: a narrow handle is in the first bytes of a word.
+        let at = self.request(index) as *mut u8;
+        // SAFETY: as many handles have their place there as there are words, and none is wider than one.
+        unsafe { std::ptr::copy_nonoverlapping(null.as_ptr(), at, bytes) };
     }
 
     fn post(&mut self, index: usize) -> Result<(), TransportError> {
@@ -170,7 +204,7 @@ impl MpiTransport {
 
     /// Withdraws the receives that are still posted, at the end of a job that has settled.
     pub fn close(mut self) {
-        for index in 0..self.edges.len() {
+        for index in (0..self.edges.len()).filter(|&index| !self.edges[index].lost).collect::<Vec<_>>() {
             let request = self.request(index);
             let channel = &self.channel;
             // SAFETY: a live request of ours. A receive that nothing matches can be cancelled, and
@@ -180,8 +214,8 @@ impl MpiTransport {
                 (channel.pmpi.wait)(request, channel.status_ignore);
             }
         }
-        for edge in self.edges {
-            edge.outgoing.abandon();
+        if self.edges.iter().any(|edge| edge.busy) {
+            std::mem::forget(self);
         }
     }
 
@@ -190,88 +224,131 @@ impl MpiTransport {
         std::mem::forget(self);
     }
 
-    fn edge(&mut self, peer: Rank) -> Result<&mut Edge, TransportError> {
-        let missing = || TransportError(format!("no edge to rank {}", peer.0));
-        self.edges.iter_mut().find(|edge| edge.peer == peer).ok_or_else(missing)
+    /// As [`MpiTransport::abandon`], and tells those at the other ends, so that nobody waits for this rank.
+    pub fn bid_farewell(self) {
+        for edge in self.edges.iter().filter(|edge| !edge.lost) {
+            self.channel.throw(edge.peer, edge.send_tag, vec![FAREWELL; edge.outgoing_bytes]);
+        }
+        self.abandon();
     }
 
-    /// Index of a posted receive that has completed, if one has.
-    fn arrived(&mut self) -> Result<Option<usize>, TransportError> {
-        let (mut index, mut flag) = (0i32, 0i32);
-        let (count, requests) = (self.edges.len(), self.request(0));
-        if count == 0 {
-            return Ok(None);
+    /// A rank at another end that takes no further part, if there is one.
+    pub fn lost(&self) -> Option<Rank> {
+        self.edges.iter().find(|edge| edge.lost).map(|edge| edge.peer)
+    }
+
+    fn edge(&mut self, peer: Rank) -> Result<usize, TransportError> {
+        let missing = || TransportError(format!("no edge to rank {}", peer.0));
+        self.edges.iter().position(|edge| edge.peer == peer).ok_or_else(missing)
+    }
+
+    /// How many requests have completed since the last call; their numbers are in `completed`.
+    fn look(&mut self) -> Result<usize, TransportError> {
+        if self.edges.is_empty() {
+            return Ok(0);
         }
-        let (index_at, flag_at) = (&raw mut index as usize, &raw mut flag as usize);
+        let (count, requests) = (self.completed.len(), self.request(0));
+        let mut done = 0i32;
+        let (done_at, numbers) = (&raw mut done as usize, self.completed.as_mut_ptr() as usize);
         let channel = &self.channel;
-        // SAFETY: as many live requests as edges, places for ints, and an ignored status.
+        // SAFETY: as many requests as said, live or null, places for an int and for as many, ignored statuses.
         let code =
-            unsafe { (channel.pmpi.testany)(count, requests, index_at, flag_at, channel.status_ignore) };
-        check(code, "MPI_Testany")?;
-        Ok(usize::try_from(index).ok().filter(|&index| flag != 0 && index < count))
+            unsafe { (channel.pmpi.testsome)(count, requests, done_at, numbers, channel.statuses_ignore) };
+        check(code, "MPI_Testsome")?;
+        // Negative where all are null.
+        Ok(usize::try_from(done).unwrap_or(0).min(count))
     }
 }
 
 impl Transport for MpiTransport {
+    /// As of the last call of [`Transport::receive`].
     fn is_free(&mut self, peer: Rank) -> Result<bool, TransportError> {
-        let channel = self.channel;
-        self.edge(peer)?.outgoing.is_done(&channel)
+        let index = self.edge(peer)?;
+        Ok(!self.edges[index].busy && !self.edges[index].lost)
     }
 
     fn send(&mut self, peer: Rank, message: &[u8]) -> Result<(), TransportError> {
-        let channel = self.channel;
-        let edge = self.edge(peer)?;
-        edge.outgoing.send(&channel, peer, edge.send_tag, message)
+        let index = self.edge(peer)?;
+        let request = self.request(self.edges.len() + index);
+        let (channel, edge) = (&self.channel, &mut self.edges[index]);
+        edge.outgoing.clear();
+        edge.outgoing.extend_from_slice(message);
+        let (at, bytes) = (edge.outgoing.as_ptr() as usize, edge.outgoing.len());
+        let (to, tag) = (peer.0 as usize, edge.send_tag);
+        // SAFETY: the buffer stays in place until the request is complete: `send` comes only after.
+        let code = unsafe { (channel.pmpi.issend)(at, bytes, channel.byte, to, tag, channel.comm, request) };
+        edge.busy = true;
+        check(code, "MPI_Issend")
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(Rank, &[u8])) -> Result<bool, TransportError> {
-        let mut any = false;
-        while let Some(index) = self.arrived()? {
-            let edge = &self.edges[index];
+        let (done, edges) = (self.look()?, self.edges.len());
+        for at in 0..done {
+            let Ok(index) = usize::try_from(self.completed[at]) else { continue };
+            if index >= edges {
+                if let Some(edge) = self.edges.get_mut(index - edges) {
+                    edge.busy = false;
+                }
+                continue;
+            }
+            let edge = &mut self.edges[index];
+            if edge.incoming.iter().all(|&byte| byte == FAREWELL) {
+                edge.lost = true;
+                continue;
+            }
             take(edge.peer, &edge.incoming);
             self.post(index)?;
-            any = true;
         }
-        Ok(any)
+        Ok(done > 0)
     }
 }
 
-/// Gives up when nothing has moved for so long: another rank will never come.
+/// Gives up on a rank that has said that it is at its end too, when nothing has come of it for so long.
 const SILENCE: Duration = Duration::from_secs(600);
+/// Gives up on ranks that may still be at work when nothing has moved for so long. `MPI_Finalize` would wait for them
+/// as well, so that waiting costs nothing; and who takes no further part [says so](MpiTransport::bid_farewell). This
+/// is for a rank that could not even do that.
+const WORKING: Duration = Duration::from_secs(6 * 3600);
 
 /// Waits for others at the end of the job, politely: cores may be shared with ranks still working.
 #[derive(Debug)]
 pub struct Patience {
     since: Instant,
     pause: Duration,
-    /// Whether nothing moving for long means that nothing will.
-    limited: bool,
+    /// How long nothing may move before it is taken for certain that nothing will.
+    limit: Option<Duration>,
 }
 
 impl Patience {
-    /// Starts to wait.
+    /// Starts to wait for a rank that is at its end.
     pub fn new() -> Self {
-        Self { since: Instant::now(), pause: Duration::ZERO, limited: true }
+        Self { since: Instant::now(), pause: Duration::ZERO, limit: Some(SILENCE) }
+    }
+
+    /// Starts to wait for ranks that may still be at work.
+    pub fn with_the_working() -> Self {
+        Self { limit: Some(WORKING), ..Self::new() }
     }
 
     /// Starts to wait for as long as it takes: for rank 0, which serves one rank after the other, and
     /// without which the launcher ends the job anyway.
     fn endless() -> Self {
-        Self { limited: false, ..Self::new() }
+        Self { limit: None, ..Self::new() }
     }
 
     /// Something moved: the wait starts anew.
     pub fn reset(&mut self) {
-        *self = Self { limited: self.limited, ..Self::new() };
+        *self = Self { limit: self.limit, ..Self::new() };
     }
 
     /// Pauses a little, longer each time.
     ///
     /// # Errors
-    /// [`TransportError`] when nothing has moved for ten minutes.
+    /// [`TransportError`] when nothing has moved for too long.
     pub fn pause(&mut self) -> Result<(), TransportError> {
-        if self.limited && self.since.elapsed() > SILENCE {
-            return Err(TransportError("no other rank has been heard of for ten minutes".into()));
+        if let Some(limit) = self.limit.filter(|&limit| self.since.elapsed() > limit) {
+            let minutes = limit.as_secs() / 60;
+            return Err(TransportError(format!("no other rank has been heard of for {minutes} minutes")));
         }
         if self.pause.is_zero() {
             std::thread::yield_now();
@@ -302,6 +379,15 @@ impl Channel {
         let mut pending = Pending::new(0);
         let started = pending.send(self, to, TAG_MERGE, bytes);
         self.complete(started, pending, Patience::new()).map(drop)
+    }
+
+    /// Sends `bytes` to `to` and leaves them to MPI: who does not take them is not waited for.
+    pub fn throw(&self, to: Rank, tag: usize, bytes: Vec<u8>) {
+        let (bytes, mut request) = (bytes.leak(), Box::new([0u64; WORDS]));
+        let (at, count, request_at) = (bytes.as_ptr() as usize, bytes.len(), request.as_mut_ptr() as usize);
+        // SAFETY: memory that is never freed, neither the message's nor the request's.
+        unsafe { (self.pmpi.isend)(at, count, self.byte, to.0 as usize, tag, self.comm, request_at) };
+        std::mem::forget(request);
     }
 
     /// Receives exactly `bytes` bytes from `from`.

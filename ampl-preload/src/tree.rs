@@ -3,6 +3,7 @@
 use ampl_agent::Thread;
 use ampl_agent::shared::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
+use ampl_client::tree::Judged;
 use ampl_client::{Node, Policy};
 use ampl_core::message::{Decision, MetricSummary, Summary};
 use ampl_core::plan::Plan;
@@ -58,7 +59,7 @@ impl Tree {
 
     fn give_up(&mut self) {
         if let Some(transport) = self.transport.take() {
-            transport.abandon();
+            transport.bid_farewell();
         }
     }
 
@@ -70,6 +71,9 @@ impl Tree {
         self.decide(thread.as_deref_mut());
         moved |= self.send()?;
         let Some(thread) = thread else { return Ok(moved) };
+        while let Some(Judged { window, keep }) = self.node.next_judged() {
+            thread.judged(window, keep);
+        }
         let next = thread.shared().window().next();
         if let Some(directive) = self.node.directive(next).filter(|new| Some(new.update) != self.applied) {
             self.applied = Some(directive.update);
@@ -101,6 +105,17 @@ impl Tree {
                     record(thread, &decisions);
                 }
                 self.node.direct(directive);
+            }
+            while let Some(reference) = policy.reference() {
+                self.node.refer(reference);
+            }
+        }
+        while let Some(binned) = self.node.next_binned() {
+            if let Some((verdict, decisions)) = policy.judge(&binned) {
+                if let Some(thread) = thread.as_deref_mut() {
+                    record(thread, &decisions);
+                }
+                self.node.judge(&verdict);
             }
         }
     }
@@ -141,11 +156,15 @@ impl Tree {
         if !self.finished {
             self.node.local_finished(); // the agent ended before the job did
         }
-        let mut patience = Patience::new();
+        let mut patience = Patience::with_the_working();
         while !self.node.closed() {
             let alone = self.parent.is_none() && self.children.is_empty();
             if self.transport.is_none() && !alone {
                 return Err(TransportError("it was given up during the run".into()));
+            }
+            if let Some(gone) = self.transport.as_ref().and_then(MpiTransport::lost) {
+                // Nothing of it will come, so that the parts cannot be joined.
+                return Err(TransportError(format!("rank {} takes no further part", gone.0)));
             }
             if self.exchange(thread.as_deref_mut())? {
                 patience.reset();
@@ -153,10 +172,19 @@ impl Tree {
                 patience.pause()?;
             }
         }
+        if let Some(thread) = thread {
+            // The last verdicts have come: the buffer is of no more use.
+            thread.resolve();
+        }
         // What was sent last may still be on its way; its memory must stay until then.
         if let Some(transport) = &mut self.transport {
             for peer in self.children.iter().copied().chain(self.parent) {
                 while !transport.is_free(peer)? {
+                    // All are taken that say anything: what comes now says it again.
+                    transport.receive(&mut |_, _| {})?;
+                    if transport.lost().is_some() {
+                        break;
+                    }
                     patience.pause()?;
                 }
             }
@@ -168,7 +196,7 @@ impl Tree {
     pub fn close(&mut self, settled: bool) {
         match self.transport.take() {
             Some(transport) if settled => transport.close(),
-            Some(transport) => transport.abandon(),
+            Some(transport) => transport.bid_farewell(),
             None => {}
         }
     }

@@ -2,13 +2,13 @@
 //! every reader decodes, driven by the function table.
 //!
 //! Entry part: every `In` and `InOut` parameter and every address in order. Exit part: every other
-//! `Out` and `InOut` parameter in order, absent after an error or a failed poll. A scalar is one word; an array is
-//! its length and its elements; text is its byte count and packed bytes.
+//! `Out` and `InOut` parameter in order, absent after a failed poll, and after an error unless it is that of a
+//! message. A scalar is one word; an array is its length and its elements; text is its byte count and packed bytes.
 
 use ampl_core::mpi::{Direction, FunctionSpec, Kind, Length, PREDEFINED, Param};
 use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
 
-use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, get_text};
+use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED, get_text};
 
 /// A handle that ampl saw nobody make.
 pub const UNKNOWN_HANDLE: u64 = 0;
@@ -45,6 +45,10 @@ pub fn index_of_predefined(word: u64) -> Option<usize> {
 /// A status word.
 pub fn status_word(source: i32, tag: i32) -> u64 {
     u64::from(source as u32) << 32 | u64::from(tag as u32)
+}
+
+fn source_and_tag(word: u64) -> (i64, i64) {
+    (i64::from((word >> 32) as u32 as i32), i64::from(word as u32 as i32))
 }
 
 /// How a parameter is laid out.
@@ -113,12 +117,45 @@ pub fn decode(spec: &'static FunctionSpec, flags: u8, words: &[u64]) -> Option<(
             "outcount" => Some(("outcount", Value::Int(0))),
             _ => None,
         }));
-    } else if flags & (CALL_ERROR | CALL_UNFINISHED) == 0 {
+    } else if flags & CALL_OUTCOME != 0 || flags & (CALL_ERROR | CALL_UNFINISHED) == 0 {
         for param in spec.params.iter().filter(|param| is_output(param)) {
-            outputs.push((param.name, take(param, &mut at)?));
+            let with_errors = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
+            let value = if with_errors { take_outcomes(&mut at)? } else { take(param, &mut at)? };
+            outputs.push((param.name, value));
+        }
+    }
+    if outputs.contains(&("flag", Value::Bool(false))) {
+        // A query that found nothing has written nothing else.
+        let unwritten = spec.params.iter().filter(|param| param.kind == Kind::Attribute);
+        for param in unwritten {
+            outputs.iter_mut().filter(|(name, _)| *name == param.name).for_each(|(_, value)| {
+                *value = Value::Absent;
+            });
         }
     }
     at.is_empty().then_some((inputs, outputs))
+}
+
+/// Whether `param` is an array of statuses.
+pub fn is_several_statuses(param: &Param) -> bool {
+    param.kind == Kind::Status && shape(param) == Shape::Array
+}
+
+/// Statuses, each with its error code behind it.
+fn take_outcomes(at: &mut &[u64]) -> Option<Value> {
+    let (&length, rest) = at.split_first()?;
+    if length == NO_ARRAY {
+        *at = rest;
+        return Some(Value::Absent);
+    }
+    let words = usize::try_from(length).ok()?.checked_mul(2)?;
+    let (pairs, behind) = rest.split_at_checked(words)?;
+    *at = behind;
+    let outcome = |&[status, error]: &[u64; 2]| {
+        let told = (status != NO_STATUS).then(|| source_and_tag(status));
+        Value::Outcome { told, error: error as i64 }
+    };
+    Some(Value::List(pairs.as_chunks().0.iter().map(outcome).collect()))
 }
 
 fn take(param: &Param, at: &mut &[u64]) -> Option<Value> {
@@ -158,13 +195,13 @@ fn value(kind: Kind, word: u64) -> Value {
         Kind::IntOrUndefined if number == UNDEFINED => Value::Name("MPI_UNDEFINED".into()),
         Kind::IntOrUndefined => Value::Int(number),
         Kind::Status if word == NO_STATUS => Value::Absent,
-        Kind::Status => Value::Status {
-            source: i64::from((word >> 32) as u32 as i32),
-            tag: i64::from(word as u32 as i32),
-        },
+        Kind::Status => {
+            let (source, tag) = source_and_tag(word);
+            Value::Status { source, tag }
+        }
         Kind::Buffer if word == IN_PLACE => Value::Name("MPI_IN_PLACE".into()),
         Kind::Buffer if word == 0 => Value::Name("MPI_BOTTOM".into()),
-        Kind::Buffer | Kind::Address | Kind::String => Value::Address(word),
+        Kind::Buffer | Kind::Address | Kind::Attribute | Kind::String => Value::Address(word),
         _ => handle(kind, word),
     }
 }
@@ -197,5 +234,34 @@ mod tests {
         let (args, _) = decode(size, CALL_ERROR, &[7]).unwrap();
         assert_eq!(args, [("comm", Value::Object(ObjectKind::Comm, 7))]);
         assert!(!is_predefined(7));
+    }
+
+    #[test]
+    fn errors_of_messages_stand_beside_their_statuses() {
+        let waitall = Function::by_name("MPI_Waitall").unwrap().spec();
+        let null = predefined_word(PREDEFINED.len() as u16 - 1);
+        let told = status_word(3, 9);
+        let words = [2, 2, 7, 8, 2, null, null, 2, told, 15, NO_STATUS, 0];
+        let (args, out) = decode(waitall, CALL_ERROR | CALL_OUTCOME, &words).unwrap();
+        assert_eq!(args[0], ("count", Value::Int(2)));
+        let statuses =
+            vec![Value::Outcome { told: Some((3, 9)), error: 15 }, Value::Outcome { told: None, error: 0 }];
+        assert_eq!(out[1], ("array_of_statuses", Value::List(statuses)));
+        let (_, out) = decode(waitall, CALL_ERROR, &words[..4]).unwrap();
+        assert!(out.is_empty());
+        for cut in 5..words.len() {
+            assert_eq!(decode(waitall, CALL_ERROR | CALL_OUTCOME, &words[..cut]), None, "{cut}");
+        }
+        let wait = Function::by_name("MPI_Wait").unwrap().spec();
+        let (_, out) = decode(wait, CALL_ERROR | CALL_OUTCOME, &[7, null, told]).unwrap();
+        assert_eq!(out[1], ("status", Value::Status { source: 3, tag: 9 }));
+    }
+
+    #[test]
+    fn an_attribute_that_was_not_found_has_no_value() {
+        let get = Function::by_name("MPI_Comm_get_attr").unwrap().spec();
+        let value = |flag| decode(get, 0, &[1, 5, 0x40, flag]).unwrap().1[0].clone();
+        assert_eq!(value(1), ("attribute_val", Value::Address(0x40)));
+        assert_eq!(value(0), ("attribute_val", Value::Absent));
     }
 }

@@ -23,6 +23,24 @@ pub const BLOCK_HEADER_WORDS: usize = 8;
 /// Words of one entry in a site table.
 pub const SITE_WORDS: usize = 10;
 
+/// Positions of words in a block's header.
+pub mod head {
+    /// [`super::BLOCK_MAGIC`].
+    pub const MAGIC: usize = 0;
+    /// [`super::BlockKind::number`].
+    pub const KIND: usize = 1;
+    /// The thread.
+    pub const THREAD: usize = 2;
+    /// Words of the payload.
+    pub const CAPACITY: usize = 3;
+    /// Words of it that are whole records.
+    pub const COMMITTED: usize = 4;
+    /// Pending blocks: number in the order of their contents.
+    pub const ORDER: usize = 5;
+    /// Pending blocks: first word that is not decided.
+    pub const LIVE: usize = 6;
+}
+
 /// Positions of words in the header page.
 pub mod word {
     /// [`super::MAGIC`], written last: a journal without it was never opened.
@@ -72,6 +90,9 @@ pub enum BlockKind {
     Sites,
     /// Records up to the commit counter.
     Stream,
+    /// Records of windows that are not decided yet, from one word on up to the commit counter; used again and again,
+    /// so that only its order number tells what comes first.
+    Pending,
 }
 
 impl BlockKind {
@@ -81,11 +102,14 @@ impl BlockKind {
             Self::Counters => 1,
             Self::Sites => 2,
             Self::Stream => 3,
+            Self::Pending => 4,
         }
     }
 
     fn from_number(number: u64) -> Option<Self> {
-        [Self::Counters, Self::Sites, Self::Stream].into_iter().find(|kind| kind.number() == number)
+        [Self::Counters, Self::Sites, Self::Stream, Self::Pending]
+            .into_iter()
+            .find(|kind| kind.number() == number)
     }
 }
 
@@ -96,8 +120,10 @@ pub struct Block<'a> {
     pub kind: BlockKind,
     /// The thread it belongs to, 0 for the one that called `MPI_Init`.
     pub thread: u32,
-    /// Its payload: committed words of a stream, all words otherwise.
+    /// Its payload: committed words of a stream, undecided ones of a pending block, all words otherwise.
     pub words: &'a [Word],
+    /// Of pending blocks, the number in the order of their contents.
+    pub order: u64,
 }
 
 /// A journal as it lies in its bytes.
@@ -136,20 +162,23 @@ pub fn read(bytes: &[u8]) -> Result<Journal<'_>, ReadError> {
     let mut cut_at = None;
     while let Some((head, payload)) = words[at..].split_first_chunk::<BLOCK_HEADER_WORDS>() {
         let head = head.map(u64::from_le_bytes);
-        if head[0] == 0 {
+        if head[head::MAGIC] == 0 {
             break; // allocated, never opened
         }
-        let kind = BlockKind::from_number(head[1]);
-        let payload = usize::try_from(head[3]).ok().and_then(|capacity| payload.get(..capacity));
-        let (BLOCK_MAGIC, Some(kind), Some(payload)) = (head[0], kind, payload) else {
+        let kind = BlockKind::from_number(head[head::KIND]);
+        let payload = usize::try_from(head[head::CAPACITY]).ok().and_then(|capacity| payload.get(..capacity));
+        let (BLOCK_MAGIC, Some(kind), Some(payload)) = (head[head::MAGIC], kind, payload) else {
             cut_at = Some(at);
             break;
         };
+        let place = |word: usize| usize::try_from(head[word]).unwrap_or(usize::MAX).min(payload.len());
         let used = match kind {
-            BlockKind::Stream => usize::try_from(head[4]).unwrap_or(usize::MAX).min(payload.len()),
-            _ => payload.len(),
+            BlockKind::Stream => 0..place(head::COMMITTED),
+            BlockKind::Pending => place(head::LIVE).min(place(head::COMMITTED))..place(head::COMMITTED),
+            BlockKind::Counters | BlockKind::Sites => 0..payload.len(),
         };
-        blocks.push(Block { kind, thread: head[2] as u32, words: &payload[..used] });
+        let (thread, order) = (head[head::THREAD] as u32, head[head::ORDER]);
+        blocks.push(Block { kind, thread, words: &payload[used], order });
         at += BLOCK_HEADER_WORDS + payload.len();
     }
     Ok(Journal { header, blocks, cut_at })

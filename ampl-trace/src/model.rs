@@ -162,7 +162,7 @@ pub struct Step {
     pub window: u64,
     /// When: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
-    /// From then on: `kept`, `summaries` or `off`.
+    /// From then on: `kept`, `drawn` (as kept, but windows are decided before they begin), `summaries` or `off`.
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
@@ -224,6 +224,9 @@ pub struct WindowSummary {
     /// Probability that the rank or a partner of it was drawn, where that is another: see
     /// [`WindowSummary::inclusion`].
     pub inclusion: Option<f64>,
+    /// Where it was decided after it was over: 0 for what was kept in full, otherwise the stratum that it was drawn
+    /// in, from 1.
+    pub stratum: Option<u16>,
     /// The update whose directive decided.
     pub update: u64,
     /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.

@@ -25,6 +25,9 @@ pub enum Kind {
     Object = 6,
     /// JSON text: run information (flag [`TEXT_RUN`]), a decision, or a step.
     Text = 7,
+    /// What was decided about a window after it was over: window, probability (f64 bits), stratum; flag
+    /// [`VERDICT_KEPT`].
+    Verdict = 8,
 }
 
 impl Kind {
@@ -37,12 +40,14 @@ impl Kind {
             5 => Self::Module,
             6 => Self::Object,
             7 => Self::Text,
+            8 => Self::Verdict,
             _ => return None,
         })
     }
 }
 
-/// Call flag: it returned an error; the code follows the fixed words, outputs are not recorded.
+/// Call flag: it returned an error; the code follows the fixed words, outputs are not recorded but with
+/// [`CALL_OUTCOME`].
 pub const CALL_ERROR: u8 = 1;
 /// Call flag: a poll found nothing; `count` such polls in a row share the record, no outputs.
 pub const CALL_MISS: u8 = 2;
@@ -50,6 +55,9 @@ pub const CALL_MISS: u8 = 2;
 pub const CALL_UNFINISHED: u8 = 4;
 /// Call flag: its arguments could not be recorded.
 pub const CALL_NO_ARGS: u8 = 8;
+/// Call flag: the error is that of a message or of some of several, and MPI has written the outputs. Every
+/// status in an array is followed by its error code.
+pub const CALL_OUTCOME: u8 = 16;
 /// Window flag: its calls are recorded.
 pub const WINDOW_KEPT: u8 = 1;
 /// Window flag: it was drawn, so its summary is in the sample (its calls too, unless timing is off).
@@ -65,6 +73,11 @@ pub const WINDOW_PARTNER: u8 = 16;
 /// Window flag: the last word is the probability (f64 bits) that this rank or a partner of it was drawn; it is
 /// that of the draw itself otherwise.
 pub const WINDOW_INCLUSION: u8 = 32;
+/// Window flag: its calls are in pending blocks. It is kept if a verdict says so, and where there is none, if it
+/// was drawn.
+pub const WINDOW_BUFFERED: u8 = 64;
+/// Verdict flag: the window is kept.
+pub const VERDICT_KEPT: u8 = 1;
 /// Text flag: run information.
 pub const TEXT_RUN: u8 = 1;
 /// Text flag: a decision of the client.

@@ -106,6 +106,28 @@ impl Encoder {
         }
     }
 
+    /// Appends signed `words`, least significant byte first, each as [`put_signed`] does.
+    #[inline]
+    pub fn extend_signed(&mut self, words: &[[u8; 8]]) {
+        let value = |&word: &[u8; 8]| zigzag(i64::from_le_bytes(word));
+        if words.len() > GROUP {
+            return self.extend_long(words.iter().map(value));
+        }
+        let mut at = self.written;
+        for word in words {
+            let value = value(word);
+            // Most are one byte.
+            at += if value < 1 << 7 {
+                self.window[at % WINDOW] = value as u8;
+                1
+            } else {
+                self.place(at, value)
+            };
+        }
+        self.written = at;
+        self.make_room();
+    }
+
     #[cold]
     fn extend_long(&mut self, values: impl Iterator<Item = u64>) {
         for value in values {

@@ -90,11 +90,11 @@ fn journal(pair: Pair, threads: &BTreeMap<u32, Vec<Entry>>) -> Vec<u8> {
 /// lowest thread's.
 fn merged(pair: Pair, threads: &BTreeMap<u32, Vec<Entry>>) -> (Vec<u8>, Vec<u8>) {
     let elapsed = (ELAPSED as f64 * pair.per_tick) as i64;
-    let per_tick = elapsed as f64 / ELAPSED as f64;
-    let instant = |ticks: u64| {
-        let since = (ticks.wrapping_sub(pair.ticks) as i64 as f64 * per_tick).round() as i64;
-        pair.nanos.saturating_add(since)
+    // Exact: a tick of the pairs here is a number of 2^-40 ns. What no clock says wraps.
+    let whole = |ticks: i64| {
+        (i128::from(ticks) * i128::from(elapsed) + i128::from(ELAPSED / 2)).div_euclid(ELAPSED.into()) as i64
     };
+    let instant = |ticks: u64| pair.nanos.wrapping_add(whole(ticks.wrapping_sub(pair.ticks) as i64));
     let mut numbers = BTreeMap::new();
     let mut sites = BTreeMap::new();
     let mut queues: BTreeMap<u32, VecDeque<(i64, &Entry)>> = BTreeMap::new();
@@ -130,7 +130,7 @@ fn merged(pair: Pair, threads: &BTreeMap<u32, Vec<Entry>>) -> (Vec<u8>, Vec<u8>)
                 fixed.into_iter().for_each(|value| varint::put(&mut calls, value));
                 arguments.iter().for_each(|&value| varint::put_signed(&mut calls, value as i64));
                 varint::put_signed(&mut times, start.wrapping_sub(before));
-                varint::put(&mut times, (*ticks as f64 * per_tick).round() as u64);
+                varint::put(&mut times, whole(*ticks as i64) as u64);
                 before = start;
             }
             Entry::Site { .. } => unreachable!("not in a queue"),

@@ -39,6 +39,7 @@ prop_compose! {
         (kept, drawn, partner, partial) in any::<(bool, bool, bool, bool)>(),
         probability in float(),
         inclusion in prop::option::of(float()),
+        stratum in prop::option::of(any::<u16>()),
         cells in prop::collection::vec(cell(), 0..8),
         repeat in 1..=u64::MAX,
     ) -> WindowSummary {
@@ -53,6 +54,7 @@ prop_compose! {
             partial,
             probability,
             inclusion,
+            stratum,
             update,
             cells,
             repeat,
@@ -122,6 +124,7 @@ fn decision(update: u64) -> Decision {
         error_required: Some(0.08),
         error_attained: None,
         limit: None,
+        selection: None,
     }
 }
 

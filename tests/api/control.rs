@@ -36,6 +36,10 @@ fn check(job: &Job) {
         // Init, 1, 2 and a marker, the pause's beginning and 3 in it, its end.
         let first = reduced[0].1;
         assert_eq!(reduced[3].1 - first, 3 + 1 + 1 + 3 + 1, "{reduced:?}");
+        // The call that pauses is not in the pause, nor the one that ends it.
+        let controls = lines.iter().filter(|line| line["fn"] == "MPI_Pcontrol");
+        let levels: Vec<u64> = controls.map(|line| number(&line["args"]["level"]) as u64).collect();
+        assert_eq!(levels, [5, 0, 1, 5]);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The configuration of the AMPL paper's Figure 4, on as many ranks as fit here: time steps that the program
 //! names itself, one half of the ranks sized by a guide, the other with a size of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
@@ -26,7 +26,11 @@ marker = "region:TIMESTEP"
 [sampling]
 windows_per_update = {PER_UPDATE}
 update_mechanism = "subset"
+# As the paper does it: what is drawn follows from earlier windows.
+selection = "predictive"
 seed = 2008
+# Half of a quick run's ranks are no more than the usual floor.
+floor = 8
 
 # A busy machine must not make a rank report less.
 [agent]
@@ -99,20 +103,50 @@ fn half_by_its_guide_and_half_by_number() {
     }
     for decision in &decisions {
         assert_eq!(decision["reported"], half, "{decision}");
-        assert_eq!(decision["mechanism"], "subset");
+        assert_eq!(
+            (&decision["mechanism"], &decision["selection"]),
+            (&"subset".into(), &"predictive".into())
+        );
         let guided = decision["group"] == "Adaptive";
         assert_eq!(decision["guide"], if guided { "work".into() } else { Value::Null });
         assert_eq!(decision["policy"], decision["update"]);
     }
-    // Pinned ranks have the calls of every step; of the others, no more than were drawn.
-    for rank in half as u32..=(half + half / 13) as u32 {
-        let calls = run.decode(rank);
-        let steps = calls.iter().filter(|call| call["fn"] == "MPI_Allreduce").count();
-        assert_eq!(steps as u64, STEPS, "rank {rank}");
+    // Pinned ranks have the calls of every step; of the others, just those that were drawn.
+    let mut stored: BTreeMap<(bool, u64), BTreeSet<u32>> = BTreeMap::new();
+    for rank in 0..ranks {
+        for call in run.decode(rank).iter().filter(|call| call["fn"] == "MPI_Allreduce") {
+            let window = call["window"].as_u64().expect("a number");
+            let new = stored.entry((u64::from(rank) >= half, window)).or_default().insert(rank);
+            assert!(new, "each step has one: {call}");
+        }
     }
+    let pinned = half as u32..=(half + half / 13) as u32;
+    let rows = run.estimate();
+    for step in 0..STEPS {
+        let update = step / PER_UPDATE;
+        for (fixed, group) in [(false, "Adaptive"), (true, "Static")] {
+            let (size, _) = sizes[&(group.to_owned(), update)];
+            let there = &stored[&(fixed, step)];
+            let drawn = rows.iter().find(|row| {
+                row["scope"] == "window"
+                    && (&row["window"], &row["group"]) == (&step.into(), &group.into())
+                    && (&row["basis"], &row["metric"]) == (&"trace".into(), &"work".into())
+            });
+            // A rank that a directive reaches late keeps to the one before until then.
+            assert_eq!(drawn.expect("a row")["kept"], there.len(), "{group}, step {step}");
+            let before = sizes[&(group.to_owned(), update.saturating_sub(1))].0;
+            assert!(there.len() as u64 <= size + before, "{group}, step {step}: {} of {size}", there.len());
+            assert!(!fixed || pinned.clone().all(|rank| there.contains(&rank)), "step {step}: {there:?}");
+        }
+    }
+    // With time to arrive, directives are followed by all: the last window of an interval has its size.
+    let punctual = (1..STEPS / PER_UPDATE).filter(|update| {
+        let size = sizes[&("Static".to_owned(), *update)].0;
+        stored[&(true, (update + 1) * PER_UPDATE - 1)].len() as u64 == size
+    });
+    assert!(punctual.count() > 0, "no interval ever had the size decided");
     // The guide's exact mean is what the program says.
     let said: f64 = run.finished.stdout.trim().strip_prefix("work ").unwrap().parse().unwrap();
-    let rows = run.estimate();
     let work = rows.iter().filter(|row| row["metric"] == "work" && row["scope"] == "window");
     let exact = work.filter(|row| row["basis"] == "census");
     let sum: f64 = exact.map(|row| number(&row["mean"]) * half as f64).sum();

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 const RANKS: u32 = 2;
 
+/// Windows that are decided before they begin, and what is given up then.
+const BEFOREHAND: (&str, &[&str]) = ("selection = \"predictive\"\n", &["summaries", "off"]);
+
 /// Who waits for a processor most of the time calls too seldom to be a burden: such a run is made again.
 fn frantic(mpi: Mpi, config: &str) -> Monitored {
     let job = Job::of(mpi, RANKS, "frantic", &["1200", "6000"]);
@@ -36,16 +39,20 @@ fn said(run: &Monitored, column: usize) -> u64 {
     lines.map(|line| line.split([' ', ',']).nth(column).unwrap().parse::<u64>().unwrap()).sum()
 }
 
-fn steps_down_and_up(mpi: Mpi) {
-    let run = frantic(mpi, "[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.5%\"\n");
+/// `selection` is what the configuration says of when windows are decided, `down` the steps that follow from it.
+fn steps_down_and_up(mpi: Mpi, selection: &str, down: &[&str]) {
+    let config = format!(
+        "[sampling]\n{selection}[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.5%\"\n"
+    );
+    let run = frantic(mpi, &config);
     let info = run.info();
     assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
     for rank in 0..u64::from(RANKS) {
         let steps = steps(&info, rank);
         let levels: Vec<&str> = steps.iter().map(|(level, _)| level.as_str()).collect();
-        assert_eq!(levels[..2], ["summaries", "off"], "{steps:?}");
+        assert_eq!(levels[..down.len()], *down, "{steps:?}");
         // Few calls then: what was given up comes back in turn, though a busy machine may take it again.
-        assert!(levels[2..].contains(&"summaries"), "{steps:?}");
+        assert!(levels[down.len()..].contains(&"summaries"), "{steps:?}");
         assert!(steps.is_sorted_by_key(|&(_, at)| at) && steps[0].1 < 20_000_000_000, "{steps:?}");
         // Messages and types are understood that were made while calls were only counted.
         let calls = run.decode(rank as u32);
@@ -61,24 +68,44 @@ fn steps_down_and_up(mpi: Mpi) {
     }
     // No number pretends to be of all ranks where some did not report.
     let windows = run.estimate();
-    let stepped = steps(&info, 0)[1].1 / 100_000_000;
+    let stepped = steps(&info, 0)[down.len() - 1].1 / 100_000_000;
     let of =
         |window: u64| windows.iter().filter(move |row| row["window"] == window && row["scope"] == "window");
     assert!(of(stepped + 1).all(|row| row["guaranteed"] == false), "window {}", stepped + 1);
     let whole = windows.iter().filter(|row| row["scope"] == "run");
     assert!(whole.clone().count() > 0 && whole.clone().all(|row| row["guaranteed"] == false));
+    for row in whole {
+        assert!(row["half_width"] != 0.0 && row["missing_windows"].as_u64() > Some(0), "{row}");
+        assert!(row["basis"] != "census" || (row["kept"] == 0 && row["half_width"].is_null()), "{row}");
+    }
+    let all_there = windows.iter().filter(|row| {
+        row["scope"] == "window"
+            && row["basis"] == "census"
+            && row["metric"] == "calls"
+            && row["kept"] == RANKS
+    });
+    let lacking = info["windows"].as_u64().unwrap() - all_there.count() as u64;
+    assert_eq!(info["windows_without_summary"], lacking);
+    let told = format!("{lacking} of {} windows without a summary", info["windows"]);
+    assert!(run.finished.stderr.contains(&told), "{told}: {}", run.finished.stderr);
     let said = &run.finished.stderr;
     assert!(said.contains("were only counted from") && said.contains("ampl took"), "{said}");
 }
 
 #[test]
 fn steps_down_and_up_again_under_open_mpi() {
-    steps_down_and_up(Mpi::OpenMpi);
+    steps_down_and_up(Mpi::OpenMpi, BEFOREHAND.0, BEFOREHAND.1);
 }
 
 #[test]
 fn steps_down_and_up_again_under_mpich() {
-    steps_down_and_up(Mpi::Mpich);
+    steps_down_and_up(Mpi::Mpich, BEFOREHAND.0, BEFOREHAND.1);
+}
+
+/// To store every window until it is decided is given up first, once and for all.
+#[test]
+fn draws_beforehand_before_it_stores_nothing() {
+    steps_down_and_up(Mpi::OpenMpi, "", &["drawn", "summaries", "off"]);
 }
 
 /// Who asks for everything gets it, whatever it costs; who names a limit has it kept all the same.

@@ -16,6 +16,10 @@ pub enum Marker {
     Barrier(u64),
     /// So many entries of `MPI_Sendrecv`.
     Sendrecv(u64),
+    /// So many exits of the region `PHASE`.
+    Region(u64),
+    /// So many calls of `MPI_Pcontrol(2)`.
+    Pcontrol(u64),
 }
 
 /// A run of `programs/loop_stress.c`.
@@ -39,6 +43,18 @@ pub struct Scenario {
     pub windows_per_update: u64,
     /// Whether all ranks report.
     pub census: bool,
+    /// Whether a budget may widen the bounds.
+    pub budget: bool,
+    /// Whether message partners are kept with drawn ranks.
+    pub partners: bool,
+    /// Whether windows are decided when they are over, where a group has a bound.
+    pub after: bool,
+    /// How ranks are drawn, as the configuration says.
+    pub mechanism: &'static str,
+    /// The function whose calls are not stored.
+    pub left_out: Option<&'static str>,
+    /// Whether calls are stored at all.
+    pub stored: bool,
     /// Groups: name, first and last member, how many are always kept.
     pub groups: Vec<(&'static str, u32, u32, u32)>,
     /// The whole configuration.
@@ -66,11 +82,13 @@ impl Scenario {
             _ => 30 + chance.below(40) as u32,
         };
         let every = 1 + chance.below(3);
-        let marker = match chance.below(6) {
+        let marker = match chance.below(8) {
             0 => Marker::Period(1),
             1 => Marker::Period(5),
             2 => Marker::Period(1 + chance.below(100)),
             3 => Marker::Sendrecv(every),
+            4 => Marker::Region(every),
+            5 => Marker::Pcontrol(every),
             _ => Marker::Barrier(every),
         };
         let mut scenario = Self {
@@ -84,6 +102,12 @@ impl Scenario {
             marker,
             windows_per_update: 1 + chance.below(4),
             census: chance.below(3) > 0,
+            budget: chance.below(3) == 0,
+            partners: chance.below(3) == 0,
+            after: false,
+            mechanism: chance.of(&["subset", "global"]),
+            left_out: [None, Some("MPI_Iprobe"), Some("MPI_Sendrecv"), None][chance.below(4) as usize],
+            stored: true,
             groups: groups(ranks, &mut chance),
             config: String::new(),
         };
@@ -91,26 +115,48 @@ impl Scenario {
         scenario
     }
 
-    fn configuration(&self, chance: &mut Chance) -> String {
-        let mechanism = chance.of(&["subset", "global"]);
-        // A window cannot be judged afterwards by what only its sample reported.
-        let selection = if self.census { chance.of(&["predictive", "retrospective"]) } else { "predictive" };
+    fn configuration(&mut self, chance: &mut Chance) -> String {
+        // A window cannot be judged afterwards by what only its sample reported, nor with partners, who are drawn
+        // beforehand: that is not asked for, and not what is done where nothing is.
+        let selection = match self.census && !self.partners {
+            true => chance.of(&["predictive", "retrospective", ""]),
+            false => chance.of(&["predictive", ""]),
+        };
+        self.after = self.census && !self.partners && selection != "predictive";
+        let selection = match selection {
+            "" => String::new(),
+            word => format!("selection = \"{word}\"\n"),
+        };
         let summaries = if self.census { "census" } else { "sampled" };
         let (marker, every) = match self.marker {
             Marker::Period(milliseconds) => (format!("period:{milliseconds}ms"), 1),
             Marker::Barrier(every) => ("mpi:MPI_Barrier".into(), every),
             Marker::Sendrecv(every) => ("mpi:MPI_Sendrecv".into(), every),
+            Marker::Region(every) => ("region:PHASE".into(), every),
+            Marker::Pcontrol(every) => ("pcontrol".into(), every),
         };
         let (timing, journal) = (chance.of(&["kept", "all", "off"]), chance.of(&["node", "run", "off"]));
+        self.stored = timing != "off";
         let guide = chance.of(&["mpi.time", "compute.time", "calls", "bytes.sent"]);
+        let event = chance.of(&["*", "*", "MPI_Allreduce", "region:TALK", "path:PHASE>TALK"]);
+        let partners = if self.partners { "keep" } else { "off" };
+        // Who stores every call has no budget.
+        self.budget &= timing != "all";
+        let budget =
+            if self.budget { chance.of(&["budget = \"20kB/s\"\n", "budget = \"5MB/s\"\n"]) } else { "" };
         let mut text = format!(
-            "[sampling]\nwindows_per_update = {}\nupdate_mechanism = \"{mechanism}\"\nsummaries = \"{summaries}\"\n\
-             selection = \"{selection}\"\nseed = {}\n\n[window]\nmarker = \"{marker}\"\nevery = {every}\n\n\
-             [[metric]]\nname = \"{guide}\"\nrole = \"guide\"\n\n[trace]\ntiming = \"{timing}\"\n\n\
+            "[sampling]\nwindows_per_update = {}\nupdate_mechanism = \"{}\"\nsummaries = \"{summaries}\"\n\
+             {selection}partners = \"{partners}\"\n{budget}seed = {}\n\n[window]\nmarker = \"{marker}\"\n\
+             every = {every}\n\n[[metric]]\nname = \"{guide}\"\nevent = \"{event}\"\nrole = \"guide\"\n\n[trace]\ntiming = \"{timing}\"\n\n\
              [output]\njournal = \"{journal}\"\n",
-            self.windows_per_update, self.number
+            self.windows_per_update, self.mechanism, self.number
         );
         let _ = write!(text, "\n[agent]\nclient = {}\n", chance.below(u64::from(self.ranks)));
+        if let Some(function) = self.left_out {
+            let (policy, bound) =
+                (chance.of(&["off", "aggregate"]), chance.of(&["", "error = 0.1\n", "confidence = 0.95\n"]));
+            let _ = write!(text, "\n[[site]]\nmatch = \"{function}\"\ntrace = \"{policy}\"\n{bound}");
+        }
         for &(name, first, last, pinned) in &self.groups {
             let _ = write!(text, "\n[[group]]\nname = \"{name}\"\nmembers = \"{first}-{last}\"\n");
             let size = (last - first + 1).div_ceil(2);

@@ -24,6 +24,9 @@ const RUNS: u64 = 12;
 /// at instead, with everything else.
 const CROWD: u32 = 200;
 
+/// So many windows wait in a node of the tree before neighbours are merged, and with them perhaps intervals.
+const RING: u64 = 64;
+
 fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
@@ -69,14 +72,21 @@ fn once(scenario: &Scenario) -> String {
     let context = || format!("{info}\n{}", run.finished.stderr);
     assert!(info["complete"] == true && info["agent_failures"] == 0, "{}", context());
     let mut all = BTreeMap::new();
-    ranks.iter().for_each(|counts| add_counts(&mut all, counts));
+    ranks.iter().for_each(|rank| add_counts(&mut all, &rank.counts));
     assert_eq!(counts(&info["functions"]), all, "{}", context());
     assert_eq!(info["calls"].as_u64(), Some(all.values().sum()));
     let windows = info["windows"].as_u64().expect("a number");
-    let decisions = run.decisions();
-    decided_once(scenario, &decisions, windows);
+    let (all, decisions) = (run.all_decisions(), run.decisions());
+    decided_once(scenario, &all, windows);
+    let after = decided_after(scenario, &all, windows);
+    shown_in_force(&all, &decisions);
     right_windows(scenario, &run, &ranks, windows);
-    format!("{windows} windows, {} decisions, {} calls", decisions.len(), info["calls"])
+    right_calls(scenario, &run, &info);
+    let asked = match scenario.after {
+        true => format!(", {after} after their windows"),
+        false => String::new(),
+    };
+    format!("{windows} windows, {} decisions{asked}, {} calls", decisions.len(), info["calls"])
 }
 
 /// The program checks every message and result itself; each part of the job that stayed together says so.
@@ -90,33 +100,44 @@ fn right_output(stdout: &str) {
     }
 }
 
-/// Calls per function and rank, as the ranks counted them.
-fn counted(scenario: &Scenario, log: &Path) -> Vec<BTreeMap<String, u64>> {
+/// What a rank says of itself.
+struct Told {
+    /// Its calls per function.
+    counts: BTreeMap<String, u64>,
+    /// How often it left the region PHASE.
+    phases: u64,
+    /// How often it called `MPI_Pcontrol(2)`.
+    controls: u64,
+}
+
+/// What each rank counted.
+fn counted(scenario: &Scenario, log: &Path) -> Vec<Told> {
     let of = |rank: u32| {
-        let told = parse(&text_of(&log.with_extension(rank.to_string())));
+        let all = parse(&text_of(&log.with_extension(rank.to_string())));
+        let told = &all["told"];
         assert_eq!(told["rank"], rank);
-        counts(&told["counts"])
+        let [phases, controls] = ["phases", "controls"].map(|name| all[name].as_u64().expect("a number"));
+        Told { counts: counts(&told["counts"]), phases, controls }
     };
     (0..scenario.ranks).map(of).collect()
 }
 
-/// Every interval is decided once per group, in order; sizes and probabilities are possible ones.
-fn decided_once(scenario: &Scenario, decisions: &[Value], windows: u64) {
+/// Every interval is decided beforehand once per group, in order; sizes and probabilities are possible ones.
+fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
+    let decisions: Vec<&Value> = all.iter().filter(|row| row["selection"] == "predictive").collect();
     let named: BTreeSet<&str> = decisions.iter().filter_map(|row| row["group"].as_str()).collect();
-    let members: u32 = scenario.groups.iter().map(|&(_, first, last, _)| last - first + 1).sum();
-    let expected = scenario.groups.len() + usize::from(members < scenario.ranks);
+    let expected = scenario.groups.len() + usize::from(left_over(scenario) > 0);
     assert_eq!(named.len(), expected, "{named:?}");
     let mut last: BTreeMap<&str, u64> = BTreeMap::new();
-    for row in decisions {
+    for row in &decisions {
         let [update, window, population, reported, size] =
-            ["update", "window", "population", "reported", "size"]
-                .map(|name| row[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}")));
+            ["update", "window", "population", "reported", "size"].map(|name| whole(row, name));
         let group = row["group"].as_str().expect("a name");
         let before = last.insert(group, update);
         assert!(before.is_none_or(|before| before < update), "decided twice, or out of order: {row}");
         assert!(window == update * scenario.windows_per_update, "{row}");
         assert!(window <= windows + scenario.windows_per_update, "of {windows} windows: {row}");
-        assert!(reported <= population && size <= population, "{row}");
+        assert!(reported <= population && size <= population && row["stratum"] == 0, "{row}");
         let probability = number(&row["probability"]);
         assert!((0.0..=1.0).contains(&probability), "{row}");
         if let Some(&(_, first, last, pinned)) = scenario.groups.iter().find(|named| named.0 == group) {
@@ -126,20 +147,105 @@ fn decided_once(scenario: &Scenario, decisions: &[Value], windows: u64) {
             assert!(fixed, "{row}");
         }
     }
-    // Where no message is lost and windows are few enough, no interval is passed over.
     let updates: BTreeSet<u64> = decisions.iter().filter_map(|row| row["update"].as_u64()).collect();
     assert!(updates.contains(&0), "the start is a decision");
+    // However it went in between: what is there at the end is decided about.
+    let last = windows / scenario.windows_per_update;
+    assert_eq!(updates.last(), Some(&last), "of {windows} windows");
+    if windows <= RING {
+        assert_eq!(updates.len() as u64, last + 1, "no interval is passed over: {updates:?}");
+    }
     assert_eq!(decisions.len(), updates.len() * expected, "each interval, each group, once");
 }
 
+/// Every window of a group is decided at most once when it is over, in order; its strata are all that is known of
+/// the group, and of a possible size. How many were decided so.
+fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
+    let mut decided: BTreeMap<&str, BTreeMap<u64, Vec<&Value>>> = BTreeMap::new();
+    for row in all.iter().filter(|row| row["selection"] != "predictive") {
+        assert!(scenario.after && row["selection"] == "retrospective", "{row}");
+        let (group, window) = (row["group"].as_str().expect("a name"), whole(row, "window"));
+        let of_group = decided.entry(group).or_default();
+        let newest = of_group.last_key_value().map(|of| *of.0);
+        assert!(newest.is_none_or(|newest| newest <= window), "out of order, after {newest:?}: {row}");
+        let strata = of_group.entry(window).or_default();
+        assert_eq!(
+            whole(row, "stratum"),
+            strata.len() as u64,
+            "decided twice, or a stratum is lacking: {row}"
+        );
+        strata.push(row);
+    }
+    for (group, of_group) in &decided {
+        let (ranks, pinned) = match scenario.groups.iter().find(|named| named.0 == *group) {
+            Some(&(_, first, last, pinned)) => (last - first + 1, pinned),
+            None => (left_over(scenario), 0),
+        };
+        assert_ne!(*group, "fixed", "a group that has a size is drawn beforehand");
+        for (&window, strata) in of_group {
+            let told = whole(strata[0], "reported");
+            let total: u64 = strata.iter().map(|row| whole(row, "population")).sum();
+            assert!(window < windows, "of {windows} windows: {}", strata[0]);
+            assert!(total == told && told <= u64::from(ranks), "{told} of {ranks}: {strata:?}");
+            for row in strata {
+                right_stratum(scenario, row, u64::from(pinned));
+                let same = ["update", "reported", "late", "guide", "policy", "limit", "error_attained"];
+                assert!(same.iter().all(|name| row[name] == strata[0][name]), "of one decision: {strata:?}");
+            }
+        }
+    }
+    decided.values().map(BTreeMap::len).sum()
+}
+
+/// A stratum of a window that was decided when it was over; `pinned` ranks of the group are always kept.
+fn right_stratum(scenario: &Scenario, row: &Value, pinned: u64) {
+    let [update, window, population, size] =
+        ["update", "window", "population", "size"].map(|name| whole(row, name));
+    assert!(update == window / scenario.windows_per_update, "{row}");
+    assert!(row["mechanism"] == scenario.mechanism && size <= population, "{row}");
+    let probability = number(&row["probability"]);
+    if row["stratum"] == 0 {
+        // It may be empty, and a pinned rank may not have reported.
+        assert!(size == population && probability == 1.0 && (size >= pinned || row["late"] == true), "{row}");
+    } else {
+        assert!(population > 0 && size > 0, "a stratum of which nobody is kept tells nothing: {row}");
+        assert_eq!(probability, size as f64 / population as f64, "{row}");
+    }
+}
+
+/// Without what was drawn beforehand of the intervals in which windows were decided after it, unless asked.
+fn shown_in_force(all: &[Value], shown: &[Value]) {
+    let key = |row: &Value| (row["group"].to_string(), whole(row, "update"));
+    let after: BTreeSet<_> = all.iter().filter(|row| row["selection"] == "retrospective").map(key).collect();
+    let in_force = |row: &&Value| row["selection"] == "retrospective" || !after.contains(&key(row));
+    assert_eq!(all.iter().filter(in_force).collect::<Vec<_>>(), shown.iter().collect::<Vec<_>>());
+}
+
+fn whole(row: &Value, name: &str) -> u64 {
+    row[name].as_u64().unwrap_or_else(|| panic!("{name}: {row}"))
+}
+
+/// Ranks that are in no group with a name.
+fn left_over(scenario: &Scenario) -> u32 {
+    let members: u32 = scenario.groups.iter().map(|&(_, first, last, _)| last - first + 1).sum();
+    scenario.ranks - members
+}
+
 /// Windows are as many as markers, and hold every call once.
-fn right_windows(scenario: &Scenario, run: &Monitored, ranks: &[BTreeMap<String, u64>], windows: u64) {
-    let (function, every) = match scenario.marker {
-        Marker::Barrier(every) => ("MPI_Barrier", every),
-        Marker::Sendrecv(every) => ("MPI_Sendrecv", every),
-        Marker::Period(_) => return assert!(windows > 0),
+fn right_windows(scenario: &Scenario, run: &Monitored, ranks: &[Told], windows: u64) {
+    let called = |told: &Told, function: &str| told.counts.get(function).copied().unwrap_or(0);
+    let of = |told: &Told| {
+        1 + match scenario.marker {
+            Marker::Barrier(every) => called(told, "MPI_Barrier") / every,
+            Marker::Sendrecv(every) => called(told, "MPI_Sendrecv") / every,
+            Marker::Region(every) => told.phases / every,
+            Marker::Pcontrol(every) => told.controls / every,
+            Marker::Period(_) => 0,
+        }
     };
-    let of = |counts: &BTreeMap<String, u64>| counts.get(function).copied().unwrap_or(0) / every + 1;
+    if matches!(scenario.marker, Marker::Period(_)) {
+        return assert!(windows > 0);
+    }
     assert_eq!(windows, ranks.iter().map(of).max().expect("there are ranks"), "windows of the busiest rank");
     if !scenario.census || !scenario.groups.is_empty() {
         return;
@@ -148,10 +254,29 @@ fn right_windows(scenario: &Scenario, run: &Monitored, ranks: &[BTreeMap<String,
     let whole = rows.iter().find(|row| {
         row["scope"] == "run" && row["basis"] == "census" && row["metric"] == "calls" && row["event"] == "*"
     });
-    let mean = number(&whole.expect("the census of the run")["mean"]);
-    let (rank_windows, calls) =
-        (ranks.iter().map(of).sum::<u64>(), ranks.iter().flat_map(BTreeMap::values).sum::<u64>());
+    let whole = whole.expect("the census of the run");
+    let mean = number(&whole["mean"]);
+    let calls = ranks.iter().flat_map(|told| told.counts.values()).sum::<u64>();
     // All but MPI_Init, which ends where the first window begins.
     let expected = calls - ranks.len() as u64;
+    let rank_windows = ranks.iter().map(of).sum::<u64>();
     assert_eq!((mean * rank_windows as f64).round() as u64, expected, "calls in all windows together");
+    assert_eq!(
+        (whole["kept"].as_u64(), whole["missing_windows"].as_u64()),
+        (Some(ranks.len() as u64), Some(0))
+    );
+}
+
+/// What is stored is what was asked for.
+fn right_calls(scenario: &Scenario, run: &Monitored, info: &Value) {
+    let of_partners = info["partner_windows"].as_u64().expect("a number");
+    assert!(scenario.partners || of_partners == 0, "{info}");
+    assert!(scenario.stored || info["kept_windows"] == 0, "{info}");
+    if !scenario.stored || info["kept_windows"] == 0 {
+        return;
+    }
+    let calls = run.decode(0);
+    let left_out = |call: &Value| scenario.left_out.is_some_and(|function| call["fn"] == function);
+    assert!(!calls.iter().any(left_out), "{:?} is left out", scenario.left_out);
+    assert!(calls.is_sorted_by_key(|call| call["seq"].as_u64()), "in the order of the program");
 }

@@ -37,6 +37,11 @@ fn windows_and_files() {
 }
 
 #[test]
+fn errors_and_what_they_leave() {
+    on_every_mpi("objects_errors");
+}
+
+#[test]
 fn older_and_newer_ways() {
     on_every_mpi("objects_more");
 }

@@ -9,6 +9,7 @@
  *   x index of a completed request              z string        b buffer   a other address
  *   c comm  p group  t datatype  o op  n info  e errhandler  f file  w window  m message  h session
  *   q request, v request made by a receive      s status
+ *   k attribute: the word itself; K, W one of MPI's own: the int or MPI_Aint there, which is not there if not found
  *   ? a value of which the log says nothing     - an array of which nothing is to be seen: null
  * A buffer or address is an input whoever writes behind it, and of ? and - the argument must be a
  * pointer. COUNT makes it an array: of as many elements as the parameter of that name says, or, if
@@ -30,6 +31,7 @@
 #define COUNTED(function, ...) (count_call(#function), function(__VA_ARGS__))
 
 static int code_of_call;
+static int with_errors;  /* whether the statuses of the call say how their own requests have fared */
 static int members;  /* how long arrays of length * are */
 
 /* ---- requests ------------------------------------------------------------------------------ */
@@ -155,8 +157,20 @@ static void put_text(const char *text) {
 /* Element number `element` of the call's statuses; a send's says nothing. */
 static void put_told(const MPI_Status *status, int element) {
     int of = completed_count < 0 ? element : element < completed_count ? completed[element] : -1;
-    if (passed_count > 0 && of >= 0 && of < passed_count && passed[of].number && !passed[of].receives)
-        fputs("{\"any\":true}", log_file);
+    int sent = passed_count > 0 && of >= 0 && of < passed_count && passed[of].number && !passed[of].receives;
+    if (with_errors) {
+        int class;
+        PMPI_Error_class(status->MPI_ERROR, &class);
+        fputc('{', log_file);
+        if (!sent && class != MPI_ERR_PENDING) {
+            fputs("\"source\":", log_file);
+            put_rank(status->MPI_SOURCE);
+            fputs(",\"tag\":", log_file);
+            put_tag(status->MPI_TAG);
+            fputc(',', log_file);
+        }
+        fprintf(log_file, "\"error\":%d}", status->MPI_ERROR);
+    } else if (sent) fputs("{\"any\":true}", log_file);
     else put_status(status);
 }
 
@@ -175,7 +189,9 @@ static void put_value(char kind, const void *at, int element) {
         else fprintf(log_file, "%d", number);
         break;
     case 'b': put_buffer(*(void *const *)at); break;
-    case 'a': fprintf(log_file, "\"0x%lx\"", *(const unsigned long *)at); break;
+    case 'a': case 'k': fprintf(log_file, "\"0x%lx\"", *(const unsigned long *)at); break;
+    case 'K': fprintf(log_file, "\"0x%lx\"", (unsigned long)(long)**(int *const *)at); break;
+    case 'W': fprintf(log_file, "\"0x%lx\"", (unsigned long)**(MPI_Aint *const *)at); break;
     case 'z': put_text(at); break;
     case 'c': put_comm(*(const MPI_Comm *)at); break;
     case 'p': put_group(*(const MPI_Group *)at); break;
@@ -203,7 +219,8 @@ static void put_word(const struct word *w, int first, int known) {
     fprintf(log_file, "%s\"%.*s\":", first ? "" : ",", w->name_length, w->name);
     const char *at = place(w);
     int count = w->count && known ? count_of(w) : 0;
-    if (!known || w->kind == '?') fputs("{\"any\":true}", log_file);
+    if (!known && strchr("kKW", w->kind)) fputs("null", log_file);
+    else if (!known || w->kind == '?') fputs("{\"any\":true}", log_file);
     else if (w->kind == '-' || count < 0) fputs("null", log_file);
     else if (w->kind == 's' && ((void *)at == MPI_STATUS_IGNORE || (void *)at == MPI_STATUSES_IGNORE))
         put_status(NULL);
@@ -319,14 +336,20 @@ static int call_ends(const char *layout, ...) {
     va_start(values, layout);
     read_words(layout, values);
     va_end(values);
-    int known = found();
+    int class = MPI_SUCCESS, known = found();
+    if (code_of_call != MPI_SUCCESS) PMPI_Error_class(code_of_call, &class);
+    /* After the error of a message the outputs are written all the same. */
+    int written = class == MPI_SUCCESS || class == MPI_ERR_TRUNCATE || class == MPI_ERR_IN_STATUS;
+    with_errors = class == MPI_ERR_IN_STATUS;
     alike[0] = 0;
-    note_after(code_of_call == MPI_SUCCESS && known);
+    note_after(written && known);
     if (!log_file) return code_of_call;
     fputs("},\"out\":{", log_file);
-    if (code_of_call == MPI_SUCCESS) put_words(1, known);
-    else fprintf(log_file, "},\"error\":%d", code_of_call);
-    fputs(code_of_call == MPI_SUCCESS ? "}}\n" : "}\n", log_file);
+    if (written) put_words(1, known);
+    fputs("}", log_file);
+    if (class != MPI_SUCCESS) fprintf(log_file, ",\"error\":%d", code_of_call);
+    fputs("}\n", log_file);
+    with_errors = 0;
     if (alike[0]) shared_requests(alike[0], alike[1]);
     return code_of_call;
 }

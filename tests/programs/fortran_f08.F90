@@ -18,6 +18,7 @@
 #define SOURCE_OF(s) s%MPI_SOURCE
 #define TOLD(s) v(s%MPI_SOURCE), v(s%MPI_TAG)
 #define TOLD_AT(s, i) v(s(i)%MPI_SOURCE), v(s(i)%MPI_TAG)
+#define FARED(s, i) TOLD_AT(s, i), v(s(i)%MPI_ERROR)
 #define ID(x) x%MPI_VAL
 #define H(x) v(x%MPI_VAL)
 #define ALL_H(x) v(size(x)), v(x%MPI_VAL)

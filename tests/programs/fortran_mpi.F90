@@ -27,6 +27,7 @@
 #define SOURCE_OF(s) s(MPI_SOURCE)
 #define TOLD(s) v(s(MPI_SOURCE)), v(s(MPI_TAG))
 #define TOLD_AT(s, i) v(s(MPI_SOURCE, i)), v(s(MPI_TAG, i))
+#define FARED(s, i) TOLD_AT(s, i), v(s(MPI_ERROR, i))
 #define ID(x) x
 #define H(x) v(x)
 #define ALL_H(x) v(size(x)), v(x)

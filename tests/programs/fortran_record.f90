@@ -8,6 +8,7 @@
 ! status source and tag, a text (z) the next element of `texts`; * is a count and as many elements. Mark >
 ! is an output; ~ is read and overwritten: its words before the call, then its words after it.
 ! Without a value: ? of which nothing is said, - where C passes no array, 0 an ignored status.
+! Kind y is a status with its error, three words, of a call whose outputs are written in spite of an error.
 ! Kinds are those of call.h, except that x is counted from 1 here, and from 0 in the log.
 !
 ! Every call is given this module's `ierr` (or none at all), and rec sees to it that MPI has set it.
@@ -246,9 +247,10 @@ contains
         character(:), allocatable :: rest, name, before
         character :: mark, kind
         integer :: at, next_text, colon, count, n
-        logical :: array, failed
+        logical :: array, failed, unwritten
         call counted(function)
         failed = ierr /= 0 .and. ierr /= UNSET
+        unwritten = failed .and. index(layout, ':y') == 0
         if (with_ierror .and. ierr == UNSET) call say(function // ' has not set ierror')
         args = ''
         out = ''
@@ -284,7 +286,7 @@ contains
                     count = int(words(at))
                     at = at + 1
                 end if
-                n = count * merge(2, 1, kind == 's')
+                n = count * merge(3, merge(2, 1, kind == 's'), kind == 'y')
                 if (mark == '~') then
                     call note(kind, words(at:at + n - 1))
                     call put(args, name, values(kind, array, words(at:at + n - 1)))
@@ -297,11 +299,11 @@ contains
                 at = at + n
             end select
             if (mark == ' ') call put(args, name, before)
-            if (mark /= ' ' .and. .not. failed) call put(out, name, before)
+            if (mark /= ' ' .and. .not. unwritten) call put(out, name, before)
         end do
         if (failed) then
-            write (unit, '(7a)') &
-                '{"fn":"', function, '","args":{', args, '},"out":{},"error":', decimal(v(ierr)), '}'
+            write (unit, '(9a)') &
+                '{"fn":"', function, '","args":{', args, '},"out":{', out, '},"error":', decimal(v(ierr)), '}'
         else
             write (unit, '(7a)') '{"fn":"', function, '","args":{', args, '},"out":{', out, '}}'
         end if
@@ -314,13 +316,25 @@ contains
         character, intent(in) :: kind
         logical, intent(in) :: array
         integer(word), intent(in) :: words(:)
-        character(:), allocatable :: text
+        character(:), allocatable :: text, at
         integer :: i
         text = ''
         if (kind == 's') then
             do i = 1, size(words) / 2
                 if (i > 1) text = text // ','
                 text = text // shown_status(words(2 * i - 1), words(2 * i), i)
+            end do
+        else if (kind == 'y') then
+            do i = 1, size(words) / 3
+                if (i > 1) text = text // ','
+                at = shown_status(words(3 * i - 2), words(3 * i - 1), i)
+                if (ierr == 0 .or. ierr == UNSET) then  ! no errors to tell
+                    text = text // at
+                    cycle
+                end if
+                if (index(at, 'any') > 0) at = '{'  ! a send's tells of no message
+                if (len(at) > 1) at(len(at):) = ','
+                text = text // at // '"error":' // decimal(words(3 * i)) // '}'
             end do
         else
             do i = 1, size(words)

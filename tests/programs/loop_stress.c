@@ -3,7 +3,10 @@
  *
  * usage: loop_stress SEED PHASES PACE LOG
  *   PACE  how long pauses are, microseconds at most
- *   LOG   rank R writes LOG.R: {"rank":R,"counts":{"FUNCTION":CALLS,…}}
+ *   LOG   rank R writes LOG.R: {"phases":N,"controls":M,"told":{"rank":R,"counts":{"FUNCTION":CALLS,…}}}
+ *
+ * It names its phases, the region PHASE with TALK inside of some, and marks most of them by MPI_Pcontrol(2); N and M
+ * are how many.
  *
  * With -DADDED it calls MPI_Barrier and MPI_Wait by their profiling names once, as a library must not.
  *
@@ -11,6 +14,7 @@
  * not what they should be. What each should be follows from seed, phase and ranks alone.
  */
 #define _GNU_SOURCE
+#include <ampl.h>
 #include <dlfcn.h>
 #include <mpi.h>
 #include <sched.h>
@@ -25,7 +29,7 @@
 enum { MOST_INTS = 20000, MOST_AT_ONCE = 6 };
 
 static uint64_t seed;
-static int phase, pace;
+static int phase, pace, phases_made, controls;
 static MPI_Comm comm;         /* of those that have not left */
 static int me, size;          /* in it */
 static int world_rank, ranks; /* in the world */
@@ -237,6 +241,7 @@ static void probe(void) {
 static void chat(int turns) {
     int value = me, back = -1, flag;
     MPI_Request none = MPI_REQUEST_NULL;
+    ampl_region_begin("TALK");
     for (int turn = 0; turn < turns; turn++) {
         switch (mine(100 + turn, 5)) {
         case 0: CALL(Barrier, MPI_COMM_SELF); break;
@@ -248,6 +253,7 @@ static void chat(int turns) {
             check(back, me);
         }
     }
+    ampl_region_end("TALK");
 }
 
 /* One rank, often the first, waits in MPI_Recv for another that takes its time; the rest go on. */
@@ -295,7 +301,9 @@ static void one_phase(void) {
         break;
     default: chat(mine(14, 300));
     }
-    CALL(Pcontrol, 1);
+    int level = common(15, 4) ? 2 : 1;
+    controls += level == 2;
+    CALL(Pcontrol, level);
 }
 
 /* Tells programs/loop_calls.c, if it is there, what to count. */
@@ -336,7 +344,10 @@ int main(int argc, char **argv) {
             CALL(Comm_rank, comm, &me);
             CALL(Comm_size, comm, &size);
         }
+        ampl_region_begin("PHASE");
         one_phase();
+        ampl_region_end("PHASE");
+        phases_made++;
     }
     /* The first prints, unless it has left; then what came of the others is not known to it. */
     long part[3] = {checked, (long)sum, wrong}, whole[3] = {0, 0, 0};
@@ -352,6 +363,8 @@ int main(int argc, char **argv) {
     CALL(Finalize);
     FILE *log = fopen(path, "w");
     if (!log) { perror(path); return 9; }
+    fprintf(log, "{\"phases\":%d,\"controls\":%d,\"told\":", phases_made, controls);
     print_counts(log, world_rank);
+    fprintf(log, "}\n");
     return fclose(log) || wrong ? 9 : 0;
 }

@@ -308,16 +308,16 @@ static void attributes(void) {
     CALL(MPI_Comm_set_attr, "comm:c comm_keyval:i attribute_val:a", WORLD, key, cell);
     CALL(MPI_Comm_set_attr, "comm:c comm_keyval:i attribute_val:a", WORLD, old, cell);
     CALL(MPI_Comm_dup, "comm:c >newcomm:c", WORLD, &copy);
-    CALL(MPI_Comm_get_attr, "comm:c comm_keyval:i attribute_val:a >flag:l", copy, key, &value, &flag);
+    CALL(MPI_Comm_get_attr, "comm:c comm_keyval:i >attribute_val:k >flag:l", copy, key, &value, &flag);
     RESULT("copied", flag, (char *)value - cell, copies, deletes);
-    CALL(MPI_Comm_get_attr, "comm:c comm_keyval:i attribute_val:a >flag:l", copy, old, &value, &flag);
+    CALL(MPI_Comm_get_attr, "comm:c comm_keyval:i >attribute_val:k >flag:l", copy, old, &value, &flag);
     RESULT("not copied", flag);
     CALL(MPI_Comm_delete_attr, "comm:c comm_keyval:i", WORLD, key);
     free_comm(&copy);
     CALL(MPI_Comm_delete_attr, "comm:c comm_keyval:i", WORLD, old);
     CALL(MPI_Comm_free_keyval, "~comm_keyval:i", &key);
     CALL(MPI_Comm_free_keyval, "~comm_keyval:i", &old);
-    CALL(MPI_Comm_get_attr, "comm:c comm_keyval:i attribute_val:a >flag:l", WORLD, MPI_TAG_UB, &value, &flag);
+    CALL(MPI_Comm_get_attr, "comm:c comm_keyval:i >attribute_val:K >flag:l", WORLD, MPI_TAG_UB, &value, &flag);
     RESULT("keys", key == MPI_KEYVAL_INVALID, deletes, flag, *(int *)value > 32766);
 }
 

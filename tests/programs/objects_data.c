@@ -105,7 +105,7 @@ static void type_attributes(void) {
     CALL(MPI_Type_contiguous, "count:i oldtype:t >newtype:t", 2, MPI_INT, &pair);
     CALL(MPI_Type_set_attr, "datatype:t type_keyval:i attribute_val:a", pair, key, out);
     CALL(MPI_Type_dup, "oldtype:t >newtype:t", pair, &copy);
-    CALL(MPI_Type_get_attr, "datatype:t type_keyval:i attribute_val:a >flag:l", copy, key, &value, &flag);
+    CALL(MPI_Type_get_attr, "datatype:t type_keyval:i >attribute_val:k >flag:l", copy, key, &value, &flag);
     RESULT("type attribute", flag, copied, value == out);
     CALL(MPI_Type_delete_attr, "datatype:t type_keyval:i", pair, key);
     free_type(&copy);

@@ -28,7 +28,7 @@ static void attributes(void) {
     CALL(MPI_Keyval_create, "copy_fn:a delete_fn:a >keyval:i extra_state:a", MPI_NULL_COPY_FN,
          MPI_NULL_DELETE_FN, &key, (void *)0);
     CALL(MPI_Attr_put, "comm:c keyval:i attribute_val:a", WORLD, key, out);
-    CALL(MPI_Attr_get, "comm:c keyval:i attribute_val:a >flag:l", WORLD, key, &value, &flag);
+    CALL(MPI_Attr_get, "comm:c keyval:i >attribute_val:k >flag:l", WORLD, key, &value, &flag);
     CALL(MPI_Attr_delete, "comm:c keyval:i", WORLD, key);
     CALL(MPI_Keyval_free, "~keyval:i", &key);
     RESULT("attribute", flag, value == out, key == MPI_KEYVAL_INVALID);

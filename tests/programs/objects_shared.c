@@ -134,9 +134,13 @@ static void properties(void) {
     CALL(MPI_Win_create_keyval, "win_copy_attr_fn:a win_delete_attr_fn:a >win_keyval:i extra_state:a",
          MPI_WIN_NULL_COPY_FN, no_more, &key, &deleted);
     CALL(MPI_Win_set_attr, "win:w win_keyval:i attribute_val:a", win, key, mine);
-    CALL(MPI_Win_get_attr, "win:w win_keyval:i attribute_val:a >flag:l", win, key, &value, &flag);
-    CALL(MPI_Win_get_attr, "win:w win_keyval:i attribute_val:a >flag:l", win, MPI_WIN_MODEL, &model, &flag);
+    CALL(MPI_Win_get_attr, "win:w win_keyval:i >attribute_val:k >flag:l", win, key, &value, &flag);
+    CALL(MPI_Win_get_attr, "win:w win_keyval:i >attribute_val:K >flag:l", win, MPI_WIN_MODEL, &model, &flag);
+    CALL(MPI_Win_get_attr, "win:w win_keyval:i >attribute_val:k >flag:l", win, MPI_WIN_BASE, &value, &flag);
+    CALL(MPI_Win_get_attr, "win:w win_keyval:i >attribute_val:W >flag:l", win, MPI_WIN_SIZE, &model, &flag);
+    CALL(MPI_Win_get_attr, "win:w win_keyval:i >attribute_val:k >flag:l", win, key, &value, &flag);
     CALL(MPI_Win_delete_attr, "win:w win_keyval:i", win, key);
+    CALL(MPI_Win_get_attr, "win:w win_keyval:i >attribute_val:k >flag:l", win, key, &model, &flag);
     CALL(MPI_Win_free_keyval, "~win_keyval:i", &key);
     RESULT("window", value == mine, flag, deleted, length);
     CALL(MPI_Win_get_info, "win:w >info_used:n", win, &info);

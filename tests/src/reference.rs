@@ -236,15 +236,15 @@ fn same_call(ours: &Call, theirs: &Call, index: usize, renaming: &mut Renaming) 
             return Err(format!("{} has no argument {name}", ours.function));
         }
     }
+    // What MPI has not written must not be told.
+    if let Some(name) = theirs.out.keys().find(|_| ours.error.is_some() && ours.out.is_empty()) {
+        return Err(format!("output {name} of a call that has failed"));
+    }
     for (name, value) in &ours.args {
         let given = theirs.args.get(name).or_else(|| {
             // The address of a receive buffer is an input, though the standard calls the buffer an output.
             is_buffer(value).then(|| theirs.out.get(name)).flatten()
         });
-        // Memory behind the arguments of a call that failed is not looked at.
-        if ours.error.is_some() && given == Some(&Value::Null) {
-            continue;
-        }
         renaming.same(value, given, index).map_err(|why| format!("argument {name}: {why}"))?;
     }
     for (name, value) in &ours.out {

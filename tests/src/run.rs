@@ -78,6 +78,11 @@ impl Monitored {
         rows(self.json(&["decisions"], &[]))
     }
 
+    /// The same with `--all`: also what was drawn beforehand of windows that were decided when they were over.
+    pub fn all_decisions(&self) -> Vec<Value> {
+        rows(self.json(&["decisions"], &["--all"]))
+    }
+
     /// `ampl decode RUN --rank N --json`, its lines.
     pub fn decode(&self, rank: u32) -> Vec<Value> {
         let text = self.ask(&["decode"], &["--rank", &rank.to_string()]);

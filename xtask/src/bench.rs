@@ -40,7 +40,9 @@ pub fn run(words: &[&str]) -> Result<()> {
             continue;
         }
         let mut bench = cargo();
-        bench.args(["bench", "--quiet", "-p", package, "--bench", name, "--"]).args(arguments);
+        bench
+            .args(["bench", "--quiet", "-p", package, "--all-features", "--bench", name, "--"])
+            .args(arguments);
         run_command(&mut bench)?;
     }
     Ok(())

@@ -13,7 +13,10 @@ use crate::shell::{cargo, root, run as run_command, target};
 /// # Errors
 /// When the build fails or a file cannot be copied.
 pub fn run() -> Result<PathBuf> {
-    run_command(cargo().args(["build", "--release", "-p", "ampl-cli", "-p", "ampl-preload"]))?;
+    // One after the other: together, the library would be built with every feature that the command asks for.
+    for package in ["ampl-preload", "ampl-cli"] {
+        run_command(cargo().args(["build", "--release", "-p", package]))?;
+    }
     let built = target().join("release");
     let dist = target().join("dist");
     copy(&built.join("ampl"), &dist.join("bin/ampl"))?;

@@ -5,12 +5,14 @@ use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
 use ampl_trace::model::Cell;
 use ampl_trace::record::{
-    Kind, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
+    Kind, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
+    WINDOW_RUN,
 };
 
 use super::Thread;
 use crate::accumulate::Totals;
 use crate::shared::{ClosedWindow, Open};
+use crate::verdicts::Undecided;
 
 impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
@@ -83,24 +85,33 @@ impl Thread {
         if weighted {
             body.push(open.union.probability.to_bits());
         }
-        let kept = open.stored && !self.stream.is_full();
+        let whole = open.stored && !self.stream.is_full();
+        let kept = whole && !open.buffered;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(kept, WINDOW_KEPT)
             | flag(open.keep.kept, WINDOW_DRAWN)
             | flag(open.union.kept && !open.keep.kept, WINDOW_PARTNER)
             | flag(weighted, WINDOW_INCLUSION)
             | flag(partial, WINDOW_PARTIAL)
-            | flag(windows > 1, WINDOW_RUN);
+            | flag(windows > 1, WINDOW_RUN)
+            | flag(whole && open.buffered, WINDOW_BUFFERED);
         self.stream.record(Kind::Window, flags, &body);
         self.written_before = self.stream.written();
         let last = WindowId(open.window.0 + (windows - 1));
         cells.iter_mut().for_each(|cell| cell.times(windows));
+        let mut keep = open.keep;
+        if open.buffered {
+            let drawn = open.keep.kept;
+            open.verdicts.close(Undecided { window: open.window, last, whole, drawn });
+            // Nobody knows yet; the client prices what it would take.
+            keep.kept = false;
+        }
         open.leave_closed(ClosedWindow {
             window: open.window,
             last,
             cells,
-            keep: open.keep,
-            bytes: if open.union.kept { self.totals.stored } else { 0 },
+            keep,
+            bytes: if open.union.kept || open.buffered { self.totals.stored } else { 0 },
             measured: open.measured,
         });
         open.window = last.next();

@@ -64,10 +64,23 @@ impl Thread {
         self.looked = Looked { at: now, own, sequence: self.sequence, stored: self.stores };
         let shared = self.shared.clone();
         let mut open = shared.lock();
+        if shared.journal.is_short() {
+            // There is no room for calls, however they are chosen.
+            open.decides_after = false;
+            open.governor.give_up(Level::Summaries);
+        }
         let Some((level, share)) = open.governor.take(self.number, stretch) else { return false };
+        let affords_less = level == Level::Summaries && open.decides_after && stretch.stored;
+        if affords_less {
+            // What is dear is to store the calls of every window until it is decided. Fewer are drawn beforehand.
+            open.decides_after = false;
+            open.governor.hold(Level::Kept);
+        }
+        let name = if affords_less { "drawn" } else { level.name() };
+        let level = open.governor.level();
         open.stored &= level == Level::Kept;
         open.measured &= level < Level::Off;
-        let step = Step { window: open.window.0, at: now, level: level.name().into(), share };
+        let step = Step { window: open.window.0, at: now, level: name.into(), share };
         self.join_state(&open);
         shared.publish(&open);
         drop(open);

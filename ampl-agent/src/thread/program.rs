@@ -1,7 +1,5 @@
 //! What the program itself tells a thread: regions, metrics, markers, pauses.
 
-use ampl_trace::record::Kind;
-
 use super::Thread;
 use crate::regions::{Irregularities, Visits};
 use crate::window::Boundary;
@@ -77,7 +75,7 @@ impl Thread {
     #[cold]
     pub(super) fn reopen(&mut self, now: u64) {
         self.skipped = false;
-        self.stream.record(Kind::Open, 0, &[self.window.0, now, 1.0f64.to_bits(), 0, self.sequence]);
+        self.stream.open(&[self.window.0, now, 1.0f64.to_bits(), 0, self.sequence]);
     }
 
     /// Goes on with the visits of this same thread from before its first call of MPI.

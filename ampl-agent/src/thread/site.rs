@@ -49,7 +49,11 @@ impl Thread {
         }
         if !self.shared.policies.is_empty() {
             self.selected.resize(SITE_ENTRIES, SiteTrace::On);
-            self.selected[index as usize] = self.shared.policies.of(function, path, offset);
+            let policy = self.shared.policies.of(function, path, offset);
+            self.selected[index as usize] = policy;
+            if policy == SiteTrace::Off {
+                self.sites.mute(index);
+            }
         }
         let (module, new) = self.shared.module_number(path);
         if new {

@@ -41,7 +41,7 @@ pub struct Row {
     pub population: u64,
     /// Ranks whose times these are.
     pub reported: u64,
-    /// The longest of their times, nanoseconds.
+    /// The longest of their times without what ampl took, nanoseconds.
     #[serde(skip)]
     pub elapsed_ns: f64,
 }
@@ -222,7 +222,7 @@ impl Row {
             basis,
             population: trace.run.ranks.into(),
             reported: times.len() as u64,
-            elapsed_ns: times.iter().map(|times| times.wall).fold(0.0, f64::max),
+            elapsed_ns: times.iter().map(Times::of_program).fold(0.0, f64::max),
         }
     }
 }

@@ -15,6 +15,13 @@ pub struct Times {
     pub weight: f64,
 }
 
+impl Times {
+    /// Wall-clock time without ampl's: in MPI or computing. Several threads may be in MPI at once.
+    pub(super) fn of_program(&self) -> f64 {
+        (self.mpi + self.compute).min(self.wall)
+    }
+}
+
 /// The three efficiencies, each in [0, 1], and what goes with them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
@@ -22,7 +29,7 @@ pub struct Shares {
     pub parallel: f64,
     /// Mean over greatest compute time.
     pub load_balance: f64,
-    /// Greatest compute time over the elapsed time, which is the longest of the ranks.
+    /// Greatest compute time over the elapsed time: the longest of the ranks, without what ampl took of it.
     pub communication: f64,
     /// Time in MPI over all time of the ranks.
     pub mpi: f64,
@@ -35,10 +42,12 @@ impl Shares {
     ///
     /// # Source
     /// POP standard metrics for parallel performance analysis: load balance = mean/max of compute time over ranks,
-    /// communication efficiency = max compute time / run time, parallel efficiency = their product.
+    /// communication efficiency = max compute time / run time, parallel efficiency = their product. The run time is
+    /// the program's: time that passed in ampl, its own and what other processes had of the processor meanwhile, is
+    /// neither the program's computing nor its communication.
     pub fn of(times: &[Times]) -> Option<Self> {
         let most = times.iter().copied().reduce(|a, b| if b.compute > a.compute { b } else { a })?;
-        let elapsed = times.iter().map(|times| times.wall).fold(0.0, f64::max);
+        let elapsed = times.iter().map(Times::of_program).fold(0.0, f64::max);
         let sum =
             |value: fn(&Times) -> f64| times.iter().map(|times| times.weight * value(times)).sum::<f64>();
         let ranks = sum(|_| 1.0);
@@ -51,7 +60,7 @@ impl Shares {
             parallel: load_balance * communication,
             load_balance,
             communication,
-            mpi: sum(|times| times.mpi) / sum(|times| times.wall),
+            mpi: sum(|times| times.mpi) / sum(Times::of_program),
             slowest: most.rank,
         })
     }
@@ -74,6 +83,18 @@ mod tests {
         assert!((found.mpi - 0.4).abs() < 1e-12);
         assert_eq!(found.slowest, 1);
         assert!(Shares::of(&[]).is_none() && Shares::of(&[Times::default()]).is_none());
+    }
+
+    #[test]
+    fn what_ampl_took_is_nobody_s() {
+        // Half of the time passed while other ranks had the processor.
+        let slow = |rank, compute| Times { rank, wall: 20.0, mpi: 10.0 - compute, compute, weight: 1.0 };
+        let (with, without) =
+            (Shares::of(&[slow(0, 4.0), slow(1, 8.0)]), Shares::of(&[times(0, 4.0), times(1, 8.0)]));
+        assert_eq!(with, without);
+        // Two threads in MPI at once.
+        let found = Shares::of(&[Times { mpi: 15.0, ..times(0, 5.0) }]).unwrap();
+        assert_eq!(found.communication, 0.5);
     }
 
     #[test]

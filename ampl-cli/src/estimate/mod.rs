@@ -1,9 +1,11 @@
 //! `ampl estimate`: what each metric was on average, and how well that is known.
 
+mod coverage;
 mod observed;
 mod pool;
 mod rows;
 mod table;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -17,6 +19,7 @@ use crate::rundir::{self, RunArg};
 #[cfg(test)]
 mod tests;
 
+pub use coverage::windows_lacking;
 pub use rows::{Row, Scope, rows, run_rows};
 
 /// Print means with confidence intervals, per window, update interval and run.

@@ -1,6 +1,6 @@
 //! What the ranks of one group reported of one metric.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Moments;
@@ -17,6 +17,8 @@ pub struct Point {
     pub window: u64,
     /// The update whose directive decided whether it was drawn.
     pub update: u64,
+    /// The stratum of the window that it was drawn in, where windows are decided by their own values.
+    pub stratum: Option<u16>,
     /// Whether it is in the sample.
     pub drawn: bool,
     /// How likely that was, in [0, 1].
@@ -40,6 +42,7 @@ pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> V
             rank: rank.process.rank,
             window: window.window,
             update: window.update,
+            stratum: window.stratum,
             drawn: window.drawn,
             probability: window.probability,
             value: window.cells.get(metric).map(|cell| (cell.n as u64, cell.sum)),
@@ -49,8 +52,9 @@ pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> V
     points
 }
 
-/// Whether `window` was summarised: not where the agent had stepped down to counting calls.
-fn is_measured(plan: &Plan, window: &WindowSummary) -> bool {
+/// Whether `window` was summarised as the configuration asks: not where the agent had stepped down to counting
+/// calls, or had no room for more.
+pub fn is_measured(plan: &Plan, window: &WindowSummary) -> bool {
     !plan.stores_summary(window.drawn) || !window.cells.is_empty()
 }
 
@@ -63,33 +67,6 @@ pub fn moments<'a>(points: impl IntoIterator<Item = &'a Point>) -> Moments {
 /// How many ranks reported any of `points`.
 pub fn ranks<'a>(points: impl IntoIterator<Item = &'a Point>) -> u64 {
     points.into_iter().map(|point| point.rank).collect::<BTreeSet<_>>().len() as u64
-}
-
-/// Whether every member of `group` reported all that it did in the windows of `points`: it is there in each of
-/// them, or it reached `MPI_Finalize` before the others. With `to_the_end`, all of them must have got there.
-pub fn all_reported(
-    trace: &Trace,
-    plan: &Plan,
-    group: &GroupPlan,
-    points: &[Point],
-    to_the_end: bool,
-) -> bool {
-    let windows: BTreeSet<u64> = points.iter().map(|point| point.window).collect();
-    let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
-    for point in points {
-        *seen.entry(point.rank).or_default() += 1;
-    }
-    let present = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
-    let lacks = |window: &WindowSummary| {
-        !is_measured(plan, window) && (to_the_end || windows.contains(&window.window))
-    };
-    let present = present.filter(|rank| !rank.windows.iter().any(lacks));
-    let done = present.filter(|rank| match (rank.process.finalized, seen.get(&rank.process.rank)) {
-        (_, None) => false,
-        (true, Some(_)) => true,
-        (false, Some(&count)) => !to_the_end && count == windows.len(),
-    });
-    done.count() as u64 == group.members.len()
 }
 
 /// Windows of one update interval, at least 1.

@@ -1,7 +1,7 @@
 //! One estimate from the samples of several windows.
 //!
-//! The design makes independent draws per update (`subset`) or per update and window (`global`), so these are
-//! the units that are added up. Within a unit a rank counts once, with its totals over all windows that it
+//! The design makes independent draws per update (`subset`) or per window (`global`), and where windows are decided
+//! by their own values per window and stratum, so these are the units that are added up. Within a unit a rank counts once, with its totals over all windows that it
 //! decided about under that directive: ranks that learn of a directive late are handled by this alone, and
 //! windows that share a sample are not taken for independent ones. Variances of units are added.
 //!
@@ -92,11 +92,12 @@ pub fn pooled(points: &[Point], mechanism: Mechanism, confidence: f64, census: b
 
 /// The units of `points`, each with at least `least` drawn ranks or all of them, unless there is only one.
 fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
-    let mut draws: BTreeMap<(u64, u64), BTreeMap<u32, Totals>> = BTreeMap::new();
+    let mut draws: BTreeMap<(Option<u16>, u64), BTreeMap<u32, Totals>> = BTreeMap::new();
     for point in points {
-        let key = match mechanism {
-            Mechanism::Subset => (point.update, 0),
-            Mechanism::Global => (point.update, point.window),
+        let key = match (point.stratum, mechanism) {
+            (Some(stratum), _) => (Some(stratum), point.window),
+            (None, Mechanism::Subset) => (None, point.update),
+            (None, Mechanism::Global) => (None, point.window),
         };
         let (n, y) = point.value.unwrap_or((0, 0.0));
         let first = Totals { point: *point, n: 0, y: 0.0 };
@@ -214,6 +215,7 @@ mod tests {
                     100.0 + f64::from(rank * rank % 17) + ((rank as u64 * 7 + window * 13) % 5) as f64;
                 let probability = if rank == 0 { 1.0 } else { p };
                 points.push(Point {
+                    stratum: None,
                     rank,
                     window,
                     update: window / per_update,
@@ -307,5 +309,28 @@ mod tests {
             // Coin flips make the size of the sample vary, which the normal quantile does not know of.
             assert!((0.86..=0.97).contains(&share), "{mechanism:?} {census}: {share}");
         }
+    }
+
+    #[test]
+    fn strata_of_a_window_are_drawn_apart() {
+        // Two of four small ranks, two of three large ones, and one that is kept in full.
+        let ranks = [(1.0, 1), (2.0, 1), (3.0, 1), (2.0, 1), (100.0, 2), (103.0, 2), (106.0, 2), (500.0, 0)];
+        let point = |(rank, &(y, stratum)): (usize, &(f64, u16))| Point {
+            rank: rank as u32,
+            window: 3,
+            update: 0,
+            stratum: Some(stratum),
+            drawn: matches!(rank, 0 | 2 | 4 | 6 | 7),
+            probability: [1.0, 0.5, 2.0 / 3.0][usize::from(stratum)],
+            value: Some((1, y)),
+        };
+        let points: Vec<Point> = ranks.iter().enumerate().map(point).collect();
+        let found = pooled(&points, Mechanism::Subset, 0.9, true).unwrap();
+        assert!((found.mean - (2.0 * (1.0 + 3.0) + 1.5 * (100.0 + 106.0) + 500.0) / 8.0).abs() < 1e-9);
+        let part =
+            |ranks: f64, drawn: f64, variance: f64| ranks * ranks * (1.0 / drawn - 1.0 / ranks) * variance;
+        let variance = part(4.0, 2.0, 2.0 / 3.0) + part(3.0, 2.0, 9.0);
+        let expected = normal_two_sided(0.9) * variance.sqrt() / 8.0;
+        assert!((found.half_width / expected - 1.0).abs() < 1e-9, "{found:?} {expected}");
     }
 }

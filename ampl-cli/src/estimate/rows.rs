@@ -1,14 +1,16 @@
 //! The rows of `ampl estimate`.
 
-use ampl_core::config::{ErrorBound, Keep, Sizing, Target};
+use ampl_core::config::{ErrorBound, Keep, Metric, Sizing, Summaries, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_trace::Trace;
 use serde::{Serialize, Serializer};
 
-use super::observed::{Point, all_reported, moments, points, ranks, windows_per_update};
+use super::coverage::{Coverage, Ledger};
+use super::observed::{Point, moments, points, ranks, windows_per_update};
 use super::pool::{Pooled, pooled};
+use super::verify::{self, Check};
 
 /// What a row is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -24,8 +26,10 @@ pub enum Scope {
 
 /// One estimate; serialised, one element of what `--json` prints.
 ///
-/// `population` is the group's size. `kept` counts the ranks that it was computed from: those that reported
-/// (`census`), or those in the sample; over several windows, those that did so in any of them.
+/// `population` is the group's size. `kept` counts the ranks that it was computed from: those in the sample, over
+/// several windows in that of any of them; or, of a `census`, those that reported all they did. Where that is not
+/// everyone the mean is that of the windows with a summary, `missing_windows` counts the others, and how far the
+/// mean of all may be from it is not known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The window, or the first of the update interval; none for the run.
@@ -44,7 +48,7 @@ pub struct Row {
     pub kept: u64,
     /// The mean per observation, in the metric's unit; none without observations.
     pub mean: Option<f64>,
-    /// Half of its interval; none where one rank stands for many.
+    /// Half of its interval; none where one rank stands for many, or nobody for windows without a summary.
     pub half_width: Option<f64>,
     /// Confidence of the interval, in (0, 1).
     pub confidence: f64,
@@ -57,6 +61,11 @@ pub struct Row {
     pub basis: Basis,
     /// Whether the bound asked for holds by design.
     pub guaranteed: bool,
+    /// Rank-windows that have no summary, though they were to have one.
+    pub missing_windows: u64,
+    /// Under `output.verify`: what was estimated from the sample alone, against everything.
+    #[serde(flatten)]
+    pub check: Option<Check>,
 }
 
 fn basis<S: Serializer>(basis: &Basis, serializer: S) -> Result<S::Ok, S::Error> {
@@ -69,8 +78,9 @@ pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
     // Rows without a number would say that nothing was observed.
     let groups = plan.groups.iter().filter(|_| plan.stores_summary(true));
     for group in groups {
+        let ledger = Ledger::new(trace, plan, group);
         for metric in 0..plan.metrics.len() {
-            let source = Source { trace, plan, group, metric };
+            let source = Source { trace, plan, group, ledger: &ledger, metric };
             let points = points(trace, plan, group, metric);
             for window in points.chunk_by(|a, b| a.window == b.window) {
                 source.rows(Scope::Window, Some(window[0].window), window, &mut rows);
@@ -80,7 +90,12 @@ pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
                 source.rows(Scope::Update, Some(update[0].window / windows * windows), update, &mut rows);
             }
             if !points.is_empty() {
+                let windows = rows.len();
                 source.rows(Scope::Run, None, &points, &mut rows);
+                if plan.verifies() {
+                    let (windows, run) = rows.split_at_mut(windows);
+                    verify::sum_up(run, windows, &verify::lengths(trace, &group.members));
+                }
             }
         }
     }
@@ -95,10 +110,22 @@ pub fn run_rows(trace: &Trace, plan: &Plan, metric: usize) -> Vec<Row> {
     for group in &plan.groups {
         let points = points(trace, plan, group, metric);
         if !points.is_empty() {
-            Source { trace, plan, group, metric }.rows(Scope::Run, None, &points, &mut rows);
+            let ledger = Ledger::new(trace, plan, group);
+            Source { trace, plan, group, ledger: &ledger, metric }.rows(Scope::Run, None, &points, &mut rows);
         }
     }
     rows
+}
+
+/// What a row says, but for its names.
+struct Known<'a> {
+    scope: Scope,
+    window: Option<u64>,
+    basis: Basis,
+    found: Option<Pooled>,
+    kept: u64,
+    points: &'a [Point],
+    covered: Coverage,
 }
 
 /// One metric of one group.
@@ -106,32 +133,37 @@ struct Source<'a> {
     trace: &'a Trace,
     plan: &'a Plan,
     group: &'a GroupPlan,
+    ledger: &'a Ledger,
     metric: usize,
 }
 
 impl Source<'_> {
     /// The row of each basis that there is for `points`, which are the windows of that scope.
     fn rows(&self, scope: Scope, window: Option<u64>, points: &[Point], rows: &mut Vec<Row>) {
-        let members = self.group.members.len();
-        let reported = match scope {
-            Scope::Window => points.len() as u64 == members,
-            Scope::Update | Scope::Run => {
-                all_reported(self.trace, self.plan, self.group, points, scope == Scope::Run)
-            }
+        let windows = match (scope, window) {
+            (Scope::Window, Some(window)) => window..=window,
+            (Scope::Update, Some(first)) => first..=first + (windows_per_update(self.plan) - 1),
+            _ => 0..=u64::MAX,
         };
+        let covered = self.ledger.coverage(windows, scope == Scope::Run);
+        let of = |basis, kept, found| self.row(Known { scope, window, basis, found, kept, points, covered });
         let config = &self.plan.config;
-        let drawn = || points.iter().filter(|point| point.drawn);
-        if !self.plan.stores_summary(false) {
-            let found = self.sample(scope, points, false);
-            rows.push(self.row(scope, window, Basis::Sampled, found, ranks(drawn()), points, reported));
-            return;
+        let drawn = || ranks(points.iter().filter(|point| point.drawn));
+        let census = config.sampling.summaries == Summaries::Census && self.plan.stores_summary(false);
+        let from = rows.len();
+        if census || self.plan.verifies() {
+            let exact = moments(points).ratio().map(|mean| Pooled { mean, half_width: 0.0 });
+            rows.push(of(Basis::Census, covered.whole, exact));
         }
-        let stated = || points.iter().filter(|point| point.value.is_some());
-        let exact = moments(points).ratio().map(|mean| Pooled { mean, half_width: 0.0 });
-        rows.push(self.row(scope, window, Basis::Census, exact, ranks(stated()), points, reported));
-        if config.trace.stored() != Keep::Off {
-            let found = self.sample(scope, points, true);
-            rows.push(self.row(scope, window, Basis::Trace, found, ranks(drawn()), points, reported));
+        if !census {
+            rows.push(of(Basis::Sampled, drawn(), self.sample(scope, points, false)));
+        } else if config.trace.stored() != Keep::Off {
+            rows.push(of(Basis::Trace, drawn(), self.sample(scope, points, true)));
+        }
+        if let [exact, estimated] = &mut rows[from..]
+            && self.plan.verifies()
+        {
+            estimated.check = Check::of(estimated, exact, self.metric(), self.target());
         }
     }
 
@@ -139,7 +171,7 @@ impl Source<'_> {
     /// is known of them, not even whether they had such a window.
     fn sample(&self, scope: Scope, points: &[Point], census: bool) -> Option<Pooled> {
         let confidence = confidence(self.target());
-        if scope != Scope::Window {
+        if scope != Scope::Window || points.iter().any(|point| point.stratum.is_some()) {
             return pooled(points, self.plan.config.sampling.update_mechanism, confidence, census);
         }
         let items =
@@ -155,40 +187,45 @@ impl Source<'_> {
         Some(Pooled { mean: found.mean, half_width: found.half_width })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what differs between rows, all of it")]
-    fn row(
-        &self,
-        scope: Scope,
-        window: Option<u64>,
-        basis: Basis,
-        found: Option<Pooled>,
-        kept: u64,
-        points: &[Point],
-        reported: bool,
-    ) -> Row {
-        let metric = &self.plan.metrics[self.metric];
+    fn row(&self, known: Known<'_>) -> Row {
+        let Known { scope, window, basis, found, kept, points, covered } = known;
+        let metric = self.metric();
+        let population = self.group.members.len();
+        let whole = covered == Coverage { whole: population, missing: 0 };
         let holds = |found: Pooled| basis == Basis::Census || self.bound_holds(scope, found, points);
+        // Infinite values of a program's own metric have no mean.
+        let found = found.filter(|found| found.mean.is_finite());
+        // What is missing is somewhere: an interval without any width would deny it.
+        let known = |half_width: &f64| half_width.is_finite() && (whole || *half_width > 0.0);
+        let half_width = found.map(|found| found.half_width).filter(known);
+        let relative = |found: Pooled| half_width.map(|half_width| half_width / found.mean.abs());
         Row {
             window,
             group: self.group.name.clone(),
             stratum: 0,
             metric: metric.name().into(),
             event: metric.event.name().into(),
-            population: self.group.members.len(),
+            population,
             kept,
-            mean: found.map(|found| found.mean).filter(|mean| mean.is_finite()),
-            half_width: found.map(|found| found.half_width).filter(|half_width| half_width.is_finite()),
+            mean: found.map(|found| found.mean),
+            half_width,
             confidence: confidence(self.target()),
-            error: found.map(|found| found.half_width / found.mean.abs()).filter(|error| error.is_finite()),
+            error: found.and_then(relative).filter(|error| error.is_finite()),
             scope,
             basis,
-            guaranteed: metric.guide && reported && found.is_some_and(holds),
+            guaranteed: metric.guide && whole && half_width.is_some() && found.is_some_and(holds),
+            missing_windows: covered.missing,
+            check: None,
         }
+    }
+
+    fn metric(&self) -> &Metric {
+        &self.plan.metrics[self.metric]
     }
 
     /// What is asked of the metric's means.
     fn target(&self) -> Target {
-        self.plan.target(self.group, &self.plan.metrics[self.metric])
+        self.plan.target(self.group, self.metric())
     }
 
     /// Whether the sample was sized for the bound and attains it.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use ampl_core::stats::Basis;
 
 use super::rows::{Row, Scope};
-use crate::human::{Unit, digits, percent};
+use crate::human::{Unit, digits, percent, plural};
 
 /// Writes `rows`; `more` adds where other scopes are to be had.
 ///
@@ -23,10 +23,69 @@ pub fn write(out: &mut impl Write, rows: &[Row], more: bool) -> io::Result<()> {
     if rows.is_empty() {
         writeln!(out, "(no window was closed)")?;
     }
+    missing(out, rows)?;
+    checked(out, rows)?;
     if more {
         writeln!(out, "\nPer window or update interval: --scope window, --scope update. All of it: --json.")?;
     }
     Ok(())
+}
+
+/// What the rows do not rest on, of the row that lacks most.
+fn missing(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    match rows.iter().map(|row| row.missing_windows).max() {
+        None | Some(0) => Ok(()),
+        Some(most) => writeln!(
+            out,
+            "\nUp to {} without a summary: means are those of the others, and nothing bounds the rest.",
+            plural(most, "rank-window")
+        ),
+    }
+}
+
+/// Under `output.verify`: how often estimates from the sample were within their bounds.
+fn checked(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    let checks = rows.iter().filter_map(|row| Some((row, row.check.as_ref()?)));
+    let runs: Vec<_> = checks.filter_map(|(row, check)| Some((row, check, check.c_trace?))).collect();
+    if runs.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nAgainst everything recorded (output.verify); c_trace: share of the time inside the bound"
+    )?;
+    writeln!(
+        out,
+        "{:<10} {:<24} {:>11} {:>11} {:>8} {:>15} {:>9} {:>18}",
+        "group", "guide", "estimated", "exact", "off by", "windows inside", "c_trace", "of those sampled"
+    )?;
+    for (row, check, c_trace) in runs {
+        let unit = Unit::of(&row.metric);
+        let text = |value: Option<f64>| value.map_or("-".into(), |value| unit.text(value));
+        let off = row.mean.zip(check.truth).map(|(mean, truth)| (mean - truth).abs() / truth.abs());
+        writeln!(
+            out,
+            "{:<10} {:<24} {:>11} {:>11} {:>8} {:>15} {:>9} {:>18}",
+            row.group,
+            metric(row),
+            text(row.mean),
+            text(check.truth),
+            off.filter(|off| off.is_finite()).map_or("-".into(), percent),
+            format!(
+                "{} of {}",
+                check.windows_inside.unwrap_or_default(),
+                check.windows_checked.unwrap_or_default()
+            ),
+            digits(c_trace),
+            check.c_trace_sampled.map_or("all were kept".into(), digits),
+        )?;
+    }
+    Ok(())
+}
+
+/// `mpi.time`, `calls of MPI_Send`.
+fn metric(row: &Row) -> String {
+    if row.event == "*" { row.metric.clone() } else { format!("{} of {}", row.metric, row.event) }
 }
 
 fn line(row: &Row) -> String {
@@ -35,8 +94,7 @@ fn line(row: &Row) -> String {
         (Scope::Update, Some(window)) => format!("from {window}"),
         _ => "run".into(),
     };
-    let metric =
-        if row.event == "*" { row.metric.clone() } else { format!("{} of {}", row.metric, row.event) };
+    let metric = metric(row);
     let ranks = format!("{} of {}", row.kept, row.population);
     let mean = row.mean.map_or("-".into(), |mean| Unit::of(&row.metric).text(mean));
     let guarantee = if row.guaranteed { "guaranteed" } else { "no guarantee" };
@@ -53,10 +111,11 @@ pub fn interval(row: &Row) -> String {
     let at = || format!("at {} %", digits(100.0 * row.confidence));
     match (row.mean, row.half_width, row.error) {
         (None, ..) => "no observation".into(),
-        _ if row.basis == Basis::Census && row.kept == row.population => "exact".into(),
-        _ if row.basis == Basis::Census => format!("exact for {} ranks", row.kept),
+        _ if row.basis == Basis::Census && row.half_width.is_some() => "exact".into(),
+        _ if row.basis == Basis::Census => "of windows summarised".into(),
         (_, Some(_), Some(error)) => format!("± {} {}", percent(error), at()),
         (_, Some(half_width), None) => format!("± {} {}", Unit::of(&row.metric).text(half_width), at()),
+        (_, None, _) if row.missing_windows > 0 => "of windows summarised".into(),
         (_, None, _) => "unknown: one rank only".into(),
     }
 }
@@ -82,6 +141,8 @@ mod tests {
             scope: Scope::Window,
             basis: Basis::Trace,
             guaranteed: true,
+            missing_windows: 0,
+            check: None,
         };
         let text = line(&row);
         for word in ["window 3", "mpi.time", "trace", "1.25 ms", "± 4 % at 90 %", "16 of 64", " guaranteed"]
@@ -90,8 +151,11 @@ mod tests {
         }
         (row.basis, row.kept, row.guaranteed) = (Basis::Census, 64, false);
         assert!(line(&row).contains("exact ") && line(&row).ends_with("no guarantee"));
-        row.kept = 63;
-        assert_eq!(interval(&row), "exact for 63 ranks");
+        (row.kept, row.half_width, row.missing_windows) = (63, None, 1);
+        assert_eq!(interval(&row), "of windows summarised");
+        let mut text = Vec::new();
+        write(&mut text, &[row.clone()], false).unwrap();
+        assert!(String::from_utf8(text).unwrap().contains("Up to 1 rank-window without a summary"));
         row.mean = None;
         assert_eq!(interval(&row), "no observation");
     }

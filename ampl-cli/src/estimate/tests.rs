@@ -1,6 +1,7 @@
 use ampl_core::stats::Basis;
 
 use super::rows::{Row, Scope, rows};
+use super::windows_lacking;
 use crate::synthetic::{Synthetic, WINDOW_NS};
 
 fn all(job: &Synthetic) -> Vec<Row> {
@@ -75,14 +76,105 @@ fn a_window_that_not_all_reported_promises_nothing() {
     assert_eq!((row.population, row.kept, row.guaranteed), (20, 19, false));
     assert!(only(&rows, "mpi.time", Scope::Window, Some(10), Basis::Census).guaranteed);
     assert!(!only(&rows, "mpi.time", Scope::Update, Some(8), Basis::Census).guaranteed);
-    assert!(!only(&rows, "mpi.time", Scope::Run, None, Basis::Census).guaranteed);
+    let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
+    assert!(!run.guaranteed && run.mean.is_some());
+    assert_eq!((run.kept, run.missing_windows, run.half_width, run.error), (19, 1, None, None));
+}
+
+/// From window 6 on calls are only counted on ranks 0 to 4, and on all in window 11.
+#[test]
+fn windows_without_a_summary_are_nowhere_claimed() {
+    let job = job();
+    let mut trace = job.trace();
+    for rank in &mut trace.ranks {
+        let first = if rank.process.rank < 5 { 6 } else { 11 };
+        rank.windows.iter_mut().filter(|w| w.window >= first).for_each(|w| w.cells.clear());
+    }
+    let rows = super::rows(&trace, &job.plan());
+    for basis in [Basis::Census, Basis::Trace] {
+        let run = only(&rows, "mpi.time", Scope::Run, None, basis);
+        assert!(run.mean.is_some() && !run.guaranteed && run.half_width != Some(0.0), "{run:?}");
+        assert_eq!(run.missing_windows, 5 * 6 + 15);
+    }
+    let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
+    assert_eq!((run.kept, run.half_width, run.error), (0, None, None), "nobody reported all it did");
+    let at = |scope, window| only(&rows, "mpi.time", scope, Some(window), Basis::Census);
+    assert_eq!((at(Scope::Window, 6).kept, at(Scope::Window, 6).missing_windows), (15, 5));
+    assert_eq!((at(Scope::Update, 4).kept, at(Scope::Update, 4).missing_windows), (15, 10));
+    let whole = at(Scope::Window, 5);
+    assert_eq!((whole.kept, whole.half_width, whole.guaranteed), (20, Some(0.0), true));
+    // Of window 11 there is nothing at all; it is missing in its interval and counted among windows.
+    assert!(rows.iter().all(|row| row.window != Some(11)));
+    let lacking = |trace: &ampl_trace::Trace| windows_lacking(trace, &job.plan());
+    assert_eq!(lacking(&trace), 6);
+    // A rank that ends early owes nothing after; one that has left nothing owes everything.
+    trace.ranks[19].windows.truncate(2);
+    assert_eq!(lacking(&trace), 6);
+    trace.ranks.pop();
+    assert_eq!(lacking(&trace), 12);
+}
+
+#[test]
+fn values_without_a_mean_have_no_guarantee() {
+    let job = Synthetic { config: "[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n".into(), ..job() };
+    let mut trace = job.trace();
+    trace.ranks[0].windows[5].cells[1].sum = f64::INFINITY;
+    trace.ranks[0].windows[6].cells[1].sum = f64::NAN;
+    let rows = super::rows(&trace, &job.plan());
+    for row in rows.iter().filter(|row| row.mean.is_none()) {
+        assert!(!row.guaranteed && row.half_width.is_none() && row.error.is_none(), "{row:?}");
+    }
+    assert_eq!(only(&rows, "mpi.time", Scope::Window, Some(5), Basis::Census).mean, None);
+    assert!(only(&rows, "mpi.time", Scope::Window, Some(4), Basis::Census).guaranteed);
+}
+
+#[test]
+fn what_was_drawn_is_held_against_everything() {
+    let guided = "[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n\
+                  [[group]]\nname = 'A'\nmembers = '0-19'\nerror = 0.02\n";
+    let verify =
+        |extra: &str| Synthetic { config: format!("[output]\nverify = true\n{extra}{guided}"), ..job() };
+    let sampled = "[sampling]\nsummaries = 'sampled'\nselection = 'predictive'\n";
+    for (extra, basis) in [("", Basis::Trace), (sampled, Basis::Sampled)] {
+        let job = verify(extra);
+        let rows = all(&job);
+        let (mut inside, mut sampled, mut of) = (0, 0, 0);
+        for window in 0..12 {
+            let row = only(&rows, "mpi.time", Scope::Window, Some(window), basis);
+            let check = row.check.clone().unwrap();
+            let truth = (0..20).map(|rank| job.mpi_ns(rank, window) as f64).sum::<f64>() / 20.0;
+            assert!((check.truth.unwrap() / truth - 1.0).abs() < 1e-12);
+            let is = (row.mean.unwrap() - truth).abs() <= 0.02 * truth * (1.0 + 1e-9);
+            assert_eq!(check.inside, Some(is), "{row:?}");
+            inside += u64::from(is);
+            (sampled, of) = match row.kept < row.population {
+                true => (sampled + u64::from(is), of + 1),
+                false => (sampled, of),
+            };
+        }
+        assert!(of == 8 && inside > 4 && inside < 12, "some are outside: {inside}");
+        let run = only(&rows, "mpi.time", Scope::Run, None, basis).check.clone().unwrap();
+        // Every window is as long as any other here.
+        assert!((run.c_trace.unwrap() - inside as f64 / 12.0).abs() < 1e-12, "{run:?}");
+        assert!((run.c_trace_sampled.unwrap() - sampled as f64 / 8.0).abs() < 1e-12, "{run:?}");
+        assert_eq!((run.windows_inside, run.windows_checked), (Some(inside), Some(12)));
+        // What guides nothing has a truth and no bound.
+        let sent = only(&rows, "bytes.sent", Scope::Run, None, basis).check.clone().unwrap();
+        assert_eq!((sent.truth, sent.inside, sent.c_trace), (Some(40.0), None, None));
+        let mut text = Vec::new();
+        super::table::write(&mut text, &rows, false).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("c_trace") && text.contains(&format!("{inside} of 12")), "{text}");
+    }
+    assert!(all(&job()).iter().all(|row| row.check.is_none()));
 }
 
 #[test]
 fn a_job_that_died_promises_nothing_of_the_run() {
     let rows = all(&Synthetic { killed: (0..20).collect(), ..job() });
     assert!(only(&rows, "mpi.time", Scope::Update, Some(8), Basis::Census).guaranteed);
-    assert!(!only(&rows, "mpi.time", Scope::Run, None, Basis::Census).guaranteed);
+    let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
+    assert_eq!((run.guaranteed, run.kept, run.half_width), (false, 0, None));
 }
 
 #[test]
@@ -138,6 +230,7 @@ fn json_has_the_contract_s_fields() {
         "scope",
         "basis",
         "guaranteed",
+        "missing_windows",
     ];
     expected.sort_unstable();
     assert_eq!(fields, expected);

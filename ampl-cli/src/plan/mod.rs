@@ -1,6 +1,6 @@
 //! `ampl plan`: what other bounds would have kept of a run, and written.
 
-mod recorded;
+pub mod recorded;
 
 use std::io::Write;
 use std::process::ExitCode;

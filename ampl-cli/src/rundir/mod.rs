@@ -33,11 +33,20 @@ impl RunArg {
     /// # Errors
     /// Those of [`read`].
     pub fn read(&self) -> anyhow::Result<Trace> {
-        let mut trace = read(&self.run)?;
-        trace.ranks.iter_mut().for_each(|rank| WindowSummary::spread(&mut rank.windows));
+        let trace = read_spread(&self.run)?;
         trace.damage.iter().for_each(|damage| eprintln!("{}", message(damage, &self.run)));
         Ok(trace)
     }
+}
+
+/// As [`read`], with an entry for every window, those too that were closed together.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_spread(run: &Path) -> anyhow::Result<Trace> {
+    let mut trace = read(run)?;
+    trace.ranks.iter_mut().for_each(|rank| WindowSummary::spread(&mut rank.windows));
+    Ok(trace)
 }
 
 /// The plan that the job agreed on, from the configuration in the trace; `None` where that cannot be read.

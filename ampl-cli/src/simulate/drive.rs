@@ -74,6 +74,12 @@ fn simulate(job: &Job, window: &Window, runs: &mut [(Run, Seeded)]) {
     let mut census = Census::empty(job);
     parts.iter().for_each(|part| census.merge(part));
     runs.par_iter_mut().for_each(|(run, seeded)| {
+        run.begin_window(job, window, &census);
+        let bin = |ranks: &std::ops::Range<u32>| run.bin(job, window, ranks.clone());
+        let binned: Option<Vec<_>> = chunks.par_iter().map(bin).collect();
+        if let Some(binned) = binned {
+            run.judge(job, window, binned);
+        }
         let draw = |ranks: &std::ops::Range<u32>| run.draw(job, window, ranks.clone());
         let parts: Vec<Draws> = match &chunks[..] {
             [ranks] => vec![draw(ranks)],

@@ -1,6 +1,6 @@
 //! POP efficiencies of the run, and the share of MPI.
 
-use ampl_core::config::{Quantity, Summaries};
+use ampl_core::config::{Quantity, SiteTrace, Summaries};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
 use ampl_trace::Trace;
@@ -20,7 +20,10 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let (times, basis) = run_times(trace);
     let basis = match basis {
         efficiency::Basis::Census => format!("exact: census of {whose} in every window"),
-        // Window summaries are the sample's only, but every rank totals its call sites.
+        // Window summaries are the sample's only, but every rank totals its call sites, unless they are left out.
+        _ if plan.is_some_and(|plan| plan.config.sites.iter().any(|site| site.trace == SiteTrace::Off)) => {
+            format!("call totals of {whose}: calls that are off count as computing")
+        }
         _ => format!("exact: call totals of {whose}"),
     };
     title(out, &format!("Efficiency ({basis})"));

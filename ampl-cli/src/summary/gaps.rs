@@ -1,6 +1,6 @@
 //! What the other lines do not cover.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use ampl_core::config::SiteTrace;
 use ampl_core::mpi::Function;
@@ -10,6 +10,7 @@ use ampl_trace::{RankTrace, Trace};
 
 use super::field;
 use crate::decode::lacks_arguments;
+use crate::estimate::windows_lacking;
 use crate::human::{count, duration, percent, plural};
 use crate::info::Overhead;
 use crate::rundir;
@@ -136,43 +137,52 @@ fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
 /// Calls that the configuration has left out.
 fn policies(trace: &Trace, gaps: &mut Vec<String>) {
     let Some(plan) = rundir::plan(trace) else { return };
-    let out = plan.config.sites.iter().filter(|policy| policy.trace != SiteTrace::On);
-    let names: Vec<String> = out.map(|policy| policy.matches.name().to_owned()).collect();
-    if !names.is_empty() {
-        let (names, more) = some(&names);
-        gaps.push(format!("calls of {names}{more} are not stored: [[site]] says so"));
+    for (trace, lacks) in [
+        (SiteTrace::Aggregate, "added up by call site, not stored one by one"),
+        (SiteTrace::Off, "neither stored nor added up by call site"),
+    ] {
+        let such = plan.config.sites.iter().filter(|policy| policy.trace == trace);
+        let names: Vec<String> = such.map(|policy| policy.matches.name().to_owned()).collect();
+        if !names.is_empty() {
+            let (names, more) = some(&names);
+            gaps.push(format!("calls of {names}{more} are {lacks}: [[site]] says so"));
+        }
     }
 }
 
-/// Where ranks did less for calls because more would have cost too much.
+/// Where ranks did less for calls, because more would have cost too much or there was no room.
 fn steps(trace: &Trace, gaps: &mut Vec<String>) {
     let allowed = rundir::plan(trace).and_then(|plan| plan.config.max_overhead()).unwrap_or(0.0);
-    for (level, lacks) in [("summaries", "not stored"), ("off", "only counted")] {
-        let steps = trace.ranks.iter().flat_map(|rank| {
-            let steps = rank.process.steps.iter().filter(|step| step.level == level);
-            steps.map(|step| (rank.process.rank, step))
-        });
-        let steps: Vec<_> = steps.filter(|(_, step)| step.share > allowed).collect();
-        let Some(&(_, first)) = steps.iter().min_by_key(|(_, step)| step.at) else { continue };
-        let ranks = set(steps.iter().map(|&(rank, _)| rank).collect::<BTreeSet<_>>().into_iter());
+    let steps = Overhead::of(trace, 0).steps;
+    for (reason, level, lacks) in [
+        ("journal", "summaries", "not stored"),
+        ("overhead", "drawn", "drawn beforehand"),
+        ("overhead", "summaries", "not stored"),
+        ("overhead", "off", "only counted"),
+    ] {
+        let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
+        let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
+        let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
+        let why = match reason {
+            "journal" => "no room for journals".to_owned(),
+            _ => format!("ampl took {}, may take {}", percent(first.share), percent(allowed)),
+        };
         gaps.push(format!(
-            "calls of {} ({ranks}) were {lacks} from {} on: ampl took {}, may take {}",
+            "calls of {} ({ranks}) were {lacks} from {} on: {why}",
             plural(ranks.len(), "rank"),
-            duration(first.at as f64),
-            percent(first.share),
-            percent(allowed),
+            duration(first.at_ns as f64),
         ));
     }
 }
 
 fn windows(trace: &Trace, gaps: &mut Vec<String>) {
-    let mut reported: BTreeMap<u64, u32> = BTreeMap::new();
-    for window in trace.ranks.iter().flat_map(|rank| &rank.windows) {
-        *reported.entry(window.window).or_default() += 1;
-    }
-    let short = reported.values().filter(|&&ranks| ranks < trace.run.ranks).count() as u64;
+    let short = rundir::plan(trace).map_or(0, |plan| windows_lacking(trace, &plan));
     if short > 0 {
-        gaps.push(format!("{} without a summary of every rank", plural(short, "window")));
+        gaps.push(format!(
+            "{} of {} without a summary of every rank",
+            count(short),
+            plural(trace.windows(), "window")
+        ));
     }
     let late = trace.decisions.iter().filter(|decision| decision.late).count() as u64;
     if late > 0 {

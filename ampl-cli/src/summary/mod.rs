@@ -23,7 +23,7 @@ const HEIGHT: usize = 30;
 
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
 pub fn print(dir: &Path) {
-    match rundir::read(dir) {
+    match rundir::read_spread(dir) {
         Ok(trace) => eprint!("{}", text(&trace, dir)),
         Err(error) => {
             crate::failure::report(&error);

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use ampl_core::config::Keep;
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, RankSet};
 use ampl_trace::Trace;
 
 use super::{field, title};
-use crate::decisions::{absolute_groups, reason};
+use crate::decisions::{absolute_groups, by_group, reason};
 use crate::human::{count, cut, digits, plural};
+use crate::info::is_sampled;
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let marker = plan.map_or("?".into(), |plan| {
@@ -25,13 +27,24 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let groups = &trace.run.groups;
     // More than two have a line each, more than four not even that.
     let shown = if groups.len() > 4 { 3 } else { groups.len() };
+    let stores = plan.map_or(Keep::Kept, |plan| match plan.config.trace.stored() {
+        Keep::Kept if plan.config.output.verify => Keep::All,
+        keep => keep,
+    });
+    let traced = stores == Keep::Kept;
+    let stored = match stores {
+        Keep::Kept => "traced in an average window",
+        Keep::All => "drawn in an average window; calls of all are stored",
+        Keep::Off => "drawn in an average window; no calls are stored",
+    };
+    let last = by_group(&trace.decisions);
     for group in &groups[..shown] {
         let members = RankSet::parse(&group.members).unwrap_or_default();
-        let text = format!("{} ranks traced in an average window", kept(trace, &members));
+        let text = format!("{} ranks {stored}", sampled(trace, &members, traced));
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
-        let last = trace.decisions.iter().rfind(|decision| decision.group == group.name);
+        let last = last.iter().rfind(|decision| decision.group == group.name);
         if let Some(last) = last.filter(|_| groups.len() <= 2) {
-            let why = why(last, absolute.contains(&last.group));
+            let why = why(last, absolute.contains(&last.group), traced);
             let from = format!("from window {}: {} of {}", last.window, last.size, last.population);
             field(out, "", &format!("{from}; {why}"));
         }
@@ -58,22 +71,23 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
 }
 
 /// What asked for the size; who keeps everything has no error, and needs no `± 0`.
-fn why(decision: &Decision, absolute: bool) -> String {
+fn why(decision: &Decision, absolute: bool, traced: bool) -> String {
     let exact = u64::from(decision.size) >= decision.population && decision.guide.is_some();
     if exact {
         let asked = Decision { error_attained: None, ..decision.clone() };
-        return format!("everything kept for {}", reason(&asked, absolute));
+        let all = if traced { "everything kept" } else { "everybody drawn" };
+        return format!("{all} for {}", reason(&asked, absolute));
     }
     reason(decision, absolute)
 }
 
-/// `3.2 of 8`: ranks of `members` whose calls are stored, in an average window.
-fn kept(trace: &Trace, members: &RankSet) -> String {
+/// `3.2 of 8`: ranks of `members` in the sample of an average window; with `traced`, whose calls are stored.
+fn sampled(trace: &Trace, members: &RankSet, traced: bool) -> String {
     let ranks = trace.ranks.iter().filter(|rank| members.contains(Rank(rank.process.rank)));
-    let (mut kept, mut seen) = (0u64, BTreeSet::new());
+    let (mut counted, mut seen) = (0u64, BTreeSet::new());
     for window in ranks.flat_map(|rank| &rank.windows) {
-        kept += u64::from(window.kept);
+        counted += u64::from(if traced { window.kept } else { is_sampled(window) });
         seen.insert(window.window);
     }
-    format!("{} of {}", digits(kept as f64 / seen.len().max(1) as f64), members.len())
+    format!("{} of {}", digits(counted as f64 / seen.len().max(1) as f64), members.len())
 }

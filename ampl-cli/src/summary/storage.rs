@@ -6,6 +6,7 @@ use ampl_trace::{RankTrace, Trace};
 
 use super::{field, longest_ns};
 use crate::human::{bytes, count, percent};
+use crate::info::would_keep;
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let (total, windows) =
@@ -16,7 +17,10 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         Some(all) if kept < windows => {
             format!("{size}: {} of {} for all, estimated", percent(total as f64 / all), bytes(all))
         }
-        _ => size,
+        _ => match would_keep(trace, plan) {
+            Some(sampled) => format!("{size}; {} would be kept (output.verify)", count(sampled)),
+            None => size,
+        },
     };
     field(out, "trace file", &text);
     if let Some(budget) = plan.and_then(|plan| plan.config.sampling.budget) {

@@ -176,3 +176,55 @@ fn odd_paths_stay_whole_and_quoted() {
     assert_eq!(shown, format!("'/{}/it'\\''s here'", "long".repeat(40)));
     says(&text, "ampl estimate \"$RUN\"", &[]);
 }
+
+/// What is drawn and what is stored are two things, and each is called by its own name.
+#[test]
+fn the_sample_is_told_from_what_is_stored() {
+    let of = |config: &str| {
+        summary(&Synthetic { config: config.into(), ranks: 20, size: 8, ..Synthetic::default() })
+    };
+    let off = of("[trace]\nstructure = 'off'\n");
+    says(&off, "group all", &["12 of 20 ranks drawn", "no calls are stored"]);
+    says(&off, "trace file", &["calls of 0/240 rank-windows"]);
+    assert!(!off.contains("traced") && !off.contains("0 of 20"), "{off}");
+    let verify = of("[output]\nverify = true\n");
+    says(&verify, "group all", &["12 of 20 ranks drawn", "calls of all are stored"]);
+    says(&verify, "trace file", &["calls of 240/240 rank-windows; 144 would be kept (output.verify)"]);
+    let everyone = Synthetic { config: "[trace]\ntiming = 'off'\n".into(), size: 8, ..Synthetic::default() };
+    says(&summary(&everyone), "from window 8: 8 of 8", &["everybody drawn for"]);
+}
+
+#[test]
+fn windows_without_a_summary_are_all_counted() {
+    let job = Synthetic { ranks: 20, size: 8, ..Synthetic::default() };
+    let mut trace = job.trace();
+    let lost = trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).filter(|window| window.window >= 9);
+    lost.for_each(|window| window.cells.clear());
+    let text = text(&trace, Path::new("r"));
+    assert!(text.contains("3 of 12 windows without a summary of every rank"), "{text}");
+}
+
+#[test]
+fn sites_are_left_out_in_two_ways() {
+    let sites =
+        "[[site]]\nmatch = 'MPI_Send'\ntrace = 'off'\n[[site]]\nmatch = 'MPI_Iprobe'\ntrace = 'aggregate'\n";
+    let text = summary(&Synthetic { config: sites.into(), ..Synthetic::default() });
+    assert!(text.contains("calls of MPI_Iprobe are added up by call site"), "{text}");
+    assert!(text.contains("calls of MPI_Send are neither stored nor added up"), "{text}");
+    let sampled = format!("[sampling]\nsummaries = 'sampled'\nselection = 'predictive'\n{sites}");
+    let text = summary(&Synthetic { config: sampled, ..Synthetic::default() });
+    says(&text, "Efficiency", &["calls that are off count as computing"]);
+    assert!(!text.contains("Efficiency (exact"), "{text}");
+}
+
+#[test]
+fn a_full_journal_says_since_when() {
+    let mut trace = Synthetic::default().trace();
+    let step = ampl_trace::model::Step { window: 7, at: 73_000_000, level: "summaries".into(), share: 0.0 };
+    trace.ranks[3].process.steps = vec![step];
+    let text = text(&trace, Path::new("r"));
+    assert!(
+        text.contains("calls of 1 rank (3) were not stored from 73 ms on: no room for journals"),
+        "{text}"
+    );
+}

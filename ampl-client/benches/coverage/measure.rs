@@ -12,6 +12,7 @@ use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 
 use super::options::{Level, Method, Options};
+use super::undeclared::{Other, Undeclared};
 
 /// Sums over the scored windows of one method, level and population.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +23,7 @@ pub struct Sums {
     pub oracle: f64,
     pub intervals: f64,
     pub intervals_covered: f64,
+    pub undeclared: Undeclared,
 }
 
 impl Sums {
@@ -41,6 +43,7 @@ impl Sums {
         self.oracle += other.oracle;
         self.intervals += other.intervals;
         self.intervals_covered += other.intervals_covered;
+        self.undeclared.merge(&other.undeclared);
     }
 
     pub fn coverage(&self) -> f64 {
@@ -133,21 +136,28 @@ fn job(options: &Options, ranks: u32, level: Level, method: Method) -> Job {
 fn run(options: &Options, jobs: &[Job], kind: Kind, seed: u64) -> Vec<Sums> {
     let ranks = jobs[0].plan.ranks;
     let mut population = Population::new(kind, ranks as usize, seed);
-    let mut runs: Vec<(Run, Score)> =
-        jobs.iter().map(|job| (Run::new(job, seed << 2 | 1).0, Score::new(0, 0))).collect();
+    let begin = |job: &Job| (Run::new(job, seed << 2 | 1).0, Score::new(0, 0), Undeclared::default());
+    let mut runs: Vec<_> = jobs.iter().map(begin).collect();
+    let mut other = options.undeclared.then(|| Other::new(ranks, seed));
     for number in 0..options.windows {
         let totals = population.next_window();
         let window = Window { number, guides: vec![totals.into_iter().map(summary).collect()] };
         let census = Census::of_all(&jobs[0], &window);
-        for (job, (run, score)) in jobs.iter().zip(&mut runs) {
-            let draws = run.draw_all(job, &window);
+        let values = other.as_mut().map(|other| other.next_window(&window.guides[0]));
+        for (job, (run, score, undeclared)) in jobs.iter().zip(&mut runs) {
+            let (draws, _) = run.draw_all(job, &window, &census);
             score.window(job, number, &census, &draws);
+            if let Some(values) = values.as_ref().filter(|_| number >= job.interval()) {
+                let kept: Vec<(u32, f64)> =
+                    job.chunks().flat_map(|ranks| run.kept(job, &window, ranks)).collect();
+                undeclared.window(values, &kept, job);
+            }
             run.end_window(job, &window, &census, &draws);
         }
     }
-    let score = |(job, (_, mut score)): (&Job, (Run, Score))| {
+    let score = |(job, (_, mut score, undeclared)): (&Job, (Run, Score, Undeclared))| {
         score.end(job);
-        let mut sums = Sums::default();
+        let mut sums = Sums { undeclared, ..Sums::default() };
         sums.add(&score);
         sums
     };

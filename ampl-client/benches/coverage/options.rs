@@ -8,13 +8,14 @@ options of coverage (all optional):
   --ranks LIST        numbers of ranks (32,128,2048)
   --largest           65536 ranks too
   --levels LIST       confidence/error in percent (90/8,95/5,99/3)
-  --methods LIST      ampl-2008, sampled, predictive, retrospective (the first three)
+  --methods LIST      ampl-2008, sampled, predictive, retrospective (all)
   --populations LIST  of the eleven (all)
   --seeds N           seeds per population (8)
   --first-seed S      the first of them (1)
   --windows N         windows per run (48)
   --interval N        windows per update interval (4)
   --mechanism WORD    subset or global (subset)
+  --undeclared        another metric that no bound is about, from the same ranks
   --detail            a line per population";
 
 /// A legal combination of summaries, selection and sizing.
@@ -78,6 +79,7 @@ pub struct Options {
     pub windows: u64,
     pub interval: u32,
     pub mechanism: Mechanism,
+    pub undeclared: bool,
     pub detail: bool,
 }
 
@@ -90,19 +92,21 @@ impl Options {
         let mut options = Self {
             ranks: vec![32, 128, 2048],
             levels: levels("90/8,95/5,99/3").expect("they are levels"),
-            methods: Method::ALL[..3].to_vec(),
+            methods: Method::ALL.to_vec(),
             populations: Kind::ALL.to_vec(),
             seeds: 8,
             first_seed: 1,
             windows: 48,
             interval: 4,
             mechanism: Mechanism::Subset,
+            undeclared: false,
             detail: false,
         };
         let mut words = words.iter().map(String::as_str);
         while let Some(name) = words.next() {
             match name {
                 "--largest" => options.ranks.push(65_536),
+                "--undeclared" => options.undeclared = true,
                 "--detail" => options.detail = true,
                 _ => {
                     let value = words.next().unwrap_or_default();

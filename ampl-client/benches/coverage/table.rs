@@ -12,6 +12,16 @@ pub fn print(options: &Options, ranks: u32, cells: &[Cell]) {
     );
     for cell in cells {
         println!("{}", line(ranks, cell));
+        if options.undeclared {
+            let count = cell.populations.len() as f64;
+            let each = cell.populations.iter().map(|(_, sums)| sums.undeclared.coverage());
+            let (plain, calibrated) = each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+            println!(
+                "         undeclared metric, cv .3, correlation .5: {:.3}; calibrated on the guide's total {:.3}",
+                plain / count,
+                calibrated / count
+            );
+        }
         if options.detail {
             for (kind, sums) in &cell.populations {
                 println!(

@@ -1,6 +1,6 @@
 //! A guide's bound, and variances in its unit.
 
-use ampl_core::config::ErrorBound;
+use ampl_core::config::{ErrorBound, Target};
 use ampl_core::stats::Moments;
 
 /// A bound on the error of a group's mean.
@@ -38,6 +38,14 @@ impl Bound {
         Self { confidence, error }
     }
 
+    /// What a group asks of a guide; none for a fixed size.
+    pub fn of(target: Target) -> Option<Self> {
+        match target {
+            Target::Bound { confidence, error } => Some(Self::new(confidence, error)),
+            Target::Static { .. } => None,
+        }
+    }
+
     /// The half-width asked for, relative to the mean or in the metric's unit.
     pub fn error(&self) -> f64 {
         match self.error {
@@ -53,13 +61,18 @@ impl Bound {
         }
     }
 
+    /// What residuals of ranks' totals are divided by, so that the bound is [`Bound::error`].
+    pub fn unit(&self, mean: GroupMean) -> f64 {
+        match self.error {
+            ErrorBound::Relative(_) => mean.mean_n * mean.ratio,
+            ErrorBound::Absolute(_) => mean.mean_n,
+        }
+    }
+
     /// S² of the residuals of `ranks` about the group's mean, in the unit of [`Bound::error`]
     /// squared: z of STATISTICS §2 for a relative bound, e/N̄ for an absolute one.
     pub fn variance(&self, ranks: &Moments, mean: GroupMean) -> f64 {
-        let scale = match self.error {
-            ErrorBound::Relative(_) => mean.mean_n * mean.ratio,
-            ErrorBound::Absolute(_) => mean.mean_n,
-        };
+        let scale = self.unit(mean);
         let variance = ranks.residual_variance_about(mean.ratio);
         if variance == 0.0 { 0.0 } else { variance / (scale * scale) }
     }

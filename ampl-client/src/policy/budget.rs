@@ -25,6 +25,9 @@ pub(super) struct Budget {
     wall: Option<usize>,
     /// What intervals so far took too much, bytes; negative where something is saved up.
     debt: f64,
+    /// Groups whose windows are decided afterwards: their cells say what ranks have buffered, and what is kept of
+    /// it has a [`Ledger`].
+    buffered: Vec<u16>,
     /// Of this interval: bytes kept, seconds, windows.
     kept: f64,
     seconds: f64,
@@ -33,15 +36,17 @@ pub(super) struct Budget {
 
 impl Budget {
     /// No more than `rate` bytes per second.
-    pub fn new(rate: f64) -> Self {
-        Self { rate, wall: Quantity::Wall.slot(), debt: 0.0, kept: 0.0, seconds: 0.0, windows: 0 }
+    pub fn new(rate: f64, buffered: Vec<u16>) -> Self {
+        Self { rate, wall: Quantity::Wall.slot(), debt: 0.0, buffered, kept: 0.0, seconds: 0.0, windows: 0 }
     }
 
     /// Takes a window: what was kept of it and how long it was, as the ranks that are known of say on average.
     pub fn observe(&mut self, window: &CensusWindow) {
         let mut wall = Moments::default();
         for cell in &window.partial.cells {
-            self.kept += cell.bytes as f64;
+            if !self.buffered.contains(&cell.key.group) {
+                self.kept += cell.bytes as f64;
+            }
             let of_cell = self.wall.and_then(|wall| cell.metrics.get(wall));
             let known =
                 of_cell.map(|moments| if moments.census.n > 0 { moments.census } else { moments.kept });
@@ -84,6 +89,45 @@ impl Budget {
     }
 }
 
+/// The same limit on windows that are decided one by one, when it is known what keeping them takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ledger {
+    /// Bytes per second of the whole job.
+    rate: f64,
+    /// What windows so far took too much, bytes; negative where something is saved up, at most what a window takes
+    /// at the floors.
+    debt: f64,
+}
+
+impl Ledger {
+    /// No more than `rate` bytes per second.
+    pub fn new(rate: f64) -> Self {
+        Self { rate, debt: 0.0 }
+    }
+
+    /// What `price` says under the least pressure under which a window of `seconds` may take what `bytes` says it
+    /// does, and whether there is any; the floors where it is not known how long the window was.
+    pub fn fit<T>(
+        &mut self,
+        seconds: Option<f64>,
+        price: impl Fn(Pressure) -> T,
+        bytes: impl Fn(&T) -> f64,
+    ) -> (T, bool) {
+        let floors = price(Pressure::FLOORS);
+        let Some(seconds) = seconds else { return (floors, true) };
+        let (income, smallest) = (self.rate * seconds, bytes(&floors));
+        let allowance = (income - self.debt).max(0.0);
+        let wanted = price(Pressure::NONE);
+        let limited = bytes(&wanted) > allowance;
+        let found = match limited {
+            true => price(Pressure::least(|pressure| bytes(&price(pressure)) <= allowance)),
+            false => wanted,
+        };
+        self.debt = (self.debt + bytes(&found) - income).max(-smallest);
+        (found, limited)
+    }
+}
+
 /// What a rank-window of a stratum costs, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
@@ -122,7 +166,7 @@ impl Pressure {
 
 /// The pressure at the least share in [0, 1] that fits; at 1 where none does.
 fn bisected(at: impl Fn(f64) -> Pressure, fits: impl Fn(Pressure) -> bool) -> Pressure {
-    const STEPS: usize = 40;
+    const STEPS: usize = 30;
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..STEPS {
         let middle = (low + high) / 2.0;

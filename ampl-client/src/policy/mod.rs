@@ -6,16 +6,26 @@
 mod bound;
 mod budget;
 mod census;
+mod retrospective;
 mod sampled;
 mod stratum;
 
 use ampl_core::config::Mechanism;
-use ampl_core::message::{CensusWindow, Decision, Directive, StratumDirective};
+use ampl_core::message::{CensusWindow, Decision, Directive, Reference, Shape, StratumDirective, Verdict};
 use ampl_core::plan::Plan;
 use ampl_core::units::WindowId;
 
 use budget::{Budget, Pressure};
+use retrospective::Retrospective;
 use stratum::StratumState;
+
+/// What a mechanism is called.
+fn word(mechanism: Mechanism) -> &'static str {
+    match mechanism {
+        Mechanism::Subset => "subset",
+        Mechanism::Global => "global",
+    }
+}
 
 /// Decides who is kept.
 #[derive(Clone, Debug)]
@@ -28,12 +38,16 @@ pub struct Policy {
     late: bool,
     budget: Option<Budget>,
     strata: Vec<StratumState>,
+    retrospective: Option<Retrospective>,
 }
 
 impl Policy {
     /// A policy before the first window.
     pub fn new(plan: &Plan) -> Self {
         let sampling = &plan.config.sampling;
+        let second = Shape::of(plan).second;
+        let buffered = second.as_ref().map_or_else(Vec::new, |second| second.groups.clone());
+        let state = |group: usize| StratumState::new(plan, group, buffered.contains(&(group as u16)));
         Self {
             seed: sampling.seed,
             mechanism: sampling.update_mechanism,
@@ -41,8 +55,9 @@ impl Policy {
             update: 0,
             policy: 0,
             late: false,
-            budget: sampling.budget.map(Budget::new),
-            strata: (0..plan.groups.len()).map(|group| StratumState::new(plan, group)).collect(),
+            strata: (0..plan.groups.len()).map(state).collect(),
+            budget: sampling.budget.map(|rate| Budget::new(rate, buffered)),
+            retrospective: second.map(|second| Retrospective::new(plan, &second)),
         }
     }
 
@@ -69,6 +84,9 @@ impl Policy {
         if let Some(budget) = &mut self.budget {
             budget.observe(window);
         }
+        if let Some(retrospective) = &mut self.retrospective {
+            retrospective.observe(window);
+        }
         let next = window.last_window.0.saturating_add(1) / self.windows_per_update;
         if next <= self.update {
             return None;
@@ -80,6 +98,22 @@ impl Policy {
             budget.cut(&mut self.strata, self.windows_per_update);
         }
         Some(self.directive(next))
+    }
+
+    /// How ranks are to bin themselves in windows to come, where windows are decided when they are over. To be
+    /// asked after every [`Policy::end_window`]: after the first one for the windows of the first two update
+    /// intervals, at the end of every interval for the one after the next.
+    pub fn reference(&mut self) -> Option<Reference> {
+        self.retrospective.as_mut()?.reference()
+    }
+
+    /// Who keeps a window, from its second pass; [`Policy::end_window`] has seen its first. The directive in
+    /// force holds where there is none: for ranges of windows, for windows that are no longer remembered, and for
+    /// groups about which nothing was known.
+    ///
+    /// The verdict is about the ranks that are in the bins; it is the client's, before any rank.
+    pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
+        self.retrospective.as_mut()?.judge(binned)
     }
 
     fn directive(&mut self, update: u64) -> (Directive, Vec<Decision>) {
@@ -103,10 +137,7 @@ impl Policy {
                 window: first_window.0,
                 group: state.name.clone(),
                 stratum: part.stratum,
-                mechanism: match self.mechanism {
-                    Mechanism::Subset => "subset".into(),
-                    Mechanism::Global => "global".into(),
-                },
+                mechanism: word(self.mechanism).into(),
                 population: state.population(),
                 reported: reported.unwrap_or(state.population()),
                 late: self.late,
@@ -120,6 +151,7 @@ impl Policy {
                 error_required: reason.map(|reason| reason.error),
                 error_attained: reason.and_then(|reason| state.attained(reason)),
                 limit: state.limited.then(|| "budget".into()),
+                selection: Some("predictive".into()),
             });
         }
         self.late = false;

@@ -34,6 +34,8 @@ pub(super) struct StratumState {
     floor: u64,
     floor_counts_pinned: bool,
     guides: Vec<Guide>,
+    /// Whether windows are decided when they are over, and what ranks report is what they have buffered.
+    buffered: bool,
     /// What keeping takes, summed over this interval, and what it took when ranks were last kept.
     spent: Spent,
     cost: Option<Cost>,
@@ -102,7 +104,7 @@ enum Tracker {
 }
 
 impl StratumState {
-    pub fn new(plan: &Plan, index: usize) -> Self {
+    pub fn new(plan: &Plan, index: usize, buffered: bool) -> Self {
         let (sampling, group) = (&plan.config.sampling, &plan.groups[index]);
         let pinned = group.pinned.len();
         let ranks = Ranks { others: group.members.len() - pinned, pinned };
@@ -123,10 +125,8 @@ impl StratumState {
             (None, _) => FLOOR,
         };
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
-        let guides = guides.filter_map(|(metric, guide)| match plan.target(group, guide) {
-            Target::Bound { confidence, error } => Some((metric, guide, Bound::new(confidence, error))),
-            Target::Static { .. } => None,
-        });
+        let guides =
+            guides.filter_map(|(metric, guide)| Some((metric, guide, Bound::of(plan.target(group, guide))?)));
         let guides = guides.map(|(metric, guide, bound)| Guide {
             metric,
             name: guide.name().into_owned(),
@@ -144,6 +144,7 @@ impl StratumState {
             reason: None,
             reported: None,
             limited: false,
+            buffered,
             spent: Spent::default(),
             cost: None,
             mechanism: sampling.update_mechanism,
@@ -199,7 +200,10 @@ impl StratumState {
         let reported = count(cells.0).saturating_add(count(cells.1)) / window.windows();
         self.reported = Some(self.reported.map_or(reported, |fewest| fewest.min(reported)));
         for (cell, spent) in [(cells.0, &mut self.spent.drawn), (cells.1, &mut self.spent.pinned)] {
-            let (kept, bytes) = cell.map_or((0, 0), |cell| (cell.kept, cell.bytes));
+            let (kept, bytes) = cell.map_or((0, 0), |cell| match self.buffered {
+                true => (cell.reported, cell.bytes),
+                false => (cell.kept, cell.bytes),
+            });
             *spent = (spent.0.saturating_add(kept), spent.1.saturating_add(bytes));
         }
         let (ranks, drawn) = (self.ranks, self.drawn());

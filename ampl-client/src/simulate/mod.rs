@@ -1,15 +1,18 @@
 //! A job without processes: the policy and the draws of a live run over a population that is given.
 //!
 //! A [`Job`] is what all seeds share. Of each [`Window`], in ascending order, the [`Census`] is summed once;
-//! every seed's [`Run`] then draws from it, estimates, and lets the policy decide. Ranks are summed in
+//! every seed's [`Run`] then draws from it, estimates, and lets the policy decide; where windows are decided when
+//! they are over, it decides first, by the same references as in a live run. Ranks are summed in
 //! [`Job::chunks`] of a fixed size and merged in their order, so that results are the same bit for bit however
 //! many threads share the chunks.
 //!
 //! What a live run has and this has not: directives that arrive late, ranks that do not report, a budget.
 
 mod census;
+mod draws;
 mod run;
 mod score;
+mod second;
 
 use std::ops::Range;
 
@@ -22,8 +25,10 @@ use ampl_core::stats::sizing::simple_random;
 use ampl_core::units::{Rank, WindowId};
 
 pub use census::Census;
-pub use run::{Draws, Run};
+pub use draws::Draws;
+pub use run::Run;
 pub use score::{Score, Scored};
+pub use second::Binned;
 
 /// Ranks summed together.
 const CHUNK: u32 = 1 << 14;

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use ampl_core::draw::kept;
+use ampl_core::draw::{Keep, kept};
 use ampl_core::message::{CensusWindow, Decision, Directive, MetricSummary};
 use ampl_core::stats::Moments;
 use ampl_core::units::{Rank, WindowId};
 
+use super::draws::Draws;
+use super::second::{Binned, SecondPass};
 use super::{Census, Job, Window};
 use crate::policy::Policy;
 
@@ -16,77 +18,14 @@ pub struct Run {
     seed: u64,
     policy: Policy,
     directive: Directive,
+    /// Where windows are decided when they are over: what is known of that.
+    second: Option<SecondPass>,
+    /// What the policy said of the window under way before it was drawn.
+    told: Option<(Directive, Vec<Decision>)>,
     /// Totals over the update interval of every guide and rank, for `ampl-2008` only.
     totals: Vec<Vec<MetricSummary>>,
     /// Which ranks kept any window of it.
     sampled: Vec<bool>,
-}
-
-/// The ranks that keep a window.
-#[derive(Clone, Debug)]
-pub struct Draws {
-    /// Kept ranks per cell of the shape.
-    kept: Vec<u64>,
-    /// Their unweighted moments, per cell and guide.
-    moments: Vec<Vec<Moments>>,
-    /// Their weighted sums, per group.
-    sums: Vec<GroupDraws>,
-    /// Who they are, where interval totals need it.
-    ranks: Vec<u32>,
-}
-
-/// The kept ranks of a group.
-#[derive(Clone, Debug)]
-pub(super) struct GroupDraws {
-    /// How many.
-    pub(super) size: u64,
-    /// How many of them are there with certainty.
-    certain: u64,
-    /// Σ 1/p over the others.
-    inverse: f64,
-    /// Per guide: Σ n and Σ y of the certain ones, Σ n/p and Σ y/p of the others.
-    guides: Vec<[f64; 4]>,
-}
-
-impl GroupDraws {
-    fn add(&mut self, probability: f64, guide: usize, summary: &MetricSummary) {
-        if summary.n == 0 {
-            return;
-        }
-        let sums = &mut self.guides[guide];
-        let (n, y) = (summary.n as f64, summary.sum);
-        if probability >= 1.0 {
-            sums[0] += n;
-            sums[1] += y;
-        } else {
-            sums[2] += n / probability;
-            sums[3] += y / probability;
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.size += other.size;
-        self.certain += other.certain;
-        self.inverse += other.inverse;
-        for (sums, more) in self.guides.iter_mut().zip(&other.guides) {
-            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-        }
-    }
-
-    /// Estimated totals n and y of the whole group, `population` ranks; none where nobody stands for the
-    /// ranks that are missing.
-    ///
-    /// The ratio of the two is [`ampl_core::stats::estimate::ratio_estimate`]'s mean: Hájek weights, which
-    /// sum to the number of ranks that are not certain.
-    pub(super) fn totals(&self, guide: usize, population: u64) -> Option<(f64, f64)> {
-        let [n, y, drawn_n, drawn_y] = self.guides[guide];
-        let others = population.saturating_sub(self.certain) as f64;
-        if others == 0.0 {
-            return Some((n, y));
-        }
-        let scale = others / self.inverse;
-        (self.inverse > 0.0).then_some((n + scale * drawn_n, y + scale * drawn_y))
-    }
 }
 
 impl Run {
@@ -100,7 +39,9 @@ impl Run {
         let (directive, decisions) = policy.first_directive();
         let ranks = if job.shape.interval { job.plan.ranks as usize } else { 0 };
         let totals = vec![vec![MetricSummary::default(); ranks]; job.guides.len()];
-        (Self { seed, policy, directive, totals, sampled: vec![false; ranks] }, decisions)
+        let second = job.shape.second.as_ref().map(|_| SecondPass::default());
+        let sampled = vec![false; ranks];
+        (Self { seed, policy, directive, second, told: None, totals, sampled }, decisions)
     }
 
     /// The run's seed.
@@ -108,43 +49,81 @@ impl Run {
         self.seed
     }
 
-    /// Who of `ranks` keeps `window`.
+    /// Tells the policy of a window that nobody has been drawn in yet, where windows are decided when they are
+    /// over; to be done before the ranks are binned.
+    pub fn begin_window(&mut self, job: &Job, window: &Window, census: &Census) {
+        let Some(second) = &mut self.second else { return };
+        let told = told(job, window, census, &Draws::none(job));
+        // What is decided now holds from the next window on.
+        self.told = self.policy.end_window(&told);
+        second.refer(self.policy.reference(), window.number);
+    }
+
+    /// Some ranks of `window` by bin, one of [`Job::chunks`]; none where windows are decided beforehand.
+    pub fn bin(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Option<Binned> {
+        self.second.as_ref().map(|second| second.bin(job, window, ranks))
+    }
+
+    /// Decides `window` by the bins of all its ranks, in their order.
+    pub fn judge(&mut self, job: &Job, window: &Window, pieces: Vec<Binned>) -> Vec<Decision> {
+        match &mut self.second {
+            Some(second) => second.judge(job, &mut self.policy, window.number, pieces),
+            None => Vec::new(),
+        }
+    }
+
+    /// Who of `ranks`, one of [`Job::chunks`], keeps `window`.
     pub fn draw(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Draws {
         let mut draws = Draws::none(job);
+        if let Some(second) = &self.second {
+            second.tell(job, &mut draws);
+        }
+        self.each_kept(job, window, ranks, |rank, keep, stratum| {
+            let seen = window.guides.iter().map(|guide| &guide[rank as usize]);
+            draws.add(job, rank, keep, stratum, seen);
+        });
+        draws
+    }
+
+    /// Those of `ranks`, one of [`Job::chunks`], that keep `window`, each with its probability: what an estimate of
+    /// anything else from the same ranks needs.
+    pub fn kept(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Vec<(u32, f64)> {
+        let mut found = Vec::new();
+        self.each_kept(job, window, ranks, |rank, keep, _| found.push((rank, keep.probability)));
+        found
+    }
+
+    fn each_kept(
+        &self,
+        job: &Job,
+        window: &Window,
+        ranks: Range<u32>,
+        mut each: impl FnMut(u32, Keep, Option<usize>),
+    ) {
+        let beforehand = |rank: Rank| kept(&job.plan, rank, WindowId(window.number), &self.directive);
+        if let Some(second) = &self.second {
+            return second.kept(job, ranks, beforehand, each);
+        }
         for rank in ranks {
-            let keep = kept(&job.plan, Rank(rank), WindowId(window.number), &self.directive);
-            if !keep.kept {
-                continue;
-            }
-            let cell = usize::from(job.cells[rank as usize]);
-            let group = &mut draws.sums[usize::from(job.shape.cells[cell].group)];
-            group.size += 1;
-            match keep.probability {
-                certain if certain >= 1.0 => group.certain += 1,
-                probability => group.inverse += 1.0 / probability,
-            }
-            draws.kept[cell] += 1;
-            for (guide, summaries) in window.guides.iter().enumerate() {
-                let summary = &summaries[rank as usize];
-                group.add(keep.probability, guide, summary);
-                let rank = Moments::of_rank(summary.n, summary.sum, summary.sum_sq, summary.min, summary.max);
-                draws.moments[cell][guide].merge(&rank);
-            }
-            if job.shape.interval {
-                draws.ranks.push(rank);
+            let keep = beforehand(Rank(rank));
+            if keep.kept {
+                each(rank, keep, None);
             }
         }
-        draws
     }
 
-    /// Who keeps `window`.
-    pub fn draw_all(&self, job: &Job, window: &Window) -> Draws {
+    /// Who keeps `window`, and what was decided about it if that was done when it was over.
+    pub fn draw_all(&mut self, job: &Job, window: &Window, census: &Census) -> (Draws, Vec<Decision>) {
+        self.begin_window(job, window, census);
+        let pieces: Option<Vec<Binned>> = job.chunks().map(|ranks| self.bin(job, window, ranks)).collect();
+        let decisions = pieces.map_or_else(Vec::new, |pieces| self.judge(job, window, pieces));
         let mut draws = Draws::none(job);
         job.chunks().for_each(|ranks| draws.merge(self.draw(job, window, ranks)));
-        draws
+        (draws, decisions)
     }
 
-    /// Tells the policy of the window; what it decided, at the end of an interval.
+    /// Tells the policy of the window, unless it knows; what it decided for those to come, at the end of an
+    /// interval.
     pub fn end_window(
         &mut self,
         job: &Job,
@@ -152,23 +131,17 @@ impl Run {
         census: &Census,
         draws: &Draws,
     ) -> Vec<Decision> {
-        let mut told = job.census_window(window.number);
-        told.reported = u64::from(job.plan.ranks);
-        for (cell, part) in told.partial.cells.iter_mut().enumerate() {
-            part.reported = census.reported[cell];
-            part.kept = draws.kept[cell];
-            for (guide, &metric) in job.guides.iter().enumerate() {
-                let slot = &mut part.metrics[metric];
-                if job.shape.census {
-                    slot.census = census.moments[cell][guide];
+        let decided = match self.second {
+            Some(_) => self.told.take(),
+            None => {
+                let mut told = told(job, window, census, draws);
+                if job.shape.interval {
+                    self.add_totals(job, window, draws, &mut told);
                 }
-                slot.kept = draws.moments[cell][guide];
+                self.policy.end_window(&told)
             }
-        }
-        if job.shape.interval {
-            self.add_totals(job, window, draws, &mut told);
-        }
-        match self.policy.end_window(&told) {
+        };
+        match decided {
             Some((directive, decisions)) => {
                 self.directive = directive;
                 decisions
@@ -203,36 +176,20 @@ impl Run {
     }
 }
 
-impl Draws {
-    /// Nobody.
-    pub fn none(job: &Job) -> Self {
-        let cells = job.shape.cells.len();
-        let guides = job.guides.len();
-        let nobody = GroupDraws { size: 0, certain: 0, inverse: 0.0, guides: vec![[0.0; 4]; guides] };
-        Self {
-            kept: vec![0; cells],
-            moments: vec![vec![Moments::default(); guides]; cells],
-            sums: vec![nobody; job.plan.groups.len()],
-            ranks: Vec::new(),
+/// What the tree would have told of a window.
+fn told(job: &Job, window: &Window, census: &Census, draws: &Draws) -> CensusWindow {
+    let mut told = job.census_window(window.number);
+    told.reported = u64::from(job.plan.ranks);
+    for (cell, part) in told.partial.cells.iter_mut().enumerate() {
+        part.reported = census.reported[cell];
+        part.kept = draws.kept[cell];
+        for (guide, &metric) in job.guides.iter().enumerate() {
+            let slot = &mut part.metrics[metric];
+            if job.shape.census {
+                slot.census = census.moments[cell][guide];
+            }
+            slot.kept = draws.moments[cell][guide];
         }
     }
-
-    /// Adds the ranks of `other`, all of them larger.
-    pub fn merge(&mut self, other: Self) {
-        self.kept.iter_mut().zip(&other.kept).for_each(|(sum, more)| *sum += more);
-        for (sums, more) in self.moments.iter_mut().zip(&other.moments) {
-            sums.iter_mut().zip(more).for_each(|(sum, more)| sum.merge(more));
-        }
-        self.sums.iter_mut().zip(&other.sums).for_each(|(sum, more)| sum.merge(more));
-        self.ranks.extend(other.ranks);
-    }
-
-    /// Kept ranks of a group.
-    pub fn size(&self, group: usize) -> u64 {
-        self.sums[group].size
-    }
-
-    pub(super) fn group(&self, group: usize) -> &GroupDraws {
-        &self.sums[group]
-    }
+    told
 }

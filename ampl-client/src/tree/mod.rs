@@ -32,11 +32,14 @@
 //! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from
 //! every window, which is flagged, and at the end they are waited for until the settle time-out.
 
+mod lane;
 mod node;
 mod ring;
+mod second;
 mod source;
 
 pub use node::{Node, TreeError};
+pub use second::Judged;
 
 use ampl_core::units::Rank;
 

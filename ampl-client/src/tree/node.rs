@@ -3,22 +3,15 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Shape, Summary, UpMessage,
+    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Reference, Shape, Summary, UpMessage,
+    Verdict,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
-use super::source::{Pushed, Source};
+use super::lane::Lane;
+use super::second::{self, Judged, Ranks, SecondPass};
 use super::{ARITY, Topology, ring};
-
-/// Windows that a node just above the leaves must have seen after the one it waits for, before it
-/// gives stragglers up; every level above wants one more, so that a late rank costs its own summary
-/// and not that of its whole subtree.
-const PATIENCE: u64 = 4;
-
-/// Nanoseconds that they must be behind besides, per level below. Where windows are shorter than a
-/// message's way, being some windows behind says nothing: an edge carries one message at a time.
-const GRACE_NS: u64 = 1_000_000_000;
 
 /// Directives held for windows that this rank has not reached.
 const EARLY: usize = 8;
@@ -70,33 +63,16 @@ pub struct Node {
     totals: Vec<MetricSummary>,
     /// Whether there were any such windows, even with nothing in them.
     sampled: bool,
-    /// Itself, then the children.
-    sources: Vec<Source>,
     children: Vec<Child>,
-    /// Complete windows, oldest first: for the parent, or for the client at the root.
-    ring: VecDeque<CensusWindow>,
-    /// Records that the ring and every source may hold.
-    capacity: usize,
-    /// First window that is not complete.
-    next: u64,
-    /// Stragglers that hold up `next`.
-    overdue: Option<Overdue>,
+    /// Sums of windows.
+    census: Lane,
+    /// Where windows are decided when they are over: their ranks by bin, and what that takes.
+    binned: Option<(Lane, SecondPass)>,
     dropped: u64,
-    end_sent: bool,
     /// The directive in force at the last window asked about, then later ones, oldest first.
     directives: VecDeque<Directive>,
     done: bool,
     bytes: Vec<u8>,
-}
-
-/// When stragglers were seen to hold up a window, and how things stood then.
-#[derive(Clone, Copy, Debug)]
-struct Overdue {
-    since_ns: u64,
-    /// The newest window known.
-    newest: u64,
-    /// By how many windows the stragglers were behind it.
-    behind: u64,
 }
 
 #[derive(Debug)]
@@ -119,24 +95,26 @@ impl Node {
             .children(rank)
             .map(|rank| Child { rank, directive_due: false, done_sent: false })
             .collect();
-        let mut sources = vec![Source::new(1)];
-        sources.extend(children.iter().map(|child| Source::new(topology.subtree(child.rank))));
+        let below = children.iter().map(|child| topology.subtree(child.rank));
+        let sources: Vec<u32> = std::iter::once(1).chain(below).collect();
+        let queues = sources.len() + 1;
+        let height = u64::from(topology.height(rank));
+        let second = SecondPass::new(plan, &shape, rank, children.len());
+        let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
+            (Lane::new(sources.clone(), height, ring::capacity_binned(bins, queues)), second)
+        });
         Self {
             rank,
             topology,
             cell: shape.cell_of(plan, rank),
-            capacity: ring::capacity(&shape, sources.len() + 1),
+            census: Lane::new(sources, height, ring::capacity(&shape, queues)),
+            binned,
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
             sampled: false,
-            sources,
             children,
-            ring: VecDeque::new(),
-            next: 0,
-            overdue: None,
             dropped: 0,
-            end_sent: false,
             directives: VecDeque::new(),
             done: false,
             bytes: Vec::new(),
@@ -168,14 +146,20 @@ impl Node {
         if self.shape.interval {
             self.add_totals(&mut window, summary);
         }
-        self.push(0, window);
+        self.dropped = self.dropped.saturating_add(self.census.push(0, window));
+        if let Some((_, second)) = &mut self.binned {
+            second.local(first, last, Some(summary));
+        }
         self.advance();
     }
 
     /// Says that this rank has nothing to report of the windows from `first` to `last`: nobody waits for it, and
     /// it is not among those that reported.
     pub fn local_unmeasured(&mut self, first: WindowId, last: WindowId) {
-        self.push(0, CensusWindow::new(&self.shape, first, last));
+        self.census.push(0, CensusWindow::new(&self.shape, first, last));
+        if let Some((_, second)) = &mut self.binned {
+            second.local(first, last, None);
+        }
         self.advance();
     }
 
@@ -201,7 +185,11 @@ impl Node {
 
     /// Says that this rank will report no further window.
     pub fn local_finished(&mut self) {
-        self.sources[0].finished = 1;
+        // Its last windows may still have to be binned, for which others wait no longer than for what is binned.
+        self.census.sources[0].finished = 1;
+        if let Some((_, second)) = &mut self.binned {
+            second.ended = true;
+        }
         self.advance();
     }
 
@@ -216,18 +204,19 @@ impl Node {
             return Err(TreeError::Shape);
         }
         let message = UpMessage::decode(bytes)?;
+        if message.window.as_ref().is_some_and(|window| !self.fits(message.pass, window)) {
+            return Err(TreeError::Shape);
+        }
+        let lane = match (&mut self.binned, message.pass) {
+            (Some((lane, _)), 1) => lane,
+            (_, 0) => &mut self.census,
+            _ => return Err(TreeError::Shape),
+        };
         if let Some(window) = message.window {
-            let metrics = usize::from(self.shape.metrics);
-            let cells = &window.partial.cells;
-            if !cells.iter().map(|cell| cell.key).eq(self.shape.cells.iter().copied())
-                || cells.iter().any(|cell| cell.metrics.len() != metrics)
-            {
-                return Err(TreeError::Shape);
-            }
-            self.push(source, window);
+            self.dropped = self.dropped.saturating_add(lane.push(source, window));
         }
         // Only ever more, whichever copy of a message comes last.
-        let from = &mut self.sources[source];
+        let from = &mut lane.sources[source];
         from.finished = from.finished.max(message.finished.min(from.ranks));
         if from.is_finished() {
             // A child that says so again has not heard that the job is done.
@@ -237,121 +226,130 @@ impl Node {
         Ok(())
     }
 
-    fn push(&mut self, source: usize, window: CensusWindow) {
-        let reported = window.reported;
-        if self.sources[source].push(window, self.next, self.capacity) == Pushed::Late {
-            self.dropped = self.dropped.saturating_add(reported);
+    /// Whether sums have this job's shape.
+    fn fits(&self, pass: u8, window: &CensusWindow) -> bool {
+        let (partial, metrics) = (&window.partial, usize::from(self.shape.metrics));
+        match (&self.shape.second, pass) {
+            (_, 0) => {
+                partial.cells.iter().map(|cell| cell.key).eq(self.shape.cells.iter().copied())
+                    && partial.cells.iter().all(|cell| cell.metrics.len() == metrics)
+            }
+            (Some(second), 1) => {
+                let bins = usize::from(second.bins);
+                partial.binned.len() == second.groups.len()
+                    && partial
+                        .binned
+                        .iter()
+                        .all(|group| (group.bins(), group.guides()) == (bins, second.guides.len()))
+            }
+            _ => false,
         }
     }
 
     /// Completes every window that can be.
     fn advance(&mut self) {
-        while let Some(last) = self.complete() {
-            let mut window = CensusWindow::new(&self.shape, WindowId(self.next), WindowId(last));
-            for source in &mut self.sources {
-                let whole = source.take(self.next, last, &mut window);
-                window.late |= !whole;
+        let shape = &self.shape;
+        self.census.advance(|first, last| CensusWindow::new(shape, first, last), |_, _| ());
+        let Some((lane, second)) = &mut self.binned else { return };
+        while let Some(part) = second.next_binned(shape) {
+            lane.push(0, part);
+        }
+        if second.is_finished() {
+            lane.sources[0].finished = 1;
+        }
+        let contributors = lane.sources.len();
+        let mut totals: Vec<Ranks> = Vec::new();
+        let add = |contributor: usize, window: &CensusWindow| {
+            if contributor == 0 {
+                totals.clear();
             }
-            self.next = last.saturating_add(1);
-            ring::push(&mut self.ring, window, self.capacity);
-        }
-    }
-
-    /// The last of the next windows to pass on together; `None` while nobody has reported any.
-    fn boundary(&self) -> Option<u64> {
-        let earliest = self.sources.iter().filter_map(Source::first).min()?;
-        let mut last = self.next;
-        if earliest > self.next {
-            return Some(earliest - 1); // windows that nobody who is here reported
-        }
-        // Ranges of different contributors may overlap: go on until nobody's is cut.
-        loop {
-            let reach = self.sources.iter().map(|source| source.reach(last)).max()?;
-            if reach == last {
-                return Some(last);
+            totals.push(second::ranks(window));
+            // Of several windows at once nobody's place in one of them is known.
+            if contributor + 1 == contributors && window.first_window == window.last_window {
+                second.remember(window.first_window, std::mem::take(&mut totals));
             }
-            last = reach;
-        }
-    }
-
-    /// The last window to pass on now: all ranks have reported up to it, or have finished, or have
-    /// been given up.
-    fn complete(&self) -> Option<u64> {
-        let last = self.boundary()?;
-        let mut missing = self.sources.iter().filter(|source| !source.is_past(last)).peekable();
-        if missing.peek().is_none() {
-            return Some(last);
-        }
-        (self.is_overdue(last) && missing.all(|source| source.silent)).then_some(last)
-    }
-
-    fn newest(&self) -> Option<u64> {
-        self.sources.iter().filter_map(Source::newest).max()
-    }
-
-    fn is_overdue(&self, last: u64) -> bool {
-        let patience = PATIENCE - 1 + self.height();
-        self.newest().is_some_and(|newest| newest >= last.saturating_add(patience))
-    }
-
-    fn height(&self) -> u64 {
-        u64::from(self.topology.height(self.rank))
+        };
+        lane.advance(|first, last| CensusWindow::binned(shape, first, last), add);
     }
 
     /// Says what time it is, on any clock in nanoseconds that does not run backwards: stragglers
     /// are given up only by and by. Without it, everyone is waited for for ever.
-    ///
-    /// They have their time again when what they lacked is there, or when they are catching up. To come
-    /// along at half the others' pace is neither: such a rank would hold up the job by more and more.
     pub fn tick(&mut self, now_ns: u64) {
-        let last = self.boundary().filter(|&last| self.is_overdue(last));
-        let (Some(last), Some(newest)) = (last, self.newest()) else {
-            self.overdue = None;
-            return;
-        };
-        let now = Overdue { since_ns: now_ns, newest, behind: newest - last };
-        let grace = GRACE_NS.saturating_mul(self.height());
-        let then = *self.overdue.get_or_insert(now);
-        let is_over = now_ns.saturating_sub(then.since_ns) >= grace;
-        if self.next > then.newest || (is_over && now.behind < then.behind) {
-            self.overdue = Some(now);
-        } else if is_over {
-            for source in self.sources.iter_mut().filter(|source| !source.is_past(last)) {
-                source.silent = true;
-            }
+        let mut given_up = self.census.tick(now_ns);
+        if let Some((lane, _)) = &mut self.binned {
+            given_up |= lane.tick(now_ns);
+        }
+        if given_up {
             self.advance();
         }
     }
 
     /// The next message for the parent, if there is one; call it when the edge is free.
     pub fn next_up(&mut self) -> Option<&[u8]> {
-        if self.parent().is_none() || self.end_sent {
-            return None;
-        }
-        let window = self.ring.pop_front();
-        let ended = self.ring.is_empty() && self.sources.iter().all(Source::is_finished);
-        if window.is_none() && !ended {
-            return None;
-        }
-        self.end_sent = ended;
-        let finished: u32 = self.sources.iter().map(|source| source.finished).sum();
-        // All of them only with the last window, or the parent would not wait for the rest.
-        let finished = finished.min(self.topology.subtree(self.rank) - u32::from(!ended));
+        self.parent()?;
+        let ranks = self.topology.subtree(self.rank);
+        let front = |lane: &Lane| lane.ring.front().map(|window| window.first_window);
+        // The older of the two, so that neither waits for the other for long.
+        let binned_first = self.binned.as_ref().is_some_and(|(lane, _)| {
+            front(lane).is_some_and(|own| front(&self.census).is_none_or(|other| own < other))
+        });
+        let first = if binned_first { None } else { self.census.next_up(ranks) };
+        let (pass, (window, finished)) = match (first, &mut self.binned) {
+            (Some(message), _) => (0, message),
+            (None, Some((lane, _))) => (1, lane.next_up(ranks)?),
+            (None, None) => return None,
+        };
         self.bytes.clear();
-        UpMessage { pass: 0, finished, window }.encode(&self.shape, &mut self.bytes);
+        UpMessage { pass, finished, window }.encode(&self.shape, &mut self.bytes);
         Some(&self.bytes)
     }
 
     /// At the root: the next complete window, for the client.
     pub fn next_census(&mut self) -> Option<CensusWindow> {
-        if self.parent().is_some() { None } else { self.ring.pop_front() }
+        if self.parent().is_some() { None } else { self.census.ring.pop_front() }
+    }
+
+    /// At the root: the next window whose ranks have been binned, for the client, which has its census already.
+    pub fn next_binned(&mut self) -> Option<CensusWindow> {
+        let (lane, _) = self.binned.as_mut().filter(|_| self.topology.parent(self.rank).is_none())?;
+        lane.ring.pop_front()
+    }
+
+    /// At the root: hands it to the tree how windows to come are to be binned.
+    pub fn refer(&mut self, reference: Reference) {
+        if let Some((_, second)) = &mut self.binned {
+            second.refer(reference);
+            self.advance();
+        }
+    }
+
+    /// At the root: hands the client's verdict on a window to the tree.
+    pub fn judge(&mut self, verdict: &Verdict) {
+        if let Some((_, second)) = &mut self.binned {
+            second.judge(verdict);
+        }
+    }
+
+    /// What has been decided about a window of this rank that is over, oldest first. Of windows that are
+    /// passed over nothing more will be heard, nor of any when the job [is done](Node::is_done).
+    pub fn next_judged(&mut self) -> Option<Judged> {
+        self.binned.as_mut()?.1.next_judged()
+    }
+
+    /// Whether nothing more is to come from this subtree, and all that came is on its way.
+    fn is_spent(&self) -> bool {
+        self.census.is_finished() && self.binned.as_ref().is_none_or(|(lane, _)| lane.is_finished())
     }
 
     /// Has the last message for the parent made again, unless its end has been answered: what a transport
     /// that loses messages asks for when it has waited in vain. Every other message is made up for by the
     /// next of its kind.
     pub fn repeat_end(&mut self) {
-        self.end_sent &= self.is_done();
+        let done = self.is_done();
+        self.census.end_sent &= done;
+        if let Some((lane, _)) = &mut self.binned {
+            lane.end_sent &= done;
+        }
     }
 
     /// At the root: hands the client's decision to the tree.
@@ -381,18 +379,24 @@ impl Node {
         }
         match DownMessage::decode(bytes)? {
             DownMessage::Directive(directive) => self.direct(directive),
+            DownMessage::Reference(reference) => self.refer(reference),
+            DownMessage::Verdict(verdict) => self.judge(&verdict),
             DownMessage::Done => self.done = true,
         }
         Ok(())
     }
 
-    /// The next message for a child, if there is one: the newest directive that it has not got,
-    /// and at the end that the job is done.
+    /// The next message for a child, if there is one: the newest directive that it has not got, every
+    /// reference and verdict, and at the end that the job is done.
     pub fn next_down(&mut self, child: Rank) -> Option<&[u8]> {
         let done = self.is_done();
-        let child = self.children.iter_mut().find(|known| known.rank == child)?;
+        let number = self.children.iter().position(|known| known.rank == child)?;
+        let child = &mut self.children[number];
         self.bytes.clear();
-        if done {
+        let queue = self.binned.as_mut().map(|(_, second)| &mut second.down[number]);
+        if let Some(message) = queue.filter(|_| done || !child.directive_due).and_then(VecDeque::pop_front) {
+            message.encode(&self.shape, &mut self.bytes);
+        } else if done {
             if child.done_sent {
                 return None;
             }
@@ -421,8 +425,8 @@ impl Node {
     /// Whether every rank of the subtree has finished and all they reported is on its way (at the
     /// root: with the client).
     pub fn finished(&self) -> bool {
-        let all = self.sources.iter().all(Source::is_finished) && self.ring.is_empty();
-        all && (self.end_sent || self.parent().is_none())
+        let told = self.census.end_sent && self.binned.as_ref().is_none_or(|(lane, _)| lane.end_sent);
+        self.is_spent() && (told || self.parent().is_none())
     }
 
     /// Whether the root has said, or at the root knows, that the whole job has finished.

@@ -1,9 +1,10 @@
 //! Many nodes joined by queues.
 
+use ampl_client::tree::Judged;
 use ampl_client::{Node, Policy, Topology};
 use ampl_core::config::Config;
 use ampl_core::draw::{Keep, kept};
-use ampl_core::message::{CensusWindow, Decision};
+use ampl_core::message::{CensusWindow, Decision, Verdict};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
@@ -28,6 +29,11 @@ pub struct Net {
     pub step_ns: u64,
     /// Ranks that are not in MPI: they take and send nothing meanwhile.
     pub away: Vec<bool>,
+    /// Decides windows of which the ranks have been binned.
+    pub judge: Option<fn(&CensusWindow) -> Verdict>,
+    /// What it decided, and what the ranks heard of it.
+    pub verdicts: Vec<Verdict>,
+    pub judged: Vec<(Rank, Judged)>,
 }
 
 impl Net {
@@ -52,6 +58,9 @@ impl Net {
             now_ns: 0,
             step_ns: 1_000_000,
             away: vec![false; ranks as usize],
+            judge: None,
+            verdicts: Vec::new(),
+            judged: Vec::new(),
         }
     }
 
@@ -67,6 +76,9 @@ impl Net {
             if !self.away[rank] {
                 self.nodes[rank].tick(self.now_ns);
             }
+            while let Some(judged) = self.nodes[rank].next_judged() {
+                self.judged.push((Rank(rank as u32), judged));
+            }
             let Some(parent) = self.nodes[rank].parent() else {
                 while let Some(window) = self.nodes[rank].next_census() {
                     if let Some((directive, decisions)) = self.policy.end_window(&window) {
@@ -74,6 +86,23 @@ impl Net {
                         self.decisions.extend(decisions);
                     }
                     self.census.push(window);
+                    // Where a test judges by itself it refers to itself, too.
+                    while let Some(reference) = self.policy.reference().filter(|_| self.judge.is_none()) {
+                        self.nodes[rank].refer(reference);
+                    }
+                }
+                while let Some(binned) = self.nodes[rank].next_binned() {
+                    let verdict = match self.judge {
+                        Some(judge) => Some(judge(&binned)),
+                        None => self.policy.judge(&binned).map(|(verdict, decisions)| {
+                            self.decisions.extend(decisions);
+                            verdict
+                        }),
+                    };
+                    if let Some(verdict) = verdict {
+                        self.nodes[rank].judge(&verdict);
+                        self.verdicts.push(verdict);
+                    }
                 }
                 continue;
             };

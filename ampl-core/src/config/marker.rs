@@ -5,7 +5,7 @@ use std::fmt;
 use super::error::Cause;
 use super::site::Site;
 use super::{Event, Marker, SiteMatch, keys};
-use crate::mpi::{FUNCTIONS, Function};
+use crate::mpi::{Class, FUNCTIONS, Function};
 
 /// How a marker can be written.
 const MARKERS: [&str; 5] = ["period:250ms", "mpi:FUNCTION", "region:NAME", "pcontrol", "auto"];
@@ -26,7 +26,7 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
         },
         ("mpi", Some(call)) => {
             let (name, site) = call.split_once('@').map_or((call, None), |(name, site)| (name, Some(site)));
-            let function = function(name)?.name().to_owned();
+            let function = met(function(name)?, text)?.name().to_owned();
             let site = site.map(|site| Site::parse(site).ok_or(site)).transpose().map_err(|site| {
                 Cause::Invalid {
                     found: format!("at call site \"{site}\""),
@@ -35,7 +35,7 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
             })?;
             Ok(Marker::Mpi { function, site: site.map(|site| site.to_string()) })
         }
-        ("region", Some(name)) => region(text, name).map(Marker::Region),
+        ("region", Some(name)) => region(text, name, "\"region:TIMESTEP\"").map(Marker::Region),
         ("pcontrol", None) => Ok(Marker::Pcontrol),
         ("auto", None) => Ok(Marker::Auto),
         _ => {
@@ -54,23 +54,24 @@ pub(super) fn event(text: &str) -> Result<Event, Cause> {
         return Ok(Event::Window);
     }
     if let Some(name) = text.strip_prefix("region:") {
-        return region(text, name).map(Event::Region);
+        return region(text, name, "\"region:TIMESTEP\"").map(Event::Region);
     }
     if let Some(path) = text.strip_prefix("path:") {
-        return path.split('>').map(|name| region(text, name)).collect::<Result<_, _>>().map(Event::Path);
+        let names = path.split('>').map(|name| region(text, name, "\"path:SOLVE>HALO\""));
+        return names.collect::<Result<_, _>>().map(Event::Path);
     }
     if let Some(site) = Site::parse(text) {
         return Ok(Event::Site(site.to_string()));
     }
     match function(text) {
-        Ok(function) => Ok(Event::Function(function.name().to_owned())),
+        Ok(function) => met(function, text).map(|function| Event::Function(function.name().to_owned())),
         Err(cause @ Cause::UnknownFunction { nearest: Some(_), .. }) => Err(cause),
         Err(cause) if text.to_lowercase().starts_with("mpi") || text.is_empty() => Err(cause),
         // What has a colon is a misspelt kind of event rather than a region's name.
         Err(_) if text.contains(':') && !text.contains("::") => {
             Err(Cause::Invalid { found: format!("{text:?}"), expected: EVENTS.replacen("use ", "", 1) })
         }
-        Err(_) => region(text, text).map(Event::Region),
+        Err(_) => region(text, text, "\"region:TIMESTEP\"").map(Event::Region),
     }
 }
 
@@ -78,14 +79,28 @@ pub(super) fn event(text: &str) -> Result<Event, Cause> {
 pub(super) fn site_match(text: &str) -> Result<SiteMatch, Cause> {
     match Site::parse(text) {
         Some(site) => Ok(SiteMatch::Site(site.to_string())),
-        None => function(text).map(|function| SiteMatch::Function(function.name().to_owned())),
+        None => met(function(text)?, text).map(|function| SiteMatch::Function(function.name().to_owned())),
     }
 }
 
-/// The region's name if it is one: something, and nothing that would break a line.
-fn region(text: &str, name: &str) -> Result<String, Cause> {
+/// `function`, unless nothing but its number is seen of calls while windows are open; `text` names it.
+fn met(function: Function, text: &str) -> Result<Function, Cause> {
+    let why = match function.spec().class {
+        Class::CountOnly => "is only counted",
+        Class::Lifecycle => "begins or ends what ampl sees",
+        _ => return Ok(function),
+    };
+    let expected = format!(
+        "a function called between the beginning and the end, such as MPI_Allreduce: {} {why}",
+        function.name()
+    );
+    Err(Cause::Invalid { found: format!("{text:?}"), expected })
+}
+
+/// The region's name if it is one: something, and nothing that would break a line. `example` is of its kind.
+fn region(text: &str, name: &str, example: &str) -> Result<String, Cause> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
-        let expected = "the region's name, as in \"region:TIMESTEP\" or \"path:SOLVE>HALO\"".into();
+        let expected = format!("the region's name, as in {example}");
         return Err(Cause::Invalid { found: format!("{text:?}"), expected });
     }
     Ok(name.to_owned())
@@ -229,6 +244,32 @@ mod tests {
         // Slicing by bytes must not meet the middle of a character.
         assert_eq!(nearest("MPÜ_x"), None);
         assert_eq!(nearest("ÄÄÄ"), None);
+    }
+
+    #[test]
+    fn what_ends_no_window_is_no_marker() {
+        let refused = |found: Result<String, Cause>| match found {
+            Err(Cause::Invalid { expected, .. }) => expected,
+            other => panic!("{other:?}"),
+        };
+        let marker = |text: &str| marker(text).map(|marker| marker.to_string());
+        for name in ["MPI_Wtime", "MPI_Wtick", "MPI_Aint_add", "MPI_Comm_c2f"] {
+            assert!(refused(marker(&format!("mpi:{name}"))).contains("is only counted"), "{name}");
+            assert!(
+                refused(event(name).map(|event| event.name().into())).contains("MPI_Allreduce"),
+                "{name}"
+            );
+            assert!(site_match(name).is_err(), "{name}");
+        }
+        for name in ["MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Abort"] {
+            assert!(refused(marker(&format!("mpi:{name}@a.c:3"))).contains("begins or ends"), "{name}");
+            assert!(event(name).is_err() && site_match(name).is_err(), "{name}");
+        }
+        assert_eq!(marker("mpi:MPI_Comm_rank"), Ok("mpi:MPI_Comm_rank".into()));
+        // The advice is about what was written.
+        let nameless = refused(marker("region:"));
+        assert!(nameless.contains("region:TIMESTEP") && !nameless.contains("path:"), "{nameless}");
+        assert!(refused(event("path:A>").map(|event| event.name().into())).contains("path:SOLVE>HALO"));
     }
 
     #[test]

@@ -153,6 +153,15 @@ pub struct Group {
     pub pinned: RankSet,
 }
 
+/// `group.stratify = "k-medoids"`: a group that is to be divided into strata ([`Config::parse_offline`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStrata {
+    /// The group's name.
+    pub group: String,
+    /// How many strata, at least 1; as many as pay, if not given.
+    pub k: Option<u32>,
+}
+
 /// How a group's sample is sized.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
@@ -274,7 +283,7 @@ impl Default for Config {
                 windows_per_update: 4,
                 update_mechanism: Mechanism::Subset,
                 summaries: Summaries::Census,
-                selection: Selection::Predictive,
+                selection: Selection::Retrospective,
                 sizing: Sizing::Neyman,
                 floor: None,
                 seed: 42,

@@ -3,12 +3,11 @@
 use toml_edit::Document;
 
 use super::error::{Cause, ConfigErrors, Notice};
-use super::keys::Key;
 use super::tree::{self, Block, Report};
 use super::{
-    Agent, Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, Metric, Output, RankSummaries,
-    Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target, Trace, Window, keys, marker,
-    rules,
+    Agent, Config, ErrorBound, Event, Group, GroupStrata, Journal, Keep, Marker, Mechanism, Metric, Output,
+    RankSummaries, Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target, Trace, Window,
+    keys, marker, rules,
 };
 use crate::units::{Rank, RankSet};
 
@@ -18,7 +17,22 @@ impl Config {
     /// # Errors
     /// Everything found wrong, in the order of the text. A text that is no TOML gives its first error only.
     pub fn parse(text: &str) -> Result<(Self, Vec<Notice>), ConfigErrors> {
-        let mut report = Report::new(text);
+        Self::read(text, Report::new(text)).map(|(config, _, notices)| (config, notices))
+    }
+
+    /// As [`Config::parse`], and how groups are to be divided: what no job acts on while it runs, but a command
+    /// that reads runs does.
+    ///
+    /// # Errors
+    /// Those of [`Config::parse`].
+    pub fn parse_offline(text: &str) -> Result<(Self, Vec<GroupStrata>, Vec<Notice>), ConfigErrors> {
+        Self::read(text, Report::offline(text))
+    }
+
+    fn read(
+        text: &str,
+        mut report: Report<'_>,
+    ) -> Result<(Self, Vec<GroupStrata>, Vec<Notice>), ConfigErrors> {
         let document = match Document::parse(text) {
             Ok(document) => document,
             Err(error) => {
@@ -31,11 +45,16 @@ impl Config {
         let blocks = tree::read(&document, &mut report);
         let mut config = Self::default();
         let mut draft = rules::Draft::default();
+        let mut strata = Vec::new();
         for block in &blocks {
             match block.table {
                 "sampling" => {
                     draft.sampling_at = Some((block.at("selection"), block.at("sizing")));
-                    draft.retrospective = block.text("selection") == Some("retrospective");
+                    draft.selection = block.text("selection").and_then(|word| match word {
+                        "retrospective" => Some(Selection::Retrospective),
+                        "predictive" => Some(Selection::Predictive),
+                        _ => None,
+                    });
                     draft.budget_at = block.text("budget").map(|_| block.at("budget"));
                     sampling(block, &mut config.sampling, &mut report);
                 }
@@ -48,6 +67,7 @@ impl Config {
                 }
                 "group" => {
                     if let Some(group) = group(block, &mut report) {
+                        strata.extend(stratify(block, &group, &mut report));
                         draft.groups.push((block.at("name"), block.at("members"), group));
                     }
                 }
@@ -59,7 +79,7 @@ impl Config {
             }
         }
         draft.complete(&mut config, &mut report);
-        report.finish().map(|notices| (config, notices))
+        report.finish().map(|notices| (config, strata, notices))
     }
 }
 
@@ -80,8 +100,6 @@ fn sampling(block: &Block<'_>, sampling: &mut Sampling, report: &mut Report<'_>)
         "sampled" => Some(Summaries::Sampled),
         _ => None,
     });
-    // "retrospective" is the rules' business: it depends on `summaries`.
-    sampling.selection = Selection::Predictive;
     pick(block, "sizing", &mut sampling.sizing, |word| match word {
         "neyman" => Some(Sizing::Neyman),
         "ampl-2008" => Some(Sizing::Ampl2008),
@@ -133,9 +151,6 @@ fn metric(block: &Block<'_>, report: &mut Report<'_>) -> Option<Metric> {
             return None;
         }
     };
-    if matches!(event, Event::Site(_)) && later(block, "event", "site", report) {
-        return None;
-    }
     let Some(name) = block.text("name") else {
         missing(block, "name", "name = \"mpi.time\"", report);
         return None;
@@ -212,6 +227,30 @@ fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
     };
     Some(Group { name: name?.to_owned(), members: members?, target: target?, pinned })
         .filter(|group| rules::group_is_sound(group, block, report))
+}
+
+/// How the group is to be divided, if it is.
+fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option<GroupStrata> {
+    let divided = block.text("stratify") == Some("k-medoids");
+    let k = match block.integer("k") {
+        Some(_) if !divided => {
+            report.error(
+                block.at("k"),
+                block.path("k"),
+                Cause::Missing { example: "stratify = \"k-medoids\"" },
+            );
+            return None;
+        }
+        Some(k) => match u32::try_from(k) {
+            Ok(k) if (1..=group.members.len()).contains(&u64::from(k)) => Some(k),
+            _ => {
+                invalid(block, "k", k, "from 1 to as many strata as members, or \"auto\"", report);
+                return None;
+            }
+        },
+        None => None,
+    };
+    divided.then(|| GroupStrata { group: group.name.clone(), k })
 }
 
 /// How the group's sample is sized; absent when that is wrong.
@@ -350,16 +389,6 @@ fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
 
 fn inside(value: f64) -> bool {
     value > 0.0 && value < 1.0
-}
-
-/// Whether a value of that kind is one for a later version, which is then told.
-fn later(block: &Block<'_>, name: &str, kind: &str, report: &mut Report<'_>) -> bool {
-    let support = keys::find(block.table, name).map(Key::support);
-    let Some(instead) = support.and_then(|support| support.instead_of(kind)) else { return false };
-    let value = format!("{:?}", block.text(name).unwrap_or(kind));
-    let cause = Cause::NotInThisVersion { value, instead: instead.to_owned() };
-    report.error(block.at(name), block.path(name), cause);
-    true
 }
 
 fn pick<T>(block: &Block<'_>, name: &str, setting: &mut T, meaning: impl Fn(&str) -> Option<T>) {

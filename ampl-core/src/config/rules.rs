@@ -2,7 +2,9 @@
 
 use super::error::Cause;
 use super::tree::{Block, Report};
-use super::{Config, Event, Group, Keep, Marker, Metric, Quantity, Sizing, Summaries, Target, keys, perf};
+use super::{
+    Config, Event, Group, Keep, Marker, Metric, Quantity, Selection, Sizing, Summaries, Target, keys, perf,
+};
 use crate::units::RankSet;
 
 /// What was read and is still to be checked as a whole; numbers are byte offsets.
@@ -10,8 +12,8 @@ use crate::units::RankSet;
 pub(super) struct Draft {
     /// Where `selection` and `sizing` stand, if there is a `[sampling]`.
     pub(super) sampling_at: Option<(usize, usize)>,
-    /// `selection = "retrospective"` was written.
-    pub(super) retrospective: bool,
+    /// What was written of `selection`.
+    pub(super) selection: Option<Selection>,
     /// Where `budget` stands, if it is written.
     pub(super) budget_at: Option<usize>,
     /// Where the first `[[metric]]` stands, right or wrong.
@@ -45,22 +47,27 @@ impl Draft {
         config.groups = self.groups.into_iter().map(|(.., group)| group).collect();
     }
 
-    fn check_combination(&self, config: &Config, report: &mut Report<'_>) {
-        let Some((selection_at, sizing_at)) = self.sampling_at else { return };
+    fn check_combination(&self, config: &mut Config, report: &mut Report<'_>) {
         let sampled = config.sampling.summaries == Summaries::Sampled;
-        if sampled && self.retrospective {
-            let cause = Cause::Combination {
-                settings: "summaries = \"sampled\" and selection = \"retrospective\"",
-                instead: "use summaries = \"census\" or selection = \"predictive\"",
+        // Who decides after a window needs everyone's summary of it, and partners to be drawn beforehand.
+        let beforehand = sampled || config.sampling.partners;
+        config.sampling.selection = self.selection.unwrap_or(match beforehand {
+            true => Selection::Predictive,
+            false => Selection::Retrospective,
+        });
+        let Some((selection_at, sizing_at)) = self.sampling_at else { return };
+        if beforehand && self.selection == Some(Selection::Retrospective) {
+            let (settings, instead) = match sampled {
+                true => (
+                    "summaries = \"sampled\" and selection = \"retrospective\"",
+                    "use summaries = \"census\" or selection = \"predictive\"",
+                ),
+                false => (
+                    "partners = \"keep\" and selection = \"retrospective\"",
+                    "use partners = \"off\" or selection = \"predictive\"",
+                ),
             };
-            report.error(selection_at, "sampling.selection", cause);
-        } else if self.retrospective {
-            report.notice(
-                selection_at,
-                "sampling.selection",
-                "retrospective selection is not in this version",
-                "predictive is used",
-            );
+            report.error(selection_at, "sampling.selection", Cause::Combination { settings, instead });
         }
         if let Some(at) = self.budget_at.filter(|_| config.trace.stored() == Keep::All) {
             let cause = Cause::Combination {

@@ -62,7 +62,11 @@ fn check(tables: &str) -> Result<(), ConfigErrors> {
         for (name, item) in root.iter() {
             let key = root.get_key_value(name).and_then(|(key, _)| key.span());
             let at = key.or_else(|| item.span()).map_or(0, |span| span.start);
-            if name != "site" {
+            if name == "sites" {
+                let expected = "the [[site]] tables themselves: a file of sites names no other";
+                let found = "in a file of sites".to_owned();
+                report.error(at, name, Cause::Invalid { found, expected: expected.to_owned() });
+            } else if name != "site" {
                 let nearest = super::keys::nearest(name, ["site"]).map(str::to_owned);
                 report.error(at, name, Cause::UnknownKey { nearest, known: vec!["site"] });
             } else if !item.is_array_of_tables() {

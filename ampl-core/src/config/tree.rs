@@ -8,6 +8,8 @@ use super::keys::{self, KEYS, Key, Shape, Support, TABLES};
 /// Collects errors and notices by byte offset.
 pub(super) struct Report<'t> {
     text: &'t str,
+    /// Whether what a job cannot do while it runs is taken too.
+    offline: bool,
     line_starts: Vec<usize>,
     errors: Vec<(usize, String, Cause)>,
     notices: Vec<(usize, String, String, String)>,
@@ -17,7 +19,12 @@ impl<'t> Report<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
-        Self { text, line_starts, errors: Vec::new(), notices: Vec::new() }
+        Self { text, offline: false, line_starts, errors: Vec::new(), notices: Vec::new() }
+    }
+
+    /// A report on a text that no job is to run with.
+    pub(super) fn offline(text: &'t str) -> Self {
+        Self { offline: true, ..Self::new(text) }
     }
 
     pub(super) fn error(&mut self, at: usize, key: impl Into<String>, cause: Cause) {
@@ -216,11 +223,15 @@ fn check_value<'d>(
 ) -> Option<&'d Value> {
     let at = item.span().map_or(key_at, |span| span.start);
     let wrong = |expected: &str| Cause::WrongType { expected: expected.into(), found: kind(item).into() };
+    let support = match key.support() {
+        Support::Offline(..) if report.offline => Support::Full,
+        support => support,
+    };
     let mut refuse = |at, cause| {
         report.error(at, key.path(), cause);
         None
     };
-    if let Support::None(instead) = key.support() {
+    if let Support::None(instead) = support {
         return refuse(key_at, Cause::NotInThisVersion { value: String::new(), instead: instead.into() });
     }
     let Some(value) = item.as_value() else {
@@ -232,7 +243,7 @@ fn check_value<'d>(
         Shape::Share => value.is_integer() || value.is_float() || value.is_str(),
         Shape::Text | Shape::Word(_) => value.is_str(),
         Shape::Boolean => value.is_bool(),
-        Shape::Any => true,
+        Shape::Count => value.is_integer() || value.as_str() == Some("auto"),
     };
     if !fits {
         return refuse(at, wrong(expectation(key.shape)));
@@ -245,7 +256,7 @@ fn check_value<'d>(
         return refuse(at, Cause::UnknownWord { word: written, allowed: words.to_vec(), nearest });
     }
     let written = value.as_integer().map_or(written, |integer| integer.to_string());
-    if let Some(instead) = key.support().instead_of(&written) {
+    if let Some(instead) = support.instead_of(&written) {
         let value = value.to_string().trim().to_owned();
         return refuse(at, Cause::NotInThisVersion { value, instead: instead.into() });
     }
@@ -270,7 +281,7 @@ fn expectation(shape: Shape) -> &'static str {
         Shape::Share => "a share such as \"1%\" or 0.01",
         Shape::Text | Shape::Word(_) => "text in quotes",
         Shape::Boolean => "true or false",
-        Shape::Any => "a value",
+        Shape::Count => "a whole number or \"auto\"",
     }
 }
 

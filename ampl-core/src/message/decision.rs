@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many ranks of a stratum keep their windows in an update interval, and why.
+/// How many ranks of a stratum keep their windows in an update interval, or one window, and why.
 ///
 /// Serialised, it is one element of what `ampl decisions --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,4 +52,9 @@ pub struct Decision {
     /// What kept the size below what the bound asks for: `budget`.
     #[serde(default)]
     pub limit: Option<String>,
+    /// `predictive`: for the windows of an update interval to come, from those before. `retrospective`: for the
+    /// one window that it was decided from; there is a row per stratum then, numbered from 1, and stratum 0
+    /// has the ranks that are kept in full, pinned ones among them.
+    #[serde(default)]
+    pub selection: Option<String>,
 }

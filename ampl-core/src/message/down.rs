@@ -1,8 +1,9 @@
 //! What comes down the tree.
 
 use super::partial::Shape;
+use super::verdict::{self, Reference, Verdict};
 use super::wire::{Reader, Writer};
-use super::{KIND_DIRECTIVE, KIND_DONE, MessageError, VERSION, expect_kind};
+use super::{KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT, MessageError, VERSION, expect_kind};
 use crate::config::Mechanism;
 use crate::units::WindowId;
 
@@ -51,6 +52,10 @@ impl Directive {
 pub enum DownMessage {
     /// The newest decision.
     Directive(Directive),
+    /// How ranks are to be binned.
+    Reference(Reference),
+    /// Who keeps a window that is over.
+    Verdict(Verdict),
     /// Every rank has finished; nothing follows.
     Done,
 }
@@ -61,7 +66,8 @@ impl DownMessage {
 
     /// Bytes of every down message between nodes of that shape.
     pub fn encoded_len(shape: &Shape) -> usize {
-        Self::HEADER + shape.strata() * Self::STRATUM
+        let second = shape.second.as_ref().map_or(0, verdict::payload);
+        Self::HEADER + second.max(shape.strata() * Self::STRATUM)
     }
 
     /// Appends the message, [`DownMessage::encoded_len`] bytes, little-endian.
@@ -72,6 +78,25 @@ impl DownMessage {
             Self::Done => {
                 to.bytes(&[VERSION, KIND_DONE, 0, 0]);
                 to.u16(shape.strata() as u16);
+            }
+            Self::Reference(reference) => {
+                to.bytes(&[VERSION, KIND_REFERENCE, 0, 0]);
+                let second = shape.second.as_ref().expect("only a plan with a second pass has references");
+                to.u16(reference.groups.len() as u16);
+                to.u16(second.guides.len() as u16);
+                to.u64(reference.first_window.0);
+                to.u64(reference.last_window.0);
+                to.u64(0);
+                reference.encode(second, &mut to);
+            }
+            Self::Verdict(verdict) => {
+                to.bytes(&[VERSION, KIND_VERDICT, 0, 0]);
+                to.u16(verdict.groups.len() as u16);
+                to.u16(0);
+                to.u64(verdict.policy.into());
+                to.u64(verdict.window.0);
+                to.u64(verdict.seed);
+                verdict.encode(&mut to);
             }
             Self::Directive(directive) => {
                 to.bytes(&[VERSION, KIND_DIRECTIVE, directive.pass]);
@@ -99,12 +124,22 @@ impl DownMessage {
     /// [`MessageError`] naming the first thing wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let mut from = Reader::new(bytes, Self::HEADER)?;
-        let kind = expect_kind(&mut from, &[KIND_DIRECTIVE, KIND_DONE])?;
+        let kind = expect_kind(&mut from, &[KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT])?;
         let (pass, mechanism) = (from.u8(), from.u8());
-        let (strata, padding) = (from.u16(), from.u16());
+        let (strata, guides) = (from.u16(), from.u16());
         let (update, first_window, seed) = (from.u64(), WindowId(from.u64()), from.u64());
-        from.expect(usize::from(strata) * Self::STRATUM)?;
-        if padding != 0 {
+        match kind {
+            KIND_REFERENCE => {
+                let windows = (WindowId(update), first_window);
+                return Reference::decode(&mut from, (strata, guides), windows).map(Self::Reference);
+            }
+            KIND_VERDICT => {
+                let policy = u32::try_from(update).map_err(|_| MessageError::Value { field: "policy" })?;
+                return Verdict::decode(&mut from, strata, (first_window, policy, seed)).map(Self::Verdict);
+            }
+            _ => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
+        }
+        if guides != 0 {
             return Err(MessageError::Value { field: "padding" });
         }
         if kind == KIND_DONE {

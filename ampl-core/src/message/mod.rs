@@ -2,28 +2,33 @@
 //!
 //! Summaries go up a reduction tree as a [`CensusWindow`] in an [`UpMessage`]; the client's
 //! [`Directive`] comes down in a [`DownMessage`]. All have a size that the plan alone decides:
-//! nothing grows with the number of ranks, and no list of ranks is ever sent. Each window range
-//! may pass twice, so messages carry a pass number; predictive selection uses pass 0 only.
+//! nothing grows with the number of ranks, and no list of ranks is ever sent. Where windows are decided
+//! after they are over each passes twice: its sums, and its ranks by bin once a [`Reference`] says how to bin
+//! them; a [`Verdict`] comes down for it.
 
 mod decision;
 mod down;
 mod partial;
 mod up;
+mod verdict;
 mod wire;
 
 pub use decision::Decision;
 pub use down::{Directive, DownMessage, StratumDirective};
-pub use partial::{Cell, CellKey, MetricMoments, MetricSummary, Partial, Shape, Summary};
+pub use partial::{Cell, CellKey, MetricMoments, MetricSummary, Partial, Second, Shape, Summary};
 pub use up::{CensusWindow, UpMessage};
+pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumVerdict, Verdict};
 
 use wire::Reader;
 
 /// First byte of every message.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 const KIND_UP: u8 = 1;
 const KIND_DIRECTIVE: u8 = 2;
 const KIND_DONE: u8 = 3;
+const KIND_REFERENCE: u8 = 4;
+const KIND_VERDICT: u8 = 5;
 
 /// Why bytes are not a message of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +84,16 @@ fn expect_kind(from: &mut Reader, kinds: &[u8]) -> Result<u8, MessageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, DEFAULT_TARGET, Group, Mechanism, Sizing, Summaries};
+    use crate::config::{Config, DEFAULT_TARGET, Group, Mechanism, Selection, Sizing, Summaries};
     use crate::plan::Plan;
+    use crate::stats::bins::{Origin, Point};
     use crate::units::{RankSet, WindowId};
 
     fn shape(sizing: Sizing, summaries: Summaries, pinned: &str) -> Shape {
         let mut config = Config::default();
         config.sampling.sizing = sizing;
         config.sampling.summaries = summaries;
+        config.sampling.selection = Selection::Predictive;
         config.groups.push(Group {
             name: "g".into(),
             members: RankSet::range(0, 99),
@@ -127,6 +134,7 @@ mod tests {
         for groups in [1, 8, 64, 200] {
             let lengths = [1_000, 1_000_000].map(|ranks| {
                 let mut config = Config::default();
+                config.sampling.selection = Selection::Predictive;
                 let each = ranks / groups;
                 config.groups = (0..groups)
                     .map(|group| Group {
@@ -163,6 +171,44 @@ mod tests {
             assert_eq!(lengths[0], lengths[1]);
             assert!(lengths[0].0 <= 4096, "{groups}: {lengths:?}");
         }
+    }
+
+    #[test]
+    fn what_a_window_is_decided_by_has_one_size_and_comes_back() {
+        let sizes = [100, 1_000_000].map(|ranks| {
+            let shape = Shape::of(&Plan::new(Config::default(), ranks).unwrap());
+            let second = shape.second.clone().unwrap();
+            assert_eq!((second.bins, second.guides.len(), &second.groups[..]), (128, 2, &[0][..]));
+            let mut window = CensusWindow::binned(&shape, WindowId(9), WindowId(9));
+            window.reported = 7;
+            window.partial.binned[0].add(5, &[Point { z: 0.25, v: 0.5 }, Point { z: -3.0, v: 0.0 }]);
+            let up = UpMessage { pass: 1, finished: 3, window: Some(window) };
+            let origin = Origin { ratio: 2.0, mean_n: 1.0, unit: 2.0 };
+            let group = GroupReference { guide: 1, error: 0.08, origins: vec![origin; 2] };
+            let reference =
+                Reference { first_window: WindowId(4), last_window: WindowId(7), groups: vec![Some(group)] };
+            let stratum = StratumVerdict { ranks: 90, size: 4, before: 33 };
+            let group = GroupVerdict { cuts: vec![3, 60, 100], strata: vec![stratum; 2] };
+            let verdict = Verdict { window: WindowId(9), policy: 6, seed: 42, groups: vec![Some(group)] };
+            let nothing = Verdict { groups: vec![None], ..verdict.clone() };
+            let down = [
+                DownMessage::Reference(reference),
+                DownMessage::Verdict(verdict),
+                DownMessage::Verdict(nothing),
+            ];
+            let mut bytes = Vec::new();
+            up.encode(&shape, &mut bytes);
+            assert_eq!((bytes.len(), UpMessage::decode(&bytes)), (UpMessage::encoded_len(&shape), Ok(up)));
+            for message in down {
+                bytes.clear();
+                message.encode(&shape, &mut bytes);
+                assert_eq!(bytes.len(), DownMessage::encoded_len(&shape));
+                assert_eq!(DownMessage::decode(&bytes), Ok(message));
+            }
+            (UpMessage::encoded_len(&shape), DownMessage::encoded_len(&shape))
+        });
+        assert_eq!(sizes[0], sizes[1]);
+        assert!(sizes[0].0 <= 16 << 10 && sizes[0].1 <= 4096, "{sizes:?}");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use super::MessageError;
 use super::wire::{Reader, Writer};
-use crate::config::{Sizing, Summaries};
-use crate::plan::Plan;
+use crate::config::{Selection, Sizing, Summaries, Target};
+use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
+use crate::stats::bins::{Histogram, Residuals};
 use crate::units::Rank;
 
 /// One rank's observations of one metric in a window.
@@ -96,6 +97,56 @@ pub struct Shape {
     pub census: bool,
     /// Whether totals over update intervals are summed too.
     pub interval: bool,
+    /// What is summed in a second pass over every window; none where windows are decided beforehand.
+    pub second: Option<Second>,
+}
+
+/// What a second pass sums, so that a window may be decided by its own values: ranks by bin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Second {
+    /// Bins per group.
+    pub bins: u16,
+    /// Indices of the guides in [`Plan::metrics`].
+    pub guides: Vec<u16>,
+    /// Groups that are decided so, indices into [`Plan::groups`]: those with a bound.
+    pub groups: Vec<u16>,
+}
+
+impl Second {
+    /// More bytes than this a message has for the sake of fine bins only where there are many groups.
+    const BYTES: usize = 64 << 10;
+
+    fn of(plan: &Plan) -> Option<Self> {
+        let sampling = &plan.config.sampling;
+        let wanted =
+            sampling.selection == Selection::Retrospective && sampling.summaries == Summaries::Census;
+        let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
+        let guides: Vec<u16> = guides.map(|(index, _)| index as u16).collect();
+        let bound = |group: &GroupPlan| matches!(group.target, Target::Bound { .. });
+        let groups = plan.groups.iter().enumerate().filter(|(_, group)| bound(group));
+        let groups: Vec<u16> = groups.map(|(index, _)| index as u16).collect();
+        if !wanted || guides.is_empty() || groups.is_empty() {
+            return None;
+        }
+        let mut second = Self { bins: 128, guides, groups };
+        while second.bins > 16 && second.payload() > Self::BYTES {
+            second.bins /= 2;
+        }
+        Some(second)
+    }
+
+    /// The place of a group of the plan among those that are decided so.
+    pub fn group(&self, group: usize) -> Option<usize> {
+        self.groups.iter().position(|&have| usize::from(have) == group)
+    }
+
+    fn payload(&self) -> usize {
+        Self::payload_of(self.groups.len() as u16, self.bins, self.guides.len() as u16)
+    }
+
+    pub(super) fn payload_of(groups: u16, bins: u16, guides: u16) -> usize {
+        usize::from(groups) * usize::from(bins) * (8 + usize::from(guides) * 7 * 8)
+    }
 }
 
 impl Shape {
@@ -118,6 +169,7 @@ impl Shape {
             // Equation (8) is about totals over the update interval, which windows' moments
             // cannot give: the variance of a sum needs the ranks' own sums.
             interval: !census && sampling.sizing == Sizing::Ampl2008,
+            second: Second::of(plan),
         }
     }
 
@@ -138,11 +190,22 @@ impl Shape {
     pub fn partial(&self) -> Partial {
         let metrics = vec![MetricMoments::default(); usize::from(self.metrics)];
         let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics.clone() };
-        Partial { cells: self.cells.iter().map(cell).collect() }
+        Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new() }
     }
 
+    /// Sums over no rank of the second pass.
+    pub fn binned(&self) -> Partial {
+        let binned = self.second.iter().flat_map(|second| {
+            let each = Histogram::new(usize::from(second.bins), second.guides.len());
+            vec![each; second.groups.len()]
+        });
+        Partial { cells: Vec::new(), binned: binned.collect() }
+    }
+
+    /// Bytes of the larger of the two passes' sums.
     pub(super) fn encoded_len(&self) -> usize {
-        Self::payload(self.cells.len() as u16, self.metrics, self.census, self.interval)
+        let first = Self::payload(self.cells.len() as u16, self.metrics, self.census, self.interval);
+        first.max(self.second.as_ref().map_or(0, Second::payload))
     }
 
     pub(super) fn payload(cells: u16, metrics: u16, census: bool, interval: bool) -> usize {
@@ -156,8 +219,10 @@ impl Shape {
 /// Sums over some ranks of a window; their size does not depend on how many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partial {
-    /// One per cell of the [`Shape`], in its order.
+    /// One per cell of the [`Shape`], in its order; none in the second pass.
     pub cells: Vec<Cell>,
+    /// One per group of [`Second::groups`], in the second pass only.
+    pub binned: Vec<Histogram>,
 }
 
 /// Sums over ranks that are sampled together.
@@ -202,6 +267,8 @@ impl Partial {
                 metric.interval.merge(&more.interval);
             }
         }
+        debug_assert_eq!(self.binned.len(), other.binned.len());
+        self.binned.iter_mut().zip(&other.binned).for_each(|(sum, more)| sum.merge(more));
     }
 
     /// Adds one rank's summary of `windows` windows to the cell of that index.
@@ -254,6 +321,43 @@ impl Partial {
         }
     }
 
+    pub(super) fn encode_binned(&self, to: &mut Writer) {
+        for histogram in &self.binned {
+            for (bin, &ranks) in histogram.ranks.iter().enumerate() {
+                to.u64(ranks);
+                for &Residuals { z, zz, v, vv, zv, min, max } in histogram.residuals(bin) {
+                    [z, zz, v, vv, zv, min, max].into_iter().for_each(|value| to.f64(value));
+                }
+            }
+        }
+    }
+
+    /// The second pass's sums in bytes whose number was checked against [`Second::payload_of`].
+    pub(super) fn decode_binned(
+        from: &mut Reader,
+        groups: u16,
+        bins: u16,
+        guides: u16,
+    ) -> Result<Self, MessageError> {
+        let mut partial = Self { cells: Vec::new(), binned: Vec::with_capacity(usize::from(groups)) };
+        for _ in 0..groups {
+            let mut histogram = Histogram::new(usize::from(bins), usize::from(guides));
+            for bin in 0..usize::from(bins) {
+                histogram.ranks[bin] = from.u64();
+                for slot in histogram.residuals_mut(bin) {
+                    let [z, zz, v, vv, zv, min, max] = std::array::from_fn(|_| from.f64());
+                    let sums = [z, zz, v, vv, zv];
+                    if sums.iter().any(|value| !value.is_finite()) || min.is_nan() || max.is_nan() {
+                        return Err(MessageError::Value { field: "residuals" });
+                    }
+                    *slot = Residuals { z, zz, v, vv, zv, min, max };
+                }
+            }
+            partial.binned.push(histogram);
+        }
+        Ok(partial)
+    }
+
     /// The sums in bytes whose number was checked against [`Shape::payload`].
     pub(super) fn decode(
         from: &mut Reader,
@@ -262,7 +366,7 @@ impl Partial {
         census: bool,
         interval: bool,
     ) -> Result<Self, MessageError> {
-        let mut partial = Self { cells: Vec::with_capacity(usize::from(cells)) };
+        let mut partial = Self { cells: Vec::with_capacity(usize::from(cells)), binned: Vec::new() };
         for _ in 0..cells {
             let (group, stratum) = (from.u16(), from.u16());
             let pinned = match from.u32() {

@@ -1,6 +1,6 @@
 //! What goes up the tree.
 
-use super::partial::{Partial, Shape};
+use super::partial::{Partial, Second, Shape};
 use super::wire::{Reader, Writer};
 use super::{KIND_UP, MessageError, VERSION, expect_kind};
 use crate::units::WindowId;
@@ -31,6 +31,11 @@ impl CensusWindow {
         Self { first_window, last_window, reported: 0, late: false, partial: shape.partial() }
     }
 
+    /// The same for the second pass.
+    pub fn binned(shape: &Shape, first_window: WindowId, last_window: WindowId) -> Self {
+        Self { first_window, last_window, reported: 0, late: false, partial: shape.binned() }
+    }
+
     /// How many windows the range has, at least 1.
     pub fn windows(&self) -> u64 {
         self.last_window.0.saturating_sub(self.first_window.0).saturating_add(1)
@@ -52,7 +57,7 @@ impl CensusWindow {
 /// From a node of the tree to its parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpMessage {
-    /// 0, or 1 for the second pass over a window range.
+    /// 0, or 1 for the second pass over the window.
     pub pass: u8,
     /// Ranks of the sender's subtree that have finished; all of them only in the last message.
     pub finished: u32,
@@ -77,18 +82,26 @@ impl UpMessage {
         flags |= if window.is_some() { WINDOW } else { 0 };
         flags |= if window.is_some_and(|window| window.late) { LATE } else { 0 };
         let mut to = Writer(buffer);
+        let end = to.0.len() + Self::encoded_len(shape);
         to.bytes(&[VERSION, KIND_UP, self.pass, flags]);
-        to.u16(shape.cells.len() as u16);
-        to.u16(shape.metrics);
+        let second = shape.second.as_ref().filter(|_| self.pass == 1);
+        let (rows, columns, bins) = match second {
+            Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins),
+            None => (shape.cells.len() as u16, shape.metrics, 0),
+        };
+        to.u16(rows);
+        to.u16(columns);
         to.u32(self.finished);
-        to.u32(0);
+        to.u32(bins.into());
         to.u64(window.map_or(0, |window| window.first_window.0));
         to.u64(window.map_or(0, |window| window.last_window.0));
         to.u64(window.map_or(0, |window| window.reported));
-        match window {
-            Some(window) => window.partial.encode(shape, &mut to),
-            None => shape.partial().encode(shape, &mut to),
+        match (window, second) {
+            (Some(window), Some(_)) => window.partial.encode_binned(&mut to),
+            (Some(window), None) => window.partial.encode(shape, &mut to),
+            (None, _) => {}
         }
+        to.0.resize(end, 0);
     }
 
     /// The message in `bytes`, whoever wrote them.
@@ -102,26 +115,33 @@ impl UpMessage {
         if flags & !(CENSUS | INTERVAL | LATE | WINDOW) != 0 {
             return Err(MessageError::Value { field: "flags" });
         }
-        let (cells, metrics) = (from.u16(), from.u16());
+        let (rows, columns) = (from.u16(), from.u16());
         let (census, interval) = (flags & CENSUS != 0, flags & INTERVAL != 0);
-        let (finished, padding) = (from.u32(), from.u32());
+        let (finished, bins) = (from.u32(), from.u32());
         let (first, last, reported) = (from.u64(), from.u64(), from.u64());
-        if padding != 0 {
-            return Err(MessageError::Value { field: "padding" });
+        let bins = u16::try_from(bins).map_err(|_| MessageError::Value { field: "bins" })?;
+        if flags & WINDOW == 0 {
+            from.expect_padded(0)?;
+            return Ok(Self { pass, finished, window: None });
         }
         // The length is checked before anything of the size it implies is allocated.
-        from.expect(Shape::payload(cells, metrics, census, interval))?;
-        let partial = Partial::decode(&mut from, cells, metrics, census, interval)?;
+        let partial = match pass {
+            0 => {
+                from.expect_padded(Shape::payload(rows, columns, census, interval))?;
+                Partial::decode(&mut from, rows, columns, census, interval)?
+            }
+            1 => {
+                from.expect_padded(Second::payload_of(rows, bins, columns))?;
+                Partial::decode_binned(&mut from, rows, bins, columns)?
+            }
+            _ => return Err(MessageError::Value { field: "pass" }),
+        };
         if first > last {
             return Err(MessageError::Value { field: "last_window" });
         }
-        let window = (flags & WINDOW != 0).then_some(CensusWindow {
-            first_window: WindowId(first),
-            last_window: WindowId(last),
-            reported,
-            late: flags & LATE != 0,
-            partial,
-        });
-        Ok(Self { pass, finished, window })
+        let (first_window, last_window) = (WindowId(first), WindowId(last));
+        let late = flags & LATE != 0;
+        let window = CensusWindow { first_window, last_window, reported, late, partial };
+        Ok(Self { pass, finished, window: Some(window) })
     }
 }

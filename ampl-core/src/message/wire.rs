@@ -51,6 +51,14 @@ impl<'a> Reader<'a> {
         Err(MessageError::Length { expected: self.taken + payload, found })
     }
 
+    /// Makes sure that at least `payload` bytes follow, and nothing but zeros behind them.
+    pub fn expect_padded(&self, payload: usize) -> Result<(), MessageError> {
+        match self.rest.get(payload..) {
+            Some(padding) if padding.iter().all(|&byte| byte == 0) => Ok(()),
+            _ => self.expect(payload),
+        }
+    }
+
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let (head, rest) = self.rest.split_first_chunk().expect("the length was checked");
         self.rest = rest;

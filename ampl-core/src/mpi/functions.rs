@@ -79,8 +79,8 @@ mod l {
     pub const P33: &[Param] = &[i("sendbuf", K::Buffer), p("sendcounts", K::Int, D::In, L::CommSize(8)), p("sdispls", K::Int, D::In, L::CommSize(8)), p("sendtypes", K::Datatype, D::In, L::CommSize(8)), o("recvbuf", K::Buffer), p("recvcounts", K::Int, D::In, L::CommSize(8)), p("rdispls", K::Int, D::In, L::CommSize(8)), p("recvtypes", K::Datatype, D::In, L::CommSize(8)), i("comm", K::Comm), i("info", K::Info), o("request", K::Request)];
     pub const P34: &[Param] = &[i("sendbuf", K::Buffer), p("sendcounts", K::Count, D::In, L::CommSize(8)), p("sdispls", K::Aint, D::In, L::CommSize(8)), p("sendtypes", K::Datatype, D::In, L::CommSize(8)), o("recvbuf", K::Buffer), p("recvcounts", K::Count, D::In, L::CommSize(8)), p("rdispls", K::Aint, D::In, L::CommSize(8)), p("recvtypes", K::Datatype, D::In, L::CommSize(8)), i("comm", K::Comm), i("info", K::Info), o("request", K::Request)];
     pub const P35: &[Param] = &[i("comm", K::Comm), i("keyval", K::Int)];
-    pub const P36: &[Param] = &[i("comm", K::Comm), i("keyval", K::Int), o("attribute_val", K::Address), o("flag", K::Logical)];
-    pub const P37: &[Param] = &[i("comm", K::Comm), i("keyval", K::Int), i("attribute_val", K::Address)];
+    pub const P36: &[Param] = &[i("comm", K::Comm), i("keyval", K::Int), o("attribute_val", K::Attribute), o("flag", K::Logical)];
+    pub const P37: &[Param] = &[i("comm", K::Comm), i("keyval", K::Int), i("attribute_val", K::Attribute)];
     pub const P38: &[Param] = &[i("comm", K::Comm)];
     pub const P39: &[Param] = &[i("comm", K::Comm), i("info", K::Info), o("request", K::Request)];
     pub const P40: &[Param] = &[p("buffer", K::Buffer, D::InOut, L::One), i("count", K::Int), i("datatype", K::Datatype), i("root", K::Rank), i("comm", K::Comm)];
@@ -124,7 +124,7 @@ mod l {
     pub const P78: &[Param] = &[i("comm", K::Comm), i("info", K::Info), o("newcomm", K::Comm)];
     pub const P79: &[Param] = &[i("comm", K::Int)];
     pub const P80: &[Param] = &[p("comm_keyval", K::Int, D::InOut, L::One)];
-    pub const P81: &[Param] = &[i("comm", K::Comm), i("comm_keyval", K::Int), o("attribute_val", K::Address), o("flag", K::Logical)];
+    pub const P81: &[Param] = &[i("comm", K::Comm), i("comm_keyval", K::Int), o("attribute_val", K::Attribute), o("flag", K::Logical)];
     pub const P82: &[Param] = &[i("comm", K::Comm), o("errhandler", K::Errhandler)];
     pub const P83: &[Param] = &[i("comm", K::Comm), o("info_used", K::Info)];
     pub const P84: &[Param] = &[i("comm", K::Comm), p("comm_name", K::String, D::Out, L::Param(2)), o("resultlen", K::Int)];
@@ -136,7 +136,7 @@ mod l {
     pub const P90: &[Param] = &[i("fd", K::Int), o("intercomm", K::Comm)];
     pub const P91: &[Param] = &[i("comm", K::Comm), o("rank", K::Rank)];
     pub const P92: &[Param] = &[i("comm", K::Comm), o("size", K::Int)];
-    pub const P93: &[Param] = &[i("comm", K::Comm), i("comm_keyval", K::Int), i("attribute_val", K::Address)];
+    pub const P93: &[Param] = &[i("comm", K::Comm), i("comm_keyval", K::Int), i("attribute_val", K::Attribute)];
     pub const P94: &[Param] = &[i("comm", K::Comm), i("errhandler", K::Errhandler)];
     pub const P95: &[Param] = &[i("comm", K::Comm), i("info", K::Info)];
     pub const P96: &[Param] = &[i("comm", K::Comm), i("comm_name", K::String)];
@@ -500,7 +500,7 @@ mod l {
     pub const P454: &[Param] = &[i("datatype", K::Datatype), o("extent", K::Aint)];
     pub const P455: &[Param] = &[i("datatype", K::Int)];
     pub const P456: &[Param] = &[p("type_keyval", K::Int, D::InOut, L::One)];
-    pub const P457: &[Param] = &[i("datatype", K::Datatype), i("type_keyval", K::Int), o("attribute_val", K::Address), o("flag", K::Logical)];
+    pub const P457: &[Param] = &[i("datatype", K::Datatype), i("type_keyval", K::Int), o("attribute_val", K::Attribute), o("flag", K::Logical)];
     pub const P458: &[Param] = &[i("datatype", K::Datatype), i("max_integers", K::Int), i("max_addresses", K::Int), i("max_datatypes", K::Int), p("array_of_integers", K::Int, D::Out, L::Param(1)), p("array_of_addresses", K::Aint, D::Out, L::Param(2)), p("array_of_datatypes", K::Datatype, D::Out, L::Param(3))];
     pub const P459: &[Param] = &[i("datatype", K::Datatype), i("max_integers", K::Count), i("max_addresses", K::Count), i("max_large_counts", K::Count), i("max_datatypes", K::Count), p("array_of_integers", K::Int, D::Out, L::Param(1)), p("array_of_addresses", K::Aint, D::Out, L::Param(2)), p("array_of_large_counts", K::Count, D::Out, L::Param(3)), p("array_of_datatypes", K::Datatype, D::Out, L::Param(4))];
     pub const P460: &[Param] = &[i("datatype", K::Datatype), o("num_integers", K::Int), o("num_addresses", K::Int), o("num_datatypes", K::Int), o("combiner", K::Int)];
@@ -514,7 +514,7 @@ mod l {
     pub const P468: &[Param] = &[i("count", K::Int), p("array_of_blocklengths", K::Int, D::In, L::Param(0)), p("array_of_displacements", K::Int, D::In, L::Param(0)), i("oldtype", K::Datatype), o("newtype", K::Datatype)];
     pub const P469: &[Param] = &[i("datatype", K::Datatype), o("displacement", K::Aint)];
     pub const P470: &[Param] = &[i("typeclass", K::Int), i("size", K::Int), o("datatype", K::Datatype)];
-    pub const P471: &[Param] = &[i("datatype", K::Datatype), i("type_keyval", K::Int), i("attribute_val", K::Address)];
+    pub const P471: &[Param] = &[i("datatype", K::Datatype), i("type_keyval", K::Int), i("attribute_val", K::Attribute)];
     pub const P472: &[Param] = &[i("datatype", K::Datatype), i("type_name", K::String)];
     pub const P473: &[Param] = &[i("datatype", K::Datatype), o("size", K::IntOrUndefined)];
     pub const P474: &[Param] = &[i("datatype", K::Datatype), o("size", K::Count)];
@@ -543,14 +543,14 @@ mod l {
     pub const P497: &[Param] = &[i("rank", K::Rank), i("win", K::Win)];
     pub const P498: &[Param] = &[p("win", K::Win, D::InOut, L::One)];
     pub const P499: &[Param] = &[p("win_keyval", K::Int, D::InOut, L::One)];
-    pub const P500: &[Param] = &[i("win", K::Win), i("win_keyval", K::Int), o("attribute_val", K::Address), o("flag", K::Logical)];
+    pub const P500: &[Param] = &[i("win", K::Win), i("win_keyval", K::Int), o("attribute_val", K::Attribute), o("flag", K::Logical)];
     pub const P501: &[Param] = &[i("win", K::Win), o("errhandler", K::Errhandler)];
     pub const P502: &[Param] = &[i("win", K::Win), o("group", K::Group)];
     pub const P503: &[Param] = &[i("win", K::Win), o("info_used", K::Info)];
     pub const P504: &[Param] = &[i("win", K::Win), p("win_name", K::String, D::Out, L::Param(2)), o("resultlen", K::Int)];
     pub const P505: &[Param] = &[i("lock_type", K::Int), i("rank", K::Rank), i("assert", K::Int), i("win", K::Win)];
     pub const P506: &[Param] = &[i("group", K::Group), i("assert", K::Int), i("win", K::Win)];
-    pub const P507: &[Param] = &[i("win", K::Win), i("win_keyval", K::Int), i("attribute_val", K::Address)];
+    pub const P507: &[Param] = &[i("win", K::Win), i("win_keyval", K::Int), i("attribute_val", K::Attribute)];
     pub const P508: &[Param] = &[i("win", K::Win), i("errhandler", K::Errhandler)];
     pub const P509: &[Param] = &[i("win", K::Win), i("info", K::Info)];
     pub const P510: &[Param] = &[i("win", K::Win), i("win_name", K::String)];

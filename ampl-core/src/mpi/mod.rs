@@ -159,13 +159,15 @@ pub enum Kind {
     Buffer,
     /// A NUL-terminated string (in), or one of the length in a `resultlen` parameter (out).
     String,
-    /// An address of no further meaning to ampl: attribute values, user functions, `argv`, tool objects.
+    /// An address of no further meaning to ampl: user functions and their extra state, `argv`, tool objects.
     Address,
+    /// A word that the program keeps with an object; a number, and `out` in C its address, under MPI's own keys.
+    Attribute,
 }
 
 impl Kind {
     /// How many kinds there are.
-    pub const COUNT: usize = Self::Address as usize + 1;
+    pub const COUNT: usize = Self::Attribute as usize + 1;
 }
 
 /// How bytes follow from a call's arguments; the parameters are found by their standard names.

@@ -5,10 +5,12 @@
 //! total y_i; the window's mean is the ratio R = Σy/Σn; residuals are e_i = y_i − R n_i and,
 //! without a unit, z_i = e_i/(N̄ R), with N̄ = Σn/M.
 
+pub mod bins;
 pub mod estimate;
 pub mod moments;
 pub mod quantile;
 pub mod sizing;
+pub mod strata;
 
 pub use estimate::{Basis, Estimate};
 pub use moments::Moments;

@@ -68,6 +68,13 @@ pub struct Stratum {
 /// # Source
 /// Cochran §5.5 (optimum allocation), §5.8 (more than 100 %) and §5.9 (n for a given variance).
 pub fn neyman(strata: &[Stratum], population: u64, allowed: f64) -> Vec<u64> {
+    let sizes = neyman_real(strata, population, allowed);
+    sizes.iter().zip(strata).map(|(&size, stratum)| round_up(size, stratum.ranks)).collect()
+}
+
+/// The sizes of [`neyman`] before they are rounded up, to compare what strata cost: where a few ranks are enough,
+/// rounding would say more about them than their variances do.
+pub fn neyman_real(strata: &[Stratum], population: u64, allowed: f64) -> Vec<f64> {
     let mut sizes = vec![0.0; strata.len()];
     let mut open: Vec<usize> = (0..strata.len()).filter(|&h| strata[h].ranks > 0).collect();
     // Unlike the real optimum, a stratum without a finite variance has a known answer.
@@ -102,7 +109,7 @@ pub fn neyman(strata: &[Stratum], population: u64, allowed: f64) -> Vec<u64> {
         }
         open.retain(|h| !fixed.contains(h));
     }
-    sizes.iter().zip(strata).map(|(&size, stratum)| round_up(size, stratum.ranks)).collect()
+    sizes
 }
 
 /// Variance of the population's mean when `size` of a stratum's ranks are drawn:

@@ -1,5 +1,6 @@
 //! What differs between MPI implementations, as data: one [`Abi`] per implementation family.
 
+use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind;
 
 /// Binary interface of one family of MPI libraries.
@@ -35,6 +36,16 @@ pub struct Abi {
     pub dist_graph: i32,
     /// `MPI_THREAD_SERIALIZED`; levels ascend.
     pub thread_serialized: i32,
+    /// `MPI_ERR_TRUNCATE`
+    pub error_truncate: i32,
+    /// `MPI_ERR_IN_STATUS`
+    pub error_in_status: i32,
+    /// `MPI_ERR_PENDING`
+    pub error_pending: i32,
+    /// The bits of an error code that are its class.
+    pub error_class_mask: i32,
+    /// Keys of the attributes of MPI's own that C gets as the address of a number, and what number.
+    pub number_keys: &'static [(i32, Kind)],
     /// `MPI_IN_PLACE`, as an address.
     pub in_place: usize,
     /// `MPI_BOTTOM`
@@ -133,6 +144,9 @@ pub(super) fn check(abi: &Abi) {
     assert!(wildcards.iter().all(|value| *value < 0) && abi.any_tag < 0);
     for offset in [abi.status_source_offset, abi.status_tag_offset, abi.status_error_offset] {
         assert!(offset % 4 == 0 && offset + 4 <= abi.status_bytes);
+    }
+    for error in [abi.error_truncate, abi.error_in_status, abi.error_pending] {
+        assert_eq!(abi.error_class(error), error);
     }
     assert_ne!(abi.in_place, abi.bottom);
     let places: HashSet<Sentinel> = abi.fortran.iter().map(|(_, place)| *place).collect();

@@ -4,6 +4,7 @@
 //! up in the table of the implementation that is loaded.
 
 mod data;
+pub(crate) mod memory;
 pub(crate) mod mpich;
 mod openmpi;
 mod standard;
@@ -126,6 +127,7 @@ impl Abi {
             | Kind::Offset
             | Kind::Double
             | Kind::Address
+            | Kind::Attribute
             | Kind::Buffer
             | Kind::String => long(),
             Kind::Status => {
@@ -136,6 +138,41 @@ impl Abi {
             handle if self.handle_width(handle) == 4 => u64::from(int() as u32),
             _ => long(),
         })
+    }
+
+    /// Bytes between two values of `kind` in an array.
+    pub fn bytes(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Int | Kind::Logical | Kind::Rank | Kind::Tag | Kind::IntOrUndefined => 4,
+            Kind::Status => self.status_bytes,
+            kind if ObjectKind::of(kind).is_some() => self.handle_width(kind),
+            _ => 8,
+        }
+    }
+
+    /// The class of an error code that MPI has returned.
+    pub fn error_class(&self, code: i32) -> i32 {
+        code & self.error_class_mask
+    }
+
+    /// The error code of element `index` of the statuses at `base`.
+    ///
+    /// # Safety
+    /// `base` must point to at least `index + 1` statuses.
+    pub unsafe fn status_error(&self, base: usize, index: usize) -> i32 {
+        let at = base + index * self.status_bytes + self.status_error_offset;
+        // SAFETY: the field lies in the status.
+        unsafe { (at as *const i32).read_unaligned() }
+    }
+
+    /// What an attribute holds whose value C has got as `word`: under MPI's own keys the number there.
+    ///
+    /// # Safety
+    /// `word` must be what MPI has given as the attribute under `key`.
+    pub unsafe fn attribute(&self, key: i32, word: u64) -> u64 {
+        let number = self.number_keys.iter().find(|(known, _)| *known == key);
+        // SAFETY: under that key MPI gives the address of such a number, or none.
+        number.and_then(|&(_, kind)| unsafe { self.load(kind, word as usize, 0) }).unwrap_or(word)
     }
 
     /// Source and tag, as recorded, of element `index` of the statuses at `base`.

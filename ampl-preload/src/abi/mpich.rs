@@ -1,6 +1,7 @@
 //! MPICH and its relatives (Intel MPI, MVAPICH, Cray MPICH): handles are 32-bit numbers.
 
 use super::data::{Abi, FortranSentinel::*, Predefined::*, Sentinel};
+use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind::*;
 
 /// What is particular to the MPICH ABI.
@@ -23,6 +24,23 @@ pub(crate) static ABI: Abi = Abi {
     graph: 1,
     dist_graph: 3,
     thread_serialized: 2,
+    error_truncate: 14,
+    error_in_status: 17,
+    error_pending: 18,
+    error_class_mask: 0x7f,
+    number_keys: &[
+        (0x6440_0001, Kind::Int),  // MPI_TAG_UB
+        (0x6440_0003, Kind::Int),  // MPI_HOST
+        (0x6440_0005, Kind::Int),  // MPI_IO
+        (0x6440_0007, Kind::Int),  // MPI_WTIME_IS_GLOBAL
+        (0x6440_0009, Kind::Int),  // MPI_UNIVERSE_SIZE
+        (0x6440_000b, Kind::Int),  // MPI_LASTUSEDCODE
+        (0x6440_000d, Kind::Int),  // MPI_APPNUM
+        (0x6600_0003, Kind::Aint), // MPI_WIN_SIZE
+        (0x6600_0005, Kind::Int),  // MPI_WIN_DISP_UNIT
+        (0x6600_0007, Kind::Int),  // MPI_WIN_CREATE_FLAVOR
+        (0x6600_0009, Kind::Int),  // MPI_WIN_MODEL
+    ],
     in_place: usize::MAX,
     bottom: 0,
     status_ignore: 1,

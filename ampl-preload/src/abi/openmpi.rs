@@ -1,6 +1,7 @@
 //! Open MPI: handles are addresses of the library's own variables.
 
 use super::data::{Abi, FortranSentinel::*, Predefined::*, Sentinel};
+use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind::*;
 
 /// What is particular to Open MPI.
@@ -23,6 +24,23 @@ pub(crate) static ABI: Abi = Abi {
     graph: 2,
     dist_graph: 3,
     thread_serialized: 2,
+    error_truncate: 15,
+    error_in_status: 18,
+    error_pending: 19,
+    error_class_mask: !0,
+    number_keys: &[
+        (0, Kind::Int),  // MPI_TAG_UB
+        (1, Kind::Int),  // MPI_HOST
+        (2, Kind::Int),  // MPI_IO
+        (3, Kind::Int),  // MPI_WTIME_IS_GLOBAL
+        (4, Kind::Int),  // MPI_APPNUM
+        (5, Kind::Int),  // MPI_LASTUSEDCODE
+        (6, Kind::Int),  // MPI_UNIVERSE_SIZE
+        (8, Kind::Aint), // MPI_WIN_SIZE
+        (9, Kind::Int),  // MPI_WIN_DISP_UNIT
+        (10, Kind::Int), // MPI_WIN_CREATE_FLAVOR
+        (11, Kind::Int), // MPI_WIN_MODEL
+    ],
     in_place: 1,
     bottom: 0,
     status_ignore: 0,

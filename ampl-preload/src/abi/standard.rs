@@ -1,6 +1,7 @@
 //! The ABI of MPI-5.0: handles are pointers with small fixed values.
 
 use super::data::{Abi, Predefined::*, Sentinel};
+use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind::*;
 
 /// What MPI-5.0 chapter 20 prescribes.
@@ -22,6 +23,24 @@ pub(crate) static ABI: Abi = Abi {
     graph: 212,
     dist_graph: 213,
     thread_serialized: 2048,
+    error_truncate: 15,
+    error_in_status: 19,
+    error_pending: 18,
+    // MPICH's codes are its classes' numbers and more above them.
+    error_class_mask: 0x7f,
+    number_keys: &[
+        (501, Kind::Int),  // MPI_TAG_UB
+        (502, Kind::Int),  // MPI_IO
+        (503, Kind::Int),  // MPI_HOST
+        (504, Kind::Int),  // MPI_WTIME_IS_GLOBAL
+        (505, Kind::Int),  // MPI_APPNUM
+        (506, Kind::Int),  // MPI_LASTUSEDCODE
+        (507, Kind::Int),  // MPI_UNIVERSE_SIZE
+        (602, Kind::Int),  // MPI_WIN_DISP_UNIT
+        (603, Kind::Aint), // MPI_WIN_SIZE
+        (604, Kind::Int),  // MPI_WIN_CREATE_FLAVOR
+        (605, Kind::Int),  // MPI_WIN_MODEL
+    ],
     in_place: 1,
     bottom: 0,
     status_ignore: 0,

@@ -4,14 +4,15 @@ use ampl_agent::requests::Request;
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, shape};
-use ampl_trace::record::{CALL_ERROR, CALL_MISS};
+use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_OUTCOME};
 
-use super::facts::{Ask, object_word};
+use super::facts::{Ask, known, object_word};
 use crate::abi::Abi;
+use crate::abi::memory::readable;
 use crate::process::Process;
 use crate::recipe::{Recipe, Step, is_given};
 use crate::thread_state::ThreadState;
-use crate::traffic::Facts;
+use crate::traffic::{Facts, Members};
 
 /// More elements than this are a broken argument, not a program.
 const MOST: usize = 1 << 24;
@@ -40,8 +41,8 @@ pub unsafe fn call(
     let mut encoder = Encoder { state, abi, recipe, function, words, failed, before: 0 };
     // SAFETY: the caller's promise.
     unsafe { encoder.part(&recipe.inputs, Encoder::other_input, &mut out) };
-    if flags & (CALL_ERROR | CALL_MISS) == 0 {
-        // SAFETY: the call succeeded, so its outputs are written.
+    if flags & (CALL_ERROR | CALL_MISS) == 0 || flags & CALL_OUTCOME != 0 {
+        // SAFETY: the call succeeded, or failed in a way that leaves its outputs written.
         unsafe { encoder.part(&recipe.outputs, Encoder::other_output, &mut out) };
     }
     state.args = out;
@@ -179,7 +180,7 @@ impl Encoder<'_> {
                 out.extend_from_slice(noted.get(1..=count).unwrap_or_default());
                 self.before += count + 1;
             }
-            // SAFETY: MPI has read the array itself; after an error nothing is believed of it.
+            // SAFETY: MPI has read the array itself; after an error it is looked at whether it can be read.
             Shape::Array => unsafe { self.array(index, out) },
         }
     }
@@ -189,6 +190,7 @@ impl Encoder<'_> {
         let param = &self.params()[index];
         let word = self.words[index];
         match shape(param) {
+            Shape::Scalar if param.kind == Kind::Attribute && self.found_nothing() => out.push(0),
             Shape::Scalar => {
                 // SAFETY: an output points to a value that MPI has written, or is null.
                 let value = unsafe { self.state.reader.load(param.kind, word, 0) }.unwrap_or(0);
@@ -222,7 +224,7 @@ impl Encoder<'_> {
             Kind::IntOrUndefined if word as i32 == undefined => ampl_core::value::UNDEFINED as u64,
             Kind::IntOrUndefined => i64::from(word as i32) as u64,
             Kind::Status => {
-                if self.state.reader.ignores_status(word) {
+                if self.state.reader.ignores_status(word) || !self.can_read(Kind::Status, word, 1) {
                     return NO_STATUS;
                 }
                 // SAFETY: an input status has been read by MPI.
@@ -237,7 +239,24 @@ impl Encoder<'_> {
         if self.recipe.index == Some(index as u8) {
             return self.state.reader.index(value);
         }
-        self.handle_or(self.params()[index].kind, value)
+        let kind = self.params()[index].kind;
+        if kind == Kind::Attribute {
+            // SAFETY: the attribute was found; its key is the parameter before it.
+            return unsafe { self.state.reader.attribute(self.words[index - 1] as i32, value) };
+        }
+        self.handle_or(kind, value)
+    }
+
+    /// Whether the call is a query that says by its flag that it has written nothing else.
+    fn found_nothing(&self) -> bool {
+        let flag = self.params().iter().position(|param| param.name == "flag");
+        flag.is_some_and(|index| self.number(index as u8) == 0)
+    }
+
+    /// Whether `count` values of `kind` at `base` can be read: MPI has done so itself unless the call failed.
+    fn can_read(&self, kind: Kind, base: usize, count: usize) -> bool {
+        let bytes = count * self.state.reader.bytes(kind);
+        !self.failed || readable(base, bytes) == bytes
     }
 
     /// The record word of a handle; other values as they are.
@@ -303,8 +322,19 @@ impl Encoder<'_> {
         unsafe { reader.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
     }
 
+    /// The status of completion number `element` and its error; one that is pending tells of no message.
+    unsafe fn outcome(&self, base: usize, element: usize) -> [u64; 2] {
+        // SAFETY: the caller's promise.
+        let (status, error) =
+            unsafe { (self.status_there(base, element), self.state.reader.status_error(base, element)) };
+        let pending = error != 0 && self.abi.error_class(error) == self.abi.error_pending;
+        [if pending { NO_STATUS } else { status }, i64::from(error) as u64]
+    }
+
     unsafe fn text(&mut self, index: usize, limit: usize, out: &mut Vec<u64>) {
-        if self.words[index] == 0 || limit == 0 || self.failed {
+        let address = self.words[index];
+        let limit = if self.failed { readable(address, limit) } else { limit };
+        if address == 0 || limit == 0 {
             out.push(NO_ARRAY);
             return;
         }
@@ -316,13 +346,19 @@ impl Encoder<'_> {
     unsafe fn array(&mut self, index: usize, out: &mut Vec<u64>) {
         let param = &self.params()[index];
         let base = self.words[index];
-        let length =
-            if self.failed || self.is_no_array(param, base) { None } else { self.length(param.length) };
-        let Some(length) = length.filter(|&length| length <= MOST && base != 0) else {
+        let length = if self.is_no_array(param, base) { None } else { self.length(param.length) };
+        let Some(length) =
+            length.filter(|&length| length <= MOST && base != 0 && self.can_read(param.kind, base, length))
+        else {
             out.push(NO_ARRAY);
             return;
         };
         out.push(length as u64);
+        if param.kind == Kind::Status && self.failed {
+            // SAFETY: the call has written `length` statuses, and the error of each.
+            (0..length).for_each(|element| out.extend(unsafe { self.outcome(base, element) }));
+            return;
+        }
         if param.kind == Kind::Status {
             // SAFETY: the array has `length` statuses.
             out.extend((0..length).map(|element| unsafe { self.status_there(base, element) }));
@@ -354,13 +390,13 @@ impl Encoder<'_> {
             Length::Param(index) => self.number(index).min(self.written(index)),
             Length::Times(index, factor) => self.number(index) * i64::from(factor),
             Length::CommSize(comm) => {
-                let members = Ask { state: self.state }.comm_now(communicator(comm));
+                let members = self.members(communicator(comm))?;
                 // Results are scattered over the caller's own group.
                 let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
                 (if own { members.local } else { members.peers }) as i64
             }
             Length::CommSizeAtRoot(comm, root) => {
-                let members = Ask { state: self.state }.comm_now(communicator(comm));
+                let members = self.members(communicator(comm))?;
                 let root = words[usize::from(root)];
                 let is_root = root as i32 == self.state.process.abi.root
                     || members.rank == Some(u64::from(root as u32));
@@ -368,6 +404,12 @@ impl Encoder<'_> {
                     return None;
                 }
                 members.peers as i64
+            }
+            // What a call that failed says is a communicator may be none.
+            Length::InDegree(comm) | Length::OutDegree(comm) | Length::CartDims(comm)
+                if self.failed && !self.is_live(communicator(comm)) =>
+            {
+                return None;
             }
             Length::InDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).0 as i64,
             Length::OutDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).1 as i64,
@@ -381,6 +423,16 @@ impl Encoder<'_> {
             }
         };
         usize::try_from(number).ok()
+    }
+
+    /// Who is in the communicator; `None` where that is not known, and MPI must not be asked.
+    fn members(&mut self, comm: usize) -> Option<Members> {
+        if self.failed { known(self.state, comm) } else { Some(Ask { state: self.state }.comm_now(comm)) }
+    }
+
+    /// Whether MPI may be asked about `comm` after an error.
+    fn is_live(&self, comm: usize) -> bool {
+        known(self.state, comm).is_some() && !self.state.process.has_lost_sight()
     }
 
     /// How many elements MPI writes of arrays for which the program says at most how many, in the parameter

@@ -49,6 +49,16 @@ fn members([peers, second]: [u64; 2]) -> Members {
     }
 }
 
+/// What is known of a communicator that a call has named which failed: MPI must not be asked about what may be
+/// none, its answer would be a call of the application's error handler.
+pub fn known(state: &ThreadState, comm: usize) -> Option<Members> {
+    let process = state.process;
+    let handle = process.abi.handle_word(Kind::Comm, comm);
+    let object = process.with_handles(|handles| handles.get(ObjectKind::Comm, handle))?;
+    // One without a process is the null handle.
+    (object.facts[0] != UNKNOWN && object.facts[0] != 0).then(|| members(object.facts))
+}
+
 /// Answers questions about handles, asking MPI once per object. Only for calls that succeeded:
 /// asking about a handle that is no object would call the application's error handler.
 pub struct Ask<'a> {

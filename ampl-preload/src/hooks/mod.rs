@@ -9,12 +9,12 @@ use ampl_agent::CallEnd;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
-use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
+use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
 
 use crate::clock::{thread_cpu_ns, ticks};
 use crate::process::Uncancelled;
 use crate::reader::ierror_index;
-use crate::recipe::Recipe;
+use crate::recipe::{Outcome, Recipe};
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
@@ -24,6 +24,11 @@ pub use facts::{INTER, UNKNOWN};
 const PROGRESS_TICKS: u64 = 300_000;
 /// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
 const IDLE_PROGRESS_TICKS: u64 = 64 * PROGRESS_TICKS;
+/// Looks after the tree are so many times as far apart as the last one was long.
+const AWAY: u64 = 20;
+
+/// The level of `MPI_Pcontrol` that pauses.
+const PAUSE: i32 = 0;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +86,7 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, 
         // SAFETY: the caller's promise.
         unsafe { requests::name(state, function, recipe, words) };
     }
-    if function == ids::MPI_PCONTROL {
+    if function == ids::MPI_PCONTROL && words[0] as i32 != PAUSE {
         control(state, words[0] as i32);
     }
     if recipe.in_out {
@@ -165,7 +170,7 @@ unsafe fn finish(
     let mut flags = 0;
     let (mut sent, mut received) = (0, 0);
     if call.code != 0 {
-        flags |= CALL_ERROR;
+        flags |= error_flags(state, recipe, call.code);
     } else {
         if let Some(index) = recipe.flag {
             // SAFETY: a successful poll has written its flag or count, an int.
@@ -199,7 +204,7 @@ unsafe fn finish(
         // SAFETY: the caller's promise.
         unsafe { encode::call(state, function, recipe, words, flags, call.code) };
     }
-    if recipe.in_out && call.code == 0 {
+    if recipe.in_out && (call.code == 0 || flags & CALL_OUTCOME != 0) {
         // SAFETY: the caller's promise.
         unsafe { forget_freed(state, function, words) };
     }
@@ -217,6 +222,21 @@ unsafe fn finish(
     if closed || (recipe.communicates && call.end >= state.next_progress) {
         progress(state, closed, recipe.communicates);
     }
+    if function == ids::MPI_PCONTROL && words[0] as i32 == PAUSE {
+        // Behind its own record: a pause begins when the call that asks for it has returned.
+        control(state, PAUSE);
+    }
+}
+
+/// Flags of a call that has returned an error.
+#[cold]
+fn error_flags(state: &ThreadState, recipe: &Recipe, code: i32) -> u8 {
+    let abi = state.process.abi;
+    let outcome = recipe.outcome.map(|outcome| match outcome {
+        Outcome::Message => abi.error_truncate,
+        Outcome::Several => abi.error_in_status,
+    });
+    CALL_ERROR | if outcome == Some(abi.error_class(code)) { CALL_OUTCOME } else { 0 }
 }
 
 /// Bytes of the call itself; those of persistent requests count at their start.
@@ -321,7 +341,10 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     let idle = (state.progress_ticks * 2).clamp(PROGRESS_TICKS, IDLE_PROGRESS_TICKS);
     state.progress_ticks = if moved || closed { PROGRESS_TICKS } else { idle };
     let now = ticks(invariant);
-    state.next_progress = now + state.progress_ticks;
+    // Where ranks share processors MPI gives its own away when it finds nothing: the longer that took, the later it
+    // is asked again.
+    let away = (now - from).saturating_mul(AWAY).min(IDLE_PROGRESS_TICKS);
+    state.next_progress = now + state.progress_ticks.max(away);
     state.slow_ticks += now - from;
     state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
     look(state, now);

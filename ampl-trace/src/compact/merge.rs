@@ -8,28 +8,15 @@ use super::clock::Clock;
 use crate::record::{Kind, Record, Records, Word};
 use crate::varint::{Encoder, zigzag};
 
-/// One thread's events in program order, and how they are stored.
+/// One thread's calls and beginnings of windows in program order, and how they are stored.
 #[derive(Debug)]
 pub struct Lane<'a> {
     thread: u32,
     sites: Sites,
     blocks: std::vec::IntoIter<&'a [Word]>,
     records: Records<'a>,
-    /// The next event, while other threads come first.
-    head: Option<Event<'a>>,
-}
-
-/// A record that has a place in the stored call sequence.
-#[derive(Clone, Copy, Debug)]
-struct Event<'a> {
-    start: i64,
-    place: Place<'a>,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Place<'a> {
-    Open { window: u64, calls_before: u64 },
-    Call { function: u16, flags: u8, ticks: u64, site: u64, arguments: &'a [Word] },
+    /// The next record and its start, while other threads come first.
+    head: Option<(i64, Record<'a>)>,
 }
 
 /// Whether a call's record has all words that every call has.
@@ -43,6 +30,7 @@ pub fn is_whole_open(record: Record<'_>) -> bool {
 }
 
 /// Start, duration, site and count; and the arguments.
+#[inline]
 fn call(record: Record<'_>) -> Option<(&[Word; 3], &[Word])> {
     record.body.split_first_chunk()
 }
@@ -52,26 +40,15 @@ fn open(record: Record<'_>) -> Option<&[Word; 5]> {
     record.body.first_chunk()
 }
 
-impl<'a> Event<'a> {
-    /// `None` for records without a place.
-    #[inline]
-    fn new(record: Record<'a>, clock: Clock) -> Option<Self> {
-        let (start, place) = match record.kind {
-            Kind::Call => {
-                let (fixed, arguments) = call(record)?;
-                let [start, ticks, site] = fixed.map(u64::from_le_bytes);
-                let Record { function, flags, .. } = record;
-                (start, Place::Call { function, flags, ticks, site, arguments })
-            }
-            Kind::Open => {
-                let [window, start, _probability, _update, calls_before] =
-                    open(record)?.map(u64::from_le_bytes);
-                (start, Place::Open { window, calls_before })
-            }
-            _ => return None,
-        };
-        Some(Self { start: clock.instant(start), place })
-    }
+/// When the call or window of `record` starts; `None` for records without a place in the sequence.
+#[inline]
+fn start(record: Record<'_>, clock: Clock) -> Option<i64> {
+    let ticks = match record.kind {
+        Kind::Call => call(record)?.0[0],
+        Kind::Open => open(record)?[1],
+        _ => return None,
+    };
+    Some(clock.instant(u64::from_le_bytes(ticks)))
 }
 
 impl<'a> Lane<'a> {
@@ -80,12 +57,12 @@ impl<'a> Lane<'a> {
         Self { thread, sites, blocks: blocks.into_iter(), records: Records::default(), head: None }
     }
 
-    #[inline]
-    fn next(&mut self, clock: Clock) -> Option<Event<'a>> {
+    #[inline(always)]
+    fn next(&mut self, clock: Clock) -> Option<(i64, Record<'a>)> {
         loop {
             for record in self.records.by_ref() {
-                if let Some(event) = Event::new(record, clock) {
-                    return Some(event);
+                if let Some(start) = start(record, clock) {
+                    return Some((start, record));
                 }
             }
             self.records = Records::new(self.blocks.next()?);
@@ -100,20 +77,20 @@ pub fn merge(mut lanes: Vec<Lane<'_>>, clock: Clock) -> (Vec<u8>, Vec<u8>) {
     let mut heads = BinaryHeap::new();
     for (number, lane) in lanes.iter_mut().enumerate() {
         lane.head = lane.next(clock);
-        heads.extend(lane.head.map(|head| Reverse((head.start, number))));
+        heads.extend(lane.head.map(|(start, _)| Reverse((start, number))));
     }
     while let Some(Reverse((_, number))) = heads.pop() {
         let others = heads.peek().map(|&Reverse(head)| head);
         let lane = &mut lanes[number];
         let mut next = lane.head.take();
         // As long as it stays ahead of the others: for ever where there is one thread.
-        while let Some(event) = next {
-            if others.is_some_and(|other| other < (event.start, number)) {
-                heads.push(Reverse((event.start, number)));
-                lane.head = Some(event);
+        while let Some((start, record)) = next {
+            if others.is_some_and(|other| other < (start, number)) {
+                heads.push(Reverse((start, number)));
+                lane.head = next;
                 break;
             }
-            stored.push(lane, event, clock);
+            stored.push(lane, start, record, clock);
             next = lane.next(clock);
         }
     }
@@ -129,23 +106,22 @@ struct Stored {
 }
 
 impl Stored {
-    #[inline]
-    fn push(&mut self, lane: &Lane<'_>, event: Event<'_>, clock: Clock) {
+    #[inline(always)]
+    fn push(&mut self, lane: &Lane<'_>, start: i64, record: Record<'_>, clock: Clock) {
         let thread = u64::from(lane.thread);
-        match event.place {
-            Place::Open { window, calls_before } => {
-                self.calls.extend([0, thread, window, calls_before].into_iter());
-            }
-            Place::Call { function, flags, ticks, site, arguments } => {
-                let (site, count) = (lane.sites.stored(site as u32), site >> 32);
-                let length = arguments.len() as u64;
-                let small = [flags.into(), thread, site.into(), count, length];
-                self.calls.extend_small(u64::from(function) + 1, small);
-                self.calls.extend(arguments.iter().map(|&word| zigzag(i64::from_le_bytes(word))));
-                let since = zigzag(event.start.wrapping_sub(self.start));
-                self.times.extend([since, clock.whole_duration(ticks)].into_iter());
-                self.start = event.start;
-            }
-        }
+        let Some((&[_, ticks, site], arguments)) = call(record).filter(|_| record.kind == Kind::Call) else {
+            let words =
+                open(record).map(|&[window, _, _, _, before]| [window, before].map(u64::from_le_bytes));
+            let [window, calls_before] = words.unwrap_or_default();
+            return self.calls.extend([0, thread, window, calls_before].into_iter());
+        };
+        let (ticks, site) = (u64::from_le_bytes(ticks), u64::from_le_bytes(site));
+        let (site, count) = (lane.sites.stored(site as u32), site >> 32);
+        let small = [record.flags.into(), thread, site.into(), count, arguments.len() as u64];
+        self.calls.extend_small(u64::from(record.function) + 1, small);
+        self.calls.extend_signed(arguments);
+        let since = zigzag(start.wrapping_sub(self.start));
+        self.times.extend([since, clock.whole_duration(ticks)].into_iter());
+        self.start = start;
     }
 }

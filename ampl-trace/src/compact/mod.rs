@@ -3,6 +3,7 @@
 //! A journal is read where it lies, twice: once for everything but its calls, which need the call sites of
 //! their whole thread, and once for them. Memory is needed for what comes out only.
 
+mod after;
 mod clock;
 mod merge;
 
@@ -14,9 +15,11 @@ use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, Step, WindowSummary};
 use crate::record::{
-    CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_DRAWN, WINDOW_FIXED_WORDS,
-    WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, Word, get_text,
+    CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
+    WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, Word,
+    get_text,
 };
+use after::After;
 use clock::Clock;
 use merge::Lane;
 
@@ -47,13 +50,27 @@ pub fn compact(bytes: &[u8]) -> Result<Compacted, ReadError> {
     }
     out.rank.process = process(&journal, clock);
 
-    let mut scan = Scan { out, clock, numbers: BTreeMap::new() };
+    let finalized = out.rank.process.finalized;
+    let mut scan = Scan { out, clock, numbers: BTreeMap::new(), after: After::new(finalized) };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
     for &block in &journal.blocks {
         threads.entry(block.thread).or_default().push(block);
     }
-    let lanes = threads.into_iter().map(|(thread, blocks)| scan.thread(thread, &blocks)).collect();
-    let Scan { mut out, numbers, .. } = scan;
+    let scanned: Vec<_> = threads
+        .into_iter()
+        .map(|(thread, blocks)| {
+            let sites = scan.thread(thread, &blocks);
+            (thread, blocks, sites)
+        })
+        .collect();
+    let Scan { mut out, numbers, after, .. } = scan;
+    after.decide(&mut out.rank.windows);
+    let lanes = scanned.into_iter().map(|(thread, blocks, sites)| {
+        let mut words: Vec<&[Word]> = words_of(&blocks, BlockKind::Stream).collect();
+        words.extend(after.pending(&blocks, &out.rank.windows));
+        Lane::new(thread, sites, words)
+    });
+    let lanes = lanes.collect();
     out.rank.sites = vec![Site { module: 0, offset: 0 }; numbers.len()];
     for (site, number) in numbers {
         out.rank.sites[number as usize] = site;
@@ -101,15 +118,19 @@ struct Scan {
     clock: Clock,
     /// Numbers of call sites in the trace, in the order in which the threads met them.
     numbers: BTreeMap<Site, u32>,
+    after: After,
+}
+
+fn words_of<'a>(blocks: &[Block<'a>], kind: BlockKind) -> impl Iterator<Item = &'a [Word]> {
+    blocks.iter().filter(move |block| block.kind == kind).map(|block| block.words)
 }
 
 impl Scan {
-    /// What the `blocks` of `thread` hold, but for its calls: these are left to the lane.
-    fn thread<'a>(&mut self, thread: u32, blocks: &[Block<'a>]) -> Lane<'a> {
-        let words_of = |kind| blocks.iter().filter(move |block| block.kind == kind).map(|block| block.words);
-        let entries = words_of(BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
+    /// What the `blocks` of `thread` hold, but for its calls: the numbers of their sites.
+    fn thread(&mut self, thread: u32, blocks: &[Block<'_>]) -> Sites {
+        let entries = words_of(blocks, BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
         let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
-        for words in words_of(BlockKind::Stream) {
+        for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
             let mut records = Records::new(words);
             for record in records.by_ref() {
@@ -122,10 +143,10 @@ impl Scan {
                 self.out.damage.insert(damage_before, what);
             }
         }
-        for words in words_of(BlockKind::Sites) {
+        for words in words_of(blocks, BlockKind::Sites) {
             self.out.rank.aggregates.extend(aggregates(words, &sites, self.clock));
         }
-        Lane::new(thread, sites, words_of(BlockKind::Stream).collect())
+        sites
     }
 
     fn take(&mut self, record: Record<'_>, sites: &mut Sites) -> Option<()> {
@@ -134,11 +155,18 @@ impl Scan {
             Kind::Call => return merge::is_whole_call(record).then_some(()),
             Kind::Open => return merge::is_whole_open(record).then_some(()),
             Kind::Object => return Some(()),
+            Kind::Verdict => return self.after.take(record),
             Kind::Window | Kind::Site | Kind::Module | Kind::Text => {}
         }
         let body = &record.words()[..];
         match record.kind {
-            Kind::Window => out.rank.windows.push(window_summary(record.flags, body, self.clock)?),
+            Kind::Window => {
+                let window = window_summary(record.flags, body, self.clock)?;
+                if record.flags & WINDOW_BUFFERED != 0 {
+                    self.after.buffered(window.window);
+                }
+                out.rank.windows.push(window);
+            }
             Kind::Site => {
                 let &[index, module, offset] = body.first_chunk::<3>()?;
                 let next = self.numbers.len() as u32;
@@ -214,6 +242,7 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
         drawn: flags & WINDOW_DRAWN != 0,
         partial: flags & WINDOW_PARTIAL != 0,
         probability: f64::from_bits(probability),
+        stratum: None,
         update,
         cells: words
             .chunks_exact(CELL_WORDS)

@@ -200,13 +200,16 @@ fn windows(windows: &[WindowSummary]) -> Vec<u8> {
         let flags = u8::from(window.kept) | u8::from(window.partial) << 1 | u8::from(window.drawn) << 2;
         let run = window.repeat > 1;
         let others = u8::from(window.partner) << 4 | u8::from(window.inclusion.is_some()) << 5;
-        out.push(flags | u8::from(run) << 3 | others);
+        out.push(flags | u8::from(run) << 3 | others | u8::from(window.stratum.is_some()) << 6);
         if run {
             varint::put(&mut out, window.repeat);
         }
         put_float(&mut out, window.probability);
         if let Some(inclusion) = window.inclusion {
             put_float(&mut out, inclusion);
+        }
+        if let Some(stratum) = window.stratum {
+            varint::put(&mut out, stratum.into());
         }
         varint::put(&mut out, window.update);
         varint::put(&mut out, window.cells.len() as u64);
@@ -227,6 +230,7 @@ fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
     let repeat = if flags & 8 != 0 { reader.get()? } else { 1 };
     let probability = get_float(reader)?;
     let inclusion = if flags & 32 != 0 { Some(get_float(reader)?) } else { None };
+    let stratum = if flags & 64 != 0 { Some(u16::try_from(reader.get()?).ok()?) } else { None };
     let update = reader.get()?;
     let mut cells = Vec::new();
     for _ in 0..reader.get()? {
@@ -245,6 +249,7 @@ fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
         partial,
         probability,
         inclusion,
+        stratum,
         update,
         cells,
         repeat,

@@ -101,7 +101,9 @@ fn kind(name: &str) -> Option<&str> {
 fn ignored(theirs: &Value) -> bool {
     match theirs {
         Value::Null => true,
-        Value::Object(status) => status.contains_key("source") && status.contains_key("tag"),
+        Value::Object(status) => {
+            status.contains_key("error") || (status.contains_key("source") && status.contains_key("tag"))
+        }
         Value::Array(statuses) => statuses.iter().all(ignored),
         _ => false,
     }

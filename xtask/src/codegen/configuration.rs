@@ -133,7 +133,7 @@ fn shape(shape: Shape) -> &'static str {
         Shape::Text => "text",
         Shape::Boolean => "`true` or `false`",
         Shape::Word(_) => "one of these words",
-        Shape::Any => "number or text",
+        Shape::Count => "whole number or `\"auto\"`",
     }
 }
 
@@ -144,6 +144,9 @@ fn later(support: Support) -> Option<String> {
         Support::Full => None,
         Support::Only(values, instead) => {
             Some(format!("In this version only {}, anything else is refused: {instead}", words(values)))
+        }
+        Support::Offline(values, instead) => {
+            Some(format!("While a job runs only {}, anything else is refused: {instead}", words(values)))
         }
         Support::Except(kinds, instead) => {
             let kinds = words(kinds).replace("`site`", "call sites");

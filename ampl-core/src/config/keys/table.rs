@@ -1,7 +1,7 @@
 //! Every key of `JOB.toml`, in the order of its documentation.
 
 use super::Key;
-use super::Shape::{Any, Boolean, Integer, Number, Share, Text, Word};
+use super::Shape::{Boolean, Count, Integer, Number, Share, Text, Word};
 
 const COUNT: &str = "from 1 to 4294967295";
 const INSIDE: &str = "inside (0, 1)";
@@ -47,15 +47,16 @@ pub const KEYS: &[Key] = &[
         Word(&["retrospective", "predictive"]),
         "When the decision about a window is taken.",
     )
-    .default("\"predictive\"")
+    .default("\"retrospective\"")
     .forms(&[
-        ("predictive", "before the window, from earlier ones"),
         (
             "retrospective",
-            "after the window, from itself; not in this version, which says so and is predictive",
+            "after the window, from what happened in it: its calls are buffered until then. Needs \
+             summaries = \"census\"; with partners = \"keep\" predictive is the default",
         ),
+        ("predictive", "before the window, from earlier ones: where storing calls is what costs"),
     ])
-    .examples("\"retrospective\"", "\"predicted\""),
+    .examples("\"predictive\"", "\"predicted\""),
     Key::new("sampling", "sizing", Word(&["neyman", "ampl-2008"]), "Formula that prices the sample.")
         .default("\"neyman\"")
         .forms(&[
@@ -197,14 +198,14 @@ pub const KEYS: &[Key] = &[
         "group",
         "stratify",
         Word(&["off", "k-medoids"]),
-        "Whether strata of the group are found and sampled separately.",
+        "Whether strata of the group are found and sampled separately, by `ampl strata -c JOB.toml`.",
     )
     .default("\"off\"")
     .forms(&[("off", "the group is one stratum"), ("k-medoids", "ranks that behave alike form strata")])
     .examples("\"k-medoids\"", "\"kmedoid\""),
-    Key::new("group", "k", Any, "Number of strata.")
-        .range("`\"auto\"` or a number from 1")
-        .examples("3", "0"),
+    Key::new("group", "k", Count, "Number of strata; as many as pay with `auto`, or where it is not given.")
+        .range("from 1; for `stratify`")
+        .examples("3", "\"all\""),
     Key::new(
         "group",
         "sample_size",
@@ -232,8 +233,11 @@ pub const KEYS: &[Key] = &[
     .default("\"on\"")
     .forms(&[
         ("on", "each call and its times, as of any other"),
-        ("off", "nothing; summaries and counts have them all the same"),
-        ("aggregate", "how many there were and what they took together"),
+        (
+            "off",
+            "nothing, not even their totals by call site; window summaries and counts of functions have them",
+        ),
+        ("aggregate", "how many there were and what they took together, by call site, of every window"),
     ])
     .examples("\"off\"", "\"aggregated\""),
     Key::new(

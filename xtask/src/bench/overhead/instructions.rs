@@ -25,6 +25,9 @@ const INTERPOSED: [&str; 1] = ["dlopen"];
 /// What a call site costs when it is met for the first time.
 const ONCE: [&str; 1] = ["::new_site"];
 
+/// What `MPI_Finalize` does for every call that is stored; none of them calls another.
+const MERGE: [&str; 4] = ["compact::compact", "::rank_sections", "v0::Writer<W>::section", "Section::pack"];
+
 /// Where the instructions of one rank went.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Account {
@@ -36,6 +39,8 @@ struct Account {
     once: (f64, f64),
     /// The library's in `MPI_Init` and in `MPI_Finalize`.
     ends: [f64; 2],
+    /// Of the latter, for the merge of the journal into the trace.
+    merge: f64,
     /// The program's own, outside of MPI; its reading of input and the like included.
     outside: f64,
     /// MPI's between Init and Finalize, waiting included.
@@ -133,6 +138,8 @@ impl Account {
                 }
             } else if is_ours(to) && named(to, &CLOCKED) {
                 account.clocked += instructions;
+            } else if is_ours(to) && named(to, &MERGE) {
+                account.merge += instructions;
             } else if is_ours(to) && named(to, &ONCE) {
                 account.once.0 += instructions;
                 account.once.1 += calls;
@@ -162,16 +169,18 @@ fn named(place: &Place, ends: &[&str]) -> bool {
 /// `dilation` is native time over callgrind's.
 fn print(program: &Program, state: State, accounts: &[Account], dilation: f64) {
     println!(
-        "\n{}, instructions, {}: the library's per call; its share of the program's, what is done once apart",
+        "\n{}, instructions, {}: the library's per call, the merge of its journal in MPI_Finalize too; their share of \
+         the program's, what is done once apart",
         program.name,
         state.name()
     );
     println!(
-        "{:<6} {:>9} {:>9} {:>13} {:>15} {:>15} {:>10} {:>10} {:>10}",
+        "{:<6} {:>9} {:>9} {:>13} {:>9} {:>15} {:>15} {:>10} {:>10} {:>10}",
         "rank",
         "calls",
         "per call",
         "by the clock",
+        "merge",
         "of outside MPI",
         "of everything",
         "sites",
@@ -181,17 +190,18 @@ fn print(program: &Program, state: State, accounts: &[Account], dilation: f64) {
     for (rank, account) in accounts.iter().enumerate() {
         let hooks = account.calls - account.clocked - account.once.0;
         let clocked = account.clocked * dilation;
-        let share = |of: f64| 100.0 * (hooks + clocked) / of;
+        let share = |of: f64| 100.0 * (hooks + clocked + account.merge) / of;
         println!(
-            "{rank:<6} {:>9.0} {:>9.0} {:>13.0} {:>13.3} % {:>13.3} % {:>10.0} {:>10.0} {:>9.1}M",
+            "{rank:<6} {:>9.0} {:>9.0} {:>13.0} {:>9.0} {:>13.3} % {:>13.3} % {:>10.0} {:>10.0} {:>9.1}M",
             account.made(),
             hooks / account.made(),
             clocked / account.made(),
+            account.merge / account.made(),
             share(account.outside),
             share(account.outside + account.inside),
             account.once.1,
             account.once.0 / account.once.1,
-            (account.ends[0] + account.ends[1]) / 1e6,
+            (account.ends[0] + account.ends[1] - account.merge) / 1e6,
         );
     }
     if accounts.iter().any(|account| account.clocked == 0.0 || account.once.1 == 0.0) {
@@ -224,12 +234,13 @@ mod tests {
             fn=ampl::hooks::leave\n1 110\ncfn=ampl::hooks::progress\ncalls=1 0\n1 80\n\
             cfn=ampl_agent::thread::Thread::new_site\ncalls=1 0\n1 20\n\
             fn=ampl::settle::at_deletion\n1 260\n\
+            cfn=ampl_trace::compact::compact\ncalls=1 0\n1 150\n\
             fn=dlopen\n1 60\n\
             ob=/x/libmpi.so.40\nfn=PMPI_Finalize\n1 770\ncob=/x/libampl.so\ncfn=dlopen\ncalls=1 0\n1 60\n\
             cob=/x/libampl.so\ncfn=ampl::settle::at_deletion\n\
             calls=1 0\n1 250\n";
         let account = Account::of(&Profile::parse(text).unwrap());
-        assert_eq!(account.ends, [50.0, 260.0]);
+        assert_eq!((account.ends, account.merge), ([50.0, 260.0], 150.0));
         assert_eq!((account.calls, account.clocked, account.once), (200.0, 80.0, (20.0, 1.0)));
         assert_eq!((account.outside, account.inside), (1000.0, 200.0));
         assert_eq!(account.functions["MPI_Send"], (4.0, 200.0));

@@ -1,0 +1,53 @@
+//! Windows that are decided after they are over.
+
+use ampl_core::draw::Keep;
+use ampl_core::units::WindowId;
+use ampl_trace::record::{Kind, VERDICT_KEPT};
+
+use super::Thread;
+use crate::stream::CallRecord;
+
+impl Thread {
+    /// Takes what was decided about `window` and what is older: whether it is kept and its stratum, or that
+    /// what was drawn when it began holds. It is in the journal from here on.
+    pub fn judged(&mut self, window: WindowId, decided: Option<(Keep, u16)>) {
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
+        let keep = open.verdicts.judge(window, decided.map(|(keep, _)| keep));
+        drop(open);
+        if let (Some(keep), Some((_, stratum))) = (keep, decided) {
+            let flags = if keep.kept { VERDICT_KEPT } else { 0 };
+            self.stream.record(Kind::Verdict, flags, &[window.0, keep.probability.to_bits(), stratum.into()]);
+            // It is no call of the open window.
+            self.written_before += 8 * 4;
+        }
+    }
+
+    /// Takes windows that are decided out of the buffer, the last one too when no call follows.
+    pub fn resolve(&mut self) {
+        let shared = self.shared.clone();
+        let open = shared.lock();
+        self.stream.end_buffer(|window| open.verdicts.of(window));
+    }
+
+    /// Records a call for which the buffer has no room: the oldest windows are decided now.
+    #[cold]
+    pub(super) fn record_after_all(&mut self, call: &CallRecord<'_>) {
+        let shared = self.shared.clone();
+        let mut open = shared.lock();
+        let mut stored = self.stores;
+        while stored && !self.stream.call(call) {
+            let oldest = self.stream.oldest_buffered().unwrap_or(self.window);
+            if oldest < self.window {
+                shared.force(&mut open, oldest);
+                self.stream.resolve(|window| open.verdicts.of(window));
+            } else {
+                // The window alone is too large.
+                let decided = shared.force(&mut open, self.window);
+                stored = decided.or_else(|| open.verdicts.of(self.window)).unwrap_or(false);
+                self.stream.decide_open(stored);
+                self.stores = stored;
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What becomes of windows whose calls are buffered until they are decided.
+
+use std::collections::VecDeque;
+
+use ampl_core::draw::Keep;
+use ampl_core::units::WindowId;
+
+/// Closed windows that are not decided yet, and which of the others are kept.
+///
+/// A decision may also never come, or too late: what was drawn when the window began holds then.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    undecided: VecDeque<Undecided>,
+    /// Every window below is decided.
+    through: u64,
+    /// Those of them that were buffered and are kept, ascending; the first of several that were closed together.
+    kept: Vec<u64>,
+}
+
+/// A window that is over, or several that were closed together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undecided {
+    /// The first.
+    pub window: WindowId,
+    /// The last.
+    pub last: WindowId,
+    /// Whether all of its calls are buffered.
+    pub whole: bool,
+    /// As drawn when it began.
+    pub drawn: bool,
+}
+
+impl Verdicts {
+    /// Takes windows that are to be decided.
+    pub fn close(&mut self, windows: Undecided) {
+        self.undecided.push_back(windows);
+    }
+
+    /// Takes the decision about `window`; none where what was drawn holds, as for every older one. Returns it,
+    /// unless it comes too late.
+    pub fn judge(&mut self, window: WindowId, keep: Option<Keep>) -> Option<Keep> {
+        if window.0 < self.through {
+            return None;
+        }
+        let mut taken = None;
+        while self.undecided.front().is_some_and(|next| next.window <= window) {
+            let Some(next) = self.undecided.pop_front() else { break };
+            // Where several were closed together, no decision is about them all.
+            let decided = keep.filter(|_| next.window == window && next.last == window);
+            taken = taken.or(decided);
+            if next.whole && decided.map_or(next.drawn, |keep| keep.kept) {
+                self.kept.push(next.window.0);
+            }
+        }
+        self.through = self.through.max(window.next().0);
+        taken
+    }
+
+    /// Decides, by what was drawn, the windows up to `window`, for which there is no more room.
+    pub fn force(&mut self, window: WindowId) {
+        self.judge(window, None);
+    }
+
+    /// The open window is decided before it is over, and may be forced anew.
+    pub fn force_open(&mut self, window: WindowId, drawn: bool) {
+        self.judge(window, None);
+        if drawn && self.kept.last() != Some(&window.0) {
+            self.kept.push(window.0);
+        }
+    }
+
+    /// Whether `window` is kept; none while that is open.
+    pub fn of(&self, window: WindowId) -> Option<bool> {
+        (window.0 < self.through).then(|| self.kept.binary_search(&window.0).is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(kept: bool) -> Option<Keep> {
+        Some(Keep { kept, probability: 0.5 })
+    }
+
+    #[test]
+    fn decisions_come_in_order_and_what_they_pass_over_falls_back() {
+        let mut verdicts = Verdicts::default();
+        for (window, drawn) in [(0, true), (1, false), (2, true), (3, false), (4, true)] {
+            let window = WindowId(window);
+            verdicts.close(Undecided { window, last: window, whole: window.0 != 4, drawn });
+        }
+        assert_eq!(verdicts.of(WindowId(0)), None);
+        assert_eq!(verdicts.judge(WindowId(1), keep(true)), keep(true));
+        let of = |verdicts: &Verdicts| [0, 1, 2, 3, 4, 5].map(|window| verdicts.of(WindowId(window)));
+        assert_eq!(of(&verdicts), [Some(true), Some(true), None, None, None, None]);
+        assert_eq!(verdicts.judge(WindowId(0), keep(false)), None, "too late");
+        verdicts.force(WindowId(2));
+        assert_eq!(verdicts.judge(WindowId(2), keep(false)), None);
+        assert_eq!(verdicts.judge(WindowId(4), keep(true)), keep(true), "and yet it is not whole");
+        assert_eq!(of(&verdicts), [Some(true), Some(true), Some(true), Some(false), Some(false), None]);
+        verdicts.force_open(WindowId(5), true);
+        assert_eq!(verdicts.of(WindowId(5)), Some(true));
+        verdicts.close(Undecided { window: WindowId(6), last: WindowId(9), whole: true, drawn: true });
+        assert_eq!(verdicts.judge(WindowId(9), keep(false)), None, "of several no decision is made");
+        assert_eq!(verdicts.of(WindowId(6)), Some(true));
+    }
+}

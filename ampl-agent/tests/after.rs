@@ -1,0 +1,223 @@
+//! Windows that are decided after they are over: what is kept is in the stream whole and in order, what is not is
+//! gone, memory is bounded, and a process that dies leaves what was undecided.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::shared::Shared;
+use ampl_agent::{CallEnd, Thread};
+use ampl_core::config::{Config, Mechanism};
+use ampl_core::draw::Keep;
+use ampl_core::message::{Directive, StratumDirective};
+use ampl_core::mpi::ids;
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+use ampl_core::value::Value;
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::decode::{Call, Calls};
+
+struct Job {
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+impl Job {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ampl-after-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let identity = Identity { ranks: 64, ..Identity::default() };
+        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
+        let (config, _) = Config::parse("[window]\nmarker = \"mpi:MPI_Barrier\"\n").expect("valid");
+        let plan = Plan::new(config, 64).expect("ranks of the job");
+        let shared = Arc::new(Shared::new(journal, plan, Rank(0), |address| ("/bin/app".into(), address)));
+        Self { path, shared }
+    }
+
+    /// What is drawn beforehand from `first` on: with certainty, or never.
+    fn beforehand(&self, first: u64, probability: f64) {
+        self.shared.direct(Directive {
+            pass: 0,
+            update: first + 1,
+            first_window: WindowId(first),
+            seed: 1,
+            mechanism: Mechanism::Global,
+            strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability, policy: 1 }],
+        });
+    }
+
+    fn read(&self) -> Compacted {
+        let journal = self.shared.journal.contents().expect("a readable journal");
+        let read = compact(journal.bytes()).expect("a whole header");
+        assert_eq!(read.damage, Vec::<String>::new());
+        read
+    }
+
+    /// Windows and tags of the sends that are stored, and whether each window is kept.
+    fn stored(&self) -> (Vec<(u64, i64)>, Vec<bool>) {
+        let rank = self.read().rank;
+        let calls = Calls::new(&rank).map(|call| call.expect("decodable"));
+        let sends = calls.filter(|call| call.function == ids::MPI_SEND);
+        let tag = |call: &Call| match call.args[4].1 {
+            Value::Int(tag) => tag,
+            ref other => panic!("{other:?}"),
+        };
+        (sends.map(|call| (call.window, tag(&call))).collect(), rank.windows.iter().map(|w| w.kept).collect())
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn call(function: ampl_core::mpi::Function, start: u64, words: &[u64]) -> CallEnd<'_> {
+    let end = start + 1;
+    CallEnd { function, address: 0x40, start, end, sent: 0, received: 0, flags: 0, words, timed: true }
+}
+
+fn barrier(thread: &mut Thread, at: u64) {
+    thread.enter(ids::MPI_BARRIER, 0x40, at);
+    thread.leave(&call(ids::MPI_BARRIER, at, &[1]));
+}
+
+/// Sends with tags from `first` on.
+fn sends(thread: &mut Thread, tags: std::ops::Range<u64>) {
+    for tag in tags {
+        let at = 1000 + 2 * tag;
+        thread.enter(ids::MPI_SEND, 0x40, at);
+        thread.leave(&call(ids::MPI_SEND, at, &[0x1000, 1, 1, 0, tag, 1]));
+    }
+}
+
+fn keep(kept: bool) -> Option<(Keep, u16)> {
+    Some((Keep { kept, probability: 0.25 }, 2))
+}
+
+#[test]
+fn what_a_verdict_keeps_is_there_whole_and_in_order() {
+    let job = Job::new("verdicts");
+    let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+    job.beforehand(1, 0.0);
+    for window in 0..60 {
+        // Windows of very different length, so that they begin and end anywhere in a block.
+        sends(&mut thread, window * 10_000..window * 10_000 + (window * window * 7) % 3000);
+        barrier(&mut thread, 1000 + 20_000 * (window + 1));
+        if let Some(over) = window.checked_sub(2) {
+            thread.judged(WindowId(over), keep(over % 7 == 3));
+        }
+    }
+    thread.finish(10_000_000);
+    // The last two are not decided when the run ends, nor were they drawn.
+    job.shared.journal.mark_finalized();
+    let (found, kept) = job.stored();
+    let expected = |window: u64| {
+        let tags = window * 10_000..window * 10_000 + (window * window * 7) % 3000;
+        tags.map(move |tag| (window, tag as i64))
+    };
+    let all: Vec<(u64, i64)> = (0..58).filter(|window| window % 7 == 3).flat_map(expected).collect();
+    assert_eq!(found, all);
+    assert_eq!(kept, (0..61).map(|window| window < 58 && window % 7 == 3).collect::<Vec<_>>());
+    let windows = job.read().rank.windows;
+    assert!(windows[..58].iter().all(|w| w.stratum == Some(2) && w.probability == 0.25 && w.drawn == w.kept));
+    assert!(windows[58..].iter().all(|w| w.stratum.is_none() && w.probability == 0.0));
+    let size = std::fs::metadata(&job.path).expect("the journal").len();
+    let kept_bytes = 80 * all.len() as u64;
+    assert!(size < kept_bytes + (6 << 20), "{size} bytes for {kept_bytes} kept");
+}
+
+#[test]
+fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
+    for (name, probability) in [("never", 0.0), ("always", 1.0)] {
+        let job = Job::new(name);
+        let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+        job.beforehand(1, probability);
+        for window in 0..40 {
+            sends(&mut thread, window * 10_000..window * 10_000 + 8000);
+            barrier(&mut thread, 1000 + 20_000 * (window + 1));
+        }
+        // Too late for the first windows, which had to make room.
+        thread.judged(WindowId(3), keep(probability == 0.0));
+        thread.finish(10_000_000);
+        job.shared.journal.mark_finalized();
+        let (found, kept) = job.stored();
+        // Window 0 is before any directive: everyone keeps it.
+        let windows = if probability == 0.0 { 1 } else { 40 };
+        assert_eq!(found.len(), windows * 8000, "{name}");
+        assert_eq!(kept.iter().filter(|&&kept| kept).count(), windows + usize::from(probability == 1.0));
+        let size = std::fs::metadata(&job.path).expect("the journal").len();
+        assert!(size < (80 * found.len() as u64) * 5 / 4 + (12 << 20), "{name}: {size}");
+    }
+}
+
+#[test]
+fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
+    for (name, probability) in [("large-out", 0.0), ("large-in", 1.0)] {
+        let job = Job::new(name);
+        let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+        job.beforehand(1, probability);
+        sends(&mut thread, 0..10);
+        barrier(&mut thread, 5000);
+        sends(&mut thread, 1_000_000..1_250_000);
+        barrier(&mut thread, 600_000_000);
+        thread.judged(WindowId(1), keep(probability == 0.0));
+        sends(&mut thread, 2_000_000..2_000_010);
+        barrier(&mut thread, 700_000_000);
+        thread.judged(WindowId(2), keep(true));
+        thread.finish(800_000_000);
+        job.shared.journal.mark_finalized();
+        let (found, kept) = job.stored();
+        let large = probability == 1.0;
+        let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+        assert_eq!([0, 1, 2].map(count), [10, if large { 250_000 } else { 0 }, 10], "{name}");
+        assert_eq!(kept[..3], [true, large, true], "{name}");
+    }
+}
+
+#[test]
+fn a_dead_process_leaves_what_was_undecided() {
+    let job = Job::new("dead");
+    let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+    job.beforehand(1, 0.0);
+    for window in 0..8 {
+        sends(&mut thread, window * 10_000..window * 10_000 + 3000);
+        barrier(&mut thread, 1000 + 20_000 * (window + 1));
+        if let Some(over) = window.checked_sub(3) {
+            thread.judged(WindowId(over), keep(over == 2));
+        }
+    }
+    sends(&mut thread, 80_000..80_100);
+    // Windows 0, 1, 3 and 4 are decided; 5, 6 and 7 are over; 8 is open.
+    let (found, kept) = job.stored();
+    let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+    let counts: Vec<usize> = (0..9).map(count).collect();
+    assert_eq!(counts, [0, 0, 3000, 0, 0, 3000, 3000, 3000, 100]);
+    assert_eq!(kept, [false, false, true, false, false, true, true, true]);
+}
+
+#[test]
+fn every_thread_s_calls_of_a_window_share_its_fate() {
+    let job = Job::new("threads");
+    let mut main = Thread::new(job.shared.clone(), 0, 0).expect("room");
+    let mut other = Thread::new(job.shared.clone(), 1, 0).expect("room");
+    job.beforehand(1, 0.0);
+    for window in 0..12 {
+        sends(&mut main, window * 10_000..window * 10_000 + 500);
+        if window < 9 {
+            sends(&mut other, window * 10_000 + 5000..window * 10_000 + 5500);
+        }
+        barrier(&mut main, 1000 + 20_000 * (window + 1));
+        if let Some(over) = window.checked_sub(2) {
+            main.judged(WindowId(over), keep(over % 3 == 0));
+        }
+    }
+    main.finish(10_000_000);
+    main.judged(WindowId(11), keep(true));
+    main.resolve();
+    job.shared.journal.mark_finalized();
+    let (found, _) = job.stored();
+    let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+    // 10 is passed over by the last verdict, and was not drawn. The other thread never came back to its buffer.
+    assert_eq!((0..12).map(count).collect::<Vec<_>>(), [1000, 0, 0, 1000, 0, 0, 1000, 0, 0, 500, 0, 500]);
+}

@@ -1,0 +1,52 @@
+//! A journal whose place is full: here, a process that may not make files any longer.
+
+use ampl_agent::journal::{Identity, Journal};
+use ampl_trace::journal::{self, BlockKind};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const WORDS: usize = 5000;
+
+/// The only test of its process: the limit is everybody's.
+#[test]
+fn what_has_no_room_goes_to_memory() {
+    let path = std::env::temp_dir().join(format!("ampl-full-{}", std::process::id()));
+    let journal = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
+    let write = |number: u64| {
+        let block = journal.block(BlockKind::Stream, 0, WORDS)?;
+        block.words[..2].copy_from_slice(&[number, !number]);
+        block.head[4].store(2, std::sync::atomic::Ordering::Release);
+        std::io::Result::Ok(())
+    };
+    write(1).expect("room");
+    assert!(!journal.is_short());
+    let length = |path: &std::path::Path| path.metadata().expect("the file is there").len();
+    let full = length(&path);
+    // What may be: the file as it is, and as much again in memory.
+    let before = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(full + 4096), ..before }).expect("less is allowed");
+    write(2).expect("memory");
+    assert!(journal.is_short());
+    assert!(write(3).is_err(), "memory has its limits too");
+    // Room that comes back is not used: it would be before what is in memory.
+    setrlimit(Resource::Fsize, before).expect("what was");
+    write(4).expect("memory");
+    assert_eq!(length(&path), full);
+    let contents = journal.contents().expect("all of it");
+    let read = journal::read(contents.bytes()).expect("a journal");
+    let words: Vec<Vec<u64>> = read
+        .blocks
+        .iter()
+        .map(|block| block.words.iter().map(|word| u64::from_le_bytes(*word)).collect())
+        .collect();
+    assert_eq!(words, [1, 2, 4].map(|number: u64| vec![number, !number]));
+    assert_eq!(read.cut_at, None);
+    // A process that dies leaves what was in the file.
+    let file = std::fs::read(&path).expect("the file");
+    assert_eq!(journal::read(&file).map(|read| read.blocks.len()), Ok(1));
+    journal.remove();
+    // No room for the first page: nothing is left behind.
+    setrlimit(Resource::Fsize, Rlimit { current: Some(100), ..before }).expect("less is allowed");
+    let refused = Journal::create(&path, &Identity::default());
+    setrlimit(Resource::Fsize, before).expect("what was");
+    assert!(refused.is_err() && !path.exists());
+}

@@ -1,0 +1,247 @@
+//! The division of a group's ranks into strata.
+
+use ampl_core::cluster::others::{dbscan, k_means, silhouette};
+use ampl_core::cluster::{
+    Aim, Choice, Effort, Features, KMedoids, MOST_STRATA, Metric, Rule, Search, Tried, Vectors, choose,
+    numbered,
+};
+use ampl_core::config::{ErrorBound, Selection, Target};
+use ampl_core::plan::Plan;
+use ampl_core::stats::{sizing, strata};
+use ampl_core::units::{Rank, RankSet};
+
+use super::source::{Source, bound_of};
+use super::{Args, K};
+use crate::failure::{Failure, USAGE};
+
+/// Neighbours that a rank needs to be in the middle of a class.
+const DBSCAN_NEIGHBOURS: usize = 4;
+
+/// How ranks are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    KMedoids,
+    KMeans,
+    Dbscan,
+}
+
+impl Method {
+    const ALL: [Self; 3] = [Self::KMedoids, Self::KMeans, Self::Dbscan];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KMedoids => "k-medoids",
+            Self::KMeans => "k-means",
+            Self::Dbscan => "dbscan",
+        }
+    }
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+
+    /// Finds classes for one number of them after the other.
+    fn search<'f>(self, features: &'f Features, distance: Metric, effort: Effort) -> Search<'f> {
+        let points = &features.points;
+        match self {
+            Self::KMedoids => {
+                let search = KMedoids::new(points, distance, effort);
+                Box::new(move |k| search.clusters(k))
+            }
+            Self::KMeans => Box::new(move |k| k_means(points, k, distance, effort)),
+            Self::Dbscan => Box::new(move |k| match k {
+                1 => k_means(points, 1, distance, effort),
+                _ => dbscan(points, DBSCAN_NEIGHBOURS, distance, effort),
+            }),
+        }
+    }
+}
+
+/// The ranks of a group, divided.
+pub struct Division {
+    /// The job: its groups as they were, or all ranks as one.
+    pub plan: Plan,
+    /// The group that was divided.
+    pub group: usize,
+    /// Its ranks, in order: those that numbers of ranks in `choice` are about.
+    pub members: Vec<u32>,
+    /// Its bound.
+    pub confidence: f64,
+    pub error: ErrorBound,
+    /// Guides that ranks were told apart by, as `metric@event`.
+    pub guides: Vec<String>,
+    pub method: Method,
+    pub choice: Choice,
+    /// By the numbers tried: linfa's silhouette.
+    pub silhouettes: Vec<Option<f64>>,
+    /// Windows with an observation.
+    pub windows: usize,
+    /// Strata of the choice, in the order of their smallest ranks.
+    pub strata: Vec<Stratum>,
+}
+
+/// Ranks that behave alike.
+pub struct Stratum {
+    pub name: String,
+    pub ranks: RankSet,
+    /// The rank in the middle; none where there are too few windows to tell.
+    pub medoid: Option<u32>,
+    /// Ranks to be drawn of a window.
+    pub size: f64,
+    /// Error of the stratum's own mean then, relative.
+    pub error: f64,
+}
+
+impl Division {
+    /// Fewest ranks that a bound is given anyway.
+    pub fn floor(&self) -> u64 {
+        let sampling = &self.plan.config.sampling;
+        let usual = match sampling.selection {
+            Selection::Retrospective => strata::FLOOR,
+            Selection::Predictive => sizing::FLOOR,
+        };
+        sampling.floor.map_or(usual, u64::from)
+    }
+
+    /// Divides what `args` ask for.
+    ///
+    /// # Errors
+    /// Those of [`super::strata`].
+    pub fn of(args: &Args, source: Source) -> anyhow::Result<Self> {
+        let (plan, group, asked) = group(args, &source)?;
+        let target = match bound_of(plan.groups[group].target) {
+            Target::Bound { confidence, error } => Target::Bound {
+                confidence: args.confidence.unwrap_or(confidence),
+                error: args.error.map_or(error, ErrorBound::Relative),
+            },
+            fixed => fixed,
+        };
+        let mut plan = plan;
+        plan.groups[group].target = target;
+        let aims: Vec<Aim> = source
+            .job
+            .guides
+            .iter()
+            .enumerate()
+            .filter_map(|(guide, &metric)| match plan.target(&plan.groups[group], &plan.metrics[metric]) {
+                Target::Bound { confidence, error } => Some(Aim { guide, confidence, error }),
+                Target::Static { .. } => None,
+            })
+            .collect();
+        let members: Vec<u32> = plan.groups[group].members.iter().map(|rank| rank.0).collect();
+        let mut vectors = Vectors::new(members.len(), source.job.guides.len());
+        source.each_window(|window| {
+            let observed = window.guides.iter().flat_map(|ranks| {
+                members.iter().map(|&rank| &ranks[rank as usize]).map(|seen| (seen.n as f64, seen.sum))
+            });
+            vectors.push(observed);
+        })?;
+        let k = args.k.or(asked).unwrap_or(K::Auto);
+        let rule = match (args.method, k) {
+            // It is asked once, and says itself how many there are.
+            (Method::Dbscan, K::Auto) => Rule::Pays(2),
+            (_, K::Auto) => Rule::Pays(MOST_STRATA),
+            (_, K::Exactly(k)) => Rule::Exactly(k as usize),
+        };
+        let effort = Effort { seed: plan.config.sampling.seed, ..Effort::default() };
+        let choice = choose(&vectors, &aims, rule, |f| args.method.search(f, args.distance, effort));
+        let (found_on, _) = vectors.halves();
+        let points = vectors.features(&found_on).points;
+        let score = |tried: &Tried| silhouette(&points, &tried.labels, effort.seed);
+        let silhouettes = choice.tried.iter().map(score).collect();
+        let strata = named(&plan, group, &members, choice.strata());
+        let Target::Bound { confidence, error } = target else { unreachable!("a size was replaced") };
+        let guides = source.job.guides.iter().map(|&metric| {
+            let metric = &plan.metrics[metric];
+            match metric.event.name().as_ref() {
+                "*" => metric.name().into_owned(),
+                event => format!("{}@{event}", metric.name()),
+            }
+        });
+        Ok(Self {
+            group,
+            members,
+            confidence,
+            error,
+            guides: guides.collect(),
+            method: args.method,
+            silhouettes,
+            windows: vectors.windows(),
+            strata,
+            choice,
+            plan,
+        })
+    }
+}
+
+/// The plan in which a group is divided, which one that is, and what the job file says about k.
+fn group(args: &Args, source: &Source) -> anyhow::Result<(Plan, usize, Option<K>)> {
+    let plan = source.job.plan.clone();
+    let divided: Vec<&str> = source.divided.iter().map(|strata| strata.group.as_str()).collect();
+    let name = match (&args.group, &divided[..]) {
+        (Some(name), _) => Some(name.as_str()),
+        (None, [only]) => Some(*only),
+        (None, []) => None,
+        (None, several) => {
+            let what = format!("several groups have 'stratify': {}", several.join(", "));
+            return Err(Failure::message(USAGE, what, "--group", "name one of them"));
+        }
+    };
+    let Some(name) = name else {
+        if let [_] = plan.groups[..] {
+            return Ok((plan, 0, None));
+        }
+        // Groups are left aside: classes need not respect them.
+        let mut config = plan.config.clone();
+        config.groups.clear();
+        let ranks = plan.ranks;
+        let plan = Plan::new(config, ranks).expect("without groups, every rank is in the job");
+        return Ok((plan, 0, None));
+    };
+    let Some(index) = plan.groups.iter().position(|group| group.name == name) else {
+        let have: Vec<&str> = plan.groups.iter().map(|group| group.name.as_str()).collect();
+        let what = format!("there is no group '{name}'");
+        return Err(Failure::message(USAGE, what, "--group", format!("there are: {}", have.join(", "))));
+    };
+    let asked = source.divided.iter().find(|strata| strata.group == name);
+    let k = asked.map(|strata| strata.k.map_or(K::Auto, K::Exactly));
+    Ok((plan, index, k))
+}
+
+fn named(plan: &Plan, group: usize, members: &[u32], found: &Tried) -> Vec<Stratum> {
+    let own = &plan.groups[group].name;
+    let (labels, medoids) = numbered(&found.labels, &found.medoids);
+    // Sizes are by label, as they were found.
+    let mut first = vec![None; found.price.sizes.len()];
+    for (label, &place) in found.labels.iter().zip(&labels) {
+        first[place].get_or_insert(*label);
+    }
+    let stratum = |(place, label): (usize, &Option<usize>)| {
+        let label = (*label)?;
+        let ranks = members.iter().zip(&labels).filter(|(_, have)| **have == place).map(|(rank, _)| *rank);
+        let name = if found.k == 1 { own.clone() } else { format!("{own}-{}", place + 1) };
+        Some(Stratum {
+            name,
+            ranks: rank_set(ranks),
+            medoid: medoids.get(place).map(|&medoid| members[medoid]),
+            size: found.price.sizes[label],
+            error: found.price.errors[label],
+        })
+    };
+    first.iter().enumerate().filter_map(stratum).collect()
+}
+
+/// The set of those ranks, which ascend.
+fn rank_set(ranks: impl Iterator<Item = u32>) -> RankSet {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for rank in ranks {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => ranges.push((rank, rank)),
+        }
+    }
+    let text: Vec<String> = ranges.iter().map(|(low, high)| format!("{low}-{high}")).collect();
+    let set = RankSet::parse(&text.join(",")).expect("ranges in order parse");
+    debug_assert!(ranges.is_empty() || set.contains(Rank(ranges[0].0)));
+    set
+}

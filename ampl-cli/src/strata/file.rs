@@ -1,0 +1,118 @@
+//! The job file in which every stratum is a group.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use ampl_core::config::{Config, ErrorBound, Group, Target};
+use ampl_core::units::{Rank, RankSet};
+
+use super::divide::{Division, Stratum};
+use crate::human::{digits, percent, plural};
+
+/// Fewest ranks of a stratum that its own error can be told from.
+const LEAST: u64 = 2;
+
+/// Share of its ranks from which a stratum is taken as a whole.
+const ALL: f64 = 0.95;
+
+/// The text, which [`Config::parse`] takes.
+pub fn text(division: &Division, run: &Path) -> String {
+    let mut config = division.plan.config.clone();
+    let own = division.plan.groups[division.group].name.as_str();
+    let several = division.strata.len() > 1;
+    // All ranks together, or one of the groups.
+    let place = config.groups.iter().position(|group| group.name == own).unwrap_or(config.groups.len());
+    config.groups.retain(|group| group.name != own);
+    let floor = division.floor();
+    if several {
+        let floor = floor.div_ceil(division.strata.len() as u64).max(LEAST);
+        config.sampling.floor = Some(floor as u32);
+    }
+    let groups = division.strata.iter().map(|stratum| group(division, stratum, several));
+    let groups: Vec<Group> = groups.collect();
+    config.groups.splice(place..place, groups);
+    let mut text = head(division, run, floor);
+    text.push('\n');
+    text.push_str(&config.to_toml());
+    for stratum in &division.strata {
+        let line = format!("[[group]]\nname = {}\n", toml_edit::Value::from(stratum.name.as_str()));
+        text = text.replacen(&line, &format!("{}{line}", comment(stratum)), 1);
+    }
+    debug_assert!(Config::parse(&text).is_ok(), "{text}");
+    text
+}
+
+fn head(division: &Division, run: &Path, floor: u64) -> String {
+    let choice = division.choice.strata();
+    let one = digits(division.choice.tried[0].price.size);
+    let bound = match division.error {
+        ErrorBound::Relative(error) => percent(error),
+        ErrorBound::Absolute(error) => digits(error),
+    };
+    // A name is no comment if it has more than one line.
+    let run = run.display().to_string().replace(char::is_control, "?");
+    let mut text = format!(
+        "# Strata of {}, found by 'ampl strata' in {run}:\n# {} of {}, by {}.\n",
+        plural(division.members.len() as u64, "rank"),
+        plural(division.windows as u64, "window"),
+        division.guides.join(", "),
+        division.method.name()
+    );
+    let at = percent(division.confidence);
+    if division.strata.len() > 1 {
+        let _ = writeln!(
+            text,
+            "# The mean of all of them, each stratum's weighted with its number of ranks, is within {bound} at {at}\n\
+             # with {} ranks of a window; one stratum takes {one}. For that the errors of single strata may be\n\
+             # larger or smaller than {bound}, and floor is divided among them ({floor} before).",
+            digits(choice.price.size)
+        );
+    } else {
+        let _ = writeln!(
+            text,
+            "# One class: stratifying would not pay. {one} ranks of a window give {bound} at {at}."
+        );
+    }
+    text
+}
+
+fn comment(stratum: &Stratum) -> String {
+    let medoid = stratum.medoid.map_or(String::new(), |medoid| format!(", rank {medoid} in the middle"));
+    let size = digits(stratum.size);
+    format!("# {}{medoid}; {size} of a window are drawn\n", plural(stratum.ranks.len(), "rank"))
+}
+
+fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
+    let confidence = division.confidence;
+    let ranks = stratum.ranks.len();
+    let target = match division.error {
+        error if !several => Target::Bound { confidence, error },
+        _ if stratum.size >= ALL * ranks as f64 => Target::Static { ranks: ranks as u32 },
+        error => Target::Bound { confidence, error: own_error(stratum, error) },
+    };
+    let pinned = division.plan.groups[division.group].pinned.iter();
+    let pinned: Vec<String> =
+        pinned.filter(|&rank: &Rank| stratum.ranks.contains(rank)).map(|rank| rank.0.to_string()).collect();
+    Group {
+        name: stratum.name.clone(),
+        members: stratum.ranks.clone(),
+        target,
+        pinned: RankSet::parse(&pinned.join(",")).expect("numbers parse"),
+    }
+}
+
+/// The relative error of a stratum's own mean with which it plays its part in that of all, rounded down.
+fn own_error(stratum: &Stratum, whole: ErrorBound) -> ErrorBound {
+    let rounded = |error: f64| (error * 1e4).floor() / 1e4;
+    let error = match stratum.error {
+        // Its ranks do not differ: any bound holds.
+        0.0 => {
+            return match whole {
+                ErrorBound::Relative(_) => whole,
+                ErrorBound::Absolute(_) => ErrorBound::Relative(0.08),
+            };
+        }
+        error => rounded(error).clamp(1e-4, 0.99),
+    };
+    ErrorBound::Relative(error)
+}

@@ -1,0 +1,116 @@
+//! `ampl strata`: which ranks of a run behave alike, and whether sampling them apart would pay.
+
+mod divide;
+mod file;
+mod report;
+mod source;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ampl_core::cluster::Metric;
+
+use crate::failure::{Failure, USAGE};
+use crate::output;
+use divide::{Division, Method};
+use source::Source;
+
+/// Find ranks that behave alike, and write a job file that samples them apart.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  ampl strata ampl-lmp-4242-20260101T120000\n  \
+                  ampl strata ampl-lmp-4242-20260101T120000 -o strata.toml --error 0.05\n  \
+                  ampl strata population.parquet -c job.toml --k 2 --json\n\n\
+                  Ranks are told apart by their mean per window of every guide. Strata are found on every other\n\
+                  window and judged on the windows between: by how many ranks a sample would take.")]
+pub struct Args {
+    /// A run whose summaries are a census; or a population, as 'ampl simulate' takes it
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    /// Job file with other guides, groups and bounds than the run's, and with group.stratify and group.k
+    #[arg(short = 'c', long = "config", value_name = "JOB.toml")]
+    config: Option<OsString>,
+    /// Write a job file in which every stratum is a group
+    #[arg(short = 'o', long = "output", value_name = "JOB.toml")]
+    output: Option<PathBuf>,
+    /// Divide this group only; without it, all ranks together, or the one group with 'stratify'
+    #[arg(long, value_name = "NAME")]
+    group: Option<String>,
+    /// Metric to go by, as in mpi.time or mpi.time@MPI_Waitsome; without it, the guides
+    #[arg(long = "metric", value_name = "METRIC[@EVENT]")]
+    metrics: Vec<String>,
+    /// How many strata; without it group.k, and without that as many as pay, up to 8
+    #[arg(long, value_name = "auto|N", value_parser = k)]
+    k: Option<K>,
+    /// Confidence of the bound that samples are priced for, in (0, 1); without it, the group's
+    #[arg(long, value_name = "P", value_parser = share)]
+    confidence: Option<f64>,
+    /// Its relative error, in (0, 1); without it, the group's
+    #[arg(long, value_name = "E", value_parser = share)]
+    error: Option<f64>,
+    /// How ranks are put together: k-medoids, k-means or dbscan, which finds its own number of classes
+    #[arg(long, value_name = "METHOD", default_value = "k-medoids", value_parser = method)]
+    method: Method,
+    /// How far two ranks are apart: euclidean or manhattan
+    #[arg(long, value_name = "DISTANCE", default_value = "euclidean", value_parser = distance)]
+    distance: Metric,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many strata are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum K {
+    Auto,
+    Exactly(u32),
+}
+
+fn k(text: &str) -> Result<K, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(K::Auto),
+        (_, Ok(number)) if number > 0 => Ok(K::Exactly(number)),
+        _ => Err("'auto' or a number from 1 is needed".into()),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
+    value.ok_or_else(|| "a number between 0 and 1 is needed".into())
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    Method::by_name(text).ok_or_else(|| "k-medoids, k-means or dbscan is needed".into())
+}
+
+fn distance(text: &str) -> Result<Metric, String> {
+    Metric::by_name(text).ok_or_else(|| "euclidean or manhattan is needed".into())
+}
+
+/// Divides the ranks, and prints and writes what came of it.
+///
+/// # Errors
+/// A [`Failure`] of status 2 for what is wrong with the arguments or the job file, of status 3 for what is wrong
+/// with the run, of status 4 where it does not have all ranks' summaries.
+pub fn strata(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(file) = args.output.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
+        let fix = "name a new one with -o";
+        return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
+    }
+    let source = Source::open(args)?;
+    let division = Division::of(args, source)?;
+    if let Some(path) = &args.output {
+        let text = file::text(&division, &args.run);
+        std::fs::write(path, text).map_err(|error| {
+            Failure::message(USAGE, format!("cannot write it: {error}"), path.display(), "name another file")
+        })?;
+        eprintln!("ampl: wrote {}", path.display());
+    }
+    let found = report::Found::of(&division);
+    if args.json {
+        output::json(&found)?;
+    } else {
+        output::print(|out| report::table(out, &division, &found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

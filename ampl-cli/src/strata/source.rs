@@ -1,0 +1,224 @@
+//! What is divided: the windows of a run, or a population.
+
+use std::path::Path;
+
+use ampl_client::simulate::{Job, Window};
+use ampl_core::config::{Config, DEFAULT_TARGET, Event, GroupStrata, Marker, Metric, Quantity, Target};
+use ampl_core::plan::Plan;
+use ampl_trace::Trace;
+
+use super::Args;
+use crate::export::progress::Progress;
+use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
+use crate::job::{self, JobArgs};
+use crate::plan::recorded::Recorded;
+use crate::population::{Extent, Population, Windows};
+use crate::rundir;
+
+/// Ranks, windows and settings.
+pub struct Source {
+    /// The job with the guides that ranks are told apart by.
+    pub job: Job,
+    /// Groups that the job file wants divided.
+    pub divided: Vec<GroupStrata>,
+    data: Data,
+}
+
+enum Data {
+    Run(Box<Trace>),
+    Population(Population, Box<Extent>),
+}
+
+impl Source {
+    /// What `args` name.
+    ///
+    /// # Errors
+    /// Those of [`super::strata`].
+    pub fn open(args: &Args) -> anyhow::Result<Self> {
+        let job_file = match &args.config {
+            Some(config) => {
+                let args = JobArgs { config: Some(config.clone()), output: None, set: Vec::new() };
+                Some(job::Job::load_offline(&args)?)
+            }
+            None => None,
+        };
+        let named = job_file.as_ref().map(|(job, _)| job.place());
+        let (config, divided) =
+            job_file.map_or((None, Vec::new()), |(job, strata)| (Some(job.config), strata));
+        let (data, ranks, known, config) = match is_population(&args.run) {
+            true => population(args, config)?,
+            false => run(args, config)?,
+        };
+        let mut config = guided(args, config, &known)?;
+        let wall = |metric: &Metric| metric.quantity == Quantity::Wall && metric.event == Event::Window;
+        if config.metrics.iter().any(wall) && matches!(config.window.marker, Marker::Period(_) | Marker::Auto)
+        {
+            // Its windows are not all as long as each other, so something else delimited them.
+            config.window.marker = Marker::Pcontrol;
+        }
+        let place = named.unwrap_or_else(|| args.run.display().to_string());
+        let plan = Plan::new(config, ranks).map_err(|error| {
+            Failure::message(USAGE, error, place, "correct it, or name the run it is for")
+        })?;
+        Ok(Self { job: Job::new(plan), divided, data })
+    }
+
+    /// Calls `take` with every window.
+    ///
+    /// # Errors
+    /// Status 3 where a population is wrong.
+    pub fn each_window(&self, mut take: impl FnMut(&Window)) -> anyhow::Result<()> {
+        let mut window = Window::default();
+        let (first, last) = match &self.data {
+            Data::Run(trace) => (0, trace.windows().saturating_sub(1)),
+            Data::Population(_, extent) => extent.windows,
+        };
+        let mut progress = Progress::of(last - first + 1, "windows");
+        match &self.data {
+            Data::Run(trace) => {
+                let mut recorded = Recorded::new(trace, &self.job);
+                for number in first..=last {
+                    recorded.fill(number, &mut window);
+                    take(&window);
+                    progress.one_more();
+                }
+            }
+            Data::Population(population, extent) => {
+                let number = |&guide: &usize| {
+                    let metric = &self.job.plan.metrics[guide];
+                    extent.find(&metric.name(), &metric.event.name())
+                };
+                let guides = self.job.guides.iter().filter_map(number).collect();
+                let ranks = self.job.plan.ranks;
+                let failure = |fault| population.failure(&fault);
+                let mut windows = Windows::new(population, extent, guides, ranks, |_| ()).map_err(failure)?;
+                for number in first..=last {
+                    windows.fill(number, &mut window).map_err(failure)?;
+                    take(&window);
+                    progress.one_more();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `path` is a population rather than a run: Parquet, CSV, or a directory that holds one and no run.
+fn is_population(path: &Path) -> bool {
+    if path.is_dir() {
+        let tables = ["summaries.parquet", "summaries.csv"].iter().any(|name| path.join(name).exists());
+        return tables && !path.join(rundir::TRACE).exists();
+    }
+    let named = path.extension().is_some_and(|extension| extension == "csv" || extension == "parquet");
+    let mut magic = [0; 4];
+    let mut file = std::fs::File::open(path);
+    let read = file.as_mut().is_ok_and(|file| std::io::Read::read_exact(file, &mut magic).is_ok());
+    named || read && &magic == b"PAR1"
+}
+
+type Opened = (Data, u32, Vec<(String, String)>, Config);
+
+fn run(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
+    let place = args.run.display();
+    let trace = rundir::RunArg { run: args.run.clone() }.read()?;
+    let Some(plan) = rundir::plan(&trace) else {
+        let fix = "keep run.toml beside the journals of a run that was not merged";
+        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
+    };
+    if !plan.stores_summary(false) {
+        let fix = "use summaries = \"census\" and output.rank_summaries = \"all\" for the next run";
+        return Err(Failure::message(NOT_FOUND, "not all ranks' windows were stored", place, fix));
+    }
+    if trace.windows() == 0 {
+        let fix = "name a run that went on for longer";
+        return Err(Failure::message(NOT_FOUND, "no window was closed", place, fix));
+    }
+    let known = trace.run.metrics.iter().map(|metric| (metric.name.clone(), metric.event.clone())).collect();
+    let ranks = plan.ranks;
+    Ok((Data::Run(Box::new(trace)), ranks, known, config.unwrap_or(plan.config)))
+}
+
+fn population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
+    let population = Population::open(&args.run)?;
+    let mut reading = match population.row_count() {
+        Some(rows) => Progress::of(rows, "rows looked at"),
+        None => Progress::endless("rows looked at"),
+    };
+    let extent = Extent::of(&population, |rows| reading.add(rows));
+    let extent = extent.map_err(|fault| population.failure(&fault))?;
+    let names = &extent.names;
+    let known: Vec<(String, String)> = extent
+        .metrics
+        .iter()
+        .map(|&(metric, event)| (names.name(metric).to_owned(), names.name(event).to_owned()))
+        .collect();
+    let config = config.unwrap_or_else(|| {
+        let mut config = Config::default();
+        let usual = config.metrics.iter().any(|metric| is_known(&known, metric));
+        // A file of one metric says by itself what it is about.
+        if let ([only], false) = (&known[..], usual)
+            && let Some(metric) = declared(&only.0, &only.1)
+        {
+            config.metrics = vec![metric];
+        }
+        config
+    });
+    let ranks = extent.ranks;
+    Ok((Data::Population(population, Box::new(extent)), ranks, known, config))
+}
+
+fn is_known(known: &[(String, String)], metric: &Metric) -> bool {
+    known.iter().any(|(name, event)| *name == metric.name() && *event == metric.event.name())
+}
+
+/// A guide of that name, if the job file could name it.
+fn declared(name: &str, event: &str) -> Option<Metric> {
+    let quoted = |text: &str| format!("{text:?}");
+    // As a job file, so that names mean what they mean there. A period makes windows as long as each other.
+    let text = format!(
+        "[window]\nmarker = \"pcontrol\"\n[[metric]]\nname = {}\nevent = {}\nrole = \"guide\"\n",
+        quoted(name),
+        quoted(event)
+    );
+    Config::parse(&text).ok()?.0.metrics.pop()
+}
+
+/// `config` with the guides that ranks are told apart by: those named, or its own as far as they were measured.
+fn guided(args: &Args, mut config: Config, known: &[(String, String)]) -> anyhow::Result<Config> {
+    let list = || {
+        let name = |(name, event): &(String, String)| match event.as_str() {
+            "*" => name.clone(),
+            _ => format!("{name}@{event}"),
+        };
+        known.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    let place = args.run.display();
+    if args.metrics.is_empty() {
+        // As many as a machine could not measure, or a file does not have.
+        config.metrics.retain(|metric| metric.guide && is_known(known, metric));
+        if config.metrics.is_empty() {
+            let what = format!("it has none of the guides, but: {}", list());
+            return Err(Failure::message(USAGE, what, place, "name a metric that it has with --metric"));
+        }
+        return Ok(config);
+    }
+    config.metrics.clear();
+    for name in &args.metrics {
+        let (metric, event) = name.split_once('@').unwrap_or((name, "*"));
+        let found = declared(metric, event).filter(|metric| is_known(known, metric));
+        let Some(found) = found else {
+            let what = format!("it has no metric {name}, but: {}", list());
+            return Err(Failure::message(USAGE, what, place, "name one of these with --metric"));
+        };
+        config.metrics.push(found);
+    }
+    Ok(config)
+}
+
+/// The group's bound; the default one where it has a size instead.
+pub fn bound_of(target: Target) -> Target {
+    match target {
+        Target::Bound { .. } => target,
+        Target::Static { .. } => DEFAULT_TARGET,
+    }
+}

@@ -1,0 +1,362 @@
+//! Windows that are decided by their own values, after they are over.
+//!
+//! Every rank bins itself by a [`Reference`] that was told beforehand, from an earlier window's means; the sums in
+//! the bins and the window's own means, known from its census, give the exact variance of every stratum that can
+//! be made of them.
+
+use std::collections::VecDeque;
+
+use ampl_core::config::{Mechanism, Quantity};
+use ampl_core::message::{
+    Cell, CensusWindow, Decision, GroupReference, GroupVerdict, Reference, Second, StratumVerdict, Verdict,
+};
+use ampl_core::plan::Plan;
+use ampl_core::stats::Moments;
+use ampl_core::stats::bins::{Histogram, Origin};
+use ampl_core::stats::quantile::normal_two_sided;
+use ampl_core::stats::sizing::simple_random;
+use ampl_core::stats::strata::{FLOOR, Need, Strata, Terms, stratify};
+use ampl_core::units::WindowId;
+
+use super::bound::{Bound, GroupMean};
+use super::budget::{Ledger, Pressure};
+
+/// Windows whose means are remembered; the second pass of an older one decides nothing.
+const REMEMBERED: usize = 256;
+
+/// What decides windows that are over.
+#[derive(Clone, Debug)]
+pub(super) struct Retrospective {
+    seed: u64,
+    mechanism: Mechanism,
+    windows_per_update: u64,
+    floor: u64,
+    groups: Vec<Group>,
+    /// Index in a summary of the windows' durations.
+    wall: Option<usize>,
+    ledger: Option<Ledger>,
+    /// The last window whose census is known.
+    ended: Option<u64>,
+    /// First window without a reference.
+    next: u64,
+    references: VecDeque<Reference>,
+    known: VecDeque<Known>,
+}
+
+/// A group that is decided so.
+#[derive(Clone, Debug)]
+struct Group {
+    index: u16,
+    name: String,
+    guides: Vec<Guide>,
+    newest: Option<GroupReference>,
+}
+
+#[derive(Clone, Debug)]
+struct Guide {
+    metric: usize,
+    name: String,
+    event: String,
+    bound: Bound,
+    quantile: f64,
+}
+
+/// The census of a window.
+#[derive(Clone, Debug)]
+struct Known {
+    window: u64,
+    late: bool,
+    /// How long it was, seconds; none where no rank says.
+    seconds: Option<f64>,
+    /// Bytes kept by groups that are not decided so.
+    others: f64,
+    groups: Vec<KnownGroup>,
+}
+
+#[derive(Clone, Debug)]
+struct KnownGroup {
+    /// Per guide: the mean, where there was an observation, and whether ranks differed at all.
+    means: Vec<Option<(GroupMean, bool)>>,
+    /// Pinned ranks that reported.
+    pinned: u64,
+    /// Bytes that pinned ranks take together, and that one of the others takes.
+    bytes: (f64, f64),
+}
+
+impl Retrospective {
+    /// What decides the groups of `second`.
+    pub fn new(plan: &Plan, second: &Second) -> Self {
+        let sampling = &plan.config.sampling;
+        let guide = |group: u16, &metric: &u16| {
+            let metric = usize::from(metric);
+            let guide = &plan.metrics[metric];
+            let bound = Bound::of(plan.target(&plan.groups[usize::from(group)], guide))?;
+            let quantile = normal_two_sided(bound.confidence);
+            let (name, event) = (guide.name().into_owned(), guide.event.name().into_owned());
+            Some(Guide { metric, name, event, bound, quantile })
+        };
+        let group = |&index: &u16| Group {
+            index,
+            name: plan.groups[usize::from(index)].name.clone(),
+            guides: second.guides.iter().filter_map(|metric| guide(index, metric)).collect(),
+            newest: None,
+        };
+        Self {
+            seed: sampling.seed,
+            mechanism: sampling.update_mechanism,
+            windows_per_update: u64::from(sampling.windows_per_update.max(1)),
+            floor: sampling.floor.map_or(FLOOR, u64::from),
+            groups: second.groups.iter().map(group).collect(),
+            wall: Quantity::Wall.slot(),
+            ledger: sampling.budget.map(Ledger::new),
+            ended: None,
+            next: 0,
+            references: VecDeque::new(),
+            known: VecDeque::new(),
+        }
+    }
+
+    /// Takes a window's census, or that of a range of windows, which says no more than where to measure from.
+    pub fn observe(&mut self, window: &CensusWindow) {
+        self.ended = Some(window.last_window.0);
+        let known: Vec<KnownGroup> = self.groups.iter_mut().map(|group| group.observe(window)).collect();
+        if window.windows() > 1 {
+            return;
+        }
+        let mut wall = Moments::default();
+        let mut others = 0.0;
+        for cell in &window.partial.cells {
+            let of_cell = self.wall.and_then(|wall| cell.metrics.get(wall));
+            wall.merge(&of_cell.map(|moments| moments.census).unwrap_or_default());
+            if !self.groups.iter().any(|group| group.index == cell.key.group) {
+                others += cell.bytes as f64;
+            }
+        }
+        self.known.push_back(Known {
+            window: window.first_window.0,
+            late: window.late,
+            seconds: wall.ratio().map(|mean| mean * 1e-9),
+            others,
+            groups: known,
+        });
+        if self.known.len() > REMEMBERED {
+            self.known.pop_front();
+        }
+        let oldest = self.known.front().map_or(0, |known| known.window);
+        self.references.retain(|reference| reference.last_window.0 >= oldest);
+    }
+
+    /// How ranks are to bin themselves in windows for which that was not said yet; none while that is far enough
+    /// ahead: up to the end of the update interval after the next one that has not ended.
+    pub fn reference(&mut self) -> Option<Reference> {
+        let ended = self.ended?.saturating_add(1) / self.windows_per_update;
+        let last = ended.saturating_add(2).saturating_mul(self.windows_per_update) - 1;
+        if self.next > last {
+            return None;
+        }
+        let reference = Reference {
+            first_window: WindowId(self.next),
+            last_window: WindowId(last),
+            groups: self.groups.iter().map(|group| group.newest.clone()).collect(),
+        };
+        self.next = last + 1;
+        self.references.push_back(reference.clone());
+        Some(reference)
+    }
+
+    /// Who keeps the window that these are the bins of; none for a range of windows, or where nothing can be
+    /// decided.
+    pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
+        let window = binned.first_window;
+        let covers =
+            |reference: &&Reference| reference.first_window <= window && window <= reference.last_window;
+        let reference = self.references.iter().find(covers)?;
+        let known = self.known.iter().find(|known| known.window == window.0)?;
+        if binned.windows() > 1 || binned.partial.binned.len() != self.groups.len() {
+            return None;
+        }
+        let price = |pressure: Pressure| -> Vec<Option<Judged>> {
+            let judged = |place: usize| {
+                let reference = reference.groups[place].as_ref()?;
+                let histogram = &binned.partial.binned[place];
+                let coins = self.mechanism == Mechanism::Global;
+                let group = &self.groups[place];
+                Some(group.judge(reference, histogram, &known.groups[place], (coins, self.floor), pressure))
+            };
+            (0..self.groups.len()).map(judged).collect()
+        };
+        let bytes = |judged: &Vec<Option<Judged>>| {
+            let each = judged.iter().zip(&known.groups).flat_map(|(judged, known)| {
+                judged.as_ref().map(|judged| known.bytes.0 + known.bytes.1 * judged.strata.size() as f64)
+            });
+            known.others + each.sum::<f64>()
+        };
+        let (judged, limited) = match &mut self.ledger {
+            None => (price(Pressure::NONE), false),
+            Some(ledger) => ledger.fit(known.seconds, price, bytes),
+        };
+        if judged.iter().all(Option::is_none) {
+            return None;
+        }
+        let mut decisions = Vec::new();
+        for (place, judged) in judged.iter().enumerate() {
+            let late = known.late || binned.late;
+            let of_group = judged
+                .iter()
+                .flat_map(|judged| self.groups[place].decisions(judged, &known.groups[place]).into_iter());
+            decisions.extend(of_group.map(|decision| Decision {
+                update: window.0 / self.windows_per_update,
+                window: window.0,
+                mechanism: super::word(self.mechanism).into(),
+                late,
+                policy: number(window),
+                limit: limited.then(|| "budget".into()),
+                ..decision
+            }));
+        }
+        let verdict = Verdict {
+            window,
+            policy: number(window),
+            seed: self.seed,
+            groups: judged.iter().map(|judged| judged.as_ref().map(Judged::verdict)).collect(),
+        };
+        Some((verdict, decisions))
+    }
+}
+
+/// The number of a window's decision. It is the window's, so that it does not depend on what was decided
+/// meanwhile.
+fn number(window: WindowId) -> u32 {
+    window.0 as u32
+}
+
+impl Group {
+    /// Takes what the census of a window says, and what residuals of windows to come are measured from.
+    fn observe(&mut self, window: &CensusWindow) -> KnownGroup {
+        let cell = |pinned| window.partial.cell(self.index, 0, pinned);
+        let (drawn, pinned) = (cell(false), cell(true));
+        let moments = |cell: Option<&Cell>, metric: usize| {
+            cell.and_then(|cell| cell.metrics.get(metric)).map(|moments| moments.census).unwrap_or_default()
+        };
+        let mut means = Vec::with_capacity(self.guides.len());
+        let mut asks: Option<(u64, usize)> = None;
+        let mut origins: Vec<Origin> = match &self.newest {
+            Some(newest) => newest.origins.clone(),
+            // For a guide without a mean any origin will do: sums are moved to the window's own.
+            None => vec![Origin { ratio: 0.0, mean_n: 1.0, unit: 1.0 }; self.guides.len()],
+        };
+        for (index, guide) in self.guides.iter().enumerate() {
+            let (drawn, pinned) = (moments(drawn, guide.metric), moments(pinned, guide.metric));
+            let mean = GroupMean::new(&pinned, &drawn, drawn.ranks as f64);
+            let variance = mean.map_or(0.0, |mean| guide.bound.variance(&drawn, mean));
+            means.push(mean.map(|mean| (mean, variance != 0.0)));
+            let Some(mean) = mean else { continue };
+            let unit = guide.bound.unit(mean);
+            if !(unit != 0.0 && unit.is_finite() && mean.ratio.is_finite()) {
+                continue;
+            }
+            origins[index] = Origin { ratio: mean.ratio, mean_n: mean.mean_n, unit };
+            let allowed = (guide.bound.error() / guide.quantile).powi(2);
+            let asked = simple_random(drawn.ranks, variance, allowed);
+            if asks.is_none_or(|(most, _)| asked > most) {
+                asks = Some((asked, index));
+            }
+        }
+        if let Some((_, index)) = asks {
+            let error = self.guides[index].bound.error();
+            self.newest = Some(GroupReference { guide: index as u16, error, origins });
+        }
+        let count = |cell: Option<&Cell>| cell.map_or(0, |cell| cell.reported);
+        let bytes = |cell: Option<&Cell>| cell.map_or(0.0, |cell| cell.bytes as f64);
+        KnownGroup {
+            means,
+            pinned: count(pinned),
+            bytes: (bytes(pinned), bytes(drawn) / count(drawn).max(1) as f64),
+        }
+    }
+
+    fn judge(
+        &self,
+        reference: &GroupReference,
+        histogram: &Histogram,
+        known: &KnownGroup,
+        (coins, floor): (bool, u64),
+        pressure: Pressure,
+    ) -> Judged {
+        let need = |index: usize| {
+            let guide = &self.guides[index];
+            // Where all ranks are alike, a mean of 0 is known from any of them.
+            let (mean, _) = known.means[index].filter(|&(_, differ)| differ)?;
+            let shift = reference.origins[index].shift(mean.ratio, guide.bound.unit(mean));
+            Some(Need { shift, error: pressure.wider * guide.bound.error(), quantile: guide.quantile })
+        };
+        let needs: Vec<Option<Need>> = (0..self.guides.len()).map(need).collect();
+        let population = histogram.population().saturating_add(known.pinned);
+        let mut strata =
+            stratify(histogram, usize::from(reference.guide), &needs, Terms { population, floor, coins });
+        if pressure.floor < 1.0 {
+            strata.shrink(pressure.floor);
+        }
+        Judged { strata, any: needs.iter().any(Option::is_some) }
+    }
+
+    /// The rows of a verdict, but for what they have in common.
+    fn decisions(&self, judged: &Judged, known: &KnownGroup) -> Vec<Decision> {
+        let strata = &judged.strata;
+        let guide = self.guides.get(strata.guide).filter(|_| judged.any);
+        let mean = known.means.get(strata.guide).copied().flatten();
+        let attained = guide.map(|guide| guide.quantile * strata.attained.sqrt());
+        let row = |stratum: usize, ranks: u64, size: u64, variance: Option<f64>| Decision {
+            update: 0,
+            window: 0,
+            group: self.name.clone(),
+            stratum: stratum as u16,
+            mechanism: String::new(),
+            population: ranks,
+            // Who was not counted is in none of them.
+            reported: ranks,
+            late: false,
+            size: size as u32,
+            probability: if size >= ranks { 1.0 } else { size as f64 / ranks as f64 },
+            guide: guide.map(|guide| guide.name.clone()),
+            policy: 0,
+            event: guide.map(|guide| guide.event.clone()),
+            mean: mean.filter(|_| judged.any).map(|(mean, _)| mean.ratio),
+            variance: variance.filter(|value| judged.any && value.is_finite()),
+            error_required: guide.map(|guide| guide.bound.error()),
+            error_attained: attained.filter(|error| error.is_finite()),
+            limit: None,
+            selection: Some("retrospective".into()),
+        };
+        let full = strata.full.saturating_add(known.pinned);
+        let mut rows = Vec::with_capacity(1 + strata.parts.len());
+        if full > 0 || strata.parts.is_empty() {
+            rows.push(row(0, full, full, None));
+        }
+        let parts = strata.parts.iter().enumerate();
+        rows.extend(parts.map(|(h, part)| row(h + 1, part.ranks, part.size, Some(part.variance))));
+        rows
+    }
+}
+
+/// How a group keeps a window.
+#[derive(Clone, Debug)]
+struct Judged {
+    strata: Strata,
+    /// Whether any guide had a say.
+    any: bool,
+}
+
+impl Judged {
+    fn verdict(&self) -> GroupVerdict {
+        let stratum = |part: &ampl_core::stats::strata::Part| StratumVerdict {
+            ranks: part.ranks as u32,
+            size: part.size as u32,
+            before: 0,
+        };
+        GroupVerdict {
+            cuts: self.strata.cuts.clone(),
+            strata: self.strata.parts.iter().map(stratum).collect(),
+        }
+    }
+}

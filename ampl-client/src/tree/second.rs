@@ -1,0 +1,234 @@
+//! A node's part in deciding windows after they are over.
+//!
+//! Its rank's windows wait until a reference says how to bin them, then go up by the second lane. What every
+//! contributor brought is remembered for a while: when the verdict comes down, the counts say which places of a
+//! stratum each of them has, and so everyone learns its own without a list being sent.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ampl_core::draw::{Keep, kept_after};
+use ampl_core::message::{CensusWindow, DownMessage, Reference, Second, Shape, Summary, Verdict};
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+
+/// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
+/// most: a rank keeps no more windows undecided than fit in its buffer anyway.
+const WAITING: usize = 32;
+
+/// What has been decided about a window of this rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judged {
+    /// The window. What is older and undecided will stay so.
+    pub window: WindowId,
+    /// Whether it is kept, in what stratum (0: kept in full); none where what was drawn beforehand holds.
+    pub keep: Option<(Keep, u16)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct SecondPass {
+    plan: Arc<Plan>,
+    rank: Rank,
+    /// The rank's group among those decided so; none where it is not in one, or is pinned.
+    group: Option<(usize, u16)>,
+    second: Second,
+    references: VecDeque<Reference>,
+    /// Own windows that have not gone up yet.
+    unbinned: VecDeque<Unbinned>,
+    /// No window of this rank follows.
+    pub ended: bool,
+    /// Own bins, oldest first.
+    bins: VecDeque<(WindowId, usize)>,
+    /// Ranks by contributor, group and bin of windows that have gone up.
+    counts: VecDeque<Counts>,
+    judged: VecDeque<Judged>,
+    /// Per child: what it has not got, oldest first.
+    pub down: Vec<VecDeque<Arc<DownMessage>>>,
+}
+
+#[derive(Debug)]
+struct Unbinned {
+    first: WindowId,
+    last: WindowId,
+    /// n and y of every guide; none where the window cannot be decided by its values.
+    seen: Option<Vec<(u64, f64)>>,
+}
+
+/// Ranks per group and bin.
+pub(super) type Ranks = Vec<u32>;
+
+#[derive(Debug)]
+struct Counts {
+    window: WindowId,
+    /// Contributor by contributor, running totals: what comes before each, and at last all.
+    before: Vec<Ranks>,
+}
+
+impl SecondPass {
+    pub fn new(plan: &Plan, shape: &Shape, rank: Rank, children: usize) -> Option<Self> {
+        let second = shape.second.clone()?;
+        let group = plan.group_of(rank);
+        let pinned = plan.groups[group].pinned.contains(rank);
+        Some(Self {
+            plan: Arc::new(plan.clone()),
+            rank,
+            group: second.group(group).filter(|_| !pinned).map(|place| (place, group as u16)),
+            second,
+            references: VecDeque::new(),
+            unbinned: VecDeque::new(),
+            ended: false,
+            bins: VecDeque::new(),
+            counts: VecDeque::new(),
+            judged: VecDeque::new(),
+            down: vec![VecDeque::new(); children],
+        })
+    }
+
+    /// Takes a window of this rank that is over, or several that were closed together.
+    pub fn local(&mut self, first: WindowId, last: WindowId, summary: Option<&Summary>) {
+        let seen = |&guide: &u16| {
+            summary.and_then(|summary| summary.metrics.get(usize::from(guide))).map(|seen| (seen.n, seen.sum))
+        };
+        let seen = self.second.guides.iter().map(seen).collect::<Option<Vec<_>>>();
+        self.unbinned.push_back(Unbinned { first, last, seen: seen.filter(|_| first == last) });
+    }
+
+    /// The next of this rank's windows of which is known how to bin it: its part of the second lane.
+    pub fn next_binned(&mut self, shape: &Shape) -> Option<CensusWindow> {
+        let waiting = self.unbinned.len();
+        let &Unbinned { first, last, .. } = self.unbinned.front()?;
+        while self.references.front().is_some_and(|reference| reference.last_window < first) {
+            self.references.pop_front();
+        }
+        let reference = self.references.front().filter(|reference| reference.first_window <= first);
+        // One that is only for later windows says that none will come for this one.
+        let awaited = reference.is_none() && self.references.is_empty() && waiting <= WAITING;
+        if awaited && self.unbinned.front().is_some_and(|window| window.seen.is_some()) {
+            return None;
+        }
+        let mut part = CensusWindow::binned(shape, first, last);
+        let seen = self.unbinned.pop_front()?.seen;
+        if let (Some(seen), Some(reference), Some((place, _))) = (seen, reference, self.group)
+            && let Some(how) = reference.groups.get(place).and_then(Option::as_ref)
+        {
+            let (bin, points) = how.stand(self.second.bins, seen);
+            part.reported = 1;
+            part.partial.binned[place].add(bin, &points);
+            self.bins.push_back((first, bin));
+            if self.bins.len() > WAITING {
+                self.bins.pop_front();
+            }
+        }
+        Some(part)
+    }
+
+    /// Remembers the contributors' parts of a window that goes up: running totals, as [`ranks`] tells them.
+    pub fn remember(&mut self, window: WindowId, totals: Vec<Ranks>) {
+        let mut before = vec![vec![0; totals.first().map_or(0, Vec::len)]];
+        before.extend(totals);
+        self.counts.push_back(Counts { window, before });
+        if self.counts.len() > WAITING {
+            self.counts.pop_front();
+        }
+    }
+
+    /// Whether every window of this rank has gone up.
+    pub fn is_finished(&self) -> bool {
+        self.ended && self.unbinned.is_empty()
+    }
+
+    /// Takes a reference.
+    pub fn refer(&mut self, reference: Reference) {
+        if self.references.back().is_some_and(|newest| newest.last_window >= reference.last_window) {
+            return; // a copy, or overtaken
+        }
+        self.references.push_back(reference.clone());
+        let message = Arc::new(DownMessage::Reference(reference));
+        for child in 0..self.down.len() {
+            self.tell(child, message.clone());
+        }
+    }
+
+    fn tell(&mut self, child: usize, message: Arc<DownMessage>) {
+        let queue = &mut self.down[child];
+        queue.push_back(message);
+        if queue.len() > WAITING {
+            // A lost verdict costs a window; without a reference windows would wait for ever.
+            let verdict = queue.iter().position(|waiting| matches!(**waiting, DownMessage::Verdict(_)));
+            queue.remove(verdict.unwrap_or(0));
+        }
+    }
+
+    /// Takes a verdict: this rank's part of it, and the children's.
+    pub fn judge(&mut self, verdict: &Verdict) {
+        if self.judged.back().is_some_and(|newest| newest.window >= verdict.window) {
+            return;
+        }
+        let counts = pop(&mut self.counts, |counts| counts.window, verdict.window);
+        let parts = (0..=self.down.len()).map(|number| self.part(verdict, counts.as_ref(), number));
+        let mut parts: Vec<Verdict> = parts.collect();
+        let own = parts.remove(0);
+        for (child, part) in parts.into_iter().enumerate() {
+            self.tell(child, Arc::new(DownMessage::Verdict(part)));
+        }
+        let keep = self.own(&own);
+        self.judged.push_back(Judged { window: verdict.window, keep });
+        if self.judged.len() > WAITING {
+            self.judged.pop_front();
+        }
+    }
+
+    /// What a contributor is to know: of groups that none of its ranks was counted in, nothing.
+    fn part(&self, verdict: &Verdict, counts: Option<&Counts>, contributor: usize) -> Verdict {
+        let bins = usize::from(self.second.bins);
+        let mut part = verdict.clone();
+        for (place, slot) in part.groups.iter_mut().enumerate() {
+            let of = |number: usize| {
+                let totals = counts?.before.get(number)?;
+                totals.get(place * bins..(place + 1) * bins)
+            };
+            let Some((before, _)) = of(contributor).zip(of(contributor + 1)).filter(|(a, b)| a != b) else {
+                *slot = None;
+                continue;
+            };
+            let Some(group) = slot else { continue };
+            for (stratum, cuts) in group.strata.iter_mut().zip(group.cuts.windows(2)) {
+                let own = usize::from(cuts[0]).min(bins)..usize::from(cuts[1]).min(bins);
+                let ranks = before[own].iter().fold(0u32, |sum, &ranks| sum.saturating_add(ranks));
+                stratum.before = stratum.before.saturating_add(ranks).min(stratum.ranks);
+            }
+        }
+        part
+    }
+
+    fn own(&mut self, verdict: &Verdict) -> Option<(Keep, u16)> {
+        let (_, bin) = pop(&mut self.bins, |&(window, _)| window, verdict.window)?;
+        let (place, group) = self.group?;
+        let part = verdict.groups.get(place)?.as_ref()?;
+        let Some(index) = part.stratum(bin) else { return Some((Keep::ALWAYS, 0)) };
+        let stratum = part.strata[index];
+        let at = u64::from(stratum.before);
+        let keep = kept_after(&self.plan, self.rank, group, (index, stratum), at, verdict);
+        Some((keep, index as u16 + 1))
+    }
+
+    /// A decision about a window of this rank, oldest first.
+    pub fn next_judged(&mut self) -> Option<Judged> {
+        self.judged.pop_front()
+    }
+}
+
+/// Ranks per group and bin in what has been added up of a window.
+pub(super) fn ranks(window: &CensusWindow) -> Ranks {
+    let each = window.partial.binned.iter().flat_map(|group| &group.ranks);
+    each.map(|&ranks| u32::try_from(ranks).unwrap_or(u32::MAX)).collect()
+}
+
+/// What a queue of ascending windows holds of `window`; what is older is dropped.
+fn pop<T>(queue: &mut VecDeque<T>, of: impl Fn(&T) -> WindowId, window: WindowId) -> Option<T> {
+    while queue.front().is_some_and(|item| of(item) < window) {
+        queue.pop_front();
+    }
+    queue.front().is_some_and(|item| of(item) == window).then(|| queue.pop_front()).flatten()
+}

@@ -1,0 +1,175 @@
+//! Points and how far they are apart.
+
+/// Vectors of equal length, one after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Points {
+    rows: usize,
+    dimensions: usize,
+    values: Vec<f64>,
+}
+
+impl Points {
+    /// The points of which `values` holds one row after the other; `None` unless there are `rows` times
+    /// `dimensions` of them.
+    pub fn new(rows: usize, dimensions: usize, values: Vec<f64>) -> Option<Self> {
+        (rows.checked_mul(dimensions) == Some(values.len())).then_some(Self { rows, dimensions, values })
+    }
+
+    /// How many points there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Numbers per point.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// Point number `index`.
+    pub fn row(&self, index: usize) -> &[f64] {
+        &self.values[index * self.dimensions..(index + 1) * self.dimensions]
+    }
+
+    /// All numbers, row after row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Whether every number is one.
+    pub fn is_finite(&self) -> bool {
+        self.values.iter().all(|value| value.is_finite())
+    }
+}
+
+/// How unlike two points are: symmetric, 0 for equal points, not negative, finite for finite points. It need not
+/// be a metric: k-medoids asks for nothing else.
+pub trait Dissimilarity {
+    /// How unlike `a` and `b` are; they have equal lengths.
+    fn between(&self, a: &[f64], b: &[f64]) -> f64;
+}
+
+impl<F: Fn(&[f64], &[f64]) -> f64> Dissimilarity for F {
+    fn between(&self, a: &[f64], b: &[f64]) -> f64 {
+        self(a, b)
+    }
+}
+
+/// The usual dissimilarities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    /// √Σ(a − b)², as in AMPL 2008 §4.7.
+    #[default]
+    Euclidean,
+    /// Σ|a − b|: a single wild window counts for less.
+    Manhattan,
+}
+
+impl Metric {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Euclidean, Self::Manhattan];
+
+    /// The name on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Euclidean => "euclidean",
+            Self::Manhattan => "manhattan",
+        }
+    }
+
+    /// The metric of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|metric| metric.name() == name)
+    }
+}
+
+impl Dissimilarity for Metric {
+    fn between(&self, a: &[f64], b: &[f64]) -> f64 {
+        match self {
+            Self::Euclidean => sum(a, b, |difference| difference * difference).sqrt(),
+            Self::Manhattan => sum(a, b, f64::abs),
+        }
+    }
+}
+
+/// Σ of `term` over the differences. Four sums side by side, which the processor adds at once; their order is
+/// fixed, so equal points give equal sums everywhere.
+fn sum(a: &[f64], b: &[f64], term: impl Fn(f64) -> f64) -> f64 {
+    let (left, right) = (a.chunks_exact(4), b.chunks_exact(4));
+    let rest = left.remainder().iter().zip(right.remainder());
+    let rest: f64 = rest.map(|(a, b)| term(a - b)).sum();
+    let mut sums = [0.0; 4];
+    for (a, b) in left.zip(right) {
+        for lane in 0..4 {
+            sums[lane] += term(a[lane] - b[lane]);
+        }
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
+/// All dissimilarities of some points: 8 bytes for each pair and order.
+#[derive(Clone, Debug)]
+pub struct Distances {
+    points: usize,
+    values: Vec<f64>,
+}
+
+impl Distances {
+    /// Those between `rows` of `points`, numbered as in `rows`.
+    pub fn of(points: &Points, rows: &[usize], metric: &impl Dissimilarity) -> Self {
+        let count = rows.len();
+        let mut values = vec![0.0; count * count];
+        for (i, &row) in rows.iter().enumerate() {
+            for (j, &other) in rows[..i].iter().enumerate() {
+                let distance = metric.between(points.row(row), points.row(other));
+                values[i * count + j] = distance;
+                values[j * count + i] = distance;
+            }
+        }
+        Self { points: count, values }
+    }
+
+    /// How many points there are.
+    pub fn len(&self) -> usize {
+        self.points
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.points == 0
+    }
+
+    /// From point `index` to every point.
+    pub fn from(&self, index: usize) -> &[f64] {
+        &self.values[index * self.points..(index + 1) * self.points]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_what_they_are_called() {
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 5.0, 3.0, 0.0, 5.0, 6.0]);
+        assert_eq!(Metric::Euclidean.between(&a, &b), 5.0);
+        assert_eq!(Metric::Manhattan.between(&a, &b), 7.0);
+        assert_eq!(Metric::Euclidean.between(&[], &[]), 0.0);
+        for metric in Metric::ALL {
+            assert_eq!(Metric::by_name(metric.name()), Some(metric));
+        }
+    }
+
+    #[test]
+    fn any_function_is_a_dissimilarity() {
+        let points = Points::new(3, 2, vec![0.0, 1.0, 4.0, 2.0, 1.0, 9.0]).unwrap();
+        let largest = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let distances = Distances::of(&points, &[2, 0], &largest);
+        assert_eq!((distances.from(0), distances.from(1)), (&[0.0, 8.0][..], &[8.0, 0.0][..]));
+        assert_eq!(Points::new(3, 2, vec![0.0; 5]), None);
+    }
+}

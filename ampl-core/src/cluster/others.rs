@@ -1,0 +1,168 @@
+//! linfa's clusterings and its silhouette, over the same points and with the same results as ours, to compare with.
+//!
+//! Beyond [`Effort::all_up_to`] points they see a sample, and the others go to the nearest medoid.
+
+use linfa::DatasetBase;
+use linfa::prelude::{Fit, Predict, SilhouetteScore, Transformer};
+use linfa_clustering::{Dbscan, KMeans};
+use linfa_nn::CommonNearestNeighbour;
+use linfa_nn::distance::{Distance, L1Dist, L2Dist};
+use ndarray::{Array1, Array2, ArrayView2};
+use rand_xoshiro::Xoshiro256Plus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+use super::clara::{Clustering, Effort, nearest};
+use super::distance::{Dissimilarity, Metric, Points};
+use super::pam::{Purpose, some};
+
+/// Points that the silhouette is averaged over: it looks at all pairs.
+const SILHOUETTE_POINTS: usize = 1000;
+
+/// `k` classes by k-means (Euclidean: Lloyd with k-means++; otherwise distances to the means by `metric`). The
+/// medoid of a class is the point of it with the smallest sum of dissimilarities to the others.
+pub fn k_means(points: &Points, k: usize, metric: Metric, effort: Effort) -> Clustering {
+    let seen = Seen::of(points, effort);
+    // k-means++ does not end where there are fewer different points than means.
+    let k = seen.different(k);
+    if k < 2 {
+        return seen.clustering(points, metric, vec![Some(0); seen.rows.len()]);
+    }
+    let random = Xoshiro256Plus::seed_from_u64(effort.seed);
+    let labels = match metric {
+        Metric::Euclidean => fit_means(&seen.records, k, random, L2Dist),
+        Metric::Manhattan => fit_means(&seen.records, k, random, L1Dist),
+    };
+    seen.clustering(points, metric, labels.into_iter().map(Some).collect())
+}
+
+fn fit_means<D: Distance<f64> + Sync + Send>(
+    records: &Array2<f64>,
+    k: usize,
+    random: Xoshiro256Plus,
+    distance: D,
+) -> Vec<usize> {
+    let dataset = DatasetBase::from(records.view());
+    match KMeans::params_with(k, random, distance).fit(&dataset) {
+        Ok(model) => Predict::<&ArrayView2<f64>, Array1<usize>>::predict(&model, &records.view()).to_vec(),
+        // Means that do not come to rest are no means.
+        Err(_) => vec![0; records.nrows()],
+    }
+}
+
+/// Classes of points that are linked by a chain of close ones (DBSCAN): how many follows from the points. Close is
+/// what nine points in ten have `least` neighbours within. Points in no class go to the nearest medoid.
+pub fn dbscan(points: &Points, least: usize, metric: Metric, effort: Effort) -> Clustering {
+    let seen = Seen::of(points, effort);
+    let least = least.max(2);
+    let count = seen.rows.len();
+    let mut reaches: Vec<f64> = seen.rows.iter().map(|&row| seen.reach(points, row, least, metric)).collect();
+    reaches.sort_unstable_by(f64::total_cmp);
+    let reach = reaches.get(count * 9 / 10).copied().unwrap_or(0.0);
+    if count <= least || !reach.is_finite() {
+        return seen.clustering(points, metric, vec![Some(0); count]);
+    }
+    // Of equal points any reach above 0 says the same.
+    let reach = reach.max(f64::MIN_POSITIVE) * (1.0 + 1e-9);
+    let search = CommonNearestNeighbour::LinearSearch;
+    let labels = match metric {
+        Metric::Euclidean => {
+            Dbscan::params_with(least, L2Dist, search).tolerance(reach).transform(&seen.records)
+        }
+        Metric::Manhattan => {
+            Dbscan::params_with(least, L1Dist, search).tolerance(reach).transform(&seen.records)
+        }
+    };
+    let labels =
+        labels.map_or_else(|_| vec![Some(0); count], |labels: Array1<Option<usize>>| labels.to_vec());
+    seen.clustering(points, metric, labels)
+}
+
+/// How much nearer points are to those of their own class than to those of the next: linfa's mean silhouette, by
+/// Euclidean distance, in [−1, 1]; none for a single class. Of many points, a sample is looked at.
+pub fn silhouette(points: &Points, labels: &[usize], seed: u64) -> Option<f64> {
+    let effort = Effort { all_up_to: SILHOUETTE_POINTS, seed, ..Effort::default() };
+    let seen = Seen::of(points, Effort { sample_points: SILHOUETTE_POINTS, ..effort });
+    let labels: Array1<usize> = seen.rows.iter().map(|&row| labels[row]).collect();
+    if labels.iter().all(|label| *label == labels[0]) {
+        return None;
+    }
+    let score = DatasetBase::new(seen.records, labels).silhouette_score().ok()?;
+    score.is_finite().then_some(score)
+}
+
+/// The points that are looked at.
+struct Seen {
+    rows: Vec<usize>,
+    records: Array2<f64>,
+}
+
+impl Seen {
+    fn of(points: &Points, effort: Effort) -> Self {
+        let all = points.len();
+        let mut rows: Vec<usize> = match all > effort.all_up_to {
+            false => (0..all).collect(),
+            true => some(effort.seed, Purpose::Sample, 0, effort.sample_points, all).collect(),
+        };
+        rows.sort_unstable();
+        let values: Vec<f64> = rows.iter().flat_map(|&row| points.row(row)).copied().collect();
+        let shape = (rows.len(), points.dimensions());
+        let records = Array2::from_shape_vec(shape, values).expect("a number per row and column");
+        Self { rows, records }
+    }
+
+    /// How many points differ, as far as to `most`.
+    fn different(&self, most: usize) -> usize {
+        let mut found = Vec::new();
+        for row in self.records.rows() {
+            if found.len() < most && !found.contains(&row) {
+                found.push(row);
+            }
+        }
+        found.len()
+    }
+
+    /// How far the `least`-th nearest other point is.
+    fn reach(&self, points: &Points, row: usize, least: usize, metric: Metric) -> f64 {
+        let others = self.rows.iter().map(|&other| metric.between(points.row(row), points.row(other)));
+        let mut distances: Vec<f64> = others.collect();
+        match least < distances.len() {
+            true => *distances.select_nth_unstable_by(least, f64::total_cmp).1,
+            false => f64::INFINITY,
+        }
+    }
+
+    /// Classes with the medoid that each has: the point with the smallest sum of dissimilarities to the others of
+    /// its class. Points of no class, or not looked at, go to the nearest medoid.
+    fn clustering(&self, points: &Points, metric: Metric, labels: Vec<Option<usize>>) -> Clustering {
+        let classes = labels.iter().flatten().max().map_or(0, |most| most + 1);
+        let members = |class| {
+            let own = self.rows.iter().zip(&labels).filter(move |&(_, label)| *label == Some(class));
+            own.map(|(&row, _)| row).collect::<Vec<usize>>()
+        };
+        let classes = (0..classes).map(members).filter(|members| !members.is_empty());
+        let mut classes: Vec<(usize, Vec<usize>)> =
+            classes.filter_map(|members| Some((medoid(points, &members, metric)?, members))).collect();
+        classes.sort_unstable();
+        if classes.is_empty() && !self.rows.is_empty() {
+            classes.push((self.rows[0], Vec::new()));
+        }
+        let medoids: Vec<usize> = classes.iter().map(|(medoid, _)| *medoid).collect();
+        let place = |row| nearest(points.row(row), medoids.iter().map(|&m| points.row(m)), &metric).0;
+        let mut found: Vec<usize> = (0..points.len()).map(place).collect();
+        for (class, (_, members)) in classes.iter().enumerate() {
+            members.iter().for_each(|&row| found[row] = class);
+        }
+        let distance =
+            |(row, &class): (usize, &usize)| metric.between(points.row(row), points.row(medoids[class]));
+        let deviation = found.iter().enumerate().map(distance).sum();
+        Clustering { medoids, labels: found, deviation }
+    }
+}
+
+fn medoid(points: &Points, members: &[usize], metric: Metric) -> Option<usize> {
+    let sum = |&row: &usize| -> f64 {
+        members.iter().map(|&other| metric.between(points.row(row), points.row(other))).sum()
+    };
+    let sums = members.iter().map(|row| (*row, sum(row)));
+    sums.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(row, _)| row)
+}

@@ -1,0 +1,220 @@
+//! What comes down the tree where windows are decided after they are over.
+//!
+//! First the [`Reference`]: how every rank is to bin itself in windows to come. Then, when the bins of a window
+//! have been added up, its [`Verdict`]: which bins keep it, and how many ranks of which others.
+
+use super::MessageError;
+use super::partial::Second;
+use super::wire::{Reader, Writer};
+use crate::stats::bins::{Origin, Point, bin};
+use crate::units::WindowId;
+
+/// Strata of a group in one window, at most; those kept in full are none.
+pub const MOST_STRATA: usize = 8;
+
+/// What ranks are binned by in a range of windows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    /// First window it is for.
+    pub first_window: WindowId,
+    /// Last window it is for; ranges of successive references follow each other.
+    pub last_window: WindowId,
+    /// One entry per group of [`Second::groups`]; none where its windows cannot be decided afterwards.
+    pub groups: Vec<Option<GroupReference>>,
+}
+
+/// The same for one group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupReference {
+    /// The guide that bins are of, an index into [`Second::guides`].
+    pub guide: u16,
+    /// Its error bound, relative or in its unit over observations: the unit of bins.
+    pub error: f64,
+    /// What residuals are measured from, one entry per guide.
+    pub origins: Vec<Origin>,
+}
+
+/// Who keeps a window, as its receiver's subtree is to know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The window.
+    pub window: WindowId,
+    /// Number of the decision, as in [`Decision`](super::Decision).
+    pub policy: u32,
+    /// Seed of the draw.
+    pub seed: u64,
+    /// One entry per group of [`Second::groups`]; none where what was drawn beforehand holds.
+    pub groups: Vec<Option<GroupVerdict>>,
+}
+
+/// The same for one group.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupVerdict {
+    /// Stratum h has the bins from `cuts[h]` to below `cuts[h + 1]`; bins outside of all are kept in full.
+    pub cuts: Vec<u16>,
+    /// The strata: one less than `cuts`.
+    pub strata: Vec<StratumVerdict>,
+}
+
+/// How many ranks of a stratum keep the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StratumVerdict {
+    /// M_h: ranks in it.
+    pub ranks: u32,
+    /// m_h: ranks kept of it.
+    pub size: u32,
+    /// Ranks of it that come before the receiver's subtree. A rank's place in the stratum follows, and from it
+    /// whether it is drawn: samples are of exactly `size`, and nobody is listed.
+    pub before: u32,
+}
+
+impl GroupReference {
+    /// Where a rank stands that observed `seen` (n and total y) of every guide: its bin of `bins`, and one point
+    /// per guide.
+    pub fn stand(&self, bins: u16, seen: impl IntoIterator<Item = (u64, f64)>) -> (usize, Vec<Point>) {
+        let points: Vec<Point> =
+            self.origins.iter().zip(seen).map(|(origin, (n, y))| origin.point(n, y)).collect();
+        let z = points.get(usize::from(self.guide)).map_or(0.0, |point| point.z);
+        (bin(z / self.error, usize::from(bins)), points)
+    }
+}
+
+impl GroupVerdict {
+    /// The stratum of a bin; none for one that is kept in full.
+    pub fn stratum(&self, bin: usize) -> Option<usize> {
+        let above = self.cuts.partition_point(|&cut| usize::from(cut) <= bin);
+        above.checked_sub(1).filter(|&stratum| stratum < self.strata.len())
+    }
+}
+
+/// The larger of the two, bytes behind the header.
+pub(super) fn payload(second: &Second) -> usize {
+    reference_payload(second).max(verdict_payload(second))
+}
+
+fn reference_payload(second: &Second) -> usize {
+    second.groups.len() * (4 + 8 + second.guides.len() * 3 * 8)
+}
+
+fn verdict_payload(second: &Second) -> usize {
+    second.groups.len() * (2 + 2 * (MOST_STRATA + 1) + MOST_STRATA * 3 * 4)
+}
+
+/// Stands for a group without an entry.
+const NONE: u16 = u16::MAX;
+
+impl Reference {
+    pub(super) fn encode(&self, second: &Second, to: &mut Writer) {
+        for group in &self.groups {
+            let guide = group.as_ref().map_or(NONE, |group| group.guide);
+            to.u16(guide);
+            to.u16(0);
+            to.f64(group.as_ref().map_or(0.0, |group| group.error));
+            for index in 0..second.guides.len() {
+                let origin = group.as_ref().and_then(|group| group.origins.get(index)).copied();
+                let origin = origin.unwrap_or(Origin { ratio: 0.0, mean_n: 0.0, unit: 0.0 });
+                [origin.ratio, origin.mean_n, origin.unit].into_iter().for_each(|value| to.f64(value));
+            }
+        }
+    }
+
+    pub(super) fn decode(
+        from: &mut Reader,
+        counts: (u16, u16),
+        (first_window, last_window): (WindowId, WindowId),
+    ) -> Result<Self, MessageError> {
+        let (groups, guides) = counts;
+        from.expect_padded(usize::from(groups) * (4 + 8 + usize::from(guides) * 24))?;
+        if first_window > last_window {
+            return Err(MessageError::Value { field: "last_window" });
+        }
+        let mut all = Vec::with_capacity(usize::from(groups));
+        for _ in 0..groups {
+            let (guide, _) = (from.u16(), from.u16());
+            let error = from.f64();
+            let mut origins = Vec::with_capacity(usize::from(guides));
+            for _ in 0..guides {
+                origins.push(Origin { ratio: from.f64(), mean_n: from.f64(), unit: from.f64() });
+            }
+            if guide == NONE {
+                all.push(None);
+                continue;
+            }
+            let sound = |origin: &Origin| {
+                origin.ratio.is_finite()
+                    && origin.mean_n > 0.0
+                    && origin.unit != 0.0
+                    && origin.unit.is_finite()
+            };
+            let bounded = error > 0.0;
+            if guide >= guides || !bounded || !origins.iter().all(sound) {
+                return Err(MessageError::Value { field: "reference" });
+            }
+            all.push(Some(GroupReference { guide, error, origins }));
+        }
+        Ok(Self { first_window, last_window, groups: all })
+    }
+}
+
+impl Verdict {
+    pub(super) fn encode(&self, to: &mut Writer) {
+        for group in &self.groups {
+            let strata = group.as_ref().map_or(&[][..], |group| &group.strata);
+            to.u16(group.as_ref().map_or(NONE, |group| group.strata.len() as u16));
+            for index in 0..=MOST_STRATA {
+                to.u16(group.as_ref().and_then(|group| group.cuts.get(index)).copied().unwrap_or(0));
+            }
+            for index in 0..MOST_STRATA {
+                let stratum = strata.get(index).copied().unwrap_or_default();
+                [stratum.ranks, stratum.size, stratum.before].into_iter().for_each(|value| to.u32(value));
+            }
+        }
+    }
+
+    pub(super) fn decode(
+        from: &mut Reader,
+        groups: u16,
+        (window, policy, seed): (WindowId, u32, u64),
+    ) -> Result<Self, MessageError> {
+        from.expect_padded(usize::from(groups) * (2 + 2 * (MOST_STRATA + 1) + MOST_STRATA * 12))?;
+        let mut all = Vec::with_capacity(usize::from(groups));
+        for _ in 0..groups {
+            let count = from.u16();
+            let mut cuts: Vec<u16> = (0..=MOST_STRATA).map(|_| from.u16()).collect();
+            let mut strata: Vec<StratumVerdict> = (0..MOST_STRATA)
+                .map(|_| StratumVerdict { ranks: from.u32(), size: from.u32(), before: from.u32() })
+                .collect();
+            if count == NONE {
+                all.push(None);
+                continue;
+            }
+            let count = usize::from(count);
+            if count > MOST_STRATA {
+                return Err(MessageError::Value { field: "strata" });
+            }
+            strata.truncate(count);
+            cuts.truncate(if count == 0 { 0 } else { count + 1 });
+            let sound =
+                |stratum: &StratumVerdict| stratum.size <= stratum.ranks && stratum.before <= stratum.ranks;
+            if !cuts.is_sorted() || !strata.iter().all(sound) {
+                return Err(MessageError::Value { field: "strata" });
+            }
+            all.push(Some(GroupVerdict { cuts, strata }));
+        }
+        Ok(Self { window, policy, seed, groups: all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_outside_of_all_strata_are_kept_in_full() {
+        let strata = vec![StratumVerdict::default(); 2];
+        let verdict = GroupVerdict { cuts: vec![3, 5, 9], strata };
+        let found: Vec<_> = [2, 3, 4, 5, 8, 9].map(|bin| verdict.stratum(bin)).to_vec();
+        assert_eq!(found, [None, Some(0), Some(0), Some(1), Some(1), None]);
+        assert_eq!(GroupVerdict { cuts: vec![], strata: vec![] }.stratum(4), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! Ranks of a group by where they stand in a window, in a space that does not depend on how many there are.
+//!
+//! Retrospective selection stratifies a window's ranks by the very values that it is to estimate. Ranks cannot
+//! be listed, so they are counted in bins of their residual, with sums from which the variance within any run of
+//! bins follows. Residuals are measured from an [`Origin`] that every rank knows beforehand, the mean of an
+//! earlier window: any classification that ranks can make is a valid one, and the sums are enough to move them
+//! to the window's own mean afterwards ([`Shift`]).
+//!
+//! # Source
+//! STATISTICS §2. Departure: one pass over the window instead of two, since its mean need not be known first.
+
+/// Bins reach this many error bounds to either side; what lies beyond is in the outermost ones.
+const REACH: f64 = 1000.0;
+
+/// Closer to the origin than this share of an error bound is on it: what rounding leaves of equal numbers must
+/// not fall to both sides.
+const NOTHING: f64 = 1e-9;
+
+/// The bin of a residual that is `bounds` error bounds from the origin; bins are of equal width in its asinh.
+///
+/// Not a number is as far away as can be.
+pub fn bin(bounds: f64, bins: usize) -> usize {
+    let last = bins.saturating_sub(1);
+    let bounds = if bounds.abs() < NOTHING { 0.0 } else { bounds };
+    let place = (bounds.asinh() / REACH.asinh() + 1.0) / 2.0 * bins as f64;
+    if place.is_nan() { last } else { (place as usize).min(last) }
+}
+
+/// What residuals of a guide are measured from, and their unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Origin {
+    /// R of an earlier window, in the guide's unit per observation.
+    pub ratio: f64,
+    /// N̄ of it: observations per rank, above 0.
+    pub mean_n: f64,
+    /// What a residual is divided by: N̄ R for a relative bound, N̄ for an absolute one. Not 0.
+    pub unit: f64,
+}
+
+impl Origin {
+    /// Where a rank with `n` observations of total `y` stands.
+    pub fn point(&self, n: u64, y: f64) -> Point {
+        let n = n as f64;
+        // Sums of squares of what a hostile program reports must stay numbers.
+        let bounded = |value: f64| if value.is_nan() { 0.0 } else { value.clamp(-1e100, 1e100) };
+        Point { z: bounded((y - self.ratio * n) / self.unit), v: bounded(n / self.mean_n - 1.0) }
+    }
+
+    /// How residuals about this origin become those about the window's own mean `ratio` in units of `unit`.
+    pub fn shift(&self, ratio: f64, unit: f64) -> Shift {
+        Shift { scale: self.unit / unit, offset: (self.ratio - ratio) * self.mean_n / unit }
+    }
+}
+
+/// z about the origin, and ν = n/N̄ − 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Residual over the origin's unit.
+    pub z: f64,
+    /// Surplus of observations over the origin's.
+    pub v: f64,
+}
+
+/// The residual about another mean: `scale`·z + `offset`·(1 + ν).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shift {
+    /// See there.
+    pub scale: f64,
+    /// See there.
+    pub offset: f64,
+}
+
+/// Sums of one guide's points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Residuals {
+    /// Σ z.
+    pub z: f64,
+    /// Σ z².
+    pub zz: f64,
+    /// Σ ν.
+    pub v: f64,
+    /// Σ ν².
+    pub vv: f64,
+    /// Σ z ν.
+    pub zv: f64,
+    /// Smallest z; infinite without any.
+    pub min: f64,
+    /// Largest z; minus infinity without any.
+    pub max: f64,
+}
+
+impl Default for Residuals {
+    fn default() -> Self {
+        Self { z: 0.0, zz: 0.0, v: 0.0, vv: 0.0, zv: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+    }
+}
+
+impl Residuals {
+    /// Adds a rank.
+    pub fn add(&mut self, Point { z, v }: Point) {
+        self.merge(&Self { z, zz: z * z, v, vv: v * v, zv: z * v, min: z, max: z });
+    }
+
+    /// Adds the ranks of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.z += other.z;
+        self.zz += other.zz;
+        self.v += other.v;
+        self.vv += other.vv;
+        self.zv += other.zv;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// A group's ranks by bin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    guides: usize,
+    /// Ranks per bin.
+    pub ranks: Vec<u64>,
+    residuals: Vec<Residuals>,
+}
+
+impl Histogram {
+    /// No ranks.
+    pub fn new(bins: usize, guides: usize) -> Self {
+        Self { guides, ranks: vec![0; bins], residuals: vec![Residuals::default(); bins * guides] }
+    }
+
+    /// Number of bins.
+    pub fn bins(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Number of guides.
+    pub fn guides(&self) -> usize {
+        self.guides
+    }
+
+    /// Sums over the ranks of a bin, one entry per guide.
+    pub fn residuals(&self, bin: usize) -> &[Residuals] {
+        &self.residuals[bin * self.guides..(bin + 1) * self.guides]
+    }
+
+    /// The same, to be changed.
+    pub fn residuals_mut(&mut self, bin: usize) -> &mut [Residuals] {
+        &mut self.residuals[bin * self.guides..(bin + 1) * self.guides]
+    }
+
+    /// Adds a rank that stands in `bin`, with one point per guide.
+    pub fn add(&mut self, bin: usize, points: &[Point]) {
+        self.ranks[bin] = self.ranks[bin].saturating_add(1);
+        self.residuals_mut(bin).iter_mut().zip(points).for_each(|(sum, &point)| sum.add(point));
+    }
+
+    /// Adds the ranks of `other`, of as many bins and guides.
+    pub fn merge(&mut self, other: &Self) {
+        for (sum, more) in self.ranks.iter_mut().zip(&other.ranks) {
+            *sum = sum.saturating_add(*more);
+        }
+        self.residuals.iter_mut().zip(&other.residuals).for_each(|(sum, more)| sum.merge(more));
+    }
+
+    /// All ranks in it.
+    pub fn population(&self) -> u64 {
+        self.ranks.iter().fold(0, |sum, &ranks| sum.saturating_add(ranks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_are_symmetric_and_ascend() {
+        let at = |bounds: f64| bin(bounds, 128);
+        assert_eq!((at(-1e9), at(-1000.0), at(0.0), at(1e9), at(f64::INFINITY)), (0, 0, 64, 127, 127));
+        assert_eq!((at(1e-12), at(-1e-12), at(f64::NAN), at(f64::NEG_INFINITY)), (64, 64, 127, 0));
+        let mut before = 0;
+        for step in -20_000..=20_000 {
+            let bounds = f64::from(step) / 17.0 + 1e-4;
+            assert!(at(bounds) >= before);
+            before = at(bounds);
+            assert_eq!(at(bounds) + at(-bounds), 127, "{bounds}");
+        }
+        assert_eq!(bin(5.0, 1), 0);
+    }
+
+    #[test]
+    fn a_shift_gives_residuals_about_the_true_mean() {
+        let ranks = [(3u64, 7.0), (1, 2.5), (4, 12.0), (0, 0.0), (2, 3.0)];
+        let (n, y) = ranks.iter().fold((0.0, 0.0), |(n, y), &(a, b)| (n + a as f64, y + b));
+        let (ratio, mean_n) = (y / n, n / 5.0);
+        let origin = Origin { ratio: 1.7, mean_n: 2.3, unit: 1.7 * 2.3 };
+        let shift = origin.shift(ratio, mean_n * ratio);
+        for (n, y) in ranks {
+            let Point { z, v } = origin.point(n, y);
+            let truth = (y - ratio * n as f64) / (mean_n * ratio);
+            assert!((shift.scale * z + shift.offset * (1.0 + v) - truth).abs() < 1e-12);
+        }
+    }
+}

@@ -1,0 +1,428 @@
+//! Which ranks of a window that is over keep it: strata along its histogram, and how many ranks of each.
+//!
+//! The outermost bins are taken in full, as many as pays; the others are cut into a few strata of about equal
+//! √f, and the sizes are Neyman's with limits. Every combination is priced, and the cheapest one is taken. The work
+//! depends on the number of bins, not on how many ranks are in them.
+//!
+//! # Source
+//! STATISTICS §2: Dalenius & Hodges 1959 for the cuts, Hidiroglou 1986 for what is taken in full, Cochran §5.5 and
+//! §5.9 for the sizes.
+
+mod view;
+
+use super::bins::{Histogram, Residuals, Shift};
+use view::{Limits, View, allocate};
+
+/// Numbers of strata that are tried.
+const COUNTS: [usize; 6] = [1, 2, 3, 4, 6, 8];
+
+/// Strata at most.
+const MOST: usize = 8;
+
+/// V0 is divided by this: a mean over few ranks is not quite normal.
+const SLACK: f64 = 1.05;
+
+/// No single rank's deviation, multiplied by its weight, exceeds the bound divided by this.
+const INFLUENCE: f64 = 2.0;
+
+/// Moves of a cut by one bin that are tried to improve on the best of what √f gives.
+const MOVES: usize = 64;
+
+/// So many more bins are taken in full without a gain before that is given up.
+const PATIENCE: usize = 16;
+
+/// Fewest ranks of a stratum.
+const FEWEST: f64 = 2.0;
+
+/// The same where coins are flipped, and the smallest stratum that they are flipped in.
+const FEWEST_COINS: f64 = 8.0;
+const SMALLEST_COINS: f64 = 8.0;
+
+/// Fewest ranks of a group that are kept because of a bound.
+pub const FLOOR: u64 = 8;
+
+/// What is asked of one guide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Need {
+    /// To residuals about the window's own mean.
+    pub shift: Shift,
+    /// The error bound, in the unit that `shift` leads to.
+    pub error: f64,
+    /// The two-sided normal quantile of the confidence asked for.
+    pub quantile: f64,
+}
+
+/// What does not depend on the guide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// M: ranks of the whole group, with those in no histogram because they are kept anyway.
+    pub population: u64,
+    /// Fewest ranks that the histogram's ranks may be cut down to.
+    pub floor: u64,
+    /// Whether every rank flips a coin, so that sizes are expectations.
+    pub coins: bool,
+}
+
+/// Ranks of one stratum.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Part {
+    /// M_h.
+    pub ranks: u64,
+    /// m_h; expected where coins are flipped.
+    pub size: u64,
+    /// S_h² of the guide that asks for most, in the unit of its error squared.
+    pub variance: f64,
+}
+
+/// How a window is kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Strata {
+    /// Stratum h has the bins from `cuts[h]` to below `cuts[h + 1]`; bins outside of all are kept in full.
+    pub cuts: Vec<u16>,
+    /// The strata: one less than `cuts`.
+    pub parts: Vec<Part>,
+    /// Ranks of the bins that are kept in full.
+    pub full: u64,
+    /// The guide that asks for most, an index into the histogram's.
+    pub guide: usize,
+    /// The variance of its mean that this attains, in the unit of its error squared.
+    pub attained: f64,
+}
+
+impl Strata {
+    /// Ranks kept; expected where coins are flipped.
+    pub fn size(&self) -> u64 {
+        self.parts.iter().fold(self.full, |sum, part| sum.saturating_add(part.size))
+    }
+
+    /// Leaves no more than that share of what is drawn, below every need.
+    pub fn shrink(&mut self, share: f64) {
+        for part in &mut self.parts {
+            let size = (part.size as f64 * share) as u64;
+            part.size = size.min(part.size);
+        }
+        self.attained = f64::INFINITY;
+    }
+}
+
+/// The cheapest way to keep a window so that every one of `needs`, one entry per guide of `histogram`, is met;
+/// strata are along the guide `binned`. Guides without a need ask for nothing.
+///
+/// A need that no sample can meet takes everyone.
+pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], terms: Terms) -> Strata {
+    let guides = needs.iter().enumerate().filter_map(|(guide, need)| Some((guide, (*need)?)));
+    let views: Vec<View> = guides.map(|(guide, need)| View::new(histogram, guide, need, terms)).collect();
+    let occupied: Vec<usize> = (0..histogram.bins()).filter(|&bin| histogram.ranks[bin] > 0).collect();
+    let before = running(occupied.iter().map(|&bin| histogram.ranks[bin] as f64));
+    let outline = Outline::new(histogram, &occupied, binned, needs.get(binned).copied().flatten());
+    let all = before[occupied.len()];
+    let mut limits = Vec::with_capacity(views.len());
+    let mut best = Candidate { total: f64::INFINITY, ..Candidate::default() };
+    let mut since = 0;
+    // Who moves the mean beyond the bound all alone is what a window is looked at for: no draw leaves it out.
+    let alone = needs
+        .get(binned)
+        .copied()
+        .flatten()
+        .map_or(f64::INFINITY, |need| terms.population as f64 * need.error);
+    let within = outline.nested().find(|&run| outline.farthest(run) <= alone).unwrap_or_default();
+    for (low, high) in outline.nested().skip_while(|&run| run != within) {
+        let full = all - (before[high] - before[low]);
+        if full >= best.total || since > PATIENCE {
+            break;
+        }
+        since += 1;
+        let mut tried = 0;
+        for count in COUNTS {
+            let Some(cuts) = outline.cuts(low, high, count) else { break };
+            // Bins that hold many ranks make strata coincide.
+            if cuts.count == tried && count > 1 {
+                continue;
+            }
+            tried = cuts.count;
+            let mut candidate = Candidate { cuts, full, total: full, ..Candidate::default() };
+            candidate.price(&views, &before, terms, best.total, &mut limits);
+            if candidate.total < best.total {
+                best = candidate;
+                since = 0;
+            }
+        }
+    }
+    let mut tries = MOVES;
+    while best.cuts.count > 0 && tries > 0 {
+        let moved = best.cuts.moved(within).take(tries).map(|cuts| {
+            tries -= 1;
+            let full = all - (before[cuts.at[cuts.count]] - before[cuts.at[0]]);
+            let mut candidate = Candidate { cuts, full, total: full, ..Candidate::default() };
+            candidate.price(&views, &before, terms, best.total, &mut limits);
+            candidate
+        });
+        match moved.min_by(|a, b| a.total.total_cmp(&b.total)).filter(|moved| moved.total < best.total) {
+            Some(cheaper) => best = cheaper,
+            None => break,
+        }
+    }
+    best.strata(&occupied, histogram.bins(), &views, &before, terms)
+}
+
+/// Sums over the first bins, of none to of all.
+fn running(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let sums = values.scan(0.0, |sum, value| {
+        *sum += value;
+        Some(*sum)
+    });
+    std::iter::once(0.0).chain(sums).collect()
+}
+
+/// Where bins are, along the guide that they are of.
+struct Outline {
+    /// √f up to every occupied bin.
+    spread: Vec<f64>,
+    /// How far an occupied bin's farthest rank is from the window's mean.
+    distance: Vec<f64>,
+}
+
+impl Outline {
+    fn new(histogram: &Histogram, occupied: &[usize], binned: usize, need: Option<Need>) -> Self {
+        let shift = need.map_or(Shift { scale: 1.0, offset: 0.0 }, |need| need.shift);
+        let error = need.map_or(1.0, |need| need.error);
+        let extremes = |bin: &usize| {
+            let Residuals { min, max, .. } = histogram.residuals(*bin)[binned];
+            (shift.scale * min + shift.offset, shift.scale * max + shift.offset)
+        };
+        let width = |bin: &usize| {
+            let (min, max) = extremes(bin);
+            // What rounding leaves of equal numbers is no width.
+            let width = (max - min).abs().max(1e-9 * error);
+            let weight = (histogram.ranks[*bin] as f64 * width).sqrt();
+            if weight.is_finite() { weight } else { 0.0 }
+        };
+        let distance = |bin: &usize| {
+            let (min, max) = extremes(bin);
+            min.abs().max(max.abs())
+        };
+        Self {
+            spread: running(occupied.iter().map(width)),
+            distance: occupied.iter().map(distance).collect(),
+        }
+    }
+
+    /// Runs of occupied bins, each without the outermost one of the run before, down to none.
+    fn nested(&self) -> impl Iterator<Item = (usize, usize)> {
+        let first = (0, self.distance.len());
+        std::iter::successors(Some(first), |&(low, high)| {
+            if low >= high {
+                return None;
+            }
+            // Not a number is far away.
+            let inner = self.distance[low] <= self.distance[high - 1] || self.distance[high - 1].is_nan();
+            Some(if inner { (low, high - 1) } else { (low + 1, high) })
+        })
+    }
+
+    /// How far from the window's mean the farthest rank of a run is; 0 of none.
+    fn farthest(&self, (low, high): (usize, usize)) -> f64 {
+        let inside = self.distance.get(low..high).unwrap_or_default();
+        let far = |distance: f64| if distance.is_nan() { f64::INFINITY } else { distance };
+        inside.iter().fold(0.0, |most, &distance| far(distance).max(most))
+    }
+
+    /// The run cut into at most `count` strata of about equal √f; none where it has fewer bins.
+    fn cuts(&self, low: usize, high: usize, count: usize) -> Option<Cuts> {
+        let mut cuts = Cuts::default();
+        if high - low < count {
+            // Nothing to cut is a way to keep everyone.
+            return (count == 1).then_some(cuts);
+        }
+        cuts.at[0] = low;
+        let (from, to) = (self.spread[low], self.spread[high]);
+        for part in 1..=count {
+            let goal = from + (to - from) * part as f64 / count as f64 * (1.0 - 1e-9);
+            let inside = &self.spread[low + 1..=high];
+            let cut = match part == count {
+                true => high,
+                false => low + 1 + inside.partition_point(|&sum| sum < goal).min(high - low - 1),
+            };
+            if cut > cuts.at[cuts.count] {
+                cuts.count += 1;
+                cuts.at[cuts.count] = cut;
+            }
+        }
+        Some(cuts)
+    }
+}
+
+/// Strata as runs of occupied bins.
+#[derive(Clone, Copy, Default)]
+struct Cuts {
+    at: [usize; MOST + 1],
+    count: usize,
+}
+
+impl Cuts {
+    /// The same with any one of the cuts a bin further to the left or to the right, if it can be in that run.
+    fn moved(self, (low, high): (usize, usize)) -> impl Iterator<Item = Self> {
+        let left = (0..=self.count).filter(move |&cut| match cut {
+            0 => self.at[0] > low,
+            _ => self.at[cut] - self.at[cut - 1] > 1,
+        });
+        let right = (0..=self.count).filter(move |&cut| match cut {
+            _ if cut == self.count => self.at[cut] < high,
+            _ => self.at[cut + 1] - self.at[cut] > 1,
+        });
+        let to = move |cut: usize, place: usize| {
+            let mut cuts = self;
+            cuts.at[cut] = place;
+            cuts
+        };
+        left.map(move |cut| to(cut, self.at[cut] - 1)).chain(right.map(move |cut| to(cut, self.at[cut] + 1)))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.at[..=self.count].windows(2).map(|pair| (pair[0], pair[1]))
+    }
+}
+
+/// One way to keep a window.
+#[derive(Clone, Copy, Default)]
+struct Candidate {
+    cuts: Cuts,
+    full: f64,
+    sizes: [f64; MOST],
+    total: f64,
+    /// The view that asks for most.
+    view: usize,
+}
+
+impl Candidate {
+    /// Sizes that meet every view's need, and their total; infinite where that is no less than `most`.
+    fn price(
+        &mut self,
+        views: &[View],
+        before: &[f64],
+        terms: Terms,
+        most: f64,
+        limits: &mut Vec<[Limits; MOST]>,
+    ) {
+        let count = self.cuts.count;
+        let mut ranks = [0.0; MOST];
+        for (ranks, (a, b)) in ranks.iter_mut().zip(self.cuts.runs()) {
+            *ranks = before[b] - before[a];
+        }
+        let ranks = &ranks[..count];
+        let mut largest = -1.0;
+        let mut least = [1.0_f64; MOST];
+        limits.clear();
+        self.total = f64::INFINITY;
+        for (index, view) in views.iter().enumerate() {
+            let mut of_view = [Limits::default(); MOST];
+            for (h, run) in self.cuts.runs().enumerate() {
+                of_view[h] = view.limits(ranks[h], run, terms);
+                least[h] = least[h].max(of_view[h].least);
+            }
+            let mut asked = [0.0; MOST];
+            allocate(view.allowed, ranks, &of_view[..count], &mut asked[..count]);
+            limits.push(of_view);
+            let total = asked[..count].iter().sum();
+            if total > largest {
+                (largest, self.view) = (total, index);
+            }
+            for (size, asked) in self.sizes.iter_mut().zip(&asked[..count]) {
+                *size = size.max(*asked);
+            }
+            // What rounding up can take is taken back at most.
+            if self.full + self.sizes[..count].iter().sum::<f64>() >= most {
+                return;
+            }
+        }
+        let extra = f64::from(u8::from(terms.coins));
+        // A hair above a whole number is that number.
+        let whole = |size: f64| (size * (1.0 - 1e-9)).ceil() + extra;
+        for h in 0..count {
+            self.sizes[h] = whole(self.sizes[h]).max(1.0).min(ranks[h]);
+            least[h] = whole(least[h]).min(ranks[h]);
+        }
+        self.round_down(views, limits, ranks, &least, extra);
+        let sizes = &mut self.sizes[..count];
+        let all: f64 = ranks.iter().sum();
+        let floor = (terms.floor as f64 - self.full).min(all);
+        let mut drawn: f64 = sizes.iter().sum();
+        while drawn < floor {
+            // Where a rank stands for most others.
+            let lacks = |h: &usize| (ranks[*h] - sizes[*h]) / sizes[*h];
+            let Some(next) = (0..count).rev().max_by(|a, b| lacks(a).total_cmp(&lacks(b))) else { break };
+            sizes[next] += 1.0;
+            drawn += 1.0;
+        }
+        self.total = self.full + drawn;
+    }
+
+    /// Takes back ranks that only rounding up has brought.
+    fn round_down(
+        &mut self,
+        views: &[View],
+        limits: &[[Limits; MOST]],
+        ranks: &[f64],
+        least: &[f64; MOST],
+        extra: f64,
+    ) {
+        let count = ranks.len();
+        let term = |limits: &Limits, ranks: f64, size: f64| match limits.variance {
+            0.0 => 0.0,
+            _ if size >= ranks => 0.0,
+            variance => (ranks * ranks / (size - extra) - ranks) * variance,
+        };
+        // Rounding up brings less than a rank per stratum; several guides may leave a little more.
+        for _ in 0..2 * count {
+            let mut cheapest: Option<(f64, usize)> = None;
+            for h in (0..count).filter(|&h| self.sizes[h] - 1.0 >= least[h].max(1.0)) {
+                // The share of what is allowed that this would use up, of the guide that has least left.
+                let mut used: f64 = 0.0;
+                for (view, limits) in views.iter().zip(limits) {
+                    let sizes = self.sizes[..count].iter().enumerate();
+                    let sum: f64 = sizes
+                        .map(|(i, &size)| term(&limits[i], ranks[i], size - f64::from(u8::from(i == h))))
+                        .sum();
+                    let share = sum / view.allowed;
+                    used = if share.is_nan() { f64::INFINITY } else { used.max(share) };
+                }
+                if used <= 1.0 + 1e-9 && cheapest.is_none_or(|(best, _)| used < best * (1.0 - 1e-9)) {
+                    cheapest = Some((used, h));
+                }
+            }
+            match cheapest {
+                Some((_, h)) => self.sizes[h] -= 1.0,
+                None => return,
+            }
+        }
+    }
+
+    fn strata(
+        &self,
+        occupied: &[usize],
+        bins: usize,
+        views: &[View],
+        before: &[f64],
+        terms: Terms,
+    ) -> Strata {
+        let count = self.cuts.count;
+        let mut strata = Strata { full: self.full as u64, ..Strata::default() };
+        if count > 0 {
+            let bin = |at: usize| if at == occupied.len() { bins } else { occupied[at] };
+            strata.cuts = self.cuts.at[..=count].iter().map(|&at| bin(at) as u16).collect();
+        }
+        let view = views.get(self.view);
+        strata.guide = view.map_or(0, |view| view.guide);
+        for (&size, (a, b)) in self.sizes.iter().zip(self.cuts.runs()) {
+            let ranks = before[b] - before[a];
+            let variance = view.map_or(0.0, |view| view.moments(ranks, (a, b)).0);
+            strata.parts.push(Part { ranks: ranks as u64, size: size as u64, variance });
+            let worth = if terms.coins && size < ranks { size - 1.0 } else { size };
+            if variance != 0.0 && worth < ranks {
+                let share = ranks / terms.population as f64;
+                strata.attained += share * share * (1.0 / worth - 1.0 / ranks) * variance;
+            }
+        }
+        strata
+    }
+}

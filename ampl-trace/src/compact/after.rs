@@ -1,0 +1,108 @@
+//! Windows that were decided after they were over: what became of them, and their calls that were not in the
+//! stream yet when the journal ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::journal::{Block, BlockKind};
+use crate::model::WindowSummary;
+use crate::record::{Kind, Record, Records, VERDICT_KEPT, Word};
+
+/// What a journal says of them.
+#[derive(Debug)]
+pub struct After {
+    /// Whether the run came to its end. What a dead one had not decided is all there is to explain it, and kept.
+    ended: bool,
+    buffered: BTreeSet<u64>,
+    verdicts: BTreeMap<u64, Verdict>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Verdict {
+    kept: bool,
+    probability: f64,
+    stratum: u16,
+}
+
+impl After {
+    /// Nothing of a run that came to its end, or of one that did not.
+    pub fn new(ended: bool) -> Self {
+        Self { ended, buffered: BTreeSet::new(), verdicts: BTreeMap::new() }
+    }
+
+    /// Takes a verdict's record; `None` if it is too short.
+    pub fn take(&mut self, record: Record<'_>) -> Option<()> {
+        let [window, probability, stratum] = record.body.first_chunk()?.map(u64::from_le_bytes);
+        let kept = record.flags & VERDICT_KEPT != 0;
+        let verdict = Verdict {
+            kept,
+            probability: f64::from_bits(probability),
+            stratum: stratum.min(u16::MAX.into()) as u16,
+        };
+        self.verdicts.insert(window, verdict);
+        Some(())
+    }
+
+    /// The window's calls were buffered.
+    pub fn buffered(&mut self, window: u64) {
+        self.buffered.insert(window);
+    }
+
+    /// Fills in what was decided about `windows`.
+    pub fn decide(&self, windows: &mut [WindowSummary]) {
+        for window in windows.iter_mut().filter(|window| self.buffered.contains(&window.window)) {
+            let single = window.repeat <= 1;
+            match self.verdicts.get(&window.window).filter(|_| single) {
+                Some(&Verdict { kept, probability, stratum }) => {
+                    (window.kept, window.drawn) = (kept, kept);
+                    (window.probability, window.stratum) = (probability, Some(stratum));
+                }
+                None => window.kept = window.drawn || !self.ended,
+            }
+        }
+    }
+
+    /// Words of a thread's pending blocks that are wanted, in the order of their records: those of kept `windows`,
+    /// and of windows that nothing is known of.
+    pub fn pending<'a>(&self, blocks: &[Block<'a>], windows: &[WindowSummary]) -> Vec<&'a [Word]> {
+        let known: BTreeMap<u64, bool> = windows.iter().map(|window| (window.window, window.kept)).collect();
+        let mut pending: Vec<&Block<'a>> = blocks
+            .iter()
+            .filter(|block| block.kind == BlockKind::Pending && !block.words.is_empty())
+            .collect();
+        if pending.is_empty() {
+            return Vec::new();
+        }
+        pending.sort_by_key(|block| block.order);
+        // What has been copied into the stream may still stand here too.
+        let copied = last_opened(blocks.iter().filter(|block| block.kind == BlockKind::Stream));
+        let mut wanted = Vec::new();
+        let mut wants = false;
+        for block in pending {
+            let mut from = 0;
+            let mut at = 0;
+            for record in Records::new(block.words) {
+                if let (Kind::Open, Some(&window)) = (record.kind, record.body.first()) {
+                    let window = u64::from_le_bytes(window);
+                    let wants_next = copied.is_none_or(|copied| window > copied)
+                        && known.get(&window).copied().unwrap_or(true);
+                    if wants && from < at {
+                        wanted.push(&block.words[from..at]);
+                    }
+                    (wants, from) = (wants_next, at);
+                }
+                at += 1 + record.body.len();
+            }
+            if wants && from < at {
+                wanted.push(&block.words[from..at]);
+            }
+        }
+        wanted
+    }
+}
+
+/// The last window of which a stream has calls.
+fn last_opened<'a>(stream: impl Iterator<Item = &'a Block<'a>>) -> Option<u64> {
+    let opened =
+        stream.flat_map(|block| Records::new(block.words)).filter(|record| record.kind == Kind::Open);
+    opened.filter_map(|record| record.body.first().map(|&window| u64::from_le_bytes(window))).max()
+}

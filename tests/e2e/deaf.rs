@@ -1,0 +1,42 @@
+//! A rank whose part of the tree fails while the job goes on: nobody waits for it at the end.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, home, program};
+use ampl_tests::process;
+use ampl_tests::run::{Form, monitor};
+
+const RANKS: u32 = 12;
+
+#[test]
+fn who_gives_up_says_so() {
+    let scratch = Scratch::new("deaf");
+    let shim = scratch.path().join("deaf.so");
+    let mut compile = Command::new(program(&["gcc", "cc"]));
+    compile.args(["-O1", "-fPIC", "-shared", "-o"]).arg(&shim).arg(home().join("programs/deaf.c"));
+    process::run(&mut compile, Duration::from_secs(60)).success();
+    let plain = Job::of(Mpi::OpenMpi, RANKS, "steady", &["200"]).plain().success();
+    // The root, a node with ranks below it, and a leaf.
+    for deaf in [0, 1, RANKS - 1] {
+        let mut job = Job::of(Mpi::OpenMpi, RANKS, "steady", &["200"])
+            .with("LD_PRELOAD", &shim)
+            .with("DEAF_RANK", deaf.to_string());
+        job.limit = Duration::from_secs(120);
+        let started = Instant::now();
+        let run = monitor(&job, "[window]\nmarker = \"mpi:MPI_Barrier\"\n", Form::Exec).success();
+        assert!(started.elapsed() < Duration::from_secs(100), "rank {deaf}: {:?}", started.elapsed());
+        assert_eq!(run.finished.stdout, plain.stdout, "rank {deaf}");
+        // The journals are all there.
+        let info = run.info();
+        assert!(
+            info["complete"] == false && info["agent_failures"].as_u64() > Some(0),
+            "rank {deaf}: {info}"
+        );
+        assert_eq!(run.functions()["MPI_Barrier"], 200 * u64::from(RANKS), "rank {deaf}");
+        let said = &run.finished.stderr;
+        assert!(said.contains("the journals stay unmerged"), "rank {deaf}: {said}");
+        assert!(!said.contains("minutes"), "rank {deaf}: {said}");
+    }
+}

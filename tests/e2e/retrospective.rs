@@ -1,0 +1,110 @@
+//! Windows that are decided when they are over: no spike is missed, whoever has it and whenever, and hardly
+//! anything else is kept (`programs/spiked.c`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, Monitored, monitor, number};
+
+const STEPS: u64 = 48;
+const MESSAGES: usize = 6;
+
+fn configuration(mechanism: &str) -> String {
+    format!(
+        r#"[sampling]
+selection = "retrospective"
+update_mechanism = "{mechanism}"
+floor = 2
+seed = 7
+
+[window]
+marker = "mpi:MPI_Allreduce"
+
+# A busy machine must not make a rank keep less.
+[agent]
+max_overhead = 0.5
+
+[[metric]]
+name = "work"
+role = "guide"
+"#
+    )
+}
+
+fn job(mpi: Mpi, ranks: u32, mechanism: &str) -> Monitored {
+    let job = Job::of(mpi, ranks, "spiked", &[&STEPS.to_string(), "2000"]);
+    monitor(&job, &configuration(mechanism), Form::Run).success()
+}
+
+/// Calls of each kept rank-window: by window, then by rank.
+fn kept(run: &Monitored, ranks: u32) -> BTreeMap<u64, BTreeMap<u32, usize>> {
+    let mut windows: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
+    for rank in 0..ranks {
+        for call in run.decode(rank) {
+            let window = windows.entry(call["window"].as_u64().unwrap()).or_default();
+            *window.entry(rank).or_default() += usize::from(call["fn"] == "MPI_Sendrecv");
+        }
+    }
+    windows
+}
+
+fn spikes(run: &Monitored) -> BTreeSet<(u32, u64)> {
+    let spike = |line: &str| {
+        let (rank, step) = line.strip_prefix("spike ")?.split_once(' ')?;
+        Some((rank.parse().ok()?, step.parse().ok()?))
+    };
+    run.finished.stdout.lines().filter_map(spike).collect()
+}
+
+fn no_spike_is_missed(mpi: Mpi, ranks: u32, mechanism: &str) {
+    let run = job(mpi, ranks, mechanism);
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["agent_failures"]), (&true.into(), &0.into()), "{info}");
+    let (spikes, kept) = (spikes(&run), kept(&run, ranks));
+    assert!(spikes.len() > 10, "{spikes:?}");
+    for (rank, step) in &spikes {
+        let there = kept.get(step).is_some_and(|window| window.contains_key(rank));
+        assert!(there, "the spike of rank {rank} in step {step} is not kept");
+    }
+    let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+    for decision in run.decisions() {
+        assert_eq!(decision["selection"], "retrospective", "{decision}");
+        assert_eq!(decision["reported"], decision["population"], "{decision}");
+        // Behind the last step there is no work.
+        assert!(decision["window"] == STEPS || number(&decision["error_attained"]) <= 0.08, "{decision}");
+        *sizes.entry(decision["window"].as_u64().unwrap()).or_default() += decision["size"].as_u64().unwrap();
+    }
+    assert_eq!(sizes.len() as u64, STEPS + 1, "every window is decided once");
+    let mut others = 0;
+    for (window, ranks) in kept.range(..STEPS) {
+        assert!(ranks.values().all(|&calls| calls == MESSAGES), "kept windows are whole: {window} {ranks:?}");
+        if mechanism == "subset" {
+            assert_eq!(ranks.len() as u64, sizes[window], "window {window}");
+        }
+        others += ranks.keys().filter(|&&rank| !spikes.contains(&(rank, *window))).count();
+    }
+    let share = others as f64 / (u64::from(ranks) * STEPS - spikes.len() as u64) as f64;
+    assert!(share < 0.16, "{share} of what is no spike is kept");
+    for row in run.estimate() {
+        let guide = row["metric"] == "work" && row["scope"] == "window" && row["basis"] == "trace";
+        if guide && row["window"].as_u64().is_some_and(|window| window < STEPS) {
+            assert_eq!(row["guaranteed"], true, "{row}");
+            assert!(number(&row["half_width"]) <= 0.0801 * number(&row["mean"]), "{row}");
+        }
+    }
+}
+
+#[test]
+fn no_spike_is_missed_under_open_mpi() {
+    no_spike_is_missed(Mpi::OpenMpi, 40, "subset");
+}
+
+#[test]
+fn no_spike_is_missed_under_mpich() {
+    no_spike_is_missed(Mpi::Mpich, 24, "subset");
+}
+
+#[test]
+fn no_spike_is_missed_where_coins_decide() {
+    no_spike_is_missed(Mpi::Mpich, 24, "global");
+}

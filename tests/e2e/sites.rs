@@ -1,0 +1,90 @@
+//! `[[site]]`: what is stored of some calls.
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, monitor, number};
+use serde_json::Value;
+
+const RANKS: u32 = 2;
+const TURNS: u64 = 50;
+
+/// Of every call its line, of no call of the function a line, of none even the totals.
+#[test]
+fn on_aggregate_and_off_are_three_things() {
+    let mut times = Vec::new();
+    for policy in ["on", "aggregate", "off"] {
+        let config = format!(
+            "[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"all\"\n\
+             [[metric]]\nname = \"calls\"\nevent = \"MPI_Sendrecv\"\n\
+             [[site]]\nmatch = \"MPI_Sendrecv\"\ntrace = \"{policy}\"\n"
+        );
+        let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
+        let run = monitor(&job, &config, Form::Run).success();
+        let said = &run.finished.stderr;
+        // Always: counts, and what windows are summarised to.
+        assert_eq!(run.functions()["MPI_Sendrecv"], u64::from(RANKS) * TURNS, "{policy}");
+        let rows = run.estimate();
+        let of = |metric: &str, event: &str| {
+            let such = |row: &&Value| {
+                row["scope"] == "run"
+                    && row["basis"] == "census"
+                    && row["metric"] == metric
+                    && row["event"] == event
+            };
+            number(&rows.iter().find(such).expect("a row")["mean"])
+        };
+        assert_eq!(of("calls", "MPI_Sendrecv"), 1.0, "one per call: {policy}");
+        times.push(of("mpi.time", "*"));
+        let stored: Vec<Value> = run.decode(1);
+        let mine = stored.iter().filter(|call| call["fn"] == "MPI_Sendrecv").count() as u64;
+        assert_eq!(mine, if policy == "on" { TURNS } else { 0 }, "{policy}");
+        // Others keep their place in the sequence.
+        let barriers: Vec<u64> = stored
+            .iter()
+            .filter(|call| call["fn"] == "MPI_Barrier")
+            .filter_map(|call| call["seq"].as_u64())
+            .collect();
+        assert!(
+            barriers.len() as u64 == TURNS && barriers.windows(2).all(|two| two[1] - two[0] == 2),
+            "{policy}"
+        );
+        // By call site: the table of the summary.
+        assert_eq!(said.contains("  MPI_Sendrecv @ "), policy != "off", "{policy}: {said}");
+        assert_eq!(said.contains("added up by call site, not stored"), policy == "aggregate", "{said}");
+        assert_eq!(said.contains("neither stored nor added up by call site"), policy == "off", "{said}");
+    }
+    assert!(times.iter().all(|&time| time > 0.0), "time in MPI has them all: {times:?}");
+}
+
+/// The error and the confidence of metrics on these calls are the policy's, of all others the group's.
+#[test]
+fn a_site_has_a_bound_of_its_own() {
+    let config = |bound: &str| {
+        format!(
+            "[sampling]\nwindows_per_update = 5\nfloor = 2\n[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+             [[metric]]\nname = \"calls\"\nrole = \"guide\"\n[[site]]\nmatch = \"MPI_Sendrecv\"\n{bound}"
+        )
+    };
+    let all = 5;
+    let job = Job::of(Mpi::OpenMpi, all, "steady", &[&TURNS.to_string()]);
+    let asked = monitor(&job, &config("error = 0.001\nconfidence = 0.99\n"), Form::Run).success();
+    let rows = asked.estimate();
+    let confidence = |row: &Value| number(&row["confidence"]);
+    let of_site = |row: &&Value| row["event"] == "MPI_Sendrecv";
+    assert!(rows.iter().filter(of_site).count() > 0, "the calls are measured, and guide");
+    assert!(rows.iter().filter(of_site).all(|row| confidence(row) == 0.99 && row["metric"] == "mpi.time"));
+    assert!(rows.iter().filter(|row| !of_site(row)).all(|row| confidence(row) == 0.9));
+    // Times of calls vary by more than that: everybody is kept for them, where calls alone need two.
+    let decided = |run: &ampl_tests::run::Monitored| -> Vec<Value> {
+        run.decisions().into_iter().filter(|row| row["update"].as_u64() > Some(1)).collect()
+    };
+    let with = decided(&asked);
+    assert!(
+        !with.is_empty() && with.iter().all(|row| row["error_required"] == 0.001 && row["size"] == all),
+        "{with:?}"
+    );
+    let without = decided(&monitor(&job, &config(""), Form::Run).success());
+    assert!(
+        !without.is_empty() && without.iter().all(|row| row["error_required"] == 0.08 && row["size"] == 2),
+        "{without:?}"
+    );
+}

@@ -1,0 +1,88 @@
+//! `output.verify`: everything is recorded, and what would have been kept is marked and held against it.
+
+use std::collections::BTreeSet;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, Monitored, monitor, number};
+use serde_json::Value;
+
+const RANKS: u32 = 6;
+const TURNS: u64 = 60;
+
+fn run(sampling: &str) -> Monitored {
+    let config = format!(
+        "[sampling]\nwindows_per_update = 5\nfloor = 2\n{sampling}[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+         [[metric]]\nname = \"calls\"\nrole = \"guide\"\n[output]\nverify = true\n"
+    );
+    let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
+    monitor(&job, &config, Form::Run).success()
+}
+
+fn check(sampling: &str, basis: &str) {
+    let run = run(sampling);
+    let info = run.info();
+    let windows = TURNS + 1;
+    assert_eq!(
+        (&info["windows"], &info["kept_windows"]),
+        (&windows.into(), &(windows * u64::from(RANKS)).into())
+    );
+    // Every rank calls alike: after the first interval a few are enough.
+    let mut marked = BTreeSet::new();
+    for rank in 0..RANKS {
+        let calls = run.decode(rank);
+        assert!(calls.len() as u64 >= 2 * TURNS);
+        for call in &calls {
+            if call["kept"].as_bool().unwrap_or_else(|| panic!("not marked: {call}")) {
+                marked.insert((rank, call["window"].as_u64().expect("a number")));
+            }
+        }
+    }
+    assert_eq!(info["would_keep_windows"], marked.len());
+    assert!(marked.len() as u64 <= windows * u64::from(RANKS) * 3 / 4, "some are left out: {}", marked.len());
+    let rows = run.estimate();
+    let of = |scope: &str, basis: &str| -> Vec<&Value> {
+        let such = |row: &&Value| row["scope"] == scope && row["basis"] == basis && row["metric"] == "calls";
+        rows.iter().filter(such).collect()
+    };
+    // As many ranks as are marked, and the truth beside what they say.
+    let (exact, sample) = (of("window", "census"), of("window", basis));
+    assert_eq!((exact.len() as u64, sample.len() as u64), (windows, windows));
+    let mut inside = 0;
+    for (exact, sample) in exact.iter().zip(&sample) {
+        let window = sample["window"].as_u64().expect("a window");
+        assert_eq!(sample["kept"], marked.iter().filter(|(_, of)| *of == window).count(), "{sample}");
+        assert_eq!(sample["truth"], exact["mean"]);
+        let truth = number(&sample["truth"]);
+        let is = (number(&sample["mean"]) - truth).abs() <= 0.08 * truth + 1e-9;
+        assert_eq!(sample["inside"], is, "{sample}");
+        inside += u64::from(is);
+    }
+    let [whole] = of("run", basis)[..] else { panic!("one row of the run") };
+    assert_eq!(
+        (&whole["windows_inside"], &whole["windows_checked"]),
+        (&inside.into(), &windows.into()),
+        "{whole}"
+    );
+    let c_trace = number(&whole["c_trace"]);
+    // The share of time inside the bound, not outside of it.
+    assert!(c_trace > 0.9 && c_trace <= 1.0, "{whole}");
+    assert!(run.finished.stderr.contains("would be kept (output.verify)"), "{}", run.finished.stderr);
+}
+
+#[test]
+fn what_would_have_been_kept_is_marked_and_judged() {
+    check("", "trace");
+}
+
+#[test]
+fn samples_of_summaries_are_judged_too() {
+    check("summaries = \"sampled\"\n", "sampled");
+}
+
+#[test]
+fn nothing_is_marked_otherwise() {
+    let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &["10"]), "", Form::Run).success();
+    assert!(run.info().get("would_keep_windows").is_none());
+    assert!(run.decode(0).iter().all(|call| call.get("kept").is_none()));
+    assert!(run.estimate().iter().all(|row| row.get("truth").is_none() && row.get("c_trace").is_none()));
+}
