@@ -1,6 +1,8 @@
 //! A job whose truth is planted: three classes of ranks that differ in bytes sent, first a little,
 //! then much, then a little again (`programs/classes.c`).
 
+use std::collections::BTreeMap;
+
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::quick;
 use ampl_tests::run::{Form, Monitored, monitor, number, parse};
@@ -235,12 +237,14 @@ fn sampled_estimates_keep_their_promise() {
 }
 
 /// A bound that asks for everyone, and a budget that does not reach: a third of what everyone takes.
-#[test]
-fn a_budget_is_kept_and_the_bound_attained_is_told() {
+///
+/// `sampling` is what else the configuration says of it.
+fn a_budget_is_kept(selection: &str, sampling: &str) {
     let job = Job::of(Mpi::OpenMpi, 8, "steady", &["1500"]);
     let config = |budget: &str| {
         format!(
-            "[sampling]\nwindows_per_update = 2\n{budget}[window]\nmarker = \"period:50ms\"\n\
+            "[sampling]\nselection = \"{selection}\"\nwindows_per_update = 2\n{sampling}{budget}\
+             [window]\nmarker = \"period:50ms\"\n\
              [[group]]\nname = \"everyone\"\nmembers = \"0-7\"\nconfidence = 0.99\nerror = 0.0001\n"
         )
     };
@@ -256,7 +260,14 @@ fn a_budget_is_kept_and_the_bound_attained_is_told() {
     let cut: Vec<&Value> = decisions.iter().filter(|decision| decision["limit"] == "budget").collect();
     // A busier machine may slow the job so much that there is room for everyone now and then.
     assert!(cut.len() * 2 >= decisions.len(), "{} of {}", cut.len(), decisions.len());
-    assert!(cut.iter().all(|decision| number(&decision["size"]) < 8.0));
+    assert!(cut.iter().any(|cut| cut["selection"] == selection), "{cut:?}");
+    // Of a window that is decided when it is over there is a row per stratum.
+    let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
+    for cut in &cut {
+        *sizes.entry(cut["window"].as_u64().expect("a number")).or_default() += size(cut);
+    }
+    assert!(sizes.values().all(|&size| size < 8.0), "{sizes:?}");
+    assert!(sizes.values().any(|&size| size > 0.0), "{sizes:?}");
     // There is none with nobody drawn, nor where sizes are decided before anything is known.
     let attained: Vec<_> = cut.iter().filter(|decision| decision["error_attained"].is_number()).collect();
     assert!(!attained.is_empty());
@@ -264,4 +275,15 @@ fn a_budget_is_kept_and_the_bound_attained_is_told() {
     assert!(rate(&run) <= 1.2 * budget, "{} of {budget}", rate(&run));
     let said = &run.finished.stderr;
     assert!(said.contains("\n  budget   "), "{said}");
+}
+
+#[test]
+fn a_budget_is_kept_and_the_bound_attained_is_told() {
+    a_budget_is_kept("predictive", "");
+}
+
+/// Each window has its share, and eight ranks are below the usual floor, under which no bound is promised.
+#[test]
+fn a_budget_is_kept_by_windows_that_are_decided_when_they_are_over() {
+    a_budget_is_kept("retrospective", "floor = 1\n");
 }

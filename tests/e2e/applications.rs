@@ -97,7 +97,7 @@ fn hpcc_passes_the_same_and_is_counted() {
 
 /// The summary after the run is there, and of a length that one reads.
 fn summarised(stderr: &str) {
-    for word in ["ranks", "windows", "load balance", "kept"] {
+    for word in ["ranks", "windows", "load balance", "ranks traced"] {
         assert!(stderr.to_lowercase().contains(word), "no \"{word}\" in the summary:\n{stderr}");
     }
     assert!(stderr.lines().count() <= 60, "too long to read:\n{stderr}");

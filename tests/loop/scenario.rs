@@ -147,7 +147,8 @@ impl Scenario {
         let mut text = format!(
             "[sampling]\nwindows_per_update = {}\nupdate_mechanism = \"{}\"\nsummaries = \"{summaries}\"\n\
              {selection}partners = \"{partners}\"\n{budget}seed = {}\n\n[window]\nmarker = \"{marker}\"\n\
-             every = {every}\n\n[[metric]]\nname = \"{guide}\"\nevent = \"{event}\"\nrole = \"guide\"\n\n[trace]\ntiming = \"{timing}\"\n\n\
+             every = {every}\n\n\
+             [[metric]]\nname = \"{guide}\"\nevent = \"{event}\"\nrole = \"guide\"\n\n[trace]\ntiming = \"{timing}\"\n\n\
              [output]\njournal = \"{journal}\"\n",
             self.windows_per_update, self.mechanism, self.number
         );
