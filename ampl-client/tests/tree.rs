@@ -257,7 +257,9 @@ fn messages_of_strangers_are_refused() {
     let mut node = Node::new(&plan, Rank(0));
     let mut bytes = Vec::new();
     let message = UpMessage { pass: 0, finished: 1, window: None };
-    message.encode(&Shape::of(&other), &mut bytes);
+    let theirs = Shape::of(&other);
+    let window = CensusWindow::new(&theirs, WindowId(0), WindowId(0));
+    UpMessage { window: Some(window), ..message.clone() }.encode(&theirs, &mut bytes);
     assert!(node.receive_up(Rank(1), &bytes).is_err());
     assert!(node.receive_down(&bytes).is_err());
     bytes.clear();

@@ -137,11 +137,7 @@ proptest! {
         let mut bytes = Vec::new();
         up(&plan, &values).encode(&shape, &mut bytes);
         let cut = at.index(bytes.len());
-        // Where there is a second pass the shorter message of the two ends in zeros.
-        let content = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-        if cut < content || shape.second.is_none() {
-            prop_assert!(UpMessage::decode(&bytes[..cut]).is_err());
-        }
+        prop_assert!(UpMessage::decode(&bytes[..cut]).is_err());
         bytes[cut] = byte;
         if let Ok(mut message) = UpMessage::decode(&bytes)
             && let Some(window) = &mut message.window
@@ -161,7 +157,7 @@ proptest! {
         let message = up(&plan, &values);
         let mut bytes = Vec::new();
         message.encode(&shape, &mut bytes);
-        prop_assert_eq!(bytes.len(), UpMessage::encoded_len(&shape));
+        prop_assert!(bytes.len() <= UpMessage::encoded_len(&shape));
         prop_assert_eq!(UpMessage::decode(&bytes), Ok(message));
     }
 

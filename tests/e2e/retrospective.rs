@@ -84,7 +84,9 @@ fn no_spike_is_missed(mpi: Mpi, ranks: u32, mechanism: &str) {
         others += ranks.keys().filter(|&&rank| !spikes.contains(&(rank, *window))).count();
     }
     let share = others as f64 / (u64::from(ranks) * STEPS - spikes.len() as u64) as f64;
-    assert!(share < 0.16, "{share} of what is no spike is kept");
+    // Coins are worth less than a sample of a fixed size.
+    let most = if mechanism == "subset" { 0.16 } else { 0.5 };
+    assert!(share < most, "{share} of what is no spike is kept");
     for row in run.estimate() {
         let guide = row["metric"] == "work" && row["scope"] == "window" && row["basis"] == "trace";
         if guide && row["window"].as_u64().is_some_and(|window| window < STEPS) {

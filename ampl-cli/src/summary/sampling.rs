@@ -42,7 +42,8 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         let members = RankSet::parse(&group.members).unwrap_or_default();
         let text = format!("{} ranks {stored}", sampled(trace, &members, traced));
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
-        let last = last.iter().rfind(|decision| decision.group == group.name);
+        // Of a window that nobody reported nothing was decided.
+        let last = last.iter().rfind(|last| last.group == group.name && last.population > 0);
         if let Some(last) = last.filter(|_| groups.len() <= 2) {
             let why = why(last, absolute.contains(&last.group), traced);
             let from = format!("from window {}: {} of {}", last.window, last.size, last.population);

@@ -295,7 +295,7 @@ impl Group {
         let mut strata =
             stratify(histogram, usize::from(reference.guide), &needs, Terms { population, floor, coins });
         if pressure.floor < 1.0 {
-            strata.shrink(pressure.floor);
+            strata.shrink(pressure.floor, population);
         }
         Judged { strata, any: needs.iter().any(Option::is_some) }
     }

@@ -131,7 +131,7 @@ impl Node {
         self.children.iter().map(|child| child.rank)
     }
 
-    /// Bytes of every message to and from the parent: up, down.
+    /// Bytes of messages to and from the parent, at most: up, down.
     pub fn message_bytes(&self) -> (usize, usize) {
         (UpMessage::encoded_len(&self.shape), DownMessage::encoded_len(&self.shape))
     }
@@ -200,7 +200,7 @@ impl Node {
     pub fn receive_up(&mut self, child: Rank, bytes: &[u8]) -> Result<(), TreeError> {
         let position = self.children.iter().position(|known| known.rank == child);
         let source = position.ok_or(TreeError::NotAChild(child))? + 1;
-        if bytes.len() != UpMessage::encoded_len(&self.shape) {
+        if bytes.len() > UpMessage::encoded_len(&self.shape) || !UpMessage::fits(bytes, &self.shape) {
             return Err(TreeError::Shape);
         }
         let message = UpMessage::decode(bytes)?;

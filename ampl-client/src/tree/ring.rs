@@ -7,21 +7,21 @@ use ampl_core::stats::bins::{Histogram, Residuals};
 
 use super::RING;
 
-/// Bytes that all queues of a node may take together, in a pass.
+/// Bytes that all queues of a node may take together.
 const MEMORY: usize = 960 << 10;
+
+/// The same where ranks are binned: windows that had to be merged cannot be decided by their values any more.
+const MEMORY_BINNED: usize = 4 << 20;
 
 /// Records that a queue has room for, however large they are: neighbours to merge and one more.
 const LEAST: usize = 4;
 
 /// How many records each of `queues` queues of a node may hold: [`RING`], or as many as fit in a megabyte
 /// with the rest of the node where a plan of many groups makes records large.
-///
-/// With a second pass both have to do with that; a rank's whole message is bins then.
 pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
     let cell = size_of::<Cell>() + usize::from(shape.metrics) * size_of::<MetricMoments>();
     let record = size_of::<CensusWindow>() + shape.cells.len() * cell;
-    let passes = 1 + usize::from(shape.second.is_some());
-    (MEMORY / passes / (queues * record)).clamp(LEAST, RING)
+    (MEMORY / (queues * record)).clamp(LEAST, RING)
 }
 
 /// The same for the second pass.
@@ -29,7 +29,7 @@ pub(super) fn capacity_binned(second: &Second, queues: usize) -> usize {
     let bin = size_of::<u64>() + second.guides.len() * size_of::<Residuals>();
     let group = size_of::<Histogram>() + usize::from(second.bins) * bin;
     let record = size_of::<CensusWindow>() + second.groups.len() * group;
-    (MEMORY / 2 / (queues * record)).clamp(2 * LEAST, RING)
+    (MEMORY_BINNED / (queues * record)).clamp(2 * LEAST, RING)
 }
 
 /// Appends a window; beyond `capacity` records two neighbours merge into a range.
@@ -106,8 +106,6 @@ mod tests {
     #[test]
     fn a_node_fits_in_a_megabyte_unless_its_records_are_huge() {
         let mut shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
-        // One pass.
-        shape.second = None;
         let cell = shape.cells[0];
         let capacities = [(1, 2), (1, 10), (8, 10), (64, 2), (64, 10)].map(|(groups, queues)| {
             shape.cells = vec![cell; groups];

@@ -120,10 +120,13 @@ mod tests {
                 message.encode(&shape, &mut bytes);
                 assert_eq!(bytes.len(), len);
                 assert_eq!(UpMessage::decode(&bytes), Ok(message));
+                // Bytes of a message before it may lie behind it.
+                bytes.extend([7; 100]);
+                assert!(UpMessage::decode(&bytes).is_ok());
                 bytes.clear();
                 let end = UpMessage { pass: 0, finished: 100, window: None };
                 end.encode(&shape, &mut bytes);
-                assert_eq!(bytes.len(), len);
+                assert!(bytes.len() < len);
                 assert_eq!(UpMessage::decode(&bytes), Ok(end));
             }
         }
@@ -198,7 +201,9 @@ mod tests {
             ];
             let mut bytes = Vec::new();
             up.encode(&shape, &mut bytes);
-            assert_eq!((bytes.len(), UpMessage::decode(&bytes)), (UpMessage::encoded_len(&shape), Ok(up)));
+            // One bin of 128 is occupied.
+            assert!(bytes.len() < 300, "{}", bytes.len());
+            assert_eq!(UpMessage::decode(&bytes), Ok(up));
             for message in down {
                 bytes.clear();
                 message.encode(&shape, &mut bytes);

@@ -116,6 +116,9 @@ impl Second {
     /// More bytes than this a message has for the sake of fine bins only where there are many groups.
     const BYTES: usize = 64 << 10;
 
+    /// No message is of more than that.
+    const MOST_BYTES: usize = 64 << 20;
+
     fn of(plan: &Plan) -> Option<Self> {
         let sampling = &plan.config.sampling;
         let wanted =
@@ -140,12 +143,14 @@ impl Second {
         self.groups.iter().position(|&have| usize::from(have) == group)
     }
 
+    /// Bytes of all bins of all groups.
     fn payload(&self) -> usize {
-        Self::payload_of(self.groups.len() as u16, self.bins, self.guides.len() as u16)
+        let bins = usize::from(self.bins) * Self::bin_bytes(self.guides.len() as u16);
+        self.groups.len() * (2 + bins)
     }
 
-    pub(super) fn payload_of(groups: u16, bins: u16, guides: u16) -> usize {
-        usize::from(groups) * usize::from(bins) * (8 + usize::from(guides) * 7 * 8)
+    fn bin_bytes(guides: u16) -> usize {
+        2 + 8 + usize::from(guides) * 7 * 8
     }
 }
 
@@ -321,9 +326,13 @@ impl Partial {
         }
     }
 
+    /// Bins that nobody is in are left out: most of them, in messages from below.
     pub(super) fn encode_binned(&self, to: &mut Writer) {
         for histogram in &self.binned {
-            for (bin, &ranks) in histogram.ranks.iter().enumerate() {
+            let occupied = || histogram.ranks.iter().enumerate().filter(|&(_, &ranks)| ranks > 0);
+            to.u16(occupied().count() as u16);
+            for (bin, &ranks) in occupied() {
+                to.u16(bin as u16);
                 to.u64(ranks);
                 for &Residuals { z, zz, v, vv, zv, min, max } in histogram.residuals(bin) {
                     [z, zz, v, vv, zv, min, max].into_iter().for_each(|value| to.f64(value));
@@ -332,18 +341,30 @@ impl Partial {
         }
     }
 
-    /// The second pass's sums in bytes whose number was checked against [`Second::payload_of`].
+    /// The second pass's sums.
     pub(super) fn decode_binned(
         from: &mut Reader,
         groups: u16,
         bins: u16,
         guides: u16,
     ) -> Result<Self, MessageError> {
-        let mut partial = Self { cells: Vec::new(), binned: Vec::with_capacity(usize::from(groups)) };
+        let mut partial = Self { cells: Vec::new(), binned: Vec::new() };
+        // Empty bins take no bytes of a message, but memory.
+        let all = usize::from(groups) * usize::from(bins) * Second::bin_bytes(guides);
+        if all > Second::MOST_BYTES {
+            return Err(MessageError::Value { field: "bins" });
+        }
         for _ in 0..groups {
+            from.expect_some(2)?;
+            let occupied = usize::from(from.u16());
+            from.expect_some(occupied * Second::bin_bytes(guides))?;
             let mut histogram = Histogram::new(usize::from(bins), usize::from(guides));
-            for bin in 0..usize::from(bins) {
-                histogram.ranks[bin] = from.u64();
+            for _ in 0..occupied {
+                let bin = usize::from(from.u16());
+                let Some(ranks) = histogram.ranks.get_mut(bin) else {
+                    return Err(MessageError::Value { field: "bin" });
+                };
+                *ranks = from.u64();
                 for slot in histogram.residuals_mut(bin) {
                     let [z, zz, v, vv, zv, min, max] = std::array::from_fn(|_| from.f64());
                     let sums = [z, zz, v, vv, zv];

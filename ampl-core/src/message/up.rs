@@ -1,6 +1,6 @@
 //! What goes up the tree.
 
-use super::partial::{Partial, Second, Shape};
+use super::partial::{Partial, Shape};
 use super::wire::{Reader, Writer};
 use super::{KIND_UP, MessageError, VERSION, expect_kind};
 use crate::units::WindowId;
@@ -68,12 +68,18 @@ pub struct UpMessage {
 impl UpMessage {
     const HEADER: usize = 8 + 4 + 4 + 3 * 8;
 
-    /// Bytes of every up message between nodes of that shape.
+    /// Bytes that an up message between nodes of that shape has at most.
     pub fn encoded_len(shape: &Shape) -> usize {
         Self::HEADER + shape.encoded_len()
     }
 
-    /// Appends the message, [`UpMessage::encoded_len`] bytes, little-endian.
+    /// Whether sums in `bytes` are of the kinds that those of that shape are.
+    pub fn fits(bytes: &[u8], shape: &Shape) -> bool {
+        let kinds = (if shape.census { CENSUS } else { 0 }) | (if shape.interval { INTERVAL } else { 0 });
+        bytes.get(3).is_some_and(|flags| flags & (CENSUS | INTERVAL) == kinds)
+    }
+
+    /// Appends the message, at most [`UpMessage::encoded_len`] bytes, little-endian.
     pub fn encode(&self, shape: &Shape, buffer: &mut Vec<u8>) {
         let mut flags = 0;
         flags |= if shape.census { CENSUS } else { 0 };
@@ -82,7 +88,6 @@ impl UpMessage {
         flags |= if window.is_some() { WINDOW } else { 0 };
         flags |= if window.is_some_and(|window| window.late) { LATE } else { 0 };
         let mut to = Writer(buffer);
-        let end = to.0.len() + Self::encoded_len(shape);
         to.bytes(&[VERSION, KIND_UP, self.pass, flags]);
         let second = shape.second.as_ref().filter(|_| self.pass == 1);
         let (rows, columns, bins) = match second {
@@ -101,10 +106,9 @@ impl UpMessage {
             (Some(window), None) => window.partial.encode(shape, &mut to),
             (None, _) => {}
         }
-        to.0.resize(end, 0);
     }
 
-    /// The message in `bytes`, whoever wrote them.
+    /// The message that `bytes` begin with, whoever wrote them.
     ///
     /// # Errors
     /// [`MessageError`] naming the first thing wrong.
@@ -121,19 +125,15 @@ impl UpMessage {
         let (first, last, reported) = (from.u64(), from.u64(), from.u64());
         let bins = u16::try_from(bins).map_err(|_| MessageError::Value { field: "bins" })?;
         if flags & WINDOW == 0 {
-            from.expect_padded(0)?;
             return Ok(Self { pass, finished, window: None });
         }
         // The length is checked before anything of the size it implies is allocated.
         let partial = match pass {
             0 => {
-                from.expect_padded(Shape::payload(rows, columns, census, interval))?;
+                from.expect_some(Shape::payload(rows, columns, census, interval))?;
                 Partial::decode(&mut from, rows, columns, census, interval)?
             }
-            1 => {
-                from.expect_padded(Second::payload_of(rows, bins, columns))?;
-                Partial::decode_binned(&mut from, rows, bins, columns)?
-            }
+            1 => Partial::decode_binned(&mut from, rows, bins, columns)?,
             _ => return Err(MessageError::Value { field: "pass" }),
         };
         if first > last {

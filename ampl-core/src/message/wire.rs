@@ -51,6 +51,11 @@ impl<'a> Reader<'a> {
         Err(MessageError::Length { expected: self.taken + payload, found })
     }
 
+    /// Makes sure that at least `payload` bytes follow.
+    pub fn expect_some(&self, payload: usize) -> Result<(), MessageError> {
+        if self.rest.len() < payload { self.expect(payload) } else { Ok(()) }
+    }
+
     /// Makes sure that at least `payload` bytes follow, and nothing but zeros behind them.
     pub fn expect_padded(&self, payload: usize) -> Result<(), MessageError> {
         match self.rest.get(payload..) {

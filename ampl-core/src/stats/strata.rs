@@ -11,6 +11,7 @@
 mod view;
 
 use super::bins::{Histogram, Residuals, Shift};
+use super::sizing::{Stratum, mean_variance};
 use view::{Limits, View, allocate};
 
 /// Numbers of strata that are tried.
@@ -95,13 +96,20 @@ impl Strata {
         self.parts.iter().fold(self.full, |sum, part| sum.saturating_add(part.size))
     }
 
-    /// Leaves no more than that share of what is drawn, below every need.
-    pub fn shrink(&mut self, share: f64) {
+    /// Leaves no more than that share of what is drawn, below every need; `population` is M.
+    pub fn shrink(&mut self, share: f64, population: u64) {
         for part in &mut self.parts {
             let size = (part.size as f64 * share) as u64;
             part.size = size.min(part.size);
         }
-        self.attained = f64::INFINITY;
+        let variance = |part: &Part| {
+            mean_variance(
+                Stratum { ranks: part.ranks, variance: part.variance },
+                part.size as f64,
+                population,
+            )
+        };
+        self.attained = self.parts.iter().map(variance).sum();
     }
 }
 
