@@ -73,7 +73,8 @@ fn check(ranks: &[Seen], stale: [(f64, f64); 2], error: f64, coins: bool, alike:
             Some(h) => [0, 1].into_iter().for_each(|g| members[g][h].push(world.residuals[g][rank])),
             None => full += 1,
         }
-        let alone = world.residuals[0][rank].abs() > population as f64 * error * (1.0 + 1e-9);
+        // Of ranks with different numbers of observations, bins know the extremes less exactly.
+        let alone = alike && world.residuals[0][rank].abs() > population as f64 * error * (1.0 + 1e-9);
         assert!(!alone || stratum(&strata, bin).is_none(), "rank {rank} moves the mean beyond the bound");
     }
     assert_eq!(strata.full, full, "{strata:?}");
