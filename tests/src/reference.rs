@@ -283,7 +283,7 @@ mod tests {
 {"fn":"MPI_Irecv","args":{"buf":"0x10","source":3},"out":{"request":"request:7"}}
 {"fn":"MPI_Testsome","args":{"incount":1,"array_of_requests":["request:7"]},"out":{"outcount":0}}
 {"fn":"MPI_Wait","args":{"request":"request:7"},"out":{"request":"MPI_REQUEST_NULL","status":null}}
-{"fn":"MPI_Info_set","args":{"key":null,"ranks":null,"n":2},"out":{},"error":28}"#;
+{"fn":"MPI_Info_set","args":{"key":"colour","ranks":[1,2],"n":2},"out":{},"error":28}"#;
 
     fn compare_with(edit: impl Fn(String) -> String) -> Result<(), String> {
         let lines = edit(DECODED.to_owned());
@@ -317,7 +317,9 @@ mod tests {
         differs("\"error\":28", "\"error\":29");
         differs(",\"error\":28", "");
         differs("\"n\":2", "\"n\":null,\"m\":3");
-        differs("\"ranks\":null", "\"ranks\":[1,3]");
+        differs("\"ranks\":[1,2]", "\"ranks\":[1,3]");
+        // What a failed call was given is there all the same.
+        differs("\"key\":\"colour\"", "\"key\":null");
         assert!(compare_with(|lines| lines.lines().take(7).collect::<Vec<_>>().join("\n")).is_err());
     }
 
