@@ -215,7 +215,6 @@ mod tests {
     fn a_draw_is_held_until_a_partner_comes() {
         let plan = Plan::new(Config::default(), 40).unwrap();
         let directive = |mechanism| Directive {
-            pass: 0,
             update: 1,
             first_window: WindowId(4),
             seed: 1,

@@ -37,7 +37,6 @@ impl Job {
     /// What is drawn beforehand from `first` on: with certainty, or never.
     fn beforehand(&self, first: u64, probability: f64) {
         self.shared.direct(Directive {
-            pass: 0,
             update: first + 1,
             first_window: WindowId(first),
             seed: 1,

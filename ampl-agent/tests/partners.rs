@@ -25,7 +25,6 @@ fn configuration(more: &str) -> String {
 /// 8 of all ranks from window 1 on.
 fn directive(mechanism: Mechanism, seed: u64) -> Directive {
     Directive {
-        pass: 0,
         update: 1,
         first_window: WindowId(1),
         seed,

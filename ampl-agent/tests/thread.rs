@@ -129,7 +129,6 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
     let job = Job::new("dropped", BEFOREHAND, 64);
     let mut thread = job.thread(0);
     let directive = |update, first, probability| Directive {
-        pass: 0,
         update,
         first_window: WindowId(first),
         seed: 1,
@@ -342,7 +341,6 @@ fn what_is_left_out_of_a_full_queue_is_in_no_range() {
     let mut thread = job.thread(0);
     // A coin per window: neighbours are drawn differently, and cannot be added up.
     job.shared.direct(Directive {
-        pass: 0,
         update: 1,
         first_window: WindowId(1),
         seed: 1,

@@ -88,7 +88,6 @@ impl Synthetic {
             StratumDirective { group: index as u16, stratum: 0, size, probability, policy: update as u32 }
         };
         Directive {
-            pass: 0,
             update,
             first_window: WindowId(update * 4),
             seed: 42,

@@ -75,17 +75,17 @@ fn bins(
 fn verdict_keeps(plan: &Plan, verdict: &Verdict, bins: &[Option<usize>]) -> Vec<Option<Keep>> {
     let second = Shape::of(plan).second.unwrap();
     let mut places = vec![[0; MOST_STRATA]; second.groups.len()];
-    let keep = |(rank, bin): (u32, &Option<usize>)| {
-        let rank = Rank(rank);
+    let mechanism = plan.config.sampling.update_mechanism;
+    let keep = |(rank, bin): (Rank, &Option<usize>)| {
         let place = second.group(plan.group_of(rank))?;
         let group = verdict.groups[place].as_ref()?;
         let Some(stratum) = group.stratum((*bin)?) else { return Some(Keep::ALWAYS) };
         let before = places[place][stratum];
         places[place][stratum] += 1;
         let named = (stratum, group.strata[stratum]);
-        Some(kept_after(plan, rank, second.groups[place], named, before, verdict))
+        Some(kept_after(mechanism, rank, second.groups[place], named, before, verdict))
     };
-    (0..).zip(bins).map(keep).collect()
+    (0..).map(Rank).zip(bins).map(keep).collect()
 }
 
 /// A job whose messages all arrive at once.

@@ -242,7 +242,6 @@ fn late_ranks_are_kept_at_the_probability_they_knew() {
     for mechanism in [Mechanism::Subset, Mechanism::Global] {
         let plan = Plan::new(config(Summaries::Census, Sizing::Neyman, mechanism), 60).unwrap();
         let directive = |update: u64, size: u32, seed| Directive {
-            pass: 0,
             update,
             first_window: WindowId(4 * update),
             seed,

@@ -7,7 +7,9 @@
 use std::time::Instant;
 
 use ampl_core::cluster::others::{dbscan, k_means, silhouette};
-use ampl_core::cluster::{Aim, Choice, Clustering, Effort, KMedoids, Metric, Rule, Vectors, choose};
+use ampl_core::cluster::{
+    Aim, Choice, Clustering, Effort, KMedoids, Metric, Rule, Vectors, choose, k_medoids,
+};
 use ampl_core::config::ErrorBound;
 use ampl_testkit::medoids::adjusted_rand;
 use ampl_testkit::population::Total;
@@ -29,10 +31,7 @@ fn vectors(ranks: usize, windows: usize, mut next: impl FnMut() -> Vec<Total>) -
 }
 
 fn chosen(vectors: &Vectors, rule: Rule) -> Choice {
-    choose(vectors, &[AIM], rule, |features| {
-        let search = KMedoids::new(&features.points, Metric::Euclidean, Effort::default());
-        Box::new(move |k| search.clusters(k))
-    })
+    choose(vectors, &[AIM], rule, |features| k_medoids(features, Metric::Euclidean, Effort::default()))
 }
 
 fn planted() {

@@ -58,7 +58,7 @@ pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) ->
 ///
 /// Under `subset` exactly m_h places of the stratum are drawn, in an order of the window's own.
 pub fn kept_after(
-    plan: &Plan,
+    mechanism: Mechanism,
     rank: Rank,
     group: u16,
     (index, stratum): (usize, StratumVerdict),
@@ -70,7 +70,7 @@ pub fn kept_after(
         return Keep::ALWAYS;
     }
     let probability = drawn as f64 / ranks as f64;
-    let kept = match plan.config.sampling.update_mechanism {
+    let kept = match mechanism {
         Mechanism::Global => coin(verdict.seed, rank, verdict.window) < probability,
         Mechanism::Subset => {
             // No update has so high a number: other orders are drawn for updates.
@@ -283,7 +283,6 @@ mod tests {
 
     fn directive(mechanism: Mechanism, size: u32, probability: f64, seed: u64) -> Directive {
         Directive {
-            pass: 0,
             update: 1,
             first_window: WindowId(4),
             seed,

@@ -1,7 +1,7 @@
 //! How many strata a population is found to be worth.
 
 use ampl_core::cluster::{
-    Aim, Choice, Effort, KMedoids, Metric, OnlineStratum, Rule, Strata, Vectors, choose, propose,
+    Aim, Choice, Effort, Metric, OnlineStratum, Rule, Strata, Vectors, choose, k_medoids, propose,
 };
 use ampl_core::config::ErrorBound;
 use ampl_testkit::medoids::adjusted_rand;
@@ -17,10 +17,7 @@ fn vectors(ranks: usize, windows: usize, mut next: impl FnMut() -> Vec<Total>) -
 }
 
 fn chosen(vectors: &Vectors, rule: Rule) -> Choice {
-    choose(vectors, &[AIM], rule, |features| {
-        let search = KMedoids::new(&features.points, Metric::Euclidean, Effort::default());
-        Box::new(move |k| search.clusters(k))
-    })
+    choose(vectors, &[AIM], rule, |features| k_medoids(features, Metric::Euclidean, Effort::default()))
 }
 
 fn of(kind: Kind, ranks: usize, windows: usize, seed: u64) -> Vectors {

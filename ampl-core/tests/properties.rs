@@ -175,7 +175,6 @@ proptest! {
             policy: sizes[group].0 ^ 5,
         });
         let message = DownMessage::Directive(Directive {
-            pass: 0,
             update,
             first_window: WindowId(update ^ 77),
             seed,

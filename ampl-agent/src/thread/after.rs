@@ -17,9 +17,10 @@ impl Thread {
         drop(open);
         if let (Some(keep), Some((_, stratum))) = (keep, decided) {
             let flags = if keep.kept { VERDICT_KEPT } else { 0 };
+            let before = self.stream.written();
             self.stream.record(Kind::Verdict, flags, &[window.0, keep.probability.to_bits(), stratum.into()]);
             // It is no call of the open window.
-            self.written_before += 8 * 4;
+            self.written_before += self.stream.written() - before;
         }
     }
 

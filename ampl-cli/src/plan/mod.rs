@@ -11,7 +11,6 @@ use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use serde::Serialize;
 
-use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::human::{bytes, count, digits, percent};
 use crate::output;
 use crate::rundir::{self, RunArg};
@@ -81,22 +80,10 @@ struct GroupRow {
 /// Prints what every bound would have kept.
 ///
 /// # Errors
-/// Those of [`RunArg::read`]; a [`Failure`] of status 4 where the run does not have all ranks' summaries.
+/// Those of [`RunArg::read`] and of [`rundir::summarised`].
 pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
-    let place = args.run.run.display();
-    let Some(plan) = rundir::plan(&trace) else {
-        let fix = "keep run.toml beside the journals of a run that was not merged";
-        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
-    };
-    if !plan.stores_summary(false) {
-        let fix = "use summaries = \"census\" and output.rank_summaries = \"all\" for the next run";
-        return Err(Failure::message(NOT_FOUND, "not all ranks' windows were stored", place, fix));
-    }
-    if trace.windows() == 0 {
-        let what = "no window was closed";
-        return Err(Failure::message(NOT_FOUND, what, place, "name a run that went on for longer"));
-    }
+    let plan = rundir::summarised(&trace, &args.run.run)?;
     let rows: Vec<Row> =
         bounds(args).into_iter().map(|bound| row(&trace, &plan, bound, args.seeds)).collect();
     if args.json {

@@ -55,6 +55,27 @@ pub fn plan(trace: &Trace) -> Option<Plan> {
     Plan::new(config, trace.run.ranks).ok()
 }
 
+/// The plan of a run that has windows, and all ranks' summaries of them; `run` names it.
+///
+/// # Errors
+/// A [`Failure`] that says what is missing.
+pub fn summarised(trace: &Trace, run: &Path) -> anyhow::Result<Plan> {
+    let place = run.display();
+    let Some(plan) = plan(trace) else {
+        let fix = "keep run.toml beside the journals of a run that was not merged";
+        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
+    };
+    if !plan.stores_summary(false) {
+        let fix = "use summaries = \"census\" and output.rank_summaries = \"all\" for the next run";
+        return Err(Failure::message(NOT_FOUND, "not all ranks' windows were stored", place, fix));
+    }
+    if trace.windows() == 0 {
+        let fix = "name a run that went on for longer";
+        return Err(Failure::message(NOT_FOUND, "no window was closed", place, fix));
+    }
+    Ok(plan)
+}
+
 /// `damage` as a message about `run`.
 pub fn message(damage: &Damage, run: &Path) -> String {
     let place = match damage.rank {

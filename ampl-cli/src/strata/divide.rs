@@ -2,7 +2,7 @@
 
 use ampl_core::cluster::others::{dbscan, k_means, silhouette};
 use ampl_core::cluster::{
-    Aim, Choice, Effort, Features, KMedoids, MOST_STRATA, Metric, Rule, Search, Tried, Vectors, choose,
+    Aim, Choice, Effort, Features, MOST_STRATA, Metric, Rule, Search, Tried, Vectors, choose, k_medoids,
     numbered,
 };
 use ampl_core::config::{ErrorBound, Selection, Target};
@@ -44,10 +44,7 @@ impl Method {
     fn search<'f>(self, features: &'f Features, distance: Metric, effort: Effort) -> Search<'f> {
         let points = &features.points;
         match self {
-            Self::KMedoids => {
-                let search = KMedoids::new(points, distance, effort);
-                Box::new(move |k| search.clusters(k))
-            }
+            Self::KMedoids => k_medoids(features, distance, effort),
             Self::KMeans => Box::new(move |k| k_means(points, k, distance, effort)),
             Self::Dbscan => Box::new(move |k| match k {
                 1 => k_means(points, 1, distance, effort),

@@ -9,7 +9,7 @@ use ampl_trace::Trace;
 
 use super::Args;
 use crate::export::progress::Progress;
-use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
+use crate::failure::{Failure, USAGE};
 use crate::job::{self, JobArgs};
 use crate::plan::recorded::Recorded;
 use crate::population::{Extent, Population, Windows};
@@ -119,20 +119,8 @@ fn is_population(path: &Path) -> bool {
 type Opened = (Data, u32, Vec<(String, String)>, Config);
 
 fn run(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
-    let place = args.run.display();
     let trace = rundir::RunArg { run: args.run.clone() }.read()?;
-    let Some(plan) = rundir::plan(&trace) else {
-        let fix = "keep run.toml beside the journals of a run that was not merged";
-        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
-    };
-    if !plan.stores_summary(false) {
-        let fix = "use summaries = \"census\" and output.rank_summaries = \"all\" for the next run";
-        return Err(Failure::message(NOT_FOUND, "not all ranks' windows were stored", place, fix));
-    }
-    if trace.windows() == 0 {
-        let fix = "name a run that went on for longer";
-        return Err(Failure::message(NOT_FOUND, "no window was closed", place, fix));
-    }
+    let plan = rundir::summarised(&trace, &args.run)?;
     let known = trace.run.metrics.iter().map(|metric| (metric.name.clone(), metric.event.clone())).collect();
     let ranks = plan.ranks;
     Ok((Data::Run(Box::new(trace)), ranks, known, config.unwrap_or(plan.config)))

@@ -157,7 +157,7 @@ impl Policy {
         self.late = false;
         self.policy += 1;
         let directive =
-            Directive { pass: 0, update, first_window, seed: self.seed, mechanism: self.mechanism, strata };
+            Directive { update, first_window, seed: self.seed, mechanism: self.mechanism, strata };
         (directive, decisions)
     }
 }

@@ -125,6 +125,7 @@ impl SecondPass {
         mut each: impl FnMut(u32, Keep, Option<usize>),
     ) {
         let places = places(job);
+        let mechanism = job.plan.config.sampling.update_mechanism;
         let judgement = self.judgement.as_ref();
         let verdict = judgement.map(|judgement| &judgement.verdict);
         let piece = judgement.map(|judgement| &judgement.pieces[(ranks.start / CHUNK) as usize]);
@@ -146,7 +147,7 @@ impl SecondPass {
                         next[place][index] += 1;
                         let of_plan = job.shape.cells[cell].group;
                         let named = (index, group.strata[index]);
-                        (kept_after(&job.plan, Rank(rank), of_plan, named, before, verdict), Some(index))
+                        (kept_after(mechanism, Rank(rank), of_plan, named, before, verdict), Some(index))
                     }
                 },
             };

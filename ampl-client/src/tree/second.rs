@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use ampl_core::config::Mechanism;
 use ampl_core::draw::{Keep, kept_after};
 use ampl_core::message::{CensusWindow, DownMessage, Reference, Second, Shape, Summary, Verdict};
 use ampl_core::plan::Plan;
@@ -28,7 +29,7 @@ pub struct Judged {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct SecondPass {
-    plan: Arc<Plan>,
+    mechanism: Mechanism,
     rank: Rank,
     /// The rank's group among those decided so; none where it is not in one, or is pinned.
     group: Option<(usize, u16)>,
@@ -71,7 +72,7 @@ impl SecondPass {
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
         Some(Self {
-            plan: Arc::new(plan.clone()),
+            mechanism: plan.config.sampling.update_mechanism,
             rank,
             group: second.group(group).filter(|_| !pinned).map(|place| (place, group as u16)),
             second,
@@ -209,7 +210,7 @@ impl SecondPass {
         let Some(index) = part.stratum(bin) else { return Some((Keep::ALWAYS, 0)) };
         let stratum = part.strata[index];
         let at = u64::from(stratum.before);
-        let keep = kept_after(&self.plan, self.rank, group, (index, stratum), at, verdict);
+        let keep = kept_after(self.mechanism, self.rank, group, (index, stratum), at, verdict);
         Some((keep, index as u16 + 1))
     }
 

@@ -1,6 +1,6 @@
 //! How many strata a group is worth.
 
-use super::{Aim, Clustering, Features, Price, Vectors, price};
+use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Vectors, price};
 
 /// Most strata of a group.
 pub const MOST_STRATA: usize = 8;
@@ -28,6 +28,12 @@ pub enum Rule {
 
 /// Finds classes of ranks, for one number of them after the other.
 pub type Search<'f> = Box<dyn FnMut(usize) -> Clustering + 'f>;
+
+/// The search by k-medoids.
+pub fn k_medoids(features: &Features, metric: Metric, effort: Effort) -> Search<'_> {
+    let search = KMedoids::new(&features.points, metric, effort);
+    Box::new(move |k| search.clusters(k))
+}
 
 /// What some number of strata would have cost.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,7 +23,7 @@ mod pam;
 mod price;
 mod vectors;
 
-pub use choose::{Choice, LEAST_GAIN, MOST_STRATA, Rule, Search, Tried, choose, numbered};
+pub use choose::{Choice, LEAST_GAIN, MOST_STRATA, Rule, Search, Tried, choose, k_medoids, numbered};
 pub use clara::{Clustering, Effort, KMedoids, nearest};
 pub use distance::{Dissimilarity, Distances, Metric, Points};
 pub use online::{OnlineStratum, Proposal, Strata, propose};

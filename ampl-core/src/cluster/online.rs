@@ -1,7 +1,7 @@
 //! Strata of a running job: whether others would be better, and what stays the same.
 
-use super::choose::{LEAST_GAIN, Rule, choose, numbered};
-use super::{Aim, Effort, KMedoids, Metric, Price, Reference, Vectors, price};
+use super::choose::{LEAST_GAIN, Rule, choose, k_medoids, numbered};
+use super::{Aim, Effort, Metric, Price, Reference, Vectors, price};
 
 /// A stratum that a job has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +68,7 @@ pub fn propose(
     if found_on.is_empty() || current.labels.len() != vectors.ranks() {
         return None;
     }
-    let choice = choose(vectors, aims, rule, |features| {
-        let search = KMedoids::new(&features.points, metric, effort);
-        Box::new(move |k| search.clusters(k))
-    });
+    let choice = choose(vectors, aims, rule, |features| k_medoids(features, metric, effort));
     let found = choice.strata();
     let in_force = price(vectors, &judged_on, &current.labels, current.strata.len(), aims);
     let several = found.k > 1;

@@ -87,7 +87,6 @@ mod tests {
         let stratum =
             |group, size, probability| StratumDirective { group, stratum: 0, size, probability, policy: 1 };
         Directive {
-            pass: 0,
             update: 1,
             first_window: WindowId(4),
             seed,

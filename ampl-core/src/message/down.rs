@@ -10,8 +10,6 @@ use crate::units::WindowId;
 /// The client's decision: which share of which ranks keeps its windows from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Directive {
-    /// 0, or 1 for the second pass over a window range.
-    pub pass: u8,
     /// Update interval it was made for; draws are keyed by it.
     pub update: u64,
     /// First window it applies to. A rank that learns of it later keeps to the previous one
@@ -99,7 +97,7 @@ impl DownMessage {
                 verdict.encode(&mut to);
             }
             Self::Directive(directive) => {
-                to.bytes(&[VERSION, KIND_DIRECTIVE, directive.pass]);
+                to.bytes(&[VERSION, KIND_DIRECTIVE, 0]);
                 to.bytes(&[mechanism_byte(directive.mechanism)]);
                 to.u16(directive.strata.len() as u16);
                 to.u16(0);
@@ -125,7 +123,7 @@ impl DownMessage {
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let mut from = Reader::new(bytes, Self::HEADER)?;
         let kind = expect_kind(&mut from, &[KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT])?;
-        let (pass, mechanism) = (from.u8(), from.u8());
+        let (_, mechanism) = (from.u8(), from.u8());
         let (strata, guides) = (from.u16(), from.u16());
         let (update, first_window, seed) = (from.u64(), WindowId(from.u64()), from.u64());
         match kind {
@@ -155,7 +153,7 @@ impl DownMessage {
             }
             parts.push(StratumDirective { group, stratum, size, probability, policy });
         }
-        Ok(Self::Directive(Directive { pass, update, first_window, seed, mechanism, strata: parts }))
+        Ok(Self::Directive(Directive { update, first_window, seed, mechanism, strata: parts }))
     }
 }
 

@@ -159,7 +159,6 @@ mod tests {
                     })
                     .collect();
                 let directive = Directive {
-                    pass: 0,
                     update: 0,
                     first_window: WindowId(0),
                     seed: 1,
