@@ -1,5 +1,8 @@
 //! Which handle stands for which object: numbers that mean the same in every run.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_predefined;
 use rustc_hash::FxHashMap;
@@ -20,9 +23,30 @@ pub struct Handles {
     /// How often the program must free a handle before the object is gone, beyond once: MPI may give
     /// out one object several times (`MPI_Comm_group`).
     further: FxHashMap<(u8, u64), u64>,
-    numbers: [u64; ObjectKind::COUNT],
+    numbers: [Numbers; ObjectKind::COUNT],
     generation: u64,
     groups: Groups,
+}
+
+/// Numbers of the live objects of a kind: programs that make and free the same objects again and again name them the
+/// same each time.
+#[derive(Debug, Default)]
+struct Numbers {
+    last: u64,
+    free: BinaryHeap<Reverse<u64>>,
+}
+
+impl Numbers {
+    /// The lowest that is free.
+    fn take(&mut self) -> u64 {
+        self.free.pop().map_or_else(
+            || {
+                self.last += 1;
+                self.last
+            },
+            |Reverse(number)| number,
+        )
+    }
 }
 
 /// Groups of communicators, which MPI has given to ampl, and who is in them.
@@ -61,9 +85,7 @@ impl Handles {
 
     /// Makes `handle` stand for a new object, whatever it stood for.
     pub fn define(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Object {
-        let number = &mut self.numbers[kind as usize];
-        *number += 1;
-        let object = Object { word: *number, facts };
+        let object = Object { word: self.numbers[kind as usize].take(), facts };
         if let Some(before) = self.objects.insert((kind as u8, handle), object) {
             self.generation += 1;
             self.retire(kind, before);
@@ -131,6 +153,12 @@ impl Handles {
     }
 
     fn retire(&mut self, kind: ObjectKind, object: Object) {
+        if !is_predefined(object.word) {
+            self.numbers[kind as usize].free.push(Reverse(object.word));
+        }
+        if kind == ObjectKind::Comm {
+            self.groups.worlds.retain(|&(word, _), _| word != object.word);
+        }
         if let (ObjectKind::Comm, Some(group)) = (kind, self.groups.live.remove(&object.word)) {
             self.groups.retired.push(group.handle);
         }
@@ -288,12 +316,40 @@ mod tests {
         assert_eq!(handles.group(first), Some(group(7)));
         handles.forget(ObjectKind::Comm, 0x84);
         assert_eq!((handles.group(first), handles.take_retired()), (None, Some(7)));
-        // What was known of the first says nothing of the second, whose handle is the same.
+        // What was known of the first says nothing of the second, whose handle and number are the same.
         let second = handles.define(ObjectKind::Comm, 0x84, [4, 0]).word;
-        assert_eq!((handles.world_rank(second, 2), handles.world_rank(first, 2)), (None, Some(Some(9))));
+        assert_eq!((second, handles.group(second), handles.world_rank(second, 2)), (first, None, None));
         handles.put_group(second, group(9));
         handles.given(ObjectKind::Comm, 0x84, [0; 2]);
         assert_eq!(handles.take_retired(), Some(9), "an end that nobody saw");
+    }
+
+    /// Programs that make and free objects in the same order name them alike, whatever the handles.
+    #[test]
+    fn numbers_do_not_depend_on_handles() {
+        let run = |handle: fn(u64) -> u64| {
+            let (mut handles, mut words) = (Handles::default(), Vec::new());
+            for (kind, object, made) in [
+                (ObjectKind::Comm, 0, true),
+                (ObjectKind::Comm, 1, true),
+                (ObjectKind::Type, 2, true),
+                (ObjectKind::Comm, 3, true),
+                (ObjectKind::Comm, 1, false),
+                (ObjectKind::Comm, 0, false),
+                (ObjectKind::Comm, 4, true),
+                (ObjectKind::Comm, 5, true),
+                (ObjectKind::Comm, 6, true),
+            ] {
+                match made {
+                    true => words.push(handles.define(kind, handle(object), [0; 2]).word),
+                    false => handles.forget(kind, handle(object)),
+                }
+            }
+            words
+        };
+        assert_eq!(run(|object| object), [1, 2, 1, 3, 1, 2, 4]);
+        // Addresses that are used again as soon as they are free.
+        assert_eq!(run(|object| 0x7f00 - 64 * [0, 1, 2, 3, 0, 1, 5][object as usize]), [1, 2, 1, 3, 1, 2, 4]);
     }
 
     #[test]
@@ -310,7 +366,8 @@ mod tests {
         handles.forget(ObjectKind::Comm, 0x84);
         assert_eq!(handles.get(ObjectKind::Comm, 0x84), None);
         let second = handles.define(ObjectKind::Comm, 0x84, [2, 1]);
-        assert_eq!((first.word, second.word), (1, 3));
+        assert_eq!((first.word, other.word, second.word), (1, 2, 1), "its number is the lowest that is free");
+        assert_eq!(handles.get(ObjectKind::Comm, 0x84), Some(Object { word: 1, facts: [2, 1] }));
         assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), None);
         assert_eq!(handles.get(ObjectKind::Type, 0x84), None);
     }

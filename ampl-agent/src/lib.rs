@@ -11,6 +11,7 @@ pub mod descriptor;
 pub mod governor;
 pub mod handles;
 pub mod journal;
+mod log;
 #[allow(unsafe_code)]
 mod map;
 pub mod meter;
@@ -20,7 +21,9 @@ pub mod policies;
 pub mod regions;
 pub mod requests;
 pub mod shared;
+pub mod signatures;
 pub mod sites;
+pub mod slots;
 pub mod stream;
 mod table;
 pub mod thread;

@@ -1,13 +1,14 @@
 //! Requests between their making and their completion.
 //!
-//! An implementation reuses a request handle as soon as the request is gone, so a name for its
-//! lifetime needs every making and every end, in kept windows and others alike. MPICH even hands
+//! An implementation reuses a request handle as soon as the request is gone, so names for its
+//! lifetime need every making and every end, in kept windows and others alike. MPICH even hands
 //! out one handle for several operations that finished at once; they end in the order of making.
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::slots::{Maker, Slots};
 use crate::table::Table;
 
 /// Whom a request's message is exchanged with, where that matters and is not known from the call that made it.
@@ -25,7 +26,7 @@ pub enum Peer {
 /// A live request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its number: one per lifetime, in order of making, from 1.
+    /// Its number: by which call it was made, and which of the live ones of that call it is; 0 for none.
     pub number: u64,
     /// Whether a status of it tells source and tag.
     pub receives: bool,
@@ -65,19 +66,19 @@ pub struct Requests {
     younger: usize,
     /// Mentions so far of shared handles in the call being named.
     mentions: FxHashMap<u64, usize>,
-    made: u64,
+    slots: Slots,
 }
 
 impl Requests {
-    /// A new request behind `handle`, with the next number; returns that number.
+    /// A new request behind `handle`, made by `maker`, if that was recorded; returns its number.
     #[inline]
-    pub fn make(&mut self, handle: u64, request: Request) -> u64 {
-        self.made += 1;
-        let request = Request { number: self.made, ..request };
+    pub fn make(&mut self, handle: u64, request: Request, maker: Option<Maker>) -> u64 {
+        let number = self.slots.take(maker);
+        let request = Request { number, ..request };
         if !self.live.insert(handle, request) {
             self.share(handle, request);
         }
-        self.made
+        number
     }
 
     /// One more request behind a handle that is live already.
@@ -93,7 +94,7 @@ impl Requests {
     #[inline]
     pub fn mentioned(&mut self, handle: u64, mention: usize) -> Request {
         let Some(&mut first) = self.live.get(handle) else {
-            let number = self.make(handle, Request::NONE);
+            let number = self.make(handle, Request::NONE, None);
             return Request { number, ..Request::NONE };
         };
         if mention == 0 {
@@ -144,20 +145,24 @@ impl Requests {
     #[inline]
     pub fn free(&mut self, handle: u64) {
         let queue = if self.younger > 0 { self.shared.get_mut(&handle) } else { None };
-        match queue.and_then(VecDeque::pop_front) {
+        let gone = match queue.and_then(VecDeque::pop_front) {
             Some(request) => {
                 self.younger -= 1;
-                self.live.replace(handle, request);
+                self.live.replace(handle, request)
             }
             None => self.live.remove(handle),
+        };
+        if let Some(gone) = gone {
+            self.slots.give(gone.number);
         }
     }
 
     /// Forgets all but the persistent ones, and whether those are under way.
     pub fn forget_passing(&mut self) {
-        self.live.retain_persistent();
-        for queue in self.shared.values_mut() {
-            queue.clear();
+        let Self { live, shared, slots, .. } = self;
+        live.retain_persistent(|gone| slots.give(gone.number));
+        for queue in shared.values_mut() {
+            queue.drain(..).for_each(|gone| slots.give(gone.number));
         }
         self.younger = 0;
     }
@@ -172,35 +177,52 @@ impl Requests {
 mod tests {
     use super::*;
 
+    const MAKER: Option<Maker> = Some(Maker { thread: 0, terminal: 4 });
+    const FIRST: u64 = 5 << 20;
+
     #[test]
-    fn numbers_are_per_lifetime() {
+    fn numbers_tell_who_made_a_request() {
         let mut requests = Requests::default();
-        assert_eq!(requests.make(7, Request::default()), 1);
-        assert_eq!(requests.mentioned(7, 0).number, 1);
+        assert_eq!(requests.make(7, Request::default(), MAKER), FIRST);
+        assert_eq!(requests.make(8, Request::default(), MAKER), FIRST + 1);
+        assert_eq!(requests.mentioned(7, 0).number, FIRST);
         requests.free(7);
-        assert_eq!(requests.make(7, Request { sent: 8, ..Request::default() }), 2);
-        assert_eq!((requests.mentioned(7, 0).number, requests.mentioned(7, 0).sent), (2, 8));
-        requests.free(7);
+        assert_eq!(requests.make(9, Request { sent: 8, ..Request::default() }, MAKER), FIRST);
+        assert_eq!((requests.mentioned(9, 0).number, requests.mentioned(9, 0).sent), (FIRST, 8));
+        requests.free(8);
+        requests.free(9);
         assert!(requests.is_empty());
-        assert_eq!(requests.mentioned(9, 0).number, 3);
+        assert_ne!(requests.mentioned(9, 0).number, FIRST);
     }
 
     #[test]
     fn one_handle_may_stand_for_several_in_turn() {
         let mut requests = Requests::default();
-        for number in 1..=3 {
-            assert_eq!(requests.make(5, Request::default()), number);
+        for slot in 0..3 {
+            assert_eq!(requests.make(5, Request::default(), MAKER), FIRST + slot);
         }
         let mentioned: Vec<u64> = (0..3).map(|mention| requests.mentioned(5, mention).number).collect();
-        assert_eq!(mentioned, [1, 2, 3]);
+        assert_eq!(mentioned, [0, 1, 2].map(|slot| FIRST + slot));
         let mut named = Vec::new();
         requests.name(&[5, 0, 5, 5], 0, &mut named);
-        assert_eq!(named.iter().map(|request| request.number).collect::<Vec<_>>(), [1, 0, 2, 3]);
+        let numbers: Vec<u64> = named.iter().map(|request| request.number).collect();
+        assert_eq!(numbers, [FIRST, 0, FIRST + 1, FIRST + 2]);
         requests.free(5);
-        assert_eq!(requests.mentioned(5, 0).number, 2);
+        assert_eq!(requests.mentioned(5, 0).number, FIRST + 1);
         requests.free(5);
         assert_eq!(requests.younger, 0);
         requests.free(5);
         assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn what_is_forgotten_gives_its_number_back() {
+        let mut requests = Requests::default();
+        requests.make(5, Request { persistent: true, ..Request::default() }, MAKER);
+        requests.make(6, Request::default(), MAKER);
+        requests.make(6, Request::default(), MAKER);
+        requests.forget_passing();
+        assert_eq!(requests.make(7, Request::default(), MAKER), FIRST + 1);
+        assert_eq!(requests.make(7, Request::default(), MAKER), FIRST + 2);
     }
 }

@@ -1,6 +1,6 @@
 //! A thread's records on their way into the journal.
 //!
-//! Calls go straight into the stream, or into the [buffer](crate::pending) while it is open whether their window
+//! Times of calls go straight into the stream, or into the [buffer](crate::pending) while it is open whether their window
 //! is kept; everything else goes into the stream.
 
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, head};
-use ampl_trace::record::{CALL_FIXED_WORDS, CALL_MISS, Kind, header, put_text};
+use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
 
 use crate::journal::Journal;
 use crate::map::MappedBlock;
@@ -24,7 +24,7 @@ pub(crate) struct Cursor {
     pub block: MappedBlock,
     pub at: usize,
     /// Where the last record stands, if it is a failed poll that an equal one may join.
-    pub last_miss: Option<(usize, usize)>,
+    pub last_miss: Option<usize>,
 }
 
 impl Cursor {
@@ -54,21 +54,17 @@ pub struct Stream {
     full: bool,
 }
 
-/// A call about to be recorded.
+/// The times of a call, to be recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct CallRecord<'a> {
-    /// Index in the function table.
-    pub function: u16,
+pub struct CallTimes {
+    /// Its terminal.
+    pub terminal: u32,
     /// Call flags of [`ampl_trace::record`].
     pub flags: u8,
     /// Entry, ticks.
     pub start: u64,
     /// Time inside, ticks.
     pub duration: u64,
-    /// Index in the thread's site table.
-    pub site: u32,
-    /// Arguments as of [`ampl_trace::args`].
-    pub words: &'a [u64],
 }
 
 impl Stream {
@@ -167,62 +163,78 @@ impl Stream {
     /// there was room: false where the buffer is full.
     #[inline]
     #[must_use]
-    pub fn call(&mut self, call: &CallRecord<'_>) -> bool {
-        let length = CALL_FIXED_WORDS + call.words.len();
-        let head = header(Kind::Call, call.flags, call.function, length);
-        if call.flags & CALL_MISS != 0 && self.fold(head, call) {
+    pub fn call(&mut self, call: &CallTimes) -> bool {
+        let miss = call.flags & CALL_MISS != 0;
+        if miss && self.fold(call) {
             return true;
         }
-        if !self.reserve(length, self.buffers) {
+        if !self.reserve(CALL_WORDS, self.buffers) {
             return !self.buffers || self.full;
         }
         let cursor = &mut self.cursors[usize::from(self.buffers)];
-        let room = &mut cursor.block.words[cursor.at..];
-        let Some((fixed, arguments)) = room.split_first_chunk_mut::<CALL_FIXED_WORDS>() else { return true };
-        *fixed = [head, call.start, call.duration, u64::from(call.site) | 1 << 32];
-        arguments[..call.words.len()].copy_from_slice(call.words);
-        cursor.last_miss = (call.flags & CALL_MISS != 0).then_some((cursor.at, length));
-        cursor.at += length;
-        self.words += length as u64;
+        let Some(room) = cursor.block.words[cursor.at..].first_chunk_mut::<CALL_WORDS>() else { return true };
+        let head = header(Kind::Call, call.flags, 0, CALL_WORDS);
+        *room = [head, call.start, call.duration, u64::from(call.terminal) | 1 << 32];
+        cursor.last_miss = miss.then_some(cursor.at);
+        cursor.at += CALL_WORDS;
+        self.words += CALL_WORDS as u64;
         cursor.commit();
         true
     }
 
-    fn fold(&mut self, head: u64, call: &CallRecord<'_>) -> bool {
+    fn fold(&mut self, call: &CallTimes) -> bool {
         let cursor = &mut self.cursors[usize::from(self.buffers)];
-        let Some((at, length)) = cursor.last_miss else { return false };
-        let record = &mut cursor.block.words[at..at + length];
-        let same =
-            record[0] == head && record[3] as u32 == call.site && record[CALL_FIXED_WORDS..] == *call.words;
+        let Some(at) = cursor.last_miss else { return false };
+        let record = &mut cursor.block.words[at..at + CALL_WORDS];
+        let same = record[3] as u32 == call.terminal && record[3] >> 32 < u64::from(u32::MAX);
         if same {
             record[2] += call.duration;
-            record[3] = record[3].wrapping_add(1 << 32);
+            record[3] += 1 << 32;
         }
         same
     }
 
     /// Appends the beginning of a window, where its calls will go.
     pub fn open(&mut self, body: &[u64]) {
-        self.append(Kind::Open, 0, body, self.buffers);
+        self.append(Kind::Open, (0, 0), &[], body, self.buffers);
     }
 
     /// Appends a record of `body` words to the stream.
     pub fn record(&mut self, kind: Kind, flags: u8, body: &[u64]) {
-        self.append(kind, flags, body, false);
+        self.append(kind, (flags, 0), &[], body, false);
     }
 
-    fn append(&mut self, kind: Kind, flags: u8, body: &[u64], buffered: bool) {
-        if !self.reserve(body.len() + 1, buffered) {
-            return;
+    /// Appends a call signature; says whether there was room.
+    #[must_use]
+    pub fn signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) -> bool {
+        self.append(Kind::Signature, (flags, function), &[site.into()], words, false)
+    }
+
+    /// Appends a record of two parts.
+    fn append(
+        &mut self,
+        kind: Kind,
+        (flags, function): (u8, u16),
+        front: &[u64],
+        back: &[u64],
+        buffered: bool,
+    ) -> bool {
+        let length = 1 + front.len() + back.len();
+        if !self.reserve(length, buffered) {
+            return false;
         }
         let cursor = &mut self.cursors[usize::from(buffered)];
-        let record = &mut cursor.block.words[cursor.at..=cursor.at + body.len()];
-        record[0] = header(kind, flags, 0, body.len() + 1);
-        record[1..].copy_from_slice(body);
-        cursor.last_miss = None;
-        cursor.at += body.len() + 1;
-        self.words += body.len() as u64 + 1;
+        let record = &mut cursor.block.words[cursor.at..cursor.at + length];
+        record[0] = header(kind, flags, function, length);
+        record[1..=front.len()].copy_from_slice(front);
+        record[1 + front.len()..].copy_from_slice(back);
+        if kind != Kind::Signature {
+            cursor.last_miss = None;
+        }
+        cursor.at += length;
+        self.words += length as u64;
         cursor.commit();
+        true
     }
 
     /// Appends a text record.

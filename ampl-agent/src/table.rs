@@ -56,12 +56,13 @@ impl Table {
         (entry.handle == handle && handle != EMPTY).then_some(&mut entry.request)
     }
 
-    /// Puts `request` behind `handle`, whatever was there.
-    pub fn replace(&mut self, handle: u64, request: Request) {
-        match self.get(handle) {
-            Some(place) => *place = request,
-            None => drop(self.insert(handle, request)),
+    /// Puts `request` behind `handle`; returns what was there.
+    pub fn replace(&mut self, handle: u64, request: Request) -> Option<Request> {
+        if let Some(place) = self.get(handle) {
+            return Some(std::mem::replace(place, request));
         }
+        self.insert(handle, request);
+        None
     }
 
     /// Puts `request` behind `handle` unless there is one; whether there was none.
@@ -80,24 +81,27 @@ impl Table {
         true
     }
 
-    /// Takes out all but the persistent requests, which become inactive.
-    pub fn retain_persistent(&mut self) {
+    /// Takes out all but the persistent requests, which become inactive; hands `gone` what it takes out.
+    pub fn retain_persistent(&mut self, mut gone: impl FnMut(Request)) {
         let before = std::mem::take(self);
-        for Entry { handle, request } in before.entries {
-            if handle != EMPTY && request.persistent {
+        for Entry { handle, request } in before.entries.into_iter().filter(|entry| entry.handle != EMPTY) {
+            if request.persistent {
                 self.insert(handle, Request { active: false, ..request });
+            } else {
+                gone(request);
             }
         }
     }
 
     /// Takes the request behind `handle` out.
     #[inline]
-    pub fn remove(&mut self, handle: u64) {
+    pub fn remove(&mut self, handle: u64) -> Option<Request> {
         let mask = self.entries.len() - 1;
         let mut hole = self.find(handle);
         if self.entries[hole].handle == EMPTY {
-            return;
+            return None;
         }
+        let removed = self.entries[hole].request;
         self.used -= 1;
         let mut at = (hole + 1) & mask;
         while self.entries[at].handle != EMPTY {
@@ -110,6 +114,7 @@ impl Table {
             at = (at + 1) & mask;
         }
         self.entries[hole] = FREE;
+        Some(removed)
     }
 
     #[cold]
@@ -145,15 +150,13 @@ mod tests {
                 if put {
                     let new = !map.contains_key(&handle);
                     if number % 3 == 0 {
-                        table.replace(handle, request);
-                        map.insert(handle, request);
+                        prop_assert_eq!(table.replace(handle, request), map.insert(handle, request));
                     } else {
                         prop_assert_eq!(table.insert(handle, request), new);
                         map.entry(handle).or_insert(request);
                     }
                 } else {
-                    table.remove(handle);
-                    map.remove(&handle);
+                    prop_assert_eq!(table.remove(handle), map.remove(&handle));
                 }
                 prop_assert_eq!(table.is_empty(), map.is_empty());
             }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use ampl_core::config::SiteTrace;
+use ampl_core::config::{Keep as Of, SiteTrace};
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
@@ -12,10 +12,12 @@ use ampl_trace::record::Kind;
 use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::handles::HandleCache;
+use crate::log::Log;
 use crate::regions::Visits;
 use crate::shared::{Open, Shared};
+use crate::signatures::Signatures;
 use crate::sites::{SITE_ENTRIES, SiteTable};
-use crate::stream::{CallRecord, Stream};
+use crate::stream::Stream;
 use crate::window::Boundary;
 
 mod after;
@@ -23,13 +25,14 @@ mod close;
 mod look;
 mod program;
 mod site;
+mod structure;
 
 pub use look::LOOK_EVERY;
 use look::Looked;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
-pub struct CallEnd<'a> {
+pub struct CallEnd {
     /// The function.
     pub function: Function,
     /// Return address into the caller.
@@ -44,8 +47,8 @@ pub struct CallEnd<'a> {
     pub received: u64,
     /// Call flags of [`ampl_trace::record`].
     pub flags: u8,
-    /// Arguments as of [`ampl_trace::args`]; used only while the thread [keeps](Thread::keeps).
-    pub words: &'a [u64],
+    /// Its [terminal](Thread::terminal), if it is recorded.
+    pub terminal: Option<u32>,
     /// Whether its time is part of the time in MPI.
     pub timed: bool,
 }
@@ -57,6 +60,10 @@ pub struct Thread {
     counts: &'static mut [u64],
     sites: SiteTable,
     stream: Stream,
+    signatures: Signatures,
+    log: Log,
+    /// Whether calls are recorded: all of them, or those of windows that are stored.
+    structure: Of,
     /// Cache in front of the process's handles.
     pub handles: HandleCache,
     totals: Totals,
@@ -64,7 +71,8 @@ pub struct Thread {
     window: WindowId,
     until: u64,
     stores: bool,
-    /// Whether calls are counted only.
+    /// Whether calls are not recorded, and whether they are counted only, because of what more would cost.
+    spares: bool,
     off: bool,
     /// The function whose calls end windows.
     marker: Option<u16>,
@@ -104,11 +112,15 @@ impl Thread {
             counts,
             sites: SiteTable::new(sites),
             stream: Stream::new(shared.journal.clone(), number)?,
+            signatures: Signatures::default(),
+            log: Log::new(shared.journal.clone(), number)?,
+            structure: shared.plan.config.trace.structure,
             handles: HandleCache::default(),
             totals: Totals::new(&shared.events),
             window: WindowId(0),
             until: u64::MAX,
             stores: true,
+            spares: false,
             off: false,
             marker,
             marker_sites: Vec::new(),
@@ -241,6 +253,7 @@ impl Thread {
         self.sites.add(site, function.0, 0, 0, 0);
         self.observe_site(site, [0; 3]);
         self.sequence += 1;
+        self.skipped = true;
         closed
     }
 
@@ -273,42 +286,17 @@ impl Thread {
     }
 
     /// Records the call that made this thread's process a rank; window 0 starts behind it.
-    pub fn initialised(&mut self, call: &CallEnd<'_>) {
+    pub fn initialised(&mut self, call: &CallEnd) {
         self.counts[usize::from(call.function.0)] += 1;
-        let site = self.site(call.function, call.address);
-        self.record(call, site);
+        self.record(call);
         self.sequence += 1;
-    }
-
-    #[inline(always)]
-    fn record(&mut self, call: &CallEnd<'_>, site: u32) {
-        if self.stores {
-            if !self.selected.is_empty() && self.selected[site as usize] != SiteTrace::On {
-                self.skipped = true;
-                return;
-            }
-            if self.skipped {
-                self.reopen(call.start);
-            }
-            let record = CallRecord {
-                function: call.function.0,
-                flags: call.flags,
-                start: call.start,
-                duration: call.end.saturating_sub(call.start),
-                site,
-                words: call.words,
-            };
-            if !self.stream.call(&record) {
-                self.record_after_all(&record);
-            }
-        }
     }
 
     /// After MPI has returned: accumulates and, if kept, records the call.
     ///
     /// Returns whether windows were closed.
     #[inline(always)]
-    pub fn leave(&mut self, call: &CallEnd<'_>) -> bool {
+    pub fn leave(&mut self, call: &CallEnd) -> bool {
         if self.shared.is_paused() {
             return self.leave_paused(call.end);
         }
@@ -325,14 +313,14 @@ impl Thread {
         self.totals.add(call.function, ticks, call.sent, call.received, &self.shared.events);
         let site = self.visit(call, ticks);
         self.observe_site(site, [ticks, call.sent, call.received]);
-        self.record(call, site);
+        self.record(call);
         self.sequence += 1;
         due
     }
 
     /// Gives each period that ended inside `call` its part of the call's time; returns where the last part starts.
     #[cold]
-    fn split(&mut self, call: &CallEnd<'_>) -> u64 {
+    fn split(&mut self, call: &CallEnd) -> u64 {
         let shared = self.shared.clone();
         let mut open = shared.lock();
         shared.settle_marker(&mut open);
@@ -441,6 +429,7 @@ impl Thread {
     fn join_state(&mut self, open: &Open) {
         self.stores = open.stored;
         self.off = open.governor.level() == Level::Off;
+        self.spares = open.governor.level() >= Level::Summaries;
         self.looked.stored |= self.stores;
     }
 

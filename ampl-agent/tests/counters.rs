@@ -1,5 +1,7 @@
 //! Counters are read when windows end, once for all that end together.
 
+mod common;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +15,7 @@ use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_trace::compact::compact;
 use ampl_trace::model::WindowSummary;
+use common::{EXACT, leave};
 
 /// Counts 100 from one reading to the next in its first column, and nothing in its second.
 #[derive(Debug)]
@@ -48,13 +51,13 @@ fn windows(
     let mut thread = Thread::new(shared, 0, 0).expect("room for a journal");
     for &(function, start, end) in calls {
         thread.enter(function, 0x40, start);
-        let words = &[0x10, 0x20, 1, 1, 1, 1];
-        let (address, sent, received, flags, timed) = (0x40, 0, 0, 0, true);
-        thread.leave(&CallEnd { function, address, start, end, sent, received, flags, words, timed });
+        let (address, sent, received, flags, terminal, timed) = (0x40, 0, 0, 0, None, true);
+        let call = CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
+        leave(&mut thread, call, &[0x10, 0x20, 1, 1, 1, 1]);
     }
     thread.finish(end);
     let journal = thread.shared().journal.contents().expect("a readable journal");
-    let read = compact(journal.bytes()).expect("a whole header");
+    let read = compact(journal.bytes(), EXACT).expect("a whole header");
     let _ = std::fs::remove_file(&path);
     (plan, read.rank.windows, readings.load(Ordering::Relaxed))
 }

@@ -1,5 +1,7 @@
 //! Windows kept for a message partner's sake, from the draw to what readers see.
 
+mod common;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,9 +14,9 @@ use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::ids;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::RankTrace;
-use ampl_trace::compact::compact;
+use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::Calls;
+use common::{EXACT, leave};
 
 const RANKS: u32 = 32;
 
@@ -34,7 +36,7 @@ fn directive(mechanism: Mechanism, seed: u64) -> Directive {
 }
 
 /// What rank 0 leaves that sends to `noted` in its second window, of five; the third sees it as a partner.
-fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> RankTrace {
+fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> Compacted {
     let path: PathBuf = std::env::temp_dir().join(format!("ampl-partners-{}-{name}", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let identity = Identity { ranks: RANKS, ..Identity::default() };
@@ -48,7 +50,7 @@ fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> RankTr
         let start = window * 100;
         if window > 0 {
             thread.enter(ids::MPI_BARRIER, 0x40, start);
-            thread.leave(&call(start));
+            leave(&mut thread, call(start), &[1]);
         }
         traced.push(shared.is_traced());
         if let (1, Some(partners)) = (window, &shared.partners) {
@@ -57,12 +59,12 @@ fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> RankTr
     }
     thread.finish(500);
     let journal = thread.shared().journal.contents().expect("a readable journal");
-    let read = compact(journal.bytes()).expect("a whole header");
+    let read = compact(journal.bytes(), EXACT).expect("a whole header");
     let _ = std::fs::remove_file(&path);
     assert_eq!(read.damage, Vec::<String>::new());
     let stored: Vec<bool> = read.rank.windows.iter().map(|window| window.kept).collect();
     assert_eq!(stored, traced, "what a host tool is told is what is stored");
-    read.rank
+    read
 }
 
 fn plan(config: &str) -> Plan {
@@ -70,17 +72,16 @@ fn plan(config: &str) -> Plan {
     Plan::new(config, RANKS).expect("ranks of the job")
 }
 
-fn call(start: u64) -> CallEnd<'static> {
-    let (function, words) = (ids::MPI_BARRIER, &[1][..]);
+fn call(start: u64) -> CallEnd {
     CallEnd {
-        function,
+        function: ids::MPI_BARRIER,
         address: 0x40,
         start,
         end: start + 10,
         sent: 0,
         received: 0,
         flags: 0,
-        words,
+        terminal: None,
         timed: true,
     }
 }
@@ -100,7 +101,7 @@ fn seed(partner: u32) -> Directive {
 #[test]
 fn a_rank_keeps_what_a_drawn_partner_keeps() {
     let directive = seed(5);
-    let rank = run("keeps", &configuration(""), &directive, &[5]);
+    let Compacted { rank, structure, .. } = run("keeps", &configuration(""), &directive, &[5]);
     let pi = 1.0 - (24.0 / 32.0) * (23.0 / 31.0);
     let mut windows = rank.windows.iter();
     let first = windows.next().unwrap();
@@ -113,14 +114,15 @@ fn a_rank_keeps_what_a_drawn_partner_keeps() {
         assert!((window.inclusion() - pi).abs() < 1e-12, "{window:?}");
         assert!(!window.cells.is_empty(), "of a census all summaries are there");
     }
-    let stored: Vec<u64> = Calls::new(&rank).map(|call| call.unwrap().window).collect();
-    assert_eq!(stored, [2, 3, 4]);
+    let stored: Vec<Option<u64>> =
+        Calls::new(&structure, &rank).map(|call| Some(call.unwrap().timed?.window)).collect();
+    assert_eq!(stored, [None, Some(2), Some(3), Some(4)]);
 }
 
 #[test]
 fn nothing_changes_without_the_key() {
     let off = configuration("").replace("\"keep\"", "\"off\"\nselection = \"predictive\"");
-    let rank = run("off", &off, &seed(5), &[5]);
+    let rank = run("off", &off, &seed(5), &[5]).rank;
     assert_eq!(
         rank.windows.iter().map(|window| window.kept).collect::<Vec<_>>(),
         [true, false, false, false, false]
@@ -134,7 +136,7 @@ fn a_partner_that_is_not_drawn_keeps_nothing_and_is_counted_for_the_drawn() {
         .map(|seed| directive(Mechanism::Subset, seed))
         .find(|directive| is_drawn(0, directive) && !is_drawn(5, directive))
         .expect("there are many");
-    let rank = run("drawn", &configuration(""), &drawn, &[5]);
+    let rank = run("drawn", &configuration(""), &drawn, &[5]).rank;
     let pi = 1.0 - (24.0 / 32.0) * (23.0 / 31.0);
     for window in &rank.windows[2..] {
         assert!(window.kept && window.drawn && !window.partner);
@@ -144,7 +146,7 @@ fn a_partner_that_is_not_drawn_keeps_nothing_and_is_counted_for_the_drawn() {
         .map(|seed| directive(Mechanism::Subset, seed))
         .find(|directive| !is_drawn(0, directive) && !is_drawn(5, directive))
         .expect("there are many");
-    let rank = run("neither", &configuration(""), &neither, &[5]);
+    let rank = run("neither", &configuration(""), &neither, &[5]).rank;
     assert!(rank.windows[1..].iter().all(|window| !window.kept && window.inclusion.is_none()));
 }
 
@@ -155,7 +157,7 @@ fn a_pinned_partner_is_kept_with_always() {
         strata: vec![StratumDirective { group: 0, stratum: 0, size: 1, probability: 0.0, policy: 1 }],
         ..directive(Mechanism::Global, 1)
     };
-    let rank = run("pinned", &configuration(pinned), &never, &[3, 7]);
+    let rank = run("pinned", &configuration(pinned), &never, &[3, 7]).rank;
     assert!(!rank.windows[1].kept);
     for window in &rank.windows[2..] {
         assert!(window.kept && window.partner && window.probability == 0.0);
@@ -166,7 +168,7 @@ fn a_pinned_partner_is_kept_with_always() {
 #[test]
 fn only_drawn_ranks_are_in_a_sample_of_summaries() {
     let config = configuration("").replace("[window]", "summaries = \"sampled\"\n[window]");
-    let rank = run("sampled", &config, &seed(5), &[5]);
+    let rank = run("sampled", &config, &seed(5), &[5]).rank;
     assert!(rank.windows[2..].iter().all(|window| window.kept && window.cells.is_empty()));
 }
 
@@ -179,7 +181,7 @@ fn every_thread_s_partners_count_where_coins_are_flipped() {
             .expect("there are many")
     };
     let directive = certain(9);
-    let rank = run("global", &configuration(""), &directive, &[4, 9, 30]);
+    let rank = run("global", &configuration(""), &directive, &[4, 9, 30]).rank;
     let expected = |window: u64| {
         [0, 4, 9, 30].iter().any(|&rank| kept(&plan(""), Rank(rank), WindowId(window), &directive).kept)
     };

@@ -1,6 +1,8 @@
 //! What a program tells of itself: regions, metrics, markers, pauses. No MPI, and a clock that ticks once a
 //! nanosecond.
 
+mod common;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use ampl_core::units::Rank;
 use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::Calls;
 use ampl_trace::model::Cell;
+use common::{EXACT, leave};
 
 struct Job {
     path: PathBuf,
@@ -51,7 +54,7 @@ impl Job {
 
     fn read(&self) -> Compacted {
         let journal = self.shared.journal.contents().expect("a readable journal");
-        compact(journal.bytes()).expect("a whole header")
+        compact(journal.bytes(), EXACT).expect("a whole header")
     }
 }
 
@@ -70,17 +73,9 @@ fn call(thread: &mut Thread, function: Function, start: u64, end: u64, sent: u64
     thread.enter(function, 0x40, start);
     let words = [0x1000, 1, 1, 0, 7, 1];
     let words: &[u64] = if function == ids::MPI_SEND { &words } else { &[] };
-    thread.leave(&CallEnd {
-        function,
-        address: 0x40,
-        start,
-        end,
-        sent,
-        received: 0,
-        flags: if words.is_empty() { ampl_trace::record::CALL_NO_ARGS } else { 0 },
-        words,
-        timed: true,
-    });
+    let flags = if words.is_empty() { ampl_trace::record::CALL_NO_ARGS } else { 0 };
+    let (address, received, terminal, timed) = (0x40, 0, None, true);
+    leave(thread, CallEnd { function, address, start, end, sent, received, flags, terminal, timed }, words);
 }
 
 fn n_sum(cells: &[Cell]) -> Vec<(f64, f64)> {
@@ -262,11 +257,11 @@ fn a_pause_is_in_no_total_but_in_the_sequence() {
     assert_eq!(n_sum(&job.cells("work", "*"))[0], (1.0, 0.0));
     assert_eq!(n_sum(&job.cells("wall", "region:B"))[0], (1.0, 100.0));
     let read = job.read();
-    let sequence: Vec<(u64, u64)> = Calls::new(&read.rank)
+    let sequence: Vec<(u64, Option<u64>)> = Calls::new(&read.structure, &read.rank)
         .map(|call| call.expect("decodable"))
-        .map(|call| (call.seq, call.window))
+        .map(|call| (call.seq, call.timed.map(|timed| timed.window)))
         .collect();
-    assert_eq!(sequence, [(0, 0), (4, 0), (5, 2)]);
+    assert_eq!(sequence, [(0, Some(0)), (4, Some(0)), (5, Some(2))]);
     assert_eq!(read.rank.process.calls, [(ids::MPI_SEND.0, 6)]);
 }
 

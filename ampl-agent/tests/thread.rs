@@ -1,5 +1,7 @@
 //! A thread's life without MPI: what is put in comes out of the journal, window by window.
 
+mod common;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_MISS;
+use common::{EXACT, leave};
 use proptest::prelude::*;
 
 /// A job of one process whose clock ticks once a nanosecond.
@@ -47,7 +50,7 @@ impl Job {
 
     fn read(&self) -> Compacted {
         let journal = self.shared.journal.contents().expect("a readable journal");
-        compact(journal.bytes()).expect("a whole header")
+        compact(journal.bytes(), EXACT).expect("a whole header")
     }
 }
 
@@ -57,8 +60,9 @@ impl Drop for Job {
     }
 }
 
-fn call(function: Function, start: u64, end: u64, sent: u64, words: &[u64]) -> CallEnd<'_> {
-    CallEnd { function, address: 0x40, start, end, sent, received: 0, flags: 0, words, timed: true }
+fn call(function: Function, start: u64, end: u64, sent: u64) -> CallEnd {
+    let (received, flags, terminal, timed) = (0, 0, None, true);
+    CallEnd { function, address: 0x40, start, end, sent, received, flags, terminal, timed }
 }
 
 /// Words of `MPI_Send(buf, count, MPI_BYTE-like, dest, tag, comm)`.
@@ -68,11 +72,16 @@ fn send_words(tag: u64) -> [u64; 6] {
 
 fn make(thread: &mut Thread, function: Function, start: u64, end: u64, sent: u64, words: &[u64]) {
     thread.enter(function, 0x40, start);
-    thread.leave(&call(function, start, end, sent, words));
+    leave(thread, call(function, start, end, sent), words);
 }
 
 fn calls(read: &Compacted) -> Vec<Call> {
-    Calls::new(&read.rank).collect::<Result<_, _>>().expect("decodable calls")
+    Calls::new(&read.structure, &read.rank).collect::<Result<_, _>>().expect("decodable calls")
+}
+
+/// The windows of those whose times are stored.
+fn windows(calls: &[Call]) -> Vec<u64> {
+    calls.iter().filter_map(|call| Some(call.timed?.window)).collect()
 }
 
 fn slot(quantity: &Quantity) -> usize {
@@ -99,8 +108,7 @@ fn a_marker_call_belongs_to_the_next_window() {
     assert_eq!(cell(1, Quantity::ComputeTime), 38.0);
     assert_eq!(cell(1, Quantity::Calls), 2.0);
     assert_eq!(read.rank.windows.iter().map(|w| w.partial).collect::<Vec<_>>(), [false, false, true]);
-    let windows: Vec<u64> = calls(&read).iter().map(|call| call.window).collect();
-    assert_eq!(windows, [0, 1, 1, 2]);
+    assert_eq!(windows(&calls(&read)), [0, 1, 1, 2]);
     assert_eq!(read.rank.process.calls, [(ids::MPI_ALLREDUCE.0, 2), (ids::MPI_SEND.0, 2)]);
 }
 
@@ -120,8 +128,7 @@ fn periods_split_time_but_not_calls() {
     assert_eq!(column(Quantity::MpiTime), [50.0, 100.0, 100.0, 30.0, 0.0, 0.0, 10.0]);
     assert_eq!(column(Quantity::BytesSent), [0.0, 0.0, 0.0, 7.0, 0.0, 0.0, 9.0]);
     assert_eq!(column(Quantity::ComputeTime), [50.0, 0.0, 0.0, 70.0, 100.0, 100.0, 40.0]);
-    let windows: Vec<u64> = calls(&read).iter().map(|call| call.window).collect();
-    assert_eq!(windows, [3, 6]);
+    assert_eq!(windows(&calls(&read)), [3, 6]);
 }
 
 #[test]
@@ -152,8 +159,10 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
     assert_eq!(windows[1].probability, 0.0);
     assert_eq!(windows[1].cells[slot(&Quantity::BytesSent)].sum, 1.0);
     // The barrier that closes window 0 is the first call of window 1, which is dropped.
-    let seqs: Vec<u64> = calls(&read).iter().map(|call| call.seq).collect();
-    assert_eq!(seqs, [0, 5, 6, 7]);
+    let all = calls(&read);
+    assert_eq!(all.iter().map(|call| call.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
+    let timed = all.iter().filter(|call| call.timed.is_some());
+    assert_eq!(timed.map(|call| call.seq).collect::<Vec<_>>(), [0, 5, 6, 7]);
 }
 
 #[test]
@@ -165,11 +174,11 @@ fn failed_polls_in_a_row_are_one_entry() {
         let at = 10 * index as u64 + 10;
         let words = words(tag);
         thread.enter(ids::MPI_IPROBE, 0x40, at);
-        thread.leave(&CallEnd { flags: CALL_MISS, ..call(ids::MPI_IPROBE, at, at + 2, 0, &words) });
+        leave(&mut thread, CallEnd { flags: CALL_MISS, ..call(ids::MPI_IPROBE, at, at + 2, 0) }, &words);
     }
     thread.finish(100);
     let read = job.read();
-    let polls: Vec<(u64, u32)> = calls(&read).iter().map(|call| (call.seq, call.count)).collect();
+    let polls: Vec<(u64, u64)> = calls(&read).iter().map(|call| (call.seq, call.count)).collect();
     assert_eq!(polls, [(0, 3), (3, 1), (4, 1)]);
     assert_eq!(read.rank.process.calls, [(ids::MPI_IPROBE.0, 5)]);
 }
@@ -213,9 +222,9 @@ fn local_calls_are_counted_and_not_timed() {
     assert!(!thread.local(ids::MPI_COMM_RANK, 0x40, 50));
     assert!(thread.local(ids::MPI_COMM_RANK, 0x40, 150), "the clock ends windows here too");
     let rank = [1, 0];
-    let seen = CallEnd { timed: false, ..call(ids::MPI_COMM_RANK, 160, 190, 0, &rank) };
+    let seen = CallEnd { timed: false, ..call(ids::MPI_COMM_RANK, 160, 190, 0) };
     thread.enter(ids::MPI_COMM_RANK, 0x40, 160);
-    thread.leave(&seen);
+    leave(&mut thread, seen, &rank);
     thread.finish(200);
     let read = job.read();
     let of = |metric: Quantity| -> Vec<f64> {
@@ -243,8 +252,11 @@ fn any_thread_closes_windows() {
     assert_eq!(sent, [0.0, 0.0, 2.0, 13.0]);
     let time: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::MpiTime)].sum).collect();
     assert_eq!(time, [0.0, 50.0, 50.0, 30.0]);
-    let windows: Vec<(u32, u64)> = calls(&read).iter().map(|call| (call.thread, call.window)).collect();
-    assert_eq!(windows, [(0, 0), (1, 2), (1, 3), (0, 3)]);
+    let mut all = calls(&read);
+    all.sort_by_key(|call| call.timed.map(|timed| timed.start_ns));
+    let windows: Vec<_> =
+        all.iter().map(|call| (call.thread, call.timed.map(|timed| timed.window))).collect();
+    assert_eq!(windows, [(0, Some(0)), (1, Some(2)), (1, Some(3)), (0, Some(3))]);
 }
 
 proptest! {
@@ -266,8 +278,8 @@ proptest! {
         prop_assert_eq!(back.len(), tags.len());
         for (index, (call, &tag)) in back.iter().zip(&tags).enumerate() {
             prop_assert_eq!(call.seq, index as u64);
-            prop_assert_eq!(call.start_ns, 100 * index as i64);
-            prop_assert_eq!(call.duration_ns, Some(1 + tag));
+            let times = call.timed.map(|timed| (timed.window, timed.start_ns, timed.duration_ns));
+            prop_assert_eq!(times, Some((0, 100 * index as i64, Some(1 + tag))));
             prop_assert_eq!(&call.args[4].1, &ampl_core::value::tag_value(tag as i64));
         }
         let total: u64 = read.rank.aggregates.iter().map(|site| site.sent).sum();

@@ -1,4 +1,4 @@
-//! `ampl decode`: the stored calls of one rank, a line each.
+//! `ampl decode`: the calls of one rank, a line each.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use ampl_core::mpi::{Direction, FunctionSpec};
 use ampl_core::value::Value;
 use ampl_trace::RankTrace;
-use ampl_trace::decode::{Call, Calls};
+use ampl_trace::decode::{Call, Calls, Timed};
 use ampl_trace::model::WindowSummary;
 use serde::{Serialize, Serializer};
 
@@ -18,7 +18,7 @@ use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
 use crate::symbols::Symbols;
 
-/// Print the calls of one rank's kept windows, in program order.
+/// Print the calls of one rank in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  ampl decode ampl-lmp-4242-20260101T120000 --rank 3 | less")]
 pub struct Args {
@@ -52,13 +52,15 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     let mut symbols = Symbols::default();
     let verify = rundir::plan(&trace).is_some_and(|plan| plan.config.output.verify);
     let shares = shares(rank, verify);
+    let structure = trace.structure.rank(args.rank).unwrap_or_default();
     let mut bad = None;
     let mut printed = 0;
     output::print(|out| {
-        for call in Calls::new(rank) {
+        for call in Calls::new(&structure, rank) {
             match call {
                 Ok(call) => {
-                    let share = shares.get(&call.window).copied().unwrap_or_default();
+                    let window = call.timed.map(|timed| timed.window);
+                    let share = window.and_then(|window| shares.get(&window)).copied().unwrap_or_default();
                     line(out, &call, rank, &mut symbols, share, args.json)?;
                 }
                 Err(error) => bad = Some(error),
@@ -71,7 +73,7 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(DAMAGED, error, place(), "the calls before it were printed"));
     }
     if printed == 0 {
-        eprintln!("ampl: no calls are stored ({}): none of its windows was kept", place());
+        eprintln!("ampl: no calls are stored ({}): nothing of what it called was recorded", place());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -128,14 +130,15 @@ struct JsonCall<'a> {
     args: &'a [(&'static str, Value)],
     #[serde(serialize_with = "named")]
     out: &'a [(&'static str, Value)],
-    window: u64,
-    start_ns: i64,
+    /// None, and no times, where its window was not kept.
+    window: Option<u64>,
+    start_ns: Option<i64>,
     duration_ns: Option<u64>,
     site: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u32>,
+    count: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<i64>,
     /// Under `output.verify`: whether its window would have been kept.
@@ -156,9 +159,9 @@ impl<'a> JsonCall<'a> {
             r#fn: call.function.name(),
             args: &call.args,
             out: &call.out,
-            window: call.window,
-            start_ns: call.start_ns,
-            duration_ns: call.duration_ns,
+            window: call.timed.map(|timed| timed.window),
+            start_ns: call.timed.map(|timed| timed.start_ns),
+            duration_ns: call.timed.and_then(|timed| timed.duration_ns),
             site,
             thread: Some(call.thread).filter(|&thread| thread != 0),
             count: Some(call.count).filter(|&count| count > 1),
@@ -176,12 +179,15 @@ fn named<S: Serializer>(values: &[(&'static str, Value)], serializer: S) -> Resu
 
 /// `   17  w2  +0.104213881 s   1.20 us  MPI_Send(buf=0x7f10, count=4) -> …  @main.c:31`
 fn text(call: &Call, site: Option<&str>, share: Share) -> String {
-    let duration = call.duration_ns.map_or("-".into(), |nanos| human::duration(nanos as f64));
-    let window = format!("w{}", call.window);
-    let sign = if call.start_ns < 0 { '-' } else { '+' };
-    let (seconds, nanos) =
-        (call.start_ns.unsigned_abs() / 1_000_000_000, call.start_ns.unsigned_abs() % 1_000_000_000);
-    let start = format!("{sign}{seconds}.{nanos:09} s");
+    let duration = call.timed.and_then(|timed| timed.duration_ns);
+    let duration = duration.map_or("-".into(), |nanos| human::duration(nanos as f64));
+    let window = call.timed.map_or("-".into(), |timed| format!("w{}", timed.window));
+    let start = call.timed.map_or("-".into(), |Timed { start_ns, .. }| {
+        let sign = if start_ns < 0 { '-' } else { '+' };
+        let (seconds, nanos) =
+            (start_ns.unsigned_abs() / 1_000_000_000, start_ns.unsigned_abs() % 1_000_000_000);
+        format!("{sign}{seconds}.{nanos:09} s")
+    });
     let arguments = if lacks_arguments(call) { "?".into() } else { join(&call.args) };
     let mut line = format!("{:>7}  {window:<5} {start:>15}  {duration:>8}  ", call.seq);
     line += &format!("{}({arguments})", call.function.name());
@@ -237,10 +243,8 @@ mod tests {
             out: Vec::new(),
             count: 1,
             code: 0,
-            window: 2,
-            start_ns: 104_213_881,
-            duration_ns: Some(1200),
             site: None,
+            timed: Some(Timed { window: 2, start_ns: 104_213_881, duration_ns: Some(1200) }),
         }
     }
 
@@ -252,7 +256,8 @@ mod tests {
             "{\"seq\":17,\"fn\":\"MPI_Send\",\"args\":{\"count\":4,\"comm\":\"world\"},\"out\":{},\"window\":2,\
              \"start_ns\":104213881,\"duration_ns\":1200,\"site\":\"main.c:31\"}"
         );
-        let other = Call { thread: 1, count: 3, code: 5, duration_ns: None, ..call("MPI_Iprobe") };
+        let other = Call { thread: 1, count: 3, code: 5, timed: None, ..call("MPI_Iprobe") };
+        assert!(print(&other, None).contains("\"window\":null,\"start_ns\":null,\"duration_ns\":null"));
         assert!(
             print(&other, None)
                 .ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
@@ -279,8 +284,8 @@ mod tests {
         assert!(text(&failed, None, ALONE).ends_with("MPI_Send(?) -> error 15"));
         let cut = Call { out: vec![("status", Value::Status { source: 3, tag: 9 })], ..failed };
         assert!(text(&cut, None, ALONE).ends_with(" -> error 15, status={source: 3, tag: 9}"));
-        let init =
-            Call { args: Vec::new(), start_ns: -1_500_000_000, duration_ns: None, ..call("MPI_Finalize") };
+        let timed = Some(Timed { window: 0, start_ns: -1_500_000_000, duration_ns: None });
+        let init = Call { args: Vec::new(), timed, ..call("MPI_Finalize") };
         assert!(
             text(&init, None, ALONE).contains("-1.500000000 s         -  MPI_Finalize()"),
             "{}",

@@ -49,9 +49,10 @@ struct Info<'a> {
     complete: bool,
     calls: u64,
     functions: Functions,
-    /// None: the plain encoding of this version has neither signatures nor grammars.
-    signatures: Option<u64>,
-    grammars: Option<u64>,
+    /// Distinct calls: functions with all their arguments but the times.
+    signatures: u64,
+    /// Distinct sequences of calls, up to what differs between ranks in arguments and trip counts.
+    grammars: u64,
     windows: u64,
     kept_windows: u64,
     /// Those of them that are there for a drawn message partner's sake.
@@ -84,8 +85,8 @@ impl<'a> Info<'a> {
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
             functions,
-            signatures: None,
-            grammars: None,
+            signatures: trace.structure.signatures(),
+            grammars: trace.structure.grammars(),
         }
     }
 }
@@ -204,7 +205,7 @@ mod tests {
         let json = serde_json::to_value(Info::of(&trace)).unwrap();
         let expected = serde_json::json!({
             "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
-            "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": null, "grammars": null,
+            "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0},
             "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},

@@ -21,6 +21,7 @@ mod marker_site;
 mod output;
 mod plan;
 mod population;
+mod recover;
 mod run;
 mod rundir;
 mod simulate;
@@ -56,6 +57,7 @@ enum Command {
     Simulate(simulate::Args),
     Plan(plan::Args),
     Strata(strata::Args),
+    Recover(recover::Args),
     Doctor(doctor::Args),
 }
 
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Strata(args) => strata::strata(&args),
+        Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     outcome.unwrap_or_else(|error| failure::report(&error))

@@ -12,15 +12,24 @@ use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::args::predefined_word;
 use ampl_trace::compact::compact;
-use ampl_trace::format::{Section, SectionKind, Writer, rank_sections, read};
+use ampl_trace::format::{Writer, rank_parts, read};
 use ampl_trace::journal::{
     BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
 };
 use ampl_trace::record::{
-    CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN, WINDOW_INCLUSION,
-    WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, header, put_text,
+    CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN,
+    WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, header, put_text,
 };
+use ampl_trace::structure::Merged;
+use ampl_trace::timing::Settings;
 use ampl_trace::{RunInfo, Trace};
+
+/// Terminals of the calls, in the order in which they are made first.
+const INIT: u64 = 0;
+const SEND: u64 = 1;
+const POLL: u64 = 2;
+const REDUCE: u64 = 3;
+const FINALIZE: u64 = 4;
 
 /// Nanoseconds (and ticks) of a window.
 pub const WINDOW_NS: u64 = 10_000_000;
@@ -177,8 +186,24 @@ impl Synthetic {
         for (index, offset) in [(1, 0x1140), (2, 0x1180), (3, 0x11c0)] {
             record(Kind::Site, 0, 0, &[index, 0, offset]);
         }
+        let (world, dest) = (predefined("MPI_COMM_WORLD"), u64::from((rank + 1) % self.ranks));
+        let send = [1, 0x7000, 4, predefined("MPI_DOUBLE"), dest, 7, world];
+        let poll = [2, (-1i64) as u64, (-2i64) as u64, world];
+        let reduce = [3, 0x7000, 0x8000, 1, predefined("MPI_DOUBLE"), predefined("MPI_SUM"), world];
+        for (function, flags, body) in [
+            (GAP, 0, &[0][..]),
+            (number("MPI_Send"), 0, &send),
+            (number("MPI_Iprobe"), CALL_MISS, &poll),
+            (number("MPI_Allreduce"), 0, &reduce),
+            (number("MPI_Finalize"), CALL_NO_ARGS | CALL_UNFINISHED, &[0]),
+        ] {
+            record(Kind::Signature, flags, function, body);
+        }
+        let run = |terminal: u64, count: u64| terminal | count << 32;
+        let mut log = vec![run(INIT, 1)];
         let mut sequence = 1;
         let mut spent = 0;
+        let mut last_stored = false;
         for window in 0..self.windows {
             let update = window / 4;
             let directive = self.directive(update);
@@ -192,18 +217,14 @@ impl Synthetic {
                 Keep::Kept => union.kept || plan.config.output.verify,
                 keep => keep == Keep::All,
             };
+            last_stored = stored;
             if stored {
                 record(Kind::Open, 0, 0, &[window, start, probability, update, sequence]);
-                let (world, dest) = (predefined("MPI_COMM_WORLD"), u64::from((rank + 1) % self.ranks));
-                let send =
-                    [start + 10, 500, 1 | 1 << 32, 0x7000, 4, predefined("MPI_DOUBLE"), dest, 7, world];
-                record(Kind::Call, 0, number("MPI_Send"), &send);
-                let poll = [start + 1000, 300, 2 | 3 << 32, (-1i64) as u64, (-2i64) as u64, world];
-                record(Kind::Call, CALL_MISS, number("MPI_Iprobe"), &poll);
-                let sum = [predefined("MPI_DOUBLE"), predefined("MPI_SUM"), world];
-                let reduce = [&[start + 2000, mpi - 800, 3 | 1 << 32, 0x7000, 0x8000, 1][..], &sum].concat();
-                record(Kind::Call, 0, number("MPI_Allreduce"), &reduce);
+                record(Kind::Call, 0, 0, &[start + 10, 500, run(SEND, 1)]);
+                record(Kind::Call, CALL_MISS, 0, &[start + 1000, 300, run(POLL, 3)]);
+                record(Kind::Call, 0, 0, &[start + 2000, mpi - 800, run(REDUCE, 1)]);
             }
+            log.extend([run(SEND, 1), run(POLL, 3), run(REDUCE, 1)]);
             sequence += 5;
             spent += mpi - 800;
             let last = window + 1 == self.windows;
@@ -232,7 +253,10 @@ impl Synthetic {
             record(Kind::Window, flags, 0, &[&fixed[..], &cells, inclusion].concat());
         }
         if !killed {
-            record(Kind::Call, CALL_NO_ARGS | CALL_UNFINISHED, number("MPI_Finalize"), &[end, 0, 0]);
+            if last_stored {
+                record(Kind::Call, CALL_NO_ARGS | CALL_UNFINISHED, 0, &[end, 0, run(FINALIZE, 1)]);
+            }
+            log.push(run(FINALIZE, 1));
         }
         let mut sites = vec![0; 8 * SITE_WORDS];
         for (index, name, calls, ticks) in [
@@ -243,9 +267,13 @@ impl Synthetic {
             let entry = [0x55, number(name).into(), calls, ticks, 0, 1, ticks, 40, 8, 0];
             sites[index * SITE_WORDS..][..SITE_WORDS].copy_from_slice(&entry);
         }
-        for (kind, payload) in
-            [(BlockKind::Counters, counts), (BlockKind::Sites, sites), (BlockKind::Stream, stream)]
-        {
+        let log = if plan.config.trace.structure == Keep::All { log } else { Vec::new() };
+        for (kind, payload) in [
+            (BlockKind::Counters, counts),
+            (BlockKind::Sites, sites),
+            (BlockKind::Stream, stream),
+            (BlockKind::Log, log),
+        ] {
             let length = payload.len() as u64;
             words.extend([BLOCK_MAGIC, kind.number(), 0, length, length, 0, 0, 0]);
             words.extend(payload);
@@ -256,19 +284,17 @@ impl Synthetic {
     /// The trace file, as the client merges it.
     pub fn trace_file(&self) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new()).unwrap();
+        let mut structure = Merged::new(self.ranks);
         for rank in 0..self.ranks {
-            let part = compact(&self.journal(rank)).unwrap();
+            let part = compact(&self.journal(rank), Settings { error: 0.0, floor_ns: 0 }).unwrap();
             assert_eq!(part.damage, Vec::<String>::new());
             if let Some(run) = &part.run {
-                let payload = serde_json::to_vec(run).unwrap().into();
-                writer.section(&Section { kind: SectionKind::Run, rank: None, payload }).unwrap();
-                let lines: Vec<String> =
-                    part.decisions.iter().map(|d| serde_json::to_string(d).unwrap()).collect();
-                let payload = lines.join("\n").into_bytes().into();
-                writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload }).unwrap();
+                writer.run(run, &part.decisions).unwrap();
             }
-            writer.rank(&rank_sections(&part.rank)).unwrap();
+            writer.rank(&rank_parts(&part.rank)).unwrap();
+            structure.join(Merged::of(part.structure));
         }
+        writer.structure(&structure).unwrap();
         writer.finish().unwrap()
     }
 

@@ -79,7 +79,7 @@ fn every_setting_arrives() {
          [[group]]\nname = 'A'\nmembers = '0-3, 8'\nconfidence = 0.95\nerror = 0.05\npinned = '8'\n\
          [[group]]\nname = 'B'\nmembers = '4-7'\nsample_size = 2\npinned = '4,5'\n\
          [[group]]\nname = 'C'\nmembers = '9'\nerror_abs = 3\n\
-         [trace]\nstructure = 'off'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.10\ntime_floor = '5us'\ncall_path_depth = 1\n\
+         [trace]\nstructure = 'off'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 1\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\n",
@@ -127,7 +127,13 @@ fn every_setting_arrives() {
             site(SiteMatch::Function("MPI_Waitsome".into()), SiteTrace::Off),
             site(SiteMatch::Site("a.c:3".into()), SiteTrace::Aggregate),
         ],
-        trace: Trace { structure: false, timing: Keep::All, call_sites: false },
+        trace: Trace {
+            structure: Keep::Off,
+            timing: Keep::All,
+            time_error: 0.25,
+            time_floor_ns: 5000,
+            call_sites: false,
+        },
         output: Output {
             dir: "runs/{time}-{app}".into(),
             journal: Journal::Path("/scratch/j".into()),
@@ -331,7 +337,7 @@ fn what_is_later_is_a_key() {
 fn what_equals_this_version_is_accepted_in_silence() {
     let (config, notices) = accepted(
         "[sampling]\npartners = 'off'\n[[group]]\nname = 'g'\nmembers = '0'\nstratify = 'off'\n\
-         [trace]\nstructure = 'kept'\ntime_error = 0\ntime_floor = '0us'\n[output]\nrank_summaries = 'all'\nverify = false\n",
+         [trace]\nstructure = 'all'\ntime_error = 0.1\ntime_floor = '0us'\n[output]\nrank_summaries = 'all'\nverify = false\n",
     );
     assert_eq!(notices, vec![]);
     assert_eq!(config.groups.len(), 1);
@@ -343,7 +349,6 @@ fn what_is_done_differently_is_noticed() {
         [notice] => notice.render("job.toml"),
         other => panic!("{other:?}"),
     };
-    assert!(notice("[trace]\nstructure = 'all'").contains("(job.toml:2:13): calls of kept windows only"));
     assert!(notice("[window]\nmarker = 'auto'").contains("(job.toml:2:10): period:250ms is used"));
     assert_eq!(accepted("[window]\nmarker = 'auto'").0.window.marker, Marker::Auto);
 }

@@ -108,11 +108,16 @@ fn any_config() -> impl Strategy<Value = Config> {
     let sites = prop::collection::vec(site_policy, 0..3);
     let agent = (any::<u32>(), share())
         .prop_map(|(client, share)| Agent { client: Rank(client), max_overhead: Some(share) });
-    let trace = (any::<bool>(), keep, any::<bool>()).prop_map(|(structure, timing, call_sites)| Trace {
-        structure,
-        timing,
-        call_sites,
-    });
+    let times = (0.0..1.0f64, any::<u64>());
+    let trace = (keep.clone(), keep, times, any::<bool>()).prop_map(
+        |(structure, timing, (time_error, time_floor_ns), call_sites)| Trace {
+            structure,
+            timing,
+            time_error,
+            time_floor_ns,
+            call_sites,
+        },
+    );
     let rest = (trace, output, agent, sites);
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
         |(sampling, marker, every, mut metrics, groups, (trace, output, agent, sites))| {

@@ -1,4 +1,6 @@
-/* Nanoseconds of thread CPU time per call, minimum and median over blocks; one line per loop and rank. */
+/* Nanoseconds of thread CPU time per call (per request for arrays), minimum and median over blocks; a line per
+ * loop and rank. With a loop's name and a number: that loop alone, about so many calls, for a counter of
+ * instructions outside; prints the calls made. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
@@ -9,7 +11,9 @@
 
 #define BLOCKS 201
 #define CALLS 1000
-#define REQUESTS 8
+#define REQUESTS 64
+#define TAGS 1000
+#define SYMBOLS 20000
 
 static double now_ns(void) {
     struct timespec t;
@@ -22,40 +26,130 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static int rank;
+static int rank, value;
+static MPI_Request several[REQUESTS];
+static volatile unsigned long long ticks;
 
-static void report(const char *name, double *blocks) {
-    qsort(blocks, BLOCKS, sizeof *blocks, ascending);
-    printf("%s %d %.2f %.2f\n", name, rank, blocks[0] / CALLS, blocks[BLOCKS / 2] / CALLS);
-    fflush(stdout);
+static void send(int tag) { MPI_Send(&value, 1, MPI_INT, MPI_PROC_NULL, tag, MPI_COMM_WORLD); }
+
+/* Each makes about `calls` calls and returns how many units its cost is told per. */
+
+static long clock_reads(long calls) {
+    for (long i = 0; i < calls; i++)
+        ticks += __rdtsc() - __rdtsc();
+    return calls;
 }
 
-#define MEASURE(name, call)                          \
-    do {                                             \
-        static double blocks[BLOCKS];                \
-        for (int b = 0; b < BLOCKS; b++) {           \
-            double start = now_ns();                 \
-            for (int i = 0; i < CALLS; i++) { call; } \
-            blocks[b] = now_ns() - start;            \
-        }                                            \
-        report(name, blocks);                        \
-    } while (0)
+static long local(long calls) {
+    int self;
+    for (long i = 0; i < calls; i++)
+        MPI_Comm_rank(MPI_COMM_WORLD, &self);
+    return calls;
+}
+
+static long one_signature(long calls) {
+    for (long i = 0; i < calls; i++)
+        send(0);
+    return calls;
+}
+
+/* A failed poll: it folds into the one before. */
+static long polls(long calls) {
+    int flag;
+    for (long i = 0; i < calls; i++)
+        MPI_Iprobe(MPI_PROC_NULL, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+    return calls;
+}
+
+static long request(long calls) {
+    MPI_Request one;
+    for (long i = 0; i < calls; i += 2) {
+        MPI_Isend(&value, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &one);
+        MPI_Wait(&one, MPI_STATUS_IGNORE);
+    }
+    return calls;
+}
+
+/* Nine calls in three levels. */
+static long nested(long calls) {
+    long made = 0;
+    while (made < calls) {
+        send(1), send(2), send(3);
+        for (int j = 0; j < 4; j++) {
+            send(4), send(5), send(6);
+            for (int k = 0; k < 5; k++)
+                send(7), send(8), send(9);
+        }
+        made += 3 + 4 * (3 + 5 * 3);
+    }
+    return made;
+}
+
+static long waitall(long calls, int requests) {
+    for (long i = 0; i < calls; i++)
+        MPI_Waitall(requests, several, MPI_STATUSES_IGNORE);
+    return calls * requests;
+}
+
+static long array_1(long calls) { return waitall(calls, 1); }
+static long array_8(long calls) { return waitall(calls, 8); }
+static long array_64(long calls) { return waitall(calls, 64); }
+
+static long tags(long calls) {
+    for (long i = 0; i < calls; i++)
+        send(100 + (int)(i % TAGS));
+    return calls;
+}
+
+static unsigned long long seed = 88172645463325252ULL;
+
+static long symbols(long calls) {
+    for (long i = 0; i < calls; i++) {
+        seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+        send(2000 + (int)((seed >> 11) % SYMBOLS));
+    }
+    return calls;
+}
+
+/* What leaves the largest grammar behind comes last. */
+static const struct {
+    const char *name;
+    long (*run)(long calls);
+} loops[] = {
+    {"two-clock-reads", clock_reads},
+    {"MPI_Comm_rank", local},
+    {"one-signature", one_signature},
+    {"MPI_Iprobe", polls},
+    {"Isend,Wait", request},
+    {"nested", nested},
+    {"Waitall(1)", array_1},
+    {"Waitall(8)", array_8},
+    {"Waitall(64)", array_64},
+    {"1000-tags", tags},
+    {"random-tags", symbols},
+};
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    volatile unsigned long long clock = 0;
-    int value = 0, flag, self;
-    MPI_Request one, several[REQUESTS];
     for (int i = 0; i < REQUESTS; i++)
         MPI_Recv_init(&value, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &several[i]);
-    MEASURE("two-clock-reads", clock += __rdtsc() - __rdtsc());
-    MEASURE("MPI_Comm_rank", MPI_Comm_rank(MPI_COMM_WORLD, &self));
-    MEASURE("MPI_Send", MPI_Send(&value, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD));
-    MEASURE("MPI_Iprobe", MPI_Iprobe(MPI_PROC_NULL, 0, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE));
-    MEASURE("MPI_Isend+Wait", MPI_Isend(&value, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &one);
-            MPI_Wait(&one, MPI_STATUS_IGNORE));
-    MEASURE("MPI_Waitall(8)", MPI_Waitall(REQUESTS, several, MPI_STATUSES_IGNORE));
+    for (size_t l = 0; l < sizeof loops / sizeof *loops; l++) {
+        if (argc > 2) {
+            if (strcmp(argv[1], loops[l].name) == 0)
+                printf("%s %d %ld\n", loops[l].name, rank, loops[l].run(atol(argv[2])));
+            continue;
+        }
+        static double blocks[BLOCKS];
+        for (int b = 0; b < BLOCKS; b++) {
+            double start = now_ns();
+            long units = loops[l].run(CALLS);
+            blocks[b] = (now_ns() - start) / units;
+        }
+        qsort(blocks, BLOCKS, sizeof *blocks, ascending);
+        printf("%s %d %.2f %.2f\n", loops[l].name, rank, blocks[0], blocks[BLOCKS / 2]);
+        fflush(stdout);
+    }
     for (int i = 0; i < REQUESTS; i++)
         MPI_Request_free(&several[i]);
     MPI_Finalize();

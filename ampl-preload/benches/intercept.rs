@@ -2,7 +2,11 @@
 //! the agent does with the call.
 //!
 //! Bare, disabled and observed runs of one small C program follow each other; `kept` and `dropped`
-//! are two ranks of one run, told apart by the same draw that the agents make.
+//! are two ranks of one run, told apart by the same draw that the agents make. Loops of array calls
+//! are told per request. Minima are what an idle processor takes; on a busy one compare those only.
+//!
+//! With the argument `instructions`: instructions per call as valgrind counts them, which nothing else
+//! on the machine disturbs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,9 +21,35 @@ use ampl_core::units::{Rank, WindowId};
 /// Minimum and median, nanoseconds.
 type Cost = (f64, f64);
 
-const SUMMARIES: &str = "[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"off\"\n";
-const ONE_OF_TWO: &str =
-    "[window]\nmarker = \"period:3600s\"\n[[group]]\nname = \"two\"\nmembers = \"0-1\"\nsample_size = 1\n";
+// Nothing but calls: without a higher limit the agent would step down, and cost less than in programs.
+const STRUCTURE: &str =
+    "[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"off\"\n[agent]\nmax_overhead = 0.99\n";
+const KEPT: &str =
+    "[window]\nmarker = \"period:3600s\"\n[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.99\n";
+const ONE_OF_TWO: &str = "[window]\nmarker = \"period:3600s\"\n[agent]\nmax_overhead = 0.99\n\
+     [[group]]\nname = \"two\"\nmembers = \"0-1\"\nsample_size = 1\n";
+
+/// A loop of the program: its name, the function that is it, how many calls are enough to count
+/// instructions, and what a kept call may cost.
+struct Loop {
+    name: &'static str,
+    function: &'static str,
+    calls: u32,
+    target: &'static str,
+}
+
+const LOOPS: [Loop; 10] = [
+    Loop { name: "MPI_Comm_rank", function: "local", calls: 20_000, target: "" },
+    Loop { name: "one-signature", function: "one_signature", calls: 40_000, target: "60" },
+    Loop { name: "MPI_Iprobe", function: "polls", calls: 20_000, target: "60" },
+    Loop { name: "Isend,Wait", function: "request", calls: 20_000, target: "120 + 5" },
+    Loop { name: "nested", function: "nested", calls: 40_000, target: "120" },
+    Loop { name: "Waitall(1)", function: "array_1", calls: 20_000, target: "120 + 5" },
+    Loop { name: "Waitall(8)", function: "array_8", calls: 10_000, target: "120/8 + 5" },
+    Loop { name: "Waitall(64)", function: "array_64", calls: 3_000, target: "120/64 + 5" },
+    Loop { name: "1000-tags", function: "tags", calls: 40_000, target: "3 x one" },
+    Loop { name: "random-tags", function: "symbols", calls: 200_000, target: "400" },
+];
 
 fn main() {
     let Some((compiler, launcher)) = mpi() else {
@@ -36,9 +66,17 @@ fn main() {
     assert!(compiled.is_ok_and(|status| status.success()), "{compiler} cannot compile {}", source.display());
 
     let job = Job { launcher, library: &library, program: &program, scratch: &scratch };
+    if std::env::args().any(|argument| argument == "instructions") {
+        instructions(&job);
+    } else {
+        nanoseconds(&job);
+    }
+}
+
+fn nanoseconds(job: &Job<'_>) {
     let bare = job.run("bare", None, None);
     let disabled = job.run("disabled", Some(""), Some(("AMPL_DISABLE", "1")));
-    let summaries = job.run("summaries", Some(SUMMARIES), None);
+    let structure = job.run("structure", Some(STRUCTURE), None);
     let sampled = job.run("sampled", Some(ONE_OF_TWO), None);
     let drawn = drawn_rank();
 
@@ -47,21 +85,41 @@ fn main() {
         format!("{:>7.1} {:>7.1}", cost.0 - base.0, cost.1 - base.1)
     };
     println!(
-        "{:<16} {:>15} {:>15} {:>15} {:>15} {:>15}",
-        "ns per call", "bare", "+disabled", "+summaries", "+dropped", "+kept"
+        "{:<16} {:>15} {:>15} {:>15} {:>15} {:>15}  kept: at most",
+        "ns per call", "bare", "+disabled", "+structure", "+dropped", "+kept"
     );
     println!("{:<16} {}", "", "    min  median ".repeat(5));
     let clock = bare[&("two-clock-reads".to_owned(), 0)];
     println!("{:<16} {:>7.1} {:>7.1}   (what any observer pays)", "two clock reads", clock.0, clock.1);
-    for name in ["MPI_Comm_rank", "MPI_Send", "MPI_Iprobe", "MPI_Isend+Wait", "MPI_Waitall(8)"] {
+    for Loop { name, target, .. } in LOOPS {
         let (minimum, median) = bare[&(name.to_owned(), 0)];
         println!(
-            "{name:<16} {minimum:>7.1} {median:>7.1} {} {} {} {}",
+            "{name:<16} {minimum:>7.1} {median:>7.1} {} {} {} {}  {target}",
             over(&disabled, name, 0),
-            over(&summaries, name, 0),
+            over(&structure, name, 0),
             over(&sampled, name, 1 - drawn),
             over(&sampled, name, drawn),
         );
+    }
+    // What one more request costs, whatever the call itself does.
+    let slope = |state: &BTreeMap<(String, u32), Cost>, rank: u32| {
+        let at = |name: &str| state[&(name.to_owned(), rank)].0 - bare[&(name.to_owned(), rank)].0;
+        (64.0 * at("Waitall(64)") - 8.0 * at("Waitall(8)")) / 56.0
+    };
+    println!(
+        "one more request: +structure {:.1}, +kept {:.1}; at most 5",
+        slope(&structure, 0),
+        slope(&sampled, drawn)
+    );
+}
+
+fn instructions(job: &Job<'_>) {
+    println!("{:<16} {:>8} {:>11} {:>8}", "instructions", "bare", "+structure", "+kept");
+    for row in &LOOPS {
+        let bare = job.instructions(row, "bare", None);
+        let structure = job.instructions(row, "structure", Some(STRUCTURE));
+        let kept = job.instructions(row, "kept", Some(KEPT));
+        println!("{:<16} {bare:>8.0} {:>11.0} {:>8.0}", row.name, structure - bare, kept - bare);
     }
 }
 
@@ -112,6 +170,35 @@ impl Job<'_> {
         let observed = config.is_some() && variable.is_none();
         assert_eq!(directory.join("trace.ampl").exists(), observed, "{name}: observed or not as meant");
         text.lines().filter_map(parse).collect()
+    }
+
+    /// Instructions per call (per request) of one loop on one rank.
+    fn instructions(&self, row: &Loop, name: &str, config: Option<&str>) -> f64 {
+        let directory = self.scratch.join(format!("{name}-{}", row.function));
+        let mut command = Command::new(self.launcher);
+        command.args(["-n", "1"]);
+        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        command.arg("env");
+        if let Some(text) = config {
+            let file = self.scratch.join(format!("{name}.toml"));
+            std::fs::write(&file, text).expect("a writable scratch directory");
+            command.arg(format!("AMPL_CONFIG={}", file.display()));
+            command.arg(format!("AMPL_DIR={}", directory.display()));
+            command.arg(format!("LD_PRELOAD={}", self.library.display()));
+        }
+        command.args(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        command.arg(format!("--toggle-collect={}", row.function));
+        command.arg(self.program).args([row.name, &row.calls.to_string()]);
+        let output = command.output().expect("the launcher starts");
+        let (text, told) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr).into_owned());
+        assert!(output.status.success(), "{} under valgrind: {text}{told}", row.name);
+        let units = text.lines().find_map(|line| line.strip_prefix(row.name)?.split_whitespace().nth(1));
+        let units: f64 = units.and_then(|units| units.parse().ok()).expect("the program says what it did");
+        let collected = told.lines().find_map(|line| line.split_once("Collected :"));
+        let collected: f64 =
+            collected.and_then(|(_, number)| number.trim().parse().ok()).expect("valgrind counts");
+        collected / units
     }
 }
 

@@ -32,7 +32,7 @@ use crate::environment;
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
 use crate::pmpi::Pmpi;
-use crate::process::{Uncancelled, clock_pair};
+use crate::process::Uncancelled;
 use crate::settle::Settlement;
 use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
@@ -41,6 +41,10 @@ use crate::unseen;
 
 /// What was set, and where journals are; in the run directory.
 const RUN_FILE: &str = "run.toml";
+
+/// Of the messages by which Open MPI's ranks agree on our communicator, on the world. Its receives name their
+/// sources and are done with when `MPI_Init` returns: no message of the program can take the place of one.
+const AGREEMENT_TAG: usize = 0;
 
 /// Everything the process needs.
 #[derive(Debug)]
@@ -147,12 +151,7 @@ pub fn message(text: &str) {
 fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Channel> {
     let byte = abi.handle(ObjectKind::Type, "MPI_BYTE")?;
     let returns = abi.handle(ObjectKind::Errhandler, "MPI_ERRORS_RETURN")?;
-    let mut comm = 0usize;
-    // SAFETY: every rank of the world does the same inside its MPI_Init.
-    let code = unsafe { (pmpi.comm_dup)(world, &raw mut comm as usize) };
-    if code != 0 {
-        return None;
-    }
+    let comm = private_communicator(abi, pmpi, world)?;
     // SAFETY: our own communicator: an error there must come back to us, not end the job.
     unsafe { (pmpi.comm_set_errhandler)(comm, returns) };
     Some(Channel {
@@ -164,6 +163,33 @@ fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Chann
         request_null: abi.handle(ObjectKind::Request, "MPI_REQUEST_NULL")?,
         handle_bytes: abi.handle_bytes,
     })
+}
+
+/// A communicator of all ranks of the world that only ampl knows; `None` where MPI refuses.
+///
+/// Under Open MPI it isn't a duplicate: to agree on a number for one, Open MPI runs nonblocking collectives on the
+/// world, and each takes the next of the world's tags for good. Up to 4.1.8 and 5.0.10 two of these, -50 and -51, are
+/// `MPI_Dist_graph_create`'s as well (open-mpi/ompi issue 13918): a program that misses them by itself may meet them
+/// when the count has moved. `MPI_Comm_create_group` agrees by messages, and the world's count stays as it was.
+fn private_communicator(abi: &Abi, pmpi: &Pmpi, world: usize) -> Option<usize> {
+    let mut comm = 0usize;
+    let new = &raw mut comm as usize;
+    // SAFETY: every rank of the world does the same inside its MPI_Init.
+    let code = unsafe {
+        if abi.name == "openmpi" {
+            let mut group = 0usize;
+            let asked = (pmpi.comm_group)(world, &raw mut group as usize);
+            if asked != 0 {
+                return None;
+            }
+            let code = (pmpi.comm_create_group)(world, group, AGREEMENT_TAG, new);
+            (pmpi.group_free)(&raw mut group as usize);
+            code
+        } else {
+            (pmpi.comm_dup)(world, new)
+        }
+    };
+    (code == 0).then_some(comm)
 }
 
 fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {
@@ -331,7 +357,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         }
     };
     let journal = Arc::new(journal);
-    let (ticks, nanos) = clock_pair();
+    let (ticks, nanos) = clock::pair();
     journal.clock_pair(ticks, nanos - epoch);
     let mut run = RunInfo {
         ampl_version: env!("CARGO_PKG_VERSION").into(),
@@ -414,6 +440,11 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
     for (index, early) in EARLY.iter().enumerate() {
         state.thread.count(Function(index as u16), early.swap(0, Ordering::Relaxed));
     }
+    let terminal = if state.thread.records() {
+        state.thread.terminal(function, address, CALL_NO_ARGS, &[])
+    } else {
+        None
+    };
     state.thread.initialised(&CallEnd {
         function,
         address,
@@ -422,7 +453,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         sent: 0,
         received: 0,
         flags: CALL_NO_ARGS,
-        words: &[],
+        terminal,
         timed: true,
     });
 }

@@ -57,3 +57,17 @@ pub fn thread_cpu_ns() -> i64 {
 pub fn epoch_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
 }
+
+/// Ticks and monotonic nanoseconds, taken together.
+pub fn pair() -> (u64, i64) {
+    let invariant = is_invariant();
+    // The middle of the quickest of a few: a descheduled one would skew the rate.
+    let once = || {
+        let before = ticks(invariant);
+        let nanos = monotonic_ns();
+        let after = ticks(invariant);
+        (after - before, before + (after - before) / 2, nanos)
+    };
+    let (_, ticks, nanos) = (0..4).map(|_| once()).min().expect("several");
+    (ticks, nanos)
+}

@@ -181,7 +181,7 @@ unsafe fn outside(
     if !starts {
         count_early(symbol.function);
     }
-    let before = starts.then(process::clock_pair);
+    let before = starts.then(clock::pair);
     // SAFETY: the caller's promise.
     let result = unsafe { forward(next, words.as_ptr()) };
     if let Some(before) = before {
@@ -263,7 +263,7 @@ unsafe fn recorded(
         return unsafe { forward(next, words.as_ptr()) };
     }
     let invariant = state.process.invariant;
-    if recipe.local && !state.thread.keeps() {
+    if recipe.local && !state.thread.records() {
         let now = ticks(invariant);
         let measured = state.local_meter.is_due();
         if contained(|| state.thread.local(function, address, now)) == Some(true) {

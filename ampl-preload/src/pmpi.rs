@@ -51,6 +51,8 @@ functions! {
     comm_dup = "Comm_dup" (comm new);
     /// `(comm, *group)`
     comm_group = "Comm_group" (comm group);
+    /// `(comm, group, tag, *new)`
+    comm_create_group = "Comm_create_group" (comm group tag new);
     /// `(comm, *group)`
     comm_remote_group = "Comm_remote_group" (comm group);
     /// `(group, *size)`

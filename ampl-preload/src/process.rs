@@ -56,6 +56,8 @@ pub struct Process {
     pub concurrent: AtomicBool,
     /// Live requests, where they do.
     pub requests: Mutex<Requests>,
+    /// Addresses that calls have named.
+    pub places: Mutex<hooks::Places>,
     /// `MPI_REQUEST_NULL`, as a handle.
     pub request_null: u64,
     /// `MPI_REQUEST_NULL`, as recorded.
@@ -171,20 +173,6 @@ extern "C" fn in_forked_child() {
     ACTIVE.store(false, Ordering::Relaxed);
 }
 
-/// Ticks and monotonic nanoseconds, taken together.
-pub fn clock_pair() -> (u64, i64) {
-    let invariant = clock::is_invariant();
-    // The middle of the quickest of a few: a descheduled one would skew the rate.
-    let pair = || {
-        let before = clock::ticks(invariant);
-        let nanos = clock::monotonic_ns();
-        let after = clock::ticks(invariant);
-        (after - before, before + (after - before) / 2, nanos)
-    };
-    let (_, ticks, nanos) = (0..4).map(|_| pair()).min().expect("several");
-    (ticks, nanos)
-}
-
 /// `MPI_Init` has returned: makes the agent, if there is to be one. `before` is a clock pair from before it.
 pub fn start(function: Function, address: u64, before: (u64, i64)) {
     if STATE.swap(STARTED, Ordering::AcqRel) != NOT_STARTED {
@@ -215,6 +203,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
         shared: parts.shared,
         concurrent: AtomicBool::new(parts.concurrent),
         requests: Mutex::default(),
+        places: Mutex::default(),
         request_null,
         request_null_word,
         world: named(ObjectKind::Comm, "MPI_COMM_WORLD"),
@@ -452,7 +441,7 @@ impl Process {
 
     /// Takes a clock pair for the journal: the longer the run, the better the rate is known.
     pub fn take_clock_pair(&self) {
-        let (ticks, nanos) = clock_pair();
+        let (ticks, nanos) = clock::pair();
         self.shared.journal.clock_pair(ticks, nanos - self.epoch);
     }
 
@@ -471,10 +460,14 @@ impl Process {
         for &other in &self.threads.lock().unwrap_or_else(PoisonError::into_inner).all {
             if !ptr::eq(other, state) {
                 // SAFETY: no other thread is inside MPI when this one finalises it (MPI-4.1 §11.4.2).
-                unsafe { (*other).thread.hand_over() };
+                unsafe {
+                    (*other).thread.hand_over();
+                    (*other).thread.finish_structure();
+                }
             }
         }
         state.thread.finish(now);
+        state.thread.finish_structure();
         self.shared.journal.mark_finalized();
         self.with_handles(Handles::retire_groups);
         api::say_irregularities(self);

@@ -90,6 +90,8 @@ pub enum Step {
     Tag,
     /// A buffer's address.
     Buffer,
+    /// Another address.
+    Address,
     /// A handle passed by value.
     Handle(Kind, ObjectKind),
     /// The request that the call is about.
@@ -132,19 +134,20 @@ fn input_step(param: &Param) -> Step {
     }
     match param.kind {
         Kind::Request => Step::Request,
-        _ if param.length == Length::Unknown => Step::Word,
+        _ if param.length == Length::Unknown => Step::Address,
         Kind::Int | Kind::Logical => Step::Int,
         Kind::Rank => Step::Rank,
         Kind::Tag => Step::Tag,
         Kind::Buffer => Step::Buffer,
-        Kind::Count | Kind::Aint | Kind::Offset | Kind::Address => Step::Word,
+        Kind::Address => Step::Address,
+        Kind::Count | Kind::Aint | Kind::Offset => Step::Word,
         kind => ObjectKind::of(kind).map_or(Step::Other, |object| Step::Handle(kind, object)),
     }
 }
 
 fn output_step(param: &Param) -> Step {
     match (shape(param), param.length, param.kind) {
-        (Shape::Scalar, Length::Unknown, _) => Step::Word,
+        (Shape::Scalar, Length::Unknown, _) => Step::Address,
         (_, _, Kind::Attribute) => Step::Other,
         (Shape::Scalar, _, Kind::Request) => Step::RequestAfter,
         (Shape::Scalar, _, Kind::Status) => Step::Status,

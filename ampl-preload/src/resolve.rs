@@ -80,8 +80,8 @@ struct Mapped {
     path: String,
 }
 
-/// The modules known, and how many had been unloaded by then.
-static MAPPED: Mutex<(Vec<Mapped>, u64)> = Mutex::new((Vec::new(), 0));
+/// The modules known, and how many had been loaded and unloaded by then.
+static MAPPED: Mutex<(Vec<Mapped>, (u64, u64))> = Mutex::new((Vec::new(), (0, 0)));
 
 /// Path of the module that holds `address`, and the address as its file counts; an empty path if none does.
 pub fn module(address: u64) -> (String, u64) {
@@ -92,27 +92,24 @@ pub fn module(address: u64) -> (String, u64) {
     };
     // Not dladdr: it looks for the nearest symbol, through all of them.
     // What has been unloaded may have left its place to another.
-    let unloaded = unloaded();
-    if known.1 == unloaded
-        && let Some(found) = find(&known.0)
-    {
-        return found;
+    let changes = changes();
+    if known.1 != changes {
+        *known = (mapped(), changes);
     }
-    *known = (mapped(), unloaded);
     find(&known.0).unwrap_or((String::new(), address))
 }
 
-/// How many modules have been unloaded so far.
-fn unloaded() -> u64 {
+/// How many modules have been loaded so far, and how many unloaded.
+fn changes() -> (u64, u64) {
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut libc::c_void) -> i32 {
-        // SAFETY: the loader passes its record, and `out` is the number below.
-        unsafe { *out.cast::<u64>() = (*info).dlpi_subs };
+        // SAFETY: the loader passes its record, and `out` is the pair below.
+        unsafe { *out.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
         1
     }
-    let mut subs = 0u64;
-    // SAFETY: the callback gets a pointer to the number and keeps nothing.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut subs).cast()) };
-    subs
+    let mut changes = (0u64, 0u64);
+    // SAFETY: the callback gets a pointer to the numbers and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut changes).cast()) };
+    changes
 }
 
 /// The segments of all loaded modules.

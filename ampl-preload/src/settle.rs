@@ -13,7 +13,9 @@ use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::compact::{Compacted, compact};
-use ampl_trace::format::{Section, SectionKind, Writer, rank_sections};
+use ampl_trace::format::{Part, Writer, rank_parts, run_parts};
+use ampl_trace::structure::Merged;
+use ampl_trace::timing::Settings;
 
 use crate::begin::message;
 use crate::entry::entry;
@@ -136,13 +138,56 @@ impl Settlement {
 
     /// Whether the whole trace is on disk.
     fn merge(&self, process: &Process) -> Result<bool, TransportError> {
-        let own = self.own_part(process);
-        if self.rank == 0 { self.collect(own) } else { self.deliver(own) }
+        let mut own = self.own_part(process);
+        let structure = own.as_mut().map(|own| Merged::of(std::mem::take(&mut own.structure)));
+        let structure = self.join(structure.unwrap_or_else(|| Merged::new(self.ranks)))?;
+        if self.rank == 0 { self.collect(own, structure) } else { self.deliver(own) }
+    }
+
+    /// What the ranks from this one on called, as many as are joined here: all of them on rank 0.
+    ///
+    /// Each rank joins its own with that of ranges of twice the length each time, until it hands over to the rank
+    /// that is as far before it: nobody takes more than the logarithm of the number of ranks, and what ranks have in
+    /// common is there once from the first meeting on.
+    fn join(&self, mut structure: Merged) -> Result<Merged, TransportError> {
+        let mut distance = 1;
+        while distance < self.ranks {
+            if self.rank & distance != 0 {
+                let to = Rank(self.rank - distance);
+                let bytes = structure.pack();
+                self.channel.send(to, &(bytes.len() as u64).to_le_bytes())?;
+                bytes.chunks(CHUNK).try_for_each(|chunk| self.channel.send(to, chunk))?;
+                return Ok(Merged::new(self.ranks));
+            }
+            if self.rank + distance < self.ranks {
+                let from = Rank(self.rank + distance);
+                let length = self.channel.receive(from, 8)?;
+                let bytes = self.receive_all(from, length)?;
+                // What cannot be read is missing in the trace, which says so.
+                if let Ok(other) = Merged::decode(&bytes) {
+                    structure.join(other);
+                }
+            }
+            distance *= 2;
+        }
+        Ok(structure)
+    }
+
+    /// As many bytes as `length`, 8 bytes, says.
+    fn receive_all(&self, from: Rank, length: Vec<u8>) -> Result<Vec<u8>, TransportError> {
+        let length = u64::from_le_bytes(length.try_into().expect("eight bytes were asked for")) as usize;
+        let mut part = Vec::with_capacity(length);
+        while part.len() < length {
+            part.extend(self.channel.receive(from, CHUNK.min(length - part.len()))?);
+        }
+        Ok(part)
     }
 
     /// This rank's part of the trace; `None` where the journal cannot be read.
     fn own_part(&self, process: &Process) -> Option<Compacted> {
-        process.shared.journal.contents().ok().and_then(|map| compact(map.bytes()).ok())
+        let trace = &process.shared.plan.config.trace;
+        let settings = Settings { error: trace.time_error, floor_ns: trace.time_floor_ns };
+        process.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok())
     }
 
     /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
@@ -152,8 +197,8 @@ impl Settlement {
         if self.channel.await_turn(client, 1)? != [1] {
             return Ok(false);
         }
-        self.channel.send(client, &Section::packed_bytes(&own_sections).to_le_bytes())?;
-        Section::pack(&own_sections, CHUNK, |chunk| self.channel.send(client, chunk))?;
+        self.channel.send(client, &Part::packed_bytes(&own_sections).to_le_bytes())?;
+        Part::pack(&own_sections, CHUNK, |chunk| self.channel.send(client, chunk))?;
         // Waiting takes as long as all other ranks' parts do.
         drop(own_sections);
         drop(own);
@@ -161,12 +206,17 @@ impl Settlement {
     }
 
     /// On rank 0: asks one rank after the other, so that memory holds one part at a time.
-    fn collect(&self, own: Option<Compacted>) -> Result<bool, TransportError> {
+    fn collect(&self, own: Option<Compacted>, structure: Merged) -> Result<bool, TransportError> {
         let _held = FileSizeSignal::hold();
         let path = self.directory.join("trace.ampl");
-        let mut file = File::create(&path).map(BufWriter::new).and_then(Writer::new);
+        let mut file =
+            File::create(&path).map(BufWriter::new).and_then(Writer::new).and_then(|mut writer| {
+                writer.structure(&structure)?;
+                Ok(writer)
+            });
+        drop(structure);
         // A full disk must not keep the other ranks waiting: they are asked all the same.
-        let mut write = |sections: &[Section<'_>]| {
+        let mut write = |sections: &[Part<'_>]| {
             if let Ok(writer) = &mut file
                 && let Err(error) = writer.rank(sections)
             {
@@ -178,7 +228,7 @@ impl Settlement {
         }
         for rank in 1..self.ranks {
             let part = self.fetch(Rank(rank))?;
-            write(&Section::unpack(&part).unwrap_or_default());
+            write(&Part::unpack(&part).unwrap_or_default());
         }
         let written = match file.and_then(Writer::finish) {
             Ok(_) => true,
@@ -198,12 +248,7 @@ impl Settlement {
     fn fetch(&self, from: Rank) -> Result<Vec<u8>, TransportError> {
         self.channel.send(from, &[1])?;
         let length = self.channel.receive(from, 8)?;
-        let length = u64::from_le_bytes(length.try_into().expect("eight bytes were asked for")) as usize;
-        let mut part = Vec::with_capacity(length);
-        while part.len() < length {
-            part.extend(self.channel.receive(from, CHUNK.min(length - part.len()))?);
-        }
-        Ok(part)
+        self.receive_all(from, length)
     }
 }
 
@@ -241,19 +286,9 @@ impl Drop for FileSizeSignal {
     }
 }
 
-fn sections(compacted: &Compacted) -> Vec<Section<'_>> {
-    let mut sections = Vec::new();
-    if let Some(run) = &compacted.run {
-        let payload = serde_json::to_vec(run).unwrap_or_default().into();
-        sections.push(Section { kind: SectionKind::Run, rank: None, payload });
-    }
-    // On the client's rank, which may be another.
-    if !compacted.decisions.is_empty() {
-        let lines: Vec<String> =
-            compacted.decisions.iter().filter_map(|decision| serde_json::to_string(decision).ok()).collect();
-        let payload = lines.join("\n").into_bytes().into();
-        sections.push(Section { kind: SectionKind::Decisions, rank: None, payload });
-    }
-    sections.extend(rank_sections(&compacted.rank));
-    sections
+fn sections(compacted: &Compacted) -> Vec<Part<'_>> {
+    // Decisions are on the client's rank, which may be another than the one that knows of the run.
+    let mut parts = run_parts(compacted.run.as_ref(), &compacted.decisions);
+    parts.extend(rank_parts(&compacted.rank));
+    parts
 }

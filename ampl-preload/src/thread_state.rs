@@ -8,6 +8,7 @@ use ampl_agent::meter::Meter;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::{Request, Requests};
 
+use crate::hooks::Near;
 use crate::process::Process;
 use crate::reader::Reader;
 
@@ -28,6 +29,8 @@ pub struct ThreadState {
     pub args: Vec<u64>,
     /// Values of in/out parameters before the call, as words, in the order of the parameters.
     pub before: Vec<u64>,
+    /// Words of the addresses met last.
+    pub places: Near,
     /// Request handles named by the call, before it.
     pub handles: Vec<u64>,
     /// The requests behind them.
@@ -61,6 +64,7 @@ impl ThreadState {
             ierror: 0,
             args: Vec::with_capacity(256),
             before: Vec::with_capacity(64),
+            places: Near::of_this_thread(),
             handles: Vec::with_capacity(64),
             named: Vec::with_capacity(64),
             statuses: Vec::with_capacity(64),

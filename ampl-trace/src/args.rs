@@ -100,15 +100,28 @@ pub fn is_overwritten(param: &Param) -> bool {
 /// Named values in the order of the parameters.
 pub type Named = Vec<(&'static str, Value)>;
 
+/// What words mean that are not the same on every rank.
+pub trait Names {
+    /// The address that the word of a [place](crate::places) stands for.
+    fn address(&self, word: u64) -> u64;
+    /// The name of a request: a number from 1.
+    fn request(&mut self, word: u64) -> u64;
+}
+
 /// The arguments and the outputs in `words`, recorded with `flags`; `None` if the words do not fit the table.
-pub fn decode(spec: &'static FunctionSpec, flags: u8, words: &[u64]) -> Option<(Named, Named)> {
+pub fn decode(
+    spec: &'static FunctionSpec,
+    flags: u8,
+    words: &[u64],
+    names: &mut dyn Names,
+) -> Option<(Named, Named)> {
     if flags & CALL_NO_ARGS != 0 {
         return words.is_empty().then(Default::default);
     }
     let mut at = words;
     let mut inputs = Vec::new();
     for param in spec.params.iter().filter(|param| is_input(param)) {
-        inputs.push((param.name, take(param, &mut at)?));
+        inputs.push((param.name, take(param, &mut at, names)?));
     }
     let mut outputs = Vec::new();
     if flags & CALL_MISS != 0 {
@@ -120,7 +133,7 @@ pub fn decode(spec: &'static FunctionSpec, flags: u8, words: &[u64]) -> Option<(
     } else if flags & CALL_OUTCOME != 0 || flags & (CALL_ERROR | CALL_UNFINISHED) == 0 {
         for param in spec.params.iter().filter(|param| is_output(param)) {
             let with_errors = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
-            let value = if with_errors { take_outcomes(&mut at)? } else { take(param, &mut at)? };
+            let value = if with_errors { take_outcomes(&mut at)? } else { take(param, &mut at, names)? };
             outputs.push((param.name, value));
         }
     }
@@ -158,13 +171,13 @@ fn take_outcomes(at: &mut &[u64]) -> Option<Value> {
     Some(Value::List(pairs.as_chunks().0.iter().map(outcome).collect()))
 }
 
-fn take(param: &Param, at: &mut &[u64]) -> Option<Value> {
+fn take(param: &Param, at: &mut &[u64], names: &mut dyn Names) -> Option<Value> {
     let (&first, rest) = at.split_first()?;
     match shape(param) {
         Shape::Scalar => {
             *at = rest;
             let kind = if param.length == Length::Unknown { Kind::Address } else { param.kind };
-            Some(value(kind, first))
+            Some(value(kind, first, names))
         }
         _ if first == NO_ARRAY => {
             *at = rest;
@@ -179,12 +192,12 @@ fn take(param: &Param, at: &mut &[u64]) -> Option<Value> {
             let length = usize::try_from(first).ok()?;
             let elements = rest.get(..length)?;
             *at = &rest[length..];
-            Some(Value::List(elements.iter().map(|&word| value(param.kind, word)).collect()))
+            Some(Value::List(elements.iter().map(|&word| value(param.kind, word, names)).collect()))
         }
     }
 }
 
-fn value(kind: Kind, word: u64) -> Value {
+fn value(kind: Kind, word: u64, names: &mut dyn Names) -> Value {
     let number = word as i64;
     match kind {
         Kind::Int | Kind::Count | Kind::Aint | Kind::Offset => Value::Int(number),
@@ -201,7 +214,9 @@ fn value(kind: Kind, word: u64) -> Value {
         }
         Kind::Buffer if word == IN_PLACE => Value::Name("MPI_IN_PLACE".into()),
         Kind::Buffer if word == 0 => Value::Name("MPI_BOTTOM".into()),
-        Kind::Buffer | Kind::Address | Kind::Attribute | Kind::String => Value::Address(word),
+        Kind::Buffer | Kind::Address => Value::Address(names.address(word)),
+        Kind::Attribute | Kind::String => Value::Address(word),
+        Kind::Request if !is_predefined(word) => Value::Object(ObjectKind::Request, names.request(word)),
         _ => handle(kind, word),
     }
 }
@@ -221,6 +236,22 @@ fn handle(kind: Kind, word: u64) -> Value {
 mod tests {
     use super::*;
     use ampl_core::mpi::Function;
+
+    /// Every word is its own name.
+    struct Same;
+
+    impl Names for Same {
+        fn address(&self, word: u64) -> u64 {
+            word
+        }
+        fn request(&mut self, word: u64) -> u64 {
+            word
+        }
+    }
+
+    fn decode(spec: &'static FunctionSpec, flags: u8, words: &[u64]) -> Option<(Named, Named)> {
+        super::decode(spec, flags, words, &mut Same)
+    }
 
     #[test]
     fn predefined_objects_are_read_as_they_are_written_and_as_they_once_were() {

@@ -1,17 +1,22 @@
-//! The stored calls of a rank, one at a time.
+//! The calls of a rank, one at a time.
 
-use ampl_core::mpi::{FUNCTION_COUNT, Function};
+use std::collections::HashMap;
 
-use crate::args::{Named, decode};
+use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, Length};
+
+use crate::args::{Named, Names, decode, is_predefined};
 use crate::error::ReadError;
+use crate::grammar::Runs;
 use crate::model::RankTrace;
-use crate::record::{CALL_ERROR, CALL_UNFINISHED};
-use crate::varint::Reader;
+use crate::places::Places;
+use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
+use crate::structure::{RankStructure, Signature, ThreadStructure};
+use crate::timing::{Decoder, Time, Window};
 
-/// One call of a kept window.
+/// One call, or failed polls in a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// Position among the thread's sequenced calls, from 0: calls of dropped windows count too.
+    /// Position among the thread's sequenced calls, from 0: calls that were only counted count too.
     pub seq: u64,
     /// The thread, 0 for the one that called `MPI_Init`.
     pub thread: u32,
@@ -22,105 +27,240 @@ pub struct Call {
     /// Every output by name.
     pub out: Named,
     /// Failed polls folded into this entry; 1 for an ordinary call.
-    pub count: u32,
+    pub count: u64,
     /// The error it returned; 0 is `MPI_SUCCESS`.
     pub code: i64,
+    /// Index into [`RankStructure::sites`].
+    pub site: Option<u32>,
+    /// Where its window's times are stored.
+    pub timed: Option<Timed>,
+}
+
+/// When a call was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timed {
     /// The window it ended in.
     pub window: u64,
     /// Start, nanoseconds since T0.
     pub start_ns: i64,
     /// Duration, nanoseconds; `None` if it had not returned.
     pub duration_ns: Option<u64>,
-    /// Index into [`RankTrace::sites`].
-    pub site: Option<u32>,
 }
 
-/// Reads a rank's stored calls in constant memory.
+/// Reads the calls of a rank, thread by thread, in memory that depends on its structure only.
 #[derive(Debug)]
 pub struct Calls<'a> {
-    calls: Reader<'a>,
-    times: Reader<'a>,
-    clock: i64,
-    threads: Vec<Position>,
+    structure: &'a RankStructure,
+    names: RankNames<'a>,
+    times: Option<Times<'a>>,
+    thread: Option<Position<'a>>,
+    /// Index of the next thread.
+    next: usize,
     failed: bool,
 }
 
 /// Where a thread stands.
-#[derive(Clone, Copy, Debug, Default)]
-struct Position {
-    window: u64,
-    next_seq: u64,
+#[derive(Debug)]
+struct Position<'a> {
+    thread: &'a ThreadStructure,
+    runs: Runs<'a>,
+    /// The run being read and what is left of it.
+    run: (u32, u64),
+    seq: u64,
+    /// The terminals that make requests like each terminal does, but the first of its kind.
+    origins: Vec<u32>,
+}
+
+/// The times stored next.
+#[derive(Debug)]
+struct Times<'a> {
+    decoder: Decoder<'a>,
+    window: Window,
+    /// Entries left in it, and the number of the call of the next.
+    left: u64,
+    seq: u64,
+}
+
+#[derive(Debug)]
+struct RankNames<'a> {
+    places: &'a Places,
+    thread: u32,
+    /// Names of requests by their words, in the order in which they are met.
+    requests: HashMap<u64, u64>,
+}
+
+impl Names for RankNames<'_> {
+    fn address(&self, word: u64) -> u64 {
+        self.places.address(self.thread, word)
+    }
+
+    fn request(&mut self, word: u64) -> u64 {
+        let next = self.requests.len() as u64 + 1;
+        *self.requests.entry(word).or_insert(next)
+    }
+}
+
+/// Whether a call with that signature makes a request, which its last word tells: by its slot.
+fn makes_request(signature: &Signature) -> bool {
+    let none = CALL_ERROR | CALL_MISS | CALL_NO_ARGS | CALL_UNFINISHED;
+    let spec = Function(signature.function).spec();
+    let last = spec.params.last();
+    signature.flags & none == 0
+        && last.is_some_and(|last| {
+            last.kind == Kind::Request && last.direction == Direction::Out && last.length == Length::One
+        })
+        && signature.words.last().is_some_and(|&word| !is_predefined(word))
+}
+
+/// For each signature the first one that differs in the slot of the request at most.
+fn origins(signatures: &[Signature]) -> Vec<u32> {
+    let mut first = HashMap::new();
+    let origin = |(terminal, signature): (u32, &Signature)| {
+        if signature.function as usize >= FUNCTION_COUNT || !makes_request(signature) {
+            return terminal;
+        }
+        let (_, words) = signature.words.split_last().unwrap_or((&0, &[]));
+        let key = (signature.function, signature.flags, signature.site, words.to_vec());
+        *first.entry(key).or_insert(terminal)
+    };
+    (0..).zip(signatures).map(origin).collect()
 }
 
 impl<'a> Calls<'a> {
-    /// The calls of `rank`.
-    pub fn new(rank: &'a RankTrace) -> Self {
-        Self {
-            calls: Reader::new(&rank.calls),
-            times: Reader::new(&rank.times),
-            clock: 0,
-            threads: Vec::new(),
-            failed: false,
-        }
-    }
-
-    fn position(&mut self, thread: u64) -> Option<&mut Position> {
-        let thread = usize::try_from(thread).ok().filter(|&thread| thread < 1 << 16)?;
-        if self.threads.len() <= thread {
-            self.threads.resize(thread + 1, Position::default());
-        }
-        self.threads.get_mut(thread)
-    }
-
-    fn read(&mut self) -> Option<Call> {
-        let function = loop {
-            match self.calls.get()? {
-                0 => {
-                    let thread = self.calls.get()?;
-                    let opened = Position { window: self.calls.get()?, next_seq: self.calls.get()? };
-                    *self.position(thread)? = opened;
-                    if self.calls.is_empty() {
-                        return None;
-                    }
-                }
-                number => break usize::try_from(number - 1).ok().filter(|&f| f < FUNCTION_COUNT)?,
+    /// The calls of `structure`, with the times and places of `rank`.
+    pub fn new(structure: &'a RankStructure, rank: &'a RankTrace) -> Self {
+        let names = RankNames { places: &rank.places, thread: 0, requests: HashMap::new() };
+        let none = Window { thread: u32::MAX, window: 0, first_seq: 0, start_ns: 0 };
+        let times = match rank.times.is_empty() {
+            true => None,
+            // What cannot be read was told when the trace was.
+            false => {
+                Decoder::new(&rank.times).ok().map(|decoder| Times { decoder, window: none, left: 0, seq: 0 })
             }
         };
-        let function = Function(function as u16);
-        let flags = u8::try_from(self.calls.get()?).ok()?;
-        let thread = self.calls.get()?;
-        let site = self.calls.get()?.checked_sub(1).map(|site| site as u32);
-        let count = u32::try_from(self.calls.get()?).ok()?;
-        let length = self.calls.get()?;
-        let mut words = Vec::new();
-        for _ in 0..length {
-            words.push(self.calls.get_signed()? as u64);
+        let mut calls = Self { structure, names, times, thread: None, next: 0, failed: false };
+        calls.advance();
+        calls
+    }
+
+    /// Goes to the next window whose times are stored.
+    fn advance(&mut self) {
+        while let Some(times) = self.times.as_mut().filter(|times| times.left == 0) {
+            match times.decoder.window() {
+                Some((window, left)) => {
+                    (times.window, times.left, times.seq) = (window, left, window.first_seq)
+                }
+                None => self.times = None,
+            }
         }
-        let (code, words) = if flags & CALL_ERROR != 0 {
+    }
+
+    /// Makes sure that a run is being read; `None` at the end.
+    fn turn(&mut self) -> Option<()> {
+        loop {
+            let Some(position) = &mut self.thread else {
+                let thread = self.structure.threads.get(self.next)?;
+                self.next += 1;
+                self.names.thread = thread.thread;
+                let (runs, origins) = (thread.grammar.runs(), origins(&thread.signatures));
+                self.thread = Some(Position { thread, runs, run: (0, 0), seq: 0, origins });
+                continue;
+            };
+            if position.run.1 > 0 {
+                return Some(());
+            }
+            match position.runs.next() {
+                Some(run) => position.run = run,
+                None => self.thread = None,
+            }
+        }
+    }
+
+    fn read(&mut self) -> Option<Result<Call, ReadError>> {
+        let malformed = |seq| Some(Err(ReadError::Malformed { what: "call", at: seq as usize }));
+        loop {
+            self.turn()?;
+            let position = self.thread.as_mut()?;
+            let (terminal, left) = position.run;
+            let seq = position.seq;
+            let Some(signature) = position.thread.signatures.get(terminal as usize) else {
+                return malformed(seq);
+            };
+            let folds = signature.flags & CALL_MISS != 0;
+            let thread = position.thread.thread;
+            // Times that lie behind belong to calls that are not there; the next ones may.
+            let due = self.times.as_mut().filter(|times| times.window.thread == thread);
+            let until = due.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(seq));
+            if signature.function == GAP {
+                position.seq = seq.saturating_add(left);
+                position.run.1 = 0;
+                continue;
+            }
+            let mut time: Option<(u64, Time)> = None;
+            if let Some(times) = due.filter(|_| until == 0) {
+                let Ok(read) = times.decoder.call(terminal, folds) else { return malformed(seq) };
+                times.left -= 1;
+                times.seq = times.seq.saturating_add(read.count.max(1));
+                time = Some((times.window.window, read));
+                self.advance();
+            }
+            let count = match (folds, time) {
+                (false, _) => 1,
+                (true, Some((_, time))) => time.count.clamp(1, left),
+                (true, None) => left.min(until.max(1)),
+            };
+            let position = self.thread.as_mut()?;
+            position.run.1 -= count;
+            position.seq = seq.saturating_add(count);
+            let origin = position.origins.get(terminal as usize).copied().unwrap_or(terminal);
+            let call = self.call(signature, terminal, origin);
+            let Some((function, args, out, code)) = call else { return malformed(seq) };
+            let returned = signature.flags & CALL_UNFINISHED == 0;
+            return Some(Ok(Call {
+                seq,
+                thread,
+                function,
+                args,
+                out,
+                count,
+                code,
+                site: signature.site.checked_sub(1),
+                timed: time.map(|(window, time)| Timed {
+                    window,
+                    start_ns: time.start_ns,
+                    duration_ns: returned.then_some(time.duration_ns),
+                }),
+            }));
+        }
+    }
+
+    fn call(
+        &mut self,
+        signature: &Signature,
+        terminal: u32,
+        origin: u32,
+    ) -> Option<(Function, Named, Named, i64)> {
+        let known = usize::from(signature.function) < FUNCTION_COUNT;
+        let function = Function(signature.function);
+        let words = known.then_some(&signature.words[..])?;
+        let told;
+        let words = match words.split_last() {
+            // By the slot alone it could not be told from those of other calls.
+            Some((&slot, others)) if origin != terminal || makes_request(signature) => {
+                let made = u64::from(self.names.thread) << 48 | (u64::from(origin) + 1) << 20 | slot;
+                told = [others, &[made]].concat();
+                &told[..]
+            }
+            _ => words,
+        };
+        let (code, words) = if signature.flags & CALL_ERROR != 0 {
             let (&code, rest) = words.split_first()?;
             (code as i64, rest)
         } else {
-            (0, &words[..])
+            (0, words)
         };
-        let (args, out) = decode(function.spec(), flags, words)?;
-        self.clock = self.clock.wrapping_add(self.times.get_signed()?);
-        let duration = self.times.get()?;
-        let position = self.position(thread)?;
-        let Position { window, next_seq: seq } = *position;
-        position.next_seq = seq.wrapping_add(u64::from(count.max(1)));
-        Some(Call {
-            seq,
-            thread: thread as u32,
-            function,
-            args,
-            out,
-            count,
-            code,
-            window,
-            start_ns: self.clock,
-            duration_ns: (flags & CALL_UNFINISHED == 0).then_some(duration),
-            site,
-        })
+        let (args, out) = decode(function.spec(), signature.flags, words, &mut self.names)?;
+        Some((function, args, out, code))
     }
 }
 
@@ -128,14 +268,11 @@ impl Iterator for Calls<'_> {
     type Item = Result<Call, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed || self.calls.is_empty() {
+        if self.failed {
             return None;
         }
         let call = self.read();
-        if call.is_none() && !self.calls.is_empty() {
-            self.failed = true;
-            return Some(Err(ReadError::Malformed { what: "call", at: self.calls.position() }));
-        }
-        call.map(Ok)
+        self.failed = matches!(call, Some(Err(_)));
+        call
     }
 }

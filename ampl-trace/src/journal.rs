@@ -35,7 +35,7 @@ pub mod head {
     pub const CAPACITY: usize = 3;
     /// Words of it that are whole records.
     pub const COMMITTED: usize = 4;
-    /// Pending blocks: number in the order of their contents.
+    /// Pending blocks, logs and snapshots: number in the order of their contents.
     pub const ORDER: usize = 5;
     /// Pending blocks: first word that is not decided.
     pub const LIVE: usize = 6;
@@ -81,6 +81,14 @@ pub mod flag {
     pub const DISABLED: u64 = 2;
 }
 
+/// The first byte of a snapshot.
+pub mod snapshot {
+    /// A grammar follows ([`Grammar::read`](crate::grammar::Grammar::read)): the thread has ended.
+    pub const GRAMMAR: u8 = 0;
+    /// What a builder held follows ([`Grammar::undump`](crate::grammar::Grammar::undump)).
+    pub const BUILDER: u8 = 1;
+}
+
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
@@ -93,6 +101,11 @@ pub enum BlockKind {
     /// Records of windows that are not decided yet, from one word on up to the commit counter; used again and again,
     /// so that only its order number tells what comes first.
     Pending,
+    /// Runs of calls since a snapshot: terminal, and from bit 32 on how many. Its order number is that of the snapshot.
+    Log,
+    /// A snapshot of the thread's grammar: its bytes, and the bytes themselves. The one with the highest order number
+    /// counts; one without is being written, or was given up.
+    Snapshot,
 }
 
 impl BlockKind {
@@ -103,11 +116,13 @@ impl BlockKind {
             Self::Sites => 2,
             Self::Stream => 3,
             Self::Pending => 4,
+            Self::Log => 5,
+            Self::Snapshot => 6,
         }
     }
 
     fn from_number(number: u64) -> Option<Self> {
-        [Self::Counters, Self::Sites, Self::Stream, Self::Pending]
+        [Self::Counters, Self::Sites, Self::Stream, Self::Pending, Self::Log, Self::Snapshot]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -122,7 +137,7 @@ pub struct Block<'a> {
     pub thread: u32,
     /// Its payload: committed words of a stream, undecided ones of a pending block, all words otherwise.
     pub words: &'a [Word],
-    /// Of pending blocks, the number in the order of their contents.
+    /// The number in the order of their contents, of kinds that have one.
     pub order: u64,
 }
 
@@ -173,7 +188,7 @@ pub fn read(bytes: &[u8]) -> Result<Journal<'_>, ReadError> {
         };
         let place = |word: usize| usize::try_from(head[word]).unwrap_or(usize::MAX).min(payload.len());
         let used = match kind {
-            BlockKind::Stream => 0..place(head::COMMITTED),
+            BlockKind::Stream | BlockKind::Log | BlockKind::Snapshot => 0..place(head::COMMITTED),
             BlockKind::Pending => place(head::LIVE).min(place(head::COMMITTED))..place(head::COMMITTED),
             BlockKind::Counters | BlockKind::Sites => 0..payload.len(),
         };

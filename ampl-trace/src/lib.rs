@@ -10,9 +10,13 @@ pub mod compact;
 pub mod decode;
 pub mod error;
 pub mod format;
+pub mod grammar;
 pub mod journal;
 pub mod model;
+pub mod places;
 pub mod record;
+pub mod structure;
+pub mod timing;
 pub mod varint;
 
 pub use error::{Damage, ReadError};

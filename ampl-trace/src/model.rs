@@ -5,6 +5,8 @@ use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Damage;
+use crate::places::Places;
+use crate::structure::Merged;
 
 /// What is known of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,6 +33,9 @@ pub struct RunInfo {
     /// Calls of rank 0 before `MPI_Init`: counted, but not in the sequence.
     #[serde(default)]
     pub early_calls: u64,
+    /// What is missing in a trace that was put together from journals after the job had died, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovered: Vec<String>,
     /// Optional metrics that rank 0 could not measure, and why: name and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(String, String)>,
@@ -85,6 +90,8 @@ pub struct Trace {
     pub run: RunInfo,
     /// One entry per rank that left something, ascending.
     pub ranks: Vec<RankTrace>,
+    /// What the ranks called.
+    pub structure: Merged,
     /// The client's decisions, in order.
     pub decisions: Vec<Decision>,
     /// Whether every rank reached `MPI_Finalize` and was merged.
@@ -123,10 +130,10 @@ pub struct RankTrace {
     pub aggregates: Vec<Aggregate>,
     /// Window summaries, ascending.
     pub windows: Vec<WindowSummary>,
-    /// Calls of kept windows, as stored: [`crate::decode::Calls`] reads them.
-    pub calls: Vec<u8>,
-    /// Times of those calls, as stored.
+    /// Times of the calls of stored windows: [`crate::timing`].
     pub times: Vec<u8>,
+    /// Where the places were that its calls name.
+    pub places: Places,
 }
 
 /// Facts about a rank's process.
@@ -148,11 +155,36 @@ pub struct Process {
     pub own_ns: u64,
     /// Time from window 0's start to the last window's end, nanoseconds.
     pub elapsed_ns: u64,
-    /// Calls per function: index in the function table, number; ascending.
+    /// Calls per function: index in the function table, number; ascending. Stored by the functions' names.
+    #[serde(with = "by_name")]
     pub calls: Vec<(u16, u64)>,
     /// Steps of the agent down, and up again, to stay within what it may cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+}
+
+/// Calls per function by name, so that the numbers of another table do no harm.
+mod by_name {
+    use std::collections::BTreeMap;
+
+    use ampl_core::mpi::Function;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(calls: &[(u16, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(calls.iter().map(|&(function, calls)| (Function(function).name(), calls)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u16, u64)>, D::Error> {
+        let stored = BTreeMap::<String, u64>::deserialize(deserializer)?;
+        let number = |name: &str| Function::by_name(name).map(|function| function.0);
+        let each = |(name, calls): (String, u64)| {
+            number(&name).map(|number| (number, calls)).ok_or_else(|| D::Error::custom("an unknown function"))
+        };
+        let mut calls = stored.into_iter().map(each).collect::<Result<Vec<_>, _>>()?;
+        calls.sort_unstable();
+        Ok(calls)
+    }
 }
 
 /// The agent does less for a call than before, or more again.

@@ -10,7 +10,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// A call of the application: [`Call`].
+    /// Times of a call of the application: start and duration in ticks, its terminal and how often.
     Call = 1,
     /// Collection begins: window, start ticks, probability (f64 bits), update, calls of the thread before it.
     Open = 2,
@@ -28,6 +28,12 @@ pub enum Kind {
     /// What was decided about a window after it was over: window, probability (f64 bits), stratum; flag
     /// [`VERDICT_KEPT`].
     Verdict = 8,
+    /// A call signature, with its function and call flags: the index of its site in the thread's table, and the
+    /// arguments. The thread's terminals are numbered in the order of these records.
+    Signature = 9,
+    /// A place in memory that a buffer's word stands for: the word of the place, its address; a module's base with
+    /// the word of its first byte.
+    Place = 10,
 }
 
 impl Kind {
@@ -41,6 +47,8 @@ impl Kind {
             6 => Self::Object,
             7 => Self::Text,
             8 => Self::Verdict,
+            9 => Self::Signature,
+            10 => Self::Place,
             _ => return None,
         })
     }
@@ -85,8 +93,11 @@ pub const TEXT_DECISION: u8 = 2;
 /// Text flag: a step of the agent to another level, because of what it costs.
 pub const TEXT_STEP: u8 = 3;
 
-/// Words of a call record before its arguments: header, start, duration, site and count.
-pub const CALL_FIXED_WORDS: usize = 4;
+/// Words of a call record: header, start, duration, terminal and count.
+pub const CALL_WORDS: usize = 4;
+/// Stands for the function in the signature of a gap: calls that were counted and not recorded, in a pause or where
+/// nothing is to be stored of them.
+pub const GAP: u16 = u16::MAX;
 /// Words of a window record before its cells.
 pub const WINDOW_FIXED_WORDS: usize = 8;
 /// Words of one metric's cell: n, sum, sum of squares, min, max.

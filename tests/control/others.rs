@@ -50,6 +50,18 @@ fn descriptors_are_closed_behind_our_back() {
     }
 }
 
+/// Under Open MPI each nonblocking collective takes the next of its communicator's tags for good, and a program may
+/// depend on where the world's have got to: ampl takes none. Had it made itself a duplicate of the world, 20 and 21
+/// collectives would end as 23 and 24 do without it: mostly in waiting for ever.
+#[test]
+fn tags_of_the_world() {
+    for before in [20, 21, 20, 21] {
+        let job = Job::of(Mpi::OpenMpi, 3, "edge_tags", &[&before.to_string()]);
+        let same = compare(&job).kept_only().run().complete();
+        assert_eq!(same.functions()["MPI_Ibarrier"], 3 * before);
+    }
+}
+
 const SESSION: [(&str, u64); 4] =
     [("Comm_create_from_group", 1), ("Comm_free", 1), ("Group_free", 1), ("Group_from_session_pset", 1)];
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::quick;
-use ampl_tests::run::{Form, Monitored, monitor, number};
+use ampl_tests::run::{Form, Monitored, monitor, number, window};
 use serde_json::Value;
 
 const STEPS: u64 = 24;
@@ -115,7 +115,7 @@ fn half_by_its_guide_and_half_by_number() {
     let mut stored: BTreeMap<(bool, u64), BTreeSet<u32>> = BTreeMap::new();
     for rank in 0..ranks {
         for call in run.decode(rank).iter().filter(|call| call["fn"] == "MPI_Allreduce") {
-            let window = call["window"].as_u64().expect("a number");
+            let Some(window) = window(call) else { continue };
             let new = stored.entry((u64::from(rank) >= half, window)).or_default().insert(rank);
             assert!(new, "each step has one: {call}");
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::run::{Form, Monitored, monitor, number};
+use ampl_tests::run::{Form, Monitored, monitor, number, window};
 use serde_json::Value;
 
 const STEPS: u32 = 60;
@@ -74,7 +74,8 @@ fn kept(run: &Monitored, ranks: u32) -> BTreeMap<u64, BTreeMap<u32, Kept>> {
             let inclusion = call.get("inclusion").map(number);
             let drawn = call.get("partner").is_none();
             let is = Kept { drawn, inclusion };
-            let window = windows.entry(call["window"].as_u64().unwrap()).or_default();
+            let Some(at) = window(&call) else { continue };
+            let window = windows.entry(at).or_default();
             assert_eq!(*window.entry(rank).or_insert(is), is, "one window is kept for one reason: {call}");
         }
     }

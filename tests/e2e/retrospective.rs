@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::run::{Form, Monitored, monitor, number};
+use ampl_tests::run::{Form, Monitored, monitor, number, window};
 
 const STEPS: u64 = 48;
 const MESSAGES: usize = 6;
@@ -41,7 +41,8 @@ fn kept(run: &Monitored, ranks: u32) -> BTreeMap<u64, BTreeMap<u32, usize>> {
     let mut windows: BTreeMap<u64, BTreeMap<u32, usize>> = BTreeMap::new();
     for rank in 0..ranks {
         for call in run.decode(rank) {
-            let window = windows.entry(call["window"].as_u64().unwrap()).or_default();
+            let Some(at) = window(&call) else { continue };
+            let window = windows.entry(at).or_default();
             *window.entry(rank).or_default() += usize::from(call["fn"] == "MPI_Sendrecv");
         }
     }

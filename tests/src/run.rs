@@ -114,6 +114,11 @@ pub fn counts(value: &Value) -> BTreeMap<String, u64> {
     entries.iter().map(|(name, calls)| (name.clone(), number(calls) as u64)).collect()
 }
 
+/// The window of a decoded call whose times are stored.
+pub fn window(call: &Value) -> Option<u64> {
+    call["window"].as_u64()
+}
+
 /// Adds the calls of `more` to those of `sum`.
 pub fn add_counts(sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     for (name, calls) in more {

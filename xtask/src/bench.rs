@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks, each under a line that says where its numbers come from.
 
 mod overhead;
+mod size;
 mod steps;
 
 use std::process::Command;
@@ -20,7 +21,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     };
     let mut known = benches()?;
     // Not of one crate: they need the whole installation.
-    known.extend(["overhead", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())));
+    known.extend(["overhead", "size", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())));
     let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&(String, String)> = match names {
         [] => known.iter().collect(),
@@ -35,6 +36,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         if package == "xtask" {
             match name.as_str() {
                 "overhead" => overhead::run(arguments)?,
+                "size" => size::run(arguments)?,
                 _ => steps::run(arguments)?,
             }
             continue;

@@ -5,7 +5,7 @@ use ampl_core::units::WindowId;
 use ampl_trace::record::{Kind, VERDICT_KEPT};
 
 use super::Thread;
-use crate::stream::CallRecord;
+use crate::stream::CallTimes;
 
 impl Thread {
     /// Takes what was decided about `window` and what is older: whether it is kept and its stratum, or that
@@ -33,7 +33,7 @@ impl Thread {
 
     /// Records a call for which the buffer has no room: the oldest windows are decided now.
     #[cold]
-    pub(super) fn record_after_all(&mut self, call: &CallRecord<'_>) {
+    pub(super) fn record_after_all(&mut self, call: &CallTimes) {
         let shared = self.shared.clone();
         let mut open = shared.lock();
         let mut stored = self.stores;

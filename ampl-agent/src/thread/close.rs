@@ -85,7 +85,7 @@ impl Thread {
         if weighted {
             body.push(open.union.probability.to_bits());
         }
-        let whole = open.stored && !self.stream.is_full();
+        let whole = open.stored && !self.stream.is_full() && !self.log.is_lost();
         let kept = whole && !open.buffered;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(kept, WINDOW_KEPT)

@@ -65,6 +65,9 @@ impl Thread {
         let shared = self.shared.clone();
         let mut open = shared.lock();
         if shared.journal.is_short() {
+            self.log.give_up();
+        }
+        if self.log.is_lost() {
             // There is no room for calls, however they are chosen.
             open.decides_after = false;
             open.governor.give_up(Level::Summaries);

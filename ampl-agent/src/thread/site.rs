@@ -15,7 +15,7 @@ const ANYWHERE: u64 = 1;
 impl Thread {
     /// Adds a call to its site's totals; returns the site's index.
     #[inline(always)]
-    pub(super) fn visit(&mut self, call: &CallEnd<'_>, ticks: u64) -> u32 {
+    pub(super) fn visit(&mut self, call: &CallEnd, ticks: u64) -> u32 {
         let site = self.site(call.function, call.address);
         self.sites.add(site, call.function.0, ticks, call.sent, call.received);
         site
@@ -55,13 +55,19 @@ impl Thread {
                 self.sites.mute(index);
             }
         }
+        let (module, _) = self.name_module(path);
+        self.stream.record(Kind::Site, 0, &[u64::from(index), u64::from(module), offset]);
+    }
+
+    /// The number of the module at `path`, which is in the journal from here on; whether it is new.
+    pub(super) fn name_module(&mut self, path: &str) -> (u32, bool) {
         let (module, new) = self.shared.module_number(path);
         if new {
             let mut body = vec![u64::from(module)];
             put_text(&mut body, path);
             self.stream.record(Kind::Module, 0, &body);
         }
-        self.stream.record(Kind::Site, 0, &[u64::from(index), u64::from(module), offset]);
+        (module, new)
     }
 
     /// Adds a call at `site` to the metrics that observe it: its ticks, bytes sent and received.

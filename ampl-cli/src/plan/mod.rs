@@ -132,7 +132,7 @@ fn row(trace: &Trace, plan: &Plan, bound: (Option<f64>, Option<f64>), seeds: u64
     };
     let groups = 0..job.plan.groups.len();
     let kept = runs.iter().flat_map(|run| &run.kept).sum::<u64>() as f64 / runs.len() as f64;
-    let stored: u64 = trace.ranks.iter().map(|rank| (rank.calls.len() + rank.times.len()) as u64).sum();
+    let stored: u64 = trace.ranks.iter().map(|rank| rank.times.len() as u64).sum();
     let each = (trace.kept_windows() > 0).then(|| stored as f64 / trace.kept_windows() as f64);
     Row {
         confidence: bound.0,

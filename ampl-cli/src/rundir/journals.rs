@@ -1,16 +1,22 @@
 //! A run read from its ranks' journals, while the job runs or after it has died.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ampl_trace::compact::{Compacted, compact};
-use ampl_trace::format::{self, Section, SectionKind, Writer, rank_sections, v0};
+use ampl_trace::format::{self, Writer, rank_parts};
 use ampl_trace::journal::word;
 use ampl_trace::model::Sizes;
+use ampl_trace::structure::Merged;
+use ampl_trace::timing::Settings;
 use ampl_trace::{Damage, Trace};
 
 use super::runfile::RunFile;
 use crate::failure::{DAMAGED, Failure};
+
+/// What a dead job leaves is little, and all there is to explain it.
+const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
 
 /// The journals in `dir`, by rank.
 pub fn list(dir: &Path) -> Vec<PathBuf> {
@@ -30,6 +36,7 @@ pub fn list(dir: &Path) -> Vec<PathBuf> {
 /// A [`Failure`] of status 3 when none of them can be read.
 pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result<Trace> {
     let mut trace = Trace::default();
+    let mut structures = Vec::new();
     let mut run = None;
     let mut ranks = 0;
     for file in files {
@@ -39,7 +46,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
         };
         let read = fs::read(file).map_err(|error| error.to_string());
         let compacted = read.and_then(|bytes| {
-            let compacted = compact(&bytes).map_err(|error| error.to_string())?;
+            let compacted = compact(&bytes, EXACT).map_err(|error| error.to_string())?;
             ranks = ranks.max(ranks_of(&bytes));
             Ok(compacted)
         });
@@ -50,7 +57,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
                 continue;
             }
         };
-        let Compacted { rank, run: described, decisions, damage } = part;
+        let Compacted { rank, structure, run: described, decisions, damage } = part;
         let number = rank.process.rank;
         trace.damage.extend(damage.into_iter().map(|what| note(Some(number), what)));
         if trace.rank(number).is_some() {
@@ -58,6 +65,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
             continue;
         }
         trace.ranks.push(rank);
+        structures.push(structure);
         run = run.or(described);
         trace.decisions.extend(decisions);
     }
@@ -77,7 +85,11 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
     if trace.run.ranks == 0 {
         trace.run.ranks = ranks;
     }
-    v0::finish(&mut trace);
+    structures.sort_by_key(|structure| structure.rank);
+    trace.structure = Merged::new(trace.run.ranks);
+    structures.into_iter().for_each(|structure| trace.structure.join(Merged::of(structure)));
+    format::place_sites(&mut trace);
+    format::finish(&mut trace);
     trace.sizes = sizes(&trace)?;
     Ok(trace)
 }
@@ -90,14 +102,19 @@ fn ranks_of(bytes: &[u8]) -> u32 {
 
 /// The sizes of `trace` as a trace file.
 fn sizes(trace: &Trace) -> anyhow::Result<Sizes> {
-    let mut writer = Writer::new(Vec::new())?;
-    let payload = serde_json::to_vec(&trace.run)?.into();
-    writer.section(&Section { kind: SectionKind::Run, rank: None, payload })?;
-    let lines: Vec<String> = trace.decisions.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    let payload = lines.join("\n").into_bytes().into();
-    writer.section(&Section { kind: SectionKind::Decisions, rank: None, payload })?;
+    Ok(format::read(&write(trace, Vec::new())?)?.sizes)
+}
+
+/// Writes `trace` as a trace file to `out`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write<W: Write>(trace: &Trace, out: W) -> anyhow::Result<W> {
+    let mut writer = Writer::new(out)?;
+    writer.run(&trace.run, &trace.decisions)?;
+    writer.structure(&trace.structure)?;
     for rank in &trace.ranks {
-        writer.rank(&rank_sections(rank))?;
+        writer.rank(&rank_parts(rank))?;
     }
-    Ok(format::read(&writer.finish()?)?.sizes)
+    Ok(writer.finish()?)
 }

@@ -14,6 +14,7 @@ use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, Trace, format};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+pub use journals::write;
 use runfile::RunFile;
 
 /// The trace file's name in a run directory.
@@ -96,7 +97,7 @@ pub fn read(run: &Path) -> anyhow::Result<Trace> {
     }
     let file = run.join(TRACE);
     if !file.exists() {
-        return from_journals(run);
+        return from_journals(run, &[]);
     }
     let merged = read_file(&file);
     let whole = merged.as_ref().is_ok_and(|trace| trace.damage.is_empty());
@@ -104,7 +105,7 @@ pub fn read(run: &Path) -> anyhow::Result<Trace> {
         return merged;
     }
     // A job that dies while it merges leaves both: the journals are removed last.
-    match (merged, from_journals(run)) {
+    match (merged, from_journals(run, &[])) {
         (Ok(merged), Ok(journals)) if journals.ranks.len() < merged.ranks.len() => Ok(merged),
         (_, Ok(journals)) => Ok(journals),
         (merged, Err(_)) => merged,
@@ -119,14 +120,18 @@ fn read_file(file: &Path) -> anyhow::Result<Trace> {
     format::read(&bytes).map_err(|error| unreadable(file, &error.to_string()))
 }
 
-/// The trace as far as the journals of a run tell that is under way, or has died.
-fn from_journals(run: &Path) -> anyhow::Result<Trace> {
+/// The trace as far as the journals of a run tell that is under way, or has died, and those in `others`.
+///
+/// # Errors
+/// A [`Failure`] of status 4 when there is none, of status 3 when none can be read.
+pub fn from_journals(run: &Path, others: &[PathBuf]) -> anyhow::Result<Trace> {
     let run_file = RunFile::read(run);
     let named = run_file.as_ref().and_then(|file| file.journals.clone());
     let places = [named.clone(), Some(run.join("journal")), Some(run.to_owned())];
-    let found =
-        places.into_iter().flatten().map(|place| journals::list(&place)).find(|files| !files.is_empty());
-    if let Some(files) = found {
+    let own = places.into_iter().flatten().map(|place| journals::list(&place));
+    let mut files = own.into_iter().find(|files| !files.is_empty()).unwrap_or_default();
+    files.extend(others.iter().flat_map(|place| journals::list(place)));
+    if !files.is_empty() {
         return journals::assemble(&files, run_file.as_ref());
     }
     if run_file.is_some_and(|file| file.keeps_no_journals()) {

@@ -196,7 +196,8 @@ fn calls(trace: &Trace, gaps: &mut Vec<String>) {
     let mut bare = BTreeSet::new();
     let mut threads = false;
     for rank in &trace.ranks {
-        for call in Calls::new(rank).take(each).flatten() {
+        let Some(structure) = trace.structure.rank(rank.process.rank) else { continue };
+        for call in Calls::new(&structure, rank).take(each).flatten() {
             threads |= call.thread != 0;
             if lacks_arguments(&call) && !call.function.name().starts_with("MPI_Init") {
                 bare.insert(call.function.name());

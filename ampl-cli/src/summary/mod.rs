@@ -123,7 +123,7 @@ fn agent(out: &mut String, trace: &Trace) {
 
 fn next(out: &mut String, trace: &Trace, run: &Path) {
     // The rank with the most to show.
-    let rank = trace.ranks.iter().max_by_key(|rank| (rank.calls.len(), std::cmp::Reverse(rank.process.rank)));
+    let rank = trace.ranks.iter().max_by_key(|rank| (rank.times.len(), std::cmp::Reverse(rank.process.rank)));
     let rank = rank.map_or(0, |rank| rank.process.rank);
     // What a shell takes; never cut, for a path that is not whole is of no use.
     let path = run.display().to_string();

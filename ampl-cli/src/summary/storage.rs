@@ -12,7 +12,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let (total, windows) =
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();
-    let size = format!("{}, calls of {}/{} rank-windows", bytes(total as f64), count(kept), count(windows));
+    let size = format!("{}, times of {}/{} rank-windows", bytes(total as f64), count(kept), count(windows));
     let text = match everything(trace) {
         Some(all) if kept < windows => {
             format!("{size}: {} of {} for all, estimated", percent(total as f64 / all), bytes(all))
@@ -28,12 +28,12 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     }
 }
 
-/// Bytes of a rank's stored calls and their times.
-fn stored(rank: &RankTrace) -> u64 {
-    (rank.calls.len() + rank.times.len()) as u64
+/// Bytes of a rank's stored times: what there is more of when more windows are kept.
+pub(super) fn stored(rank: &RankTrace) -> u64 {
+    rank.times.len() as u64
 }
 
-/// Calls stored per second of the longest rank, as they are in the file, beside the budget.
+/// Times stored per second of the longest rank, as they are in the file, beside the budget.
 fn within(trace: &Trace, budget: f64) -> String {
     let stored: u64 = trace.ranks.iter().map(stored).sum();
     let rate = stored as f64 / (longest_ns(trace).max(1) as f64 * 1e-9);
@@ -49,7 +49,7 @@ fn within(trace: &Trace, budget: f64) -> String {
 
 /// Bytes of the trace had every rank-window been kept; `None` where the kept ones cannot tell.
 ///
-/// A kept window's calls take its share, by calls, of what its rank's stored calls take; it stands for as many
+/// A kept window's calls take their share of what its rank's stored times take; it stands for as many
 /// windows as 1 over the probability that it was kept says, or for itself where everything was kept.
 pub(super) fn everything(trace: &Trace) -> Option<f64> {
     let stored: u64 = trace.ranks.iter().map(stored).sum();

@@ -48,7 +48,7 @@ fn a_whole_run_is_summed_up() {
     // 20 of 20 in the first interval, then 8.
     says(&text, "group all", &["12 of 20 ranks"]);
     says(&text, "from window 8: 8 of 20", &["mpi.time ± 5 % (bound 8 %)"]);
-    says(&text, "trace file", &["calls of 144/240 rank-windows", "for all, estimated"]);
+    says(&text, "trace file", &["times of 144/240 rank-windows", "for all, estimated"]);
     says(&text, "ampl's own time", &["240 us", "0.0100 %"]);
     says(&text, "MPI_Allreduce @ app+0x11c0", &["240", "100 %"]);
     says(&text, "not covered", &["nothing is known to be missing"]);
@@ -185,11 +185,11 @@ fn the_sample_is_told_from_what_is_stored() {
     };
     let off = of("[trace]\nstructure = 'off'\n");
     says(&off, "group all", &["12 of 20 ranks drawn", "no calls are stored"]);
-    says(&off, "trace file", &["calls of 0/240 rank-windows"]);
+    says(&off, "trace file", &["times of 0/240 rank-windows"]);
     assert!(!off.contains("traced") && !off.contains("0 of 20"), "{off}");
     let verify = of("[output]\nverify = true\n");
     says(&verify, "group all", &["12 of 20 ranks drawn", "calls of all are stored"]);
-    says(&verify, "trace file", &["calls of 240/240 rank-windows; 144 would be kept (output.verify)"]);
+    says(&verify, "trace file", &["times of 240/240 rank-windows; 144 would be kept (output.verify)"]);
     let everyone = Synthetic { config: "[trace]\ntiming = 'off'\n".into(), size: 8, ..Synthetic::default() };
     says(&summary(&everyone), "from window 8: 8 of 8", &["everybody drawn for"]);
 }

@@ -194,10 +194,14 @@ pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: Erro
 /// `[trace]`: what is stored of kept windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// Whether calls are stored at all.
-    pub structure: bool,
-    /// Of which windows calls are stored.
+    /// Of which windows calls are recorded, without their times.
+    pub structure: Keep,
+    /// Of which windows their times are stored.
     pub timing: Keep,
+    /// Bound on the relative error of each stored duration and gap, in [0, 1); 0 stores them exactly.
+    pub time_error: f64,
+    /// Durations and gaps up to so many nanoseconds are not told apart.
+    pub time_floor_ns: u64,
     /// Whether call sites are stored with calls.
     pub call_sites: bool,
 }
@@ -269,9 +273,9 @@ impl Config {
 }
 
 impl Trace {
-    /// Of which windows calls are stored, all settings together.
+    /// Of which windows times are stored, all settings together.
     pub fn stored(&self) -> Keep {
-        if self.structure { self.timing } else { Keep::Off }
+        if self.structure == Keep::Off { Keep::Off } else { self.timing }
     }
 }
 
@@ -294,7 +298,13 @@ impl Default for Config {
             metrics: vec![guide(Quantity::MpiTime), guide(Quantity::ComputeTime)],
             groups: Vec::new(),
             sites: Vec::new(),
-            trace: Trace { structure: true, timing: Keep::Kept, call_sites: true },
+            trace: Trace {
+                structure: Keep::All,
+                timing: Keep::Kept,
+                time_error: 0.1,
+                time_floor_ns: 0,
+                call_sites: true,
+            },
             output: Output {
                 dir: "ampl-{app}-{jobid}-{time}".into(),
                 journal: Journal::Node,

@@ -299,33 +299,31 @@ fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
 }
 
 fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
-    if block.text("structure") == Some("all") {
-        report.notice(
-            block.at("structure"),
-            "trace.structure",
-            "the call structure of every rank is not in this version",
-            "calls of kept windows only are stored",
-        );
-    }
-    pick(block, "structure", &mut trace.structure, |word| Some(word != "off"));
-    pick(block, "timing", &mut trace.timing, |word| match word {
+    let keep = |word: &str| match word {
         "kept" => Some(Keep::Kept),
         "all" => Some(Keep::All),
         "off" => Some(Keep::Off),
         _ => None,
-    });
-    // Exact times are within any bound, so a valid bound needs no further attention.
-    if let Some(error) = block.number("time_error").filter(|error| !(0.0..1.0).contains(error)) {
-        invalid(block, "time_error", error, "a relative error in [0, 1), such as 0.10", report);
+    };
+    pick(block, "structure", &mut trace.structure, keep);
+    pick(block, "timing", &mut trace.timing, keep);
+    if let Some(error) = block.number("time_error") {
+        match (0.0..1.0).contains(&error) {
+            true => trace.time_error = error,
+            false => invalid(block, "time_error", error, "a relative error in [0, 1), such as 0.10", report),
+        }
     }
-    if let Some(text) = block.text("time_floor").filter(|text| marker::nanoseconds(text).is_none()) {
-        invalid(
-            block,
-            "time_floor",
-            format!("{text:?}"),
-            "a duration with its unit, such as \"5us\"",
-            report,
-        );
+    if let Some(text) = block.text("time_floor") {
+        match marker::nanoseconds(text) {
+            Some(floor) => trace.time_floor_ns = floor,
+            None => invalid(
+                block,
+                "time_floor",
+                format!("{text:?}"),
+                "a duration with its unit, such as \"5us\"",
+                report,
+            ),
+        }
     }
     if let Some(call_sites) = block.boolean("call_sites") {
         trace.call_sites = call_sites;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     Config, ErrorBound, Group, Journal, Keep, Mechanism, RankSummaries, Selection, SitePolicy, SiteTrace,
-    Sizing, Summaries, Target,
+    Sizing, Summaries, Target, Trace,
 };
 
 impl Config {
@@ -65,17 +65,16 @@ impl Config {
         for site in &self.sites {
             write_site(site, out)?;
         }
-        let structure = if self.trace.structure { "kept" } else { "off" };
-        let timing = match self.trace.timing {
+        let keep = |keep| match keep {
             Keep::Kept => "kept",
             Keep::All => "all",
             Keep::Off => "off",
         };
-        writeln!(
-            out,
-            "\n[trace]\nstructure = \"{structure}\"\ntiming = \"{timing}\"\ncall_sites = {}",
-            self.trace.call_sites
-        )?;
+        let Trace { structure, timing, time_error, time_floor_ns, call_sites } = self.trace;
+        let (structure, timing) = (keep(structure), keep(timing));
+        writeln!(out, "\n[trace]\nstructure = \"{structure}\"\ntiming = \"{timing}\"")?;
+        writeln!(out, "time_error = {time_error}\ntime_floor = \"{time_floor_ns}ns\"")?;
+        writeln!(out, "call_sites = {call_sites}")?;
         let journal = match &self.output.journal {
             Journal::Node => "node",
             Journal::Run => "run",

@@ -7,6 +7,7 @@ use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, sha
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_OUTCOME};
 
 use super::facts::{Ask, known, object_word};
+use super::places;
 use crate::abi::Abi;
 use crate::abi::memory::readable;
 use crate::process::Process;
@@ -33,6 +34,7 @@ pub unsafe fn call(
     code: i32,
 ) {
     let mut out = std::mem::take(&mut state.args);
+    out.clear();
     let failed = flags & CALL_ERROR != 0;
     if failed {
         out.push(i64::from(code) as u64);
@@ -134,7 +136,7 @@ impl Encoder<'_> {
             Step::Rank => abi.rank(word as i32) as u64,
             Step::Tag => abi.tag(word as i32) as u64,
             Step::Buffer if word == abi.in_place => IN_PLACE,
-            Step::Buffer => word as u64,
+            Step::Buffer | Step::Address => places::word(self.state, word as u64),
             Step::Handle(kind, object_kind) => {
                 object_word(self.state, object_kind, abi.handle_word(kind, word))
             }
@@ -283,8 +285,11 @@ impl Encoder<'_> {
         let after = unsafe { self.state.reader.load(Kind::Request, base, element) };
         if after == Some(self.state.process.request_null) {
             self.state.process.request_null_word
-        } else {
+        } else if self.recipe.names_request {
             self.request(element)
+        } else {
+            // One that the call has made: its slot, which is told when it has been followed.
+            0
         }
     }
 

@@ -3,6 +3,7 @@
 mod encode;
 mod facts;
 mod partners;
+mod places;
 mod requests;
 
 use ampl_agent::CallEnd;
@@ -19,6 +20,7 @@ use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
+pub use places::{Near, Places};
 
 /// Fewest ticks between two looks at the tree: about 100 µs at any clock rate of today.
 const PROGRESS_TICKS: u64 = 300_000;
@@ -94,7 +96,7 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, 
         unsafe { remember(state, function, words) };
     }
     let reads_status =
-        || state.thread.keeps() || (recipe.tells_partners && partners::needs_status(state, recipe, words));
+        || state.thread.records() || (recipe.tells_partners && partners::needs_status(state, recipe, words));
     if let (Some(index), true) = (recipe.status, recipe.receives && reads_status()) {
         let at = &mut words[usize::from(index)];
         let unnamed = recipe.request_count.is_some() && state.named.is_empty();
@@ -180,15 +182,6 @@ unsafe fn finish(
         }
         (sent, received) = traffic(state, recipe, words);
     }
-    // A failed completion may have completed some of its requests all the same.
-    let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
-    if recipe.request.is_some() && follows {
-        let outcome = (flags & CALL_MISS != 0, flags & CALL_ERROR != 0);
-        let started =
-            // SAFETY: the caller's promise.
-            unsafe { requests::follow(state, function, recipe, words, (sent, received), outcome) };
-        (sent, received) = started.unwrap_or((sent, received));
-    }
     if let (Some(ends), true) = (&recipe.ends, call.code == 0 && flags & CALL_MISS == 0) {
         // SAFETY: the caller's promise.
         unsafe { partners::exchanged(state, recipe, ends, words) };
@@ -199,10 +192,31 @@ unsafe fn finish(
             encode::given(state, function, recipe, words, |process, kind, handle| process.given(kind, handle))
         };
     }
-    state.args.clear();
-    if state.thread.keeps() || state.thread.is_due(call.end) {
+    let mut terminal = None;
+    if state.thread.records() {
         // SAFETY: the caller's promise.
         unsafe { encode::call(state, function, recipe, words, flags, call.code) };
+        terminal = state.thread.terminal(function, call.address, flags, &state.args);
+    }
+    // A failed completion may have completed some of its requests all the same.
+    let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
+    if recipe.request.is_some() && follows {
+        let follow = requests::Follow {
+            terminal,
+            bytes: (sent, received),
+            missed: flags & CALL_MISS != 0,
+            failed: flags & CALL_ERROR != 0,
+        };
+        // SAFETY: the caller's promise.
+        let followed = unsafe { requests::follow(state, function, recipe, words, &follow) };
+        (sent, received) = followed.bytes.unwrap_or((sent, received));
+        if let (Some(slot @ 1..), true, Some(told)) =
+            (followed.slot, terminal.is_some(), state.args.last_mut())
+        {
+            // Not the first of its kind that is live: that is part of what the call says.
+            *told = slot;
+            terminal = state.thread.terminal(function, call.address, flags, &state.args);
+        }
     }
     if recipe.in_out && (call.code == 0 || flags & CALL_OUTCOME != 0) {
         // SAFETY: the caller's promise.
@@ -216,7 +230,7 @@ unsafe fn finish(
         sent,
         received,
         flags,
-        words: &state.args,
+        terminal,
         timed: !recipe.local,
     });
     if closed || (recipe.communicates && call.end >= state.next_progress) {
@@ -278,6 +292,9 @@ pub fn lifecycle(state: &mut ThreadState, symbol: &Symbol, address: u64, now: u6
 
 /// A call that does not return here, or may not: recorded without arguments.
 pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u64, end: u64) {
+    const FLAGS: u8 = CALL_NO_ARGS | CALL_UNFINISHED;
+    let records = state.thread.records();
+    let terminal = if records { state.thread.terminal(function, address, FLAGS, &[]) } else { None };
     state.thread.leave(&CallEnd {
         function,
         address,
@@ -285,8 +302,8 @@ pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u6
         end,
         sent: 0,
         received: 0,
-        flags: CALL_NO_ARGS | CALL_UNFINISHED,
-        words: &[],
+        flags: FLAGS,
+        terminal,
         timed: true,
     });
 }

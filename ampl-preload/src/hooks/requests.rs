@@ -1,6 +1,7 @@
 //! Requests from their making to their completion.
 
 use ampl_agent::requests::{Peer, Request};
+use ampl_agent::slots;
 use ampl_core::mpi::{Class, Direction, Function, Kind};
 
 use super::partners;
@@ -9,6 +10,29 @@ use crate::thread_state::ThreadState;
 
 /// More requests than this in one call are a broken argument, not a program.
 const MOST: u64 = 1 << 24;
+
+/// A call that is to be followed.
+#[derive(Clone, Copy, Debug)]
+pub struct Follow {
+    /// Its terminal, where it is recorded.
+    pub terminal: Option<u32>,
+    /// Bytes sent and received that count for it.
+    pub bytes: (u64, u64),
+    /// Whether it was a poll that found nothing.
+    pub missed: bool,
+    /// Whether it returned an error.
+    pub failed: bool,
+}
+
+/// What came of following it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Followed {
+    /// Bytes that count for the call instead of its own: those of what it started, or none for a constructor of a
+    /// persistent request.
+    pub bytes: Option<(u64, u64)>,
+    /// The slot of the request that it has made.
+    pub slot: Option<u64>,
+}
 
 /// Before the call: which requests its handles stand for.
 ///
@@ -52,9 +76,6 @@ pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usiz
 
 /// After a call that succeeded, or a completion that may have in part: what it made, started or completed.
 ///
-/// Returns the bytes that count for this call instead of its own: those of what it started, or
-/// none for a constructor of a persistent request.
-///
 /// # Safety
 /// `words` must be the arguments of a call of `function` that has just returned.
 #[inline]
@@ -63,16 +84,16 @@ pub unsafe fn follow(
     function: Function,
     recipe: &Recipe,
     words: &[usize],
-    bytes: (u64, u64),
-    outcome: (bool, bool),
-) -> Option<(u64, u64)> {
-    let index = usize::from(recipe.request?);
+    call: &Follow,
+) -> Followed {
+    let Some(index) = recipe.request.map(usize::from) else { return Followed::default() };
     // SAFETY: the caller's promise.
     unsafe {
         if recipe.names_request {
-            follow_named(state, function, recipe, words, index, outcome)
+            let outcome = (call.missed, call.failed);
+            Followed { bytes: follow_named(state, function, recipe, words, index, outcome), slot: None }
         } else {
-            follow_made(state, recipe, words, index, bytes)
+            follow_made(state, recipe, words, index, call).unwrap_or_default()
         }
     }
 }
@@ -83,23 +104,27 @@ unsafe fn follow_made(
     recipe: &Recipe,
     words: &[usize],
     index: usize,
-    bytes: (u64, u64),
-) -> Option<(u64, u64)> {
+    call: &Follow,
+) -> Option<Followed> {
     // SAFETY: the call has written its new request.
     let handle = unsafe { state.reader.load(Kind::Request, words[index], 0) }?;
     let (persistent, receives) = (recipe.makes_persistent, recipe.makes_receive);
-    let (sent, received) = if persistent { bytes } else { (0, 0) };
+    let (sent, received) = if persistent { call.bytes } else { (0, 0) };
     let is_null = handle == state.process.request_null;
     let peer = if is_null { Peer::None } else { partners::of_request(state, recipe, words) };
-    state.with_requests(|requests, _, named| {
+    let maker = call.terminal.map(|terminal| state.thread.maker(terminal));
+    let slot = state.with_requests(|requests, _, named| {
         named.clear();
-        if !is_null {
-            let active = !persistent;
-            let request = Request { number: 0, receives, persistent, active, sent, received, peer };
-            named.push(Request { number: requests.make(handle, request), ..request });
+        if is_null {
+            return None;
         }
+        let active = !persistent;
+        let request = Request { number: 0, receives, persistent, active, sent, received, peer };
+        let number = requests.make(handle, request, maker);
+        named.push(Request { number, ..request });
+        Some(slots::slot(number))
     });
-    persistent.then_some((0, 0))
+    Some(Followed { bytes: persistent.then_some((0, 0)), slot })
 }
 
 /// After a call of `function` that has named the requests of its parameter number `index`.

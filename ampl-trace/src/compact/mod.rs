@@ -1,15 +1,17 @@
 //! From a journal to what a trace file stores of that rank.
 //!
-//! A journal is read where it lies, twice: once for everything but its calls, which need the call sites of
-//! their whole thread, and once for them. Memory is needed for what comes out only.
+//! A journal is read where it lies, twice: once for everything but the times of its calls, which are stored for
+//! windows that may be decided at the journal's end, and once for them. Memory is needed for what comes out only.
 
 mod after;
 mod clock;
-mod merge;
+mod sequence;
+mod times;
 
 use std::collections::BTreeMap;
 
 use ampl_core::message::Decision;
+use ampl_core::value::ObjectKind;
 
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
@@ -19,15 +21,18 @@ use crate::record::{
     WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, Word,
     get_text,
 };
+use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
+use crate::timing::{Encoder, Settings};
 use after::After;
 use clock::Clock;
-use merge::Lane;
 
 /// Everything a journal holds, in a trace's terms.
 #[derive(Debug, Default)]
 pub struct Compacted {
     /// The rank's own part.
     pub rank: RankTrace,
+    /// What it called.
+    pub structure: RankStructure,
     /// Run information, in the client's journal only.
     pub run: Option<RunInfo>,
     /// Decisions, in the client's journal only.
@@ -36,12 +41,12 @@ pub struct Compacted {
     pub damage: Vec<String>,
 }
 
-/// The journal in `bytes`, as a trace stores it.
+/// The journal in `bytes`, as a trace stores it, times as `settings` say.
 ///
 /// # Errors
 /// [`ReadError`] when the header cannot be read; anything wrong behind it is reported as damage
 /// beside what is left.
-pub fn compact(bytes: &[u8]) -> Result<Compacted, ReadError> {
+pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError> {
     let journal = journal::read(bytes)?;
     let clock = Clock::new(&journal.header);
     let mut out = Compacted::default();
@@ -49,34 +54,35 @@ pub fn compact(bytes: &[u8]) -> Result<Compacted, ReadError> {
         out.damage.push(format!("the journal cannot be read past word {at}"));
     }
     out.rank.process = process(&journal, clock);
+    out.structure.rank = out.rank.process.rank;
 
     let finalized = out.rank.process.finalized;
-    let mut scan = Scan { out, clock, numbers: BTreeMap::new(), after: After::new(finalized) };
+    let mut scan =
+        Scan { out, clock, numbers: BTreeMap::new(), comms: BTreeMap::new(), after: After::new(finalized) };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
     for &block in &journal.blocks {
         threads.entry(block.thread).or_default().push(block);
     }
-    let scanned: Vec<_> = threads
-        .into_iter()
-        .map(|(thread, blocks)| {
-            let sites = scan.thread(thread, &blocks);
-            (thread, blocks, sites)
-        })
-        .collect();
-    let Scan { mut out, numbers, after, .. } = scan;
+    for (&thread, blocks) in &threads {
+        let structure = scan.thread(thread, blocks);
+        scan.out.structure.threads.push(structure);
+    }
+    let Scan { mut out, numbers, comms, after, .. } = scan;
     after.decide(&mut out.rank.windows);
-    let lanes = scanned.into_iter().map(|(thread, blocks, sites)| {
-        let mut words: Vec<&[Word]> = words_of(&blocks, BlockKind::Stream).collect();
-        words.extend(after.pending(&blocks, &out.rank.windows));
-        Lane::new(thread, sites, words)
-    });
-    let lanes = lanes.collect();
-    out.rank.sites = vec![Site { module: 0, offset: 0 }; numbers.len()];
+    let mut encoder = Encoder::new(settings);
+    for ((&thread, blocks), structure) in threads.iter().zip(&out.structure.threads) {
+        let pending = after.pending(blocks, &out.rank.windows);
+        let words = words_of(blocks, BlockKind::Stream).chain(pending);
+        times::encode(thread, words, structure.grammar.len(), clock, &mut encoder);
+    }
+    out.rank.times = encoder.finish();
+    out.structure.comms = comms.into_values().collect();
+    out.structure.modules = std::mem::take(&mut out.rank.modules);
+    out.structure.sites = vec![Site { module: 0, offset: 0 }; numbers.len()];
     for (site, number) in numbers {
-        out.rank.sites[number as usize] = site;
+        out.structure.sites[number as usize] = site;
     }
     fold_windows(&mut out.rank.windows);
-    (out.rank.calls, out.rank.times) = merge::merge(lanes, clock);
     Ok(out)
 }
 
@@ -112,10 +118,12 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     }
 }
 
-/// The first reading: everything but the calls.
+/// The first reading: everything but the times of calls.
 struct Scan {
     out: Compacted,
     clock: Clock,
+    /// Communicators by their word.
+    comms: BTreeMap<u64, Comm>,
     /// Numbers of call sites in the trace, in the order in which the threads met them.
     numbers: BTreeMap<Site, u32>,
     after: After,
@@ -126,15 +134,22 @@ fn words_of<'a>(blocks: &[Block<'a>], kind: BlockKind) -> impl Iterator<Item = &
 }
 
 impl Scan {
-    /// What the `blocks` of `thread` hold, but for its calls: the numbers of their sites.
-    fn thread(&mut self, thread: u32, blocks: &[Block<'_>]) -> Sites {
+    /// What the `blocks` of `thread` hold, but for the times of its calls.
+    fn thread(&mut self, thread: u32, blocks: &[Block<'_>]) -> ThreadStructure {
         let entries = words_of(blocks, BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
         let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
+        let mut signatures: Vec<Signature> = Vec::new();
         for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
             let mut records = Records::new(words);
             for record in records.by_ref() {
-                if self.take(record, &mut sites).is_none() {
+                let taken = match record.kind {
+                    Kind::Signature => {
+                        sequence::signature(record).map(|signature| signatures.push(signature))
+                    }
+                    _ => self.take(thread, record, &mut sites),
+                };
+                if taken.is_none() {
                     self.out.damage.push(format!("thread {thread}: a {:?} record is too short", record.kind));
                 }
             }
@@ -143,23 +158,36 @@ impl Scan {
                 self.out.damage.insert(damage_before, what);
             }
         }
+        // Sites are known once all of the thread has been read: a site's record may follow its first call's.
+        signatures.iter_mut().for_each(|signature| signature.site = sites.stored(signature.site));
+        let (grammar, wrong) = sequence::grammar(blocks, signatures.len());
+        self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
         for words in words_of(blocks, BlockKind::Sites) {
             self.out.rank.aggregates.extend(aggregates(words, &sites, self.clock));
         }
-        sites
+        ThreadStructure { thread, signatures, grammar }
     }
 
-    fn take(&mut self, record: Record<'_>, sites: &mut Sites) -> Option<()> {
+    fn take(&mut self, thread: u32, record: Record<'_>, sites: &mut Sites) -> Option<()> {
         let out = &mut self.out;
         match record.kind {
-            Kind::Call => return merge::is_whole_call(record).then_some(()),
-            Kind::Open => return merge::is_whole_open(record).then_some(()),
-            Kind::Object => return Some(()),
+            Kind::Call => return times::call(record).map(drop),
+            Kind::Open => return times::open(record).map(drop),
             Kind::Verdict => return self.after.take(record),
-            Kind::Window | Kind::Site | Kind::Module | Kind::Text => {}
+            _ => {}
         }
         let body = &record.words()[..];
         match record.kind {
+            Kind::Object => {
+                let &[kind, word, size, rank] = body.first_chunk()?;
+                if kind == ObjectKind::Comm as u64 {
+                    self.comms.entry(word).or_insert(Comm { word, size, rank });
+                }
+            }
+            Kind::Place => {
+                let &[word, address] = body.first_chunk()?;
+                out.rank.places.take(thread, word, address);
+            }
             Kind::Window => {
                 let window = window_summary(record.flags, body, self.clock)?;
                 if record.flags & WINDOW_BUFFERED != 0 {

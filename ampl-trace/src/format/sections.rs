@@ -1,67 +1,37 @@
 //! What the sections of a trace file hold, and how a rank's part turns into them and back.
 
 use std::borrow::Cow;
+use std::io::Read as _;
 
-use crate::model::{Aggregate, Cell, Process, RankTrace, Site, WindowSummary};
+use ampl_core::message::Decision;
+
+use super::v1::Kind;
+use crate::model::{Aggregate, Cell, RankTrace, RunInfo, WindowSummary};
+use crate::places::Places;
+use crate::timing::Decoder;
 use crate::varint::{self, Reader};
 
-/// What a section holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum SectionKind {
-    /// [`crate::RunInfo`] as JSON.
-    Run = 1,
-    /// Names and parameters of the functions called, as JSON, checked on reading.
-    Table = 2,
-    /// [`Process`] of one rank as JSON.
-    Process = 3,
-    /// Modules and call sites of one rank.
-    Sites = 4,
-    /// Calls of one rank's kept windows, without times.
-    Calls = 5,
-    /// Their times.
-    Times = 6,
-    /// Window summaries of one rank.
-    Windows = 7,
-    /// Totals per call site of one rank.
-    Aggregates = 8,
-    /// Decisions, one JSON document a line.
-    Decisions = 9,
-    /// Offsets of all other sections; the last one.
-    Contents = 10,
-}
-
-impl SectionKind {
-    /// The kind of that number.
-    pub fn from_number(number: u32) -> Option<Self> {
-        use SectionKind::*;
-        [Run, Table, Process, Sites, Calls, Times, Windows, Aggregates, Decisions, Contents]
-            .into_iter()
-            .find(|&kind| kind as u32 == number)
-    }
-}
-
-/// A section before it is placed in a file.
+/// A section on its way to the file.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Section<'a> {
+pub struct Part<'a> {
     /// What it holds.
-    pub kind: SectionKind,
+    pub kind: Kind,
     /// Of which rank; `None` for the whole run.
     pub rank: Option<u32>,
     /// Its bytes: those that are many stay where they are.
     pub payload: Cow<'a, [u8]>,
 }
 
-/// Bytes before the payload of a packed section: kind, rank, length.
+/// Bytes before the payload of a packed part: kind, rank, length.
 const PACKED_HEAD: usize = 16;
 
-impl<'a> Section<'a> {
+impl<'a> Part<'a> {
     /// Bytes of all `sections`, packed.
     pub fn packed_bytes(sections: &[Self]) -> u64 {
         sections.iter().map(|section| (PACKED_HEAD + section.payload.len()) as u64).sum()
     }
 
-    /// Hands the packed `sections` to `send`, in order and in chunks of `chunk_bytes`, the last one of what
+    /// Hands the packed `parts` to `send`, in order and in chunks of `chunk_bytes`, the last one of what
     /// is left: how they travel to the client without a copy of the whole.
     ///
     /// # Errors
@@ -106,7 +76,7 @@ impl<'a> Section<'a> {
             let len = usize::try_from(u64::from_le_bytes(head[8..].try_into().ok()?)).ok()?;
             let (payload, rest) = rest.split_at_checked(len)?;
             sections.push(Self {
-                kind: SectionKind::from_number(number)?,
+                kind: u8::try_from(number).ok().and_then(Kind::from_number)?,
                 rank: (rank != u32::MAX).then_some(rank),
                 payload: payload.into(),
             });
@@ -116,60 +86,76 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The sections that store `rank`; calls and times are borrowed.
-pub fn rank_sections(rank: &RankTrace) -> Vec<Section<'_>> {
+/// How hard tables and texts are compressed: on a rank's own way through MPI_Finalize.
+const LEVEL: i32 = 6;
+
+/// `bytes` compressed by zstd; nothing for nothing.
+pub fn squeezed(bytes: &[u8]) -> Vec<u8> {
+    if bytes.is_empty() {
+        return Vec::new();
+    }
+    zstd::bulk::compress(bytes, LEVEL).expect("memory has room for as much again")
+}
+
+/// What was [`squeezed`]; `None` where it was not, or claims to be what no table is.
+pub fn unsqueezed(payload: &[u8]) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if payload.is_empty() {
+        return Some(bytes);
+    }
+    // A few bytes may claim to be many.
+    let most = (payload.len() as u64).saturating_mul(1 << 10).saturating_add(1 << 20);
+    let decoder = zstd::stream::read::Decoder::new(payload).ok()?;
+    let read = decoder.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (read as u64 <= most).then_some(bytes)
+}
+
+/// The sections that store `rank`, but for what it called; times are borrowed.
+pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
     let number = Some(rank.process.rank);
-    let section = |kind, payload| Section { kind, rank: number, payload };
-    vec![
-        section(SectionKind::Process, serde_json::to_vec(&rank.process).expect("plain data").into()),
-        section(SectionKind::Sites, sites(rank).into()),
-        section(SectionKind::Calls, Cow::from(&rank.calls)),
-        section(SectionKind::Times, Cow::from(&rank.times)),
-        section(SectionKind::Windows, windows(&rank.windows).into()),
-        section(SectionKind::Aggregates, aggregates(&rank.aggregates).into()),
-    ]
+    let mut places = Vec::new();
+    rank.places.write(&mut places);
+    let parts = [
+        (Kind::Addresses, places.into()),
+        (Kind::Times, Cow::from(&rank.times)),
+        (Kind::Windows, squeezed(&windows(&rank.windows)).into()),
+        (Kind::Aggregates, squeezed(&aggregates(&rank.aggregates)).into()),
+        (Kind::Processes, serde_json::to_vec(&rank.process).expect("plain data").into()),
+    ];
+    parts.into_iter().map(|(kind, payload)| Part { kind, rank: number, payload }).collect()
+}
+
+/// The parts that store the run as a whole: each where there is something to store.
+pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'static>> {
+    let mut parts = Vec::new();
+    if let Some(run) = run {
+        let payload = serde_json::to_vec(run).expect("plain data").into();
+        parts.push(Part { kind: Kind::Run, rank: None, payload });
+    }
+    if !decisions.is_empty() {
+        let lines = decisions.iter().map(|decision| serde_json::to_string(decision).expect("plain data"));
+        let lines: Vec<String> = lines.collect();
+        let payload = squeezed(lines.join("\n").as_bytes()).into();
+        parts.push(Part { kind: Kind::Decisions, rank: None, payload });
+    }
+    parts
 }
 
 /// Puts one section of a rank back; `None` if its bytes do not make sense.
-pub fn restore(rank: &mut RankTrace, kind: SectionKind, payload: &[u8]) -> Option<()> {
+pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
     match kind {
-        SectionKind::Process => rank.process = serde_json::from_slice::<Process>(payload).ok()?,
-        SectionKind::Sites => (rank.modules, rank.sites) = read_sites(payload)?,
-        SectionKind::Calls => rank.calls = payload.to_vec(),
-        SectionKind::Times => rank.times = payload.to_vec(),
-        SectionKind::Windows => rank.windows = read_all(payload, read_window)?,
-        SectionKind::Aggregates => rank.aggregates = read_all(payload, read_aggregate)?,
+        Kind::Addresses => rank.places = Places::read(payload)?,
+        Kind::Times => {
+            if !payload.is_empty() {
+                Decoder::new(payload).ok()?;
+            }
+            rank.times = payload.to_vec();
+        }
+        Kind::Windows => rank.windows = read_windows(&unsqueezed(payload)?)?,
+        Kind::Aggregates => rank.aggregates = read_all(&unsqueezed(payload)?, read_aggregate)?,
         _ => return None,
     }
     Some(())
-}
-
-fn sites(rank: &RankTrace) -> Vec<u8> {
-    let mut out = Vec::new();
-    varint::put(&mut out, rank.modules.len() as u64);
-    for module in &rank.modules {
-        varint::put(&mut out, module.len() as u64);
-        out.extend_from_slice(module.as_bytes());
-    }
-    for site in &rank.sites {
-        varint::put(&mut out, u64::from(site.module));
-        varint::put(&mut out, site.offset);
-    }
-    out
-}
-
-fn read_sites(payload: &[u8]) -> Option<(Vec<String>, Vec<Site>)> {
-    let mut reader = Reader::new(payload);
-    let mut modules = Vec::new();
-    for _ in 0..reader.get()? {
-        let len = usize::try_from(reader.get()?).ok()?;
-        modules.push(String::from_utf8_lossy(reader.take(len)?).into_owned());
-    }
-    let mut sites = Vec::new();
-    while !reader.is_empty() {
-        sites.push(Site { module: u32::try_from(reader.get()?).ok()?, offset: reader.get()? });
-    }
-    Some((modules, sites))
 }
 
 fn read_all<T>(payload: &[u8], mut one: impl FnMut(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
@@ -190,21 +176,72 @@ fn get_float(reader: &mut Reader<'_>) -> Option<f64> {
     Some(f64::from_bits(reader.get()?.swap_bytes()))
 }
 
+/// What stands before a cell.
+mod cell {
+    /// Nothing: no observations.
+    pub const EMPTY: u8 = 0;
+    /// The sum: one observation.
+    pub const SINGLE: u8 = 1;
+    /// Everything.
+    pub const FULL: u8 = 2;
+}
+
+fn put_cell(out: &mut Vec<u8>, one: &Cell) {
+    let single = Cell { n: 1.0, sum: one.sum, sum_sq: one.sum * one.sum, min: one.sum, max: one.sum };
+    let bits = |cell: &Cell| [cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].map(f64::to_bits);
+    if bits(one) == bits(&Cell::default()) {
+        out.push(cell::EMPTY);
+    } else if bits(one) == bits(&single) {
+        out.push(cell::SINGLE);
+        put_float(out, one.sum);
+    } else {
+        out.push(cell::FULL);
+        [one.n, one.sum, one.sum_sq, one.min, one.max].iter().for_each(|&value| put_float(out, value));
+    }
+}
+
+fn get_cell(reader: &mut Reader<'_>) -> Option<Cell> {
+    Some(match reader.take(1)?[0] {
+        cell::EMPTY => Cell::default(),
+        cell::SINGLE => {
+            let sum = get_float(reader)?;
+            Cell { n: 1.0, sum, sum_sq: sum * sum, min: sum, max: sum }
+        }
+        cell::FULL => {
+            let mut value = || get_float(reader);
+            Cell { n: value()?, sum: value()?, sum_sq: value()?, min: value()?, max: value()? }
+        }
+        _ => return None,
+    })
+}
+
 fn windows(windows: &[WindowSummary]) -> Vec<u8> {
     let mut out = Vec::new();
+    // Windows follow each other, and are often alike in what they were drawn with.
+    let (mut number, mut end, mut chance) = (0u64, 0i64, 0.0f64);
     for window in windows {
-        varint::put(&mut out, window.window);
-        varint::put_signed(&mut out, window.start_ns);
-        varint::put_signed(&mut out, window.end_ns);
+        varint::put(&mut out, window.window.wrapping_sub(number));
+        varint::put_signed(&mut out, window.start_ns.wrapping_sub(end));
+        varint::put_signed(&mut out, window.end_ns.wrapping_sub(window.start_ns));
         varint::put(&mut out, window.own_ns);
-        let flags = u8::from(window.kept) | u8::from(window.partial) << 1 | u8::from(window.drawn) << 2;
-        let run = window.repeat > 1;
-        let others = u8::from(window.partner) << 4 | u8::from(window.inclusion.is_some()) << 5;
-        out.push(flags | u8::from(run) << 3 | others | u8::from(window.stratum.is_some()) << 6);
+        let (run, same) = (window.repeat > 1, window.probability.to_bits() == chance.to_bits());
+        let flags = [
+            window.kept,
+            window.partial,
+            window.drawn,
+            run,
+            window.partner,
+            window.inclusion.is_some(),
+            window.stratum.is_some(),
+            same,
+        ];
+        out.push((0..).zip(flags).fold(0, |all, (bit, set)| all | u8::from(set) << bit));
         if run {
             varint::put(&mut out, window.repeat);
         }
-        put_float(&mut out, window.probability);
+        if !same {
+            put_float(&mut out, window.probability);
+        }
         if let Some(inclusion) = window.inclusion {
             put_float(&mut out, inclusion);
         }
@@ -213,40 +250,47 @@ fn windows(windows: &[WindowSummary]) -> Vec<u8> {
         }
         varint::put(&mut out, window.update);
         varint::put(&mut out, window.cells.len() as u64);
-        for cell in &window.cells {
-            [cell.n, cell.sum, cell.sum_sq, cell.min, cell.max]
-                .iter()
-                .for_each(|&value| put_float(&mut out, value));
-        }
+        window.cells.iter().for_each(|cell| put_cell(&mut out, cell));
+        (number, end, chance) = (window.window, window.end_ns, window.probability);
     }
     out
 }
 
-fn read_window(reader: &mut Reader<'_>) -> Option<WindowSummary> {
-    let window = reader.get()?;
-    let (start_ns, end_ns) = (reader.get_signed()?, reader.get_signed()?);
+fn read_windows(payload: &[u8]) -> Option<Vec<WindowSummary>> {
+    let mut before = WindowSummary::default();
+    read_all(payload, |reader| {
+        let window = read_window(reader, &before)?;
+        (before.window, before.end_ns, before.probability) =
+            (window.window, window.end_ns, window.probability);
+        Some(window)
+    })
+}
+
+fn read_window(reader: &mut Reader<'_>, before: &WindowSummary) -> Option<WindowSummary> {
+    let window = before.window.wrapping_add(reader.get()?);
+    let start_ns = before.end_ns.wrapping_add(reader.get_signed()?);
+    let end_ns = start_ns.wrapping_add(reader.get_signed()?);
     let own_ns = reader.get()?;
     let flags = reader.take(1)?[0];
-    let repeat = if flags & 8 != 0 { reader.get()? } else { 1 };
-    let probability = get_float(reader)?;
-    let inclusion = if flags & 32 != 0 { Some(get_float(reader)?) } else { None };
-    let stratum = if flags & 64 != 0 { Some(u16::try_from(reader.get()?).ok()?) } else { None };
+    let is = |bit: u32| flags >> bit & 1 != 0;
+    let repeat = if is(3) { reader.get()? } else { 1 };
+    let probability = if is(7) { before.probability } else { get_float(reader)? };
+    let inclusion = if is(5) { Some(get_float(reader)?) } else { None };
+    let stratum = if is(6) { Some(u16::try_from(reader.get()?).ok()?) } else { None };
     let update = reader.get()?;
     let mut cells = Vec::new();
     for _ in 0..reader.get()? {
-        let mut value = || get_float(reader);
-        cells.push(Cell { n: value()?, sum: value()?, sum_sq: value()?, min: value()?, max: value()? });
+        cells.push(get_cell(reader)?);
     }
-    let (kept, partial, drawn) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
     Some(WindowSummary {
         window,
         start_ns,
         end_ns,
         own_ns,
-        kept,
-        drawn,
-        partner: flags & 16 != 0,
-        partial,
+        kept: is(0),
+        drawn: is(2),
+        partner: is(4),
+        partial: is(1),
         probability,
         inclusion,
         stratum,

@@ -251,19 +251,24 @@ pub const KEYS: &[Key] = &[
     Key::new("site", "confidence", Number, "Confidence of metrics on these calls, instead of the group's.")
         .range(INSIDE)
         .examples("0.95", "95"),
-    Key::new("trace", "structure", Word(&["all", "kept", "off"]), "Whose call structure is stored.")
-        .default("\"kept\"")
-        .forms(&[
-            ("all", "every rank's; not in this version, which says so and stores that of kept windows"),
-            ("kept", "that of kept windows"),
-            ("off", "none: summaries only, whatever `timing` says"),
-        ])
-        .examples("\"off\"", "\"al\""),
+    Key::new(
+        "trace",
+        "structure",
+        Word(&["all", "kept", "off"]),
+        "Of which windows calls are recorded, without times.",
+    )
+    .default("\"all\"")
+    .forms(&[
+        ("all", "of every rank's windows, each call with all its arguments"),
+        ("kept", "of windows whose times may be kept: those drawn, or waiting to be decided"),
+        ("off", "of none: summaries only, whatever `timing` says"),
+    ])
+    .examples("\"off\"", "\"al\""),
     Key::new(
         "trace",
         "timing",
         Word(&["kept", "all", "off"]),
-        "Of which windows calls and their times are stored.",
+        "Of which windows the times of calls are stored.",
     )
     .default("\"kept\"")
     .forms(&[
@@ -273,27 +278,22 @@ pub const KEYS: &[Key] = &[
             "of every rank's windows; nothing limits what ampl takes then, unless \
                  max_overhead is set",
         ),
-        ("off", "of none: summaries only"),
+        ("off", "of none"),
     ])
     .examples("\"all\"", "\"keep\""),
     Key::new(
         "trace",
         "time_error",
         Number,
-        "Relative error that stored times may have; this version stores exact times.",
+        "Relative error that each stored duration and gap may have; 0 stores exact times.",
     )
-    .default("0")
+    .default("0.1")
     .range("in [0, 1)")
-    .examples("0.10", "1.5"),
-    Key::new(
-        "trace",
-        "time_floor",
-        Text,
-        "Times up to this need not be told apart; this version stores exact times.",
-    )
-    .default("\"0us\"")
-    .range("a duration with its unit: ns, us, ms or s")
-    .examples("\"5us\"", "\"5\""),
+    .examples("0.05", "1.5"),
+    Key::new("trace", "time_floor", Text, "Durations and gaps up to this are not told apart.")
+        .default("\"0us\"")
+        .range("a duration with its unit: ns, us, ms or s")
+        .examples("\"5us\"", "\"5\""),
     Key::new("trace", "call_sites", Boolean, "Whether every call's site is stored with it.")
         .default("true")
         .examples("false", "\"no\""),

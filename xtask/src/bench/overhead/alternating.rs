@@ -30,7 +30,7 @@ struct Differences {
 /// When a job fails.
 pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()> {
     for program in programs.iter().filter(|program| program.alternates) {
-        let states = [State::Bare, State::Summaries, State::Kept, State::Default];
+        let states = [State::Bare, State::Summaries, State::Structure, State::Kept, State::Default];
         let mut found = states.map(|_| Differences::default());
         let mut words = program.words.clone();
         words.push("alternate".to_owned());

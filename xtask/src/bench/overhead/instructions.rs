@@ -59,7 +59,7 @@ pub fn run(bench: &Bench, programs: &[Program]) -> Result<()> {
         return Ok(());
     }
     for program in programs {
-        for state in [State::Summaries, State::Kept, State::Default] {
+        for state in [State::Summaries, State::Structure, State::Kept, State::Default] {
             let native = bench.run(&program.short, state)?;
             let wall = native.ranks.iter().map(|rank| rank.inside_wall).fold(0.0, f64::max) / 1e9;
             let (accounts, slow) = count(bench, program, state)?;

@@ -18,9 +18,11 @@ pub enum State {
     Bare,
     /// `AMPL_DISABLE=1`: what two equal jobs differ by, that is, the noise.
     Disabled,
-    /// Summaries of every window, whatever they cost; no calls are stored.
+    /// Summaries of every window, whatever they cost; no calls are recorded.
     Summaries,
-    /// Every call is stored, whatever that costs.
+    /// Every call is recorded without its times, whatever that costs.
+    Structure,
+    /// Every call is recorded with its times, whatever that costs.
     Kept,
     /// The configuration one gets without asking: with two ranks everything is kept, unless that costs more than
     /// `agent.max_overhead`.
@@ -29,7 +31,8 @@ pub enum State {
 
 impl State {
     /// All that are compared with bare jobs.
-    pub const WATCHED: [Self; 4] = [Self::Disabled, Self::Summaries, Self::Kept, Self::Default];
+    pub const WATCHED: [Self; 5] =
+        [Self::Disabled, Self::Summaries, Self::Structure, Self::Kept, Self::Default];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl State {
             Self::Bare => "bare",
             Self::Disabled => "disabled",
             Self::Summaries => "summaries",
+            Self::Structure => "structure",
             Self::Kept => "all kept",
             Self::Default => "default",
         }
@@ -44,7 +48,7 @@ impl State {
 
     /// Whether there is a run directory afterwards.
     pub fn records(self) -> bool {
-        matches!(self, Self::Summaries | Self::Kept | Self::Default)
+        matches!(self, Self::Summaries | Self::Structure | Self::Kept | Self::Default)
     }
 }
 
@@ -155,6 +159,9 @@ impl Bench {
         }
         job.arg(&self.ampl).args(["exec", "-o"]).arg(directory);
         if state == State::Summaries {
+            job.args(["--set", "trace.structure=\"off\"", "--set", "agent.max_overhead=0.99"]);
+        }
+        if state == State::Structure {
             job.args(["--set", "trace.timing=\"off\"", "--set", "agent.max_overhead=0.99"]);
         }
         if let (State::Default, Some(share)) = (state, &self.max_overhead) {

@@ -1,0 +1,147 @@
+//! Which of the requests of one origin are live.
+//!
+//! A request is known by the call that made it: a thread, a terminal, and a slot, the lowest that is free. Programs
+//! that make and complete the same requests again and again so name them the same each time, in whatever order they
+//! complete.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+/// Bits of a request's number for its slot.
+const SLOT_BITS: u32 = 20;
+/// Bits below those of the thread's number.
+const THREAD_AT: u32 = 48;
+/// A request that nobody was seen making.
+pub const UNSEEN: u64 = 1 << 62;
+
+/// The call that makes a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Maker {
+    /// The thread.
+    pub thread: u32,
+    /// Its terminal, with 0 where the request is told.
+    pub terminal: u32,
+}
+
+/// The live requests' slots.
+#[derive(Debug, Default)]
+pub struct Slots {
+    /// The first 64 by thread and terminal, a bit each.
+    low: Vec<Vec<u64>>,
+    /// Those beyond.
+    high: FxHashMap<u64, High>,
+    unseen: u64,
+}
+
+/// Slots of one origin beyond the first 64.
+#[derive(Debug)]
+struct High {
+    /// All from here on have never been taken.
+    next: u64,
+    /// Those before it that are free.
+    free: BTreeSet<u64>,
+}
+
+impl Slots {
+    /// The number of a new request.
+    #[inline]
+    pub fn take(&mut self, maker: Option<Maker>) -> u64 {
+        let Some(Maker { thread, terminal }) = maker.filter(|maker| maker.terminal < 1 << 27) else {
+            self.unseen += 1;
+            return UNSEEN | self.unseen;
+        };
+        let (thread, terminal) = (thread as usize & 0x3fff, terminal as usize);
+        if self.low.len() <= thread {
+            self.low.resize(thread + 1, Vec::new());
+        }
+        let low = &mut self.low[thread];
+        if low.len() <= terminal {
+            low.resize((terminal + 1).next_power_of_two(), 0);
+        }
+        let origin = (thread as u64) << THREAD_AT | (terminal as u64 + 1) << SLOT_BITS;
+        let slot = low[terminal].trailing_ones();
+        if slot < u64::BITS {
+            low[terminal] |= 1 << slot;
+            return origin | u64::from(slot);
+        }
+        self.take_high(origin)
+    }
+
+    #[cold]
+    fn take_high(&mut self, origin: u64) -> u64 {
+        let first = u64::from(u64::BITS);
+        let high = self.high.entry(origin).or_insert_with(|| High { next: first, free: BTreeSet::new() });
+        let slot = high.free.pop_first().unwrap_or_else(|| {
+            high.next += 1;
+            high.next - 1
+        });
+        if slot >> SLOT_BITS != 0 {
+            self.unseen += 1;
+            return UNSEEN | self.unseen;
+        }
+        origin | slot
+    }
+
+    /// The request of that number is gone.
+    #[inline]
+    pub fn give(&mut self, number: u64) {
+        if number & UNSEEN != 0 {
+            return;
+        }
+        let slot = number & ((1 << SLOT_BITS) - 1);
+        let terminal = (number >> SLOT_BITS) as usize & ((1 << (THREAD_AT - SLOT_BITS)) - 1);
+        if slot >= u64::from(u64::BITS) {
+            if let Some(high) = self.high.get_mut(&(number - slot)) {
+                high.free.insert(slot);
+            }
+            return;
+        }
+        let low = self.low.get_mut((number >> THREAD_AT) as usize);
+        if let Some(low) = low.and_then(|low| low.get_mut(terminal.wrapping_sub(1))) {
+            *low &= !(1 << slot);
+        }
+    }
+}
+
+/// The slot in a request's number.
+pub fn slot(number: u64) -> u64 {
+    number & ((1 << SLOT_BITS) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_lowest_free_slot_is_taken(steps in prop::collection::vec((0u32..3, any::<prop::sample::Index>(), 0u8..3), 0..600)) {
+            let mut slots = Slots::default();
+            let mut live: Vec<BTreeSet<u64>> = vec![BTreeSet::new(); 3];
+            for (terminal, which, step) in steps {
+                let own = &mut live[terminal as usize];
+                let maker = Maker { thread: 2, terminal };
+                if step > 0 {
+                    let number = slots.take(Some(maker));
+                    let lowest = (0..).find(|slot| !own.contains(slot)).unwrap();
+                    prop_assert_eq!(number, 2 << 48 | u64::from(terminal + 1) << 20 | lowest);
+                    own.insert(lowest);
+                } else if !own.is_empty() {
+                    let slot = *which.get(&own.iter().copied().collect::<Vec<_>>());
+                    own.remove(&slot);
+                    slots.give(2 << 48 | u64::from(terminal + 1) << 20 | slot);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_was_not_seen_has_a_name_of_its_own() {
+        let mut slots = Slots::default();
+        let numbers: Vec<u64> = (0..3).map(|_| slots.take(None)).collect();
+        numbers.iter().for_each(|&number| slots.give(number));
+        assert_eq!(numbers, [1, 2, 3].map(|number| UNSEEN | number));
+        assert_eq!(slots.take(None), UNSEEN | 4);
+    }
+}

@@ -1,0 +1,111 @@
+//! What a thread calls, whether times are kept or not.
+
+use ampl_core::config::{Keep as Of, SiteTrace};
+use ampl_core::mpi::Function;
+use ampl_trace::record::{GAP, Kind};
+
+use super::{CallEnd, Thread};
+use crate::signatures::head;
+use crate::slots::Maker;
+use crate::stream::CallTimes;
+
+impl Thread {
+    /// Whether calls are recorded now: their arguments are wanted.
+    #[inline]
+    pub fn records(&self) -> bool {
+        let wanted = match self.structure {
+            Of::All => true,
+            Of::Kept => self.stores,
+            Of::Off => false,
+        };
+        wanted && !self.spares && !self.log.is_lost() && !self.shared.is_paused()
+    }
+
+    /// The terminal of a call of `function` that returns to `address`, with call flags of [`ampl_trace::record`] and
+    /// arguments as of [`ampl_trace::args`]; `None` where nothing is to be stored of its site. Calls are to be
+    /// [recorded](Self::records).
+    #[inline]
+    pub fn terminal(&mut self, function: Function, address: u64, flags: u8, words: &[u64]) -> Option<u32> {
+        let site = self.site(function, address);
+        if !self.selected.is_empty() && self.selected[site as usize] != SiteTrace::On {
+            return None;
+        }
+        let (terminal, new) = self.signatures.find(head(function.0, flags, site), words);
+        if new {
+            self.new_signature(function.0, flags, site, words);
+        }
+        Some(terminal)
+    }
+
+    #[cold]
+    fn new_signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) {
+        let before = self.stream.written();
+        if self.signatures.is_full() || !self.stream.signature(function, flags, site, words) {
+            self.log.give_up();
+        }
+        // It is no call of the open window, but of all that are like it.
+        self.written_before += self.stream.written() - before;
+    }
+
+    /// Who makes the requests that a call of that [terminal](Self::terminal) tells.
+    pub fn maker(&self, terminal: u32) -> Maker {
+        Maker { thread: self.number, terminal }
+    }
+
+    /// A buffer's word stands for that address from here on.
+    pub fn place(&mut self, word: u64, address: u64) {
+        let before = self.stream.written();
+        self.stream.record(Kind::Place, 0, &[word, address]);
+        self.written_before += self.stream.written() - before;
+    }
+
+    /// The number of the module at `path`, for places in it; whether it is new.
+    pub fn module(&mut self, path: &str) -> (u32, bool) {
+        self.name_module(path)
+    }
+
+    /// A call is over: it is in the sequence, and its times are stored where those are wanted.
+    #[inline(always)]
+    pub(super) fn record(&mut self, call: &CallEnd) {
+        let Some(terminal) = call.terminal else {
+            self.skipped = true;
+            return;
+        };
+        if self.log.calls() != self.sequence {
+            self.gap();
+        }
+        self.log.push(terminal, 1);
+        if self.stores {
+            if self.skipped {
+                self.reopen(call.start);
+            }
+            let duration = call.end.saturating_sub(call.start);
+            let times = CallTimes { terminal, flags: call.flags, start: call.start, duration };
+            if !self.stream.call(&times) {
+                self.record_after_all(&times);
+            }
+        }
+    }
+
+    /// Calls since the last one that was recorded were only counted.
+    #[cold]
+    fn gap(&mut self) {
+        if self.log.is_lost() {
+            return;
+        }
+        let Some(missing) = self.sequence.checked_sub(self.log.calls()).filter(|&missing| missing > 0) else {
+            return;
+        };
+        let (terminal, new) = self.signatures.find(head(GAP, 0, 0), &[]);
+        if new {
+            self.new_signature(GAP, 0, 0, &[]);
+        }
+        self.log.push(terminal, missing);
+    }
+
+    /// Everything that the thread has called is in the journal as if it ended now.
+    pub fn finish_structure(&mut self) {
+        self.gap();
+        self.log.finish();
+    }
+}

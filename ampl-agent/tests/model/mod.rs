@@ -1,0 +1,460 @@
+//! A process whose threads make calls by chance, as a program with MPI would, and what must be read of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::requests::{Request, Requests};
+use ampl_agent::shared::Shared;
+use ampl_agent::{CallEnd, Thread, slots};
+use ampl_core::config::Config;
+use ampl_core::draw::Keep;
+use ampl_core::message::{Directive, StratumDirective};
+use ampl_core::mpi::{Function, PREDEFINED, ids};
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+use ampl_core::value::{ObjectKind, Value};
+use ampl_trace::args::{self, Named, Names, predefined_word, status_word};
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::decode::{Call, Calls};
+use ampl_trace::record::{CALL_ERROR, CALL_MISS};
+use ampl_trace::timing::Settings;
+use proptest::prelude::*;
+
+/// Threads of a process.
+pub const THREADS: usize = 3;
+/// Ranks of the job.
+pub const RANKS: u32 = 64;
+const NULL: u64 = 0x2c00_0000;
+const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// A send, maybe in vain.
+    Send {
+        tag: u64,
+        site: u64,
+        fails: bool,
+    },
+    /// A call of which no arguments are to be stored.
+    Receive,
+    /// A poll that finds nothing.
+    Poll {
+        tag: u64,
+    },
+    /// A request is made.
+    Make {
+        tag: u64,
+        site: u64,
+    },
+    /// One of the live requests is waited for.
+    Wait {
+        which: usize,
+    },
+    /// So many of them are.
+    WaitAll {
+        most: usize,
+    },
+    /// A call that is only counted.
+    Local,
+    Pause,
+    Resume,
+    /// A window ends.
+    Barrier,
+    /// The oldest window of which that has not been said is kept, or not, or as it was drawn.
+    Judge(Option<bool>),
+}
+
+/// Steps of the threads, with loops in loops.
+pub fn program() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let step = prop_oneof![
+        8 => (0..4u64, 0..3u64, prop::bool::weighted(0.1))
+            .prop_map(|(tag, site, fails)| Step::Send { tag, site, fails }),
+        1 => Just(Step::Receive),
+        3 => (0..2u64).prop_map(|tag| Step::Poll { tag }),
+        6 => (0..2u64, 0..2u64).prop_map(|(tag, site)| Step::Make { tag, site }),
+        4 => (0..8usize).prop_map(|which| Step::Wait { which }),
+        2 => (0..5usize).prop_map(|most| Step::WaitAll { most }),
+        1 => Just(Step::Local),
+        1 => Just(Step::Pause),
+        2 => Just(Step::Resume),
+        3 => Just(Step::Barrier),
+        2 => prop::option::of(any::<bool>()).prop_map(Step::Judge),
+    ];
+    let leaf = (0..THREADS, step).prop_map(|step| vec![step]);
+    let nested = leaf.prop_recursive(4, 64, 6, |inner| {
+        let body = prop::collection::vec(inner, 1..6).prop_map(|parts| parts.concat());
+        (body, 1..7usize).prop_map(|(body, times)| body.repeat(times))
+    });
+    prop::collection::vec(nested, 0..10).prop_map(|parts| {
+        let mut steps = parts.concat();
+        steps.truncate(1200);
+        steps
+    })
+}
+
+/// What is another on every rank, though the ranks do the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// Where the program is loaded, at a page.
+    pub base: u64,
+    /// The first handle of a request, and from one to the next.
+    pub handles: (u64, u64),
+    /// Whether the handle that was given back last is used first.
+    pub last_first: bool,
+    /// How likely a window is drawn.
+    pub drawn: f64,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug)]
+pub struct Made {
+    thread: usize,
+    seq: u64,
+    function: Function,
+    offset: u64,
+    flags: u8,
+    /// The words that it must be decoded as, requests by their identity.
+    words: Vec<u64>,
+    recorded: bool,
+    /// The requests that it has ended.
+    ends: Vec<u64>,
+    window: u64,
+    start: u64,
+    end: u64,
+}
+
+/// The process.
+pub struct Process {
+    pub shared: Arc<Shared>,
+    pub threads: Vec<Thread>,
+    look: Look,
+    requests: Requests,
+    /// Identities and handles of the live ones.
+    live: Vec<(u64, u64)>,
+    free: Vec<u64>,
+    /// Requests that there have been.
+    identities: u64,
+    sequence: [u64; THREADS],
+    window: u64,
+    judged: u64,
+    /// What was said of windows; what was drawn counts as kept.
+    pub verdicts: BTreeMap<u64, bool>,
+    paused: bool,
+    now: u64,
+    /// All calls in their order.
+    pub made: Vec<Made>,
+}
+
+impl Process {
+    /// A process with that configuration beside marker and selection; calls of `MPI_Recv` are not stored.
+    pub fn new(after: bool, config: &str, look: Look) -> Self {
+        let selection = if after { "retrospective" } else { "predictive" };
+        let config = format!(
+            "[sampling]\nselection = \"{selection}\"\n[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+             [[site]]\nmatch = \"MPI_Recv\"\ntrace = \"aggregate\"\n{config}"
+        );
+        let (config, _) = Config::parse(&config).expect("a valid configuration");
+        let plan = Plan::new(config, RANKS).expect("ranks of the job");
+        let identity = Identity { ranks: RANKS, ..Identity::default() };
+        let journal = Arc::new(Journal::in_memory(&identity).expect("memory"));
+        let module = |address: u64| ("/bin/app".to_owned(), address & 0xfff);
+        let shared = Arc::new(Shared::new(journal, plan, Rank(0), module));
+        shared.direct(Directive {
+            update: 1,
+            first_window: WindowId(1),
+            seed: 7,
+            mechanism: ampl_core::config::Mechanism::Global,
+            strata: vec![StratumDirective {
+                group: 0,
+                stratum: 0,
+                size: 8,
+                probability: look.drawn,
+                policy: 1,
+            }],
+        });
+        let thread = |number| Thread::new(shared.clone(), number as u32, 0).expect("room");
+        Self {
+            threads: (0..THREADS).map(thread).collect(),
+            shared: shared.clone(),
+            look,
+            requests: Requests::default(),
+            live: Vec::new(),
+            free: Vec::new(),
+            identities: 0,
+            sequence: [0; THREADS],
+            window: 0,
+            judged: 0,
+            verdicts: BTreeMap::new(),
+            paused: false,
+            now: 0,
+            made: Vec::new(),
+        }
+    }
+
+    /// The call of `function` at that site; `words` have the numbers of requests as [`Requests`] gives them.
+    fn call(&mut self, thread: usize, function: Function, site: u64, flags: u8, words: &[u64], made: Called) {
+        let address = self.look.base + 0x40 + 16 * site;
+        self.now += 2 + site;
+        let start = self.now;
+        self.window += u64::from(function == ids::MPI_BARRIER);
+        let state = &mut self.threads[thread];
+        state.enter(function, address, start);
+        let mut terminal = None;
+        if state.records() {
+            terminal = state.terminal(function, address, flags, words);
+        }
+        let mut shown = made.shown.unwrap_or_else(|| words.to_vec());
+        if let Some(handle) = made.makes {
+            let maker = terminal.map(|terminal| state.maker(terminal));
+            let number = self.requests.make(handle, Request::default(), maker);
+            let slot = slots::slot(number);
+            let (told, others) = words.split_last().expect("the request");
+            assert_eq!(*told, 0);
+            if terminal.is_some() && slot > 0 {
+                terminal = state.terminal(function, address, flags, &[others, &[slot]].concat());
+            }
+            self.identities += 1;
+            self.live.push((self.identities, handle));
+            *shown.last_mut().expect("the request") = self.identities;
+        }
+        let mut ends = Vec::new();
+        for handle in made.ends {
+            self.requests.free(handle);
+            let at = self.live.iter().position(|&(_, live)| live == handle).expect("a live request");
+            ends.push(self.live.remove(at).0);
+            self.free.push(handle);
+        }
+        self.now += 1 + self.now % 5;
+        let (end, timed) = (self.now, true);
+        state.leave(&CallEnd { function, address, start, end, sent: 0, received: 0, flags, terminal, timed });
+        self.made.push(Made {
+            thread,
+            seq: self.sequence[thread],
+            function,
+            offset: address - self.look.base,
+            flags,
+            words: shown,
+            recorded: terminal.is_some(),
+            ends,
+            window: self.window,
+            start,
+            end,
+        });
+        self.sequence[thread] += 1;
+    }
+
+    fn handle(&mut self) -> u64 {
+        let next = self.look.handles.0 + self.look.handles.1 * (self.live.len() + self.free.len()) as u64;
+        match self.free.is_empty() {
+            true => next,
+            false if self.look.last_first => self.free.pop().expect("one"),
+            false => self.free.remove(0),
+        }
+    }
+
+    /// Does `step` on `thread`.
+    pub fn step(&mut self, thread: usize, step: Step) {
+        let world = predefined("MPI_COMM_WORLD");
+        let (null, byte) = (predefined("MPI_REQUEST_NULL"), predefined("MPI_BYTE"));
+        match step {
+            Step::Send { tag, site, fails } => {
+                let words = [13, 0x1000, 1, byte, 0, tag, world];
+                let (flags, words) = if fails { (CALL_ERROR, &words[..]) } else { (0, &words[1..]) };
+                self.call(thread, ids::MPI_SEND, site, flags, words, Called::default());
+            }
+            Step::Receive => {
+                let words = [0x1000, 1, byte, 0, 3, world, status_word(0, 3)];
+                self.call(thread, ids::MPI_RECV, 7, 0, &words, Called::default());
+            }
+            Step::Poll { tag } => {
+                self.call(thread, ids::MPI_IPROBE, 8, CALL_MISS, &[0, tag, world], Called::default());
+            }
+            Step::Make { tag, site } => {
+                let words = [0x2000, 1, byte, 0, tag, world, 0];
+                let makes = Some(self.handle());
+                self.call(thread, ids::MPI_ISEND, site, 0, &words, Called { makes, ..Called::default() });
+            }
+            Step::Wait { which } => {
+                let Some(&(identity, handle)) = self.live.get(which % self.live.len().max(1)) else { return };
+                let mut named = Vec::new();
+                self.requests.name(&[handle], NULL, &mut named);
+                let words = [named[0].number, null, status_word(-1, -1)];
+                let shown = Some([&[identity], &words[1..]].concat());
+                let called = Called { shown, ends: vec![handle], ..Called::default() };
+                self.call(thread, ids::MPI_WAIT, 9, 0, &words, called);
+            }
+            Step::WaitAll { most } => {
+                let (identities, handles): (Vec<u64>, Vec<u64>) =
+                    self.live.iter().rev().take(most).copied().unzip();
+                let mut named = Vec::new();
+                self.requests.name(&handles, NULL, &mut named);
+                let numbers: Vec<u64> = named.iter().map(|request| request.number).collect();
+                let count = handles.len() as u64;
+                let words = |requests: &[u64]| {
+                    let nulls = vec![null; requests.len()];
+                    let statuses = vec![status_word(-1, -1); requests.len()];
+                    [&[count, count], requests, &[count], &nulls, &[count], &statuses].concat()
+                };
+                let called = Called { shown: Some(words(&identities)), ends: handles, ..Called::default() };
+                self.call(thread, ids::MPI_WAITALL, 10, 0, &words(&numbers), called);
+            }
+            Step::Local => {
+                self.now += 1;
+                self.threads[thread].local(ids::MPI_COMM_RANK, self.look.base + 0x400, self.now);
+                self.sequence[thread] += 1;
+            }
+            Step::Pause | Step::Resume => {
+                self.now += 1;
+                self.paused = matches!(step, Step::Pause);
+                self.threads[thread].control(i32::from(!self.paused), self.now);
+            }
+            Step::Barrier => {
+                self.call(thread, ids::MPI_BARRIER, 11, 0, &[world], Called::default());
+            }
+            Step::Judge(keep) => {
+                if self.judged < self.window {
+                    let decided = keep.map(|kept| (Keep { kept, probability: 0.5 }, 1));
+                    self.threads[0].judged(WindowId(self.judged), decided);
+                    self.verdicts.insert(self.judged, keep.unwrap_or(true));
+                    self.judged += 1;
+                }
+            }
+        }
+    }
+
+    /// The end of the run, as it is brought home.
+    pub fn finish(&mut self) {
+        self.now += 5;
+        for thread in &mut self.threads[1..] {
+            thread.hand_over();
+        }
+        self.threads[0].finish(self.now);
+        self.threads[0].resolve();
+        self.threads.iter_mut().for_each(Thread::finish_structure);
+        self.shared.journal.mark_finalized();
+    }
+
+    /// The journal as it is now.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.shared.journal.contents().expect("a readable journal").bytes().to_vec()
+    }
+}
+
+/// What a call means for requests.
+#[derive(Default)]
+struct Called {
+    /// Words as they must be shown, where those that are recorded are others.
+    shown: Option<Vec<u64>>,
+    makes: Option<u64>,
+    ends: Vec<u64>,
+}
+
+/// The word of the predefined object of that name.
+pub fn predefined(name: &str) -> u64 {
+    let index = PREDEFINED.iter().position(|&(_, have)| have == name);
+    predefined_word(index.unwrap_or_else(|| panic!("{name}")) as u16)
+}
+
+/// Every word is its own name.
+struct Same;
+
+impl Names for Same {
+    fn address(&self, word: u64) -> u64 {
+        word
+    }
+    fn request(&mut self, word: u64) -> u64 {
+        word
+    }
+}
+
+/// `values` without the names of requests, and those.
+fn apart(values: &Named) -> (Named, Vec<u64>) {
+    let mut names = Vec::new();
+    let mut one = |value: &Value| match *value {
+        Value::Object(ObjectKind::Request, name) => {
+            names.push(name);
+            Value::Object(ObjectKind::Request, 0)
+        }
+        ref other => other.clone(),
+    };
+    let blank = values.iter().map(|(name, value)| {
+        let value = match value {
+            Value::List(all) => Value::List(all.iter().map(&mut one).collect()),
+            value => one(value),
+        };
+        (*name, value)
+    });
+    (blank.collect(), names)
+}
+
+/// What is to be read of `made` is read from `bytes`: every call, and of kept windows times.
+///
+/// `kept` says of a window whether it is; where it does not know, the journal does.
+pub fn check(bytes: &[u8], made: &[Made], kept: impl Fn(u64) -> Option<bool>) -> Compacted {
+    let read = compact(bytes, EXACT).expect("a whole header");
+    assert_eq!(read.damage, Vec::<String>::new());
+    let said: BTreeMap<u64, bool> =
+        read.rank.windows.iter().map(|window| (window.window, window.kept)).collect();
+    let kept = |window: u64| kept(window).unwrap_or_else(|| said[&window]);
+    let mut found: BTreeMap<(usize, u64), Call> = BTreeMap::new();
+    for call in Calls::new(&read.structure, &read.rank) {
+        let call = call.expect("decodable");
+        assert!(call.count > 0);
+        for seq in call.seq..call.seq + call.count {
+            let again = found.insert((call.thread as usize, seq), call.clone());
+            assert!(again.is_none(), "twice: {call:?}");
+        }
+    }
+    let mut names: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut times: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+    for made in made {
+        if made.recorded {
+            let call =
+                found.remove(&(made.thread, made.seq)).unwrap_or_else(|| panic!("not there: {made:?}"));
+            same(made, &call, &read, &mut names);
+            let timed = call.timed.inspect(|timed| {
+                // Of failed polls in a row there is the start of the first, and how long all of them took.
+                if made.seq == call.seq {
+                    assert_eq!(timed.start_ns, made.start as i64, "{made:?} {call:?}");
+                }
+                let sum = times.entry((made.thread, call.seq)).or_default();
+                *sum += made.end - made.start;
+                if made.seq + 1 == call.seq + call.count {
+                    assert_eq!(timed.duration_ns, Some(*sum), "{made:?} {call:?}");
+                }
+            });
+            let window = timed.map(|timed| timed.window);
+            assert_eq!(window, kept(made.window).then_some(made.window), "{made:?} {call:?}");
+        }
+        names.retain(|identity, _| !made.ends.contains(identity));
+    }
+    assert!(found.is_empty(), "nobody made these: {found:?}");
+    read
+}
+
+/// `call` is what was `made`. Requests have one name while they live, and no other has it.
+fn same(made: &Made, call: &Call, read: &Compacted, names: &mut BTreeMap<u64, u64>) {
+    assert_eq!(call.function, made.function);
+    let (code, words) = match made.flags & CALL_ERROR {
+        0 => (0, &made.words[..]),
+        _ => (made.words[0] as i64, &made.words[1..]),
+    };
+    let (args, out) = args::decode(made.function.spec(), made.flags, words, &mut Same).expect("they fit");
+    assert_eq!(call.code, code);
+    let mut known: BTreeSet<u64> = names.values().copied().collect();
+    for (expected, found) in [(&args, &call.args), (&out, &call.out)] {
+        let ((expected, identities), (found, named)) = (apart(expected), apart(found));
+        assert_eq!((&expected, identities.len()), (&found, named.len()), "{made:?} {call:?}");
+        for (identity, name) in identities.into_iter().zip(named) {
+            let before = *names.entry(identity).or_insert_with(|| {
+                assert!(known.insert(name), "{name} is another's: {made:?} {call:?}");
+                name
+            });
+            assert_eq!(before, name, "{made:?} {call:?}");
+        }
+    }
+    let site = call.site.map(|site| read.structure.sites[site as usize].offset);
+    assert_eq!(site, Some(made.offset), "{made:?}");
+}

@@ -1,0 +1,122 @@
+//! Addresses as words that are the same on every rank: [`ampl_trace::places`] is the other side.
+
+use std::sync::PoisonError;
+
+use ampl_trace::places::{self, MOST_OFFSET, MOST_PLACES};
+use rustc_hash::FxHashMap;
+
+use crate::entry::entry;
+use crate::resolve;
+use crate::thread_state::ThreadState;
+
+/// Entries of a thread's cache.
+const WAYS: usize = 256;
+/// Below are no objects of a program.
+const FIRST_PAGE: u64 = 4096;
+
+/// Places that the process has met.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Numbers of addresses that lie in no module and on no stack, in the order in which they were met.
+    others: FxHashMap<u64, u64>,
+    /// Modules whose base is in the journal.
+    modules: Vec<u32>,
+}
+
+/// What a thread knows of places.
+#[derive(Debug)]
+pub struct Near {
+    /// Addresses and their words.
+    cache: Box<[(u64, u64); WAYS]>,
+    /// Its stack, and the address from which that is measured.
+    stack: Stack,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stack {
+    low: u64,
+    high: u64,
+    base: u64,
+    /// Whether the base is in the journal.
+    told: bool,
+}
+
+impl Near {
+    /// Of the calling thread, which is inside of a wrapper.
+    pub fn of_this_thread() -> Self {
+        let (low, high) = stack_bounds().unwrap_or_default();
+        // Where a program calls MPI first is as far down the stack on every rank; its environment lies above.
+        // SAFETY: the calling thread's own block.
+        let base = unsafe { (*entry()).stack };
+        Self { cache: Box::new([(0, 0); WAYS]), stack: Stack { low, high, base, told: false } }
+    }
+}
+
+/// Where the calling thread's stack lies.
+fn stack_bounds() -> Option<(u64, u64)> {
+    // SAFETY: the attributes are filled before they are read, and destroyed.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut low, mut size) = (std::ptr::null_mut(), 0);
+        let found = libc::pthread_attr_getstack(&attributes, &mut low, &mut size) == 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        found.then(|| (low as u64, low as u64 + size as u64))
+    }
+}
+
+/// The word that `address` has in signatures.
+#[inline(always)]
+pub fn word(state: &mut ThreadState, address: u64) -> u64 {
+    if address < FIRST_PAGE {
+        return address;
+    }
+    let (known, word) = state.places.cache[way(address)];
+    if known == address { word } else { met(state, address) }
+}
+
+#[inline(always)]
+fn way(address: u64) -> usize {
+    (address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize
+}
+
+#[cold]
+fn met(state: &mut ThreadState, address: u64) -> u64 {
+    let word = place(state, address);
+    state.places.cache[way(address)] = (address, word);
+    word
+}
+
+fn place(state: &mut ThreadState, address: u64) -> u64 {
+    let Stack { low, high, base, told } = state.places.stack;
+    if (low..high).contains(&address) {
+        if !told {
+            state.places.stack.told = true;
+            state.thread.place(places::stack(base, base), base);
+        }
+        return places::stack(base, address);
+    }
+    let process = state.process;
+    let (path, offset) = resolve::module(address);
+    let mut met = process.places.lock().unwrap_or_else(PoisonError::into_inner);
+    if !path.is_empty() && offset < MOST_OFFSET {
+        let (module, _) = state.thread.module(&path);
+        if !met.modules.contains(&module) {
+            met.modules.push(module);
+            state.thread.place(places::module(module, 0), address - offset);
+        }
+        return places::module(module, offset);
+    }
+    let next = met.others.len() as u64;
+    if let Some(&number) = met.others.get(&address) {
+        return places::other(number);
+    }
+    if next == MOST_PLACES {
+        return address;
+    }
+    met.others.insert(address, next);
+    state.thread.place(places::other(next), address);
+    places::other(next)
+}

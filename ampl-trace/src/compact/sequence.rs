@@ -1,0 +1,59 @@
+//! A thread's calls as its journal has them: signatures, and the grammar of their sequence.
+
+use crate::grammar::{Builder, Grammar};
+use crate::journal::{Block, BlockKind, snapshot as kind};
+use crate::record::{Kind, Record, Word};
+use crate::structure::Signature;
+use crate::varint::Reader;
+
+/// The signature in `record`; its site is still the index in the thread's table. `None` if it is too short.
+pub fn signature(record: Record<'_>) -> Option<Signature> {
+    debug_assert_eq!(record.kind, Kind::Signature);
+    let (site, words) = record.body.split_first()?;
+    Some(Signature {
+        function: record.function,
+        flags: record.flags,
+        site: u64::from_le_bytes(*site) as u32,
+        words: words.iter().map(|&word| u64::from_le_bytes(word)).collect(),
+    })
+}
+
+/// The grammar of a thread with so many `signatures`, and what is wrong with it.
+pub fn grammar(blocks: &[Block<'_>], signatures: usize) -> (Grammar, Option<&'static str>) {
+    let snapshots = blocks.iter().filter(|block| block.kind == BlockKind::Snapshot && block.order > 0);
+    let latest = snapshots.max_by_key(|block| block.order);
+    let mut grammar = Grammar::default();
+    if let Some(block) = latest {
+        match snapshot(block.words) {
+            Some(found) => grammar = found,
+            // Nobody knows where in the sequence the log begins.
+            None => return (grammar, Some("its calls up to the last snapshot cannot be read")),
+        }
+    }
+    let epoch = latest.map_or(0, |block| block.order);
+    let logs = blocks.iter().filter(|block| block.kind == BlockKind::Log && block.order == epoch);
+    let mut runs = logs.flat_map(|block| block.words).map(|&run| u64::from_le_bytes(run)).peekable();
+    if runs.peek().is_some() {
+        let mut builder = Builder::restore(&grammar);
+        for run in runs {
+            builder.push(run as u32, run >> 32);
+        }
+        grammar = builder.grammar();
+    }
+    let most = grammar.rules.iter().flatten().filter_map(|item| item.symbol.as_terminal()).max();
+    if most.is_some_and(|most| most as usize >= signatures) {
+        return (Grammar::default(), Some("its calls name signatures that are not there"));
+    }
+    (grammar, None)
+}
+
+fn snapshot(words: &[Word]) -> Option<Grammar> {
+    let (length, bytes) = words.split_first()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let (kind, bytes) = bytes.as_flattened().get(..length)?.split_first()?;
+    match *kind {
+        kind::GRAMMAR => Grammar::read(&mut Reader::new(bytes)),
+        kind::BUILDER => Grammar::undump(&mut Reader::new(bytes)),
+        _ => None,
+    }
+}

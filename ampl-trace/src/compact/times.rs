@@ -1,0 +1,72 @@
+//! Times of a thread's stored windows.
+
+use super::clock::Clock;
+use crate::record::{CALL_MISS, Kind, Record, Records, Word};
+use crate::timing::{Encoder, Time, Window};
+
+/// Start, duration, terminal and count of a call.
+pub fn call(record: Record<'_>) -> Option<[u64; 3]> {
+    Some(record.body.first_chunk()?.map(u64::from_le_bytes))
+}
+
+/// Window, start, probability, update, calls before.
+pub fn open(record: Record<'_>) -> Option<[u64; 5]> {
+    Some(record.body.first_chunk()?.map(u64::from_le_bytes))
+}
+
+/// Hands the calls in `blocks` of `thread` to `encoder`, window by window; but those that are not among the first
+/// `calls` of its sequence, which are lost: readers could not tell what these times are of.
+pub fn encode<'a>(
+    thread: u32,
+    blocks: impl Iterator<Item = &'a [Word]>,
+    calls: u64,
+    clock: Clock,
+    encoder: &mut Encoder,
+) {
+    // What is decided late is stored behind windows that came later; readers go by the sequence.
+    let mut windows: Vec<(u64, Vec<&'a [Word]>)> = vec![(0, Vec::new())];
+    for words in blocks {
+        let (mut from, mut at) = (0, 0);
+        for record in Records::new(words) {
+            if record.kind == Kind::Open {
+                windows.last_mut().expect("one at least").1.push(&words[from..at]);
+                let first_seq = open(record).map_or(0, |[.., first_seq]| first_seq);
+                windows.push((first_seq, Vec::new()));
+                from = at;
+            }
+            at += 1 + record.body.len();
+        }
+        windows.last_mut().expect("one at least").1.push(&words[from..at]);
+    }
+    windows.sort_by_key(|&(first_seq, _)| first_seq);
+    let records = windows.iter().flat_map(|(_, words)| words).flat_map(|words| Records::new(words));
+    // Windows without calls are not worth their place.
+    let (mut opened, mut next) = (None, 0u64);
+    for record in records {
+        match record.kind {
+            Kind::Open => {
+                opened = open(record).map(|[window, start, _, _, first_seq]| {
+                    next = first_seq;
+                    Window { thread, window, first_seq, start_ns: clock.instant(start) }
+                });
+            }
+            Kind::Call => {
+                let Some([start, duration, which]) = call(record) else { continue };
+                next = next.saturating_add((which >> 32).max(1));
+                if next > calls {
+                    continue;
+                }
+                if let Some(window) = opened.take() {
+                    encoder.window(window);
+                }
+                let time = Time {
+                    start_ns: clock.instant(start),
+                    duration_ns: clock.whole_duration(duration),
+                    count: which >> 32,
+                };
+                encoder.call(which as u32, record.flags & CALL_MISS != 0, time);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! A whole trace file: which sections there are, and what they come to.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use ampl_core::message::Decision;
+
+use super::sections::{Part, restore, run_parts, squeezed, unsqueezed};
+use super::v1::{self, Kind};
+use crate::error::{Damage, ReadError};
+use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
+use crate::structure::Merged;
+
+/// Writes a trace file front to back; memory grows with the number of ranks, by what is told of a process.
+#[derive(Debug)]
+pub struct Writer<W> {
+    file: v1::Writer<W>,
+    processes: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// A writer that has written the header.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: W) -> io::Result<Self> {
+        Ok(Self { file: v1::Writer::new(out)?, processes: Vec::new() })
+    }
+
+    /// Appends what the ranks called.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn structure(&mut self, structure: &Merged) -> io::Result<()> {
+        self.file.section(Kind::Structure, None, &structure.encode())
+    }
+
+    /// Appends the parts of one rank; what they tell of a process waits for all others.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn rank(&mut self, parts: &[Part<'_>]) -> io::Result<()> {
+        for part in parts {
+            if part.kind == Kind::Processes {
+                self.processes.extend_from_slice(&part.payload);
+                self.processes.push(b'\n');
+            } else {
+                self.file.section(part.kind, part.rank, &part.payload)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what is known of the whole run, and `decisions`.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn run(&mut self, run: &RunInfo, decisions: &[Decision]) -> io::Result<()> {
+        self.rank(&run_parts(Some(run), decisions))
+    }
+
+    /// Writes what is left, and gives `out` back.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.file.section(Kind::Processes, None, &squeezed(&self.processes))?;
+        self.file.finish()
+    }
+}
+
+/// The trace in `bytes`, with what could not be read listed in [`Trace::damage`].
+///
+/// # Errors
+/// [`ReadError`] when it is not a trace file, has another version, or names functions that this ampl has otherwise.
+pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
+    let (sections, damage) = v1::read(bytes)?;
+    let mut trace = Trace { complete: damage.is_empty(), damage, ..Trace::default() };
+    trace.sizes.total = bytes.len() as u64;
+    trace.sizes.other = v1::overhead(&sections, trace.sizes.total);
+    let mut ranks: BTreeMap<u32, RankTrace> = BTreeMap::new();
+    for section in sections {
+        account(&mut trace.sizes, section.kind, section.bytes);
+        let payload = section.payload;
+        let understood = match (section.kind, section.rank) {
+            (Kind::Run, _) => serde_json::from_slice(payload).map(|run| trace.run = run).ok(),
+            (Kind::Structure, None) => match Merged::decode(payload) {
+                Ok(structure) => {
+                    trace.structure = structure;
+                    Some(())
+                }
+                Err(error @ ReadError::TableMismatch { .. }) => return Err(error),
+                Err(_) => None,
+            },
+            (Kind::Processes, None) => read_processes(payload, &mut ranks),
+            (Kind::Decisions, _) => read_decisions(payload, &mut trace),
+            (kind, Some(rank)) => restore(ranks.entry(rank).or_default(), kind, payload),
+            _ => None,
+        };
+        if understood.is_none() {
+            trace.complete = false;
+            let what = format!("section {:?} is malformed", section.kind);
+            trace.damage.push(Damage { rank: section.rank, what });
+        }
+    }
+    // A rank whose process is not told is still of that number.
+    ranks.iter_mut().for_each(|(&number, rank)| rank.process.rank = number);
+    trace.ranks = ranks.into_values().collect();
+    place_sites(&mut trace);
+    finish(&mut trace);
+    Ok(trace)
+}
+
+/// Gives every rank the call sites and modules that the structure has for it.
+pub fn place_sites(trace: &mut Trace) {
+    for rank in &mut trace.ranks {
+        if let Some(structure) = trace.structure.rank(rank.process.rank) {
+            (rank.modules, rank.sites) = (structure.modules, structure.sites);
+        }
+    }
+}
+
+/// Sets what follows from the ranks: completeness, and the number of ranks where nothing else tells.
+pub fn finish(trace: &mut Trace) {
+    let present = trace.ranks.len() as u32;
+    if trace.run.ranks == 0 {
+        trace.run.ranks = present;
+    }
+    let all = present == trace.run.ranks && trace.ranks.iter().all(|rank| rank.process.finalized);
+    trace.complete &= all;
+}
+
+/// Puts the processes in `payload` where they belong; `None` if it is malformed.
+fn read_processes(payload: &[u8], ranks: &mut BTreeMap<u32, RankTrace>) -> Option<()> {
+    for line in unsqueezed(payload)?.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        let process: Process = serde_json::from_slice(line).ok()?;
+        let rank = process.rank;
+        ranks.entry(rank).or_default().process = process;
+    }
+    Some(())
+}
+
+fn read_decisions(payload: &[u8], trace: &mut Trace) -> Option<()> {
+    for line in unsqueezed(payload)?.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        trace.decisions.push(serde_json::from_slice(line).ok()?);
+    }
+    Some(())
+}
+
+fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
+    match kind {
+        Kind::Structure => sizes.structure += bytes,
+        Kind::Times => sizes.timing += bytes,
+        Kind::Windows | Kind::Aggregates => sizes.aggregates += bytes,
+        Kind::Run | Kind::Processes | Kind::Addresses | Kind::Decisions | Kind::Contents => {
+            sizes.other += bytes;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A sequence of terminals as a grammar: lossless, near-constant in size for loops, built while it grows.
+//!
+//! Sequitur with repetition counts. Two positions hold equal symbols if they name the same terminal or rule;
+//! how often a symbol is repeated belongs to the *position* it stands at, as one count for each expansion of
+//! the rule around it. So loops whose inner trip counts vary still share one rule, and the counts of a loop
+//! that does not vary take no space.
+//!
+//! # Source
+//! C. G. Nevill-Manning, I. H. Witten, *Identifying Hierarchical Structure in Sequences: A linear-time
+//! algorithm*, JAIR 7 (1997). Departures: counts at positions, equal neighbours are one position, and
+//! a loop that is already known is followed without touching the grammar.
+
+mod arena;
+mod builder;
+mod check;
+mod closed;
+mod code;
+mod dump;
+mod engine;
+mod lists;
+mod predict;
+mod runs;
+mod trim;
+
+pub use builder::Builder;
+pub use runs::Runs;
+
+/// A terminal or a rule: terminal `t` is `t << 1`, rule `r` is `r << 1 | 1`.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Symbol(pub u32);
+
+impl Symbol {
+    /// The symbol of a terminal below 2^31.
+    pub fn terminal(number: u32) -> Self {
+        Self(number << 1)
+    }
+
+    /// The number of the terminal; `None` for a rule.
+    pub fn as_terminal(self) -> Option<u32> {
+        (self.0 & 1 == 0).then_some(self.0 >> 1)
+    }
+
+    /// The number of the rule; `None` for a terminal.
+    pub fn as_rule(self) -> Option<usize> {
+        (self.0 & 1 == 1).then_some((self.0 >> 1) as usize)
+    }
+}
+
+/// One position in a rule.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Item {
+    /// What stands there.
+    pub symbol: Symbol,
+    /// How often it is repeated, at least once, at each expansion of the rule, in the order of the sequence:
+    /// (times, how many expansions in a row). The second numbers add up to the expansions of the rule.
+    pub counts: Vec<(u64, u64)>,
+}
+
+/// A sequence of terminals as rules.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Grammar {
+    /// Rule 0 is the whole sequence. The others have at least two positions, are used, and are numbered by
+    /// their first appearance in a walk from rule 0 that goes into each rule where it appears first.
+    pub rules: Vec<Vec<Item>>,
+}
+
+impl Default for Grammar {
+    fn default() -> Self {
+        Self { rules: vec![Vec::new()] }
+    }
+}
+
+impl Grammar {
+    /// The terminals in the order of the sequence, as runs (terminal, count).
+    ///
+    /// Neighbours differ in the grammar of a [`Builder`]. Memory: one cursor per position and the depth.
+    pub fn runs(&self) -> Runs<'_> {
+        Runs::new(self)
+    }
+
+    /// Terminals in the sequence, each as often as it is repeated; at most `u64::MAX`.
+    pub fn len(&self) -> u64 {
+        let terminals = self.rules.iter().flatten().filter(|item| item.symbol.as_terminal().is_some());
+        let counts = terminals.flat_map(|item| &item.counts);
+        counts.fold(0, |sum: u64, &(times, expansions)| sum.saturating_add(times.saturating_mul(expansions)))
+    }
+
+    /// Whether the sequence has no terminals.
+    pub fn is_empty(&self) -> bool {
+        self.rules.iter().all(Vec::is_empty)
+    }
+
+    /// Positions in all rules.
+    pub fn size(&self) -> usize {
+        self.rules.iter().map(Vec::len).sum()
+    }
+}

@@ -1,0 +1,94 @@
+//! A grammar without the rules that do not pay.
+
+use super::{Grammar, Item, Symbol};
+
+/// Whether a rule of `size` positions that stands at so many others takes fewer bytes than its copies would.
+///
+/// In tenths of a symbol: naming a rule takes more than naming a terminal, and the length of a body takes
+/// something.
+fn pays(uses: usize, size: usize) -> bool {
+    10 * uses * size > 17 * uses + 10 * size + 5
+}
+
+impl Grammar {
+    /// The same sequence without rules that cost more than they save.
+    ///
+    /// Those are rules of chance, which sequences without order are full of. What repeats in loops stays. The
+    /// grammar must be sound.
+    pub fn trimmed(&self) -> Self {
+        let Some(order) = self.order() else { return self.clone() };
+        let (mut uses, mut always_once) = (vec![0usize; self.rules.len()], vec![true; self.rules.len()]);
+        for item in self.rules.iter().flatten() {
+            if let Some(rule) = item.symbol.as_rule() {
+                uses[rule] += 1;
+                always_once[rule] &= matches!(item.counts[..], [(1, _)]);
+            }
+        }
+        // Bodies of rules that are no more; the innermost first.
+        let mut inside: Vec<Option<Vec<Item>>> = vec![None; self.rules.len()];
+        let mut rules: Vec<Vec<Item>> = vec![Vec::new(); self.rules.len()];
+        for &rule in order.iter().rev() {
+            let mut body: Vec<Item> = Vec::with_capacity(self.rules[rule].len());
+            for item in &self.rules[rule] {
+                match item.symbol.as_rule().and_then(|inner| inside[inner].as_ref()) {
+                    Some(inner) => {
+                        let expansions = item.counts[0].1;
+                        inner.iter().for_each(|item| {
+                            let counts = vec![(item.counts[0].0, expansions)];
+                            append(&mut body, Item { symbol: item.symbol, counts });
+                        });
+                    }
+                    None => append(&mut body, item.clone()),
+                }
+            }
+            let constant = body.iter().all(|item| item.counts.len() == 1);
+            if rule > 0 && constant && always_once[rule] && !pays(uses[rule], body.len()) {
+                inside[rule] = Some(body);
+            } else {
+                rules[rule] = body;
+            }
+        }
+        Self { rules }.renumbered()
+    }
+
+    /// The rules that are used, in the order of a walk.
+    pub(super) fn renumbered(mut self) -> Self {
+        let mut numbers = vec![0; self.rules.len()];
+        let (mut order, mut walk) = (vec![0], vec![(0, 0)]);
+        while let Some((rule, place)) = walk.pop() {
+            let Some(item) = self.rules[rule].get(place) else { continue };
+            walk.push((rule, place + 1));
+            if let Some(inner) = item.symbol.as_rule()
+                && numbers[inner] == 0
+            {
+                numbers[inner] = order.len() as u32;
+                order.push(inner);
+                walk.push((inner, 0));
+            }
+        }
+        let rules = order.into_iter().map(|rule| {
+            let mut items = std::mem::take(&mut self.rules[rule]);
+            for item in &mut items {
+                if let Some(rule) = item.symbol.as_rule() {
+                    item.symbol = Symbol(numbers[rule] << 1 | 1);
+                }
+            }
+            items
+        });
+        Self { rules: rules.collect() }
+    }
+}
+
+/// Appends an item, or makes the last count more often if it has the same symbol and both are constant.
+fn append(body: &mut Vec<Item>, item: Item) {
+    // Not the first: a body keeps two.
+    if let [_, .., last] = &mut body[..]
+        && last.symbol == item.symbol
+        && let ([(times, _)], [(more, _)]) = (&mut last.counts[..], &item.counts[..])
+        && let Some(sum) = times.checked_add(*more)
+    {
+        *times = sum;
+    } else {
+        body.push(item);
+    }
+}

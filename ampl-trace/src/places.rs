@@ -1,0 +1,156 @@
+//! Places in memory as words that are the same on every rank, wherever the loader has put things: how far from where
+//! the thread first called MPI on its stack, at which offset of which module, or the how-manieth other address.
+//!
+//! The upper four bits say which of these; where they are 0 the word is the address itself.
+
+use std::collections::BTreeMap;
+
+use crate::varint::{self, Reader, zigzag};
+
+const KIND_AT: u32 = 60;
+const OTHER: u64 = 1;
+const STACK: u64 = 2;
+const MODULE: u64 = 3;
+const OFFSET_BITS: u32 = 40;
+
+/// Offsets in a module are below.
+pub const MOST_OFFSET: u64 = 1 << OFFSET_BITS;
+/// So many other addresses are numbered.
+pub const MOST_PLACES: u64 = 1 << 20;
+
+/// The word of `address` on a stack that is measured from `base`.
+pub fn stack(base: u64, address: u64) -> u64 {
+    STACK << KIND_AT | zigzag(base.wrapping_sub(address) as i64)
+}
+
+/// The word of an offset in the module of that number.
+pub fn module(module: u32, offset: u64) -> u64 {
+    MODULE << KIND_AT | u64::from(module) << OFFSET_BITS | offset
+}
+
+/// The word of another address, the one of that number.
+pub fn other(number: u64) -> u64 {
+    OTHER << KIND_AT | number
+}
+
+/// Where a rank's places were.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Other addresses by number.
+    others: BTreeMap<u64, u64>,
+    /// Bases of modules by number.
+    modules: BTreeMap<u32, u64>,
+    /// Bases of stacks by thread.
+    stacks: BTreeMap<u32, u64>,
+}
+
+impl Places {
+    /// Takes what a thread's journal says: that `word` stands for `address`.
+    pub fn take(&mut self, thread: u32, word: u64, address: u64) {
+        let value = word & ((1 << KIND_AT) - 1);
+        match word >> KIND_AT {
+            OTHER => drop(self.others.insert(value, address)),
+            MODULE => drop(self.modules.insert((value >> OFFSET_BITS) as u32, address)),
+            STACK => drop(self.stacks.insert(thread, address)),
+            _ => {}
+        }
+    }
+
+    /// The address that `word` stood for in a call of `thread`; the word itself where that is not known.
+    pub fn address(&self, thread: u32, word: u64) -> u64 {
+        let value = word & ((1 << KIND_AT) - 1);
+        let found = match word >> KIND_AT {
+            OTHER => self.others.get(&value).copied(),
+            MODULE => self
+                .modules
+                .get(&((value >> OFFSET_BITS) as u32))
+                .map(|base| base.wrapping_add(value & (MOST_OFFSET - 1))),
+            STACK => {
+                let below = (value >> 1) as i64 ^ -((value & 1) as i64);
+                self.stacks.get(&thread).map(|base| base.wrapping_sub(below as u64))
+            }
+            _ => None,
+        };
+        found.unwrap_or(word)
+    }
+
+    /// As bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let mut put = |all: &mut dyn ExactSizeIterator<Item = (u64, u64)>| {
+            varint::put(out, all.len() as u64);
+            let mut before = [0u64; 2];
+            for (number, address) in all {
+                varint::put(out, number.wrapping_sub(before[0]));
+                varint::put_signed(out, address.wrapping_sub(before[1]) as i64);
+                before = [number, address];
+            }
+        };
+        put(&mut self.others.iter().map(|(&number, &address)| (number, address)));
+        put(&mut self.modules.iter().map(|(&number, &address)| (number.into(), address)));
+        put(&mut self.stacks.iter().map(|(&number, &address)| (number.into(), address)));
+    }
+
+    /// From [bytes](Self::write); `None` if they are none.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let mut all = || -> Option<Vec<(u64, u64)>> {
+            let (mut found, mut before) = (Vec::new(), [0u64; 2]);
+            for _ in 0..reader.get()? {
+                let number = before[0].wrapping_add(reader.get()?);
+                before = [number, before[1].wrapping_add(reader.get_signed()? as u64)];
+                found.push((before[0], before[1]));
+            }
+            Some(found)
+        };
+        let others = all()?.into_iter().collect();
+        let mut short = || all().map(|all| all.into_iter().map(|(number, at)| (number as u32, at)).collect());
+        let (modules, stacks) = (short()?, short()?);
+        reader.is_empty().then_some(Self { others, modules, stacks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn places_are_found_again(
+            others: Vec<u64>,
+            base: u64,
+            offset in 0..MOST_OFFSET,
+            number in 0u32..1 << 20,
+            near in -1i64 << 40..1 << 40,
+            thread: u32,
+        ) {
+            let mut places = Places::default();
+            for (number, &address) in (0..).zip(&others) {
+                places.take(thread, other(number), address);
+            }
+            places.take(thread, module(number, 0), base);
+            places.take(thread, stack(base, base), base);
+            let mut bytes = Vec::new();
+            places.write(&mut bytes);
+            prop_assert_eq!(Places::read(&bytes), Some(places.clone()));
+            for (number, &address) in (0..).zip(&others) {
+                prop_assert_eq!(places.address(7, other(number)), address);
+            }
+            prop_assert_eq!(places.address(7, module(number, offset)), base.wrapping_add(offset));
+            let address = base.wrapping_add(near as u64);
+            prop_assert_eq!(places.address(thread, stack(base, address)), address);
+            prop_assert_eq!(places.address(thread.wrapping_add(1), stack(base, address)), stack(base, address));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_panic(bytes: Vec<u8>) {
+            let _ = Places::read(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_word_of_an_address_that_is_its_own_is_the_address() {
+        assert_eq!(Places::default().address(0, 0x7fff_1234), 0x7fff_1234);
+        assert_eq!(Places::default().address(0, u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,230 @@
+//! What ranks of one group share, and what is left of a rank: a row of words and lists of counts.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+
+use super::words::Turner;
+use super::{Comm, RankStructure, Signature, ThreadStructure};
+use crate::grammar::{Grammar, Item, Symbol};
+use crate::model::Site;
+
+/// Modules and call sites.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Table {
+    /// Paths.
+    pub modules: Vec<String>,
+    /// Sites.
+    pub sites: Vec<Site>,
+}
+
+/// A signature without its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Head {
+    /// Index in the function table.
+    pub function: u16,
+    /// Flags of the call.
+    pub flags: u8,
+    /// 0 for none, else one more than the index in [`Table::sites`].
+    pub site: u32,
+    /// How many words it has.
+    pub words: u32,
+}
+
+/// One thread without its words and counts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadBody {
+    /// Its number.
+    pub thread: u32,
+    /// Its signatures.
+    pub heads: Vec<Head>,
+    /// Symbols of its rules.
+    pub rules: Vec<Vec<u32>>,
+}
+
+/// What is equal on all ranks of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Body {
+    /// Modules and sites.
+    pub table: Arc<Table>,
+    /// Communicators.
+    pub comms: usize,
+    /// Threads.
+    pub threads: Vec<ThreadBody>,
+}
+
+/// Counts of a position; the last run's length is what is left of the rule's expansions.
+pub type Counts = Arc<[(u64, u64)]>;
+/// Those of a position that comes once whenever its rule does.
+pub const ONCE: [(u64, u64); 1] = [(1, 0)];
+
+/// A rank apart from its body.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Word, size and rank of every communicator, then the turned words of every signature.
+    pub words: Vec<u64>,
+    /// Counts of every position.
+    pub lists: Vec<Counts>,
+}
+
+impl Body {
+    /// A number that equal bodies share.
+    pub fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        Hash::hash(self, &mut hasher);
+        hasher.finish()
+    }
+
+    /// `rank` taken apart.
+    pub fn split(rank: RankStructure) -> (Self, Row) {
+        let mut row = Row::default();
+        for comm in &rank.comms {
+            row.words.extend([comm.word, comm.size, comm.rank]);
+        }
+        let once = Counts::from(ONCE);
+        let mut threads = Vec::with_capacity(rank.threads.len());
+        for thread in rank.threads {
+            let mut turner = Turner::new(&rank.comms, false);
+            let mut heads = Vec::with_capacity(thread.signatures.len());
+            for mut signature in thread.signatures {
+                turner.turn(&mut signature);
+                let Signature { function, flags, site, words } = signature;
+                heads.push(Head { function, flags, site, words: words.len() as u32 });
+                row.words.extend(words);
+            }
+            let symbols = |rule: &Vec<Item>| rule.iter().map(|item| item.symbol.0).collect();
+            let rules: Vec<Vec<u32>> = thread.grammar.rules.iter().map(symbols).collect();
+            let mut counts: Vec<Vec<Vec<(u64, u64)>>> = thread
+                .grammar
+                .rules
+                .into_iter()
+                .map(|rule| rule.into_iter().map(|item| item.counts).collect())
+                .collect();
+            balance(&rules, &mut counts, false);
+            row.lists.extend(counts.into_iter().flatten().map(|list| match list[..] {
+                _ if list[..] == ONCE => once.clone(),
+                _ => list.into(),
+            }));
+            threads.push(ThreadBody { thread: thread.thread, heads, rules });
+        }
+        let table = Arc::new(Table { modules: rank.modules, sites: rank.sites });
+        (Self { table, comms: rank.comms.len(), threads }, row)
+    }
+
+    /// The rank that a row of this body is.
+    pub fn join(&self, rank: u32, row: Row) -> RankStructure {
+        let (comms, mut rest) = row.words.split_at(self.comms * 3);
+        let comm = |&[word, size, rank]: &[u64; 3]| Comm { word, size, rank };
+        let comms: Vec<Comm> = comms.as_chunks().0.iter().map(comm).collect();
+        let mut lists = row.lists.into_iter();
+        let mut threads = Vec::with_capacity(self.threads.len());
+        for thread in &self.threads {
+            let mut turner = Turner::new(&comms, true);
+            let mut signatures = Vec::with_capacity(thread.heads.len());
+            for head in &thread.heads {
+                let (words, behind) = rest.split_at(head.words as usize);
+                rest = behind;
+                let Head { function, flags, site, .. } = *head;
+                let mut signature = Signature { function, flags, site, words: words.to_vec() };
+                turner.turn(&mut signature);
+                signatures.push(signature);
+            }
+            let mut counts: Vec<Vec<Vec<(u64, u64)>>> = thread
+                .rules
+                .iter()
+                .map(|rule| lists.by_ref().take(rule.len()).map(|list| list.to_vec()).collect())
+                .collect();
+            balance(&thread.rules, &mut counts, true);
+            let item = |(&symbol, counts): (&u32, Vec<_>)| Item { symbol: Symbol(symbol), counts };
+            let rule = |(rule, counts): (&Vec<u32>, Vec<_>)| rule.iter().zip(counts).map(item).collect();
+            let grammar = Grammar { rules: thread.rules.iter().zip(counts).map(rule).collect() };
+            threads.push(ThreadStructure { thread: thread.thread, signatures, grammar });
+        }
+        let Table { modules, sites } = (*self.table).clone();
+        RankStructure { rank, threads, modules, sites, comms }
+    }
+}
+
+/// Takes from the last run of every position how often its rule is expanded, less the runs before it, or adds
+/// it again: mostly nothing is left.
+fn balance(rules: &[Vec<u32>], counts: &mut [Vec<Vec<(u64, u64)>>], back: bool) {
+    let mut expansions = vec![0u64; rules.len()];
+    if let Some(first) = expansions.first_mut() {
+        *first = 1;
+    }
+    for index in users_first(rules) {
+        for (&symbol, list) in rules[index].iter().zip(&mut counts[index]) {
+            let all = expansions[index];
+            let before = list.iter().rev().skip(1).fold(0u64, |sum, &(_, times)| sum.wrapping_add(times));
+            let left = all.wrapping_sub(before);
+            let times = |list: &[(u64, u64)]| {
+                list.iter().fold(0u64, |sum, &(count, times)| sum.wrapping_add(count.wrapping_mul(times)))
+            };
+            let mut used = times(list);
+            if let Some((_, last)) = list.last_mut() {
+                *last = if back { last.wrapping_add(left) } else { last.wrapping_sub(left) };
+            }
+            if back {
+                used = times(list);
+            }
+            if symbol & 1 != 0
+                && let Some(sum) = expansions.get_mut(symbol as usize >> 1)
+            {
+                *sum = sum.wrapping_add(used);
+            }
+        }
+    }
+}
+
+/// The rules in an order in which every one comes behind those that use it; those in a cycle are left out.
+fn users_first(rules: &[Vec<u32>]) -> Vec<usize> {
+    let mut users = vec![0u32; rules.len()];
+    let used = |rule: &[u32]| -> Vec<usize> {
+        let rules = rule.iter().filter(|&symbol| symbol & 1 != 0).map(|&symbol| symbol as usize >> 1);
+        rules.collect()
+    };
+    for rule in rules {
+        for other in used(rule) {
+            if let Some(users) = users.get_mut(other) {
+                *users += 1;
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..rules.len()).filter(|&rule| users[rule] == 0).collect();
+    let mut next = 0;
+    while let Some(&rule) = order.get(next) {
+        next += 1;
+        for other in used(&rules[rule]) {
+            if let Some(users) = users.get_mut(other) {
+                *users -= 1;
+                if *users == 0 {
+                    order.push(other);
+                }
+            }
+        }
+    }
+    order
+}
+
+/// Whether the rules end, exist, are all used, and name terminals below `signatures` only.
+pub fn is_sound(rules: &[Vec<u32>], signatures: usize) -> bool {
+    let within = |&symbol: &u32| {
+        let number = symbol as usize >> 1;
+        if symbol & 1 != 0 { number != 0 && number < rules.len() } else { number < signatures }
+    };
+    let exists = rules.iter().flatten().all(within);
+    // Every rule but the first has a user where only the first begins the order.
+    exists && {
+        let order = users_first(rules);
+        order.len() == rules.len() && users_of_none(rules) <= 1
+    }
+}
+
+fn users_of_none(rules: &[Vec<u32>]) -> usize {
+    let mut used = vec![false; rules.len()];
+    for &symbol in rules.iter().flatten().filter(|&symbol| symbol & 1 != 0) {
+        used[symbol as usize >> 1] = true;
+    }
+    used.iter().filter(|&&used| !used).count()
+}

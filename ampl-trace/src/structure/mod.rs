@@ -1,0 +1,327 @@
+//! The structure of all ranks: their signatures and grammars in one compact string of bytes.
+//!
+//! Ranks that make the same calls but for argument words and counts share one body. What differs are columns,
+//! one value of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they
+//! are encoded.
+
+mod body;
+mod column;
+mod fit;
+mod formula;
+mod grid;
+mod guess;
+mod mix;
+mod names;
+mod read;
+mod stream;
+mod symbols;
+mod words;
+mod write;
+
+use std::sync::Arc;
+
+use body::{Body, Counts, Row};
+use column::Column;
+use fit::Fit;
+use rustc_hash::FxHashMap;
+
+use crate::error::ReadError;
+use crate::grammar::Grammar;
+use crate::model::Site;
+pub use stream::Effort;
+
+/// A call without its time: what a terminal of a grammar stands for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Signature {
+    /// Index in the function table; `u16::MAX` for calls that were counted but not recorded.
+    pub function: u16,
+    /// Flags of [`crate::record`].
+    pub flags: u8,
+    /// 0 for none, else one more than the index in [`RankStructure::sites`].
+    pub site: u32,
+    /// Its arguments as [`crate::args`] has them; an error's code before them.
+    pub words: Vec<u64>,
+}
+
+/// The calls of one thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadStructure {
+    /// Its number.
+    pub thread: u32,
+    /// Its signatures by terminal.
+    pub signatures: Vec<Signature>,
+    /// Their sequence.
+    pub grammar: Grammar,
+}
+
+/// A communicator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Comm {
+    /// Its word in arguments.
+    pub word: u64,
+    /// Its size.
+    pub size: u64,
+    /// This rank's number in it.
+    pub rank: u64,
+}
+
+/// The calls of one rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankStructure {
+    /// Its number in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Its threads.
+    pub threads: Vec<ThreadStructure>,
+    /// Modules that call sites lie in: paths.
+    pub modules: Vec<String>,
+    /// Call sites.
+    pub sites: Vec<Site>,
+    /// Communicators that its calls name.
+    pub comms: Vec<Comm>,
+}
+
+/// The calls of several ranks.
+#[derive(Clone, Debug, Default)]
+pub struct Merged {
+    /// Ranks of the job.
+    ranks: u32,
+    groups: Vec<Group>,
+}
+
+/// Ranks that share a body.
+#[derive(Clone, Debug)]
+struct Group {
+    body: Arc<Body>,
+    hash: u64,
+    /// Ranks of the job that its fits are for.
+    job: u32,
+    /// Spans of ranks: first, and how many.
+    ranks: Vec<(u32, u32)>,
+    /// The row of its first rank.
+    first: Row,
+    /// Words that differ between ranks, ascending.
+    words: Vec<(u32, Varying)>,
+    /// Lists that differ, ascending.
+    lists: Vec<(u32, Lists)>,
+}
+
+/// A list for each rank: the end of each span of ranks with the same, and the list.
+type Lists = Vec<(u32, Counts)>;
+
+/// A word that differs between the ranks of a group.
+#[derive(Clone, Debug)]
+enum Varying {
+    /// By position.
+    Column(Column),
+    /// By rank, as it was decoded.
+    Fit(Fit),
+}
+
+impl Group {
+    fn len(&self) -> u32 {
+        self.ranks.iter().map(|&(_, length)| length).sum()
+    }
+
+    /// All ranks, ascending.
+    fn members(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ranks.iter().flat_map(|&(first, length)| first..first + length)
+    }
+
+    /// How many of its ranks are below `rank`, if that is one of them.
+    fn position(&self, rank: u32) -> Option<u32> {
+        let mut before = 0;
+        for &(first, length) in &self.ranks {
+            if (first..first + length).contains(&rank) {
+                return Some(before + rank - first);
+            }
+            before += length;
+        }
+        None
+    }
+
+    /// Varying words as columns.
+    fn settle(&mut self) {
+        if self.words.iter().all(|(_, varying)| matches!(varying, Varying::Column(_))) {
+            return;
+        }
+        let mut columns = vec![Column::default(); self.words.len()];
+        for (position, rank) in self.members().enumerate() {
+            let values = self.varying(position as u32, rank);
+            columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+        }
+        let words = self.words.iter_mut().zip(columns);
+        words.for_each(|((_, varying), column)| *varying = Varying::Column(column));
+    }
+
+    /// The values of all varying words of a rank.
+    fn varying(&self, position: u32, rank: u32) -> Vec<u64> {
+        let mut values = Vec::with_capacity(self.words.len());
+        for (_, varying) in &self.words {
+            values.push(match varying {
+                Varying::Column(column) => column.value(position),
+                Varying::Fit(fit) => fit.value(self.job, position, rank, &values),
+            });
+        }
+        values
+    }
+
+    /// The value of one varying word of a rank, if it does not follow from another but by being equal.
+    fn varying_at(&self, index: usize, position: u32, rank: u32) -> Option<u64> {
+        match &self.words[index].1 {
+            Varying::Column(column) => Some(column.value(position)),
+            Varying::Fit(Fit::Equal(of)) if *of < index => self.varying_at(*of, position, rank),
+            Varying::Fit(Fit::Equal(_) | Fit::Difference { .. } | Fit::Map { .. }) => None,
+            Varying::Fit(fit) => Some(fit.value(self.job, position, rank, &[])),
+        }
+    }
+
+    fn row(&self, position: u32, rank: u32) -> Row {
+        let mut row = self.first.clone();
+        for (&(index, _), value) in self.words.iter().zip(self.varying(position, rank)) {
+            row.words[index as usize] = value;
+        }
+        for (index, lists) in &self.lists {
+            let span = lists.partition_point(|&(end, _)| end <= position);
+            if let Some((_, list)) = lists.get(span) {
+                row.lists[*index as usize] = list.clone();
+            }
+        }
+        row
+    }
+
+    /// Appends the ranks of `other`, all higher, with an equal body.
+    fn join(&mut self, mut other: Self) {
+        self.settle();
+        other.settle();
+        let (own, others) = (self.len(), other.len());
+        let take = |words: Vec<(u32, Varying)>| {
+            words.into_iter().map(|(index, varying)| match varying {
+                Varying::Column(column) => (index, column),
+                Varying::Fit(_) => unreachable!("settled"),
+            })
+        };
+        let mut left = take(std::mem::take(&mut self.words)).peekable();
+        let mut right = take(std::mem::take(&mut other.words)).peekable();
+        for (index, (&one, &two)) in self.first.words.iter().zip(&other.first.words).enumerate() {
+            let index = index as u32;
+            let (first, second) =
+                (left.next_if(|&(at, _)| at == index), right.next_if(|&(at, _)| at == index));
+            if one == two && first.is_none() && second.is_none() {
+                continue;
+            }
+            let mut column = first.map_or_else(|| Column::constant(one, own), |(_, column)| column);
+            match second {
+                Some((_, second)) => second.pieces().for_each(|(length, start, step)| {
+                    column.append(length, start, step);
+                }),
+                None => column.append(others, two, 0),
+            }
+            self.words.push((index, Varying::Column(column)));
+        }
+        let mut left = std::mem::take(&mut self.lists).into_iter().peekable();
+        let mut right = other.lists.into_iter().peekable();
+        for (index, (one, two)) in self.first.lists.iter().zip(&other.first.lists).enumerate() {
+            let index = index as u32;
+            let (first, second) =
+                (left.next_if(|&(at, _)| at == index), right.next_if(|&(at, _)| at == index));
+            if first.is_none() && second.is_none() && one == two {
+                continue;
+            }
+            let mut lists = first.map_or_else(|| vec![(own, one.clone())], |(_, lists)| lists);
+            for (end, list) in second.map_or_else(|| vec![(others, two.clone())], |(_, lists)| lists) {
+                match lists.last_mut() {
+                    Some((last, same)) if *same == list => *last = own + end,
+                    _ => lists.push((own + end, list)),
+                }
+            }
+            self.lists.push((index, lists));
+        }
+        for (first, length) in other.ranks {
+            match self.ranks.last_mut() {
+                Some((last, have)) if *last + *have == first => *have += length,
+                _ => self.ranks.push((first, length)),
+            }
+        }
+    }
+}
+
+impl Merged {
+    /// No ranks yet, of a job of so many.
+    pub fn new(ranks: u32) -> Self {
+        Self { ranks, groups: Vec::new() }
+    }
+
+    /// One rank.
+    pub fn of(rank: RankStructure) -> Self {
+        let number = rank.rank;
+        let (body, first) = Body::split(rank);
+        let hash = body.hash();
+        let (words, lists) = Default::default();
+        let group =
+            Group { body: Arc::new(body), hash, job: 0, ranks: vec![(number, 1)], first, words, lists };
+        Self { ranks: number.saturating_add(1), groups: vec![group] }
+    }
+
+    /// Takes in `other`, whose ranks are all higher.
+    pub fn join(&mut self, other: Self) {
+        debug_assert!(self.ranks().max() < other.ranks().min() || other.groups.is_empty());
+        self.ranks = self.ranks.max(other.ranks);
+        let mut known: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+        for (index, group) in self.groups.iter().enumerate() {
+            known.entry(group.hash).or_default().push(index);
+        }
+        for group in other.groups {
+            let alike = known.get(&group.hash).into_iter().flatten();
+            match alike.copied().find(|&index| self.groups[index].body == group.body) {
+                Some(index) => self.groups[index].join(group),
+                None => self.groups.push(group),
+            }
+        }
+    }
+
+    /// The ranks there are, those of one body after those of another.
+    pub fn ranks(&self) -> impl Iterator<Item = u32> + '_ {
+        self.groups.iter().flat_map(Group::members)
+    }
+
+    /// Ranks of the job.
+    pub fn job(&self) -> u32 {
+        self.ranks
+    }
+
+    /// The calls of `rank`; `None` where there are none, or what is stored of it makes no sense.
+    pub fn rank(&self, rank: u32) -> Option<RankStructure> {
+        let (group, position) = self.groups.iter().find_map(|group| Some((group, group.position(rank)?)))?;
+        let structure = group.body.join(rank, group.row(position, rank));
+        structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
+    }
+
+    /// Signatures of all bodies.
+    pub fn signatures(&self) -> u64 {
+        let threads = self.groups.iter().flat_map(|group| &group.body.threads);
+        threads.map(|thread| thread.heads.len() as u64).sum()
+    }
+
+    /// Distinct bodies.
+    pub fn grammars(&self) -> u64 {
+        self.groups.len() as u64
+    }
+
+    /// All of it as bytes that [`Merged::decode`] reads, as short as they get in reasonable time.
+    pub fn encode(&self) -> Vec<u8> {
+        write::write(self).pack(Effort::Best)
+    }
+
+    /// As [`Merged::encode`], but quickly: for the way to another process.
+    pub fn pack(&self) -> Vec<u8> {
+        write::write(self).pack(Effort::Quick)
+    }
+
+    /// What [`Merged::encode`] or [`Merged::pack`] wrote.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the bytes contradict themselves, or describe a function otherwise than this version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, ReadError> {
+        read::read(bytes)
+    }
+}

@@ -1,0 +1,336 @@
+//! Coded times: within their bounds, close to their code length, and read from any bytes without harm.
+
+use ampl_trace::timing::{Decoder, Encoder, Settings, Time, Window};
+use ampl_trace::varint::{put, put_signed};
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// A window and its calls: terminal, whether it folds, time.
+type Calls = (Window, Vec<(u32, bool, Time)>);
+
+const MILLION: f64 = 1e6;
+
+fn encode(settings: Settings, windows: &[Calls]) -> Vec<u8> {
+    let mut encoder = Encoder::new(settings);
+    for (window, calls) in windows {
+        encoder.window(*window);
+        calls.iter().for_each(|&(terminal, folds, time)| encoder.call(terminal, folds, time));
+    }
+    encoder.finish()
+}
+
+/// Decodes what was encoded and checks every bound.
+fn check(settings: Settings, windows: &[Calls]) {
+    let bytes = encode(settings, windows);
+    let mut decoder = Decoder::new(&bytes).expect("as encoded");
+    let error = decoder.settings().error;
+    assert!(error <= settings.error || error == 0.0 && settings.error < 0.001);
+    assert_eq!(decoder.settings().floor_ns, settings.floor_ns);
+    let error = (error * MILLION).round() as i128;
+    let floor = i128::from(settings.floor_ns);
+    let within = |stored: i128, truth: i128| {
+        let distance = (stored - truth).abs();
+        distance <= floor || distance * MILLION as i128 <= error * truth.abs()
+    };
+    for (window, calls) in windows {
+        assert_eq!(decoder.window(), Some((*window, calls.len() as u64)));
+        let mut end = i128::from(window.start_ns);
+        for &(terminal, folds, time) in calls {
+            let stored = decoder.call(terminal, folds).expect("as encoded");
+            let [start, stored_start] = [time, stored].map(|time| i128::from(time.start_ns));
+            assert!(within(stored_start - end, start - end), "{stored_start} for {start} after {end}");
+            let [duration, stored_duration] = [time, stored].map(|time| time.duration_ns.into());
+            assert!(within(stored_duration, duration), "{stored_duration} for {duration}");
+            assert_eq!(stored.count, if folds { time.count } else { 1 });
+            if error == 0 && floor == 0 {
+                assert_eq!((stored_start, stored_duration), (start, duration));
+            }
+            end = (stored_start + stored_duration).min(i64::MAX.into());
+        }
+        assert!(decoder.call(0, false).is_err(), "no more calls");
+    }
+    assert_eq!(decoder.window(), None);
+}
+
+/// Times as programs have them, and times as nothing has them.
+fn time(before: i64) -> impl Strategy<Value = Time> {
+    let start = prop_oneof![
+        6 => (0..64u32, any::<i64>()).prop_map(move |(shift, gap)| before.saturating_add(gap >> shift)),
+        1 => any::<i64>(),
+        1 => Just(i64::MIN),
+        1 => Just(i64::MAX),
+    ];
+    let wide = || (0..64u32, any::<u64>()).prop_map(|(shift, value)| value >> shift);
+    (start, prop_oneof![8 => wide(), 1 => Just(0), 1 => Just(u64::MAX)], wide())
+        .prop_map(|(start_ns, duration_ns, count)| Time { start_ns, duration_ns, count: count.max(1) })
+}
+
+fn windows() -> impl Strategy<Value = Vec<Calls>> {
+    let window = (0..4u32, any::<u64>(), 0..64u32, any::<i64>(), 0..64u32).prop_map(
+        |(thread, window, shift, start_ns, shorter)| Window {
+            thread: if thread == 3 { u32::MAX } else { thread },
+            window: window >> shift,
+            first_seq: window,
+            start_ns: start_ns >> shorter,
+        },
+    );
+    let one = window.prop_flat_map(|window| {
+        // Terminal 3 folds.
+        let call =
+            (0..4u32, time(window.start_ns)).prop_map(|(terminal, time)| (terminal, terminal == 3, time));
+        (Just(window), prop::collection::vec(call, 0..40))
+    });
+    prop::collection::vec(one, 0..5)
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let error = prop_oneof![Just(0.0), Just(0.1), Just(0.01), Just(0.29), 0.0..1.5f64];
+    let floor = prop_oneof![3 => Just(0), 1 => 0..100_000u64, 1 => Just(u64::MAX), 1 => any::<u64>()];
+    (error, floor).prop_map(|(error, floor_ns)| Settings { error, floor_ns })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_times_come_back_within_their_bounds(settings in settings(), windows in windows()) {
+        check(settings, &windows);
+    }
+
+    #[test]
+    fn any_times_come_back_exactly_at_error_0(windows in windows()) {
+        check(Settings { error: 0.0, floor_ns: 0 }, &windows);
+    }
+
+    #[test]
+    fn changed_bytes_are_read_to_an_end(
+        settings in settings(),
+        windows in windows(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = encode(settings, &windows);
+        for (at, change) in changes {
+            *at.get_mut(&mut bytes) ^= change;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        read_all(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_are_read_to_an_end(bytes: Vec<u8>) {
+        read_all(&bytes);
+    }
+}
+
+/// Reads all there is, and checks that it is bounded.
+fn read_all(bytes: &[u8]) {
+    let Ok(mut decoder) = Decoder::new(bytes) else { return };
+    let mut read = 0;
+    while let Some((_, entries)) = decoder.window() {
+        for call in 0..entries {
+            if decoder.call(call as u32 % 5, call % 5 == 3).is_err() {
+                return;
+            }
+            read += 1;
+        }
+    }
+    assert!(read <= 12_000 * (bytes.len() as u64 + 17));
+}
+
+const WINDOW: Window = Window { thread: 0, window: 3, first_seq: 77, start_ns: 1_000_000_000 };
+
+/// One window of `calls` calls of ten signatures, whose gaps and durations are what `source` says.
+fn run(seed: u64, calls: usize, mut source: impl FnMut(&mut ChaCha8Rng, usize) -> [f64; 2]) -> Vec<Calls> {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut now = WINDOW.start_ns;
+    let mut times = Vec::new();
+    for call in 0..calls {
+        let [gap, duration] = source(&mut random, call);
+        let time = Time { start_ns: now + gap as i64, duration_ns: duration as u64, count: 1 };
+        now = time.start_ns + duration as i64;
+        times.push((call as u32 % 10, false, time));
+    }
+    vec![(WINDOW, times)]
+}
+
+fn log_normal(random: &mut ChaCha8Rng, median: f64, sigma: f64) -> f64 {
+    // Box and Muller.
+    let [one, other]: [f64; 2] = [1.0 - random.random::<f64>(), random.random()];
+    median * (sigma * (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()).exp()
+}
+
+/// Size of what is coded by the code length it is compared with.
+fn ratio(settings: Settings, windows: &[Calls]) -> f64 {
+    let mut encoder = Encoder::counting(settings);
+    for (window, calls) in windows {
+        encoder.window(*window);
+        calls.iter().for_each(|&(terminal, folds, time)| encoder.call(terminal, folds, time));
+    }
+    let reference = encoder.kt_bits().expect("it counts");
+    let bytes = encoder.finish();
+    let mut decoder = Decoder::counting(&bytes).expect("as encoded");
+    for (_, calls) in windows {
+        decoder.window();
+        for &(terminal, folds, _) in calls {
+            decoder.call(terminal, folds).expect("as encoded");
+        }
+    }
+    assert_eq!(decoder.kt_bits(), Some(reference));
+    8.0 * bytes.len() as f64 / reference
+}
+
+const TENTH: Settings = Settings { error: 0.1, floor_ns: 0 };
+
+#[test]
+fn steady_sources_cost_what_an_adaptive_code_does() {
+    for sigma in [0.1, 0.5, 1.0] {
+        let windows = run(1, 10_000, |random, call| {
+            let scale = 300.0 * (1 + call % 10) as f64;
+            [log_normal(random, scale, sigma), log_normal(random, 3.0 * scale, sigma)]
+        });
+        for error in [0.02, 0.1, 0.2] {
+            let ratio = ratio(Settings { error, ..TENTH }, &windows);
+            assert!(ratio <= 1.05, "sigma {sigma}, error {error}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn changing_sources_cost_less_than_an_adaptive_code() {
+    let drifting = run(2, 10_000, |random, call| {
+        let scale = 300.0 + call as f64;
+        [log_normal(random, scale, 0.3), log_normal(random, 3.0 * scale, 0.3)]
+    });
+    let phases = run(3, 10_000, |random, call| {
+        let scale = if call / 1000 % 2 == 0 { 300.0 } else { 3000.0 };
+        [log_normal(random, scale, 0.3), log_normal(random, 3.0 * scale, 0.3)]
+    });
+    for windows in [drifting, phases] {
+        let ratio = ratio(TENTH, &windows);
+        assert!(ratio <= 0.95, "{ratio}");
+    }
+}
+
+#[test]
+fn a_hundred_calls_of_each_signature_learn_soon() {
+    let windows = run(4, 1000, |random, call| {
+        let scale = 300.0 * (1 + call % 10) as f64;
+        [log_normal(random, scale, 0.5), log_normal(random, 3.0 * scale, 0.5)]
+    });
+    let ratio = ratio(TENTH, &windows);
+    assert!(ratio <= 1.1, "{ratio}");
+}
+
+#[test]
+fn little_takes_few_bytes() {
+    assert!(encode(TENTH, &[]).len() <= 8);
+    let windows = run(5, 10, |random, _| [log_normal(random, 300.0, 0.3), log_normal(random, 900.0, 0.3)]);
+    assert!(encode(TENTH, &windows).len() <= 40);
+}
+
+#[test]
+fn windows_in_a_row_take_few_bytes() {
+    let calls = run(5, 100, |_, _| [3.0, 4.0]).remove(0).1;
+    let windows: Vec<Calls> = (0..50u32)
+        .map(|at| {
+            let [window, first_seq] = [3, 100].map(|stride| u64::from(at) * stride);
+            let start_ns = i64::from(at) * 1_000_000;
+            let calls = calls.iter().map(|&(terminal, folds, time)| {
+                (terminal, folds, Time { start_ns: time.start_ns - WINDOW.start_ns + start_ns, ..time })
+            });
+            (Window { thread: 0, window, first_seq, start_ns }, calls.collect())
+        })
+        .collect();
+    // Thread, number, calls before, start (three bytes), entries.
+    assert!(encode(TENTH, &windows).len() <= 50 * 7 + 60, "{}", encode(TENTH, &windows).len());
+}
+
+#[test]
+fn more_calls_than_bytes_can_hold_are_refused() {
+    for entries in [100, 1 << 40, -1] {
+        let mut bytes = Vec::new();
+        [100_000, 0, 1].into_iter().for_each(|value| put(&mut bytes, value));
+        [0, 0, 0, 0, entries].into_iter().for_each(|value| put_signed(&mut bytes, value));
+        assert_eq!(Decoder::new(&bytes).is_ok(), entries == 100);
+    }
+}
+
+#[test]
+fn what_repeats_costs_almost_nothing_and_is_read_all_the_same() {
+    // Integers that have bins of their own, so that gaps stay the same as the reader has them.
+    let steady = run(6, 50_000, |_, _| [3.0, 4.0]);
+    for floor_ns in [0, 10_000] {
+        let settings = Settings { floor_ns, ..TENTH };
+        let bytes = encode(settings, &steady).len();
+        assert!(bytes < 100, "floor {floor_ns}: {bytes}");
+        check(settings, &steady);
+    }
+}
+
+#[test]
+fn errors_do_not_add_up() {
+    let windows = run(7, 30_000, |random, _| [log_normal(random, 1e4, 0.5), log_normal(random, 1e3, 0.5)]);
+    let bytes = encode(TENTH, &windows);
+    let mut decoder = Decoder::new(&bytes).expect("as encoded");
+    decoder.window();
+    for &(terminal, folds, time) in &windows[0].1 {
+        let stored = decoder.call(terminal, folds).expect("as encoded");
+        // A tenth of the longest gap, not of the third of a second that all take together.
+        assert!(stored.start_ns.abs_diff(time.start_ns) <= 20_000);
+    }
+}
+
+#[test]
+fn short_durations_keep_their_mean() {
+    let windows = run(8, 10_000, |random, call| [200.0, log_normal(random, 300.0 + (call % 10) as f64, 0.2)]);
+    let bytes = encode(Settings { error: 0.1, floor_ns: 10_000 }, &windows);
+    let mut decoder = Decoder::new(&bytes).expect("as encoded");
+    decoder.window();
+    let (mut sum, mut stored) = (0, 0);
+    for &(terminal, folds, time) in &windows[0].1 {
+        sum += time.duration_ns;
+        stored += decoder.call(terminal, folds).expect("as encoded").duration_ns;
+    }
+    assert!(stored.abs_diff(sum) <= sum / 10, "{stored} of {sum}");
+    assert!(bytes.len() < 150, "{}", bytes.len());
+}
+
+#[test]
+fn a_window_before_its_calls_are_read_ends_it_all() {
+    let mut windows = run(9, 10, |_, _| [100.0, 200.0]);
+    // One signature, so that what is read is not wrong by chance.
+    windows[0].1.iter_mut().for_each(|(terminal, ..)| *terminal = 0);
+    let bytes = encode(TENTH, &[windows[0].clone(), windows[0].clone()]);
+    let mut decoder = Decoder::new(&bytes).expect("as encoded");
+    decoder.window();
+    decoder.call(0, false).expect("as encoded");
+    assert!(decoder.window().is_some());
+    assert!(decoder.call(0, false).is_err());
+}
+
+#[test]
+fn the_same_times_are_the_same_bytes_on_every_machine() {
+    // Integers only, so that nothing but the coder could differ.
+    let mut state = 1u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 33 >> (state >> 60)
+    };
+    let mut calls = Vec::new();
+    let mut now = WINDOW.start_ns;
+    for call in 0..2000 {
+        let time = Time { start_ns: now + next() as i64 % 5000, duration_ns: next(), count: 1 + next() % 9 };
+        now = time.start_ns + time.duration_ns as i64;
+        calls.push((call % 7, call % 7 == 3, time));
+    }
+    let sums = [(0.0, 0), (0.1, 0), (0.01, 0), (0.1, 10_000)].map(|(error, floor_ns)| {
+        let bytes = encode(Settings { error, floor_ns }, &[(WINDOW, calls.clone())]);
+        (bytes.len(), crc32fast::hash(&bytes))
+    });
+    let expected = [(9194, 2_250_465_600), (3024, 373_980_138), (4519, 1_690_556_682), (2881, 2_307_784_871)];
+    assert_eq!(sums, expected);
+}

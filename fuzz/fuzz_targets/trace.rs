@@ -1,0 +1,62 @@
+//! Bytes as a trace file: read to an end, every rank's calls too, in memory that the bytes bound.
+//!
+//! Checksums would hide what lies behind them from nearly all inputs, so the bytes are read twice: as the
+//! file itself, and as its sections: kind, one more than the rank, length (2 bytes, the lower first),
+//! payload.
+#![no_main]
+
+use ampl_trace::decode::Calls;
+use ampl_trace::format::{read, v1};
+use ampl_trace::model::WindowSummary;
+use ampl_trace::{RankTrace, Trace};
+use libfuzzer_sys::fuzz_target;
+
+/// Calls of a rank, and ranks, that are read of one input: a few bytes may stand for any number.
+const MOST_CALLS: usize = 10_000;
+const MOST_RANKS: usize = 6;
+
+fuzz_target!(|bytes: &[u8]| {
+    look_at(bytes);
+    look_at(&assembled(bytes));
+});
+
+/// A file of the sections in `bytes`, checksums as they should be.
+fn assembled(mut bytes: &[u8]) -> Vec<u8> {
+    let mut writer = v1::Writer::new(Vec::new()).expect("memory takes everything");
+    while let Some((&[kind, rank, low, high], rest)) = bytes.split_first_chunk() {
+        let length = usize::from(u16::from_le_bytes([low, high])).min(rest.len());
+        let (payload, behind) = rest.split_at(length);
+        let kind = v1::Kind::from_number(kind % 9).unwrap_or(v1::Kind::Structure);
+        let rank = u32::from(rank).checked_sub(1);
+        writer.section(kind, rank, payload).expect("memory takes everything");
+        bytes = behind;
+    }
+    writer.finish().expect("memory takes everything")
+}
+
+fn look_at(bytes: &[u8]) {
+    let Ok(mut trace) = read(bytes) else { return };
+    trace.function_calls();
+    trace.windows();
+    trace.kept_windows();
+    let nothing = RankTrace::default();
+    let ranks: Vec<u32> = trace.structure.ranks().take(MOST_RANKS).collect();
+    for number in ranks {
+        calls(&trace, number, trace.rank(number).unwrap_or(&nothing));
+    }
+    // Ranks of which there are times and places, whether or not they called anything.
+    for rank in trace.ranks.iter().take(MOST_RANKS) {
+        calls(&trace, rank.process.rank, rank);
+    }
+    trace.ranks.iter_mut().take(MOST_RANKS).for_each(|rank| WindowSummary::spread(&mut rank.windows));
+}
+
+fn calls(trace: &Trace, number: u32, rank: &RankTrace) {
+    let structure = trace.structure.rank(number).unwrap_or_default();
+    let mut failed = false;
+    for call in Calls::new(&structure, rank).take(MOST_CALLS) {
+        // An error is the last thing there is.
+        assert!(!failed);
+        failed = call.is_err();
+    }
+}
