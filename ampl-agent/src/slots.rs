@@ -4,7 +4,8 @@
 //! that make and complete the same requests again and again so name them the same each time, in whatever order they
 //! complete.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
@@ -25,22 +26,45 @@ pub struct Maker {
 }
 
 /// The live requests' slots.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Slots {
     /// The first 64 by thread and terminal, a bit each.
     low: Vec<Vec<u64>>,
     /// Those beyond.
-    high: FxHashMap<u64, High>,
-    unseen: u64,
+    high: FxHashMap<u64, Pool>,
+    /// Requests that nobody was seen making, from 1: their numbers too come again.
+    unseen: Pool,
 }
 
-/// Slots of one origin beyond the first 64.
+impl Default for Slots {
+    fn default() -> Self {
+        Self { low: Vec::new(), high: FxHashMap::default(), unseen: Pool::from(1) }
+    }
+}
+
+/// Numbers from some on, of which the lowest that is free is taken next.
 #[derive(Debug)]
-struct High {
+struct Pool {
     /// All from here on have never been taken.
     next: u64,
     /// Those before it that are free.
-    free: BTreeSet<u64>,
+    free: BinaryHeap<Reverse<u64>>,
+}
+
+impl Pool {
+    /// All from `next` on are free.
+    fn from(next: u64) -> Self {
+        Self { next, free: BinaryHeap::new() }
+    }
+
+    /// The lowest that is free.
+    fn take(&mut self) -> u64 {
+        if let Some(Reverse(number)) = self.free.pop() {
+            return number;
+        }
+        self.next += 1;
+        self.next - 1
+    }
 }
 
 impl Slots {
@@ -48,8 +72,7 @@ impl Slots {
     #[inline]
     pub fn take(&mut self, maker: Option<Maker>) -> u64 {
         let Some(Maker { thread, terminal }) = maker.filter(|maker| maker.terminal < 1 << 27) else {
-            self.unseen += 1;
-            return UNSEEN | self.unseen;
+            return UNSEEN | self.unseen.take();
         };
         let (thread, terminal) = (thread as usize & 0x3fff, terminal as usize);
         if self.low.len() <= thread {
@@ -70,15 +93,9 @@ impl Slots {
 
     #[cold]
     fn take_high(&mut self, origin: u64) -> u64 {
-        let first = u64::from(u64::BITS);
-        let high = self.high.entry(origin).or_insert_with(|| High { next: first, free: BTreeSet::new() });
-        let slot = high.free.pop_first().unwrap_or_else(|| {
-            high.next += 1;
-            high.next - 1
-        });
+        let slot = self.high.entry(origin).or_insert_with(|| Pool::from(u64::BITS.into())).take();
         if slot >> SLOT_BITS != 0 {
-            self.unseen += 1;
-            return UNSEEN | self.unseen;
+            return UNSEEN | self.unseen.take();
         }
         origin | slot
     }
@@ -87,13 +104,14 @@ impl Slots {
     #[inline]
     pub fn give(&mut self, number: u64) {
         if number & UNSEEN != 0 {
+            self.unseen.free.push(Reverse(number & !UNSEEN));
             return;
         }
         let slot = number & ((1 << SLOT_BITS) - 1);
         let terminal = (number >> SLOT_BITS) as usize & ((1 << (THREAD_AT - SLOT_BITS)) - 1);
         if slot >= u64::from(u64::BITS) {
             if let Some(high) = self.high.get_mut(&(number - slot)) {
-                high.free.insert(slot);
+                high.free.push(Reverse(slot));
             }
             return;
         }
@@ -113,6 +131,7 @@ pub fn slot(number: u64) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     proptest! {
         #[test]
@@ -137,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn who_was_not_seen_has_a_name_of_its_own() {
+    fn who_was_not_seen_has_a_name_of_its_own_as_long_as_it_lives() {
         let mut slots = Slots::default();
         let numbers: Vec<u64> = (0..3).map(|_| slots.take(None)).collect();
         numbers.iter().for_each(|&number| slots.give(number));
         assert_eq!(numbers, [1, 2, 3].map(|number| UNSEEN | number));
-        assert_eq!(slots.take(None), UNSEEN | 4);
+        assert_eq!([slots.take(None), slots.take(None)], [1, 2].map(|number| UNSEEN | number));
     }
 }

@@ -248,10 +248,11 @@ fn a_budget_is_kept(selection: &str, sampling: &str) {
              [[group]]\nname = \"everyone\"\nmembers = \"0-7\"\nconfidence = 0.99\nerror = 0.0001\n"
         )
     };
+    // As what is kept is priced: when it is recorded, four words a call, before it is coded.
     let rate = |run: &Monitored| {
-        let info = run.info();
-        let stored = number(&info["trace_bytes"]["structure"]) + number(&info["trace_bytes"]["timing"]);
-        stored / (number(&info["windows"]) * 0.05)
+        let kept = |rank| run.decode(rank).iter().filter(|call| call["window"].is_u64()).count();
+        let calls: usize = (0..8).map(kept).sum();
+        32.0 * calls as f64 / (number(&run.info()["windows"]) * 0.05)
     };
     let everyone = rate(&monitor(&job, &config(""), Form::Run).success());
     let budget = (everyone / 3.0).round();

@@ -86,7 +86,7 @@ pub const KEYS: &[Key] = &[
         "sampling",
         "budget",
         Text,
-        "Keep no more than this of the whole job; the bound then attained is reported.",
+        "Keep no more than this of the whole job, 32 bytes a call before it is coded; the bound then attained is reported.",
     )
     .range("bytes per second with their unit: B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s")
     .examples("\"1MB/s\"", "\"1MB\""),
