@@ -17,7 +17,7 @@ pub struct Times {
 
 impl Times {
     /// Wall-clock time without ampl's: in MPI or computing. Several threads may be in MPI at once.
-    pub(super) fn of_program(&self) -> f64 {
+    pub fn of_program(&self) -> f64 {
         (self.mpi + self.compute).min(self.wall)
     }
 }

@@ -67,14 +67,15 @@ fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
     let census = plan.config.sampling.summaries == Summaries::Census;
     let all = trace.ranks.iter().flat_map(|rank| &rank.windows);
     let timed = all.filter(|window| !census || !window.cells.is_empty()).count();
-    let wall = times.iter().map(|times| times.wall).sum::<f64>() / timed as f64;
+    // As for all ranks: what passed in ampl is not the program's.
+    let whole = times.iter().map(|times| times.of_program()).sum::<f64>() / timed as f64;
     let confidence = digits(100.0 * rows.first()?.confidence);
     let basis = match rows.first()?.basis {
         Basis::Sampled => "sampled summaries",
         _ => "kept traces",
     };
-    (wall > 0.0).then(|| {
-        let (share, half) = (percent(mean / wall), percent(variance.sqrt() / wall));
+    (whole > 0.0).then(|| {
+        let (share, half) = (percent(mean / whole), percent(variance.sqrt() / whole));
         format!("{basis} alone say {share} ± {half} at {confidence} %")
     })
 }
