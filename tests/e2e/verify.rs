@@ -53,7 +53,8 @@ fn check(sampling: &str, basis: &str) {
         assert_eq!(sample["kept"], marked.iter().filter(|(_, of)| *of == window).count(), "{sample}");
         assert_eq!(sample["truth"], exact["mean"]);
         let truth = number(&sample["truth"]);
-        let is = (number(&sample["mean"]) - truth).abs() <= 0.08 * truth + 1e-9;
+        // A directive does not reach all ranks at once: in between, a small sample may be of nobody.
+        let is = sample["mean"].as_f64().is_some_and(|mean| (mean - truth).abs() <= 0.08 * truth + 1e-9);
         assert_eq!(sample["inside"], is, "{sample}");
         inside += u64::from(is);
     }
