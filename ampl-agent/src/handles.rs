@@ -1,11 +1,10 @@
 //! Which handle stands for which object: numbers that mean the same in every run.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_predefined;
 use rustc_hash::FxHashMap;
+
+use crate::numbers::Numbers;
 
 /// An object behind a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,35 +16,27 @@ pub struct Object {
 }
 
 /// All objects of a process by handle.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Handles {
     objects: FxHashMap<(u8, u64), Object>,
     /// How often the program must free a handle before the object is gone, beyond once: MPI may give
     /// out one object several times (`MPI_Comm_group`).
     further: FxHashMap<(u8, u64), u64>,
+    /// Of the live objects, by kind.
     numbers: [Numbers; ObjectKind::COUNT],
     generation: u64,
     groups: Groups,
 }
 
-/// Numbers of the live objects of a kind: programs that make and free the same objects again and again name them the
-/// same each time.
-#[derive(Debug, Default)]
-struct Numbers {
-    last: u64,
-    free: BinaryHeap<Reverse<u64>>,
-}
-
-impl Numbers {
-    /// The lowest that is free.
-    fn take(&mut self) -> u64 {
-        self.free.pop().map_or_else(
-            || {
-                self.last += 1;
-                self.last
-            },
-            |Reverse(number)| number,
-        )
+impl Default for Handles {
+    fn default() -> Self {
+        Self {
+            objects: FxHashMap::default(),
+            further: FxHashMap::default(),
+            numbers: std::array::from_fn(|_| Numbers::from(1)),
+            generation: 0,
+            groups: Groups::default(),
+        }
     }
 }
 
@@ -154,7 +145,7 @@ impl Handles {
 
     fn retire(&mut self, kind: ObjectKind, object: Object) {
         if !is_predefined(object.word) {
-            self.numbers[kind as usize].free.push(Reverse(object.word));
+            self.numbers[kind as usize].give(object.word);
         }
         if kind == ObjectKind::Comm {
             self.groups.worlds.retain(|&(word, _), _| word != object.word);

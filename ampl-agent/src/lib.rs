@@ -15,6 +15,7 @@ mod log;
 #[allow(unsafe_code)]
 mod map;
 pub mod meter;
+mod numbers;
 pub mod partners;
 mod pending;
 pub mod policies;

@@ -4,17 +4,10 @@
 //! that make and complete the same requests again and again so name them the same each time, in whatever order they
 //! complete.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use ampl_trace::request::{self, SLOT_BITS, UNSEEN};
 use rustc_hash::FxHashMap;
 
-/// Bits of a request's number for its slot.
-const SLOT_BITS: u32 = 20;
-/// Bits below those of the thread's number.
-const THREAD_AT: u32 = 48;
-/// A request that nobody was seen making.
-pub const UNSEEN: u64 = 1 << 62;
+use crate::numbers::Numbers;
 
 /// The call that makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,39 +24,14 @@ pub struct Slots {
     /// The first 64 by thread and terminal, a bit each.
     low: Vec<Vec<u64>>,
     /// Those beyond.
-    high: FxHashMap<u64, Pool>,
+    high: FxHashMap<u64, Numbers>,
     /// Requests that nobody was seen making, from 1: their numbers too come again.
-    unseen: Pool,
+    unseen: Numbers,
 }
 
 impl Default for Slots {
     fn default() -> Self {
-        Self { low: Vec::new(), high: FxHashMap::default(), unseen: Pool::from(1) }
-    }
-}
-
-/// Numbers from some on, of which the lowest that is free is taken next.
-#[derive(Debug)]
-struct Pool {
-    /// All from here on have never been taken.
-    next: u64,
-    /// Those before it that are free.
-    free: BinaryHeap<Reverse<u64>>,
-}
-
-impl Pool {
-    /// All from `next` on are free.
-    fn from(next: u64) -> Self {
-        Self { next, free: BinaryHeap::new() }
-    }
-
-    /// The lowest that is free.
-    fn take(&mut self) -> u64 {
-        if let Some(Reverse(number)) = self.free.pop() {
-            return number;
-        }
-        self.next += 1;
-        self.next - 1
+        Self { low: Vec::new(), high: FxHashMap::default(), unseen: Numbers::from(1) }
     }
 }
 
@@ -74,7 +42,8 @@ impl Slots {
         let Some(Maker { thread, terminal }) = maker.filter(|maker| maker.terminal < 1 << 27) else {
             return UNSEEN | self.unseen.take();
         };
-        let (thread, terminal) = (thread as usize & 0x3fff, terminal as usize);
+        let origin = request::number(thread, terminal, 0);
+        let (thread, terminal) = (request::thread(origin) as usize, terminal as usize);
         if self.low.len() <= thread {
             self.low.resize(thread + 1, Vec::new());
         }
@@ -82,7 +51,6 @@ impl Slots {
         if low.len() <= terminal {
             low.resize((terminal + 1).next_power_of_two(), 0);
         }
-        let origin = (thread as u64) << THREAD_AT | (terminal as u64 + 1) << SLOT_BITS;
         let slot = low[terminal].trailing_ones();
         if slot < u64::BITS {
             low[terminal] |= 1 << slot;
@@ -93,7 +61,7 @@ impl Slots {
 
     #[cold]
     fn take_high(&mut self, origin: u64) -> u64 {
-        let slot = self.high.entry(origin).or_insert_with(|| Pool::from(u64::BITS.into())).take();
+        let slot = self.high.entry(origin).or_insert_with(|| Numbers::from(u64::BITS.into())).take();
         if slot >> SLOT_BITS != 0 {
             return UNSEEN | self.unseen.take();
         }
@@ -104,27 +72,21 @@ impl Slots {
     #[inline]
     pub fn give(&mut self, number: u64) {
         if number & UNSEEN != 0 {
-            self.unseen.free.push(Reverse(number & !UNSEEN));
-            return;
+            return self.unseen.give(number & !UNSEEN);
         }
-        let slot = number & ((1 << SLOT_BITS) - 1);
-        let terminal = (number >> SLOT_BITS) as usize & ((1 << (THREAD_AT - SLOT_BITS)) - 1);
+        let Some(terminal) = request::terminal(number) else { return };
+        let slot = request::slot(number);
         if slot >= u64::from(u64::BITS) {
             if let Some(high) = self.high.get_mut(&(number - slot)) {
-                high.free.push(Reverse(slot));
+                high.give(slot);
             }
             return;
         }
-        let low = self.low.get_mut((number >> THREAD_AT) as usize);
-        if let Some(low) = low.and_then(|low| low.get_mut(terminal.wrapping_sub(1))) {
+        let low = self.low.get_mut(request::thread(number) as usize);
+        if let Some(low) = low.and_then(|low| low.get_mut(terminal as usize)) {
             *low &= !(1 << slot);
         }
     }
-}
-
-/// The slot in a request's number.
-pub fn slot(number: u64) -> u64 {
-    number & ((1 << SLOT_BITS) - 1)
 }
 
 #[cfg(test)]

@@ -71,9 +71,8 @@ pub struct Thread {
     window: WindowId,
     until: u64,
     stores: bool,
-    /// Whether calls are not recorded, and whether they are counted only, because of what more would cost.
-    spares: bool,
-    off: bool,
+    /// What is done for calls, as far as the agent may cost.
+    level: Level,
     /// The function whose calls end windows.
     marker: Option<u16>,
     marker_sites: Vec<(u32, bool)>,
@@ -120,8 +119,7 @@ impl Thread {
             window: WindowId(0),
             until: u64::MAX,
             stores: true,
-            spares: false,
-            off: false,
+            level: Level::Kept,
             marker,
             marker_sites: Vec::new(),
             sequence: 0,
@@ -428,8 +426,7 @@ impl Thread {
     /// Does for calls what the open window and the agent's allowance say.
     fn join_state(&mut self, open: &Open) {
         self.stores = open.stored;
-        self.off = open.governor.level() == Level::Off;
-        self.spares = open.governor.level() >= Level::Summaries;
+        self.level = open.governor.level();
         self.looked.stored |= self.stores;
     }
 

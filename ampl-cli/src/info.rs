@@ -49,7 +49,7 @@ struct Info<'a> {
     complete: bool,
     calls: u64,
     functions: Functions,
-    /// Distinct calls: functions with all their arguments but the times.
+    /// Calls that differ in function, site or arguments, of each grammar.
     signatures: u64,
     /// Distinct sequences of calls, up to what differs between ranks in arguments and trip counts.
     grammars: u64,

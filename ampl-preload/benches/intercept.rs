@@ -141,18 +141,13 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Costs by loop and rank of a run on two ranks; under the library if there is a configuration.
-    fn run(
-        &self,
-        name: &str,
-        config: Option<&str>,
-        variable: Option<(&str, &str)>,
-    ) -> BTreeMap<(String, u32), Cost> {
+    /// The launcher with so many ranks, up to the program; under the library, with its run in `directory`, if there is
+    /// a configuration.
+    fn launch(&self, ranks: u32, name: &str, config: Option<&str>, directory: &Path) -> Command {
         let mut command = Command::new(self.launcher);
-        command.args(["-n", "2"]);
+        command.args(["-n", &ranks.to_string()]);
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.arg("env");
-        let directory = self.scratch.join(name);
         if let Some(text) = config {
             let file = self.scratch.join(format!("{name}.toml"));
             std::fs::write(&file, text).expect("a writable scratch directory");
@@ -160,6 +155,18 @@ impl Job<'_> {
             command.arg(format!("AMPL_DIR={}", directory.display()));
             command.arg(format!("LD_PRELOAD={}", self.library.display()));
         }
+        command
+    }
+
+    /// Costs by loop and rank of a run on two ranks; under the library if there is a configuration.
+    fn run(
+        &self,
+        name: &str,
+        config: Option<&str>,
+        variable: Option<(&str, &str)>,
+    ) -> BTreeMap<(String, u32), Cost> {
+        let directory = self.scratch.join(name);
+        let mut command = self.launch(2, name, config, &directory);
         if let Some((variable, value)) = variable {
             command.arg(format!("{variable}={value}"));
         }
@@ -175,17 +182,7 @@ impl Job<'_> {
     /// Instructions per call (per request) of one loop on one rank.
     fn instructions(&self, row: &Loop, name: &str, config: Option<&str>) -> f64 {
         let directory = self.scratch.join(format!("{name}-{}", row.function));
-        let mut command = Command::new(self.launcher);
-        command.args(["-n", "1"]);
-        command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        command.arg("env");
-        if let Some(text) = config {
-            let file = self.scratch.join(format!("{name}.toml"));
-            std::fs::write(&file, text).expect("a writable scratch directory");
-            command.arg(format!("AMPL_CONFIG={}", file.display()));
-            command.arg(format!("AMPL_DIR={}", directory.display()));
-            command.arg(format!("LD_PRELOAD={}", self.library.display()));
-        }
+        let mut command = self.launch(1, name, config, &directory);
         command.args(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]);
         command.arg(format!("--toggle-collect={}", row.function));
         command.arg(self.program).args([row.name, &row.calls.to_string()]);

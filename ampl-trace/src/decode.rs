@@ -10,6 +10,7 @@ use crate::grammar::Runs;
 use crate::model::RankTrace;
 use crate::places::Places;
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
+use crate::request;
 use crate::structure::{RankStructure, Signature, ThreadStructure};
 use crate::timing::{Decoder, Time, Window};
 
@@ -67,8 +68,8 @@ struct Position<'a> {
     /// The run being read and what is left of it.
     run: (u32, u64),
     seq: u64,
-    /// The terminals that make requests like each terminal does, but the first of its kind.
-    origins: Vec<u32>,
+    /// For each terminal that makes a request, the first that makes requests like it.
+    origins: Vec<Option<u32>>,
 }
 
 /// The times stored next.
@@ -112,16 +113,16 @@ fn makes_request(signature: &Signature) -> bool {
         && signature.words.last().is_some_and(|&word| !is_predefined(word))
 }
 
-/// For each signature the first one that differs in the slot of the request at most.
-fn origins(signatures: &[Signature]) -> Vec<u32> {
+/// For each signature that makes a request, the first that differs in its slot at most.
+fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
     let mut first = HashMap::new();
     let origin = |(terminal, signature): (u32, &Signature)| {
         if signature.function as usize >= FUNCTION_COUNT || !makes_request(signature) {
-            return terminal;
+            return None;
         }
-        let (_, words) = signature.words.split_last().unwrap_or((&0, &[]));
+        let (_, words) = signature.words.split_last()?;
         let key = (signature.function, signature.flags, signature.site, words.to_vec());
-        *first.entry(key).or_insert(terminal)
+        Some(*first.entry(key).or_insert(terminal))
     };
     (0..).zip(signatures).map(origin).collect()
 }
@@ -212,9 +213,10 @@ impl<'a> Calls<'a> {
             let position = self.thread.as_mut()?;
             position.run.1 -= count;
             position.seq = seq.saturating_add(count);
-            let origin = position.origins.get(terminal as usize).copied().unwrap_or(terminal);
-            let call = self.call(signature, terminal, origin);
-            let Some((function, args, out, code)) = call else { return malformed(seq) };
+            let origin = position.origins.get(terminal as usize).copied().flatten();
+            let Some((function, args, out, code)) = self.call(signature, origin) else {
+                return malformed(seq);
+            };
             let returned = signature.flags & CALL_UNFINISHED == 0;
             return Some(Ok(Call {
                 seq,
@@ -234,20 +236,15 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn call(
-        &mut self,
-        signature: &Signature,
-        terminal: u32,
-        origin: u32,
-    ) -> Option<(Function, Named, Named, i64)> {
+    fn call(&mut self, signature: &Signature, origin: Option<u32>) -> Option<(Function, Named, Named, i64)> {
         let known = usize::from(signature.function) < FUNCTION_COUNT;
         let function = Function(signature.function);
         let words = known.then_some(&signature.words[..])?;
         let told;
-        let words = match words.split_last() {
+        let words = match (words.split_last(), origin) {
             // By the slot alone it could not be told from those of other calls.
-            Some((&slot, others)) if origin != terminal || makes_request(signature) => {
-                let made = u64::from(self.names.thread) << 48 | (u64::from(origin) + 1) << 20 | slot;
+            (Some((&slot, others)), Some(origin)) => {
+                let made = request::number(self.names.thread, origin, slot);
                 told = [others, &[made]].concat();
                 &told[..]
             }

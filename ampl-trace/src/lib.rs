@@ -15,6 +15,7 @@ pub mod journal;
 pub mod model;
 pub mod places;
 pub mod record;
+pub mod request;
 pub mod structure;
 pub mod timing;
 pub mod varint;

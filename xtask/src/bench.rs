@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the benchmarks, each under a line that says where its numbers come from.
 
 mod overhead;
+mod setting;
 mod size;
 mod steps;
 

@@ -24,7 +24,7 @@ impl Thread {
     /// Whether calls are counted only, because more would cost the job too much.
     #[inline]
     pub fn is_off(&self) -> bool {
-        self.off
+        self.level == Level::Off
     }
 
     /// Whether the next call to [pass](Thread::pass) is one of the [`LOOK_EVERY`]th, when the clock is read.

@@ -55,19 +55,19 @@ impl Thread {
                 self.sites.mute(index);
             }
         }
-        let (module, _) = self.name_module(path);
+        let module = self.module(path);
         self.stream.record(Kind::Site, 0, &[u64::from(index), u64::from(module), offset]);
     }
 
-    /// The number of the module at `path`, which is in the journal from here on; whether it is new.
-    pub(super) fn name_module(&mut self, path: &str) -> (u32, bool) {
+    /// The number of the module at `path`, which is in the journal from here on.
+    pub fn module(&mut self, path: &str) -> u32 {
         let (module, new) = self.shared.module_number(path);
         if new {
             let mut body = vec![u64::from(module)];
             put_text(&mut body, path);
             self.stream.record(Kind::Module, 0, &body);
         }
-        (module, new)
+        module
     }
 
     /// Adds a call at `site` to the metrics that observe it: its ticks, bytes sent and received.

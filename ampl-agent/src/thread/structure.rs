@@ -5,6 +5,7 @@ use ampl_core::mpi::Function;
 use ampl_trace::record::{GAP, Kind};
 
 use super::{CallEnd, Thread};
+use crate::governor::Level;
 use crate::signatures::head;
 use crate::slots::Maker;
 use crate::stream::CallTimes;
@@ -18,7 +19,7 @@ impl Thread {
             Of::Kept => self.stores,
             Of::Off => false,
         };
-        wanted && !self.spares && !self.log.is_lost() && !self.shared.is_paused()
+        wanted && self.level == Level::Kept && !self.log.is_lost() && !self.shared.is_paused()
     }
 
     /// The terminal of a call of `function` that returns to `address`, with call flags of [`ampl_trace::record`] and
@@ -57,11 +58,6 @@ impl Thread {
         let before = self.stream.written();
         self.stream.record(Kind::Place, 0, &[word, address]);
         self.written_before += self.stream.written() - before;
-    }
-
-    /// The number of the module at `path`, for places in it; whether it is new.
-    pub fn module(&mut self, path: &str) -> (u32, bool) {
-        self.name_module(path)
     }
 
     /// A call is over: it is in the sequence, and its times are stored where those are wanted.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::requests::{Request, Requests};
 use ampl_agent::shared::Shared;
-use ampl_agent::{CallEnd, Thread, slots};
+use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::Config;
 use ampl_core::draw::Keep;
 use ampl_core::message::{Directive, StratumDirective};
@@ -18,6 +18,7 @@ use ampl_trace::args::{self, Named, Names, predefined_word, status_word};
 use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
+use ampl_trace::request;
 use ampl_trace::timing::Settings;
 use proptest::prelude::*;
 
@@ -209,7 +210,7 @@ impl Process {
         if let Some(handle) = made.makes {
             let maker = terminal.map(|terminal| state.maker(terminal));
             let number = self.requests.make(handle, Request::default(), maker);
-            let slot = slots::slot(number);
+            let slot = request::slot(number);
             let (told, others) = words.split_last().expect("the request");
             assert_eq!(*told, 0);
             if terminal.is_some() && slot > 0 {

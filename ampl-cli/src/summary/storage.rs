@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
 }
 
 /// Bytes of a rank's stored times: what there is more of when more windows are kept.
-pub(super) fn stored(rank: &RankTrace) -> u64 {
+fn stored(rank: &RankTrace) -> u64 {
     rank.times.len() as u64
 }
 

@@ -102,7 +102,7 @@ fn place(state: &mut ThreadState, address: u64) -> u64 {
     let (path, offset) = resolve::module(address);
     let mut met = process.places.lock().unwrap_or_else(PoisonError::into_inner);
     if !path.is_empty() && offset < MOST_OFFSET {
-        let (module, _) = state.thread.module(&path);
+        let module = state.thread.module(&path);
         if !met.modules.contains(&module) {
             met.modules.push(module);
             state.thread.place(places::module(module, 0), address - offset);

@@ -1,8 +1,8 @@
 //! Requests from their making to their completion.
 
 use ampl_agent::requests::{Peer, Request};
-use ampl_agent::slots;
 use ampl_core::mpi::{Class, Direction, Function, Kind};
+use ampl_trace::request;
 
 use super::partners;
 use crate::recipe::Recipe;
@@ -122,7 +122,7 @@ unsafe fn follow_made(
         let request = Request { number: 0, receives, persistent, active, sent, received, peer };
         let number = requests.make(handle, request, maker);
         named.push(Request { number, ..request });
-        Some(slots::slot(number))
+        Some(request::slot(number))
     });
     Some(Followed { bytes: persistent.then_some((0, 0)), slot })
 }

@@ -328,3 +328,18 @@ fn read_aggregate(reader: &mut Reader<'_>) -> Option<Aggregate> {
         received: reader.get()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_squeezed_comes_back_unless_it_is_too_much() {
+        let text = (0..100).map(|rank| format!("{{\"rank\":{rank},\"host\":\"n1\"}}\n")).collect::<String>();
+        let packed = squeezed(text.as_bytes());
+        assert_eq!(unsqueezed(&packed), Some(text.into_bytes()));
+        assert_eq!(unsqueezed(&packed[..packed.len() / 2]), None);
+        assert_eq!(unsqueezed(&squeezed(&[])), Some(Vec::new()));
+        assert_eq!(unsqueezed(&squeezed(&vec![0; 1 << 26])), None, "a few bytes that claim to be many");
+    }
+}

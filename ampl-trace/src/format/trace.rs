@@ -114,8 +114,8 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
 /// Gives every rank the call sites and modules that the structure has for it.
 pub fn place_sites(trace: &mut Trace) {
     for rank in &mut trace.ranks {
-        if let Some(structure) = trace.structure.rank(rank.process.rank) {
-            (rank.modules, rank.sites) = (structure.modules, structure.sites);
+        if let Some((modules, sites)) = trace.structure.sites(rank.process.rank) {
+            (rank.modules, rank.sites) = (modules.to_vec(), sites.to_vec());
         }
     }
 }

@@ -133,11 +133,6 @@ impl<W: Write> Writer<W> {
         self.put(payload)
     }
 
-    /// Bytes written so far.
-    pub fn position(&self) -> u64 {
-        self.at
-    }
-
     /// Appends the list of sections and the footer, and gives `out` back.
     ///
     /// # Errors
@@ -316,23 +311,6 @@ pub fn overhead(sections: &[Section<'_>], file_bytes: u64) -> u64 {
     file_bytes.saturating_sub(sections.iter().map(|section| section.bytes).sum())
 }
 
-/// Facts about all processes, one JSON document a line, as a [`Kind::Processes`] payload: zstd.
-///
-/// # Errors
-/// Those of zstd.
-pub fn pack_lines(lines: &[String]) -> io::Result<Vec<u8>> {
-    zstd::bulk::compress(lines.join("\n").as_bytes(), 12)
-}
-
-/// The lines that [`pack_lines`] packed; `None` if they are damaged or more than `most` bytes.
-pub fn unpack_lines(payload: &[u8], most: usize) -> Option<Vec<String>> {
-    let mut bytes = Vec::new();
-    let decoder = zstd::stream::read::Decoder::new(payload).ok()?;
-    let read = io::Read::read_to_end(&mut io::Read::take(decoder, most as u64 + 1), &mut bytes).ok()?;
-    let text = String::from_utf8(bytes).ok().filter(|_| read <= most)?;
-    Some(text.lines().map(str::to_owned).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -429,15 +407,5 @@ mod tests {
         other = bytes;
         other[8] = 2;
         assert_eq!(read(&other), Err(ReadError::UnknownVersion { found: 2 }));
-    }
-
-    #[test]
-    fn lines_come_back() {
-        let lines: Vec<String> =
-            (0..100).map(|rank| format!("{{\"rank\":{rank},\"host\":\"n1\"}}")).collect();
-        let packed = pack_lines(&lines).unwrap();
-        assert_eq!(unpack_lines(&packed, 1 << 20), Some(lines));
-        assert_eq!(unpack_lines(&packed, 100), None);
-        assert_eq!(unpack_lines(&packed[..packed.len() / 2], 1 << 20), None);
     }
 }

@@ -296,6 +296,12 @@ impl Merged {
         structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
     }
 
+    /// Modules and call sites of that rank, as in its [structure](Self::rank), without the rest of it.
+    pub fn sites(&self, rank: u32) -> Option<(&[String], &[Site])> {
+        let group = self.groups.iter().find(|group| group.position(rank).is_some())?;
+        Some((&group.body.table.modules, &group.body.table.sites))
+    }
+
     /// Signatures of all bodies.
     pub fn signatures(&self) -> u64 {
         let threads = self.groups.iter().flat_map(|group| &group.body.threads);

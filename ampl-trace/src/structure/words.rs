@@ -13,6 +13,7 @@ use crate::args::{
     NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_several_statuses, predefined_word, shape,
 };
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
+use crate::request::{SLOT_BITS, UNSEEN};
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,22 +302,23 @@ impl<'a> Turner<'a> {
     }
 
     fn made_by(&self, request: u64) -> Option<Asked> {
-        let terminal = (request >> 20).checked_sub(1)?;
+        let terminal = (request >> SLOT_BITS).checked_sub(1)?;
         self.asked.get(usize::try_from(terminal).ok()?).copied()
     }
 
-    /// `terminal + 1 << 20 | slot` as how many signatures ago, or back.
+    /// A request's number, `terminal + 1 << SLOT_BITS | slot`, as how many signatures ago, or back.
     fn request(&self, word: u64) -> u64 {
-        const TERMINAL: u64 = (1 << 42) - 1;
-        if word >> 62 != 0 {
+        const TERMINAL: u64 = (1 << (UNSEEN.trailing_zeros() - SLOT_BITS)) - 1;
+        if word >= UNSEEN {
             return word;
         }
         let now = self.asked.len() as u64 + 1;
         if self.back {
             let (high, ago, low) = (word >> 46, word >> 4 & TERMINAL, word & 15);
-            (now.wrapping_sub(ago) & TERMINAL) << 20 | high << 4 | low
+            (now.wrapping_sub(ago) & TERMINAL) << SLOT_BITS | high << 4 | low
         } else {
-            let (high, ago, low) = (word >> 4 & 0xffff, now.wrapping_sub(word >> 20) & TERMINAL, word & 15);
+            let (high, ago, low) =
+                (word >> 4 & 0xffff, now.wrapping_sub(word >> SLOT_BITS) & TERMINAL, word & 15);
             high << 46 | ago << 4 | low
         }
     }

@@ -10,8 +10,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::dist;
-use crate::shell::{find, is_root, root, run as run_command, target};
+use super::setting::{Setting, settle};
+use crate::shell::root;
 
 const USAGE: &str = "\
 options of size (all optional):
@@ -85,20 +85,10 @@ impl Options {
 /// For unknown options, when a tool is missing or a job fails.
 pub fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let missing = "Open MPI is missing: run `cargo xtask setup`";
-    let launcher = find(&["mpirun.openmpi", "mpirun"]).context(missing)?;
-    let compiler = find(&["mpicc.openmpi", "mpicc"]).context(missing)?;
-    let dist = match &options.dist {
-        Some(dist) => dist.clone(),
-        None => dist::run()?,
-    };
-    let scratch = target().join("bench-size");
-    let _ = std::fs::remove_dir_all(&scratch);
-    std::fs::create_dir_all(&scratch)?;
+    let setting = Setting::prepare("size", options.dist.as_deref())?;
     for stencil in &STENCILS {
-        let program = scratch.join(stencil.program);
-        let source = root().join("tests/programs").join(format!("{}.c", stencil.program));
-        run_command(Command::new(&compiler).args(["-O2", "-o"]).args([&program, &source]))?;
+        let program =
+            setting.compile(&root().join("tests/programs").join(format!("{}.c", stencil.program)))?;
         println!("\n{}: {}; bytes", stencil.program, stencil.describes);
         println!(
             "{:>6} {:>10} {:>10} {:>8} {:>8} {:>12} {:>12}",
@@ -110,8 +100,9 @@ pub fn run(arguments: &[&str]) -> Result<()> {
             }
             for &iterations in &options.iterations {
                 let bytes = MEASURES.iter().enumerate().map(|(index, &(_, set, part))| {
-                    let run = scratch.join(format!("{}-{ranks}-{iterations}-{index}", stencil.program));
-                    let job = Job { launcher: &launcher, dist: &dist, program: &program, ranks, iterations };
+                    let run = format!("{}-{ranks}-{iterations}-{index}", stencil.program);
+                    let run = setting.scratch.join(run);
+                    let job = Job { setting: &setting, program: &program, ranks, iterations };
                     job.bytes(&run, set, part)
                 });
                 let bytes = bytes.collect::<Result<Vec<u64>>>()?;
@@ -127,8 +118,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
 
 /// A run of a program.
 struct Job<'a> {
-    launcher: &'a Path,
-    dist: &'a Path,
+    setting: &'a Setting,
     program: &'a Path,
     ranks: usize,
     iterations: usize,
@@ -137,17 +127,12 @@ struct Job<'a> {
 impl Job<'_> {
     /// Bytes of a part of the trace of a run with these settings.
     fn bytes(&self, run: &Path, set: &[&str], part: &str) -> Result<u64> {
-        let ampl = self.dist.join("bin/ampl");
-        let mut job = Command::new(self.launcher);
+        let ampl = &self.setting.ampl;
+        let mut job = Command::new(&self.setting.launcher);
         job.args(["-n", &self.ranks.to_string(), "--bind-to", "none", "--oversubscribe"]);
         job.args(["--mca", "mpi_yield_when_idle", "1"]);
-        if is_root() {
-            job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        }
-        for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
-            job.env_remove(name);
-        }
-        job.arg(&ampl).args(["exec", "-o"]).arg(run);
+        settle(&mut job);
+        job.arg(ampl).args(["exec", "-o"]).arg(run);
         for setting in set.iter().chain(&[ALWAYS]) {
             job.args(["--set", setting]);
         }

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::dist;
-use crate::shell::{find, is_root, root, run as run_command, target};
+use super::setting::{Setting, settle};
+use crate::shell::root;
 
 const USAGE: &str = "\
 options of steps (all optional):
@@ -66,30 +66,17 @@ impl Options {
 /// For unknown options, when a tool is missing or a job fails.
 pub fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let missing = "Open MPI is missing: run `cargo xtask setup`";
-    let (launcher, compiler) = (
-        find(&["mpirun.openmpi", "mpirun"]).context(missing)?,
-        find(&["mpicc.openmpi", "mpicc"]).context(missing)?,
-    );
-    let dist = match &options.dist {
-        Some(dist) => dist.clone(),
-        None => dist::run()?,
-    };
-    let scratch = target().join("bench-steps");
-    let _ = std::fs::remove_dir_all(&scratch);
-    std::fs::create_dir_all(&scratch)?;
-    let program = scratch.join("steps");
-    let source = root().join("ampl-preload/benches/steps.c");
-    run_command(Command::new(compiler).args(["-O2", "-o"]).args([&program, &source]))?;
+    let setting = Setting::prepare("steps", options.dist.as_deref())?;
+    let program = setting.compile(&root().join("ampl-preload/benches/steps.c"))?;
     let job = |ranks: usize, set: Option<&[&str]>| -> Result<Vec<f64>> {
-        let mut job = Command::new(&launcher);
+        let mut job = Command::new(&setting.launcher);
         job.args(["-n", &ranks.to_string()]).args(match ranks {
             2 => &["--bind-to", "core"][..],
             _ => &["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
         });
-        watch(&mut job, &dist.join("bin/ampl"), &scratch.join("run"), set);
+        watch(&mut job, &setting.ampl, &setting.scratch.join("run"), set);
         job.arg(&program).args([options.steps.to_string(), options.work.to_string()]);
-        times(job.current_dir(&scratch))
+        times(job.current_dir(&setting.scratch))
     };
     for ranks in [2, 8] {
         let mut rounds = Vec::new();
@@ -113,12 +100,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
 
 /// Puts the words before the program that have it watched.
 fn watch(job: &mut Command, ampl: &Path, directory: &Path, set: Option<&[&str]>) {
-    if is_root() {
-        job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    }
-    for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
-        job.env_remove(name);
-    }
+    settle(job);
     let Some(set) = set else { return };
     let _ = std::fs::remove_dir_all(directory);
     job.arg(ampl).args(["exec", "-o"]).arg(directory);

@@ -8,8 +8,8 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use super::options::Options;
-use crate::dist;
-use crate::shell::{find, is_root, root, run as run_command, target};
+use crate::bench::setting::{Setting, settle};
+use crate::shell::{root, run as run_command};
 
 /// How a job is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,29 +104,19 @@ impl Bench {
     /// # Errors
     /// When Open MPI is missing or something does not compile.
     pub fn prepare(options: &Options) -> Result<Self> {
-        let missing = "Open MPI is missing: run `cargo xtask setup`";
-        let launcher = find(&["mpirun.openmpi", "mpirun"]).context(missing)?;
-        let compiler = find(&["mpicc.openmpi", "mpicc"]).context(missing)?;
-        let dist = match &options.dist {
-            Some(dist) => dist.clone(),
-            None => dist::run()?,
-        };
-        let scratch = target().join("bench-overhead");
-        let _ = std::fs::remove_dir_all(&scratch);
-        std::fs::create_dir_all(&scratch)?;
+        let setting = Setting::prepare("overhead", options.dist.as_deref())?;
         let sources = root().join("ampl-preload/benches");
-        let (synthetic, stopwatch) = (scratch.join("overhead"), scratch.join("stopwatch.so"));
-        let mut compile = Command::new(compiler);
-        run_command(compile.args(["-O2", "-o"]).args([&synthetic, &sources.join("overhead.c")]))?;
+        let synthetic = setting.compile(&sources.join("overhead.c"))?;
+        let stopwatch = setting.scratch.join("stopwatch.so");
         // It is loaded into shells and launchers, too, where MPI's functions are never found.
         let mut compile = Command::new("cc");
         compile.args(["-O2", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]);
         run_command(compile.args([&stopwatch, &sources.join("stopwatch.c")]))?;
         Ok(Self {
-            launcher,
-            ampl: dist.join("bin/ampl"),
+            launcher: setting.launcher,
+            ampl: setting.ampl,
             stopwatch,
-            scratch,
+            scratch: setting.scratch,
             synthetic,
             max_overhead: options.max_overhead.clone(),
         })
@@ -139,12 +129,7 @@ impl Bench {
         if politely {
             job.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
         }
-        if is_root() {
-            job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-        }
-        for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
-            job.env_remove(name);
-        }
+        settle(&mut job);
         job.current_dir(&self.scratch);
         job
     }

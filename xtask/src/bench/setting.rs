@@ -1,0 +1,62 @@
+//! What benchmarks of whole jobs need: an MPI, an installation, and a place to work.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::dist;
+use crate::shell::{find, is_root, run as run_command, target};
+
+/// Where a benchmark works, and with what.
+#[derive(Debug)]
+pub struct Setting {
+    /// Open MPI's launcher.
+    pub launcher: PathBuf,
+    /// The command of the installation that is measured.
+    pub ampl: PathBuf,
+    /// An empty directory.
+    pub scratch: PathBuf,
+    compiler: PathBuf,
+}
+
+impl Setting {
+    /// That of the benchmark `name`, with the installation `dist`, or one that is built.
+    ///
+    /// # Errors
+    /// When Open MPI is missing or something does not compile.
+    pub fn prepare(name: &str, dist: Option<&Path>) -> Result<Self> {
+        let missing = "Open MPI is missing: run `cargo xtask setup`";
+        let launcher = find(&["mpirun.openmpi", "mpirun"]).context(missing)?;
+        let compiler = find(&["mpicc.openmpi", "mpicc"]).context(missing)?;
+        let dist = match dist {
+            Some(dist) => dist.to_owned(),
+            None => dist::run()?,
+        };
+        let scratch = target().join(format!("bench-{name}"));
+        let _ = std::fs::remove_dir_all(&scratch);
+        std::fs::create_dir_all(&scratch)?;
+        Ok(Self { launcher, ampl: dist.join("bin/ampl"), scratch, compiler })
+    }
+
+    /// The program compiled from `source`.
+    ///
+    /// # Errors
+    /// When it does not compile.
+    pub fn compile(&self, source: &Path) -> Result<PathBuf> {
+        let program = self.scratch.join(source.file_stem().unwrap_or_default());
+        let mut compile = Command::new(&self.compiler);
+        run_command(compile.args(["-O2", "-o"]).args([&program, source]))?;
+        Ok(program)
+    }
+}
+
+/// Has `job` run for root too, and without what whoever runs the benchmark has set for ampl.
+pub fn settle(job: &mut Command) {
+    if is_root() {
+        job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    }
+    for name in ["AMPL_CONFIG", "AMPL_DIR", "AMPL_DISABLE", "LD_PRELOAD"] {
+        job.env_remove(name);
+    }
+}
