@@ -1,20 +1,22 @@
 //! Holds the agent's own time under the share of the job's time that it may take.
 //!
 //! Each thread looks at itself from time to time. Where the share of its last stretch is too large, the
-//! process steps down: calls are no longer stored, then no longer timed either, only counted. What a
-//! call costs in each state is remembered, so that it can be told beforehand when the dearer state fits
+//! process steps down: times of calls are no longer stored, then not what is called either, then calls are
+//! not timed any more, only counted. What a call costs in each state is remembered, so that it can be told beforehand when the dearer state fits
 //! again, and a quiet time after a busy beginning is recorded as usual.
 
 /// How much is done for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
-    /// Calls of kept windows are stored, with their times.
+    /// Calls are recorded, those of kept windows with their times.
     Kept = 0,
-    /// Windows are summarised, no call is stored.
-    Summaries = 1,
+    /// Calls are recorded, none with its times.
+    Structure = 1,
+    /// Windows are summarised, no call is recorded.
+    Summaries = 2,
     /// Calls are counted only.
-    Off = 2,
+    Off = 3,
 }
 
 impl Level {
@@ -22,6 +24,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self {
             Self::Kept => "kept",
+            Self::Structure => "structure",
             Self::Summaries => "summaries",
             Self::Off => "off",
         }
@@ -52,8 +55,10 @@ impl Stretch {
 pub struct Governor {
     allowed: f64,
     level: Level,
-    /// Nanoseconds per call where calls are stored, and where they are summarised.
-    cost: [Option<f64>; 2],
+    /// Whether calls are recorded that are not stored with their times: [`Level::Structure`] is of use.
+    structured: bool,
+    /// Nanoseconds per call at each level but the last.
+    cost: [Option<f64>; 3],
     /// What the agent may still take before it has taken too much, nanoseconds.
     credit_ns: f64,
     /// The thread that stepped down: what suits an idle one says nothing.
@@ -76,9 +81,11 @@ const MARGIN: f64 = 0.5;
 
 impl Governor {
     /// A governor for a job of whose time the agent may take the share `allowed`; infinite: it never steps down.
-    pub fn new(allowed: f64) -> Self {
+    /// `structured` where calls are recorded whether their times are stored or not.
+    pub fn new(allowed: f64, structured: bool) -> Self {
         let credit_ns = allowed * BRIEF_NS;
-        Self { allowed, level: Level::Kept, cost: [None; 2], credit_ns, by: 0, floor: Level::Kept }
+        let (level, floor) = (Level::Kept, Level::Kept);
+        Self { allowed, level, structured, cost: [None; 3], credit_ns, by: 0, floor }
     }
 
     /// The state in force.
@@ -88,6 +95,7 @@ impl Governor {
 
     /// From the next stretch on `level` is the most that is done for calls: there is no room for more.
     pub fn give_up(&mut self, level: Level) {
+        let level = if level == Level::Structure && !self.structured { Level::Summaries } else { level };
         self.floor = self.floor.max(level);
     }
 
@@ -108,17 +116,15 @@ impl Governor {
         self.credit_ns =
             (self.credit_ns + earned).clamp(-self.allowed * REGRET_NS, self.allowed * HORIZON_NS);
         let share = stretch.share();
-        if self.level != Level::Off && stretch.calls > 0 {
-            self.cost[usize::from(!stretch.stored)] = Some(stretch.own_ns / stretch.calls as f64);
+        let was = self.was(stretch);
+        if let Some(cost) = self.cost.get_mut(was as usize).filter(|_| stretch.calls > 0) {
+            *cost = Some(stretch.own_ns / stretch.calls as f64);
         }
-        let (next, share) = match self.level {
-            Level::Kept | Level::Summaries if share > self.allowed => {
-                (if stretch.stored { Level::Summaries } else { Level::Off }, share)
-            }
-            Level::Summaries if self.floor < Level::Summaries => (Level::Kept, self.expected(0, stretch)?),
-            Level::Summaries => return None,
-            Level::Off => (Level::Summaries, self.expected(1, stretch)?),
-            Level::Kept => return None,
+        let (next, share) = if was < Level::Off && share > self.allowed {
+            (self.below(was), share)
+        } else {
+            let next = self.above().filter(|&next| next >= self.floor)?;
+            (next, self.expected(next, stretch)?)
         };
         let fits = match next > self.level {
             true => self.credit_ns < 0.0,
@@ -135,9 +141,35 @@ impl Governor {
         Some((next, share))
     }
 
+    /// What was done for the calls of `stretch`: where no window was stored, no more than at a level below.
+    fn was(&self, stretch: Stretch) -> Level {
+        match self.level {
+            Level::Kept | Level::Structure if stretch.stored => Level::Kept,
+            Level::Kept | Level::Structure => self.below(Level::Kept),
+            level => level,
+        }
+    }
+
+    fn below(&self, level: Level) -> Level {
+        match level {
+            Level::Kept if self.structured => Level::Structure,
+            Level::Kept | Level::Structure => Level::Summaries,
+            Level::Summaries | Level::Off => Level::Off,
+        }
+    }
+
+    fn above(&self) -> Option<Level> {
+        match self.level {
+            Level::Off => Some(Level::Summaries),
+            Level::Summaries if self.structured => Some(Level::Structure),
+            Level::Summaries | Level::Structure => Some(Level::Kept),
+            Level::Kept => None,
+        }
+    }
+
     /// The share that the calls of `stretch` would have cost at `level`.
-    fn expected(&self, level: usize, stretch: Stretch) -> Option<f64> {
-        let cost = self.cost[level].unwrap_or(0.0);
+    fn expected(&self, level: Level, stretch: Stretch) -> Option<f64> {
+        let cost = self.cost.get(level as usize).copied().flatten().unwrap_or(0.0);
         (stretch.elapsed_ns > 0.0).then(|| cost * stretch.calls as f64 / stretch.elapsed_ns)
     }
 }
@@ -146,7 +178,7 @@ impl Governor {
 mod tests {
     use super::*;
 
-    /// A program whose calls cost 400 ns stored, 200 summarised, 5 counted.
+    /// A program whose calls cost 400 ns stored, 300 recorded, 200 summarised, 5 counted.
     struct Program {
         governor: Governor,
         own_ns: f64,
@@ -155,7 +187,11 @@ mod tests {
 
     impl Program {
         fn new(allowed: f64) -> Self {
-            Self { governor: Governor::new(allowed), own_ns: 0.0, elapsed_ns: 0.0 }
+            Self::of(allowed, true)
+        }
+
+        fn of(allowed: f64, structured: bool) -> Self {
+            Self { governor: Governor::new(allowed, structured), own_ns: 0.0, elapsed_ns: 0.0 }
         }
 
         /// Tenths of a second at `rate` calls per second; the states entered.
@@ -165,7 +201,9 @@ mod tests {
                 let stored = stored && self.governor.level() == Level::Kept;
                 let cost = match self.governor.level() {
                     Level::Off => 5.0,
+                    Level::Summaries => 200.0,
                     _ if stored => 400.0,
+                    _ if self.governor.structured => 300.0,
                     _ => 200.0,
                 };
                 let stretch = Stretch {
@@ -199,16 +237,28 @@ mod tests {
     fn each_state_is_tried_in_turn() {
         let mut program = Program::new(0.01);
         assert_eq!(program.run(100, 1e4, true), []); // 0.4 %
-        assert_eq!(program.run(300, 4e4, true), [Level::Summaries]); // 1.6 %, then 0.8 %
+        assert_eq!(program.run(600, 3.2e4, true), [Level::Structure]); // 1.3 %, then 1.0 %
+        assert_eq!(program.run(300, 4e4, true), [Level::Summaries]); // 1.2 %, then 0.8 %
         assert_eq!(program.run(300, 8e4, true), [Level::Off]); // 1.6 % summarised
         // Back step by step once it is expected to fit, and the job has made up for the excess.
+        assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Structure, Level::Kept]);
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_not_given_up() {
+        let mut program = Program::of(0.01, false);
+        assert_eq!(program.run(300, 4e4, true), [Level::Summaries]); // 1.6 %, then 0.8 %
+        assert_eq!(program.run(300, 8e4, true), [Level::Off]);
         assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Kept]);
+        program.governor.give_up(Level::Structure);
+        assert_eq!(program.run(100, 1e4, true), [Level::Summaries]);
     }
 
     #[test]
     fn windows_that_are_not_drawn_cost_less() {
         let mut program = Program::new(0.01);
-        assert_eq!(program.run(100, 4e4, false), []); // 0.8 %
+        assert_eq!(program.run(100, 3e4, false), []); // 0.9 %
+        assert_eq!(program.run(300, 4e4, false), [Level::Summaries]); // 1.2 %, then 0.8 %
         assert_eq!(program.run(300, 8e4, false), [Level::Off]);
     }
 
@@ -216,7 +266,7 @@ mod tests {
     fn a_brief_job_is_recorded_whole() {
         let mut program = Program::new(0.01);
         assert_eq!(program.run(4, 1e5, true), []); // 4 %, for less than half a second
-        assert_eq!(program.run(4, 1e5, true), [Level::Summaries, Level::Off]); // 2 % summarised
+        assert_eq!(program.run(8, 1e5, true), [Level::Structure, Level::Summaries, Level::Off]); // 2 % at the least
     }
 
     #[test]
@@ -226,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_has_no_room_does_not_come_back() {
-        let mut governor = Governor::new(0.01);
+        let mut governor = Governor::new(0.01, false);
         let quiet = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 10, stored: true };
         assert_eq!(governor.take(0, quiet), None);
         governor.give_up(Level::Summaries);
@@ -241,7 +291,7 @@ mod tests {
             .collect();
         assert_eq!(back, [Level::Summaries]);
         // Nor for who may take all the time.
-        let mut everything = Governor::new(f64::INFINITY);
+        let mut everything = Governor::new(f64::INFINITY, true);
         everything.give_up(Level::Summaries);
         assert_eq!(everything.take(0, busy), Some((Level::Summaries, 0.0)));
         assert_eq!(everything.take(0, busy), None);
@@ -249,7 +299,7 @@ mod tests {
 
     #[test]
     fn an_idle_thread_does_not_speak_for_a_busy_one() {
-        let mut governor = Governor::new(0.01);
+        let mut governor = Governor::new(0.01, false);
         let busy = Stretch { elapsed_ns: 1e8, own_ns: 3e7, calls: 10_000, stored: true };
         assert_eq!(governor.take(1, busy).map(|(level, _)| level), Some(Level::Summaries));
         let idle = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 1, stored: false };

@@ -4,7 +4,8 @@
 //! numbers that it does not know, and be given them again; so before the file grows it is made sure that it still
 //! is ours.
 //!
-//! Where the place of the file is full, what follows goes to [memory](SPILL_BYTES) that ends with the process, and is
+//! What is left of the place of the file is looked at whenever streams grow: a journal must not take the
+//! [room](crate::room) that the program will want. Where the place is full all the same, what follows goes to [memory](SPILL_BYTES) that ends with the process, and is
 //! read behind the file: a whole run loses nothing, one that dies has what was in the file.
 
 use std::fs::{File, OpenOptions};
@@ -21,6 +22,7 @@ use ampl_trace::record::put_text;
 
 use crate::descriptor::high;
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
+use crate::room;
 
 const PAGE_WORDS: usize = 512;
 
@@ -54,6 +56,8 @@ pub struct Journal {
     file: Mutex<Growing>,
     /// Whether the file cannot grow any more.
     short: AtomicBool,
+    /// Whether little room is left beside it.
+    large: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -96,6 +100,7 @@ impl Journal {
             header: page.head,
             file: Mutex::new(Growing { file, inode, end: (HEADER_WORDS * 8) as u64, spill: None }),
             short: AtomicBool::new(false),
+            large: AtomicBool::new(false),
         };
         journal.set(word::VERSION, VERSION);
         journal.set(word::RANK, u64::from(identity.rank));
@@ -135,6 +140,11 @@ impl Journal {
     /// Whether the place of the file is full: there is memory for summaries, and calls should take none of it.
     pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
+    }
+
+    /// Whether so little room is left for the program that streams should not grow on.
+    pub fn is_large(&self) -> bool {
+        self.large.load(Ordering::Relaxed)
     }
 
     /// Removes the file, which is not needed any more.
@@ -202,6 +212,9 @@ impl Journal {
         let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
         let mut growing = self.growing();
         growing.recover(self.path.as_deref())?;
+        if kind == BlockKind::Stream && room::is_scarce(growing.file.as_fd()) {
+            self.large.store(true, Ordering::Relaxed);
+        }
         let block = match growing.grow(words) {
             Ok(block) => block,
             // What has no name is in memory already.

@@ -220,6 +220,7 @@ mod tests {
             seed: 1,
             mechanism,
             strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability: 0.2, policy: 1 }],
+            divided: Vec::new(),
         };
         let subset = directive(Mechanism::Subset);
         let own = |rank| kept(&plan, Rank(rank), WindowId(5), &subset).kept;

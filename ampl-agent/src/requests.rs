@@ -1,15 +1,25 @@
 //! Requests between their making and their completion.
 //!
-//! An implementation reuses a request handle as soon as the request is gone, so names for its
-//! lifetime need every making and every end, in kept windows and others alike. MPICH even hands
-//! out one handle for several operations that finished at once; they end in the order of making.
+//! An implementation reuses a request handle as soon as the request is gone, so names for its lifetime need every
+//! making and every end, in kept windows and others alike. MPICH even hands out one handle for several operations
+//! that finished at once; they end in the order of making.
+//!
+//! Every thread has what it has made on a [shelf](crate::shelf) of its own, where it finds it without a lock. Of a
+//! handle it looks for its own request first, then for those of other threads.
 
-use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use crate::named::{Named, Parts, Place};
+use crate::node::{FACTS, NO_HANDLE, Node};
+use crate::shelf::{Finder, Owner, Shelf, Visit};
+use crate::slots::Slots;
+use crate::sync::yield_now;
 
-use crate::slots::{Maker, Slots};
-use crate::table::Table;
+/// Looks at the shelves of others, as long as they change meanwhile.
+const MOST_LOOKS: u32 = 10_000;
+/// Shelves that have a number in a [`Place`].
+const MOST_SHELVES: usize = u16::MAX as usize - 1;
 
 /// Whom a request's message is exchanged with, where that matters and is not known from the call that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +36,6 @@ pub enum Peer {
 /// A live request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its number: by which call it was made, and which of the live ones of that call it is; 0 for none.
-    pub number: u64,
     /// Whether a status of it tells source and tag.
     pub receives: bool,
     /// Whether completion leaves it alive, inactive.
@@ -42,187 +50,392 @@ pub struct Request {
     pub peer: Peer,
 }
 
-impl Request {
-    /// What a null handle stands for.
-    pub const NONE: Self = Self {
-        number: 0,
-        receives: false,
-        persistent: false,
-        active: false,
-        sent: 0,
-        received: 0,
-        peer: Peer::None,
+/// Said of a request: a status of it tells of a message, or may.
+pub const TELLS: u8 = 1;
+/// Its status tells nothing: it is under way, and is no receive.
+pub const SILENT: u8 = 2;
+/// A persistent one that is under way.
+pub const STARTED: u8 = 4;
+/// Its status names its message partner.
+pub const NAMES_PARTNER: u8 = 8;
+const RECEIVES: u8 = 16;
+const PERSISTENT: u8 = 32;
+const ACTIVE: u8 = 64;
+
+// Facts of a node.
+const NUMBER: usize = 0;
+/// Marks in the low byte, kind of peer in the next, the peer in the upper half.
+const MARKS: usize = 1;
+const SENT: usize = 2;
+const RECEIVED: usize = 3;
+
+/// Marks that follow from what a request is.
+fn marked(mut mark: u8) -> u8 {
+    mark &= RECEIVES | PERSISTENT | ACTIVE | NAMES_PARTNER;
+    mark |= match (mark & ACTIVE != 0, mark & RECEIVES != 0) {
+        (true, true) => TELLS,
+        (true, false) => SILENT,
+        (false, _) => 0,
     };
+    let started = mark & (ACTIVE | PERSISTENT) == ACTIVE | PERSISTENT;
+    mark | if started { STARTED } else { 0 }
 }
 
-/// The live requests of a process (or of its only MPI thread).
+impl Request {
+    fn facts(&self, number: u64) -> [u64; FACTS] {
+        let (kind, peer) = match self.peer {
+            Peer::None => (0, 0),
+            Peer::Rank(rank) => (1, rank),
+            Peer::Any(comm) => (2, comm),
+        };
+        let bit = |is: bool, bit: u8| if is { bit } else { 0 };
+        let mark = marked(
+            bit(self.receives, RECEIVES)
+                | bit(self.persistent, PERSISTENT)
+                | bit(self.active, ACTIVE)
+                | bit(kind == 2, NAMES_PARTNER),
+        );
+        [number, u64::from(mark) | kind << 8 | u64::from(peer) << 32, self.sent, self.received]
+    }
+}
+
+fn is_persistent(node: &Node) -> bool {
+    node.fact(MARKS) as u8 & PERSISTENT != 0
+}
+
+fn set_active(node: &Node, active: bool) {
+    let marks = node.fact(MARKS);
+    let mark = marks as u8;
+    if mark & PERSISTENT != 0 {
+        let mark = marked(if active { mark | ACTIVE } else { mark & !ACTIVE });
+        node.set_fact(MARKS, marks & !0xff | u64::from(mark));
+    }
+}
+
+/// Names requests up to one that is neither null nor on the thread's own shelf; returns how many.
+#[inline(never)]
+fn name_own<const CLAIMS: bool>(
+    finder: Finder<'_>,
+    handles: &[u64],
+    null: u64,
+    null_word: u64,
+    (words, marks, places): Parts<'_>,
+) -> usize {
+    let count = handles.len().min(words.len()).min(marks.len()).min(places.len());
+    let mut passed = (NO_HANDLE, 0);
+    for element in 0..count {
+        let handle = handles[element];
+        let found = match finder.at_home::<CLAIMS>(handle) {
+            None if handle == null => {
+                (words[element], marks[element], places[element]) = (null_word, 0, Place::default());
+                continue;
+            }
+            None if CLAIMS => finder.claim(handle, &mut passed),
+            None => finder.find(handle),
+            found => found,
+        };
+        let Some((at, node)) = found else { return element };
+        words[element] = node.fact(NUMBER);
+        marks[element] = node.fact(MARKS) as u8;
+        places[element] = Place::own(at);
+    }
+    count
+}
+
+/// What the threads of a process know of each other's requests.
 #[derive(Debug, Default)]
+pub struct Shelves {
+    /// Locked when a thread is new to all, or all are to a thread.
+    all: Mutex<Vec<Arc<Shelf>>>,
+    count: AtomicUsize,
+    /// How often requests have been [forgotten](Requests::forget_passing).
+    forgotten: AtomicU64,
+    /// Whether several threads may be inside of MPI at once.
+    at_once: bool,
+}
+
+impl Shelves {
+    /// None yet. `at_once`: whether several threads may be inside of MPI at once.
+    pub fn new(at_once: bool) -> Self {
+        Self { at_once, ..Self::default() }
+    }
+}
+
+/// The live requests, as one thread has them.
+#[derive(Debug)]
 pub struct Requests {
-    live: Table,
-    /// Younger requests behind a handle that is live already. Queues stay when they run empty:
-    /// the few handles that are shared will be again, and must not allocate each time.
-    shared: FxHashMap<u64, VecDeque<Request>>,
-    /// How many requests are in those queues.
-    younger: usize,
-    /// Mentions so far of shared handles in the call being named.
-    mentions: FxHashMap<u64, usize>,
+    mine: Owner,
     slots: Slots,
+    shelves: Arc<Shelves>,
+    /// Its own place among all shelves, those it has met, and where it found one last.
+    place: usize,
+    met: Vec<Arc<Shelf>>,
+    last: usize,
+    /// Whether its calls must claim what they name: another thread may be given a handle before the end of the
+    /// request it stood for is noted here, or one stands for several requests.
+    claims: bool,
+    forgotten: u64,
 }
 
 impl Requests {
-    /// A new request behind `handle`, made by `maker`, if that was recorded; returns its number.
+    /// Those of thread `number`, none.
+    pub fn new(shelves: Arc<Shelves>, number: u32) -> Self {
+        let mine = Owner::default();
+        let forgotten = shelves.forgotten.load(Ordering::Acquire);
+        mine.set_noted(forgotten);
+        let mut all = shelves.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = all.len();
+        all.push(mine.shelf().clone());
+        shelves.count.store(all.len(), Ordering::Release);
+        drop(all);
+        let claims = shelves.at_once;
+        Self { mine, slots: Slots::new(number), shelves, place, met: Vec::new(), last: 0, claims, forgotten }
+    }
+
+    /// A new request behind `handle`, made by a call of the terminal `maker`, if that was recorded; returns its
+    /// number ([`ampl_trace::request`]).
     #[inline]
-    pub fn make(&mut self, handle: u64, request: Request, maker: Option<Maker>) -> u64 {
+    pub fn make(&mut self, handle: u64, request: Request, maker: Option<u32>) -> u64 {
+        self.catch_up();
         let number = self.slots.take(maker);
-        let request = Request { number, ..request };
-        if !self.live.insert(handle, request) {
-            self.share(handle, request);
-        }
+        let (_, shares) = self.mine.put(handle, request.facts(number));
+        self.claims |= shares;
         number
     }
 
-    /// One more request behind a handle that is live already.
-    #[cold]
-    fn share(&mut self, handle: u64, request: Request) {
-        self.shared.entry(handle).or_default().push_back(request);
-        self.younger += 1;
+    /// What others have left for it to do.
+    #[inline(always)]
+    fn catch_up(&mut self) {
+        if self.mine.has_dead() || self.shelves.forgotten.load(Ordering::Relaxed) != self.forgotten {
+            self.caught_up();
+        }
     }
 
-    /// The request that the mention number `mention` (from 0) of `handle` in one call is about.
+    #[cold]
+    fn caught_up(&mut self) {
+        let Self { mine, slots, .. } = self;
+        mine.bury(NUMBER, |number| slots.give(number));
+        let forgotten = self.shelves.forgotten.load(Ordering::Acquire);
+        if forgotten == self.forgotten {
+            return;
+        }
+        self.forgotten = forgotten;
+        mine.retain(|node| {
+            let stays = is_persistent(node);
+            if stays {
+                set_active(node, false);
+            } else {
+                slots.give(node.fact(NUMBER));
+            }
+            stays
+        });
+        mine.set_noted(forgotten);
+    }
+
+    /// Fills `named` with the requests that the handles of one call are about: `null_word` for `null`. The call may
+    /// complete them if it `completes`, and then [ends](Requests::end) or [keeps](Requests::give_back) them.
     ///
     /// One that nobody was seen making gets its number here.
     #[inline]
-    pub fn mentioned(&mut self, handle: u64, mention: usize) -> Request {
-        let Some(&mut first) = self.live.get(handle) else {
-            let number = self.make(handle, Request::NONE, None);
-            return Request { number, ..Request::NONE };
-        };
-        if mention == 0 {
-            return first;
-        }
-        let younger = mention.checked_sub(1).and_then(|index| self.shared.get(&handle)?.get(index).copied());
-        younger.unwrap_or(first)
-    }
-
-    /// Appends to `named` the requests that the handles of one call are about, none for `null`.
-    #[inline]
-    pub fn name(&mut self, handles: &[u64], null: u64, named: &mut Vec<Request>) {
-        if self.younger > 0 {
-            return self.name_shared(handles, null, named);
-        }
-        let request = |&handle: &u64| if handle == null { Request::NONE } else { self.mentioned(handle, 0) };
-        named.extend(handles.iter().map(request));
-    }
-
-    #[cold]
-    fn name_shared(&mut self, handles: &[u64], null: u64, named: &mut Vec<Request>) {
-        self.mentions.clear();
-        for &handle in handles {
-            if handle == null {
-                named.push(Request::default());
-                continue;
-            }
-            let mention = match self.shared.contains_key(&handle) {
-                false => 0,
-                true => {
-                    let mentions = self.mentions.entry(handle).or_default();
-                    *mentions += 1;
-                    *mentions - 1
-                }
+    pub fn name(
+        &mut self,
+        handles: &[u64],
+        (null, null_word): (u64, u64),
+        completes: bool,
+        named: &mut Named,
+    ) {
+        self.give_back(named);
+        self.catch_up();
+        named.begin(handles.len());
+        let claims = completes && self.claims;
+        named.claimed = claims;
+        let mut from = 0;
+        while from < handles.len() {
+            let (finder, parts) = (self.mine.finder(), named.parts(from));
+            from += match claims {
+                true => name_own::<true>(finder, &handles[from..], null, null_word, parts),
+                false => name_own::<false>(finder, &handles[from..], null, null_word, parts),
             };
-            named.push(self.mentioned(handle, mention));
-        }
-    }
-
-    /// The persistent request behind `handle` has been started, or completed.
-    pub fn set_active(&mut self, handle: u64, active: bool) {
-        if let Some(request) = self.live.get(handle).filter(|request| request.persistent) {
-            request.active = active;
-        }
-    }
-
-    /// The request behind `handle` is gone.
-    #[inline]
-    pub fn free(&mut self, handle: u64) {
-        let queue = if self.younger > 0 { self.shared.get_mut(&handle) } else { None };
-        let gone = match queue.and_then(VecDeque::pop_front) {
-            Some(request) => {
-                self.younger -= 1;
-                self.live.replace(handle, request)
+            if let Some(&handle) = handles.get(from) {
+                self.name_other(handle, completes, named, from);
+                from += 1;
             }
-            None => self.live.remove(handle),
+        }
+        named.put_together();
+    }
+
+    /// Names a request that another thread has made, or nobody was seen making.
+    #[cold]
+    fn name_other(&mut self, handle: u64, completes: bool, named: &mut Named, element: usize) {
+        if let Some(place) = self.visit(handle, completes) {
+            let node = self.met[place.other()].node(place.at());
+            named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, place);
+            named.claimed |= completes;
+            return;
+        }
+        if !completes && let Some((at, node)) = self.mine.finder().claimed(handle) {
+            return named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, Place::own(at));
+        }
+        let number = self.slots.take(None);
+        let [_, marks, sent, received] = Request::default().facts(number);
+        let mark = TELLS;
+        let (at, shares) = self.mine.put(handle, [number, marks | u64::from(mark), sent, received]);
+        self.claims |= shares;
+        if completes && self.claims {
+            self.mine.finder().claim(handle, &mut (NO_HANDLE, 0));
+            named.claimed = true;
+        }
+        named.set(element, number, mark, Place::own(at));
+    }
+
+    /// A request behind `handle` on the shelf of another thread.
+    #[cold]
+    fn visit(&mut self, handle: u64, completes: bool) -> Option<Place> {
+        if self.met.len() < self.shelves.count.load(Ordering::Acquire) {
+            self.met.clone_from(&self.shelves.all.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        // What is not found in the end is as if nobody had seen it: no thread waits for another for ever.
+        for _ in 0..MOST_LOOKS {
+            let mut unsure = false;
+            for step in 0..self.met.len() {
+                let which = (self.last + step) % self.met.len();
+                match self.visit_one(which, handle, completes) {
+                    Visit::Found(at, times) => {
+                        self.last = which;
+                        return Some(Place::others(which, at, times));
+                    }
+                    Visit::Unsure => unsure = true,
+                    Visit::None => {}
+                }
+            }
+            if !unsure {
+                break;
+            }
+            yield_now();
+        }
+        None
+    }
+
+    fn visit_one(&self, which: usize, handle: u64, completes: bool) -> Visit {
+        let shelf = &self.met[which];
+        // What is on a shelf whose owner has not come by since all was to be forgotten may be long gone.
+        let forgotten = self.shelves.forgotten.load(Ordering::Acquire);
+        if which == self.place || which >= MOST_SHELVES || shelf.noted() != forgotten {
+            return Visit::None;
+        }
+        shelf.visit(handle, completes)
+    }
+
+    #[inline(always)]
+    fn node(&self, place: Place) -> Option<&Node> {
+        match place.is_own() {
+            true => Some(self.mine.shelf().node(place.at())),
+            false => self.met.get(place.other()).map(|shelf| shelf.node(place.at())),
+        }
+    }
+
+    /// The persistent request there has been started, or completed.
+    pub fn set_active(&self, place: Place, active: bool) {
+        if let Some(node) = self.node(place).filter(|_| place.is_some()) {
+            set_active(node, active);
+        }
+    }
+
+    /// Bytes sent and received at each start of the request there.
+    pub fn bytes(&self, place: Place) -> (u64, u64) {
+        self.node(place).map_or((0, 0), |node| (node.fact(SENT), node.fact(RECEIVED)))
+    }
+
+    /// The message partner of the request there, and whether it is under way.
+    pub fn peer(&self, place: Place) -> (Peer, bool) {
+        let marks = self.node(place).map_or(0, |node| node.fact(MARKS));
+        let peer = (marks >> 32) as u32;
+        let peer = match marks >> 8 & 0xff {
+            1 => Peer::Rank(peer),
+            2 => Peer::Any(peer),
+            _ => Peer::None,
         };
-        if let Some(gone) = gone {
-            self.slots.give(gone.number);
+        (peer, marks as u8 & ACTIVE != 0)
+    }
+
+    /// The request at `place`, which is behind `handle`, is gone.
+    #[inline]
+    pub fn end(&mut self, place: Place, handle: u64) {
+        if !place.is_some() {
+            return;
+        }
+        let there = if place.is_own() {
+            let number = self.mine.take(place.at(), NUMBER);
+            if let Some(number) = number {
+                self.slots.give(number);
+            }
+            number.is_some()
+        } else {
+            self.met[place.other()].complete(place.at(), place.times())
+        };
+        if !there {
+            self.end_another(handle);
         }
     }
 
-    /// Forgets all but the persistent ones, and whether those are under way.
+    /// Of what a call has named those are gone whose handles are not `after` it what they were `before`; it
+    /// [gives back](Requests::give_back) the others.
+    pub fn end_gone(&mut self, named: &mut Named, before: &[u64], after: &[u64]) {
+        let mut kept = false;
+        for (&place, (&before, &after)) in named.places().iter().zip(before.iter().zip(after)) {
+            if before == after {
+                kept |= place.is_some();
+            } else {
+                self.end(place, before);
+            }
+        }
+        if !kept {
+            named.all_gone();
+        }
+        self.give_back(named);
+    }
+
+    /// Of several requests that share a handle two threads have taken the same: another one is gone.
+    #[cold]
+    fn end_another(&mut self, handle: u64) {
+        let own = self.mine.finder().find(handle).map(|(at, _)| at);
+        if let Some(at) = own {
+            if let Some(number) = self.mine.take(at, NUMBER) {
+                self.slots.give(number);
+            }
+        } else if let Some(place) = self.visit(handle, true) {
+            self.met[place.other()].complete(place.at(), place.times());
+        }
+    }
+
+    /// Gives back what a call has named and not completed.
+    #[inline]
+    pub fn give_back(&self, named: &mut Named) {
+        if !std::mem::take(&mut named.claimed) {
+            return;
+        }
+        for &place in named.places().iter().filter(|place| place.is_some()) {
+            if place.is_own() {
+                self.mine.release(place.at());
+            } else {
+                self.met[place.other()].leave(place.at(), place.times());
+            }
+        }
+    }
+
+    /// Forgets all but the persistent ones, and whether those are under way: on this thread now, on others as soon as
+    /// they come by.
     pub fn forget_passing(&mut self) {
-        let Self { live, shared, slots, .. } = self;
-        live.retain_persistent(|gone| slots.give(gone.number));
-        for queue in shared.values_mut() {
-            queue.drain(..).for_each(|gone| slots.give(gone.number));
-        }
-        self.younger = 0;
+        self.shelves.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.catch_up();
     }
 
-    /// Whether none is live.
-    pub fn is_empty(&self) -> bool {
-        self.live.is_empty()
+    /// Whether none that this thread has made is live.
+    pub fn is_empty(&mut self) -> bool {
+        self.catch_up();
+        self.mine.len() == 0
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MAKER: Option<Maker> = Some(Maker { thread: 0, terminal: 4 });
-    const FIRST: u64 = 5 << 20;
-
-    #[test]
-    fn numbers_tell_who_made_a_request() {
-        let mut requests = Requests::default();
-        assert_eq!(requests.make(7, Request::default(), MAKER), FIRST);
-        assert_eq!(requests.make(8, Request::default(), MAKER), FIRST + 1);
-        assert_eq!(requests.mentioned(7, 0).number, FIRST);
-        requests.free(7);
-        assert_eq!(requests.make(9, Request { sent: 8, ..Request::default() }, MAKER), FIRST);
-        assert_eq!((requests.mentioned(9, 0).number, requests.mentioned(9, 0).sent), (FIRST, 8));
-        requests.free(8);
-        requests.free(9);
-        assert!(requests.is_empty());
-        assert_ne!(requests.mentioned(9, 0).number, FIRST);
-    }
-
-    #[test]
-    fn one_handle_may_stand_for_several_in_turn() {
-        let mut requests = Requests::default();
-        for slot in 0..3 {
-            assert_eq!(requests.make(5, Request::default(), MAKER), FIRST + slot);
-        }
-        let mentioned: Vec<u64> = (0..3).map(|mention| requests.mentioned(5, mention).number).collect();
-        assert_eq!(mentioned, [0, 1, 2].map(|slot| FIRST + slot));
-        let mut named = Vec::new();
-        requests.name(&[5, 0, 5, 5], 0, &mut named);
-        let numbers: Vec<u64> = named.iter().map(|request| request.number).collect();
-        assert_eq!(numbers, [FIRST, 0, FIRST + 1, FIRST + 2]);
-        requests.free(5);
-        assert_eq!(requests.mentioned(5, 0).number, FIRST + 1);
-        requests.free(5);
-        assert_eq!(requests.younger, 0);
-        requests.free(5);
-        assert!(requests.is_empty());
-    }
-
-    #[test]
-    fn what_is_forgotten_gives_its_number_back() {
-        let mut requests = Requests::default();
-        requests.make(5, Request { persistent: true, ..Request::default() }, MAKER);
-        requests.make(6, Request::default(), MAKER);
-        requests.make(6, Request::default(), MAKER);
-        requests.forget_passing();
-        assert_eq!(requests.make(7, Request::default(), MAKER), FIRST + 1);
-        assert_eq!(requests.make(7, Request::default(), MAKER), FIRST + 2);
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ampl_core::config::{Keep as Timing, Marker};
-use ampl_core::draw::{Keep, kept};
+use ampl_core::draw::{Keep, kept, stratum};
 use ampl_core::message::{Directive, Shape};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
@@ -91,6 +91,8 @@ pub(crate) struct Open {
     pub union: Keep,
     /// The update that decided `keep`.
     pub update: u64,
+    /// The stratum that it was drawn in, where the rank's group is divided.
+    pub stratum: Option<u16>,
     /// Whether its calls are stored, all of them so far.
     pub stored: bool,
     /// Whether they are buffered until it is decided, after its end, if it is kept.
@@ -174,12 +176,16 @@ impl Shared {
             keep: Keep::ALWAYS,
             union: Keep::ALWAYS,
             update: 0,
+            stratum: None,
             stored: false,
             buffered: false,
             decides_after: decides_after(&plan, rank),
             verdicts: Verdicts::default(),
             measured: true,
-            governor: Governor::new(plan.config.max_overhead().unwrap_or(f64::INFINITY)),
+            governor: Governor::new(
+                plan.config.max_overhead().unwrap_or(f64::INFINITY),
+                plan.config.trace.structure == Timing::All,
+            ),
             counting: None,
             met: 0,
             fallen_back: false,
@@ -318,7 +324,7 @@ impl Shared {
     pub(crate) fn begin(&self, open: &mut Open, now: u64) {
         open.since = now;
         open.met = 0;
-        (open.keep, open.union, open.update) = self.draw(open.window);
+        (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
         let level = open.governor.level();
         open.buffered = open.decides_after && level == Level::Kept && !self.journal.is_short();
         open.stored = (open.buffered || self.stores(open.union)) && level == Level::Kept;
@@ -375,23 +381,25 @@ impl Shared {
         Some((windows, self.ticks_at(next.saturating_mul(nanos))))
     }
 
-    /// The rank's own draw for `window`, that for it and its partners, and the update that decided them;
-    /// everything is kept before the first directive.
-    fn draw(&self, window: WindowId) -> (Keep, Keep, u64) {
+    /// The rank's own draw for `window`, that for it and its partners, the update that decided them, and the stratum
+    /// if there are any; everything is kept before the first directive.
+    fn draw(&self, window: WindowId) -> (Keep, Keep, u64, Option<u16>) {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         if held.next.as_ref().is_some_and(|next| next.first_window <= window) {
             held.now = held.next.take();
             held.drawn = None;
         }
         let InForce { now: Some(directive), drawn, .. } = &mut *held else {
-            return (Keep::ALWAYS, Keep::ALWAYS, 0);
+            return (Keep::ALWAYS, Keep::ALWAYS, 0, None);
         };
         let own = kept(&self.plan, self.rank, window, directive);
         let union = match &self.partners {
             Some(partners) => partners.draw(&self.plan, self.rank, window, directive, drawn),
             None => own,
         };
-        (own, union, directive.update)
+        let divided = !directive.divided.is_empty();
+        let stratum = if divided { stratum(&self.plan, self.rank, directive) } else { None };
+        (own, union, directive.update, stratum)
     }
 
     /// Whether the calls of a window drawn so are stored.

@@ -245,11 +245,11 @@ impl Stream {
     }
 }
 
-/// A larger block for the stream; says whether there is one.
+/// A block for the stream, larger than the last while there is room for more; says whether there is one.
 #[cold]
 fn grow(journal: &Journal, thread: u32, stream: &mut Cursor, words: usize, full: &mut bool) -> bool {
-    let larger = (stream.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
-    match journal.block(BlockKind::Stream, thread, larger) {
+    let doubled = if journal.is_large() { FIRST_BLOCK_WORDS } else { stream.block.words.len() * 2 };
+    match journal.block(BlockKind::Stream, thread, doubled.min(LARGEST_BLOCK_WORDS).max(words)) {
         Ok(block) => {
             *stream = Cursor { block, at: 0, last_miss: None };
             true

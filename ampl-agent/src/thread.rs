@@ -13,6 +13,7 @@ use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::handles::HandleCache;
 use crate::log::Log;
+use crate::paths::Paths;
 use crate::regions::Visits;
 use crate::shared::{Open, Shared};
 use crate::signatures::Signatures;
@@ -59,6 +60,7 @@ pub struct Thread {
     shared: Arc<Shared>,
     counts: &'static mut [u64],
     sites: SiteTable,
+    paths: Paths,
     stream: Stream,
     signatures: Signatures,
     log: Log,
@@ -110,6 +112,7 @@ impl Thread {
         let mut thread = Self {
             counts,
             sites: SiteTable::new(sites),
+            paths: Paths::default(),
             stream: Stream::new(shared.journal.clone(), number)?,
             signatures: Signatures::default(),
             log: Log::new(shared.journal.clone(), number)?,

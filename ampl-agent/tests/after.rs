@@ -56,6 +56,7 @@ impl Job {
             seed: 1,
             mechanism: Mechanism::Global,
             strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability, policy: 1 }],
+            divided: Vec::new(),
         });
     }
 

@@ -32,6 +32,7 @@ fn directive(mechanism: Mechanism, seed: u64) -> Directive {
         seed,
         mechanism,
         strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability: 0.25, policy: 1 }],
+        divided: Vec::new(),
     }
 }
 

@@ -30,6 +30,18 @@ proptest! {
         check(&process.bytes(), &process.made, |_| None);
     }
 
+    /// So many threads that their numbers do not fit, or as many live requests: their names come back all the same.
+    #[test]
+    fn requests_without_a_slot_are_told_from_each_other(steps in program()) {
+        let mut process = Process::new(false, "", LOOK);
+        process.crowd();
+        for &(thread, step) in &steps {
+            process.step(thread, step);
+        }
+        process.finish();
+        check(&process.bytes(), &process.made, |_| None);
+    }
+
     /// Where the program is loaded, what MPI gives out, which windows are drawn: the structure has nothing of it.
     #[test]
     fn ranks_that_do_the_same_have_equal_structures(steps in program()) {

@@ -141,6 +141,7 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
         seed: 1,
         mechanism: Mechanism::Global,
         strata: vec![StratumDirective { group: 0, stratum: 0, size: 64, probability, policy: 1 }],
+        divided: Vec::new(),
     };
     job.shared.direct(directive(1, 1, 0.0));
     for window in 0..4 {
@@ -358,6 +359,7 @@ fn what_is_left_out_of_a_full_queue_is_in_no_range() {
         seed: 1,
         mechanism: Mechanism::Global,
         strata: vec![StratumDirective { group: 0, stratum: 0, size: 32, probability: 0.5, policy: 1 }],
+        divided: Vec::new(),
     });
     for turn in 0..2000 {
         make(&mut thread, ids::MPI_BARRIER, 100 * turn, 100 * turn + 40, 0, &[1]);

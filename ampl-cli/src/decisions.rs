@@ -45,8 +45,18 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
                 "update", "window", "group", "kept of ranks", "mechanism", "decided by", "variance"
             )?;
             let absolute = absolute_groups(&trace);
-            let line = |decision: &Decision| line(decision, absolute.contains(&decision.group));
-            by_group(&trace.decisions).iter().try_for_each(|decision| writeln!(out, "{}", line(decision)))
+            let decisions = together(&trace.decisions, is_after);
+            let mut divided = BTreeSet::new();
+            for two in decisions.windows(2).filter(|two| two[0].window == two[1].window) {
+                if two[0].group == two[1].group && !is_after(&two[1]) {
+                    divided.insert((two[0].window, two[0].group.clone()));
+                }
+            }
+            decisions.iter().try_for_each(|decision| {
+                let several = divided.contains(&(decision.window, decision.group.clone()));
+                let stratum = several.then_some(decision.stratum);
+                writeln!(out, "{}", line(decision, stratum, absolute.contains(&decision.group)))
+            })
         })?;
     }
     Ok(ExitCode::SUCCESS)
@@ -66,19 +76,25 @@ fn in_force(mut decisions: Vec<Decision>) -> Vec<Decision> {
     decisions
 }
 
-/// One for each group and moment: the strata of a window together.
+/// One for each group and moment: strata together.
 pub fn by_group(decisions: &[Decision]) -> Vec<Decision> {
+    together(decisions, |_| true)
+}
+
+/// The same for those that `which` names only.
+fn together(decisions: &[Decision], which: impl Fn(&Decision) -> bool) -> Vec<Decision> {
     let mut all: Vec<Decision> = Vec::new();
     for decision in decisions {
         let same = |last: &&mut Decision| {
-            is_after(decision)
-                && is_after(last)
+            which(decision)
+                && is_after(decision) == is_after(last)
                 && (last.window, &last.group) == (decision.window, &decision.group)
         };
         match all.last_mut().filter(same) {
             Some(last) => {
                 last.size += decision.size;
                 last.population += decision.population;
+                last.reported += decision.reported;
                 last.probability = f64::from(last.size) / (last.population as f64).max(1.0);
                 last.variance = None;
             }
@@ -95,7 +111,11 @@ pub fn absolute_groups(trace: &Trace) -> Vec<String> {
     groups.into_iter().filter(|group| absolute(group.target)).map(|group| group.name).collect()
 }
 
-fn line(decision: &Decision, absolute: bool) -> String {
+fn line(decision: &Decision, stratum: Option<u16>, absolute: bool) -> String {
+    let group = match stratum {
+        Some(stratum) => format!("{}/{stratum}", decision.group),
+        None => decision.group.clone(),
+    };
     let reported = match (decision.reported == decision.population, decision.late) {
         (true, false) => "all".into(),
         (_, late) => {
@@ -106,7 +126,7 @@ fn line(decision: &Decision, absolute: bool) -> String {
         "{:>6} {:>7}  {:<12} {:>13}  {:<10} {:<30} {:>9}  {reported}",
         decision.update,
         decision.window,
-        decision.group,
+        group,
         format!("{} of {}", decision.size, decision.population),
         decision.mechanism,
         reason(decision, absolute),
@@ -166,16 +186,17 @@ mod tests {
 
     #[test]
     fn a_line_says_how_many_and_why() {
-        let text = line(&decision(), false);
+        let text = line(&decision(), None, false);
+        assert!(line(&decision(), Some(3), false).contains(" all/3 "));
         for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         let cut = Decision { limit: Some("budget".into()), ..decision() };
-        assert!(line(&cut, false).contains("(bound 8 %, cut by the budget)"));
+        assert!(line(&cut, None, false).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
-        assert!(line(&late, false).ends_with("60 of 64, late"));
+        assert!(line(&late, None, false).ends_with("60 of 64, late"));
         let first = Decision { guide: None, size: 64, ..decision() };
-        assert!(line(&first, false).contains("nothing known yet"));
+        assert!(line(&first, None, false).contains("nothing known yet"));
         let absolute = Decision { error_required: Some(2e3), error_attained: Some(1.5e3), ..decision() };
         assert_eq!(reason(&absolute, true), "mpi.time ± 1.50 us (bound 2 us)");
     }
@@ -187,6 +208,7 @@ mod tests {
             window: 9,
             stratum,
             population,
+            reported: population,
             size,
             ..decision()
         };
@@ -196,5 +218,10 @@ mod tests {
         let lines = by_group(&shown);
         assert_eq!(lines.len(), 2);
         assert_eq!((lines[0].size, lines[0].population, lines[0].variance), (7, 64, None));
+        assert_eq!(lines[0].reported, 64);
+        // Those of a divided group are lines of their own, and one where only the group matters.
+        let divided = [decision(), Decision { stratum: 4, size: 3, ..decision() }];
+        assert_eq!(together(&divided, is_after), divided);
+        assert_eq!(by_group(&divided)[0].size, 20);
     }
 }

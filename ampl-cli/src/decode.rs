@@ -16,7 +16,7 @@ use crate::human;
 use crate::info::is_sampled;
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
-use crate::symbols::Symbols;
+use crate::symbols::{Frame, Symbols};
 
 /// Print the calls of one rank in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
@@ -113,12 +113,22 @@ fn line(
     json: bool,
 ) -> io::Result<()> {
     let site = call.site.and_then(|site| symbols.site(rank, site));
+    let path = call.site.map(|site| symbols.path(rank, site)).unwrap_or_default();
+    let place = Place { site: site.as_deref(), path: &path };
     if json {
-        serde_json::to_writer(&mut *out, &JsonCall::of(call, site.as_deref(), share))?;
+        serde_json::to_writer(&mut *out, &JsonCall::of(call, place, share))?;
         writeln!(out)
     } else {
-        writeln!(out, "{}", text(call, site.as_deref(), share))
+        writeln!(out, "{}", text(call, place, share))
     }
+}
+
+/// Where a call was made.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place<'a> {
+    site: Option<&'a str>,
+    /// From `main` to the call; empty where paths are not told apart.
+    path: &'a [Frame],
 }
 
 /// A call as a JSON line; the order of fields is part of the format.
@@ -135,6 +145,9 @@ struct JsonCall<'a> {
     start_ns: Option<i64>,
     duration_ns: Option<u64>,
     site: Option<&'a str>,
+    /// Only where `trace.call_path_depth` is above 1.
+    #[serde(skip_serializing_if = "<[Frame]>::is_empty")]
+    path: &'a [Frame],
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,7 +166,7 @@ struct JsonCall<'a> {
 }
 
 impl<'a> JsonCall<'a> {
-    fn of(call: &'a Call, site: Option<&'a str>, share: Share) -> Self {
+    fn of(call: &'a Call, place: Place<'a>, share: Share) -> Self {
         Self {
             seq: call.seq,
             r#fn: call.function.name(),
@@ -162,7 +175,8 @@ impl<'a> JsonCall<'a> {
             window: call.timed.map(|timed| timed.window),
             start_ns: call.timed.map(|timed| timed.start_ns),
             duration_ns: call.timed.and_then(|timed| timed.duration_ns),
-            site,
+            site: place.site,
+            path: place.path,
             thread: Some(call.thread).filter(|&thread| thread != 0),
             count: Some(call.count).filter(|&count| count > 1),
             error: Some(call.code).filter(|&code| code != 0),
@@ -178,7 +192,7 @@ fn named<S: Serializer>(values: &[(&'static str, Value)], serializer: S) -> Resu
 }
 
 /// `   17  w2  +0.104213881 s   1.20 us  MPI_Send(buf=0x7f10, count=4) -> …  @main.c:31`
-fn text(call: &Call, site: Option<&str>, share: Share) -> String {
+fn text(call: &Call, place: Place<'_>, share: Share) -> String {
     let duration = call.timed.and_then(|timed| timed.duration_ns);
     let duration = duration.map_or("-".into(), |nanos| human::duration(nanos as f64));
     let window = call.timed.map_or("-".into(), |timed| format!("w{}", timed.window));
@@ -204,8 +218,12 @@ fn text(call: &Call, site: Option<&str>, share: Share) -> String {
     if call.thread != 0 {
         line += &format!("  thread {}", call.thread);
     }
-    if let Some(site) = site {
+    if let Some(site) = place.site {
         line += &format!("  @{site}");
+    }
+    if !place.path.is_empty() {
+        line += "  in ";
+        line += &place.path.iter().map(Frame::label).collect::<Vec<_>>().join(" > ");
     }
     if share.kept == Some(false) {
         line += "  not kept";
@@ -234,6 +252,10 @@ mod tests {
     const ALONE: Share = Share { kept: None, partner: false, inclusion: None };
     const PARTNER: Share = Share { kept: None, partner: true, inclusion: Some(0.4375) };
 
+    fn at(site: Option<&str>) -> Place<'_> {
+        Place { site, path: &[] }
+    }
+
     fn call(name: &str) -> Call {
         Call {
             seq: 17,
@@ -250,7 +272,7 @@ mod tests {
 
     #[test]
     fn json_has_the_contract_s_fields_in_order() {
-        let print = |call: &Call, site| serde_json::to_string(&JsonCall::of(call, site, ALONE)).unwrap();
+        let print = |call: &Call, site| serde_json::to_string(&JsonCall::of(call, at(site), ALONE)).unwrap();
         assert_eq!(
             print(&call("MPI_Send"), Some("main.c:31")),
             "{\"seq\":17,\"fn\":\"MPI_Send\",\"args\":{\"count\":4,\"comm\":\"world\"},\"out\":{},\"window\":2,\
@@ -262,16 +284,18 @@ mod tests {
             print(&other, None)
                 .ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
         );
-        let partner = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), None, PARTNER)).unwrap();
+        let partner =
+            serde_json::to_string(&JsonCall::of(&call("MPI_Send"), Place::default(), PARTNER)).unwrap();
         assert!(partner.ends_with("\"site\":null,\"partner\":true,\"inclusion\":0.4375}"), "{partner}");
         let marked = Share { kept: Some(false), ..ALONE };
-        let marked = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), None, marked)).unwrap();
+        let marked =
+            serde_json::to_string(&JsonCall::of(&call("MPI_Send"), Place::default(), marked)).unwrap();
         assert!(marked.ends_with("\"site\":null,\"kept\":false}"), "{marked}");
     }
 
     #[test]
     fn text_shows_the_same() {
-        let line = text(&call("MPI_Send"), Some("main.c:31"), ALONE);
+        let line = text(&call("MPI_Send"), at(Some("main.c:31")), ALONE);
         assert!(line.contains("17  w2"), "{line}");
         assert!(
             line.ends_with("+0.104213881 s   1.20 us  MPI_Send(count=4, comm=world)  @main.c:31"),
@@ -279,18 +303,38 @@ mod tests {
         );
         let polled =
             Call { out: vec![("flag", Value::Bool(false))], count: 9, thread: 2, ..call("MPI_Iprobe") };
-        assert!(text(&polled, None, ALONE).ends_with(" -> flag=false  x9  thread 2"));
+        assert!(text(&polled, Place::default(), ALONE).ends_with(" -> flag=false  x9  thread 2"));
         let failed = Call { code: 15, args: Vec::new(), ..call("MPI_Send") };
-        assert!(text(&failed, None, ALONE).ends_with("MPI_Send(?) -> error 15"));
+        assert!(text(&failed, Place::default(), ALONE).ends_with("MPI_Send(?) -> error 15"));
         let cut = Call { out: vec![("status", Value::Status { source: 3, tag: 9 })], ..failed };
-        assert!(text(&cut, None, ALONE).ends_with(" -> error 15, status={source: 3, tag: 9}"));
+        assert!(text(&cut, Place::default(), ALONE).ends_with(" -> error 15, status={source: 3, tag: 9}"));
         let timed = Some(Timed { window: 0, start_ns: -1_500_000_000, duration_ns: None });
         let init = Call { args: Vec::new(), timed, ..call("MPI_Finalize") };
         assert!(
-            text(&init, None, ALONE).contains("-1.500000000 s         -  MPI_Finalize()"),
+            text(&init, Place::default(), ALONE).contains("-1.500000000 s         -  MPI_Finalize()"),
             "{}",
-            text(&init, None, ALONE)
+            text(&init, Place::default(), ALONE)
         );
-        assert!(text(&call("MPI_Send"), Some("main.c:31"), PARTNER).ends_with("  @main.c:31  for a partner"));
+        assert!(
+            text(&call("MPI_Send"), at(Some("main.c:31")), PARTNER).ends_with("  @main.c:31  for a partner")
+        );
+    }
+
+    #[test]
+    fn a_path_goes_from_the_root_to_the_call() {
+        let frame = |function: Option<&str>, site: &str| Frame {
+            function: function.map(str::to_owned),
+            site: site.into(),
+        };
+        let path =
+            [frame(Some("main"), "main.c:60"), frame(None, "libx.so+0x40"), frame(Some("swap"), "main.c:31")];
+        let place = Place { path: &path, ..at(Some("main.c:31")) };
+        let line = text(&call("MPI_Send"), place, PARTNER);
+        assert!(line.ends_with("  @main.c:31  in main > libx.so+0x40 > swap  for a partner"), "{line}");
+        let json = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), place, ALONE)).unwrap();
+        let expected = "\"site\":\"main.c:31\",\"path\":[{\"function\":\"main\",\"site\":\"main.c:60\"},\
+                        {\"function\":null,\"site\":\"libx.so+0x40\"},\
+                        {\"function\":\"swap\",\"site\":\"main.c:31\"}]}";
+        assert!(json.ends_with(expected), "{json}");
     }
 }

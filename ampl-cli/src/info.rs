@@ -147,7 +147,8 @@ pub struct RankStep {
     pub window: u64,
     /// When, nanoseconds since the start.
     pub at_ns: u64,
-    /// From then on: `kept`, `drawn` (which windows are kept is decided before them), `summaries` or `off`.
+    /// From then on: `kept`, `drawn` (which windows are kept is decided before them), `structure` (no times are
+    /// stored), `summaries` or `off`.
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
@@ -157,7 +158,7 @@ pub struct RankStep {
 
 /// How much is given up at `level`.
 fn depth(level: &str) -> usize {
-    ["kept", "drawn", "summaries", "off"].iter().position(|name| *name == level).unwrap_or(0)
+    ["kept", "drawn", "structure", "summaries", "off"].iter().position(|name| *name == level).unwrap_or(0)
 }
 
 impl Overhead {
@@ -220,6 +221,7 @@ mod tests {
         let step = |(level, share): (&str, f64)| Step { level: level.into(), share, ..Step::default() };
         rank.process.steps = [
             ("drawn", 0.04),
+            ("structure", 0.035),
             ("summaries", 0.03),
             ("off", 0.02),
             ("summaries", 0.0),
@@ -230,6 +232,9 @@ mod tests {
         .into();
         let steps = Overhead::of(&Trace { ranks: vec![rank], ..Trace::default() }, 0).steps;
         let reasons: Vec<&str> = steps.iter().map(|step| step.reason).collect();
-        assert_eq!(reasons, ["overhead", "overhead", "overhead", "recovered", "recovered", "journal"]);
+        assert_eq!(
+            reasons,
+            ["overhead", "overhead", "overhead", "overhead", "recovered", "recovered", "journal"]
+        );
     }
 }

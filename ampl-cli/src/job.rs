@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::{Config, ConfigError, ConfigErrors, GroupStrata, Notice, SitesFault, table_path};
+use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
 
 use crate::environment;
 use crate::failure::{Failure, USAGE};
@@ -58,23 +58,6 @@ impl Job {
     /// # Errors
     /// A [`Failure`] of status 2 listing everything wrong.
     pub fn load(args: &JobArgs, notices: bool) -> anyhow::Result<Self> {
-        let parse = |text: &str| Config::parse(text).map(|(config, notices)| (config, Vec::new(), notices));
-        Self::load_by(args, notices, parse).map(|(job, _)| job)
-    }
-
-    /// As [`Job::load`], for a command that reads runs: with the groups that are to be divided.
-    ///
-    /// # Errors
-    /// Those of [`Job::load`].
-    pub fn load_offline(args: &JobArgs) -> anyhow::Result<(Self, Vec<GroupStrata>)> {
-        Self::load_by(args, true, Config::parse_offline)
-    }
-
-    fn load_by(
-        args: &JobArgs,
-        notices: bool,
-        parse: impl Fn(&str) -> Result<(Config, Vec<GroupStrata>, Vec<Notice>), ConfigErrors>,
-    ) -> anyhow::Result<(Self, Vec<GroupStrata>)> {
         let (source, original) = read(args.config.clone().or_else(environment::config))?;
         let file = source.name();
         // The name of the file of sites first: its tables can then be set like the job file's own.
@@ -89,12 +72,12 @@ impl Job {
             text = set(&text, setting, &file)?;
         }
         let edited = text != original;
-        match parse(&text) {
-            Ok((config, strata, found)) => {
+        match Config::parse(&text) {
+            Ok((config, found)) => {
                 if notices {
                     found.iter().for_each(|notice| eprintln!("{}", place_notice(notice, args, &file)));
                 }
-                Ok((Self { config, source, text, edited }, strata))
+                Ok(Self { config, source, text, edited })
             }
             Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
         }

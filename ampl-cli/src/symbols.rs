@@ -2,16 +2,29 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 
 use addr2line::Loader;
 use ampl_trace::RankTrace;
+use ampl_trace::model::call_path;
 use cpp_demangle::{DemangleOptions, Symbol};
+use serde::Serialize;
+
+/// A function on the way to a call, and where it goes on from there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Frame {
+    /// As its source says it; `None` where no symbol tells.
+    pub function: Option<String>,
+    /// As call sites are named.
+    pub site: String,
+}
 
 /// Names call sites; reads a module's line table once, and remembers every answer.
 #[derive(Default)]
 pub struct Symbols {
     modules: HashMap<String, Option<Loader>>,
     names: HashMap<(String, u64), String>,
+    paths: HashMap<(u32, u32), Rc<[Frame]>>,
 }
 
 /// The function that a call is in.
@@ -46,6 +59,36 @@ impl Symbols {
         known.then(|| self.name(module.map_or("?", String::as_str), site.offset))
     }
 
+    /// The functions on the way to the site of that number of `rank`, from `main` to the call; none where paths are
+    /// not told apart.
+    pub fn path(&mut self, rank: &RankTrace, site: u32) -> Rc<[Frame]> {
+        if rank.sites.get(site as usize).is_none_or(|site| site.caller == 0) {
+            return Rc::new([]);
+        }
+        let key = (rank.process.rank, site);
+        if let Some(path) = self.paths.get(&key) {
+            return path.clone();
+        }
+        let mut path = Vec::new();
+        for site in call_path(&rank.sites, site) {
+            let module = rank.modules.get(site.module as usize).map_or("?", String::as_str);
+            let function = self.function(module, site.offset).map(|function| function.name);
+            path.push(Frame { function, site: self.name(module, site.offset) });
+            // Outside of it is what starts programs, the same for all.
+            if path.last().is_some_and(Frame::is_main) {
+                break;
+            }
+        }
+        // Of a program without symbols what starts it is known by the C library's.
+        while path.len() > 1 && path.last().is_some_and(Frame::is_start) {
+            path.pop();
+        }
+        path.reverse();
+        let path: Rc<[Frame]> = path.into();
+        self.paths.insert(key, path.clone());
+        path
+    }
+
     /// `file:line` of the call that returns to `offset` in the module at `path`; `None` without line information.
     pub fn line(&mut self, path: &str, offset: u64) -> Option<String> {
         // The return address may already belong to the next line; the byte before it is the call's own.
@@ -69,6 +112,25 @@ impl Symbols {
 
     fn module(&mut self, path: &str) -> Option<&Loader> {
         self.modules.entry(path.to_owned()).or_insert_with(|| Loader::new(path).ok()).as_ref()
+    }
+}
+
+impl Frame {
+    fn is_main(&self) -> bool {
+        matches!(self.function.as_deref(), Some("main"))
+    }
+
+    /// Whether it is the C library's, on the way to `main`.
+    fn is_start(&self) -> bool {
+        match self.function.as_deref() {
+            Some(name) => name == "_start" || name.starts_with("__libc_start"),
+            None => self.site.starts_with("libc.so"),
+        }
+    }
+
+    /// The function, or else the place.
+    pub fn label(&self) -> &str {
+        self.function.as_deref().unwrap_or(&self.site)
     }
 }
 
@@ -110,7 +172,7 @@ pub(crate) mod tests {
         assert_eq!(symbols.name("/nowhere/app", 0x1f40), "app+0x1f40");
         let rank = RankTrace {
             modules: vec![String::new()],
-            sites: vec![Site { module: 0, offset: 0 }, Site { module: 9, offset: 1 }],
+            sites: vec![Site::default(), Site { module: 9, offset: 1, caller: 0 }],
             ..RankTrace::default()
         };
         assert_eq!(symbols.site(&rank, 0), None, "sites were not told apart");

@@ -102,6 +102,7 @@ impl Synthetic {
             seed: 42,
             mechanism: plan.config.sampling.update_mechanism,
             strata: plan.groups.iter().enumerate().map(part).collect(),
+            divided: Vec::new(),
         }
     }
 

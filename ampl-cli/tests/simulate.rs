@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ampl_testkit::{Kind, table};
+use ampl_testkit::{Classes, Kind, table};
 use serde_json::Value;
 use synthetic::Synthetic;
 
@@ -103,6 +103,35 @@ fn numbers_follow_from_the_windows_listed() {
     let sums = text.lines().filter(|line| line.starts_with("4,")).map(|line| line.split(',').nth(4).unwrap());
     let mean = sums.map(|sum| sum.parse::<f64>().unwrap()).sum::<f64>() / 200.0;
     assert!((truth[0] / mean - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn groups_are_divided_while_it_runs() {
+    let place = Place::new();
+    let mut job = Classes::wait_times().job(500, 3);
+    let mut text = "window,rank,metric,count,sum,sum_sq,min,max\n".to_owned();
+    for window in 0..40 {
+        for (rank, total) in job.next_window().into_iter().enumerate() {
+            let y = total.y;
+            text += &format!("{window},{rank},wall,1,{y},{},{y},{y}\n", y * y);
+        }
+    }
+    let csv = place.csv("two.csv", &text);
+    let group = "[[group]]\nname = \"all\"\nmembers = \"0-499\"\n";
+    let mut sizes = [0.0; 2];
+    for (size, stratify) in sizes.iter_mut().zip(["off", "k-medoids"]) {
+        fs::write(place.at("job.toml"), format!("{JOB}{group}stratify = \"{stratify}\"\n")).unwrap();
+        let found = place.json(&csv, &["--seeds", "2"]);
+        let windows = found[0]["windows"].as_array().unwrap();
+        let late = windows.iter().filter(|window| window["window"].as_u64().unwrap() >= 24);
+        let late: Vec<f64> = late.map(|window| window["size"].as_f64().unwrap()).collect();
+        *size = late.iter().sum::<f64>() / late.len() as f64;
+        assert!(found[0]["coverage_window"].as_f64().unwrap() >= 0.85, "{found}");
+    }
+    assert!(sizes[1] <= 0.35 * sizes[0], "{sizes:?}");
+    fs::write(place.at("job.toml"), format!("{JOB}{group}stratify = \"k-medoids\"\nsample_size = 9\n"))
+        .unwrap();
+    place.refused(&csv, &[], 2, &["sample_size", "stratify"]);
 }
 
 #[test]

@@ -253,6 +253,7 @@ fn late_ranks_are_kept_at_the_probability_they_knew() {
                 probability: f64::from(size) / 60.0,
                 policy: update as u32,
             }],
+            divided: Vec::new(),
         };
         // The late third measures more than the others: wrong weights would show.
         let y = |rank: u32| if rank < 20 { 300.0 } else { 100.0 + f64::from(rank % 2) };

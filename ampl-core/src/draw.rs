@@ -21,7 +21,7 @@
 //! Domains* (2002), for the permutation (Feistel network with cycle walking).
 
 use crate::config::Mechanism;
-use crate::message::{Directive, StratumDirective, StratumVerdict, Verdict};
+use crate::message::{Directive, Own, StratumDirective, StratumVerdict, Verdict};
 use crate::plan::Plan;
 use crate::units::{Rank, WindowId};
 
@@ -45,12 +45,37 @@ impl Keep {
 ///
 /// A directive that does not name the rank's group keeps everything.
 pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) -> Keep {
-    match Lot::of(plan, rank, directive) {
+    kept_as(plan, rank, window, directive, own(plan, rank, directive))
+}
+
+/// Where the directive's receiver, `rank`, is in the strata of its group.
+fn own(plan: &Plan, rank: Rank, directive: &Directive) -> Option<Own> {
+    if directive.divided.is_empty() {
+        return None;
+    }
+    directive.divided(plan.group_of(rank) as u16)?.own
+}
+
+/// The same for a rank that is at `own` in the strata of its group, where that is divided.
+pub fn kept_as(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive, own: Option<Own>) -> Keep {
+    match Lot::at(plan, rank, directive, own) {
         Some(lot) => {
             Keep { kept: lot.is_drawn(plan, rank, window, directive), probability: lot.target.probability }
         }
         None => Keep::ALWAYS,
     }
+}
+
+/// The stratum of a divided group that `rank` is drawn in; none where its group is one stratum, it is pinned, or
+/// it has not found one.
+pub fn stratum(plan: &Plan, rank: Rank, directive: &Directive) -> Option<u16> {
+    let lot = Lot::of(plan, rank, directive)?;
+    directive.divided(lot.target.group)?.own.map(|_| lot.target.stratum)
+}
+
+/// The place of `rank` among all ranks there could be, in a seeded order: a permutation of [0, 2³²).
+pub fn order(seed: u64, rank: Rank) -> u32 {
+    feistel(hash(SAMPLE, &[seed]), u64::from(rank.0), 16) as u32
 }
 
 /// Whether a window that is over is kept by the rank at `place` (from 0) of stratum `index` of `group`, an index
@@ -88,16 +113,42 @@ struct Lot<'a> {
     /// Index of its group in the plan.
     group: usize,
     target: &'a StratumDirective,
+    /// Where the group is divided: the rank's place in its stratum, if it was counted, and the ranks of that which
+    /// are not pinned.
+    among: Option<(Option<u64>, u64)>,
 }
 
 impl<'a> Lot<'a> {
     /// That of `rank`; `None` where it is certain to be kept.
     fn of(plan: &Plan, rank: Rank, directive: &'a Directive) -> Option<Self> {
+        Self::at(plan, rank, directive, own(plan, rank, directive))
+    }
+
+    /// The same for a rank that is at `own` in the strata of its group, where that is divided.
+    fn at(plan: &Plan, rank: Rank, directive: &'a Directive, own: Option<Own>) -> Option<Self> {
         let group = plan.group_of(rank);
         if plan.groups[group].pinned.contains(rank) {
             return None;
         }
-        directive.stratum(group as u16, 0).map(|target| Self { group, target })
+        let index = group as u16;
+        let Some(divided) = directive.divided(index) else {
+            let target = directive.of_group(index).next()?;
+            return Some(Self { group, target, among: None });
+        };
+        let of_stratum = |own: Own| {
+            let count = divided.counts.get(usize::from(own.stratum))?;
+            let target = directive.of_group(index).nth(usize::from(own.stratum))?;
+            Some(Self { group, target, among: Some((own.place.map(u64::from), u64::from(count.ranks))) })
+        };
+        // Who has not found its stratum is as likely to be drawn as the likeliest.
+        let likeliest = || {
+            let more = |most: &'a StratumDirective, next: &'a StratumDirective| {
+                if next.probability > most.probability { next } else { most }
+            };
+            let target = directive.of_group(index).reduce(more)?;
+            Some(Self { group, target, among: Some((None, 0)) })
+        };
+        own.and_then(of_stratum).or_else(likeliest)
     }
 
     /// How many ranks of the group that are not pinned `subset` draws, and of how many.
@@ -112,14 +163,27 @@ impl<'a> Lot<'a> {
         match directive.mechanism {
             Mechanism::Global => coin(directive.seed, rank, window) < self.target.probability,
             Mechanism::Subset => {
-                let (drawn, others) = self.drawn_of(plan);
                 let key = Key {
                     seed: directive.seed,
                     group: self.target.group,
                     stratum: self.target.stratum,
                     update: directive.update,
                 };
-                place(plan, self.group, rank).is_some_and(|place| position(key, place, others) < drawn)
+                let probability = self.target.probability;
+                match self.among {
+                    None => {
+                        let (drawn, others) = self.drawn_of(plan);
+                        place(plan, self.group, rank).is_some_and(|at| position(key, at, others) < drawn)
+                    }
+                    Some((Some(at), ranks)) if at < ranks => {
+                        position(key, at, ranks) < (probability * ranks as f64).round() as u64
+                    }
+                    // Nobody knows which place is whose: a coin that lasts for the interval is as likely.
+                    Some(_) => {
+                        let update = WindowId(directive.update | 1 << 63);
+                        coin(directive.seed, rank, update) < probability
+                    }
+                }
             }
         }
     }
@@ -195,10 +259,11 @@ pub fn coin(seed: u64, rank: Rank, window: WindowId) -> f64 {
     (hash(COIN, &[seed, u64::from(rank.0), window.0]) >> 11) as f64 * 2f64.powi(-53)
 }
 
-// Different uses of one seed must not see the same numbers: the texts are "order", "turn", "coin".
+// Different uses of one seed must not see the same numbers: the texts are "order", "turn", "coin", "sample".
 const ORDER: u64 = 0x6f72_6465_7200_0001;
 const TURN: u64 = 0x7475_726e_0000_0002;
 const COIN: u64 = 0x636f_696e_0000_0003;
+const SAMPLE: u64 = 0x7361_6d70_6c65_0004;
 
 /// A counter-based generator: 64 bits that look random, a pure function of its words.
 ///
@@ -288,6 +353,7 @@ mod tests {
             seed,
             mechanism,
             strata: vec![StratumDirective { group: 0, stratum: 0, size, probability, policy: 1 }],
+            divided: Vec::new(),
         }
     }
 

@@ -79,7 +79,7 @@ fn every_setting_arrives() {
          [[group]]\nname = 'A'\nmembers = '0-3, 8'\nconfidence = 0.95\nerror = 0.05\npinned = '8'\n\
          [[group]]\nname = 'B'\nmembers = '4-7'\nsample_size = 2\npinned = '4,5'\n\
          [[group]]\nname = 'C'\nmembers = '9'\nerror_abs = 3\n\
-         [trace]\nstructure = 'off'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 1\n\
+         [trace]\nstructure = 'off'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 64\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\n",
@@ -123,6 +123,7 @@ fn every_setting_arrives() {
             group("B", "4-7", Target::Static { ranks: 2 }, "4-5"),
             group("C", "9", bound(0.90, ErrorBound::Absolute(3.0)), ""),
         ],
+        strata: Vec::new(),
         sites: vec![
             site(SiteMatch::Function("MPI_Waitsome".into()), SiteTrace::Off),
             site(SiteMatch::Site("a.c:3".into()), SiteTrace::Aggregate),
@@ -133,6 +134,7 @@ fn every_setting_arrives() {
             time_error: 0.25,
             time_floor_ns: 5000,
             call_sites: false,
+            call_path_depth: 64,
         },
         output: Output {
             dir: "runs/{time}-{app}".into(),
@@ -194,6 +196,7 @@ fn wrong_types_say_what_is_wanted() {
     one_error("[sampling]\nseed = 1.5", "2:8", "a number with a fraction", "a whole number");
     one_error("[sampling]\nsizing = 1", "2:10", "a whole number", "text in quotes");
     one_error("[trace]\ncall_sites = 'yes'", "2:14", "text", "true or false");
+    one_error("[trace]\ncall_path_depth = 65", "2:19", "65", "from 1 to 64");
     one_error("[[group]]\nname='g'\nmembers='0'\nerror = '3%'", "4:9", "text", "a number");
     one_error("[[group]]\nname='g'\nmembers=0", "3:9", "'group.members' is a whole number", "text in quotes");
     one_error("[agent]\nmax_overhead = true", "2:16", "true or false", "\"1%\"");
@@ -309,7 +312,6 @@ fn illegal_combinations() {
 
 #[test]
 fn what_this_version_lacks_is_never_ignored() {
-    let group = "[[group]]\nname = 'g'\nmembers = '0-9'\n";
     // What leaves the list is checked by what it does instead (config_keys.rs).
     let listed = |key: &str| keys::LATER.iter().any(|(path, _)| path.ends_with(key));
     let later = |text: &str, place: &str, fix: &str| {
@@ -319,10 +321,7 @@ fn what_this_version_lacks_is_never_ignored() {
         }
     };
     later("[sampling]\npartners = 'keep'", "2:12", "pinned");
-    later(&format!("{group}stratify = 'k-medoids'"), "4:12", "groups of their own");
-    later(&format!("{group}k = 3"), "4:5", "groups of their own");
     later("[[site]]\nmatch = 'MPI_Waitsome'\nerror = 0.1", "3:1", "group.error");
-    later("[trace]\ncall_path_depth = 2", "2:19", "use 1");
     later("[[metric]]\nname = 'calls'\nevent = 'solve.c:12'", "3:9", "region:NAME");
 }
 

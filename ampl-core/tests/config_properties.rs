@@ -109,13 +109,14 @@ fn any_config() -> impl Strategy<Value = Config> {
     let agent = (any::<u32>(), share())
         .prop_map(|(client, share)| Agent { client: Rank(client), max_overhead: Some(share) });
     let times = (0.0..1.0f64, any::<u64>());
-    let trace = (keep.clone(), keep, times, any::<bool>()).prop_map(
-        |(structure, timing, (time_error, time_floor_ns), call_sites)| Trace {
+    let trace = (keep.clone(), keep, times, (any::<bool>(), 1..=MOST_FRAMES)).prop_map(
+        |(structure, timing, (time_error, time_floor_ns), (call_sites, call_path_depth))| Trace {
             structure,
             timing,
             time_error,
             time_floor_ns,
             call_sites,
+            call_path_depth,
         },
     );
     let rest = (trace, output, agent, sites);
@@ -125,11 +126,18 @@ fn any_config() -> impl Strategy<Value = Config> {
             metrics.push(Metric { quantity, event, guide: true, optional: false });
             let period = matches!(marker, Marker::Period(_) | Marker::Auto);
             metrics.retain(|m| !(period && m.quantity == Quantity::Wall && m.event == Event::Window));
+            let dividable = sampling.summaries == Summaries::Census && !sampling.partners;
+            let bounded = |group: &&Group| matches!(group.target, Target::Bound { .. });
+            let strata = groups.iter().filter(bounded).zip([None, Some(1), Some(8)]);
+            let strata =
+                strata.filter(|_| dividable).map(|(group, k)| GroupStrata { group: group.name.clone(), k });
+            let strata = strata.collect();
             Config {
                 sampling,
                 window: Window { marker, every },
                 metrics,
                 groups,
+                strata,
                 sites,
                 trace,
                 output,

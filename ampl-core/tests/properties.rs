@@ -180,6 +180,7 @@ proptest! {
             seed,
             mechanism: if global { Mechanism::Global } else { Mechanism::Subset },
             strata: strata.collect(),
+            divided: Vec::new(),
         });
         let mut bytes = Vec::new();
         message.encode(&shape, &mut bytes);

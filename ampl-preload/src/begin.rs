@@ -28,6 +28,7 @@ use std::sync::atomic::Ordering;
 use crate::abi::{self, Abi};
 use crate::clock;
 use crate::counters;
+use crate::entry::Origin;
 use crate::environment;
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
@@ -38,6 +39,7 @@ use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
 use crate::unseen;
+use crate::walk;
 
 /// What was set, and where journals are; in the run directory.
 const RUN_FILE: &str = "run.toml";
@@ -55,7 +57,7 @@ pub struct Parts {
     pub pmpi: &'static Pmpi,
     /// Journal, plan, rank.
     pub shared: Arc<Shared>,
-    /// Whether several threads may call MPI.
+    /// Whether several threads may be inside of MPI at once.
     pub concurrent: bool,
     /// T0 on this process's monotonic clock.
     pub epoch: i64,
@@ -202,12 +204,13 @@ fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {
     (size as u32, rank as u32)
 }
 
-/// Whether other threads than the one that initialised MPI may call it.
+/// Whether several threads may be inside of MPI at once.
 fn is_concurrent(abi: &Abi, pmpi: &Pmpi) -> bool {
     let mut provided = 0i32;
     // SAFETY: a place for an int.
     unsafe { (pmpi.query_thread)(&raw mut provided as usize) };
-    provided >= abi.thread_serialized
+    // MPI_THREAD_MULTIPLE is all that is above.
+    provided > abi.thread_serialized
 }
 
 /// On rank 0: makes the run directory; `None` with a message where that cannot be.
@@ -420,8 +423,15 @@ fn early_calls() -> u64 {
 
 /// The first records of the thread that called `MPI_Init`: the run, the client's first decisions, calls made
 /// earlier, `MPI_Init` itself.
-pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
+pub fn first_records(
+    state: &mut ThreadState,
+    run: &RunInfo,
+    function: Function,
+    origin: Origin,
+    started: u64,
+) {
     let process = state.process;
+    let address = walk::path(state, origin);
     if process.shared.rank.0 == 0 {
         let run = RunInfo {
             mpi_library: process.pmpi.library_version(),

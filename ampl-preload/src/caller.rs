@@ -21,12 +21,13 @@ pub enum Caller {
     AfterJump,
 }
 
-/// Who calls the wrapper just entered; `inside` of `here` is not 0, and `next` is what is behind the wrapper.
+/// Who calls the wrapper just entered, which returns to `address`; `inside` of `here` is not 0, and `next` is what is
+/// behind the wrapper.
 ///
 /// # Safety
 /// `here` must be the calling thread's block.
 #[cold]
-pub unsafe fn who(here: &mut Entry, next: *const ()) -> Caller {
+pub unsafe fn who(here: &mut Entry, address: u64, next: *const ()) -> Caller {
     // The stack grows down: at or above the outer wrapper's frame, that frame is gone.
     if here.stack >= here.inside {
         return Caller::AfterJump;
@@ -36,7 +37,7 @@ pub unsafe fn who(here: &mut Entry, next: *const ()) -> Caller {
     if unsafe { (here.inside as *const u64).read() } != here.outer.address {
         return Caller::AfterJump;
     }
-    if is_of_mpi(here.address, next) {
+    if is_of_mpi(address, next) {
         return Caller::Mpi;
     }
     // What a jump left may lie untouched under a large array: once per outer call the stack is walked.
@@ -108,9 +109,9 @@ mod tests {
     use super::*;
     use crate::entry::Outer;
 
-    fn here(address: u64, stack: u64, slot: &u64) -> Entry {
+    fn here(stack: u64, slot: &u64) -> Entry {
         Entry {
-            address,
+            bp: 0,
             stack,
             thread: std::ptr::null_mut(),
             api: std::ptr::null_mut(),
@@ -127,10 +128,11 @@ mod tests {
         let elsewhere = who as *const ();
         // SAFETY: the slots are live.
         unsafe {
-            assert_eq!(who(&mut here(code, at(&alive) - 64, &alive), elsewhere), Caller::Callback);
-            assert_eq!(who(&mut here(code + 1, at(&alive) - 64, &alive), code as *const ()), Caller::Mpi);
-            assert_eq!(who(&mut here(code, at(&gone) - 64, &gone), elsewhere), Caller::AfterJump);
-            assert_eq!(who(&mut here(code, at(&alive), &alive), elsewhere), Caller::AfterJump);
+            assert_eq!(who(&mut here(at(&alive) - 64, &alive), code, elsewhere), Caller::Callback);
+            let within = who(&mut here(at(&alive) - 64, &alive), code + 1, code as *const ());
+            assert_eq!(within, Caller::Mpi);
+            assert_eq!(who(&mut here(at(&gone) - 64, &gone), code, elsewhere), Caller::AfterJump);
+            assert_eq!(who(&mut here(at(&alive), &alive), code, elsewhere), Caller::AfterJump);
         }
     }
 

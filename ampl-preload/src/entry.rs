@@ -1,8 +1,8 @@
 //! What a wrapper knows of its caller, and where a thread's state hangs.
 //!
-//! Every exported symbol is a four-instruction stub that leaves its return address and stack
-//! pointer in a thread-local block and jumps to the Rust body. Without it the call site would
-//! need frame pointers in a build the user may not control. The block uses the initial-exec
+//! Every exported symbol is a four-instruction stub that leaves the stack pointer, where the return
+//! address is, and rbp in a thread-local block and jumps to the Rust body. Without it the call site
+//! would need frame pointers in a build the user may not control. The block uses the initial-exec
 //! model: one load, no call into the loader.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
@@ -31,8 +31,8 @@ global_asm!(
 #[repr(C)]
 #[derive(Debug)]
 pub struct Entry {
-    /// Return address of the wrapper entered last.
-    pub address: u64,
+    /// rbp at the entry of the wrapper entered last: how some functions find their frame.
+    pub bp: u64,
     /// Stack pointer at its entry.
     pub stack: u64,
     /// The thread's state; null before its first recorded call.
@@ -43,6 +43,30 @@ pub struct Entry {
     pub outer: Outer,
     /// What the C API keeps for the thread; null before its first call of it that matters.
     pub api: *mut ApiThread,
+}
+
+/// Where a wrapper was called, as its stub found the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Its return address.
+    pub address: u64,
+    /// Where on the stack that is.
+    pub stack: u64,
+    /// rbp.
+    pub bp: u64,
+}
+
+impl Entry {
+    /// Where the wrapper entered last was called.
+    ///
+    /// # Safety
+    /// That wrapper must not have returned.
+    #[inline(always)]
+    pub unsafe fn origin(&self) -> Origin {
+        // SAFETY: the stack pointer at a function's entry points to its return address.
+        let address = unsafe { (self.stack as *const u64).read() };
+        Origin { address, stack: self.stack, bp: self.bp }
+    }
 }
 
 /// The call that an outermost wrapper is forwarding.
@@ -75,9 +99,9 @@ pub fn entry() -> *mut Entry {
     block
 }
 
-/// Defines exported symbols that note their caller and continue in `$body`.
+/// Defines exported symbols that note where their caller is and continue in `$body`.
 ///
-/// r10 and r11 are free at a function's entry; argument registers and the stack stay untouched.
+/// r11 is free at a function's entry; argument registers and the stack stay untouched.
 macro_rules! stubs {
     ($body:path, $($name:ident)+) => {
         $(
@@ -87,8 +111,7 @@ macro_rules! stubs {
             unsafe extern "C-unwind" fn $name() {
                 core::arch::naked_asm!(
                     "mov r11, qword ptr [rip + ampl_entry@GOTTPOFF]",
-                    "mov r10, qword ptr [rsp]",
-                    "mov qword ptr fs:[r11], r10",
+                    "mov qword ptr fs:[r11], rbp",
                     "mov qword ptr fs:[r11 + 8], rsp",
                     "jmp {body}",
                     body = sym $body,

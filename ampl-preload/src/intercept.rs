@@ -9,13 +9,14 @@ use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, Returns, ids};
 use crate::abi;
 use crate::caller::{Caller, who};
 use crate::clock::{self, ticks};
-use crate::entry::{Entry, Outer, entry};
+use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hooks;
 use crate::process::{self, contained};
 use crate::reader::ierror_index;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use crate::unseen;
+use crate::walk;
 
 /// Forwards words to a definition.
 type Forward<R> = unsafe fn(*const (), *const usize) -> R;
@@ -46,9 +47,11 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     }
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
+    // SAFETY: the wrapper just entered.
+    let address = unsafe { here.origin().address };
     if here.inside != 0 {
         // SAFETY: as above.
-        match unsafe { who(here, next) } {
+        match unsafe { who(here, address, next) } {
             // SAFETY: the caller's promise.
             Caller::Mpi => return unsafe { forward(next, words.as_ptr()) },
             Caller::Callback => {
@@ -60,7 +63,6 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
             Caller::AfterJump => left(here, 0),
         }
     }
-    let address = here.address;
     here.inside = here.stack;
     here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0, seen: false };
     let state = if process::is_active() { here.thread } else { ptr::null_mut() };
@@ -69,7 +71,7 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     // wrappers return above before they touch it.
     let result = unsafe {
         if state.is_null() {
-            outside(symbol, words, forward, next, address)
+            outside(symbol, words, forward, next, here.origin())
         } else {
             recorded(symbol, words, forward, next, address, state)
         }
@@ -125,9 +127,11 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     }
     // SAFETY: the calling thread's own block.
     let here: &mut Entry = unsafe { &mut *entry() };
+    // SAFETY: the wrapper just entered.
+    let address = unsafe { here.origin().address };
     let outermost = here.inside == 0;
     // SAFETY: as above.
-    if outermost || unsafe { who(here, next) } != Caller::Mpi {
+    if outermost || unsafe { who(here, address, next) } != Caller::Mpi {
         // SAFETY: a thread's state is only ever used by that thread.
         match unsafe { here.thread.as_mut() }.filter(|_| process::is_active()) {
             Some(state) => state.thread.count(symbol.function, 1),
@@ -137,8 +141,7 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     if outermost {
         // MPICH's Fortran clocks come back through the C ones.
         here.inside = here.stack;
-        here.outer =
-            Outer { address: here.address, function: u64::from(symbol.function.0), start: 0, seen: false };
+        here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0, seen: false };
     }
     // SAFETY: the caller's promise.
     let result = unsafe { forward(next, words.as_ptr()) };
@@ -162,14 +165,14 @@ unsafe fn outside(
     words: &mut [usize],
     forward: Forward<usize>,
     next: *const (),
-    address: u64,
+    origin: Origin,
 ) -> usize {
     if process::is_active()
         && let Some(state) = contained(process::adopt_thread).flatten()
     {
         let state = ptr::from_mut(state);
         // SAFETY: the caller's promise, passed on.
-        return unsafe { recorded(symbol, words, forward, next, address, state) };
+        return unsafe { recorded(symbol, words, forward, next, origin.address, state) };
     }
     let starts =
         matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
@@ -187,7 +190,7 @@ unsafe fn outside(
     if let Some(before) = before {
         // SAFETY: the arguments of the call just made.
         if unsafe { error_code(symbol, words, result) } == 0 {
-            contained(|| process::start(symbol.function, address, before));
+            contained(|| process::start(symbol.function, origin, before));
         }
     }
     result
@@ -228,6 +231,20 @@ unsafe fn absent(symbol: &Symbol, words: &[usize]) -> usize {
     code as usize
 }
 
+/// What stands for the return address `address` of the wrapper just entered: a number for its path, where paths tell
+/// call sites apart.
+#[inline(always)]
+fn site(state: &mut ThreadState, address: u64) -> u64 {
+    if state.walker.is_none() { address } else { path(state, address) }
+}
+
+#[inline(never)]
+fn path(state: &mut ThreadState, address: u64) -> u64 {
+    // SAFETY: the calling thread's own block, and the wrapper entered last is the one that runs.
+    let origin = unsafe { (*entry()).origin() };
+    contained(|| walk::path(state, origin)).unwrap_or(address)
+}
+
 /// A call on a thread with state.
 #[inline(always)]
 unsafe fn recorded(
@@ -266,6 +283,7 @@ unsafe fn recorded(
     if recipe.local && !state.thread.records() {
         let now = ticks(invariant);
         let measured = state.local_meter.is_due();
+        let address = site(state, address);
         if contained(|| state.thread.local(function, address, now)) == Some(true) {
             contained(|| hooks::window_closed(state, recipe));
         } else if measured {
@@ -280,6 +298,7 @@ unsafe fn recorded(
     let measured = state.meter.is_due();
     let entered = if measured { ticks(invariant) } else { 0 };
     state.slow_ticks = 0;
+    let address = site(state, address);
 
     if recipe.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.

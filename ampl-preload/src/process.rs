@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ampl_agent::Thread;
 use ampl_agent::handles::{Handles, Object};
-use ampl_agent::requests::Requests;
+use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::Function;
 use ampl_core::value::ObjectKind;
@@ -20,7 +20,7 @@ use crate::abi::Abi;
 use crate::api;
 use crate::begin::{self, message};
 use crate::clock;
-use crate::entry::entry;
+use crate::entry::{Origin, entry};
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
@@ -52,10 +52,8 @@ pub struct Process {
     pub invariant: bool,
     /// The agent's shared state.
     pub shared: Arc<Shared>,
-    /// Whether several threads call MPI, or may.
-    pub concurrent: AtomicBool,
-    /// Live requests, where they do.
-    pub requests: Mutex<Requests>,
+    /// Live requests of all threads.
+    pub requests: Arc<Shelves>,
     /// Addresses that calls have named.
     pub places: Mutex<hooks::Places>,
     /// `MPI_REQUEST_NULL`, as a handle.
@@ -174,7 +172,7 @@ extern "C" fn in_forked_child() {
 }
 
 /// `MPI_Init` has returned: makes the agent, if there is to be one. `before` is a clock pair from before it.
-pub fn start(function: Function, address: u64, before: (u64, i64)) {
+pub fn start(function: Function, origin: Origin, before: (u64, i64)) {
     if STATE.swap(STARTED, Ordering::AcqRel) != NOT_STARTED {
         return;
     }
@@ -201,8 +199,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
         recipes: crate::recipe::all(&parts.shared),
         invariant: clock::is_invariant(),
         shared: parts.shared,
-        concurrent: AtomicBool::new(parts.concurrent),
-        requests: Mutex::default(),
+        requests: Arc::new(Shelves::new(parts.concurrent)),
         places: Mutex::default(),
         request_null,
         request_null_word,
@@ -223,7 +220,7 @@ pub fn start(function: Function, address: u64, before: (u64, i64)) {
     api::announce(process);
     ACTIVE.store(true, Ordering::Release);
     if let Some(state) = adopt_thread() {
-        begin::first_records(state, &parts.run, function, address, before.0);
+        begin::first_records(state, &parts.run, function, origin, before.0);
     }
 }
 
@@ -240,7 +237,13 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
     let _whole = Uncancelled::begin();
     let mut threads = process.threads.lock().unwrap_or_else(PoisonError::into_inner);
     let state = match threads.free.pop() {
-        Some(state) => state,
+        Some(state) => {
+            // SAFETY: the state of a thread that has ended.
+            if let Some(walker) = unsafe { &mut (*state).walker } {
+                walker.settle();
+            }
+            state
+        }
         None => {
             let now = clock::ticks(process.invariant);
             let number = threads.all.len() as u32;
@@ -257,12 +260,6 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
                     return None;
                 }
             };
-            if number == 1 && !process.concurrent.swap(true, Ordering::Relaxed) {
-                // Below MPI_THREAD_SERIALIZED threads may still take turns, and hand requests over.
-                // SAFETY: they do not call MPI at once, so the first thread is not inside of it.
-                let mine = unsafe { std::mem::take(&mut (*threads.all[0]).requests) };
-                *process.requests.lock().unwrap_or_else(PoisonError::into_inner) = mine;
-            }
             let state = ptr::from_mut(Box::leak(Box::new(ThreadState::new(process, thread))));
             threads.all.push(state);
             state

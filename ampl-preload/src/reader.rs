@@ -152,6 +152,35 @@ impl Reader {
         }
     }
 
+    /// Puts the handles of the `count` requests at `base` into `out`, as C has them; `null` where there is no array.
+    ///
+    /// # Safety
+    /// A non-null `base` must point to as many requests.
+    #[inline]
+    pub unsafe fn requests(&self, base: usize, count: usize, null: u64, out: &mut Vec<u64>) {
+        out.clear();
+        if base == 0 {
+            out.resize(count, null);
+        } else if self.layout == Layout::C {
+            // SAFETY: the caller's promise.
+            unsafe { self.abi.requests(base, count, out) };
+        } else {
+            // SAFETY: the caller's promise.
+            let handle = |element| unsafe { self.load(Kind::Request, base, element) }.unwrap_or(null);
+            out.extend((0..count).map(handle));
+        }
+    }
+
+    /// Appends source and tag of the `count` statuses at `base`, as words of the record.
+    ///
+    /// # Safety
+    /// `base` must point to as many statuses.
+    #[inline]
+    pub unsafe fn statuses(&self, base: usize, count: usize, out: &mut Vec<u64>) {
+        // SAFETY: the caller's promise; a status is the same in both languages.
+        unsafe { self.abi.statuses(base, count, out) };
+    }
+
     /// Bytes between two values of `kind` in an array.
     pub fn bytes(&self, kind: Kind) -> usize {
         match (self.layout, kind) {

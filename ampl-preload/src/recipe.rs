@@ -40,6 +40,10 @@ pub struct Recipe {
     pub outcount: Option<u8>,
     /// Whether it reads its request (and does not only make it).
     pub names_request: bool,
+    /// Whether that request is passed by value in C.
+    pub request_by_value: bool,
+    /// Whether it may end the requests it reads, or complete them.
+    pub completes: bool,
     /// Whether the request it makes is persistent.
     pub makes_persistent: bool,
     /// Whether the request it makes ends with a message received.
@@ -205,8 +209,9 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     let names_request =
         request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
     let receives = !spec.name.starts_with("MPI_File");
-    let completes =
-        request.is_some_and(|index| spec.params[usize::from(index)].direction == Direction::InOut);
+    let passed = request.map(|index| spec.params[usize::from(index)].direction);
+    let ends = matches!(spec.class, Class::Completion | Class::Poll) || function == ids::MPI_REQUEST_FREE;
+    let completes = passed == Some(Direction::InOut) && ends;
     let has_message = matches!(spec.traffic, Traffic::Recv | Traffic::Sendrecv | Traffic::SendrecvReplace);
     let outcome = status.filter(|_| receives && (completes || has_message)).map(|index| {
         match spec.params[usize::from(index)].length {
@@ -239,6 +244,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         },
         outcount: position(&|param| param.name == "outcount"),
         names_request,
+        request_by_value: !array && passed == Some(Direction::In),
+        completes,
         makes_persistent,
         makes_receive: matches!(spec.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
             || spec.name.starts_with("MPI_Isendrecv"),
@@ -281,6 +288,11 @@ mod tests {
         );
         assert!(of(ids::MPI_COMM_FREE).in_out && !of(ids::MPI_WAIT).in_out);
         assert!(of(ids::MPI_REQUEST_FREE).names_request && !of(ids::MPI_ISEND).names_request);
+        let completing = [ids::MPI_WAIT, ids::MPI_TESTSOME, ids::MPI_REQUEST_FREE];
+        assert!(completing.into_iter().all(|function| of(function).completes));
+        let others = [ids::MPI_START, ids::MPI_CANCEL, ids::MPI_REQUEST_GET_STATUS, ids::MPI_ISEND];
+        assert!(!others.into_iter().any(|function| of(function).completes));
+        assert_eq!(others.map(|function| of(function).request_by_value), [false, false, true, false]);
         assert_eq!(of(ids::MPI_WAITANY).index, Some(2));
         assert!(!of(ids::MPI_COMM_RANK).communicates && of(ids::MPI_COMM_RANK).local);
         assert!(of(ids::MPI_SEND).communicates && !of(ids::MPI_SEND).local);

@@ -25,6 +25,8 @@ use crate::tree::Tree;
 
 /// Bytes of one message while a rank's part travels.
 const CHUNK: usize = 1 << 20;
+/// Ranks that are asked for their parts before it is their turn: those that wait look only now and then.
+const AHEAD: u32 = 16;
 
 /// What is needed at the end.
 #[derive(Debug)]
@@ -205,7 +207,8 @@ impl Settlement {
         Ok(self.channel.await_turn(client, 1)? == [1])
     }
 
-    /// On rank 0: asks one rank after the other, so that memory holds one part at a time.
+    /// On rank 0: takes one rank's part after the other, so that memory holds one, and what MPI itself holds of the
+    /// few that were asked ahead.
     fn collect(&self, own: Option<Compacted>, structure: Merged) -> Result<bool, TransportError> {
         let _held = FileSizeSignal::hold();
         let path = self.directory.join("trace.ampl");
@@ -226,8 +229,15 @@ impl Settlement {
         if let Some(own) = own {
             write(&sections(&own));
         }
+        for rank in 1..self.ranks.min(1 + AHEAD) {
+            self.ask(rank)?;
+        }
         for rank in 1..self.ranks {
-            let part = self.fetch(Rank(rank))?;
+            let length = self.channel.receive(Rank(rank), 8)?;
+            let part = self.receive_all(Rank(rank), length)?;
+            if let Some(next) = rank.checked_add(AHEAD).filter(|&next| next < self.ranks) {
+                self.ask(next)?;
+            }
             write(&Part::unpack(&part).unwrap_or_default());
         }
         let written = match file.and_then(Writer::finish) {
@@ -245,10 +255,8 @@ impl Settlement {
         Ok(written)
     }
 
-    fn fetch(&self, from: Rank) -> Result<Vec<u8>, TransportError> {
-        self.channel.send(from, &[1])?;
-        let length = self.channel.receive(from, 8)?;
-        self.receive_all(from, length)
+    fn ask(&self, rank: u32) -> Result<(), TransportError> {
+        self.channel.send(Rank(rank), &[1])
     }
 }
 

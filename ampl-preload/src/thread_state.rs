@@ -1,16 +1,15 @@
 //! What the hooks keep for each thread of the application.
 
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
-
 use ampl_agent::Thread;
 use ampl_agent::meter::Meter;
+use ampl_agent::named::Named;
 use ampl_agent::partners::Recent;
-use ampl_agent::requests::{Request, Requests};
+use ampl_agent::requests::Requests;
 
 use crate::hooks::Near;
 use crate::process::Process;
 use crate::reader::Reader;
+use crate::walk::Walker;
 
 /// One thread's state; it lives as long as the process, and serves one thread after another.
 #[derive(Debug)]
@@ -29,17 +28,21 @@ pub struct ThreadState {
     pub args: Vec<u64>,
     /// Values of in/out parameters before the call, as words, in the order of the parameters.
     pub before: Vec<u64>,
+    /// Finds call paths, where these tell call sites apart.
+    pub walker: Option<Box<Walker>>,
     /// Words of the addresses met last.
     pub places: Near,
     /// Request handles named by the call, before it.
     pub handles: Vec<u64>,
     /// The requests behind them.
-    pub named: Vec<Request>,
+    pub named: Named,
+    /// What an array of them holds after the call.
+    pub after: Vec<u64>,
     /// Where MPI puts statuses that the application ignores.
     pub statuses: Vec<u64>,
     /// Whom it has exchanged messages with, where that matters.
     pub recent: Option<Recent>,
-    /// Live requests, where only one thread calls MPI.
+    /// Live requests.
     pub requests: Requests,
     /// Ticks at which the tree is looked after next.
     pub next_progress: u64,
@@ -56,8 +59,10 @@ pub struct ThreadState {
 impl ThreadState {
     /// State for a thread of `process`.
     pub fn new(process: &'static Process, thread: Thread) -> Self {
+        let requests = Requests::new(process.requests.clone(), thread.number());
         Self {
             process,
+            walker: Walker::new(thread.path_frames()),
             thread,
             reader: Reader::new(process.abi, &process.fortran),
             words: Vec::with_capacity(32),
@@ -66,31 +71,16 @@ impl ThreadState {
             before: Vec::with_capacity(64),
             places: Near::of_this_thread(),
             handles: Vec::with_capacity(64),
-            named: Vec::with_capacity(64),
+            named: Named::default(),
+            after: Vec::with_capacity(64),
             statuses: Vec::with_capacity(64),
             recent: process.shared.partners.is_some().then(Recent::default),
-            requests: Requests::default(),
+            requests,
             next_progress: 0,
             progress_ticks: 0,
             slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),
         }
-    }
-
-    /// Does `with` to the live requests, under a lock only where several threads call MPI; to the handles that
-    /// the call names; and to the requests behind these.
-    #[inline(always)]
-    pub fn with_requests<T>(
-        &mut self,
-        with: impl FnOnce(&mut Requests, &mut Vec<u64>, &mut Vec<Request>) -> T,
-    ) -> T {
-        let mut shared = None;
-        let requests = if self.process.concurrent.load(Ordering::Relaxed) {
-            &mut **shared.insert(self.process.requests.lock().unwrap_or_else(PoisonError::into_inner))
-        } else {
-            &mut self.requests
-        };
-        with(requests, &mut self.handles, &mut self.named)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use ampl_trace::timing::{Decoder, Encoder, Settings, Time, Window};
+use ampl_trace::timing::{Decoder, Encoder, Settings, Terminal, Time, Window};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -113,7 +113,7 @@ fn report(name: &str, settings: Settings, ranks: &[Vec<Call>]) {
         let mut decoder = Decoder::new(&encoded).expect("as encoded");
         decoder.window();
         let sum = rank.iter().fold(0u64, |sum, &(terminal, ..)| {
-            sum.wrapping_add(decoder.call(terminal, false).expect("as encoded").duration_ns)
+            sum.wrapping_add(decoder.call(of(terminal)).expect("as encoded").duration_ns)
         });
         std::hint::black_box(sum);
         decoding += begin.elapsed().as_secs_f64();
@@ -132,7 +132,11 @@ fn report(name: &str, settings: Settings, ranks: &[Vec<Call>]) {
 fn encode(mut encoder: Encoder, calls: &[Call]) -> Encoder {
     encoder.window(Window { thread: 0, window: 3, first_seq: 77, start_ns: 999_999_000 });
     for &(terminal, start_ns, duration_ns) in calls {
-        encoder.call(terminal, false, Time { start_ns, duration_ns, count: 1 });
+        encoder.call(of(terminal), Time { start_ns, duration_ns, count: 1 });
     }
     encoder
+}
+
+fn of(number: u32) -> Terminal {
+    Terminal { number, like: number as u16, folds: false }
 }

@@ -12,7 +12,7 @@ use crate::places::Places;
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use crate::request;
 use crate::structure::{RankStructure, Signature, ThreadStructure};
-use crate::timing::{Decoder, Time, Window};
+use crate::timing::{Decoder, Terminal, Time, Window};
 
 /// One call, or failed polls in a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,7 +199,8 @@ impl<'a> Calls<'a> {
             }
             let mut time: Option<(u64, Time)> = None;
             if let Some(times) = due.filter(|_| until == 0) {
-                let Ok(read) = times.decoder.call(terminal, folds) else { return malformed(seq) };
+                let of = Terminal { number: terminal, like: signature.function, folds };
+                let Ok(read) = times.decoder.call(of) else { return malformed(seq) };
                 times.left -= 1;
                 times.seq = times.seq.saturating_add(read.count.max(1));
                 time = Some((times.window.window, read));
@@ -244,7 +245,7 @@ impl<'a> Calls<'a> {
         let words = match (words.split_last(), origin) {
             // By the slot alone it could not be told from those of other calls.
             (Some((&slot, others)), Some(origin)) => {
-                let made = request::number(self.names.thread, origin, slot);
+                let made = request::made(self.names.thread, origin, slot);
                 told = [others, &[made]].concat();
                 &told[..]
             }

@@ -17,6 +17,7 @@ pub mod places;
 pub mod record;
 pub mod request;
 pub mod structure;
+pub mod timed;
 pub mod timing;
 pub mod varint;
 

@@ -1,5 +1,6 @@
 //! A trace as readers see it.
 
+use ampl_core::config::MOST_FRAMES;
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
@@ -200,13 +201,22 @@ pub struct Step {
     pub share: f64,
 }
 
-/// A call site: an offset in a module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// A call site: an offset in a module; and where its function is called from, if paths are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Site {
     /// Index into [`RankTrace::modules`].
     pub module: u32,
     /// Offset of the return address in the module's file image.
     pub offset: u64,
+    /// The next function's place on the path outwards: one more than its index in the same list; 0 where the path
+    /// ends.
+    pub caller: u32,
+}
+
+/// The call path of `site`, an index into `sites`: from the call outwards. Of sound lists it ends by itself.
+pub fn call_path(sites: &[Site], site: u32) -> impl Iterator<Item = Site> + '_ {
+    let next = |site: &Site| sites.get(site.caller.checked_sub(1)? as usize).copied();
+    std::iter::successors(sites.get(site as usize).copied(), next).take(MOST_FRAMES as usize)
 }
 
 /// Exact totals of one function at one call site of one rank.
@@ -231,6 +241,9 @@ pub struct Aggregate {
     /// Bytes received.
     pub received: u64,
 }
+
+/// Strata of windows are stored below this number, those that last from it on.
+pub const LASTING_STRATA: u16 = 256;
 
 /// One rank's window.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -257,7 +270,7 @@ pub struct WindowSummary {
     /// [`WindowSummary::inclusion`].
     pub inclusion: Option<f64>,
     /// Where it was decided after it was over: 0 for what was kept in full, otherwise the stratum that it was drawn
-    /// in, from 1.
+    /// in, from 1. Where its group was divided beforehand: [`LASTING_STRATA`] and the stratum that it was drawn in.
     pub stratum: Option<u16>,
     /// The update whose directive decided.
     pub update: u64,

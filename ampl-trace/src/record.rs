@@ -16,7 +16,8 @@ pub enum Kind {
     Open = 2,
     /// A window's summary: [`Window`].
     Window = 3,
-    /// A call site: index in the thread's site table, module number, offset in the module.
+    /// A call site: index in the thread's site table, module number, offset in the module; then module and offset of
+    /// each caller on its path, outwards.
     Site = 4,
     /// A module: number, then its path as packed text.
     Module = 5,
@@ -78,12 +79,14 @@ pub const WINDOW_PARTIAL: u8 = 2;
 /// Window flag: it was not drawn, but a rank was that this one exchanges messages with, for whose sake its calls
 /// are recorded (unless timing is off).
 pub const WINDOW_PARTNER: u8 = 16;
-/// Window flag: the last word is the probability (f64 bits) that this rank or a partner of it was drawn; it is
+/// Window flag: behind its cells is the probability (f64 bits) that this rank or a partner of it was drawn; it is
 /// that of the draw itself otherwise.
 pub const WINDOW_INCLUSION: u8 = 32;
 /// Window flag: its calls are in pending blocks. It is kept if a verdict says so, and where there is none, if it
 /// was drawn.
 pub const WINDOW_BUFFERED: u8 = 64;
+/// Window flag: the last word is the stratum of a divided group that it was drawn in.
+pub const WINDOW_STRATUM: u8 = 128;
 /// Verdict flag: the window is kept.
 pub const VERDICT_KEPT: u8 = 1;
 /// Text flag: run information.

@@ -16,7 +16,7 @@ use ampl_trace::model::{Aggregate, Cell, GroupInfo, MetricInfo, Process, Site, S
 use ampl_trace::places::{self, Places};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
-use ampl_trace::timing::{Encoder, Settings, Time, Window};
+use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
 use ampl_trace::{RankTrace, RunInfo, Trace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ fn structure(rank: u32) -> RankStructure {
         ThreadStructure { thread: 0, signatures: signatures(rank), grammar: grammar(&runs(rank)) },
         ThreadStructure { thread: 1, signatures: vec![barrier], grammar: grammar(&[(0, TURNS)]) },
     ];
-    let site = |number: u64| Site { module: (number == 9).into(), offset: 0x1200 + 16 * number };
+    let site = |number: u64| Site { module: (number == 9).into(), offset: 0x1200 + 16 * number, caller: 0 };
     RankStructure {
         rank,
         threads,
@@ -139,16 +139,17 @@ fn times(rank: u32) -> Vec<u8> {
         for _ in 0..if folds { 1 } else { count } {
             let duration_ns = 800 + 100 * (index as u64 % 7) + u64::from(terminal) * 50;
             encoder.call(
-                terminal,
-                folds,
+                Terminal { number: terminal, like: signature.function, folds },
                 Time { start_ns: clock, duration_ns, count: if folds { count } else { 1 } },
             );
             clock += duration_ns as i64 + 300;
         }
     }
+    let like = Function::by_name("MPI_Barrier").expect("MPI has it").0;
     encoder.window(Window { thread: 1, window: 0, first_seq: 0, start_ns: 5000 });
     for turn in 0..TURNS as i64 {
-        encoder.call(0, false, Time { start_ns: 5000 + turn * 4000, duration_ns: 2500, count: 1 });
+        let time = Time { start_ns: 5000 + turn * 4000, duration_ns: 2500, count: 1 };
+        encoder.call(Terminal { number: 0, like, folds: false }, time);
     }
     encoder.finish()
 }

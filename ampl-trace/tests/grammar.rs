@@ -342,7 +342,7 @@ fn few_bytes_do_not_become_long_lists() {
     let long = |times: u64| {
         let mut counts: Vec<_> = (0..times).map(|run| (run % 2 + 1, 1)).collect();
         counts.push((9, 1));
-        let item = |symbol, counts: &[(u64, u64)]| Item { symbol: Symbol(symbol), counts: counts.to_vec() };
+        let item = |symbol, counts: &[(u64, u64)]| Item { symbol: Symbol(symbol), counts: counts.into() };
         let inside = vec![item(0, &counts), item(2, &[(1, times + 1)])];
         Grammar { rules: vec![vec![item(3, &[(times + 1, 1)])], inside] }
     };
@@ -407,7 +407,10 @@ fn counts_of_a_loop_that_breaks_off_stay_in_order() {
     // The pair 1 2 stands twice in a loop, once inside a rule. When the loop breaks off behind that rule, its
     // counts are known already, but the pair before it is to be appended yet.
     let items = |symbols: &[u32], counts: (u64, u64)| {
-        symbols.iter().map(|&symbol| Item { symbol: Symbol(symbol), counts: vec![counts] }).collect()
+        symbols
+            .iter()
+            .map(|&symbol| Item { symbol: Symbol(symbol), counts: [counts].into_iter().collect() })
+            .collect()
     };
     let rules = vec![items(&[5], (3, 1)), items(&[10, 2, 4, 12], (1, 3)), items(&[2, 4, 3, 14], (1, 3))];
     let grammar = Grammar { rules };
@@ -441,7 +444,7 @@ fn rules_are_numbered_in_the_order_of_a_walk() {
 
 #[test]
 fn unsound_grammars_are_told() {
-    let item = |symbol, counts: &[(u64, u64)]| Item { symbol: Symbol(symbol), counts: counts.to_vec() };
+    let item = |symbol, counts: &[(u64, u64)]| Item { symbol: Symbol(symbol), counts: counts.into() };
     let sound =
         |rules: &[&[Item]]| Grammar { rules: rules.iter().map(|rule| rule.to_vec()).collect() }.is_sound();
     assert!(sound(&[&[]]));
@@ -465,7 +468,7 @@ fn unsound_grammars_are_told() {
 
 #[test]
 fn deep_and_huge_grammars_are_read_in_little_time() {
-    let once = |symbol| Item { symbol: Symbol(symbol), counts: vec![(1, 1)] };
+    let once = |symbol| Item { symbol: Symbol(symbol), counts: [(1, 1)].into_iter().collect() };
     // Each rule is the next twice: too many for 64 bits, or not.
     for (depth, fits) in [(60u32, true), (64, false), (100_000, false)] {
         let twice = (1..depth).map(|rule| vec![once(rule << 1 | 1); 2]);

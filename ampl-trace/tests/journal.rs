@@ -13,7 +13,7 @@ use ampl_trace::journal::{self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, SITE_WORDS
 use ampl_trace::model::Site;
 use ampl_trace::record::{CALL_MISS, Kind};
 use ampl_trace::structure::{Comm, Merged, Signature};
-use ampl_trace::timing::{Decoder, Time, Window};
+use ampl_trace::timing::{Decoder, Terminal, Time, Window};
 use common::{
     bytes_of, compacted, journal_header, log, look_at, look_at_calls, number, predefined, push, push_block,
     push_ordered, small_journal, snapshot,
@@ -158,6 +158,7 @@ proptest! {
         let instant = |ticks: u64| pair.nanos.wrapping_add(whole(ticks.wrapping_sub(pair.ticks) as i64));
         let mut numbers: Vec<u64> = Vec::new();
         let mut times = (!found.rank.times.is_empty()).then(|| Decoder::new(&found.rank.times).unwrap());
+        let mut next_stored = None;
         prop_assert_eq!(found.structure.threads.len(), threads.len());
         for (stored, (&thread, left)) in found.structure.threads.iter().zip(&threads) {
             prop_assert_eq!(stored.thread, thread);
@@ -194,18 +195,27 @@ proptest! {
                     continue;
                 }
                 let times = times.as_mut().unwrap();
-                let window = Window { thread, window: number, first_seq: *before, start_ns: instant(*start) };
-                prop_assert_eq!(times.window(), Some((window, calls.len() as u64)));
+                let (found, entries) = times.window().unwrap();
+                // Where calls go on behind those before, so does time.
+                let goes_on = next_stored == Some((thread, *before));
+                let start_ns = if goes_on { found.start_ns } else { instant(*start) };
+                let window = Window { thread, window: number, first_seq: *before, start_ns };
+                prop_assert_eq!((found, entries), (window, calls.len() as u64));
+                let each = calls.iter().map(|call| u64::from(call.3));
+                next_stored = Some((thread, each.fold(*before, u64::wrapping_add)));
                 for (terminal, start, ticks, count) in calls {
                     let folds = expected[terminal as usize].flags & CALL_MISS != 0;
-                    let (start_ns, duration_ns) = (instant(start), whole(ticks as i64) as u64);
+                    let [start_ns, end] = [start, start.wrapping_add(ticks)].map(&instant);
+                    let duration_ns = end.saturating_sub(start_ns).max(0) as u64;
                     let time = Time { start_ns, duration_ns, count: count.into() };
-                    prop_assert_eq!(times.call(terminal, folds), Ok(time));
+                    let like = expected[terminal as usize].function;
+                    let terminal = Terminal { number: terminal, like, folds };
+                    prop_assert_eq!(times.call(terminal), Ok(time));
                 }
             }
         }
         prop_assert_eq!(times.and_then(|mut times| times.window()), None);
-        let sites: Vec<Site> = numbers.iter().map(|&offset| Site { module: 0, offset }).collect();
+        let sites: Vec<Site> = numbers.iter().map(|&offset| Site { offset, ..Site::default() }).collect();
         prop_assert_eq!(&found.structure.sites, &sites);
     }
 }
@@ -241,7 +251,7 @@ fn damage_is_told_block_by_block_the_malformed_record_first() {
     let mut times = Decoder::new(&found.rank.times).unwrap();
     assert_eq!(times.window().map(|(_, calls)| calls), Some(2));
     let time = |start_ns| Ok(Time { start_ns, duration_ns: 20, count: 1 });
-    assert_eq!([0; 2].map(|terminal| times.call(terminal, false)), [10, 10].map(time));
+    assert_eq!([0; 2].map(|terminal: u32| times.call(terminal.into())), [10, 10].map(time));
     assert_eq!(found.structure.threads[0].grammar.len(), 2);
 }
 
@@ -379,7 +389,7 @@ fn a_journal_becomes_what_it_says() {
     assert_eq!(process.calls, [(number("MPI_Barrier"), 8)]);
     assert_eq!(
         (found.structure.modules.as_slice(), found.structure.sites.as_slice()),
-        (&["/bin/app".to_owned()][..], &[Site { module: 0, offset: 0x40 }][..])
+        (&["/bin/app".to_owned()][..], &[Site { offset: 0x40, ..Site::default() }][..])
     );
     let [site] = &rank.aggregates[..] else { panic!("one site: {:?}", rank.aggregates) };
     assert_eq!((site.site, site.calls, site.time_ns, site.max_ns, site.sent), (Some(0), 4, 200.0, 75.0, 8));

@@ -116,7 +116,7 @@ prop_compose! {
             let window = ampl_trace::timing::Window { thread: 0, window: number as u64, first_seq, start_ns };
             encoder.window(window);
             for (terminal, duration_ns) in calls {
-                encoder.call(terminal, false, Time { start_ns, duration_ns, count: 1 });
+                encoder.call(terminal.into(), Time { start_ns, duration_ns, count: 1 });
                 first_seq += 1;
             }
         }
@@ -137,12 +137,15 @@ prop_compose! {
 }
 
 fn structure() -> impl Strategy<Value = RankStructure> {
-    let parts = (any::<Vec<String>>(), prop::collection::vec(any::<u64>(), 0..5), any::<[u64; 3]>());
-    parts.prop_flat_map(|(mut modules, offsets, [word, size, rank])| {
+    let parts = (any::<Vec<String>>(), prop::collection::vec(any::<(u64, u32)>(), 0..5), any::<[u64; 3]>());
+    let paths = any::<bool>();
+    (parts, paths).prop_flat_map(|((mut modules, offsets, [word, size, rank]), paths)| {
         modules.push("/bin/app".into());
         let many = modules.len() as u32;
-        let sites: Vec<Site> =
-            offsets.into_iter().map(|offset| Site { module: offset as u32 % many, offset }).collect();
+        let all = offsets.len() as u32;
+        let caller = |caller: u32| if paths { caller % (all + 1) } else { 0 };
+        let site = |(offset, from)| Site { module: offset as u32 % many, offset, caller: caller(from) };
+        let sites: Vec<Site> = offsets.into_iter().map(site).collect();
         prop::collection::vec(thread_structure(sites.len() as u32), 0..3).prop_map(move |threads| {
             let thread = |(thread, (signatures, grammar))| ThreadStructure { thread, signatures, grammar };
             RankStructure {

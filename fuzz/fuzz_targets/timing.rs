@@ -1,7 +1,7 @@
 //! Bytes as coded times: read to an end within bounds, whatever they are; and as times to code, which come back.
 #![no_main]
 
-use ampl_trace::timing::{Decoder, Encoder, Settings, Time, Window};
+use ampl_trace::timing::{Decoder, Encoder, Settings, Terminal, Time, Window};
 use libfuzzer_sys::fuzz_target;
 
 /// Calls that a byte can hold at most, and bytes that may have been cut off.
@@ -15,6 +15,11 @@ fuzz_target!(|bytes: &[u8]| {
     write(bytes);
 });
 
+/// A terminal: some fold, some are alike.
+fn of(number: u32) -> Terminal {
+    Terminal { number, like: number as u16 % 3, folds: number % 4 == 3 }
+}
+
 fn read(bytes: &[u8]) {
     let Ok(mut decoder) = Decoder::new(bytes) else { return };
     let mut calls = 0;
@@ -22,7 +27,7 @@ fn read(bytes: &[u8]) {
         calls += entries;
         assert!(calls <= CALLS_PER_BYTE * (bytes.len() as u64 + SPARE));
         for call in (0..entries).take(MOST) {
-            if decoder.call(call as u32 % 7, call % 7 == 3).is_err() {
+            if decoder.call(of(call as u32 % 7)).is_err() {
                 return;
             }
         }
@@ -42,16 +47,15 @@ fn write(bytes: &[u8]) {
             (u32::from(terminal % 16), Time { start_ns, duration_ns, count: u64::from(*terminal).max(1) })
         })
         .collect();
-    let folds = |terminal| terminal % 4 == 3;
     let window = Window { thread: 1, window: 2, first_seq: 3, start_ns: 4 };
     let mut encoder = Encoder::new(Settings { error: 0.0, floor_ns: 0 });
     encoder.window(window);
-    calls.iter().for_each(|&(terminal, time)| encoder.call(terminal, folds(terminal), time));
+    calls.iter().for_each(|&(terminal, time)| encoder.call(of(terminal), time));
     let coded = encoder.finish();
     let mut decoder = Decoder::new(&coded).expect("as encoded");
     assert_eq!(decoder.window(), Some((window, calls.len() as u64)));
     for (terminal, time) in calls {
-        let count = if folds(terminal) { time.count } else { 1 };
-        assert_eq!(decoder.call(terminal, folds(terminal)), Ok(Time { count, ..time }));
+        let count = if of(terminal).folds { time.count } else { 1 };
+        assert_eq!(decoder.call(of(terminal)), Ok(Time { count, ..time }));
     }
 }

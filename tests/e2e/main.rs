@@ -11,6 +11,7 @@ mod full;
 mod governor;
 mod misfortune;
 mod partners;
+mod paths;
 mod recipes;
 mod recover;
 mod retrospective;

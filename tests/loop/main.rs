@@ -2,6 +2,7 @@
 
 mod calls;
 mod chance;
+mod divided;
 mod efficiency;
 mod scenario;
 mod stress;

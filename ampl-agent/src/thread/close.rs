@@ -6,7 +6,7 @@ use ampl_core::units::WindowId;
 use ampl_trace::model::Cell;
 use ampl_trace::record::{
     Kind, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
-    WINDOW_RUN,
+    WINDOW_RUN, WINDOW_STRATUM,
 };
 
 use super::Thread;
@@ -85,6 +85,7 @@ impl Thread {
         if weighted {
             body.push(open.union.probability.to_bits());
         }
+        body.extend(open.stratum.map(u64::from));
         let whole = open.stored && !self.stream.is_full() && !self.log.is_lost();
         let kept = whole && !open.buffered;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -92,6 +93,7 @@ impl Thread {
             | flag(open.keep.kept, WINDOW_DRAWN)
             | flag(open.union.kept && !open.keep.kept, WINDOW_PARTNER)
             | flag(weighted, WINDOW_INCLUSION)
+            | flag(open.stratum.is_some(), WINDOW_STRATUM)
             | flag(partial, WINDOW_PARTIAL)
             | flag(windows > 1, WINDOW_RUN)
             | flag(whole && open.buffered, WINDOW_BUFFERED);

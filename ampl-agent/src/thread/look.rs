@@ -48,7 +48,7 @@ impl Thread {
     /// Looks at what the agent costs, at `now`, unless that was a moment ago: the process may step down, or
     /// up again. What was begun of the open window is then no longer whole, and not kept.
     ///
-    /// Says whether the state has changed.
+    /// Says whether calls are recorded from now on that were not before, or no more.
     pub fn look(&mut self, now: u64) -> bool {
         let elapsed_ns = now.saturating_sub(self.looked.at) as f64 * self.nanos_per_tick;
         if elapsed_ns < SHORTEST_NS {
@@ -67,13 +67,19 @@ impl Thread {
         if shared.journal.is_short() {
             self.log.give_up();
         }
+        if shared.journal.is_large() {
+            // What is called takes little room; times would take the program's.
+            open.decides_after = false;
+            open.governor.give_up(Level::Structure);
+        }
         if self.log.is_lost() {
             // There is no room for calls, however they are chosen.
             open.decides_after = false;
             open.governor.give_up(Level::Summaries);
         }
+        let before = open.governor.level();
         let Some((level, share)) = open.governor.take(self.number, stretch) else { return false };
-        let affords_less = level == Level::Summaries && open.decides_after && stretch.stored;
+        let affords_less = level > before && level < Level::Off && open.decides_after && stretch.stored;
         if affords_less {
             // What is dear is to store the calls of every window until it is decided. Fewer are drawn beforehand.
             open.decides_after = false;
@@ -90,6 +96,6 @@ impl Thread {
         if let Ok(text) = serde_json::to_string(&step) {
             self.stream.text(TEXT_STEP, &text);
         }
-        true
+        before.max(level) > Level::Structure
     }
 }

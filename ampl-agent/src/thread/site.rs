@@ -29,20 +29,32 @@ impl Thread {
         if new {
             match self.tells_sites {
                 true => self.new_site(site, function, address),
-                false => self.define_site(site, function, "", 0),
+                false => self.define_site(site, function, ("", 0), &[]),
             }
         }
         site
     }
 
-    #[cold]
-    pub(super) fn new_site(&mut self, index: u32, function: Function, address: u64) {
-        let (path, offset) = (self.shared.resolve)(address);
-        self.define_site(index, function, &path, offset);
+    /// How many functions tell a call's site: above 1 what stands for the call's address is a number of its
+    /// [path](Self::path).
+    pub fn path_frames(&self) -> usize {
+        if self.tells_sites { self.shared.plan.config.trace.call_path_depth as usize } else { 1 }
+    }
+
+    /// What stands for a call's return address where its path of these is to tell its site: innermost first, folded.
+    pub fn path(&mut self, frames: &[u64]) -> u64 {
+        self.paths.number(frames)
     }
 
     #[cold]
-    fn define_site(&mut self, index: u32, function: Function, path: &str, offset: u64) {
+    pub(super) fn new_site(&mut self, index: u32, function: Function, address: u64) {
+        let frames = self.paths.frames(address);
+        let (path, offset) = (self.shared.resolve)(frames[0]);
+        self.define_site(index, function, (&path, offset), &frames[1..]);
+    }
+
+    #[cold]
+    fn define_site(&mut self, index: u32, function: Function, (path, offset): (&str, u64), callers: &[u64]) {
         if self.shared.events.observes_sites() {
             self.observers.resize(SITE_ENTRIES, 0);
             self.observers[index as usize] = self.shared.events.at_site(path, offset);
@@ -55,8 +67,12 @@ impl Thread {
                 self.sites.mute(index);
             }
         }
-        let module = self.module(path);
-        self.stream.record(Kind::Site, 0, &[u64::from(index), u64::from(module), offset]);
+        let mut body = vec![u64::from(index), u64::from(self.module(path)), offset];
+        for &caller in callers {
+            let (path, offset) = (self.shared.resolve)(caller);
+            body.extend([u64::from(self.module(&path)), offset]);
+        }
+        self.stream.record(Kind::Site, 0, &body);
     }
 
     /// The number of the module at `path`, which is in the journal from here on.
@@ -85,9 +101,10 @@ impl Thread {
         if let Some(&(_, accepts)) = self.marker_sites.iter().find(|(known, _)| *known == index) {
             return accepts;
         }
-        let (path, offset) = (self.shared.resolve)(address);
+        let frames = self.paths.frames(address);
+        let (path, offset) = (self.shared.resolve)(frames[0]);
         let accepts = holds(ranges, &path, offset);
-        self.define_site(index, Function(marker), &path, offset);
+        self.define_site(index, Function(marker), (&path, offset), &frames[1..]);
         self.marker_sites.push((index, accepts));
         accepts
     }

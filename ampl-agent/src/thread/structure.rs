@@ -7,7 +7,6 @@ use ampl_trace::record::{GAP, Kind};
 use super::{CallEnd, Thread};
 use crate::governor::Level;
 use crate::signatures::head;
-use crate::slots::Maker;
 use crate::stream::CallTimes;
 
 impl Thread {
@@ -19,7 +18,7 @@ impl Thread {
             Of::Kept => self.stores,
             Of::Off => false,
         };
-        wanted && self.level == Level::Kept && !self.log.is_lost() && !self.shared.is_paused()
+        wanted && self.level <= Level::Structure && !self.log.is_lost() && !self.shared.is_paused()
     }
 
     /// The terminal of a call of `function` that returns to `address`, with call flags of [`ampl_trace::record`] and
@@ -48,9 +47,9 @@ impl Thread {
         self.written_before += self.stream.written() - before;
     }
 
-    /// Who makes the requests that a call of that [terminal](Self::terminal) tells.
-    pub fn maker(&self, terminal: u32) -> Maker {
-        Maker { thread: self.number, terminal }
+    /// Its number among the threads of the process, from 0.
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// A buffer's word stands for that address from here on.

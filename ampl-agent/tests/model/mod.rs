@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::requests::{Request, Requests};
+use ampl_agent::requests::{Request, Requests, Shelves};
 use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::Config;
@@ -126,12 +126,20 @@ pub struct Made {
     end: u64,
 }
 
+/// Those of the threads, which are numbered from `first`.
+fn requests(first: u32) -> Vec<Requests> {
+    let shelves = Arc::new(Shelves::new(true));
+    (first..).take(THREADS).map(|number| Requests::new(shelves.clone(), number)).collect()
+}
+
 /// The process.
 pub struct Process {
     pub shared: Arc<Shared>,
     pub threads: Vec<Thread>,
     look: Look,
-    requests: Requests,
+    /// Live requests, as each thread has them.
+    requests: Vec<Requests>,
+    named: ampl_agent::named::Named,
     /// Identities and handles of the live ones.
     live: Vec<(u64, u64)>,
     free: Vec<u64>,
@@ -174,13 +182,15 @@ impl Process {
                 probability: look.drawn,
                 policy: 1,
             }],
+            divided: Vec::new(),
         });
         let thread = |number| Thread::new(shared.clone(), number as u32, 0).expect("room");
         Self {
             threads: (0..THREADS).map(thread).collect(),
             shared: shared.clone(),
             look,
-            requests: Requests::default(),
+            requests: requests(0),
+            named: Default::default(),
             live: Vec::new(),
             free: Vec::new(),
             identities: 0,
@@ -192,6 +202,12 @@ impl Process {
             now: 0,
             made: Vec::new(),
         }
+    }
+
+    /// From here on requests are made on threads whose numbers have no room in a request's.
+    #[allow(dead_code)] // Not every test that has this module does.
+    pub fn crowd(&mut self) {
+        self.requests = requests(1 << 14);
     }
 
     /// The call of `function` at that site; `words` have the numbers of requests as [`Requests`] gives them.
@@ -208,9 +224,7 @@ impl Process {
         }
         let mut shown = made.shown.unwrap_or_else(|| words.to_vec());
         if let Some(handle) = made.makes {
-            let maker = terminal.map(|terminal| state.maker(terminal));
-            let number = self.requests.make(handle, Request::default(), maker);
-            let slot = request::slot(number);
+            let slot = request::told(self.requests[thread].make(handle, Request::default(), terminal));
             let (told, others) = words.split_last().expect("the request");
             assert_eq!(*told, 0);
             if terminal.is_some() && slot > 0 {
@@ -221,12 +235,13 @@ impl Process {
             *shown.last_mut().expect("the request") = self.identities;
         }
         let mut ends = Vec::new();
-        for handle in made.ends {
-            self.requests.free(handle);
+        for (element, handle) in made.ends.into_iter().enumerate() {
+            self.requests[thread].end(self.named.places()[element], handle);
             let at = self.live.iter().position(|&(_, live)| live == handle).expect("a live request");
             ends.push(self.live.remove(at).0);
             self.free.push(handle);
         }
+        self.requests[thread].give_back(&mut self.named);
         self.now += 1 + self.now % 5;
         let (end, timed) = (self.now, true);
         state.leave(&CallEnd { function, address, start, end, sent: 0, received: 0, flags, terminal, timed });
@@ -279,9 +294,8 @@ impl Process {
             }
             Step::Wait { which } => {
                 let Some(&(identity, handle)) = self.live.get(which % self.live.len().max(1)) else { return };
-                let mut named = Vec::new();
-                self.requests.name(&[handle], NULL, &mut named);
-                let words = [named[0].number, null, status_word(-1, -1)];
+                self.requests[thread].name(&[handle], (NULL, null), true, &mut self.named);
+                let words = [self.named.words()[0], null, status_word(-1, -1)];
                 let shown = Some([&[identity], &words[1..]].concat());
                 let called = Called { shown, ends: vec![handle], ..Called::default() };
                 self.call(thread, ids::MPI_WAIT, 9, 0, &words, called);
@@ -289,9 +303,8 @@ impl Process {
             Step::WaitAll { most } => {
                 let (identities, handles): (Vec<u64>, Vec<u64>) =
                     self.live.iter().rev().take(most).copied().unzip();
-                let mut named = Vec::new();
-                self.requests.name(&handles, NULL, &mut named);
-                let numbers: Vec<u64> = named.iter().map(|request| request.number).collect();
+                self.requests[thread].name(&handles, (NULL, null), true, &mut self.named);
+                let numbers = self.named.words().to_vec();
                 let count = handles.len() as u64;
                 let words = |requests: &[u64]| {
                     let nulls = vec![null; requests.len()];

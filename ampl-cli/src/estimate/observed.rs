@@ -17,7 +17,8 @@ pub struct Point {
     pub window: u64,
     /// The update whose directive decided whether it was drawn.
     pub update: u64,
-    /// The stratum of the window that it was drawn in, where windows are decided by their own values.
+    /// The stratum that it was drawn in: of the window where windows are decided by their own values, of the group
+    /// where that is divided.
     pub stratum: Option<u16>,
     /// Whether it is in the sample.
     pub drawn: bool,

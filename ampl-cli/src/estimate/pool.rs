@@ -1,7 +1,8 @@
 //! One estimate from the samples of several windows.
 //!
-//! The design makes independent draws per update (`subset`) or per window (`global`), and where windows are decided
-//! by their own values per window and stratum, so these are the units that are added up. Within a unit a rank counts once, with its totals over all windows that it
+//! The design makes independent draws per update (`subset`) or per window (`global`), in every stratum of a divided
+//! group, and where windows are decided by their own values per window and stratum; so these are the units that are
+//! added up. Within a unit a rank counts once, with its totals over all windows that it
 //! decided about under that directive: ranks that learn of a directive late are handled by this alone, and
 //! windows that share a sample are not taken for independent ones. Variances of units are added.
 //!
@@ -13,6 +14,8 @@ use std::collections::BTreeMap;
 use ampl_core::config::Mechanism;
 use ampl_core::stats::Moments;
 use ampl_core::stats::quantile::{normal_two_sided, student_two_sided, variance_freedom};
+
+use ampl_trace::model::LASTING_STRATA;
 
 use super::observed::{Point, moments};
 
@@ -95,9 +98,9 @@ fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
     let mut draws: BTreeMap<(Option<u16>, u64), BTreeMap<u32, Totals>> = BTreeMap::new();
     for point in points {
         let key = match (point.stratum, mechanism) {
-            (Some(stratum), _) => (Some(stratum), point.window),
-            (None, Mechanism::Subset) => (None, point.update),
-            (None, Mechanism::Global) => (None, point.window),
+            (Some(stratum), _) if stratum < LASTING_STRATA => (Some(stratum), point.window),
+            (stratum, Mechanism::Subset) => (stratum, point.update),
+            (stratum, Mechanism::Global) => (stratum, point.window),
         };
         let (n, y) = point.value.unwrap_or((0, 0.0));
         let first = Totals { point: *point, n: 0, y: 0.0 };
@@ -308,6 +311,37 @@ mod tests {
             let share = f64::from(covered) / trials as f64;
             // Coin flips make the size of the sample vary, which the normal quantile does not know of.
             assert!((0.86..=0.97).contains(&share), "{mechanism:?} {census}: {share}");
+        }
+    }
+
+    #[test]
+    fn strata_that_last_are_one_draw_per_interval() {
+        // Eight small ranks, of which the first two are drawn, and four large ones, of which one is, for both windows.
+        let points: Vec<Point> = (0..2)
+            .flat_map(|window| {
+                (0..12u32).map(move |rank| Point {
+                    rank,
+                    window,
+                    update: 0,
+                    stratum: Some(LASTING_STRATA + u16::from(rank >= 8)),
+                    drawn: matches!(rank, 0 | 1 | 9),
+                    probability: 0.25,
+                    value: Some((1, if rank >= 8 { 50.0 } else { 1.0 + f64::from(rank % 2) })),
+                })
+            })
+            .collect();
+        for mechanism in [Mechanism::Subset, Mechanism::Global] {
+            let found = pooled(&points, mechanism, 0.9, true).unwrap();
+            assert!((found.mean - (8.0 * 1.5 + 4.0 * 50.0) / 12.0).abs() < 1e-9, "{found:?}");
+            // The large ranks are alike: of the small ones' totals over both windows only chance is left.
+            // One draw of totals that are twice as large, or two independent draws.
+            let one: f64 = 64.0 * (1.0 / 2.0 - 1.0 / 8.0) * (8.0 * 0.25 / 7.0);
+            let variance = if mechanism == Mechanism::Subset { 4.0 * one } else { 2.0 * one };
+            let half_width = normal_two_sided(0.9) * variance.sqrt() / 24.0;
+            assert!(
+                (found.half_width / half_width - 1.0).abs() < 1e-9,
+                "{mechanism:?}: {found:?} {half_width}"
+            );
         }
     }
 

@@ -36,7 +36,7 @@ pub struct Row {
     pub window: Option<u64>,
     /// The group.
     pub group: String,
-    /// Its stratum; this version has one per group.
+    /// Its stratum: always 0, for estimates are of whole groups.
     pub stratum: u16,
     /// The metric.
     pub metric: String,
@@ -171,8 +171,13 @@ impl Source<'_> {
     /// is known of them, not even whether they had such a window.
     fn sample(&self, scope: Scope, points: &[Point], census: bool) -> Option<Pooled> {
         let confidence = confidence(self.target());
-        if scope != Scope::Window || points.iter().any(|point| point.stratum.is_some()) {
-            return pooled(points, self.plan.config.sampling.update_mechanism, confidence, census);
+        let strata = points.iter().any(|point| point.stratum.is_some());
+        if scope != Scope::Window || strata {
+            let found = pooled(points, self.plan.config.sampling.update_mechanism, confidence, census);
+            // Where a directive has reached a few ranks only, nobody of a stratum may be drawn yet.
+            if scope != Scope::Window || found.is_some() {
+                return found;
+            }
         }
         let items =
             points.iter().filter(|point| point.drawn && point.probability > 0.0).filter_map(|point| {

@@ -38,13 +38,13 @@ impl Source {
         let job_file = match &args.config {
             Some(config) => {
                 let args = JobArgs { config: Some(config.clone()), output: None, set: Vec::new() };
-                Some(job::Job::load_offline(&args)?)
+                Some(job::Job::load(&args, true)?)
             }
             None => None,
         };
-        let named = job_file.as_ref().map(|(job, _)| job.place());
-        let (config, divided) =
-            job_file.map_or((None, Vec::new()), |(job, strata)| (Some(job.config), strata));
+        let named = job_file.as_ref().map(job::Job::place);
+        let config = job_file.map(|job| job.config);
+        let divided = config.as_ref().map_or_else(Vec::new, |config| config.strata.clone());
         let (data, ranks, known, config) = match is_population(&args.run) {
             true => population(args, config)?,
             false => run(args, config)?,

@@ -155,16 +155,19 @@ fn steps(trace: &Trace, gaps: &mut Vec<String>) {
     let allowed = rundir::plan(trace).and_then(|plan| plan.config.max_overhead()).unwrap_or(0.0);
     let steps = Overhead::of(trace, 0).steps;
     for (reason, level, lacks) in [
+        ("journal", "structure", "stored without their times"),
         ("journal", "summaries", "not stored"),
         ("overhead", "drawn", "drawn beforehand"),
+        ("overhead", "structure", "stored without their times"),
         ("overhead", "summaries", "not stored"),
         ("overhead", "off", "only counted"),
     ] {
         let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
         let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
         let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
-        let why = match reason {
-            "journal" => "no room for journals".to_owned(),
+        let why = match (reason, level) {
+            ("journal", "structure") => "more would take the program's room".to_owned(),
+            ("journal", _) => "no room for journals".to_owned(),
             _ => format!("ampl took {}, may take {}", percent(first.share), percent(allowed)),
         };
         gaps.push(format!(

@@ -28,6 +28,8 @@ pub(super) struct Place<'a> {
     pub line: Option<String>,
     /// Modules and offsets that calls from here return to; one at least.
     pub addresses: Vec<(&'a str, u64)>,
+    /// Where its function was called from, and so on outwards; none where paths are not told apart.
+    pub callers: Vec<(&'a str, u64)>,
 }
 
 impl Place<'_> {
@@ -40,6 +42,8 @@ impl Place<'_> {
             return mpi.into();
         }
         let room = room.saturating_sub(mpi.len() + 3);
+        let callers = self.callers(symbols, room / 2);
+        let room = room.saturating_sub(callers.chars().count());
         let around = self.around(symbols);
         let place = match (&self.line, around, detail) {
             (Some(line), around, _) => {
@@ -54,7 +58,26 @@ impl Place<'_> {
             }
             _ => symbols.name(self.addresses[0].0, self.addresses[0].1),
         };
-        format!("{mpi} @ {place}")
+        format!("{mpi} @ {place}{callers}")
+    }
+
+    /// ` < CALLER < ITS CALLER`, as many as there is room for.
+    fn callers(&self, symbols: &mut Symbols, room: usize) -> String {
+        let mut text = String::new();
+        for &(module, offset) in &self.callers {
+            let function = symbols.function(module, offset).map(|function| function.name);
+            let name = function.as_deref().and_then(|name| shorten(name, room)).or(function);
+            let name = name.unwrap_or_else(|| symbols.name(module, offset));
+            if text.chars().count() + 3 + name.chars().count() > room {
+                break;
+            }
+            text += " < ";
+            text += &name;
+            if name == "main" {
+                break;
+            }
+        }
+        text
     }
 
     /// The function that all addresses are in; its offset is that of the first.
@@ -146,13 +169,15 @@ mod tests {
             function: 0,
             line: line.map(str::to_owned),
             addresses: vec![(me.to_str().unwrap(), offset)],
+            callers: Vec::new(),
         };
         // Nothing is known of the first byte.
         let label = place(Some("a.c:3"), 0).label(&mut symbols, Detail::Function, 60);
         assert_eq!(label, format!("{mpi} @ a.c:3"));
         assert!(place(None, 0).label(&mut symbols, Detail::Function, 60).ends_with("+0x0"));
         let (libc, atoi, _) = crate::symbols::tests::atoi();
-        let place = Place { function: 0, line: Some("a.c:3".into()), addresses: vec![(&libc, atoi + 1)] };
+        let addresses = vec![(&*libc, atoi + 1)];
+        let place = Place { function: 0, line: Some("a.c:3".into()), addresses, callers: Vec::new() };
         let room = mpi.len() + " @ atoi (a.c:3)".len();
         assert_eq!(place.label(&mut symbols, Detail::Function, room), format!("{mpi} @ atoi (a.c:3)"));
         assert_eq!(place.label(&mut symbols, Detail::Function, room - 1), format!("{mpi} @ a.c:3"));

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use ampl_trace::model::{Site, call_path};
 use ampl_trace::{RankTrace, Trace};
 
-use super::label::{Detail, Place};
+use super::label::{Detail, NOWHERE, Place};
 use super::title;
 use crate::human::{count, cut, digits, duration, percent};
 use crate::symbols::Symbols;
@@ -25,14 +26,17 @@ struct Total {
 /// Number of a place; none for calls beyond the table of sites.
 type Key = Option<usize>;
 
+/// Modules and offsets that calls return to, innermost first.
+type Path<'a> = Vec<(&'a str, u64)>;
+
 /// The places where MPI functions are called. One line has several addresses where it was inlined; that is one
 /// place, as it is for markers and in JSON.
 #[derive(Default)]
 struct Places<'a> {
     symbols: Symbols,
     places: Vec<Place<'a>>,
-    by_address: HashMap<(u16, &'a str, u64), usize>,
-    by_name: HashMap<(u16, String), usize>,
+    by_address: HashMap<(u16, Path<'a>), usize>,
+    by_name: HashMap<(u16, Vec<String>), usize>,
 }
 
 /// Writes at most `most` places, those with the most time first.
@@ -114,7 +118,7 @@ fn totals<'a>(trace: &'a Trace, places: &mut Places<'a>) -> HashMap<Key, Total> 
         let mut own: HashMap<Key, f64> = HashMap::new();
         for entry in &rank.aggregates {
             // The entry that sites beyond the table share knows its latest function only.
-            let key = entry.site.map(|site| places.number(entry.function, address(rank, site)));
+            let key = entry.site.map(|site| places.number(entry.function, path(rank, site)));
             let total = totals.entry(key).or_default();
             total.calls += entry.calls;
             total.time_ns += entry.time_ns;
@@ -129,31 +133,39 @@ fn totals<'a>(trace: &'a Trace, places: &mut Places<'a>) -> HashMap<Key, Total> 
 }
 
 impl<'a> Places<'a> {
-    /// The number of the place where calls of `function` return to this module and offset.
-    fn number(&mut self, function: u16, (module, offset): (&'a str, u64)) -> usize {
+    /// The number of the place where calls of `function` return to these modules and offsets, innermost first.
+    fn number(&mut self, function: u16, path: Path<'a>) -> usize {
         let Self { symbols, places, by_address, by_name } = self;
-        *by_address.entry((function, module, offset)).or_insert_with(|| {
-            let line = symbols.line(module, offset);
-            let name = line.clone().unwrap_or_else(|| symbols.name(module, offset));
-            let number = *by_name.entry((function, name)).or_insert(places.len());
-            if number == places.len() {
-                places.push(Place { function, line, addresses: Vec::new() });
-            }
-            places[number].addresses.push((module, offset));
-            number
-        })
+        if let Some(&number) = by_address.get(&(function, path.clone())) {
+            return number;
+        }
+        let names = path.iter().map(|&(module, offset)| symbols.name(module, offset)).collect();
+        let number = *by_name.entry((function, names)).or_insert(places.len());
+        let (&(module, offset), callers) = path.split_first().unwrap_or((&NOWHERE, &[]));
+        if number == places.len() {
+            let (line, callers) = (symbols.line(module, offset), callers.to_vec());
+            places.push(Place { function, line, addresses: Vec::new(), callers });
+        }
+        places[number].addresses.push((module, offset));
+        by_address.insert((function, path), number);
+        number
     }
 }
 
-fn address(rank: &RankTrace, site: u32) -> (&str, u64) {
-    let site = rank.sites.get(site as usize);
-    let module = site.and_then(|site| rank.modules.get(site.module as usize));
-    let module = module.filter(|module| !module.is_empty());
-    (module.map_or("?", String::as_str), site.map_or(0, |site| site.offset))
+/// Where calls from `site` return to: modules and offsets, innermost first.
+fn path(rank: &RankTrace, site: u32) -> Path<'_> {
+    let address = |site: Site| {
+        let module = rank.modules.get(site.module as usize).filter(|module| !module.is_empty());
+        (module.map_or(NOWHERE.0, String::as_str), site.offset)
+    };
+    let path: Path<'_> = call_path(&rank.sites, site).map(address).collect();
+    if path.is_empty() { vec![NOWHERE] } else { path }
 }
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::mpi::ids;
+
     use super::*;
 
     #[test]
@@ -169,8 +181,8 @@ mod tests {
     fn addresses_of_one_name_are_one_place() {
         let mut places = Places::default();
         let addresses = [("/a/app", 16), ("/a/app", 32), ("/b/app", 16), ("/a/app", 16)];
-        assert_eq!(addresses.map(|address| places.number(0, address)), [0, 1, 0, 0]);
-        assert_eq!(places.number(1, ("/a/app", 16)), 2);
+        assert_eq!(addresses.map(|address| places.number(0, vec![address])), [0, 1, 0, 0]);
+        assert_eq!(places.number(1, vec![("/a/app", 16)]), 2);
         assert_eq!(places.places[0].addresses, [("/a/app", 16), ("/b/app", 16)]);
         let labels = labels(&[Some(1), None], &mut places);
         assert!(
@@ -184,7 +196,7 @@ mod tests {
         let (libc, atoi, _) = crate::symbols::tests::atoi();
         let mut places = Places::default();
         let keys = [(0, &*libc, atoi + 4), (0, &libc, atoi + 9), (0, "/a/app", 9), (1, &libc, atoi + 9)]
-            .map(|(function, module, offset)| Some(places.number(function, (module, offset))));
+            .map(|(function, module, offset)| Some(places.number(function, vec![(module, offset)])));
         let mut seen = |keys: &[Key]| -> Vec<String> {
             let labels = labels(keys, &mut places);
             labels.iter().map(|label| label.split_once(" @ ").unwrap().1.to_owned()).collect()
@@ -193,5 +205,22 @@ mod tests {
         assert_eq!(seen(&keys[1..3]), ["atoi", "app+0x9"]);
         // The function of MPI tells them apart, too.
         assert_eq!(seen(&[keys[0], keys[3]]), ["atoi", "atoi"]);
+    }
+
+    #[test]
+    fn ways_to_one_call_are_two_places() {
+        let (libc, atoi, _) = crate::symbols::tests::atoi();
+        let mut places = Places::default();
+        let send = ids::MPI_SEND.0;
+        let call = ("/a/app", 16);
+        let keys = [&[call][..], &[call, (&libc, atoi + 4)], &[call, (&libc, atoi + 4), ("/a/app", 99)]]
+            .map(|path| Some(places.number(send, path.to_vec())));
+        assert_eq!(keys, [Some(0), Some(1), Some(2)]);
+        let labels = labels(&keys, &mut places);
+        let place = |label: &String| label.split_once(" @ ").unwrap().1.to_owned();
+        assert_eq!(
+            labels.iter().map(place).collect::<Vec<_>>(),
+            ["app+0x10", "app+0x10 < atoi", "app+0x10 < atoi < app+0x63"]
+        );
     }
 }

@@ -46,6 +46,11 @@ impl Bound {
         }
     }
 
+    /// The half-width asked for, and of what kind it is.
+    pub fn asked(&self) -> ErrorBound {
+        self.error
+    }
+
     /// The half-width asked for, relative to the mean or in the metric's unit.
     pub fn error(&self) -> f64 {
         match self.error {

@@ -6,6 +6,7 @@
 mod bound;
 mod budget;
 mod census;
+mod division;
 mod retrospective;
 mod sampled;
 mod stratum;
@@ -45,9 +46,11 @@ impl Policy {
     /// A policy before the first window.
     pub fn new(plan: &Plan) -> Self {
         let sampling = &plan.config.sampling;
-        let second = Shape::of(plan).second;
+        let Shape { second, divisions, .. } = Shape::of(plan);
         let buffered = second.as_ref().map_or_else(Vec::new, |second| second.groups.clone());
-        let state = |group: usize| StratumState::new(plan, group, buffered.contains(&(group as u16)));
+        let state = |group: usize| {
+            StratumState::new(plan, group, buffered.contains(&(group as u16)), divisions.as_ref())
+        };
         Self {
             seed: sampling.seed,
             mechanism: sampling.update_mechanism,
@@ -92,7 +95,7 @@ impl Policy {
             return None;
         }
         for stratum in &mut self.strata {
-            stratum.end_interval();
+            stratum.end_interval(next);
         }
         if let Some(budget) = &mut self.budget {
             budget.cut(&mut self.strata, self.windows_per_update);
@@ -121,43 +124,70 @@ impl Policy {
         let first_window = WindowId(update.saturating_mul(self.windows_per_update));
         let mut strata = Vec::with_capacity(self.strata.len());
         let mut decisions = Vec::with_capacity(self.strata.len());
+        let mut divided = Vec::new();
         for state in &mut self.strata {
-            let part = StratumDirective {
+            divided.extend(state.divided());
+            let reason = state.reason.as_ref();
+            let limit = state.limited.then(|| "budget".to_owned());
+            let mut add = |part: StratumDirective, population: u64, reported: u64, variance: Option<f64>| {
+                strata.push(part);
+                decisions.push(Decision {
+                    update,
+                    window: first_window.0,
+                    group: state.name.clone(),
+                    stratum: part.stratum,
+                    mechanism: word(self.mechanism).into(),
+                    population,
+                    reported,
+                    late: self.late,
+                    size: part.size,
+                    probability: part.probability,
+                    guide: reason.map(|reason| reason.guide.clone()).or_else(|| state.first_guide()),
+                    policy: self.policy,
+                    event: reason.map(|reason| reason.event.clone()),
+                    mean: reason.map(|reason| reason.mean),
+                    variance: variance.filter(|value| value.is_finite()),
+                    error_required: reason.map(|reason| reason.error),
+                    error_attained: reason.and_then(|reason| state.attained(reason)),
+                    limit: limit.clone(),
+                    selection: Some("predictive".into()),
+                });
+            };
+            let part = |stratum, size: u64, probability| StratumDirective {
                 group: state.group,
-                stratum: 0,
-                size: state.size as u32,
-                probability: state.probability(),
+                stratum,
+                size: size as u32,
+                probability,
                 policy: self.policy,
             };
-            strata.push(part);
-            let reported = state.reported.take();
-            let reason = state.reason.as_ref();
-            decisions.push(Decision {
-                update,
-                window: first_window.0,
-                group: state.name.clone(),
-                stratum: part.stratum,
-                mechanism: word(self.mechanism).into(),
-                population: state.population(),
-                reported: reported.unwrap_or(state.population()),
-                late: self.late,
-                size: part.size,
-                probability: part.probability,
-                guide: reason.map(|reason| reason.guide.clone()).or_else(|| state.first_guide()),
-                policy: self.policy,
-                event: reason.map(|reason| reason.event.clone()),
-                mean: reason.map(|reason| reason.mean),
-                variance: reason.map(|reason| reason.variance).filter(|value| value.is_finite()),
-                error_required: reason.map(|reason| reason.error),
-                error_attained: reason.and_then(|reason| state.attained(reason)),
-                limit: state.limited.then(|| "budget".into()),
-                selection: Some("predictive".into()),
-            });
+            match state.strata() {
+                None => {
+                    let population = state.population();
+                    let reported = state.reported.unwrap_or(population);
+                    let variance = reason.map(|reason| reason.variance);
+                    add(
+                        part(state.single(), state.size, state.probability()),
+                        population,
+                        reported,
+                        variance,
+                    );
+                }
+                Some(set) => {
+                    for stratum in &set.strata {
+                        let population = stratum.ranks + stratum.pinned;
+                        let reported = stratum.reported.unwrap_or(population);
+                        let variance = state.leading().map(|guide| stratum.variance(guide));
+                        let size = stratum.size + stratum.pinned;
+                        add(part(stratum.id, size, stratum.probability()), population, reported, variance);
+                    }
+                }
+            }
+            state.begin_interval();
         }
         self.late = false;
         self.policy += 1;
         let directive =
-            Directive { update, first_window, seed: self.seed, mechanism: self.mechanism, strata };
+            Directive { update, first_window, seed: self.seed, mechanism: self.mechanism, strata, divided };
         (directive, decisions)
     }
 }

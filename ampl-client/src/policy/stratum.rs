@@ -1,7 +1,7 @@
 //! One stratum's size: what its guides ask for, and the floors.
 
 use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
-use ampl_core::message::{Cell, CensusWindow, MetricMoments};
+use ampl_core::message::{Cell, CensusWindow, Divided, Divisions, MetricMoments};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_two_sided, variance_freedom};
@@ -10,6 +10,7 @@ use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008, Stratum, ampl_2008, mean_
 use super::bound::{Bound, GroupMean};
 use super::budget::{Cost, Pressure};
 use super::census::CensusTracker;
+use super::division::{Ask, Division, Set, Terms};
 use super::sampled::SampledTracker;
 
 /// One stratum of one group: its pinned ranks are taken in full, the others are drawn.
@@ -36,6 +37,8 @@ pub(super) struct StratumState {
     guides: Vec<Guide>,
     /// Whether windows are decided when they are over, and what ranks report is what they have buffered.
     buffered: bool,
+    /// How the group is divided, where it is to be.
+    division: Option<Division>,
     /// What keeping takes, summed over this interval, and what it took when ranks were last kept.
     spent: Spent,
     cost: Option<Cost>,
@@ -104,7 +107,7 @@ enum Tracker {
 }
 
 impl StratumState {
-    pub fn new(plan: &Plan, index: usize, buffered: bool) -> Self {
+    pub fn new(plan: &Plan, index: usize, buffered: bool, divisions: Option<&Divisions>) -> Self {
         let (sampling, group) = (&plan.config.sampling, &plan.groups[index]);
         let pinned = group.pinned.len();
         let ranks = Ranks { others: group.members.len() - pinned, pinned };
@@ -137,8 +140,11 @@ impl StratumState {
             mean: None,
             asked: None,
         });
+        let guides: Vec<Guide> = guides.collect();
+        let bounds: Vec<Bound> = guides.iter().map(|guide| guide.bound).collect();
         Self {
             group: index as u16,
+            division: Division::new(plan, divisions, (index, floor), &bounds),
             name: group.name.clone(),
             size,
             reason: None,
@@ -152,7 +158,7 @@ impl StratumState {
             fixed,
             floor,
             floor_counts_pinned: census,
-            guides: guides.collect(),
+            guides,
         }
     }
 
@@ -175,6 +181,65 @@ impl StratumState {
         }
     }
 
+    /// The strata that it is divided into, while there are several.
+    pub fn strata(&self) -> Option<&Set> {
+        self.division.as_ref()?.in_force()
+    }
+
+    /// Its number among the strata that the group has had, while it is one.
+    pub fn single(&self) -> u16 {
+        self.division.as_ref().map_or(0, Division::single)
+    }
+
+    /// The guide that the size is due to.
+    pub fn leading(&self) -> Option<usize> {
+        let reason = self.reason.as_ref()?;
+        self.guides.iter().position(|guide| guide.is(reason))
+    }
+
+    /// What a directive says of how the group is divided.
+    pub fn divided(&self) -> Option<Divided> {
+        self.division.as_ref()?.divided()
+    }
+
+    /// Begins an interval: what was reported is forgotten.
+    pub fn begin_interval(&mut self) {
+        self.reported = None;
+        if let Some(division) = &mut self.division {
+            division.begin_interval();
+        }
+    }
+
+    /// How sizes of strata are limited under that pressure.
+    fn terms(&self, pressure: Pressure) -> Terms {
+        let floor = (self.least_drawn() as f64 * pressure.floor) as u64;
+        Terms { population: self.ranks.all(), floor, coins: self.mechanism == Mechanism::Global }
+    }
+
+    /// Fewest ranks that are drawn, where a bound asks.
+    fn least_drawn(&self) -> u64 {
+        // Two drawn ranks at least, or the sample could not tell its own error.
+        match self.floor_counts_pinned {
+            true => self.floor.saturating_sub(self.ranks.pinned).max(2),
+            false => self.floor,
+        }
+    }
+
+    /// Sizes of the strata in force under that pressure, and the guide that asks for the most.
+    fn sizes(&self, pressure: Pressure) -> Option<(Vec<u64>, Option<usize>)> {
+        let set = self.strata()?;
+        let asks = self.guides.iter().enumerate().filter_map(|(guide, state)| {
+            let (_, reason) = state.asked.as_ref()?;
+            Some(Ask { guide, allowed: (pressure.wider * reason.error / reason.quantile).powi(2) })
+        });
+        let asks: Vec<Ask> = asks.collect();
+        let (mut sizes, most) = set.allocate(&asks, self.terms(pressure));
+        if pressure.floor < 1.0 {
+            sizes.iter_mut().for_each(|size| *size = (*size as f64 * pressure.floor) as u64);
+        }
+        Some((sizes, most))
+    }
+
     /// How many drawn ranks an estimate rests on.
     fn drawn(&self) -> f64 {
         let drawn = (self.size - self.ranks.pinned) as f64;
@@ -187,7 +252,10 @@ impl StratumState {
 
     /// The error bound that the size attains if the variance is as priced.
     pub fn attained(&self, reason: &Reason) -> Option<f64> {
-        let variance = self.ranks.mean_variance(reason.variance, self.drawn());
+        let variance = match (self.strata(), self.leading()) {
+            (Some(set), Some(guide)) => set.priced(guide, self.terms(Pressure::NONE)),
+            _ => self.ranks.mean_variance(reason.variance, self.drawn()),
+        };
         let half_width = reason.quantile * variance.sqrt();
         half_width.is_finite().then_some(half_width)
     }
@@ -206,18 +274,29 @@ impl StratumState {
             });
             *spent = (spent.0.saturating_add(kept), spent.1.saturating_add(bytes));
         }
-        let (ranks, drawn) = (self.ranks, self.drawn());
-        for guide in &mut self.guides {
+        let (ranks, drawn, terms) = (self.ranks, self.drawn(), self.terms(Pressure::NONE));
+        let division = &mut self.division;
+        for (index, guide) in self.guides.iter_mut().enumerate() {
             let metric = |cell: Option<&Cell>| -> MetricMoments {
                 let slot = cell.and_then(|cell| cell.metrics.get(guide.metric));
                 slot.copied().unwrap_or_default()
             };
-            guide.observe(ranks, drawn, &metric(cells.0), &metric(cells.1));
+            let bound = guide.bound;
+            let of_strata = |mean| {
+                division.as_ref().and_then(|of| of.mean_variance(window, index, (&bound, mean), terms))
+            };
+            let seen = guide.observe(ranks, drawn, (&metric(cells.0), &metric(cells.1)), of_strata);
+            if let (Some(division), Some((mean, miss))) = (&mut *division, seen) {
+                division.observe(window, index, (&bound, mean), (miss, 1.0 - bound.confidence));
+            }
+        }
+        if let Some(division) = division {
+            division.end_window(window);
         }
     }
 
-    /// Decides the next interval's size.
-    pub fn end_interval(&mut self) {
+    /// Decides the size for the interval `next`.
+    pub fn end_interval(&mut self, next: u64) {
         self.limited = false;
         self.take_cost();
         // Under `global` the same rank's next coin may fall the same way; under `subset` it does.
@@ -234,18 +313,28 @@ impl StratumState {
         if let Some((_, reason)) = most {
             self.reason = Some(reason.clone());
         }
+        let few = self.under_one(Pressure::NONE) <= self.least_drawn();
+        if let Some(division) = &mut self.division {
+            division.end_interval(next, few);
+        }
+        if let Some((sizes, most)) = self.sizes(Pressure::NONE) {
+            let asked = most.and_then(|guide| self.guides[guide].asked.as_ref());
+            self.reason = asked.map(|(_, reason)| reason.clone()).or(self.reason.take());
+            self.division.iter_mut().for_each(|division| division.resize(&sizes));
+        }
         self.size = self.ranks.pinned + self.under(Pressure::NONE);
     }
 
     /// How many ranks that are not pinned the next interval draws under that pressure; as long as nothing was
     /// observed, all of them, or a fixed size.
     pub fn under(&self, pressure: Pressure) -> u64 {
-        let Ranks { others, pinned } = self.ranks;
-        // Two drawn ranks at least, or the sample could not tell its own error.
-        let floor = match self.floor_counts_pinned {
-            true => self.floor.saturating_sub(pinned).max(2),
-            false => self.floor,
-        };
+        self.sizes(pressure).map_or_else(|| self.under_one(pressure), |(sizes, _)| sizes.iter().sum())
+    }
+
+    /// The same as long as the group is one stratum.
+    fn under_one(&self, pressure: Pressure) -> u64 {
+        let others = self.ranks.others;
+        let floor = self.least_drawn();
         let extra = u64::from(self.mechanism == Mechanism::Global);
         let asked = self.guides.iter().filter_map(|guide| {
             let (asked, reason) = guide.asked.as_ref()?;
@@ -273,6 +362,9 @@ impl StratumState {
         let size = self.ranks.pinned + self.under(pressure);
         self.limited = size < self.size;
         self.size = size.min(self.size);
+        if let Some((sizes, _)) = self.sizes(pressure).filter(|_| self.limited) {
+            self.division.iter_mut().for_each(|division| division.resize(&sizes));
+        }
     }
 
     /// Ranks that are taken anyway.
@@ -301,15 +393,26 @@ impl StratumState {
 }
 
 impl Guide {
-    fn observe(&mut self, ranks: Ranks, in_force: f64, drawn: &MetricMoments, pinned: &MetricMoments) {
+    /// Whether it is the one of `reason`.
+    fn is(&self, reason: &Reason) -> bool {
+        (&self.name, &self.event) == (&reason.guide, &reason.event)
+    }
+
+    /// Takes a window; `of_strata` is the variance of the group's mean under samples of strata, if there are any.
+    /// Returns the group's mean and how likely its bound was missed, where every rank's summary is known.
+    fn observe(
+        &mut self,
+        ranks: Ranks,
+        in_force: f64,
+        (drawn, pinned): (&MetricMoments, &MetricMoments),
+        of_strata: impl Fn(GroupMean) -> Option<f64>,
+    ) -> Option<(GroupMean, f64)> {
         match &mut self.tracker {
             Tracker::Census(tracker) => {
                 let (drawn, pinned) = (&drawn.census, &pinned.census);
-                let Some(mean) = GroupMean::new(pinned, drawn, drawn.ranks as f64) else {
-                    return;
-                };
+                let mean = GroupMean::new(pinned, drawn, drawn.ranks as f64)?;
                 let variance = self.bound.variance(drawn, mean);
-                let error = ranks.mean_variance(variance, in_force).sqrt();
+                let error = of_strata(mean).unwrap_or_else(|| ranks.mean_variance(variance, in_force)).sqrt();
                 let miss = match error {
                     0.0 => 0.0,
                     _ if variance.is_finite() => normal_outside(self.bound.error() / error),
@@ -317,12 +420,11 @@ impl Guide {
                 };
                 tracker.observe(variance, miss, 1.0 - self.bound.confidence);
                 self.mean = Some(mean);
+                return Some((mean, miss));
             }
             Tracker::Sampled(tracker) => {
                 let (drawn, pinned) = (&drawn.kept, &pinned.kept);
-                let Some(mean) = GroupMean::new(pinned, drawn, ranks.others as f64) else {
-                    return;
-                };
+                let mean = GroupMean::new(pinned, drawn, ranks.others as f64)?;
                 let variance = self.bound.variance(drawn, mean);
                 let kurtosis = drawn.kurtosis().unwrap_or(3.0);
                 tracker.observe(variance, variance_freedom(drawn.ranks, kurtosis));
@@ -333,6 +435,7 @@ impl Guide {
                 sampled.merge(&drawn.interval);
             }
         }
+        None
     }
 
     /// Asks anew, unless the interval had no observation.

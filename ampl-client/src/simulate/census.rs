@@ -1,10 +1,12 @@
 //! Sums over all ranks of a window, which no draw changes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use ampl_core::message::MetricSummary;
 use ampl_core::stats::Moments;
 
-use super::{Job, Window};
+use super::{CHUNK, Job, Window};
 
 /// Every cell's moments of every guide, over all of its ranks.
 #[derive(Clone, Debug)]
@@ -13,13 +15,27 @@ pub struct Census {
     pub(super) reported: Vec<u64>,
     /// Per cell and guide.
     pub(super) moments: Vec<Vec<Moments>>,
+    /// What every rank observed, where ranks are to find their strata.
+    pub(super) seen: Seen,
+}
+
+/// Observations and their total, by rank and guide.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen(Vec<Arc<Vec<Vec<[f32; 2]>>>>);
+
+impl Seen {
+    /// What `rank` observed of a guide.
+    pub fn of(&self, guide: usize, rank: u32) -> [f32; 2] {
+        self.0[(rank / CHUNK) as usize][guide][(rank % CHUNK) as usize]
+    }
 }
 
 impl Census {
     /// Sums over no rank.
     pub fn empty(job: &Job) -> Self {
         let cells = job.shape.cells.len();
-        Self { reported: vec![0; cells], moments: vec![vec![Moments::default(); job.guides.len()]; cells] }
+        let moments = vec![vec![Moments::default(); job.guides.len()]; cells];
+        Self { reported: vec![0; cells], moments, seen: Seen::default() }
     }
 
     /// Sums over some of the ranks.
@@ -35,6 +51,12 @@ impl Census {
                 census.moments[usize::from(cell)][guide].merge(&rank);
             }
         }
+        if job.shape.divisions.is_some() {
+            let of = |guide: &Vec<MetricSummary>| {
+                guide[ranks.clone()].iter().map(|seen| [seen.n as f32, seen.sum as f32]).collect()
+            };
+            census.seen.0.push(Arc::new(window.guides.iter().map(of).collect()));
+        }
         census
     }
 
@@ -45,8 +67,9 @@ impl Census {
         census
     }
 
-    /// Adds the ranks of `other`.
+    /// Adds the ranks of `other`, all of them larger.
     pub fn merge(&mut self, other: &Self) {
+        self.seen.0.extend_from_slice(&other.seen.0);
         self.reported.iter_mut().zip(&other.reported).for_each(|(sum, more)| *sum += more);
         for (sums, more) in self.moments.iter_mut().zip(&other.moments) {
             sums.iter_mut().zip(more).for_each(|(sum, more)| sum.merge(more));

@@ -28,7 +28,7 @@ pub(super) struct GroupDraws {
     certain: u64,
     /// Per guide: Σ n and Σ y of those.
     guides: Vec<[f64; 2]>,
-    /// The others: those drawn beforehand, then those of every stratum of a verdict.
+    /// The others: those drawn beforehand, then those of every stratum of a verdict, or of the group.
     lots: Vec<Lot>,
 }
 
@@ -47,7 +47,8 @@ impl GroupDraws {
     fn none(job: &Job) -> Self {
         let guides = vec![[0.0; 2]; job.guides.len()];
         let lot = Lot { ranks: 0, inverse: 0.0, guides: guides.clone() };
-        let lots = 1 + if job.shape.second.is_some() { MOST_STRATA } else { 0 };
+        let strata = job.shape.second.is_some() || job.shape.divisions.is_some();
+        let lots = 1 + if strata { MOST_STRATA } else { 0 };
         Self { size: 0, certain: 0, guides, lots: vec![lot; lots] }
     }
 
@@ -112,7 +113,7 @@ impl Draws {
     }
 
     /// Adds a rank that keeps the window as `keep` says, having observed `seen` of every guide; `stratum` is that
-    /// of a verdict.
+    /// of a verdict, or of its group.
     pub(super) fn add<'a>(
         &mut self,
         job: &Job,

@@ -9,6 +9,7 @@
 //! What a live run has and this has not: directives that arrive late, ranks that do not report, a budget.
 
 mod census;
+mod division;
 mod draws;
 mod run;
 mod score;

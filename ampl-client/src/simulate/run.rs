@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use ampl_core::draw::{Keep, kept};
+use ampl_core::draw::{Keep, kept_as};
 use ampl_core::message::{CensusWindow, Decision, Directive, MetricSummary};
 use ampl_core::stats::Moments;
 use ampl_core::units::{Rank, WindowId};
 
+use super::division::Divisions;
 use super::draws::Draws;
 use super::second::{Binned, SecondPass};
 use super::{Census, Job, Window};
@@ -20,6 +21,8 @@ pub struct Run {
     directive: Directive,
     /// Where windows are decided when they are over: what is known of that.
     second: Option<SecondPass>,
+    /// Where groups are divided: what ranks know of that.
+    divisions: Option<Divisions>,
     /// What the policy said of the window under way before it was drawn.
     told: Option<(Directive, Vec<Decision>)>,
     /// Totals over the update interval of every guide and rank, for `ampl-2008` only.
@@ -41,7 +44,8 @@ impl Run {
         let totals = vec![vec![MetricSummary::default(); ranks]; job.guides.len()];
         let second = job.shape.second.as_ref().map(|_| SecondPass::default());
         let sampled = vec![false; ranks];
-        (Self { seed, policy, directive, second, told: None, totals, sampled }, decisions)
+        let divisions = Divisions::new(job, seed);
+        (Self { seed, policy, directive, second, divisions, told: None, totals, sampled }, decisions)
     }
 
     /// The run's seed.
@@ -53,7 +57,10 @@ impl Run {
     /// over; to be done before the ranks are binned.
     pub fn begin_window(&mut self, job: &Job, window: &Window, census: &Census) {
         let Some(second) = &mut self.second else { return };
-        let told = told(job, window, census, &Draws::none(job));
+        let mut told = told(job, window, census, &Draws::none(job));
+        if let Some(divisions) = &mut self.divisions {
+            divisions.tell(job, window, census, &mut told);
+        }
         // What is decided now holds from the next window on.
         self.told = self.policy.end_window(&told);
         second.refer(self.policy.reference(), window.number);
@@ -77,6 +84,8 @@ impl Run {
         let mut draws = Draws::none(job);
         if let Some(second) = &self.second {
             second.tell(job, &mut draws);
+        } else {
+            Divisions::stand_for(&self.directive, &mut draws);
         }
         self.each_kept(job, window, ranks, |rank, keep, stratum| {
             let seen = window.guides.iter().map(|guide| &guide[rank as usize]);
@@ -100,14 +109,21 @@ impl Run {
         ranks: Range<u32>,
         mut each: impl FnMut(u32, Keep, Option<usize>),
     ) {
-        let beforehand = |rank: Rank| kept(&job.plan, rank, WindowId(window.number), &self.directive);
+        let own = |rank: Rank| {
+            let divisions = self.divisions.as_ref()?;
+            let divided = self.directive.divided(job.plan.group_of(rank) as u16)?;
+            divisions.own(rank, divided)
+        };
+        let number = WindowId(window.number);
+        let keep = |rank: Rank, own| kept_as(&job.plan, rank, number, &self.directive, own);
         if let Some(second) = &self.second {
-            return second.kept(job, ranks, beforehand, each);
+            return second.kept(job, ranks, |rank| keep(rank, own(rank)), each);
         }
         for rank in ranks {
-            let keep = beforehand(Rank(rank));
+            let own = own(Rank(rank));
+            let keep = keep(Rank(rank), own);
             if keep.kept {
-                each(rank, keep, None);
+                each(rank, keep, own.map(|own| usize::from(own.stratum)));
             }
         }
     }
@@ -138,11 +154,17 @@ impl Run {
                 if job.shape.interval {
                     self.add_totals(job, window, draws, &mut told);
                 }
+                if let Some(divisions) = &mut self.divisions {
+                    divisions.tell(job, window, census, &mut told);
+                }
                 self.policy.end_window(&told)
             }
         };
         match decided {
             Some((directive, decisions)) => {
+                if let Some(divisions) = &mut self.divisions {
+                    divisions.learn(job, &directive);
+                }
                 self.directive = directive;
                 decisions
             }

@@ -32,6 +32,7 @@
 //! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from
 //! every window, which is flagged, and at the end they are waited for until the settle time-out.
 
+mod division;
 mod lane;
 mod node;
 mod ring;

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Reference, Shape, Summary, UpMessage,
-    Verdict,
+    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Partial, Reference, Shape, Summary,
+    UpMessage, Verdict,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
+use super::division::{self, Divide};
 use super::lane::Lane;
 use super::second::{self, Judged, Ranks, SecondPass};
 use super::{ARITY, Topology, ring};
@@ -68,6 +69,8 @@ pub struct Node {
     census: Lane,
     /// Where windows are decided when they are over: their ranks by bin, and what that takes.
     binned: Option<(Lane, SecondPass)>,
+    /// Where groups are divided: what that takes.
+    divide: Option<Box<Divide>>,
     dropped: u64,
     /// The directive in force at the last window asked about, then later ones, oldest first.
     directives: VecDeque<Directive>,
@@ -109,6 +112,7 @@ impl Node {
             cell: shape.cell_of(plan, rank),
             census: Lane::new(sources, height, ring::capacity(&shape, queues)),
             binned,
+            divide: Divide::new(plan, &shape, rank).map(Box::new),
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
@@ -145,6 +149,9 @@ impl Node {
         window.partial.add(&self.shape, self.cell, window.reported, summary);
         if self.shape.interval {
             self.add_totals(&mut window, summary);
+        }
+        if let Some(divide) = &mut self.divide {
+            divide.local(first, last, summary, &mut window.partial);
         }
         self.dropped = self.dropped.saturating_add(self.census.push(0, window));
         if let Some((_, second)) = &mut self.binned {
@@ -233,6 +240,7 @@ impl Node {
             (_, 0) => {
                 partial.cells.iter().map(|cell| cell.key).eq(self.shape.cells.iter().copied())
                     && partial.cells.iter().all(|cell| cell.metrics.len() == metrics)
+                    && self.fits_divisions(partial)
             }
             (Some(second), 1) => {
                 let bins = usize::from(second.bins);
@@ -246,10 +254,36 @@ impl Node {
         }
     }
 
+    fn fits_divisions(&self, partial: &Partial) -> bool {
+        match &self.shape.divisions {
+            None => partial.divided.is_empty(),
+            Some(divisions) => {
+                partial.divided.len() == divisions.groups.len()
+                    && partial.divided.iter().all(|sums| sums.fits(divisions))
+            }
+        }
+    }
+
     /// Completes every window that can be.
     fn advance(&mut self) {
         let shape = &self.shape;
-        self.census.advance(|first, last| CensusWindow::new(shape, first, last), |_, _| ());
+        let empty = |first, last| CensusWindow::new(shape, first, last);
+        match &mut self.divide {
+            None => self.census.advance(empty, |_, _| ()),
+            Some(divide) => {
+                let contributors = self.census.sources.len();
+                let mut totals = Vec::new();
+                self.census.advance(empty, |contributor, window| {
+                    if contributor == 0 {
+                        totals.clear();
+                    }
+                    totals.push(division::totals(window));
+                    if contributor + 1 == contributors && window.first_window == window.last_window {
+                        divide.remember(window.first_window, std::mem::take(&mut totals));
+                    }
+                });
+            }
+        }
         let Some((lane, second)) = &mut self.binned else { return };
         while let Some(part) = second.next_binned(shape) {
             lane.push(0, part);
@@ -355,9 +389,12 @@ impl Node {
     /// At the root: hands the client's decision to the tree.
     ///
     /// One that is not newer than what is known is a copy, or was overtaken: nothing changes.
-    pub fn direct(&mut self, directive: Directive) {
+    pub fn direct(&mut self, mut directive: Directive) {
         if self.directives.back().is_some_and(|newest| newest.update >= directive.update) {
             return;
+        }
+        if let Some(divide) = &mut self.divide {
+            divide.direct(&mut directive);
         }
         // More than one is early only at a rank far behind; of many, the newest matter.
         if self.directives.len() >= EARLY {
@@ -407,7 +444,10 @@ impl Node {
                 return None;
             }
             child.directive_due = false;
-            let directive = self.directives.back().cloned()?;
+            let mut directive = self.directives.back().cloned()?;
+            if let Some(divide) = &self.divide {
+                divide.part(&mut directive, number + 1);
+            }
             DownMessage::Directive(directive).encode(&self.shape, &mut self.bytes);
         }
         Some(&self.bytes)

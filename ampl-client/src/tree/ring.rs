@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use ampl_core::message::{Cell, CensusWindow, MetricMoments, Second, Shape};
+use ampl_core::message::{
+    Cell, CensusWindow, MOST_STRATA, MetricMoments, Sampled, Second, Shape, StratumSums,
+};
+use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Residuals};
 
 use super::RING;
@@ -20,7 +23,13 @@ const LEAST: usize = 4;
 /// with the rest of the node where a plan of many groups makes records large.
 pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
     let cell = size_of::<Cell>() + usize::from(shape.metrics) * size_of::<MetricMoments>();
-    let record = size_of::<CensusWindow>() + shape.cells.len() * cell;
+    let divided = shape.divisions.as_ref().map_or(0, |divisions| {
+        let guides = divisions.guides.len();
+        let stratum = size_of::<StratumSums>() + guides * size_of::<Moments>();
+        let sampled = size_of::<Sampled>() + guides * size_of::<[f32; 2]>();
+        divisions.groups.len() * (MOST_STRATA * stratum + usize::from(divisions.sample) * sampled)
+    });
+    let record = size_of::<CensusWindow>() + shape.cells.len() * cell + divided;
     (MEMORY / (queues * record)).clamp(LEAST, RING)
 }
 

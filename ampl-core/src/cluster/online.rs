@@ -8,7 +8,8 @@ use super::{Aim, Effort, Metric, Price, Reference, Vectors, price};
 pub struct OnlineStratum {
     /// What decisions and estimates call it, for as long as its medoid is in it.
     pub id: u16,
-    /// The rank that stands for it, a number of a rank in [`Vectors`].
+    /// The rank that stands for it, a number of a rank in [`Vectors`]; a larger one where that rank is not there, so
+    /// that nothing continues it.
     pub medoid: usize,
 }
 
@@ -36,7 +37,7 @@ pub struct Proposal {
     /// The strata; those that go on keep their ids.
     pub strata: Strata,
     /// Share of the ranks saved against the strata in force, on windows that were not clustered; at least
-    /// [`LEAST_GAIN`].
+    /// [`LEAST_GAIN`], unless so many strata were asked for.
     pub gain: f64,
     /// What they cost there, and the F that proves them.
     pub price: Price,
@@ -48,7 +49,8 @@ pub struct Proposal {
 /// those in force do as well.
 ///
 /// Better is: a gain of [`LEAST_GAIN`] on windows that were not clustered, and strata that differ there by an F
-/// above its quantile of .999. A single stratum instead of several needs the gain only.
+/// above its quantile of .999. A single stratum instead of several needs the gain only, and so many strata as
+/// [`Rule::Exactly`] asks for instead of a single one need nothing.
 ///
 /// A stratum keeps its id while its medoid does: the new stratum that holds an old one's medoid goes on as that
 /// one; where it holds several, as the one that gives it most ranks. It may have another medoid then, nearer to
@@ -72,8 +74,10 @@ pub fn propose(
     let found = choice.strata();
     let in_force = price(vectors, &judged_on, &current.labels, current.strata.len(), aims);
     let several = found.k > 1;
+    // So many strata were asked for: the first ones need not prove themselves.
+    let asked = matches!(rule, Rule::Exactly(_)) && several && current.strata.len() == 1;
     let gain = 1.0 - found.price.size / in_force.size.max(f64::MIN_POSITIVE);
-    if gain < LEAST_GAIN || several && !found.price.is_proven() {
+    if !asked && (gain < LEAST_GAIN || several && !found.price.is_proven()) {
         return None;
     }
     let (labels, medoids) = numbered(&found.labels, &found.medoids);
@@ -91,7 +95,8 @@ fn succeed(current: &Strata, labels: Vec<usize>, medoids: &[usize]) -> Strata {
         pairs.filter(|&(&before, &after)| (before, after) == (old, new)).count()
     };
     let heir = |new: usize| {
-        let ancestors = current.strata.iter().enumerate().filter(|(_, old)| labels[old.medoid] == new);
+        let ancestors =
+            current.strata.iter().enumerate().filter(|(_, old)| labels.get(old.medoid) == Some(&new));
         let most = ancestors.map(|(old, stratum)| (shared(old, new), stratum.id));
         most.reduce(|most, next| if next.0 > most.0 { next } else { most }).map(|(_, id)| id)
     };

@@ -46,11 +46,17 @@ impl Price {
     }
 }
 
+/// Fewest ranks of a sample that tell their stratum's variance.
+const TELLING: u64 = 4;
+
 /// Prices the strata 0, 1, … `strata` − 1 that `labels` puts ranks into, for `aims` in `windows` of `vectors`.
 ///
 /// Every window is priced by itself: sizes m_h that bring the error of the whole group's mean within every aim
 /// ([`neyman_real`]: at least 1 a stratum), the largest of the aims' in each stratum. Sizes are not rounded up to whole
 /// ranks, and floors are not applied.
+///
+/// Where the ranks are a sample, so many as they stand for are priced; a stratum of which it has less than four
+/// is taken to vary as the whole group does, for nothing is known of it.
 ///
 /// # Source
 /// STATISTICS §2 (allocation) and §5; F as in the analysis of variance (Cochran §5.6), with the degrees of freedom
@@ -59,6 +65,7 @@ pub fn price(vectors: &Vectors, windows: &[usize], labels: &[usize], strata: usi
     let ranks = vectors.ranks();
     let mut counts = vec![0u64; strata];
     labels.iter().for_each(|&label| counts[label] += 1);
+    let scale = vectors.population() as f64 / ranks.max(1) as f64;
     let mut sums = Sums { size: 0.0, sizes: vec![0.0; strata], errors: vec![0.0; strata], priced: 0 };
     let mut spread = vec![(0.0, 0.0); aims.len()];
     let mut group = Group::new(ranks, strata);
@@ -66,7 +73,7 @@ pub fn price(vectors: &Vectors, windows: &[usize], labels: &[usize], strata: usi
         let mut parts = Vec::with_capacity(aims.len());
         for (aim, spread) in aims.iter().zip(&mut spread) {
             let (n, y) = vectors.of(window, aim.guide);
-            let Some(seen) = group.of(n, y, labels, &counts, aim) else { continue };
+            let Some(seen) = group.of(n, y, labels, (&counts, scale), aim) else { continue };
             spread.0 += seen.between;
             spread.1 += seen.within;
             parts.push(seen);
@@ -108,7 +115,8 @@ impl Sums {
     fn add(&mut self, parts: &[Seen], counts: &[u64]) {
         let mut sizes = vec![0.0; counts.len()];
         for part in parts {
-            let asked = neyman_real(&part.strata, counts.iter().sum(), part.allowed);
+            let population = part.strata.iter().map(|stratum| stratum.ranks).sum();
+            let asked = neyman_real(&part.strata, population, part.allowed);
             sizes.iter_mut().zip(asked).for_each(|(size, asked)| *size = asked.max(*size));
         }
         self.priced += 1;
@@ -163,7 +171,14 @@ impl Group {
         Self { residuals, means: zeros(), counts: zeros(), totals: zeros(), squares: zeros(), own: zeros() }
     }
 
-    fn of(&mut self, n: &[f64], y: &[f64], labels: &[usize], ranks: &[u64], aim: &Aim) -> Option<Seen> {
+    fn of(
+        &mut self,
+        n: &[f64],
+        y: &[f64],
+        labels: &[usize],
+        (ranks, each): (&[u64], f64),
+        aim: &Aim,
+    ) -> Option<Seen> {
         let (count, total): (f64, f64) = (n.iter().sum(), y.iter().sum());
         if count == 0.0 {
             return None;
@@ -196,11 +211,18 @@ impl Group {
             0 | 1 => 0.0,
             _ => relative(squares / (ranks - 1) as f64, scale),
         };
-        let stratum = |(&ranks, &squares)| Stratum { ranks, variance: variance(squares, ranks, scale) };
+        let all = ranks.iter().sum::<u64>();
+        let between =
+            self.means.iter().zip(ranks).map(|(mean, &ranks)| ranks as f64 * mean * mean).sum::<f64>();
+        let within = self.squares.iter().sum::<f64>();
+        let stratum = |(&ranks, &squares): (&u64, &f64)| {
+            let told = each == 1.0 || ranks == 0 || ranks >= TELLING;
+            let (squares, among) = if told { (squares, ranks) } else { (between + within, all) };
+            Stratum { ranks: (ranks as f64 * each).round() as u64, variance: variance(squares, among, scale) }
+        };
         let own = |((&ranks, &squares), total): ((&u64, &f64), &f64)| {
             variance(squares, ranks, total / ranks.max(1) as f64)
         };
-        let between = self.means.iter().zip(ranks).map(|(mean, &ranks)| ranks as f64 * mean * mean).sum();
         let z = normal_two_sided(aim.confidence);
         Some(Seen {
             strata: ranks.iter().zip(&self.squares).map(stratum).collect(),
@@ -208,7 +230,7 @@ impl Group {
             z,
             own: ranks.iter().zip(&self.own).zip(&self.totals).map(own).collect(),
             between: relative(between, scale),
-            within: relative(self.squares.iter().sum(), scale),
+            within: relative(within, scale),
         })
     }
 }

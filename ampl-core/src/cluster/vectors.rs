@@ -7,11 +7,15 @@ use super::nearest;
 const MOST_COLUMNS: usize = 64;
 
 /// Observations of some guides by all ranks of a group: how many, and their total, per window.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Vectors {
     ranks: usize,
     guides: usize,
     windows: usize,
+    /// Ranks that these stand for, themselves included.
+    population: u64,
+    /// Most numbers of a vector per guide.
+    columns: usize,
     /// Counts and totals by window, then guide, then rank.
     n: Vec<f64>,
     y: Vec<f64>,
@@ -20,7 +24,25 @@ pub struct Vectors {
 impl Vectors {
     /// No window yet.
     pub fn new(ranks: usize, guides: usize) -> Self {
-        Self { ranks, guides, ..Self::default() }
+        Self {
+            ranks,
+            guides,
+            windows: 0,
+            population: ranks as u64,
+            columns: MOST_COLUMNS,
+            n: Vec::new(),
+            y: Vec::new(),
+        }
+    }
+
+    /// The ranks are a simple random sample of `population`, and vectors may have `columns` numbers per guide.
+    pub fn sampled(self, population: u64, columns: usize) -> Self {
+        Self { population: population.max(self.ranks as u64), columns: columns.max(1), ..self }
+    }
+
+    /// Ranks that those here stand for, themselves included.
+    pub fn population(&self) -> u64 {
+        self.population
     }
 
     /// Ranks of the group.
@@ -79,7 +101,7 @@ impl Vectors {
     /// # Source
     /// AMPL 2008 §4.7: time-varying vectors of local means; standardising them is ours.
     pub fn features(&self, windows: &[usize]) -> Features {
-        let width = windows.len().div_ceil(MOST_COLUMNS).max(1);
+        let width = windows.len().div_ceil(self.columns).max(1);
         let mut columns = Vec::new();
         let mut kept: Vec<Vec<f64>> = Vec::new();
         for guide in 0..self.guides {
@@ -166,6 +188,23 @@ pub struct Reference {
 }
 
 impl Reference {
+    /// What it consists of, to be sent: per column the mean and one over the standard deviation, windows per
+    /// column, and the medoids.
+    pub fn parts(&self) -> (impl ExactSizeIterator<Item = (f64, f64)> + '_, usize, &[Vec<f64>]) {
+        let columns = self.columns.iter().map(|column| (column.mean, column.per_deviation));
+        (columns, self.width, &self.medoids)
+    }
+
+    /// The same put together again; none where the numbers are none, or do not fit each other.
+    pub fn from_parts(columns: Vec<(f64, f64)>, width: usize, medoids: Vec<Vec<f64>>) -> Option<Self> {
+        let sound = |&(mean, per_deviation): &(f64, f64)| mean.is_finite() && per_deviation.is_finite();
+        let used = columns.iter().filter(|(_, per_deviation)| *per_deviation > 0.0).count();
+        let fits = |medoid: &Vec<f64>| medoid.len() == used && medoid.iter().all(|value| value.is_finite());
+        let sound = width > 0 && columns.iter().all(sound) && medoids.iter().all(fits);
+        let column = |(mean, per_deviation)| Column { mean, per_deviation };
+        sound.then(|| Self { columns: columns.into_iter().map(column).collect(), width, medoids })
+    }
+
     /// The stratum of a rank that observed that, guide by guide, in the windows that the medoids are about: the
     /// index of the nearest medoid.
     pub fn stratum_of(&self, guides: &[Vec<(f64, f64)>], metric: &impl Dissimilarity) -> usize {

@@ -8,9 +8,6 @@ pub use table::KEYS;
 /// it stands for is there.
 #[rustfmt::skip] // One key a line reads as the table it is.
 pub const LATER: &[(&str, Support)] = &[
-    ("group.stratify", Support::Offline(&["off"], "'ampl strata RUN -o FILE' writes strata as groups of their own")),
-    ("group.k", Support::Offline(&["auto"], "'ampl strata RUN -o FILE' writes strata as groups of their own")),
-    ("trace.call_path_depth", Support::Only(&["1"], "use 1")),
 ];
 
 /// One key of `JOB.toml`.
@@ -133,9 +130,6 @@ pub enum Support {
     Full,
     /// These only, because they ask for what happens anyway; the text says what to do instead.
     Only(&'static [&'static str], &'static str),
-    /// These only in a job that runs; others are for `ampl strata` ([`super::Config::parse_offline`]). The text says
-    /// what to do instead.
-    Offline(&'static [&'static str], &'static str),
     /// All but these kinds of value; the text says what to do instead.
     Except(&'static [&'static str], &'static str),
     /// None; the text says what to do instead.
@@ -147,9 +141,7 @@ impl Support {
     pub fn instead_of(self, kind: &str) -> Option<&'static str> {
         match self {
             Self::Full => None,
-            Self::Only(kinds, instead) | Self::Offline(kinds, instead) => {
-                (!kinds.contains(&kind)).then_some(instead)
-            }
+            Self::Only(kinds, instead) => (!kinds.contains(&kind)).then_some(instead),
             Self::Except(kinds, instead) => kinds.contains(&kind).then_some(instead),
             Self::None(instead) => Some(instead),
         }

@@ -37,6 +37,8 @@ pub struct Config {
     pub metrics: Vec<Metric>,
     /// `[[group]]`, in the order of the file. Ranks in no group form the group `all`.
     pub groups: Vec<Group>,
+    /// Which of them are to be divided into strata, and how.
+    pub strata: Vec<GroupStrata>,
     /// `[[site]]`, in the order of the file; the first that matches a call decides.
     pub sites: Vec<SitePolicy>,
     /// `[trace]`
@@ -153,12 +155,12 @@ pub struct Group {
     pub pinned: RankSet,
 }
 
-/// `group.stratify = "k-medoids"`: a group that is to be divided into strata ([`Config::parse_offline`]).
+/// `group.stratify = "k-medoids"`: a group that is to be divided into strata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStrata {
     /// The group's name.
     pub group: String,
-    /// How many strata, at least 1; as many as pay, if not given.
+    /// How many strata, from 1 to 8; as many as pay, if not given.
     pub k: Option<u32>,
 }
 
@@ -191,6 +193,9 @@ pub enum ErrorBound {
 /// The bound of the group `all` and of groups that name none: 90 % confidence, 8 % error.
 pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: ErrorBound::Relative(0.08) };
 
+/// Most frames of a call path.
+pub const MOST_FRAMES: u32 = 64;
+
 /// `[trace]`: what is stored of kept windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
@@ -204,6 +209,8 @@ pub struct Trace {
     pub time_floor_ns: u64,
     /// Whether call sites are stored with calls.
     pub call_sites: bool,
+    /// How many functions on the way to a call tell its site, from 1 to [`MOST_FRAMES`].
+    pub call_path_depth: u32,
 }
 
 /// Of which windows something is stored.
@@ -264,6 +271,11 @@ pub struct Agent {
 }
 
 impl Config {
+    /// How the group of that name is to be divided, if it is.
+    pub fn divides(&self, group: &str) -> Option<&GroupStrata> {
+        self.strata.iter().find(|strata| strata.group == group)
+    }
+
     /// Share of the job's time that the agent may take; 1 % where nothing is said, and no limit (`None`) where
     /// nothing is said but that everything is to be recorded.
     pub fn max_overhead(&self) -> Option<f64> {
@@ -297,6 +309,7 @@ impl Default for Config {
             window: Window { marker: Marker::Period(Marker::AUTO_PERIOD_NS), every: 1 },
             metrics: vec![guide(Quantity::MpiTime), guide(Quantity::ComputeTime)],
             groups: Vec::new(),
+            strata: Vec::new(),
             sites: Vec::new(),
             trace: Trace {
                 structure: Keep::All,
@@ -304,6 +317,7 @@ impl Default for Config {
                 time_error: 0.1,
                 time_floor_ns: 0,
                 call_sites: true,
+                call_path_depth: 1,
             },
             output: Output {
                 dir: "ampl-{app}-{jobid}-{time}".into(),

@@ -5,10 +5,11 @@ use toml_edit::Document;
 use super::error::{Cause, ConfigErrors, Notice};
 use super::tree::{self, Block, Report};
 use super::{
-    Agent, Config, ErrorBound, Event, Group, GroupStrata, Journal, Keep, Marker, Mechanism, Metric, Output,
-    RankSummaries, Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target, Trace, Window,
-    keys, marker, rules,
+    Agent, Config, ErrorBound, Event, Group, GroupStrata, Journal, Keep, MOST_FRAMES, Marker, Mechanism,
+    Metric, Output, RankSummaries, Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target,
+    Trace, Window, keys, marker, rules,
 };
+use crate::message::MOST_STRATA;
 use crate::units::{Rank, RankSet};
 
 impl Config {
@@ -17,22 +18,7 @@ impl Config {
     /// # Errors
     /// Everything found wrong, in the order of the text. A text that is no TOML gives its first error only.
     pub fn parse(text: &str) -> Result<(Self, Vec<Notice>), ConfigErrors> {
-        Self::read(text, Report::new(text)).map(|(config, _, notices)| (config, notices))
-    }
-
-    /// As [`Config::parse`], and how groups are to be divided: what no job acts on while it runs, but a command
-    /// that reads runs does.
-    ///
-    /// # Errors
-    /// Those of [`Config::parse`].
-    pub fn parse_offline(text: &str) -> Result<(Self, Vec<GroupStrata>, Vec<Notice>), ConfigErrors> {
-        Self::read(text, Report::offline(text))
-    }
-
-    fn read(
-        text: &str,
-        mut report: Report<'_>,
-    ) -> Result<(Self, Vec<GroupStrata>, Vec<Notice>), ConfigErrors> {
+        let mut report = Report::new(text);
         let document = match Document::parse(text) {
             Ok(document) => document,
             Err(error) => {
@@ -45,7 +31,6 @@ impl Config {
         let blocks = tree::read(&document, &mut report);
         let mut config = Self::default();
         let mut draft = rules::Draft::default();
-        let mut strata = Vec::new();
         for block in &blocks {
             match block.table {
                 "sampling" => {
@@ -67,7 +52,8 @@ impl Config {
                 }
                 "group" => {
                     if let Some(group) = group(block, &mut report) {
-                        strata.extend(stratify(block, &group, &mut report));
+                        let strata = stratify(block, &group, &mut report);
+                        draft.strata.extend(strata.map(|strata| (block.at("stratify"), strata)));
                         draft.groups.push((block.at("name"), block.at("members"), group));
                     }
                 }
@@ -79,7 +65,7 @@ impl Config {
             }
         }
         draft.complete(&mut config, &mut report);
-        report.finish().map(|notices| (config, strata, notices))
+        report.finish().map(|notices| (config, notices))
     }
 }
 
@@ -242,14 +228,19 @@ fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option
             return None;
         }
         Some(k) => match u32::try_from(k) {
-            Ok(k) if (1..=group.members.len()).contains(&u64::from(k)) => Some(k),
+            Ok(k) if (1..=group.members.len().min(MOST_STRATA as u64)).contains(&u64::from(k)) => Some(k),
             _ => {
-                invalid(block, "k", k, "from 1 to as many strata as members, or \"auto\"", report);
+                invalid(block, "k", k, "from 1 to 8, and to as many strata as members, or \"auto\"", report);
                 return None;
             }
         },
         None => None,
     };
+    if divided && block.has("sample_size") {
+        let with = "group.sample_size";
+        report.error(block.at("stratify"), block.path("stratify"), Cause::Conflict { with });
+        return None;
+    }
     divided.then(|| GroupStrata { group: group.name.clone(), k })
 }
 
@@ -327,6 +318,15 @@ fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
     }
     if let Some(call_sites) = block.boolean("call_sites") {
         trace.call_sites = call_sites;
+    }
+    if let Some(depth) = block.integer("call_path_depth") {
+        match u32::try_from(depth) {
+            Ok(depth) if (1..=MOST_FRAMES).contains(&depth) => trace.call_path_depth = depth,
+            _ => {
+                let expected = format!("a number of functions from 1 to {MOST_FRAMES}");
+                invalid(block, "call_path_depth", depth, &expected, report);
+            }
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, Keep, Marker, Metric, Quantity, Selection, Sizing, Summaries, Target, keys, perf,
+    Config, Event, Group, GroupStrata, Keep, Marker, Metric, Quantity, Selection, Sizing, Summaries, Target,
+    keys, perf,
 };
 use crate::units::RankSet;
 
@@ -22,6 +23,8 @@ pub(super) struct Draft {
     pub(super) metrics: Vec<(usize, Metric)>,
     /// Name offset, members offset and group.
     pub(super) groups: Vec<(usize, usize, Group)>,
+    /// Where a group's `stratify` stands, and how it is to be divided.
+    pub(super) strata: Vec<(usize, GroupStrata)>,
 }
 
 impl Draft {
@@ -29,6 +32,7 @@ impl Draft {
     pub(super) fn complete(self, config: &mut Config, report: &mut Report<'_>) {
         self.check_combination(config, report);
         self.check_groups(report);
+        self.check_strata(config, report);
         let wall_guide = |metric: &Metric| {
             metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window
         };
@@ -45,6 +49,7 @@ impl Draft {
             self.take_metrics(at, config, report);
         }
         config.groups = self.groups.into_iter().map(|(.., group)| group).collect();
+        config.strata = self.strata.into_iter().map(|(_, strata)| strata).collect();
     }
 
     fn check_combination(&self, config: &mut Config, report: &mut Report<'_>) {
@@ -82,6 +87,26 @@ impl Draft {
                 instead: "add summaries = \"sampled\", or use sizing = \"neyman\"",
             };
             report.error(sizing_at, "sampling.sizing", cause);
+        }
+    }
+
+    fn check_strata(&self, config: &Config, report: &mut Report<'_>) {
+        let sampling = &config.sampling;
+        let (settings, instead) = if sampling.summaries == Summaries::Sampled {
+            (
+                "stratify = \"k-medoids\" and summaries = \"sampled\"",
+                "use summaries = \"census\": how many ranks a stratum has, and how they vary, every rank tells",
+            )
+        } else if sampling.partners {
+            (
+                "stratify = \"k-medoids\" and partners = \"keep\"",
+                "use partners = \"off\": a rank does not know which stratum a partner belongs to",
+            )
+        } else {
+            return;
+        };
+        for (at, _) in &self.strata {
+            report.error(*at, "group.stratify", Cause::Combination { settings, instead });
         }
     }
 

@@ -8,8 +8,6 @@ use super::keys::{self, KEYS, Key, Shape, Support, TABLES};
 /// Collects errors and notices by byte offset.
 pub(super) struct Report<'t> {
     text: &'t str,
-    /// Whether what a job cannot do while it runs is taken too.
-    offline: bool,
     line_starts: Vec<usize>,
     errors: Vec<(usize, String, Cause)>,
     notices: Vec<(usize, String, String, String)>,
@@ -19,12 +17,7 @@ impl<'t> Report<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
-        Self { text, offline: false, line_starts, errors: Vec::new(), notices: Vec::new() }
-    }
-
-    /// A report on a text that no job is to run with.
-    pub(super) fn offline(text: &'t str) -> Self {
-        Self { offline: true, ..Self::new(text) }
+        Self { text, line_starts, errors: Vec::new(), notices: Vec::new() }
     }
 
     pub(super) fn error(&mut self, at: usize, key: impl Into<String>, cause: Cause) {
@@ -223,10 +216,7 @@ fn check_value<'d>(
 ) -> Option<&'d Value> {
     let at = item.span().map_or(key_at, |span| span.start);
     let wrong = |expected: &str| Cause::WrongType { expected: expected.into(), found: kind(item).into() };
-    let support = match key.support() {
-        Support::Offline(..) if report.offline => Support::Full,
-        support => support,
-    };
+    let support = key.support();
     let mut refuse = |at, cause| {
         report.error(at, key.path(), cause);
         None

@@ -61,6 +61,10 @@ impl Config {
         }
         for group in &self.groups {
             write_group(group, out)?;
+            if let Some(strata) = self.divides(&group.name) {
+                writeln!(out, "stratify = \"k-medoids\"")?;
+                strata.k.map_or(Ok(()), |k| writeln!(out, "k = {k}"))?;
+            }
         }
         for site in &self.sites {
             write_site(site, out)?;
@@ -70,11 +74,11 @@ impl Config {
             Keep::All => "all",
             Keep::Off => "off",
         };
-        let Trace { structure, timing, time_error, time_floor_ns, call_sites } = self.trace;
+        let Trace { structure, timing, time_error, time_floor_ns, call_sites, call_path_depth } = self.trace;
         let (structure, timing) = (keep(structure), keep(timing));
         writeln!(out, "\n[trace]\nstructure = \"{structure}\"\ntiming = \"{timing}\"")?;
         writeln!(out, "time_error = {time_error}\ntime_floor = \"{time_floor_ns}ns\"")?;
-        writeln!(out, "call_sites = {call_sites}")?;
+        writeln!(out, "call_sites = {call_sites}\ncall_path_depth = {call_path_depth}")?;
         let journal = match &self.output.journal {
             Journal::Node => "node",
             Journal::Run => "run",

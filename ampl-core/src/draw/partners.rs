@@ -92,6 +92,7 @@ mod tests {
             seed,
             mechanism,
             strata: vec![stratum(0, 5, 0.25), stratum(1, 5, 2.0 / 27.0)],
+            divided: Vec::new(),
         }
     }
 

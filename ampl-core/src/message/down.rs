@@ -1,5 +1,6 @@
 //! What comes down the tree.
 
+use super::division::Divided;
 use super::partial::Shape;
 use super::verdict::{self, Reference, Verdict};
 use super::wire::{Reader, Writer};
@@ -21,6 +22,8 @@ pub struct Directive {
     pub mechanism: Mechanism,
     /// One entry per (group, stratum), in the plan's order.
     pub strata: Vec<StratumDirective>,
+    /// One per group that is to be divided.
+    pub divided: Vec<Divided>,
 }
 
 /// A directive's part for one stratum of a group.
@@ -39,9 +42,14 @@ pub struct StratumDirective {
 }
 
 impl Directive {
-    /// The part for that stratum of that group.
-    pub fn stratum(&self, group: u16, stratum: u16) -> Option<&StratumDirective> {
-        self.strata.iter().find(|part| (part.group, part.stratum) == (group, stratum))
+    /// The parts for the strata of that group.
+    pub fn of_group(&self, group: u16) -> impl Iterator<Item = &StratumDirective> {
+        self.strata.iter().filter(move |part| part.group == group)
+    }
+
+    /// How that group is divided, if it is drawn from by strata.
+    pub fn divided(&self, group: u16) -> Option<&Divided> {
+        self.divided.iter().find(|divided| divided.group == group && divided.counts.len() > 1)
     }
 }
 
@@ -59,13 +67,19 @@ pub enum DownMessage {
 }
 
 impl DownMessage {
-    const HEADER: usize = 8 + 3 * 8;
+    pub(super) const HEADER: usize = 8 + 3 * 8;
     const STRATUM: usize = 2 + 2 + 4 + 4 + 8;
 
     /// Bytes of every down message between nodes of that shape.
     pub fn encoded_len(shape: &Shape) -> usize {
         let second = shape.second.as_ref().map_or(0, verdict::payload);
-        Self::HEADER + second.max(shape.strata() * Self::STRATUM)
+        let more = shape.divisions.as_ref();
+        let more = more.map_or(0, |more| more.more_strata() * Self::STRATUM + more.down_payload());
+        Self::HEADER + second.max(Self::strata_payload(shape.strata()) + more)
+    }
+
+    pub(super) fn strata_payload(strata: usize) -> usize {
+        strata * Self::STRATUM
     }
 
     /// Appends the message, [`DownMessage::encoded_len`] bytes, little-endian.
@@ -100,7 +114,7 @@ impl DownMessage {
                 to.bytes(&[VERSION, KIND_DIRECTIVE, 0]);
                 to.bytes(&[mechanism_byte(directive.mechanism)]);
                 to.u16(directive.strata.len() as u16);
-                to.u16(0);
+                to.u16(directive.divided.len() as u16);
                 to.u64(directive.update);
                 to.u64(directive.first_window.0);
                 to.u64(directive.seed);
@@ -111,6 +125,7 @@ impl DownMessage {
                     to.u32(part.policy);
                     to.f64(part.probability);
                 }
+                directive.divided.iter().for_each(|divided| divided.encode(&mut to));
             }
         }
         to.0.resize(end, 0);
@@ -135,12 +150,13 @@ impl DownMessage {
                 let policy = u32::try_from(update).map_err(|_| MessageError::Value { field: "policy" })?;
                 return Verdict::decode(&mut from, strata, (first_window, policy, seed)).map(Self::Verdict);
             }
-            _ => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
-        }
-        if guides != 0 {
-            return Err(MessageError::Value { field: "padding" });
+            KIND_DONE => from.expect_padded(usize::from(strata) * Self::STRATUM)?,
+            _ => from.expect_some(usize::from(strata) * Self::STRATUM)?,
         }
         if kind == KIND_DONE {
+            if guides != 0 {
+                return Err(MessageError::Value { field: "padding" });
+            }
             return Ok(Self::Done);
         }
         let mechanism = mechanism_of(mechanism)?;
@@ -153,7 +169,9 @@ impl DownMessage {
             }
             parts.push(StratumDirective { group, stratum, size, probability, policy });
         }
-        Ok(Self::Directive(Directive { update, first_window, seed, mechanism, strata: parts }))
+        let divided = (0..guides).map(|_| Divided::decode(&mut from)).collect::<Result<_, _>>()?;
+        from.expect_padded(0)?;
+        Ok(Self::Directive(Directive { update, first_window, seed, mechanism, strata: parts, divided }))
     }
 }
 

@@ -7,6 +7,7 @@
 //! them; a [`Verdict`] comes down for it.
 
 mod decision;
+mod division;
 mod down;
 mod partial;
 mod up;
@@ -14,6 +15,7 @@ mod verdict;
 mod wire;
 
 pub use decision::Decision;
+pub use division::{Divided, DividedSums, Division, Divisions, Own, Sampled, StratumCount, StratumSums};
 pub use down::{Directive, DownMessage, StratumDirective};
 pub use partial::{Cell, CellKey, MetricMoments, MetricSummary, Partial, Second, Shape, Summary};
 pub use up::{CensusWindow, UpMessage};
@@ -164,6 +166,7 @@ mod tests {
                     seed: 1,
                     mechanism: Mechanism::Global,
                     strata,
+                    divided: Vec::new(),
                 };
                 let mut bytes = Vec::new();
                 DownMessage::Directive(directive).encode(&shape, &mut bytes);

@@ -1,6 +1,9 @@
 //! Sums over some ranks of a window, and what one rank puts into them.
 
 use super::MessageError;
+use super::division::{DividedSums, Divisions};
+use super::down::DownMessage;
+use super::up::UpMessage;
 use super::wire::{Reader, Writer};
 use crate::config::{Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
@@ -99,6 +102,8 @@ pub struct Shape {
     pub interval: bool,
     /// What is summed in a second pass over every window; none where windows are decided beforehand.
     pub second: Option<Second>,
+    /// What there is besides for groups that are to be divided; none where there is no such group.
+    pub divisions: Option<Divisions>,
 }
 
 /// What a second pass sums, so that a window may be decided by its own values: ranks by bin.
@@ -167,7 +172,7 @@ impl Shape {
         }
         let sampling = &plan.config.sampling;
         let census = sampling.summaries == Summaries::Census;
-        Self {
+        let mut shape = Self {
             cells,
             metrics: plan.metrics.len() as u16,
             census,
@@ -175,7 +180,14 @@ impl Shape {
             // cannot give: the variance of a sum needs the ranks' own sums.
             interval: !census && sampling.sizing == Sizing::Ampl2008,
             second: Second::of(plan),
+            divisions: None,
+        };
+        if census {
+            let up = UpMessage::HEADER + shape.first_payload();
+            let down = DownMessage::HEADER + DownMessage::strata_payload(shape.strata());
+            shape.divisions = Divisions::of(plan, up, down);
         }
+        shape
     }
 
     /// Index of the cell that `rank` of `plan` belongs to.
@@ -195,7 +207,8 @@ impl Shape {
     pub fn partial(&self) -> Partial {
         let metrics = vec![MetricMoments::default(); usize::from(self.metrics)];
         let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics.clone() };
-        Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new() }
+        let divided = self.divisions.as_ref().map_or_else(Vec::new, Divisions::sums);
+        Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new(), divided }
     }
 
     /// Sums over no rank of the second pass.
@@ -204,13 +217,17 @@ impl Shape {
             let each = Histogram::new(usize::from(second.bins), second.guides.len());
             vec![each; second.groups.len()]
         });
-        Partial { cells: Vec::new(), binned: binned.collect() }
+        Partial { cells: Vec::new(), binned: binned.collect(), divided: Vec::new() }
     }
 
     /// Bytes of the larger of the two passes' sums.
     pub(super) fn encoded_len(&self) -> usize {
-        let first = Self::payload(self.cells.len() as u16, self.metrics, self.census, self.interval);
-        first.max(self.second.as_ref().map_or(0, Second::payload))
+        let divided = self.divisions.as_ref().map_or(0, Divisions::up_payload);
+        (self.first_payload() + divided).max(self.second.as_ref().map_or(0, Second::payload))
+    }
+
+    fn first_payload(&self) -> usize {
+        Self::payload(self.cells.len() as u16, self.metrics, self.census, self.interval)
     }
 
     pub(super) fn payload(cells: u16, metrics: u16, census: bool, interval: bool) -> usize {
@@ -228,6 +245,8 @@ pub struct Partial {
     pub cells: Vec<Cell>,
     /// One per group of [`Second::groups`], in the second pass only.
     pub binned: Vec<Histogram>,
+    /// One per group of [`Divisions::groups`]; none in the second pass.
+    pub divided: Vec<DividedSums>,
 }
 
 /// Sums over ranks that are sampled together.
@@ -274,6 +293,8 @@ impl Partial {
         }
         debug_assert_eq!(self.binned.len(), other.binned.len());
         self.binned.iter_mut().zip(&other.binned).for_each(|(sum, more)| sum.merge(more));
+        debug_assert_eq!(self.divided.len(), other.divided.len());
+        self.divided.iter_mut().zip(&other.divided).for_each(|(sum, more)| sum.merge(more));
     }
 
     /// Adds one rank's summary of `windows` windows to the cell of that index.
@@ -324,6 +345,7 @@ impl Partial {
                 }
             }
         }
+        self.divided.iter().for_each(|divided| divided.encode(to));
     }
 
     /// Bins that nobody is in are left out: most of them, in messages from below.
@@ -348,7 +370,7 @@ impl Partial {
         bins: u16,
         guides: u16,
     ) -> Result<Self, MessageError> {
-        let mut partial = Self { cells: Vec::new(), binned: Vec::new() };
+        let mut partial = Self { cells: Vec::new(), binned: Vec::new(), divided: Vec::new() };
         // Empty bins take no bytes of a message, but memory.
         let all = usize::from(groups) * usize::from(bins) * Second::bin_bytes(guides);
         if all > Second::MOST_BYTES {
@@ -387,7 +409,8 @@ impl Partial {
         census: bool,
         interval: bool,
     ) -> Result<Self, MessageError> {
-        let mut partial = Self { cells: Vec::with_capacity(usize::from(cells)), binned: Vec::new() };
+        let cells_of = Vec::with_capacity(usize::from(cells));
+        let mut partial = Self { cells: cells_of, binned: Vec::new(), divided: Vec::new() };
         for _ in 0..cells {
             let (group, stratum) = (from.u16(), from.u16());
             let pinned = match from.u32() {

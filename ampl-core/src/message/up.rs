@@ -1,5 +1,6 @@
 //! What goes up the tree.
 
+use super::division::DividedSums;
 use super::partial::{Partial, Shape};
 use super::wire::{Reader, Writer};
 use super::{KIND_UP, MessageError, VERSION, expect_kind};
@@ -9,6 +10,7 @@ const CENSUS: u8 = 1;
 const INTERVAL: u8 = 1 << 1;
 const LATE: u8 = 1 << 2;
 const WINDOW: u8 = 1 << 3;
+const DIVIDED: u8 = 1 << 4;
 
 /// What is known of one window, or of a range of windows that had to wait too long to stay apart.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +53,9 @@ impl CensusWindow {
         self.reported = self.reported.saturating_add(other.reported);
         self.late |= other.late;
         self.partial.merge(&other.partial);
+        if self.windows() > 1 {
+            self.partial.divided.iter_mut().for_each(DividedSums::pool);
+        }
     }
 }
 
@@ -66,7 +71,7 @@ pub struct UpMessage {
 }
 
 impl UpMessage {
-    const HEADER: usize = 8 + 4 + 4 + 3 * 8;
+    pub(super) const HEADER: usize = 8 + 4 + 4 + 3 * 8;
 
     /// Bytes that an up message between nodes of that shape has at most.
     pub fn encoded_len(shape: &Shape) -> usize {
@@ -75,8 +80,9 @@ impl UpMessage {
 
     /// Whether sums in `bytes` are of the kinds that those of that shape are.
     pub fn fits(bytes: &[u8], shape: &Shape) -> bool {
-        let kinds = (if shape.census { CENSUS } else { 0 }) | (if shape.interval { INTERVAL } else { 0 });
-        bytes.get(3).is_some_and(|flags| flags & (CENSUS | INTERVAL) == kinds)
+        let mut kinds = (if shape.census { CENSUS } else { 0 }) | (if shape.interval { INTERVAL } else { 0 });
+        kinds |= if shape.divisions.is_some() { DIVIDED } else { 0 };
+        bytes.get(3).is_some_and(|flags| flags & (CENSUS | INTERVAL | DIVIDED) == kinds)
     }
 
     /// Appends the message, at most [`UpMessage::encoded_len`] bytes, little-endian.
@@ -84,20 +90,24 @@ impl UpMessage {
         let mut flags = 0;
         flags |= if shape.census { CENSUS } else { 0 };
         flags |= if shape.interval { INTERVAL } else { 0 };
+        flags |= if shape.divisions.is_some() { DIVIDED } else { 0 };
         let window = self.window.as_ref();
         flags |= if window.is_some() { WINDOW } else { 0 };
         flags |= if window.is_some_and(|window| window.late) { LATE } else { 0 };
         let mut to = Writer(buffer);
         to.bytes(&[VERSION, KIND_UP, self.pass, flags]);
         let second = shape.second.as_ref().filter(|_| self.pass == 1);
+        let divided = shape.divisions.as_ref();
+        let divided =
+            divided.map_or(0, |divided| (divided.groups.len() as u32) << 16 | divided.guides.len() as u32);
         let (rows, columns, bins) = match second {
-            Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins),
-            None => (shape.cells.len() as u16, shape.metrics, 0),
+            Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins.into()),
+            None => (shape.cells.len() as u16, shape.metrics, divided),
         };
         to.u16(rows);
         to.u16(columns);
         to.u32(self.finished);
-        to.u32(bins.into());
+        to.u32(bins);
         to.u64(window.map_or(0, |window| window.first_window.0));
         to.u64(window.map_or(0, |window| window.last_window.0));
         to.u64(window.map_or(0, |window| window.reported));
@@ -116,14 +126,13 @@ impl UpMessage {
         let mut from = Reader::new(bytes, Self::HEADER)?;
         expect_kind(&mut from, &[KIND_UP])?;
         let (pass, flags) = (from.u8(), from.u8());
-        if flags & !(CENSUS | INTERVAL | LATE | WINDOW) != 0 {
+        if flags & !(CENSUS | INTERVAL | LATE | WINDOW | DIVIDED) != 0 {
             return Err(MessageError::Value { field: "flags" });
         }
         let (rows, columns) = (from.u16(), from.u16());
         let (census, interval) = (flags & CENSUS != 0, flags & INTERVAL != 0);
         let (finished, bins) = (from.u32(), from.u32());
         let (first, last, reported) = (from.u64(), from.u64(), from.u64());
-        let bins = u16::try_from(bins).map_err(|_| MessageError::Value { field: "bins" })?;
         if flags & WINDOW == 0 {
             return Ok(Self { pass, finished, window: None });
         }
@@ -131,9 +140,17 @@ impl UpMessage {
         let partial = match pass {
             0 => {
                 from.expect_some(Shape::payload(rows, columns, census, interval))?;
-                Partial::decode(&mut from, rows, columns, census, interval)?
+                let mut partial = Partial::decode(&mut from, rows, columns, census, interval)?;
+                let groups = if flags & DIVIDED != 0 { bins >> 16 } else { 0 };
+                for _ in 0..groups {
+                    partial.divided.push(DividedSums::decode(&mut from, bins as u16)?);
+                }
+                partial
             }
-            1 => Partial::decode_binned(&mut from, rows, bins, columns)?,
+            1 => {
+                let bins = u16::try_from(bins).map_err(|_| MessageError::Value { field: "bins" })?;
+                Partial::decode_binned(&mut from, rows, bins, columns)?
+            }
             _ => return Err(MessageError::Value { field: "pass" }),
         };
         if first > last {

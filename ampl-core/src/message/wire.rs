@@ -88,6 +88,10 @@ impl<'a> Reader<'a> {
         u64::from_le_bytes(self.take())
     }
 
+    pub fn f32(&mut self) -> f32 {
+        f32::from_le_bytes(self.take())
+    }
+
     pub fn f64(&mut self) -> f64 {
         f64::from_le_bytes(self.take())
     }

@@ -12,7 +12,7 @@ mod standard;
 use ampl_core::mpi::Kind;
 use ampl_core::mpi::predefined::predefined_index;
 use ampl_core::value::{self, ObjectKind};
-use ampl_trace::args::predefined_word;
+use ampl_trace::args::{predefined_word, status_word};
 
 use data::Predefined;
 pub use data::{Abi, FortranSentinel, Sentinel};
@@ -133,7 +133,7 @@ impl Abi {
             Kind::Status => {
                 // SAFETY: as above, for a status.
                 let (source, tag) = unsafe { self.status(base, index) };
-                ampl_trace::args::status_word(source, tag)
+                status_word(source, tag)
             }
             handle if self.handle_width(handle) == 4 => u64::from(int() as u32),
             _ => long(),
@@ -191,6 +191,46 @@ impl Abi {
         (self.rank(source) as i32, self.tag(tag) as i32)
     }
 
+    /// Appends the handles of the `count` requests at `base`.
+    ///
+    /// # Safety
+    /// `base` must point to as many requests.
+    #[inline]
+    pub unsafe fn requests(&self, base: usize, count: usize, out: &mut Vec<u64>) {
+        // One loop for each width: within, nothing is left to decide.
+        if self.handle_bytes == 4 {
+            let base = base as *const u32;
+            // SAFETY: the caller's promise; programs may pass unaligned addresses.
+            out.extend((0..count).map(|at| u64::from(unsafe { base.add(at).read_unaligned() })));
+        } else {
+            let base = base as *const u64;
+            // SAFETY: as above.
+            out.extend((0..count).map(|at| unsafe { base.add(at).read_unaligned() }));
+        }
+    }
+
+    /// Appends source and tag of the `count` statuses at `base`, as words of the record.
+    ///
+    /// # Safety
+    /// `base` must point to as many statuses.
+    #[inline]
+    pub unsafe fn statuses(&self, base: usize, count: usize, out: &mut Vec<u64>) {
+        let (bytes, source_at, tag_at) =
+            (self.status_bytes, self.status_source_offset, self.status_tag_offset);
+        // SAFETY: the field lies in a status of the caller's.
+        let field = |at: usize| unsafe { (at as *const i32).read_unaligned() };
+        out.extend((0..count).map(|element| {
+            let at = base + element * bytes;
+            let (source, tag) = (field(at + source_at), field(at + tag_at));
+            if source | tag >= 0 {
+                // Neither is a constant of the implementation's: those are negative.
+                u64::from(source as u32) << 32 | u64::from(tag as u32)
+            } else {
+                status_word(self.rank(source) as i32, self.tag(tag) as i32)
+            }
+        }));
+    }
+
     /// Whether `address` is the constant that says that the program wants no status.
     pub fn is_status_ignore(&self, address: usize) -> bool {
         address == self.status_ignore || address == self.statuses_ignore
@@ -208,4 +248,48 @@ pub unsafe fn text(address: usize, limit: usize) -> String {
         std::slice::from_raw_parts(address as *const u8, length)
     };
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Arrays are read as their elements are, wherever they lie.
+    #[test]
+    fn arrays_are_read_as_their_elements_are() {
+        for abi in [&openmpi::ABI, &mpich::ABI, &standard::ABI] {
+            const COUNT: usize = 9;
+            // A request is 4 or 8 bytes and a status at most 32; everything may begin at any byte.
+            let mut bytes: Vec<u8> = (0..32 * COUNT + 8).map(|at| (at * 151 % 256) as u8).collect();
+            for (element, source, tag) in [
+                (1, abi.any_source, abi.any_tag),
+                (2, abi.proc_null, abi.any_tag),
+                (3, 0, 0),
+                (4, 7, i32::MAX),
+            ] {
+                let at = 3 + element * abi.status_bytes;
+                for (offset, value) in [(abi.status_source_offset, source), (abi.status_tag_offset, tag)] {
+                    bytes[at + offset..][..4].copy_from_slice(&value.to_ne_bytes());
+                }
+            }
+            let base = bytes.as_ptr() as usize + 3;
+            let (mut requests, mut statuses) = (vec![1], vec![2]);
+            // SAFETY: so many bytes are there.
+            let one = |kind, element| unsafe { abi.load(kind, base, element) }.expect("an address");
+            // SAFETY: as above.
+            unsafe {
+                abi.requests(base, COUNT, &mut requests);
+                abi.statuses(base, COUNT, &mut statuses);
+            }
+            let expected = |kind| (0..COUNT).map(move |element| one(kind, element));
+            assert!(requests[1..].iter().copied().eq(expected(Kind::Request)), "{}", abi.name);
+            assert!(statuses[1..].iter().copied().eq(expected(Kind::Status)), "{}", abi.name);
+            assert_eq!(
+                statuses[2],
+                status_word(value::ANY_SOURCE as i32, value::ANY_TAG as i32),
+                "{}",
+                abi.name
+            );
+        }
+    }
 }

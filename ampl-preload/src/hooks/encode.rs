@@ -1,22 +1,25 @@
 //! A call's arguments as words of the record: [`ampl_trace::args`] is the other side.
 
-use ampl_agent::requests::Request;
-use ampl_core::mpi::{Direction, Function, Kind, Length, Param, Traffic, ids};
-use ampl_core::value::ObjectKind;
+mod lengths;
+
+use ampl_agent::requests::{SILENT, TELLS};
+use ampl_core::mpi::{Direction, Function, Kind, Length, Param};
+use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind};
 use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, shape};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_OUTCOME};
 
-use super::facts::{Ask, known, object_word};
+use super::facts::object_word;
 use super::places;
 use crate::abi::Abi;
 use crate::abi::memory::readable;
 use crate::process::Process;
 use crate::recipe::{Recipe, Step, is_given};
 use crate::thread_state::ThreadState;
-use crate::traffic::{Facts, Members};
 
 /// More elements than this are a broken argument, not a program.
 const MOST: usize = 1 << 24;
+/// What MPI says of no request, and of an inactive one (MPI-4.1 §3.7.3).
+const EMPTY_STATUS: u64 = (ANY_SOURCE as u32 as u64) << 32 | ANY_TAG as u32 as u64;
 /// Longest text recorded, bytes.
 const LONGEST_TEXT: usize = 4096;
 
@@ -172,7 +175,7 @@ impl Encoder<'_> {
             Shape::Array if param.kind == Kind::Request => {
                 let named = &self.state.named;
                 out.push(named.len() as u64);
-                out.extend(named.iter().map(|request| self.request_word(request)));
+                out.extend_from_slice(named.words());
             }
             Shape::Array if param.direction == Direction::InOut => {
                 let noted = self.state.before.get(self.before..).unwrap_or_default();
@@ -210,10 +213,7 @@ impl Encoder<'_> {
                 unsafe { self.text(index, limit, out) }
             }
             Shape::Array if param.kind == Kind::Request => {
-                let count = self.state.named.len();
-                out.push(count as u64);
-                // SAFETY: the array has as many handles as before the call.
-                out.extend((0..count).map(|element| unsafe { self.request_after(word, element) }));
+                self.requests_after(out);
             }
             // SAFETY: MPI has written the array.
             Shape::Array => unsafe { self.array(index, out) },
@@ -271,12 +271,21 @@ impl Encoder<'_> {
 
     #[inline]
     fn request(&self, element: usize) -> u64 {
-        self.request_word(self.state.named.get(element).unwrap_or(&Request::NONE))
+        let word = self.state.named.words().get(element);
+        word.copied().unwrap_or(self.state.process.request_null_word)
     }
 
-    #[inline]
-    fn request_word(&self, request: &Request) -> u64 {
-        if request.number == 0 { self.state.process.request_null_word } else { request.number }
+    /// What has become of the call's requests: they are what they were, or gone.
+    fn requests_after(&self, out: &mut Vec<u64>) {
+        let ThreadState { process, handles, after, named, .. } = &*self.state;
+        out.push(named.len() as u64);
+        if after == handles {
+            out.extend_from_slice(named.words());
+            return;
+        }
+        let (null, null_word) = (process.request_null, process.request_null_word);
+        let words = after.iter().zip(named.words());
+        out.extend(words.map(|(&after, &word)| if after == null { null_word } else { word }));
     }
 
     #[inline]
@@ -295,7 +304,7 @@ impl Encoder<'_> {
 
     /// The status of completion number `element`; none where the program gave no place for it.
     unsafe fn status(&self, base: usize, element: usize) -> u64 {
-        if self.state.reader.ignores_status(base) {
+        if self.state.reader.ignores_status(base) && !self.knows_statuses() {
             return NO_STATUS;
         }
         // SAFETY: the caller's promise.
@@ -318,13 +327,21 @@ impl Encoder<'_> {
                 None => Some(element as u64),
             };
             let completed = completed.and_then(|index| usize::try_from(index).ok());
-            let request = completed.and_then(|index| self.state.named.get(index));
-            if request.is_some_and(|request| request.active && !request.receives) {
+            let mark = completed.and_then(|index| self.state.named.marks().get(index));
+            if mark.is_some_and(|mark| mark & SILENT != 0) {
                 return NO_STATUS;
+            }
+            if reader.ignores_status(base) {
+                return EMPTY_STATUS;
             }
         }
         // SAFETY: the caller's promise.
         unsafe { reader.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
+    }
+
+    /// Whether statuses are known that MPI was not asked for: none of the requests tells of a message.
+    fn knows_statuses(&self) -> bool {
+        self.recipe.names_request && !self.state.named.any(TELLS)
     }
 
     /// The status of completion number `element` and its error; one that is pending tells of no message.
@@ -348,13 +365,43 @@ impl Encoder<'_> {
         ampl_trace::record::put_text(out, &text);
     }
 
+    /// Appends `length` statuses, those of requests in the order of the requests or as the call tells.
+    unsafe fn statuses(&self, base: usize, length: usize, out: &mut Vec<u64>) {
+        let Encoder { state, recipe, .. } = self;
+        let in_order = recipe.names_request && recipe.index.is_none() && length == state.named.len();
+        if !recipe.receives || !in_order {
+            // SAFETY: the caller's promise.
+            out.extend((0..length).map(|element| unsafe { self.status_there(base, element) }));
+            return;
+        }
+        let marks = state.named.marks();
+        if state.reader.ignores_status(base) {
+            if state.named.any(SILENT) {
+                let known = |mark: &u8| if mark & SILENT != 0 { NO_STATUS } else { EMPTY_STATUS };
+                out.extend(marks.iter().map(known));
+            } else {
+                out.resize(out.len() + length, EMPTY_STATUS);
+            }
+            return;
+        }
+        let first = out.len();
+        // SAFETY: the caller's promise.
+        unsafe { state.reader.statuses(base, length, out) };
+        if state.named.any(SILENT) {
+            for (word, mark) in out[first..].iter_mut().zip(marks) {
+                *word = if mark & SILENT != 0 { NO_STATUS } else { *word };
+            }
+        }
+    }
+
     unsafe fn array(&mut self, index: usize, out: &mut Vec<u64>) {
         let param = &self.params()[index];
         let base = self.words[index];
         let length = if self.is_no_array(param, base) { None } else { self.length(param.length) };
-        let Some(length) =
-            length.filter(|&length| length <= MOST && base != 0 && self.can_read(param.kind, base, length))
-        else {
+        // Statuses that are known need no array.
+        let there = |length| base == 0 || self.can_read(param.kind, base, length);
+        let may_be_none = base != 0 || param.kind == Kind::Status;
+        let Some(length) = length.filter(|&length| length <= MOST && may_be_none && there(length)) else {
             out.push(NO_ARRAY);
             return;
         };
@@ -365,8 +412,8 @@ impl Encoder<'_> {
             return;
         }
         if param.kind == Kind::Status {
-            // SAFETY: the array has `length` statuses.
-            out.extend((0..length).map(|element| unsafe { self.status_there(base, element) }));
+            // SAFETY: the array has `length` statuses, or is ignored.
+            unsafe { self.statuses(base, length, out) };
             return;
         }
         out.extend((0..length).map(|element| {
@@ -379,94 +426,11 @@ impl Encoder<'_> {
     /// Whether `base` is one of the addresses that say "no array", or an array that MPI ignores.
     fn is_no_array(&self, param: &Param, base: usize) -> bool {
         if param.kind == Kind::Status {
-            return self.state.reader.ignores_status(base);
+            return self.state.reader.ignores_status(base) && (self.failed || !self.knows_statuses());
         }
         let in_place = self.params().iter().zip(self.words).any(|(p, &word)| {
             p.kind == Kind::Buffer && p.name == "sendbuf" && word == self.state.process.abi.in_place
         });
         self.state.reader.is_no_array(base) || (in_place && param.name.starts_with('s'))
-    }
-
-    fn length(&mut self, length: Length) -> Option<usize> {
-        let words = self.words;
-        let communicator = |index: u8| words[usize::from(index)];
-        let number = match length {
-            Length::One | Length::Unknown => return None,
-            Length::Param(index) => self.number(index).min(self.written(index)),
-            Length::Times(index, factor) => self.number(index) * i64::from(factor),
-            Length::CommSize(comm) => {
-                let members = self.members(communicator(comm))?;
-                // Results are scattered over the caller's own group.
-                let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
-                (if own { members.local } else { members.peers }) as i64
-            }
-            Length::CommSizeAtRoot(comm, root) => {
-                let members = self.members(communicator(comm))?;
-                let root = words[usize::from(root)];
-                let is_root = root as i32 == self.state.process.abi.root
-                    || members.rank == Some(u64::from(root as u32));
-                if !is_root {
-                    return None;
-                }
-                members.peers as i64
-            }
-            // What a call that failed says is a communicator may be none.
-            Length::InDegree(comm) | Length::OutDegree(comm) | Length::CartDims(comm)
-                if self.failed && !self.is_live(communicator(comm)) =>
-            {
-                return None;
-            }
-            Length::InDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).0 as i64,
-            Length::OutDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).1 as i64,
-            Length::CartDims(comm) => self.state.process.cart_dims(communicator(comm)),
-            Length::OutCount(index) => self.number(index).max(0),
-            Length::IfFlag(index, flag) => {
-                if self.number(flag) == 0 {
-                    return None;
-                }
-                self.number(index)
-            }
-        };
-        usize::try_from(number).ok()
-    }
-
-    /// Who is in the communicator; `None` where that is not known, and MPI must not be asked.
-    fn members(&mut self, comm: usize) -> Option<Members> {
-        if self.failed { known(self.state, comm) } else { Some(Ask { state: self.state }.comm_now(comm)) }
-    }
-
-    /// Whether MPI may be asked about `comm` after an error.
-    fn is_live(&self, comm: usize) -> bool {
-        known(self.state, comm).is_some() && !self.state.process.has_lost_sight()
-    }
-
-    /// How many elements MPI writes of arrays for which the program says at most how many, in the parameter
-    /// number `index`: what is behind them is not MPI's.
-    fn written(&mut self, index: u8) -> i64 {
-        let (process, words) = (self.state.process, self.words);
-        let number = match self.function {
-            ids::MPI_TYPE_GET_CONTENTS => {
-                let [integers, addresses, _, datatypes] = process.envelope(words[0], false);
-                [integers, addresses, datatypes].get(usize::from(index).wrapping_sub(1)).copied()
-            }
-            ids::MPI_TYPE_GET_CONTENTS_C => {
-                process.envelope(words[0], true).get(usize::from(index).wrapping_sub(1)).copied()
-            }
-            ids::MPI_CART_GET | ids::MPI_CART_COORDS => Some(process.cart_dims(words[0]).max(0) as u64),
-            _ => None,
-        };
-        number.map_or(i64::MAX, |number| number as i64)
-    }
-
-    /// The value of an integer parameter, behind its address if it is an output.
-    fn number(&self, index: u8) -> i64 {
-        let index = usize::from(index);
-        let (param, word) = (&self.params()[index], self.words[index]);
-        let wide = matches!(param.kind, Kind::Count | Kind::Aint | Kind::Offset);
-        if param.direction == Direction::In {
-            return if wide { word as i64 } else { i64::from(word as i32) };
-        }
-        // SAFETY: an output of a call that succeeded.
-        unsafe { self.state.reader.load(param.kind, word, 0) }.unwrap_or(0) as i64
     }
 }

@@ -7,6 +7,7 @@ mod places;
 mod requests;
 
 use ampl_agent::CallEnd;
+use ampl_agent::requests::TELLS;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
@@ -20,7 +21,7 @@ use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
-pub use places::{Near, Places};
+pub use places::{Near, Places, stack_bounds};
 
 /// Fewest ticks between two looks at the tree: about 100 µs at any clock rate of today.
 const PROGRESS_TICKS: u64 = 300_000;
@@ -86,7 +87,7 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &Recip
 unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &mut [usize]) {
     if recipe.names_request {
         // SAFETY: the caller's promise.
-        unsafe { requests::name(state, function, recipe, words) };
+        unsafe { requests::name(state, recipe, words) };
     }
     if function == ids::MPI_PCONTROL && words[0] as i32 != PAUSE {
         control(state, words[0] as i32);
@@ -100,7 +101,9 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, 
     if let (Some(index), true) = (recipe.status, recipe.receives && reads_status()) {
         let at = &mut words[usize::from(index)];
         let unnamed = recipe.request_count.is_some() && state.named.is_empty();
-        if state.reader.is_status_ignore(*at) && !unnamed {
+        // Where no request tells of a message, it is known what the status would say.
+        let known = recipe.names_request && !state.named.any(TELLS);
+        if !unnamed && !known && state.reader.is_status_ignore(*at) {
             let count = if recipe.request_count.is_some() { state.named.len() } else { 1 };
             state.statuses.clear();
             state.statuses.resize((state.process.abi.status_bytes * count).div_ceil(8).max(1), 0);
@@ -192,6 +195,8 @@ unsafe fn finish(
             encode::given(state, function, recipe, words, |process, kind, handle| process.given(kind, handle))
         };
     }
+    // SAFETY: the caller's promise.
+    unsafe { requests::look_again(state, recipe, words) };
     let mut terminal = None;
     if state.thread.records() {
         // SAFETY: the caller's promise.
@@ -208,10 +213,10 @@ unsafe fn finish(
             failed: flags & CALL_ERROR != 0,
         };
         // SAFETY: the caller's promise.
-        let followed = unsafe { requests::follow(state, function, recipe, words, &follow) };
+        let followed = unsafe { requests::follow(state, recipe, words, &follow) };
         (sent, received) = followed.bytes.unwrap_or((sent, received));
         if let (Some(slot @ 1..), true, Some(told)) =
-            (followed.slot, terminal.is_some(), state.args.last_mut())
+            (followed.told, terminal.is_some(), state.args.last_mut())
         {
             // Not the first of its kind that is live: that is part of what the call says.
             *told = slot;
@@ -293,6 +298,7 @@ pub fn lifecycle(state: &mut ThreadState, symbol: &Symbol, address: u64, now: u6
 /// A call that does not return here, or may not: recorded without arguments.
 pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u64, end: u64) {
     const FLAGS: u8 = CALL_NO_ARGS | CALL_UNFINISHED;
+    state.requests.give_back(&mut state.named);
     let records = state.thread.records();
     let terminal = if records { state.thread.terminal(function, address, FLAGS, &[]) } else { None };
     state.thread.leave(&CallEnd {
@@ -371,6 +377,6 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
 /// calls are only counted: what was known of them before is forgotten.
 fn look(state: &mut ThreadState, now: u64) {
     if state.thread.look(now) {
-        state.with_requests(|requests, _, _| requests.forget_passing());
+        state.requests.forget_passing();
     }
 }

@@ -4,7 +4,7 @@
 //! translated to the world's once, by local calls of MPI, and then found in the thread's own cache.
 
 use ampl_agent::handles::Group;
-use ampl_agent::requests::Peer;
+use ampl_agent::requests::{NAMES_PARTNER, Peer};
 use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind;
 
@@ -19,7 +19,7 @@ use crate::traffic::Ends;
 pub fn needs_status(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> bool {
     match &recipe.ends {
         Some(ends) => ends.is_open(words, state.process.abi.any_source),
-        None => state.named.iter().any(|request| matches!(request.peer, Peer::Any(_))),
+        None => state.named.any(NAMES_PARTNER),
     }
 }
 
@@ -72,7 +72,7 @@ const WORLD: u32 = 0;
 pub fn started(state: &mut ThreadState) {
     let world = state.process.world.1;
     for element in 0..state.named.len() {
-        if let Peer::Rank(rank) = state.named[element].peer {
+        if let (Peer::Rank(rank), _) = state.requests.peer(state.named.places()[element]) {
             meet(state, None, world, rank as i32);
         }
     }
@@ -83,7 +83,7 @@ pub fn started(state: &mut ThreadState) {
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned, without an error or a miss.
 pub unsafe fn completed(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
-    if !state.named.iter().any(|request| matches!(request.peer, Peer::Any(_))) {
+    if !state.named.any(NAMES_PARTNER) {
         return;
     }
     // SAFETY: the caller's promise.
@@ -97,8 +97,8 @@ pub unsafe fn completed(state: &mut ThreadState, recipe: &Recipe, words: &[usize
                 said.and_then(|said| usize::try_from(state.reader.index(said)).ok())
             }
         };
-        let request = element.and_then(|element| state.named.get(element)).copied().unwrap_or_default();
-        if let (Peer::Any(comm), true) = (request.peer, request.active) {
+        let place = element.and_then(|element| state.named.places().get(element)).copied();
+        if let (Peer::Any(comm), true) = state.requests.peer(place.unwrap_or_default()) {
             // SAFETY: there are as many statuses as completions.
             let source = unsafe { told(state, recipe, words, number) };
             let word = if comm == WORLD { state.process.world.1 } else { u64::from(comm) };

@@ -53,7 +53,7 @@ impl Near {
 }
 
 /// Where the calling thread's stack lies.
-fn stack_bounds() -> Option<(u64, u64)> {
+pub fn stack_bounds() -> Option<(u64, u64)> {
     // SAFETY: the attributes are filled before they are read, and destroyed.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();

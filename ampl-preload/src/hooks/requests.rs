@@ -1,7 +1,7 @@
 //! Requests from their making to their completion.
 
-use ampl_agent::requests::{Peer, Request};
-use ampl_core::mpi::{Class, Direction, Function, Kind};
+use ampl_agent::requests::{Peer, Request, STARTED};
+use ampl_core::mpi::{Class, Kind};
 use ampl_trace::request;
 
 use super::partners;
@@ -30,34 +30,43 @@ pub struct Followed {
     /// Bytes that count for the call instead of its own: those of what it started, or none for a constructor of a
     /// persistent request.
     pub bytes: Option<(u64, u64)>,
-    /// The slot of the request that it has made.
-    pub slot: Option<u64>,
+    /// What the call tells of the request that it has made.
+    pub told: Option<u64>,
 }
 
 /// Before the call: which requests its handles stand for.
 ///
 /// # Safety
-/// `words` must be the arguments of a call of `function` that is about to be made.
-pub unsafe fn name(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &[usize]) {
+/// `words` must be the arguments of a call with that recipe that is about to be made.
+pub unsafe fn name(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
     let Some(index) = recipe.request.map(usize::from) else { return };
     let count = match recipe.request_count {
         None => 1,
         Some(count) => (words[usize::from(count)] as i32).max(0) as u64,
     };
-    state.handles.clear();
-    state.named.clear();
-    if count > MOST {
-        return;
-    }
-    let (reader, null, word) = (state.reader, state.process.request_null, words[index]);
-    if recipe.request_count.is_none() && function.spec().params[index].direction == Direction::In {
-        state.handles.push(state.process.abi.handle_word(Kind::Request, word));
+    let count = if count > MOST { 0 } else { count as usize };
+    let null = (state.process.request_null, state.process.request_null_word);
+    if recipe.request_by_value {
+        state.handles.clear();
+        state.handles.push(state.process.abi.handle_word(Kind::Request, words[index]));
     } else {
         // SAFETY: the array has `count` requests.
-        let handle = |element| unsafe { reader.load(Kind::Request, word, element) }.unwrap_or(null);
-        state.handles.extend((0..count as usize).map(handle));
+        unsafe { state.reader.requests(words[index], count, null.0, &mut state.handles) };
     }
-    state.with_requests(|requests, handles, named| requests.name(handles, null, named));
+    state.requests.name(&state.handles, null, recipe.completes, &mut state.named);
+}
+
+/// After the call: what is where its requests were, for the record and for [`follow`].
+///
+/// # Safety
+/// `words` must be the arguments of a call with that recipe that has just returned.
+#[inline]
+pub unsafe fn look_again(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
+    if let (Some(index), true) = (recipe.request, recipe.completes || recipe.request_count.is_some()) {
+        let (null, count) = (state.process.request_null, state.handles.len());
+        // SAFETY: the array still has as many requests as before the call.
+        unsafe { state.reader.requests(words[usize::from(index)], count, null, &mut state.after) };
+    }
 }
 
 /// How many of its requests a call says by index that it has completed; `None` where it completes all.
@@ -77,21 +86,17 @@ pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usiz
 /// After a call that succeeded, or a completion that may have in part: what it made, started or completed.
 ///
 /// # Safety
-/// `words` must be the arguments of a call of `function` that has just returned.
+/// `words` must be the arguments of a call with that recipe that has just returned; where it completes requests, they
+/// must have been [looked at again](look_again).
 #[inline]
-pub unsafe fn follow(
-    state: &mut ThreadState,
-    function: Function,
-    recipe: &Recipe,
-    words: &[usize],
-    call: &Follow,
-) -> Followed {
+pub unsafe fn follow(state: &mut ThreadState, recipe: &Recipe, words: &[usize], call: &Follow) -> Followed {
     let Some(index) = recipe.request.map(usize::from) else { return Followed::default() };
     // SAFETY: the caller's promise.
     unsafe {
         if recipe.names_request {
-            let outcome = (call.missed, call.failed);
-            Followed { bytes: follow_named(state, function, recipe, words, index, outcome), slot: None }
+            let bytes = follow_named(state, recipe, words, (call.missed, call.failed));
+            state.requests.give_back(&mut state.named);
+            Followed { bytes, told: None }
         } else {
             follow_made(state, recipe, words, index, call).unwrap_or_default()
         }
@@ -112,42 +117,33 @@ unsafe fn follow_made(
     let (sent, received) = if persistent { call.bytes } else { (0, 0) };
     let is_null = handle == state.process.request_null;
     let peer = if is_null { Peer::None } else { partners::of_request(state, recipe, words) };
-    let maker = call.terminal.map(|terminal| state.thread.maker(terminal));
-    let slot = state.with_requests(|requests, _, named| {
-        named.clear();
-        if is_null {
-            return None;
-        }
-        let active = !persistent;
-        let request = Request { number: 0, receives, persistent, active, sent, received, peer };
-        let number = requests.make(handle, request, maker);
-        named.push(Request { number, ..request });
-        Some(request::slot(number))
+    let told = (!is_null).then(|| {
+        let request = Request { receives, persistent, active: !persistent, sent, received, peer };
+        request::told(state.requests.make(handle, request, call.terminal))
     });
-    Some(Followed { bytes: persistent.then_some((0, 0)), slot })
+    Some(Followed { bytes: persistent.then_some((0, 0)), told })
 }
 
-/// After a call of `function` that has named the requests of its parameter number `index`.
+/// After a call that has named requests; whether it has missed, and failed.
 unsafe fn follow_named(
     state: &mut ThreadState,
-    function: Function,
     recipe: &Recipe,
     words: &[usize],
-    index: usize,
     (missed, failed): (bool, bool),
 ) -> Option<(u64, u64)> {
-    let reader = state.reader;
     if recipe.class == Class::Start {
-        state.with_requests(|requests, handles, _| {
-            handles.iter().for_each(|&handle| requests.set_active(handle, true));
-        });
+        let mut bytes = (0, 0);
+        for &place in state.named.places() {
+            state.requests.set_active(place, true);
+            let (sent, received) = state.requests.bytes(place);
+            bytes = (bytes.0 + sent, bytes.1 + received);
+        }
         if recipe.tells_partners {
             partners::started(state);
         }
-        let sum = |side: fn(&Request) -> u64| state.named.iter().map(side).sum();
-        return Some((sum(|request| request.sent), sum(|request| request.received)));
+        return Some(bytes);
     }
-    if function.spec().params[index].direction == Direction::In {
+    if !recipe.completes {
         return None;
     }
     if recipe.tells_partners && !missed && !failed {
@@ -156,28 +152,28 @@ unsafe fn follow_named(
     }
     // A persistent request keeps its handle: that it is done follows from what the call says.
     // After an error nothing is believed of it: MPI need not have written anything.
-    let any = !missed && !failed && state.named.iter().any(|request| request.persistent && request.active);
+    let any = !missed && !failed && state.named.any(STARTED);
+    if !any {
+        if state.after != state.handles {
+            state.requests.end_gone(&mut state.named, &state.handles, &state.after);
+        }
+        return None;
+    }
     // SAFETY: the caller's promise.
-    let indexed = if any { unsafe { indexed(state, recipe, words) } } else { Some(0) };
+    let indexed = unsafe { indexed(state, recipe, words) };
     let indices = recipe.index.map_or(0, |index| words[usize::from(index)]);
+    let reader = state.reader;
     let completes = |element: usize| {
         // SAFETY: the call has written as many indices.
         let says = |at| unsafe { reader.load(Kind::Int, indices, at) }.map(|said| reader.index(said));
         indexed.is_none_or(|count| (0..count).any(|at| says(at) == Some(element as u64)))
     };
-    state.with_requests(|requests, handles, named| {
-        for (element, (&before, request)) in handles.iter().zip(&*named).enumerate() {
-            if request.number == 0 {
-                continue;
-            }
-            // SAFETY: the array still has as many requests as before the call.
-            let after = unsafe { reader.load(Kind::Request, words[index], element) };
-            if after != Some(before) {
-                requests.free(before);
-            } else if request.persistent && request.active && completes(element) {
-                requests.set_active(before, false);
-            }
+    let ThreadState { requests, handles, after, named, .. } = state;
+    for (element, (before, after)) in handles.iter().zip(&*after).enumerate() {
+        if after == before && named.marks()[element] & STARTED != 0 && completes(element) {
+            requests.set_active(named.places()[element], false);
         }
-    });
+    }
+    requests.end_gone(named, handles, after);
     None
 }

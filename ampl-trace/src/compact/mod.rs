@@ -5,6 +5,7 @@
 
 mod after;
 mod clock;
+mod paths;
 mod sequence;
 mod times;
 
@@ -15,16 +16,17 @@ use ampl_core::value::ObjectKind;
 
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
-use crate::model::{Aggregate, Cell, Process, RankTrace, RunInfo, Site, Step, WindowSummary};
+use crate::model::{Aggregate, Cell, LASTING_STRATA, Process, RankTrace, RunInfo, Step, WindowSummary};
 use crate::record::{
     CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
-    WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN, Word,
-    get_text,
+    WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
+    WINDOW_STRATUM, Word, get_text,
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
 use after::After;
 use clock::Clock;
+use paths::Paths;
 
 /// Everything a journal holds, in a trace's terms.
 #[derive(Debug, Default)]
@@ -58,7 +60,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
 
     let finalized = out.rank.process.finalized;
     let mut scan =
-        Scan { out, clock, numbers: BTreeMap::new(), comms: BTreeMap::new(), after: After::new(finalized) };
+        Scan { out, clock, paths: Paths::default(), comms: BTreeMap::new(), after: After::new(finalized) };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
     for &block in &journal.blocks {
         threads.entry(block.thread).or_default().push(block);
@@ -67,21 +69,18 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         let structure = scan.thread(thread, blocks);
         scan.out.structure.threads.push(structure);
     }
-    let Scan { mut out, numbers, comms, after, .. } = scan;
+    let Scan { mut out, paths, comms, after, .. } = scan;
     after.decide(&mut out.rank.windows);
     let mut encoder = Encoder::new(settings);
-    for ((&thread, blocks), structure) in threads.iter().zip(&out.structure.threads) {
+    for (blocks, structure) in threads.values().zip(&out.structure.threads) {
         let pending = after.pending(blocks, &out.rank.windows);
         let words = words_of(blocks, BlockKind::Stream).chain(pending);
-        times::encode(thread, words, structure.grammar.len(), clock, &mut encoder);
+        times::encode(structure, words, clock, &mut encoder);
     }
     out.rank.times = encoder.finish();
     out.structure.comms = comms.into_values().collect();
     out.structure.modules = std::mem::take(&mut out.rank.modules);
-    out.structure.sites = vec![Site { module: 0, offset: 0 }; numbers.len()];
-    for (site, number) in numbers {
-        out.structure.sites[number as usize] = site;
-    }
+    out.structure.sites = paths.sites();
     fold_windows(&mut out.rank.windows);
     Ok(out)
 }
@@ -124,8 +123,8 @@ struct Scan {
     clock: Clock,
     /// Communicators by their word.
     comms: BTreeMap<u64, Comm>,
-    /// Numbers of call sites in the trace, in the order in which the threads met them.
-    numbers: BTreeMap<Site, u32>,
+    /// Call sites in the order in which the threads met them.
+    paths: Paths,
     after: After,
 }
 
@@ -196,10 +195,8 @@ impl Scan {
                 out.rank.windows.push(window);
             }
             Kind::Site => {
-                let &[index, module, offset] = body.first_chunk::<3>()?;
-                let next = self.numbers.len() as u32;
-                let site = Site { module: module as u32, offset };
-                sites.insert(index as u32, *self.numbers.entry(site).or_insert(next));
+                let (index, number) = self.paths.take(body)?;
+                sites.insert(index, number);
             }
             Kind::Module => {
                 let (&number, text) = body.split_first()?;
@@ -257,7 +254,8 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
     let (words, behind) = rest.split_at_checked(cells.checked_mul(CELL_WORDS)?)?;
     let mut behind = behind.iter();
     let mut word = |flag| if flags & flag != 0 { behind.next().map(Some) } else { Some(None) };
-    let (repeat, inclusion) = (word(WINDOW_RUN)?, word(WINDOW_INCLUSION)?);
+    let (repeat, inclusion, stratum) = (word(WINDOW_RUN)?, word(WINDOW_INCLUSION)?, word(WINDOW_STRATUM)?);
+    let lasting = |&id: &u64| u16::try_from(id).unwrap_or(u16::MAX).saturating_add(LASTING_STRATA);
     Some(WindowSummary {
         repeat: repeat.copied().unwrap_or(1),
         partner: flags & WINDOW_PARTNER != 0,
@@ -270,7 +268,7 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
         drawn: flags & WINDOW_DRAWN != 0,
         partial: flags & WINDOW_PARTIAL != 0,
         probability: f64::from_bits(probability),
-        stratum: None,
+        stratum: stratum.map(lasting),
         update,
         cells: words
             .chunks_exact(CELL_WORDS)

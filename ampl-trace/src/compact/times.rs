@@ -2,7 +2,8 @@
 
 use super::clock::Clock;
 use crate::record::{CALL_MISS, Kind, Record, Records, Word};
-use crate::timing::{Encoder, Time, Window};
+use crate::structure::ThreadStructure;
+use crate::timing::{Encoder, Terminal, Time, Window};
 
 /// Start, duration, terminal and count of a call.
 pub fn call(record: Record<'_>) -> Option<[u64; 3]> {
@@ -14,15 +15,15 @@ pub fn open(record: Record<'_>) -> Option<[u64; 5]> {
     Some(record.body.first_chunk()?.map(u64::from_le_bytes))
 }
 
-/// Hands the calls in `blocks` of `thread` to `encoder`, window by window; but those that are not among the first
-/// `calls` of its sequence, which are lost: readers could not tell what these times are of.
+/// Hands the calls in `blocks` of a thread to `encoder`, window by window; but those that are not in its sequence,
+/// whose end may be lost: readers could not tell what these times are of.
 pub fn encode<'a>(
-    thread: u32,
+    structure: &ThreadStructure,
     blocks: impl Iterator<Item = &'a [Word]>,
-    calls: u64,
     clock: Clock,
     encoder: &mut Encoder,
 ) {
+    let (thread, calls) = (structure.thread, structure.grammar.len());
     // What is decided late is stored behind windows that came later; readers go by the sequence.
     let mut windows: Vec<(u64, Vec<&'a [Word]>)> = vec![(0, Vec::new())];
     for words in blocks {
@@ -59,12 +60,18 @@ pub fn encode<'a>(
                 if let Some(window) = opened.take() {
                     encoder.window(window);
                 }
+                let number = which as u32;
+                let like =
+                    structure.signatures.get(number as usize).map_or(0, |signature| signature.function);
+                let folds = record.flags & CALL_MISS != 0;
+                // Both ends are rounded alike, so that calls that do not overlap still do not.
+                let [begin, end] = [start, start.wrapping_add(duration)].map(|at| clock.instant(at));
                 let time = Time {
-                    start_ns: clock.instant(start),
-                    duration_ns: clock.whole_duration(duration),
+                    start_ns: begin,
+                    duration_ns: end.saturating_sub(begin).max(0) as u64,
                     count: which >> 32,
                 };
-                encoder.call(which as u32, record.flags & CALL_MISS != 0, time);
+                encoder.call(Terminal { number, like, folds }, time);
             }
             _ => {}
         }

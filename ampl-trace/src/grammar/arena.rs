@@ -1,5 +1,8 @@
 //! Positions and rules by number, so that they can be linked to each other, moved and used again.
 
+use smallvec::smallvec;
+
+use super::Counts;
 use super::closed::Closed;
 use crate::varint;
 
@@ -254,11 +257,11 @@ impl Arena {
     }
 
     /// The counts of a position, as an item has them.
-    pub fn counts(&self, at: u32) -> Vec<(u64, u64)> {
+    pub fn counts(&self, at: u32) -> Counts {
         let &Position { closed, value, since, .. } = self.at(at);
         let open = (value, self.rules[self.owner(at)].expansions - since);
         match closed {
-            NIL => vec![open],
+            NIL => smallvec![open],
             closed => self.closed[closed as usize].runs().chain([open]).collect(),
         }
     }

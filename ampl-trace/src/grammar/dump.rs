@@ -2,6 +2,8 @@
 //!
 //! Writing takes no memory but that of the bytes, and changes nothing. Reading is for whoever finds the copy.
 
+use smallvec::smallvec;
+
 use super::arena::{Arena, NIL};
 use super::builder::Builder;
 use super::{Grammar, Item, Symbol};
@@ -96,7 +98,7 @@ impl Grammar {
         let whole = found.first_mut()?;
         while let Some(symbol) = reader.get()?.checked_sub(1) {
             let symbol = Symbol(u32::try_from(symbol).ok()?);
-            whole.push(Item { symbol, counts: vec![(reader.get()?, 1)] });
+            whole.push(Item { symbol, counts: smallvec![(reader.get()?, 1)] });
         }
         let mut named = found.iter().flatten().filter_map(|item| item.symbol.as_rule());
         if named.any(|rule| rule == 0 || rule >= found.len()) {

@@ -8,7 +8,9 @@
 
 use crate::varint::{self, Reader, zigzag};
 
-use super::{Builder, Grammar};
+use smallvec::smallvec;
+
+use super::{Builder, Counts, Grammar};
 
 const ONCE: u64 = 0;
 const ALWAYS: u64 = 1;
@@ -83,10 +85,10 @@ impl Lists {
     }
 
     /// Counts in this form, the last of which are of 0 expansions.
-    pub fn read(&mut self, form: u64, bytes: &mut Reader) -> Option<Vec<(u64, u64)>> {
+    pub fn read(&mut self, form: u64, bytes: &mut Reader) -> Option<Counts> {
         let mut counts = match form {
-            ONCE => return Some(vec![(1, 0)]),
-            ALWAYS => return Some(vec![(one_more(bytes)?, 0)]),
+            ONCE => return Some(smallvec![(1, 0)]),
+            ALWAYS => return Some(smallvec![(one_more(bytes)?, 0)]),
             LIST => read_list(bytes)?,
             _ => self.read_grammars(bytes)?,
         };
@@ -95,13 +97,13 @@ impl Lists {
         counts.windows(2).all(|pair| pair[0].0 != pair[1].0).then_some(counts)
     }
 
-    fn read_grammars(&mut self, bytes: &mut Reader) -> Option<Vec<(u64, u64)>> {
+    fn read_grammars(&mut self, bytes: &mut Reader) -> Option<Counts> {
         let mut inner = Self { depth: self.depth.checked_sub(1)?, budget: self.budget };
         let times = Grammar::read_with(&mut inner, bytes)?;
         let lengths = Grammar::read_with(&mut inner, bytes)?;
         let runs = usize::try_from(times.len()).ok().filter(|_| lengths.len() == times.len())?;
         self.budget = inner.budget.checked_sub(runs)?;
-        let mut counts = Vec::with_capacity(runs + 1);
+        let mut counts = Counts::with_capacity(runs + 1);
         let mut before = 0u64;
         for (difference, length) in calls(&times).zip(calls(&lengths)) {
             let difference = i64::from(difference >> 1) ^ -i64::from(difference & 1);
@@ -136,9 +138,9 @@ fn write_list(runs: &[(u64, u64)], out: &mut Vec<u8>) {
     }
 }
 
-fn read_list(bytes: &mut Reader) -> Option<Vec<(u64, u64)>> {
+fn read_list(bytes: &mut Reader) -> Option<Counts> {
     let header = bytes.get()?;
-    let mut runs: Vec<(u64, u64)> = Vec::new();
+    let mut runs = Counts::new();
     for _ in 0..=header >> 1 {
         let (times, length) = (one_more(bytes)?, if header & 1 == 1 { one_more(bytes)? } else { 1 });
         match runs.last_mut() {

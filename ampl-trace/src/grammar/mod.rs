@@ -25,6 +25,8 @@ mod trim;
 pub use builder::Builder;
 pub use runs::Runs;
 
+use smallvec::SmallVec;
+
 /// A terminal or a rule: terminal `t` is `t << 1`, rule `r` is `r << 1 | 1`.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Symbol(pub u32);
@@ -46,14 +48,18 @@ impl Symbol {
     }
 }
 
+/// How often a position is repeated, in the order of the sequence: (times, how many expansions of its rule in a row).
+/// Mostly there is one run, which takes no memory of its own.
+pub type Counts = SmallVec<[(u64, u64); 1]>;
+
 /// One position in a rule.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Item {
     /// What stands there.
     pub symbol: Symbol,
-    /// How often it is repeated, at least once, at each expansion of the rule, in the order of the sequence:
-    /// (times, how many expansions in a row). The second numbers add up to the expansions of the rule.
-    pub counts: Vec<(u64, u64)>,
+    /// How often it is repeated, at least once, at each expansion of the rule; lengths of runs add up to the
+    /// expansions of the rule.
+    pub counts: Counts,
 }
 
 /// A sequence of terminals as rules.

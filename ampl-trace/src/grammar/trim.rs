@@ -1,5 +1,7 @@
 //! A grammar without the rules that do not pay.
 
+use smallvec::smallvec;
+
 use super::{Grammar, Item, Symbol};
 
 /// Whether a rule of `size` positions that stands at so many others takes fewer bytes than its copies would.
@@ -34,7 +36,7 @@ impl Grammar {
                     Some(inner) => {
                         let expansions = item.counts[0].1;
                         inner.iter().for_each(|item| {
-                            let counts = vec![(item.counts[0].0, expansions)];
+                            let counts = smallvec![(item.counts[0].0, expansions)];
                             append(&mut body, Item { symbol: item.symbol, counts });
                         });
                     }

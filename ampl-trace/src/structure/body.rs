@@ -7,7 +7,7 @@ use rustc_hash::FxHasher;
 
 use super::words::Turner;
 use super::{Comm, RankStructure, Signature, ThreadStructure};
-use crate::grammar::{Grammar, Item, Symbol};
+use crate::grammar::{Counts, Grammar, Item, Symbol};
 use crate::model::Site;
 
 /// Modules and call sites.
@@ -54,9 +54,7 @@ pub struct Body {
     pub threads: Vec<ThreadBody>,
 }
 
-/// Counts of a position; the last run's length is what is left of the rule's expansions.
-pub type Counts = Arc<[(u64, u64)]>;
-/// Those of a position that comes once whenever its rule does.
+/// Counts of a position that comes once whenever its rule does.
 pub const ONCE: [(u64, u64); 1] = [(1, 0)];
 
 /// A rank apart from its body.
@@ -64,7 +62,7 @@ pub const ONCE: [(u64, u64); 1] = [(1, 0)];
 pub struct Row {
     /// Word, size and rank of every communicator, then the turned words of every signature.
     pub words: Vec<u64>,
-    /// Counts of every position.
+    /// Counts of every position; the last run's length is what is left of the rule's expansions.
     pub lists: Vec<Counts>,
 }
 
@@ -82,7 +80,6 @@ impl Body {
         for comm in &rank.comms {
             row.words.extend([comm.word, comm.size, comm.rank]);
         }
-        let once = Counts::from(ONCE);
         let mut threads = Vec::with_capacity(rank.threads.len());
         for thread in rank.threads {
             let mut turner = Turner::new(&rank.comms, false);
@@ -95,17 +92,9 @@ impl Body {
             }
             let symbols = |rule: &Vec<Item>| rule.iter().map(|item| item.symbol.0).collect();
             let rules: Vec<Vec<u32>> = thread.grammar.rules.iter().map(symbols).collect();
-            let mut counts: Vec<Vec<Vec<(u64, u64)>>> = thread
-                .grammar
-                .rules
-                .into_iter()
-                .map(|rule| rule.into_iter().map(|item| item.counts).collect())
-                .collect();
-            balance(&rules, &mut counts, false);
-            row.lists.extend(counts.into_iter().flatten().map(|list| match list[..] {
-                _ if list[..] == ONCE => once.clone(),
-                _ => list.into(),
-            }));
+            let from = row.lists.len();
+            row.lists.extend(thread.grammar.rules.into_iter().flatten().map(|item| item.counts));
+            balance(&rules, &mut row.lists[from..], false);
             threads.push(ThreadBody { thread: thread.thread, heads, rules });
         }
         let table = Arc::new(Table { modules: rank.modules, sites: rank.sites });
@@ -117,7 +106,8 @@ impl Body {
         let (comms, mut rest) = row.words.split_at(self.comms * 3);
         let comm = |&[word, size, rank]: &[u64; 3]| Comm { word, size, rank };
         let comms: Vec<Comm> = comms.as_chunks().0.iter().map(comm).collect();
-        let mut lists = row.lists.into_iter();
+        let mut lists = row.lists;
+        let mut lists = &mut lists[..];
         let mut threads = Vec::with_capacity(self.threads.len());
         for thread in &self.threads {
             let mut turner = Turner::new(&comms, true);
@@ -130,15 +120,16 @@ impl Body {
                 turner.turn(&mut signature);
                 signatures.push(signature);
             }
-            let mut counts: Vec<Vec<Vec<(u64, u64)>>> = thread
-                .rules
-                .iter()
-                .map(|rule| lists.by_ref().take(rule.len()).map(|list| list.to_vec()).collect())
-                .collect();
-            balance(&thread.rules, &mut counts, true);
-            let item = |(&symbol, counts): (&u32, Vec<_>)| Item { symbol: Symbol(symbol), counts };
-            let rule = |(rule, counts): (&Vec<u32>, Vec<_>)| rule.iter().zip(counts).map(item).collect();
-            let grammar = Grammar { rules: thread.rules.iter().zip(counts).map(rule).collect() };
+            let positions = thread.rules.iter().map(Vec::len).sum();
+            let (own, behind) = lists.split_at_mut(positions);
+            lists = behind;
+            balance(&thread.rules, own, true);
+            let mut counts = own.iter_mut().map(std::mem::take);
+            let rules = thread.rules.iter().map(|rule| {
+                let items = rule.iter().zip(&mut counts);
+                items.map(|(&symbol, counts)| Item { symbol: Symbol(symbol), counts }).collect()
+            });
+            let grammar = Grammar { rules: rules.collect() };
             threads.push(ThreadStructure { thread: thread.thread, signatures, grammar });
         }
         let Table { modules, sites } = (*self.table).clone();
@@ -148,13 +139,15 @@ impl Body {
 
 /// Takes from the last run of every position how often its rule is expanded, less the runs before it, or adds
 /// it again: mostly nothing is left.
-fn balance(rules: &[Vec<u32>], counts: &mut [Vec<Vec<(u64, u64)>>], back: bool) {
+fn balance(rules: &[Vec<u32>], counts: &mut [Counts], back: bool) {
+    let begins = rules.iter().scan(0, |at, rule| Some(std::mem::replace(at, *at + rule.len())));
+    let begins: Vec<usize> = begins.collect();
     let mut expansions = vec![0u64; rules.len()];
     if let Some(first) = expansions.first_mut() {
         *first = 1;
     }
     for index in users_first(rules) {
-        for (&symbol, list) in rules[index].iter().zip(&mut counts[index]) {
+        for (&symbol, list) in rules[index].iter().zip(&mut counts[begins[index]..]) {
             let all = expansions[index];
             let before = list.iter().rev().skip(1).fold(0u64, |sum, &(_, times)| sum.wrapping_add(times));
             let left = all.wrapping_sub(before);

@@ -5,6 +5,7 @@
 //! are encoded.
 
 mod body;
+mod callers;
 mod column;
 mod fit;
 mod formula;
@@ -20,13 +21,13 @@ mod write;
 
 use std::sync::Arc;
 
-use body::{Body, Counts, Row};
+use body::{Body, Row};
 use column::Column;
 use fit::Fit;
 use rustc_hash::FxHashMap;
 
 use crate::error::ReadError;
-use crate::grammar::Grammar;
+use crate::grammar::{Counts, Grammar};
 use crate::model::Site;
 pub use stream::Effort;
 

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::body::{Body, Counts, Head, ONCE, Row, Table, ThreadBody, is_sound};
+use super::body::{Body, Head, ONCE, Row, Table, ThreadBody, is_sound};
+use super::callers::{self, PATHS};
 use super::fit::{Fit, keys};
 use super::formula::{kind, read_fit, read_formula, read_values};
 use super::guess::Guess;
@@ -13,6 +14,7 @@ use super::words::{Layout, Role, Slot};
 use super::write::{BUDGET, LIST_COST, MOST_MAPPED, SHORT_LIST, comm_guess, comm_slot, context};
 use super::{Group, Lists, Merged, Varying, symbols};
 use crate::error::ReadError;
+use crate::grammar::Counts;
 use crate::model::Site;
 
 impl From<Broken> for ReadError {
@@ -25,16 +27,16 @@ impl From<Broken> for ReadError {
 pub fn read(bytes: &[u8]) -> Result<Merged, ReadError> {
     let mut stream = In::new(bytes)?;
     let stream = &mut stream;
-    let job = stream.get_most(Field::Head, 0, u32::MAX.into())? as u32;
+    let head = stream.get_most(Field::Head, 0, PATHS | u64::from(u32::MAX))?;
+    let (job, paths) = (head as u32, head & PATHS != 0);
     let groups = stream.get_length(Field::Head, 1)?;
     let members = read_ranks(stream, job, groups)?;
     let functions = names::read(stream).map_err(|unreadable| match unreadable {
         Unreadable::Broken(broken) => broken.into(),
         Unreadable::Other(error) => error,
     })?;
-    let tables = read_tables(stream)?;
+    let tables = read_tables(stream, paths)?;
     let mut budget = BUDGET;
-    let once = Counts::from(ONCE);
     let mut merged = Merged { ranks: job, groups: Vec::new() };
     for ranks in members {
         stream.reading("table of a group");
@@ -42,8 +44,8 @@ pub fn read(bytes: &[u8]) -> Result<Merged, ReadError> {
         let table = usize::try_from(table).ok().and_then(|table| tables.get(table));
         let table = table.ok_or_else(|| stream.broken())?.clone();
         let length = ranks.iter().map(|&(_, length)| length).sum();
-        let (functions, budget, once) = (&functions[..], &mut budget, &once);
-        let words = Words { stream, job, length, functions, budget, met: 0, once };
+        let (functions, budget) = (&functions[..], &mut budget);
+        let words = Words { stream, job, length, functions, budget, met: 0 };
         merged.groups.push(words.group(table, ranks)?);
     }
     stream.reading("end of the structure");
@@ -115,7 +117,7 @@ fn join(members: &mut [Spans], group: u64, first: u32, length: u32) -> Option<()
     Some(())
 }
 
-fn read_tables(stream: &mut In) -> Result<Vec<Arc<Table>>, Broken> {
+fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<Table>>, Broken> {
     stream.reading("call sites");
     let count = stream.get_length(Field::Length, 5)?;
     let mut tables = Vec::new();
@@ -156,7 +158,7 @@ fn read_tables(stream: &mut In) -> Result<Vec<Arc<Table>>, Broken> {
                         }
                         expected = sites.len();
                     }
-                    Site { module, offset }
+                    Site { module, offset, caller: 0 }
                 }
                 code => {
                     let known = (expected as i64).wrapping_add(unzigzag(code - 1));
@@ -164,10 +166,13 @@ fn read_tables(stream: &mut In) -> Result<Vec<Arc<Table>>, Broken> {
                     let &(number, offset) = sites.get(known).ok_or_else(|| stream.broken())?;
                     let module = numbers.iter().position(|&own| own == number);
                     expected = known + 1;
-                    Site { module: module.ok_or_else(|| stream.broken())? as u32, offset }
+                    Site { module: module.ok_or_else(|| stream.broken())? as u32, offset, caller: 0 }
                 }
             };
             table.sites.push(site);
+        }
+        if paths {
+            callers::read(stream, &mut table.sites)?;
         }
         tables.push(Arc::new(table));
     }
@@ -184,8 +189,6 @@ struct Words<'a> {
     budget: &'a mut u64,
     /// Functions met so far.
     met: u64,
-    /// The list that most positions have.
-    once: &'a Counts,
 }
 
 impl Words<'_> {
@@ -265,8 +268,8 @@ impl Words<'_> {
         let site = match stream.get(Field::Site, context << 8)? {
             0 => 0,
             1 => next_site.into(),
-            code if code % 2 == 0 => i64::from(next_site) - 1 - ((code - 2) / 2) as i64,
-            code => i64::from(next_site) + 1 + ((code - 3) / 2) as i64,
+            code if code % 2 == 0 => (i64::from(next_site) - 1).wrapping_sub((code / 2 - 1) as i64),
+            code => (i64::from(next_site) + 1).wrapping_add((code / 2 - 1) as i64),
         };
         let site = u32::try_from(site).ok().filter(|&site| site as usize <= sites);
         let site = site.ok_or_else(|| stream.broken())?;
@@ -355,7 +358,7 @@ impl Words<'_> {
         let runs = stream.get(Field::CountRuns, 0)?;
         let runs = usize::try_from(runs).map_err(|_| stream.broken())?;
         if runs > 0 {
-            let counts = if runs == 1 { self.once.clone() } else { get_counts(stream, runs - 2)? };
+            let counts = if runs == 1 { Counts::from(ONCE) } else { get_counts(stream, runs - 2)? };
             group.first.lists.push(counts);
             return Ok(());
         }
@@ -426,5 +429,5 @@ fn get_counts(stream: &mut In, runs: usize) -> Result<Counts, Broken> {
         return Err(stream.broken());
     }
     let pair = |_| Ok((stream.get(Field::Count, 0)?, stream.get_signed(Field::Count, 1)? as u64));
-    (0..runs).map(pair).collect::<Result<Vec<_>, Broken>>().map(Counts::from)
+    (0..runs).map(pair).collect()
 }

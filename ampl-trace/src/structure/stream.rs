@@ -122,14 +122,16 @@ impl Out {
         };
         let level = match effort {
             Effort::Quick => 1,
+            Effort::Best if self.bytes.len() <= MOST_MIXED => {
+                // Nothing that zstd finds is left by mixed contexts.
+                consider(2, self.mix());
+                return best;
+            }
             Effort::Best if self.bytes.len() <= STRONG => 19,
             Effort::Best => 6,
         };
         if let Ok(packed) = zstd::bulk::compress(&self.bytes, level) {
             consider(1, packed);
-        }
-        if effort == Effort::Best && self.bytes.len() <= MOST_MIXED {
-            consider(2, self.mix());
         }
         best
     }

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use rustc_hash::{FxHashMap, FxHasher};
 
 use super::body::{Body, Head, ONCE, Table};
+use super::callers::{self, PATHS, have_callers};
 use super::column::Column;
 use super::fit::{Finder, Fit, keys, map};
 use super::formula::{Coded, kind, shortest};
@@ -36,7 +37,8 @@ pub const MOST_MAPPED: u32 = 1 << 22;
 pub fn write(merged: &Merged) -> Out {
     let mut out = Out::default();
     let groups = &merged.groups;
-    out.put(Field::Head, 0, merged.ranks.into());
+    let paths = groups.iter().any(|group| have_callers(&group.body.table.sites));
+    out.put(Field::Head, 0, u64::from(merged.ranks) | if paths { PATHS } else { 0 });
     out.put(Field::Head, 1, groups.len() as u64);
     let grids = Grids::new(merged.ranks);
     let mut budget = BUDGET;
@@ -58,7 +60,7 @@ pub fn write(merged: &Merged) -> Out {
             tables.len() - 1
         });
     }
-    write_tables(&mut out, &tables);
+    write_tables(&mut out, &tables, paths);
     for group in groups {
         out.put(Field::Head, 2, numbers[&*group.body.table] as u64);
         let ranks: Vec<u32> = if group.words.is_empty() && group.lists.is_empty() {
@@ -118,7 +120,7 @@ fn write_ranks(out: &mut Out, merged: &Merged, grids: &Grids) {
     }
 }
 
-fn write_tables(out: &mut Out, tables: &[&Table]) {
+fn write_tables(out: &mut Out, tables: &[&Table], paths: bool) {
     out.put(Field::Length, 5, tables.len() as u64);
     let mut modules: Vec<&str> = Vec::new();
     let mut sites: FxHashMap<(usize, u64), usize> = FxHashMap::default();
@@ -159,6 +161,9 @@ fn write_tables(out: &mut Out, tables: &[&Table]) {
                 sites.entry((module, site.offset)).or_insert(number);
                 expected = sites.len();
             }
+        }
+        if paths {
+            callers::write(out, &table.sites);
         }
     }
 }

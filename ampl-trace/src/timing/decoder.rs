@@ -1,19 +1,16 @@
 //! Reads the times of a rank.
 
 use super::bits::Reader;
-use super::encoder::Before;
-use super::reference::Reference;
+use super::heads::Heads;
+use super::reference::CodeLength;
 use super::stream::Stream;
-use super::{MILLION, Settings, Time, Window};
+use super::{MILLION, Settings, Terminal, Time, Window};
 use crate::varint;
 
 /// Calls that a byte can hold at most: two bits, each costing `log2(65536 / 65520)` at the least.
 const CALLS_PER_BYTE: u64 = 12_000;
 /// Bytes that a stream may be cut short by, and more.
 const SPARE: u64 = 16;
-/// Bytes of a window at the least.
-const WINDOW: usize = 5;
-
 /// The bytes are not what an encoder writes, or terminals are not those that were encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
@@ -33,9 +30,14 @@ impl std::error::Error for Malformed {}
 #[derive(Debug)]
 pub struct Decoder<'a> {
     settings: Settings,
-    windows: std::vec::IntoIter<(Window, u64)>,
-    /// Entries of the window that are not read yet.
+    /// Windows that are not read yet.
+    windows: u64,
+    heads: Heads<Reader<'a>>,
+    /// Entries of the window that are not read yet, and the calls of those that are.
     rest: u64,
+    calls: u64,
+    /// Entries that there may still be.
+    most: u64,
     stream: Stream<Reader<'a>>,
     sound: bool,
 }
@@ -47,14 +49,18 @@ impl<'a> Decoder<'a> {
     /// When they begin as no encoder's do.
     pub fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = varint::Reader::new(bytes);
-        let (settings, windows) = read_header(&mut reader, bytes.len()).ok_or(Malformed)?;
-        let coded = &bytes[reader.position()..];
-        let calls = windows.iter().try_fold(0u64, |all, &(_, entries)| all.checked_add(entries));
-        if calls.is_none_or(|calls| calls / CALLS_PER_BYTE > coded.len() as u64 + SPARE) {
-            return Err(Malformed);
-        }
-        let stream = Stream::new(settings, Reader::new(coded), None);
-        Ok(Self { settings, windows: windows.into_iter(), rest: 0, stream, sound: true })
+        let (settings, windows, heads) = read_header(&mut reader).ok_or(Malformed)?;
+        let (heads, coded) = bytes[reader.position()..].split_at_checked(heads).ok_or(Malformed)?;
+        Ok(Self {
+            settings,
+            windows,
+            heads: Heads::new(Reader::new(heads)),
+            rest: 0,
+            calls: 0,
+            most: (coded.len() as u64 + SPARE).saturating_mul(CALLS_PER_BYTE),
+            stream: Stream::new(settings, Reader::new(coded), None),
+            sound: true,
+        })
     }
 
     /// One that also [counts](Self::kt_bits) what it decodes.
@@ -63,7 +69,7 @@ impl<'a> Decoder<'a> {
     /// As [`new`](Self::new).
     pub fn counting(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut decoder = Self::new(bytes)?;
-        decoder.stream.reference = Some(Reference::default());
+        decoder.stream.reference = Some(CodeLength::default());
         Ok(decoder)
     }
 
@@ -72,66 +78,89 @@ impl<'a> Decoder<'a> {
         self.settings
     }
 
-    /// The next window and how many entries it has; all those of the one before must have been read.
+    /// The next window and how many entries it has; all those of the one before must have been read. `None`
+    /// when there are no more, or none that an encoder could have written.
     pub fn window(&mut self) -> Option<(Window, u64)> {
         self.sound &= self.rest == 0;
-        let (window, entries) = self.windows.next()?;
-        self.rest = entries;
-        self.stream.window(window.thread, window.start_ns);
-        Some((window, entries))
+        self.windows = self.windows.checked_sub(1)?;
+        self.heads.ends(self.calls);
+        let head = self.heads.code(None).filter(|_| self.sound && self.heads.bits.is_sound());
+        let head = head.filter(|head| head.entries <= self.most);
+        let Some(mut head) = head else {
+            (self.sound, self.windows) = (false, 0);
+            return None;
+        };
+        (self.rest, self.calls) = (head.entries, 0);
+        self.most -= head.entries;
+        let start = (!head.follows).then_some(head.window.start_ns);
+        head.window.start_ns = self.stream.window(head.window.thread, start);
+        Some((head.window, head.entries))
     }
 
-    /// The time of the window's next entry, whose terminal the caller knows, and whether it folds.
+    /// The time of the window's next entry, whose terminal the caller knows.
     ///
     /// # Errors
     /// When the window has no more, or bytes or terminals are not those of an encoder; all that follows is
     /// lost then.
     #[inline]
-    pub fn call(&mut self, terminal: u32, folds: bool) -> Result<Time, Malformed> {
+    pub fn call(&mut self, terminal: Terminal) -> Result<Time, Malformed> {
         if self.rest == 0 || !self.sound {
             return Err(Malformed);
         }
         self.rest -= 1;
-        let time = self.next(terminal, folds).filter(|_| self.stream.bits.is_sound());
+        let time = self.next(terminal).filter(|_| self.stream.bits.is_sound());
         self.sound = time.is_some();
         time.ok_or(Malformed)
     }
 
-    fn next(&mut self, terminal: u32, folds: bool) -> Option<Time> {
+    fn next(&mut self, terminal: Terminal) -> Option<Time> {
         let (start_ns, duration_ns) = self.stream.call(terminal, None)?;
-        let count = if folds { self.stream.polls(terminal, 1)? } else { 1 };
+        let count = if terminal.folds { self.stream.polls(terminal, 1)? } else { 1 };
+        self.calls = self.calls.wrapping_add(count);
         Some(Time { start_ns, duration_ns, count })
+    }
+
+    /// What was counted so far.
+    pub fn code_length(&self) -> Option<&CodeLength> {
+        self.stream.reference.as_ref()
     }
 
     /// As [`Encoder::kt_bits`](super::Encoder::kt_bits), of what was decoded so far.
     pub fn kt_bits(&self) -> Option<f64> {
-        self.stream.reference.as_ref().map(Reference::bits)
+        self.stream.reference.as_ref().map(CodeLength::bits)
     }
 }
 
-/// Settings and windows.
-fn read_header(reader: &mut varint::Reader<'_>, len: usize) -> Option<(Settings, Vec<(Window, u64)>)> {
+/// Settings, windows, and bytes that tell of these.
+fn read_header(reader: &mut varint::Reader<'_>) -> Option<(Settings, u64, usize)> {
     let millionths = reader.get()?;
     let error = millionths as f64 / MILLION as f64;
     let settings = Settings { error, floor_ns: reader.get()? };
     if settings.millionths() != millionths {
         return None;
     }
-    let count = usize::try_from(reader.get()?).ok().filter(|&count| count <= len / WINDOW)?;
-    let mut windows = Vec::with_capacity(count);
-    let mut before = Before::default();
-    for _ in 0..count {
-        let thread = i64::from(before.window.thread).checked_add(reader.get_signed()?)?.try_into().ok()?;
-        let next = before.next(thread);
-        let window = Window {
-            thread,
-            window: next.window.wrapping_add_signed(reader.get_signed()?),
-            first_seq: next.first_seq.wrapping_add_signed(reader.get_signed()?),
-            start_ns: next.start_ns.wrapping_add(reader.get_signed()?),
-        };
-        let entries = before.entries.wrapping_add_signed(reader.get_signed()?);
-        before = Before { window, entries };
-        windows.push((window, entries));
+    Some((settings, reader.get()?, reader.get()?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::bits::Writer;
+    use crate::varint::put;
+
+    #[test]
+    fn more_calls_than_bytes_can_hold_are_refused() {
+        for entries in [100, 1 << 40, u64::MAX] {
+            let mut heads = Heads::new(Writer::default());
+            let window = Window { thread: 0, window: 0, first_seq: 0, start_ns: 0 };
+            heads.code(Some((window, entries)));
+            let heads = heads.bits.into_bytes();
+            let mut bytes = Vec::new();
+            [100_000, 0, 1, heads.len() as u64].into_iter().for_each(|value| put(&mut bytes, value));
+            bytes.extend(heads);
+            let mut decoder = Decoder::new(&bytes).expect("a header");
+            assert_eq!(decoder.window(), (entries == 100).then_some((window, entries)));
+            assert!(entries == 100 || decoder.call(0.into()).is_err());
+        }
     }
-    Some((settings, windows))
 }

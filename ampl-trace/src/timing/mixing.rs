@@ -12,8 +12,10 @@ const STEPS: usize = 1 << 12;
 const LEAST: i32 = 16;
 /// One as a weight.
 const ONE: i32 = 1 << 16;
-/// Models mixed for a bit.
-pub const INPUTS: usize = 3;
+/// Counters mixed for a bit, what else may be mixed with them, and all of these.
+pub const INPUTS: usize = 4;
+pub const OTHERS: usize = 3;
+const ALL: usize = INPUTS + OTHERS;
 
 /// The adaptive probability that a bit is 1, and how often it was seen.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +33,7 @@ impl Node {
     }
 
     /// Its log odds.
-    fn stretched(self) -> i32 {
+    pub fn stretched(self) -> i32 {
         i32::from(TABLES.stretch[(self.0 >> (u32::BITS - STEPS.ilog2())) as usize])
     }
 
@@ -58,7 +60,7 @@ impl Node {
 
 /// Weights of the inputs of a mixture, 65536ths.
 #[derive(Clone, Copy, Debug)]
-pub struct Weights([i32; INPUTS]);
+pub struct Weights([i32; ALL]);
 
 /// How much the first of a mixture's inputs, the signature's own, has seen, as a number below [`AGES`].
 pub const AGES: usize = 8;
@@ -80,28 +82,59 @@ impl Weights {
     pub fn by_age() -> [Self; AGES] {
         [0, 4, 6, 8, 10, 11, 12, 13].map(|own| {
             let rest = (14 - own) * ONE / 16 / 2;
-            Self([own * ONE / 16, rest, rest])
+            Self([own * ONE / 16, rest, rest, 0, 0, 0, 0])
         })
+    }
+
+    /// The same where there are others: about what is learnt of the calls of stencils and solvers.
+    pub fn by_age_among_others() -> [Self; AGES] {
+        const PARTS: [[i32; ALL]; AGES] = [
+            [0, 4, 4, 4, 5, 6, 12],
+            [4, 4, 4, 5, 5, 6, 10],
+            [6, 4, 4, 5, 5, 6, 9],
+            [8, 3, 4, 5, 5, 6, 9],
+            [10, 3, 4, 5, 5, 6, 8],
+            [13, 1, 4, 6, 5, 5, 7],
+            [17, 0, 5, 7, 5, 5, 5],
+            [26, 0, 3, 4, 2, 2, 2],
+        ];
+        PARTS.map(|parts| Self(parts.map(|part| part * ONE / 32)))
     }
 }
 
-/// Codes a bit by the mixture of `nodes`, the signature's own first, and lets them and the weights of its
-/// age learn.
+/// Log odds of so much against so much, both of them less than 2^31.
 #[inline]
-pub fn code<B: Bits>(
+pub fn odds(one: u32, zero: u32) -> i32 {
+    let step = (2 * u64::from(one) + 1) * STEPS as u64 / (2 * (u64::from(one) + u64::from(zero)) + 2);
+    i32::from(TABLES.stretch[step as usize])
+}
+
+/// Codes a bit by the mixture of `nodes`, the signature's own first, and of what `others` say, log odds; lets
+/// the nodes and the weights of the first one's age learn.
+#[inline]
+pub fn code<B: Bits, const N: usize>(
     bits: &mut B,
-    nodes: [&mut Node; INPUTS],
+    nodes: [&mut Node; N],
+    others: Option<[i32; OTHERS]>,
     weights: &mut [Weights; AGES],
     limits: [u32; INPUTS],
     bit: bool,
 ) -> bool {
-    if nodes[0].count() >= SURE {
+    if others.is_none() && nodes[0].count() >= SURE {
         // What others know adds little, and asking them is most of the work.
-        let [own, ..] = nodes;
+        let own = nodes.into_iter().next().expect("a node of its own");
         return own.code(bits, limits[0], bit);
     }
-    let weights = &mut weights[age(nodes[0].count())].0;
-    let odds = nodes.each_ref().map(|node| node.stretched());
+    let age = age(nodes[0].count());
+    let rate = if age < OLD { RATE } else { RATE + 2 };
+    let weights = &mut weights[age].0;
+    let mut odds = [0; ALL];
+    for (odds, node) in odds.iter_mut().zip(&nodes) {
+        *odds = node.stretched();
+    }
+    if let Some(others) = others {
+        odds[INPUTS..].copy_from_slice(&others);
+    }
     let sum: i64 =
         odds.iter().zip(&*weights).map(|(&odds, &weight)| i64::from(odds) * i64::from(weight)).sum();
     let mixed = (sum >> 16).clamp(-i64::from(MOST), i64::from(MOST)) as i32;
@@ -110,7 +143,7 @@ pub fn code<B: Bits>(
     let error = if bit { (1 << PRECISION) - one } else { -one };
     for (weight, odds) in weights.iter_mut().zip(odds) {
         // Descends the code length; the bounds are far from what useful weights are.
-        *weight = (*weight + ((odds * (error >> 2)) >> RATE)).clamp(-4 * ONE, 4 * ONE);
+        *weight = (*weight + ((odds * (error >> 2)) >> rate)).clamp(-4 * ONE, 4 * ONE);
     }
     for (node, limit) in nodes.into_iter().zip(limits) {
         node.learn(bit, limit);
@@ -122,7 +155,9 @@ pub fn code<B: Bits>(
 const SURE: u32 = 255;
 
 /// How slowly weights learn.
-const RATE: u32 = 12;
+const RATE: u32 = 11;
+/// From this age on they do so four times as slowly.
+const OLD: usize = 7;
 
 struct Tables {
     /// The probability, in 65536ths, of log odds from `-MOST` to `MOST`.

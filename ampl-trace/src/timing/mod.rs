@@ -1,27 +1,38 @@
 //! Times of the calls of kept windows: in bins of a bounded relative error, entropy-coded by signature.
 //!
-//! A window's start is exact. Every call in it has two values: its **gap**, from the end of the call before
-//! *as the decoder has it* (of the window's start at first) to its own start, and its **duration**. Because
-//! gaps are measured from what the decoder has, errors never add up, however long a window is.
+//! Every call has two values: its **gap**, from the end of the call before to its own start, and its
+//! **duration**. The first gap of a window is from the window's start, which is exact, unless the window
+//! follows the one before without a call between: then time just goes on. A window's first call that began
+//! before it is stored by how long after the window's start it ended.
 //!
-//! With error `e` and floor `f` (nanoseconds) of the [`Settings`], what is [decoded](Decoder::call) keeps
+//! With error `e` and floor `f` (nanoseconds) of the [`Settings`], what is [decoded](Decoder::call) of
+//! calls that do not overlap keeps
 //!
-//! - `|stored start - start| <= max(f, e * |start - stored end of the call before|)`, and
-//! - `|stored duration - duration| <= max(f, e * duration)`,
+//! - `|stored duration - duration| <= max(f, e * duration)`;
+//! - `stored start >= stored end of the call before`, where an end is start and duration;
+//! - `|stored start - start| <= f + e * (start - start of the windows)`: of the first of those that follow
+//!   each other; of a call that began before it, `f + e * (duration + |end - start of the windows|)`.
 //!
-//! where the stored end is the stored start plus the stored duration, saturating. With `e = 0` and `f = 0`
-//! all is exact; small integers always are (those below `1 / e`), unless they are below the floor. Durations
-//! up to the floor share one bin, and so do gaps that are within the floor of what these are decoded as: 0
-//! at first, then the mean of such values of the signature, which is told at the 4th, the 256th, the
-//! 16384th, … of them.
+//! The last is what must hold. Errors do not add up to that: the writer stores a gap as it is, within
+//! `max(f, e * gap)`, as long as the reader's time is off by no more than `e` times the longest gap or call
+//! of late, and otherwise one that makes up for it; what is too late is made up for by durations as well
+//! (`aim.rs`). Calls that do overlap start within `max(f, e * |start - stored end of the call before|)`.
+//!
+//! With `e = 0` and `f = 0` all is exact; small integers always are (those below `1 / e`), unless they are
+//! below the floor. Durations up to the floor share one bin, and so do gaps that are within the floor of
+//! what these are decoded as: 0 at first, then the mean of such values of signatures that are alike, which
+//! is told at the 4th, the 256th, the 16384th, … of them.
 //!
 //! The bins of a call are coded by an adaptive model of its signature (its *terminal*), which is mixed with
-//! models of the whole rank, so that a young signature costs little. All of it is integer arithmetic: bytes
-//! and what they decode to are the same on every machine.
+//! models of the whole rank, of its function and of its latest values, so that a young signature costs
+//! little. All of it is integer arithmetic: bytes and what they decode to are the same on every machine.
 
+mod aim;
 mod bits;
 mod decoder;
 mod encoder;
+mod heads;
+mod masses;
 mod mixing;
 mod models;
 mod reference;
@@ -31,6 +42,7 @@ mod trees;
 
 pub use decoder::{Decoder, Malformed};
 pub use encoder::Encoder;
+pub use reference::CodeLength;
 
 /// Millionths in one: the unit of the stored relative error.
 const MILLION: u64 = 1_000_000;
@@ -67,8 +79,27 @@ pub struct Window {
     pub window: u64,
     /// Calls of the thread before the window.
     pub first_seq: u64,
-    /// When the window began, in nanoseconds; stored exactly.
+    /// When the window began, in nanoseconds, exactly; read back of a window that begins with the call
+    /// behind the last of the window before, of the same thread: that call's end as it is stored.
     pub start_ns: i64,
+}
+
+/// A call's signature, as models know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Its number in the thread.
+    pub number: u32,
+    /// A number that signatures share whose times are alike: their function's.
+    pub like: u16,
+    /// Whether an entry may stand for any number of calls: failed polls.
+    pub folds: bool,
+}
+
+impl From<u32> for Terminal {
+    /// One that is like all others, and does not fold.
+    fn from(number: u32) -> Self {
+        Self { number, like: 0, folds: false }
+    }
 }
 
 /// When a call was.

@@ -7,9 +7,10 @@
 use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
-use super::mixing::{AGES, INPUTS, Node, Weights, code};
+use super::masses::{First, Histogram, Others};
+use super::mixing::{AGES, INPUTS, Node, OTHERS, Weights, code};
 use super::scale::{Bin, GROUPS, Scale};
-use super::trees::{Arena, EARLY, HALF, Half, LIMITS, NEAR, NODES, Side, TREES, walk};
+use super::trees::{Arena, HALF, Half, LIMITS, MIDDLE, NEAR, NODES, Side, TREES, walk};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,10 +23,23 @@ pub enum Kind {
     Polls,
     /// What short values are decoded as.
     Short,
+    /// Of windows, exact.
+    Window,
+}
+
+/// What is set seldom.
+#[derive(Clone, Copy, Debug)]
+pub enum Seldom {
+    /// A gap is negative.
+    Negative,
+    /// A window's first call began before it.
+    Crosses,
+    /// A duration is stored as less than its bin's value.
+    Less,
 }
 
 /// Kinds there are.
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 
 /// A value as it is coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,6 +48,8 @@ pub struct Symbol {
     pub short: bool,
     /// Whether it is below 0.
     pub negative: bool,
+    /// Whether it is stored as less than its bin's value.
+    pub less: bool,
     /// Where its magnitude is.
     pub bin: Bin,
 }
@@ -61,8 +77,7 @@ impl Signature {
 /// Values of one signature and kind.
 #[derive(Clone, Copy, Debug)]
 struct Own {
-    short: Node,
-    negative: Node,
+    short: OwnFlag,
     /// Positive magnitudes, negative ones.
     sides: [Side; 2],
 }
@@ -71,7 +86,6 @@ struct Own {
 #[derive(Debug)]
 struct Shared {
     short: Flag,
-    negative: Flag,
     sides: [SharedSide; 2],
 }
 
@@ -82,20 +96,47 @@ struct Flag {
     all: Node,
     /// By the flag before.
     context: [Node; 2],
+    /// By the latest ones.
+    latest: [Node; LATEST],
+    /// Of signatures that are alike.
+    alike: FxHashMap<u16, Node>,
+}
+
+/// Ways in which the latest flags may have been.
+const LATEST: usize = 1 << 4;
+
+/// What is known of a signature's flag: its chances, and these by the flag before.
+#[derive(Clone, Copy, Debug)]
+struct OwnFlag {
+    all: Node,
+    context: [Node; 2],
+    before: bool,
+}
+
+/// Weights of mixtures over distances.
+#[derive(Debug)]
+struct Way {
+    near: [Weights; AGES],
+    /// By level.
+    halves: [[Weights; AGES]; 2 * HALF],
 }
 
 /// What all signatures share for a kind and sign.
 #[derive(Debug)]
 struct SharedSide {
-    near_weights: [Weights; AGES],
-    /// By level.
-    weights: [[Weights; AGES]; 2 * HALF],
+    /// Of signatures that are not young, and of young ones.
+    ways: [Way; 2],
     /// Of first values, which have no anchor: over groups.
     first: [Half; TREES],
+    first_weights: [[Weights; AGES]; 2 * HALF],
+    /// Groups of all signatures.
+    groups: Histogram,
     /// Over distances. The first node, which trees do not use, is whether it is near.
     all: [Half; TREES],
     /// The same by the distance before. None until needed.
     contexts: Vec<[Half; TREES]>,
+    /// The same by the distance of the value before, of whatever signature.
+    flows: Vec<[Half; TREES]>,
     /// Over low bits: by group and by near distance, the last for all others. None until needed.
     low_groups: Vec<Half>,
     low_near: [Half; NODES + 1],
@@ -106,46 +147,81 @@ struct SharedSide {
 #[derive(Debug)]
 pub struct Models {
     numbers: FxHashMap<u64, u32>,
+    /// The inverse.
+    keys: Vec<u64>,
     owns: Vec<[Own; KINDS]>,
     arena: Arena,
     shared: Vec<Shared>,
-    /// Whether the value before was short; whether that before with a sign was negative.
-    short: bool,
-    negative: bool,
+    /// Groups of values of signatures that are alike, by kind and sign.
+    alike: FxHashMap<(u16, Kind, bool), Box<Histogram>>,
+    /// The distance of the value before.
+    before: u8,
+    /// Whether the values before were short.
+    short: usize,
+    /// Of each flag, what it was last, and its chances by that.
+    seldom: [(bool, [Node; 2]); 3],
 }
 
 impl Own {
     /// Nothing known.
-    const NEW: Self = Self { short: Node::NEW, negative: Node::NEW, sides: [Side::NEW; 2] };
+    const NEW: Self = Self {
+        short: OwnFlag { all: Node::NEW, context: [Node::NEW; 2], before: false },
+        sides: [Side::NEW; 2],
+    };
 }
 
 impl Flag {
     fn new() -> Self {
-        Self { weights: Weights::by_age(), all: Node::NEW, context: [Node::NEW; 2] }
+        Self {
+            weights: Weights::by_age_among_others(),
+            all: Node::NEW,
+            context: [Node::NEW; 2],
+            latest: [Node::NEW; LATEST],
+            alike: FxHashMap::default(),
+        }
     }
 
     /// Codes a flag.
     #[inline]
-    fn code<B: Bits>(&mut self, bits: &mut B, own: &mut Node, before: &mut bool, flag: bool) -> bool {
-        let nodes = [own, &mut self.all, &mut self.context[usize::from(*before)]];
-        *before = code(bits, nodes, &mut self.weights, LIMITS, flag);
-        *before
+    fn code<B: Bits>(
+        &mut self,
+        bits: &mut B,
+        own: &mut OwnFlag,
+        like: u16,
+        latest: &mut usize,
+        flag: bool,
+    ) -> bool {
+        let nodes = [&mut own.all, &mut self.all, &mut self.context[*latest & 1]];
+        let mut others = [
+            &mut own.context[usize::from(own.before)],
+            &mut self.latest[*latest],
+            self.alike.entry(like).or_insert(Node::NEW),
+        ];
+        let known = others.each_ref().map(|node| node.stretched());
+        let flag = code(bits, nodes, Some(known), &mut self.weights, LIMITS, flag);
+        others.iter_mut().for_each(|node| node.learn(flag, LIMITS[0]));
+        own.before = flag;
+        *latest = (*latest << 1 | usize::from(flag)) % LATEST;
+        flag
     }
 }
 
 impl Shared {
     fn new() -> Self {
         let side = || SharedSide {
-            near_weights: Weights::by_age(),
-            weights: [Weights::by_age(); 2 * HALF],
+            ways: [Weights::by_age(), Weights::by_age_among_others()]
+                .map(|weights| Way { near: weights, halves: [weights; 2 * HALF] }),
             first: [[Node::NEW; NODES]; TREES],
+            first_weights: [Weights::by_age_among_others(); 2 * HALF],
+            groups: Histogram::NEW,
             all: [[Node::NEW; NODES]; TREES],
             contexts: Vec::new(),
+            flows: Vec::new(),
             low_groups: Vec::new(),
             low_near: [[Node::NEW; NODES]; NODES + 1],
             low_weights: [Weights::by_age(); HALF],
         };
-        Self { short: Flag::new(), negative: Flag::new(), sides: [side(), side()] }
+        Self { short: Flag::new(), sides: [side(), side()] }
     }
 }
 
@@ -154,11 +230,14 @@ impl Models {
     pub fn new() -> Self {
         Self {
             numbers: FxHashMap::default(),
+            keys: vec![u64::MAX],
             owns: vec![[Own::NEW; KINDS]],
             arena: Arena::new(),
             shared: (0..KINDS).map(|_| Shared::new()).collect(),
-            short: false,
-            negative: false,
+            alike: FxHashMap::default(),
+            before: MIDDLE,
+            short: 0,
+            seldom: [(false, [Node::NEW; 2]); 3],
         }
     }
 
@@ -166,46 +245,64 @@ impl Models {
     pub fn signature(&mut self, key: u64) -> Signature {
         let number = *self.numbers.entry(key).or_insert_with(|| {
             self.owns.push([Own::NEW; KINDS]);
+            self.keys.push(key);
             self.owns.len() as u32 - 1
         });
         Signature(number)
     }
 
+    /// The key of a signature.
+    pub fn key(&self, of: Signature) -> u64 {
+        self.keys[of.number()]
+    }
+
     /// Codes whether a value is short.
     #[inline]
-    pub fn short<B: Bits>(&mut self, bits: &mut B, of: Signature, kind: Kind, short: bool) -> bool {
+    pub fn short<B: Bits>(
+        &mut self,
+        bits: &mut B,
+        of: Signature,
+        like: u16,
+        kind: Kind,
+        short: bool,
+    ) -> bool {
         let own = &mut self.owns[of.number()][kind as usize];
-        self.shared[kind as usize].short.code(bits, &mut own.short, &mut self.short, short)
+        self.shared[kind as usize].short.code(bits, &mut own.short, like, &mut self.short, short)
     }
 
-    /// Codes a value's sign.
+    /// Codes a flag that is set seldom, and for several values in a row where it is.
     #[inline]
-    pub fn sign<B: Bits>(&mut self, bits: &mut B, of: Signature, kind: Kind, negative: bool) -> bool {
-        let own = &mut self.owns[of.number()][kind as usize];
-        self.shared[kind as usize].negative.code(bits, &mut own.negative, &mut self.negative, negative)
+    pub fn seldom<B: Bits>(&mut self, bits: &mut B, which: Seldom, flag: bool) -> bool {
+        let (before, nodes) = &mut self.seldom[which as usize];
+        *before = nodes[usize::from(*before)].code(bits, LIMITS[0], flag);
+        *before
     }
 
-    /// Codes a magnitude.
+    /// Codes a magnitude of a signature that is like others with that number.
     #[inline]
     pub fn magnitude<B: Bits>(
         &mut self,
         bits: &mut B,
-        (of, kind, negative): (Signature, Kind, bool),
+        (of, like, kind, negative): (Signature, u16, Kind, bool),
         scale: &Scale,
         bin: Bin,
     ) -> Bin {
         let side = &mut self.owns[of.number()][kind as usize].sides[usize::from(negative)];
         let shared = &mut self.shared[kind as usize].sides[usize::from(negative)];
-        let group = if side.seen == 0 {
-            shared.first(bits, bin.group)
+        let group = if side.seen < YOUNG {
+            let like = self.alike.entry((like, kind, negative)).or_insert_with(|| Box::new(Histogram::NEW));
+            let group = shared.young(bits, side, &mut self.arena, like, &mut self.before, bin.group);
+            like.count(group);
+            shared.groups.count(group);
+            group
         } else {
             let distance = side.distance(bin.group);
-            let distance = shared.distance(bits, side, &mut self.arena, distance);
+            let distance = shared.distance(bits, side, &mut self.arena, None, &mut self.before, distance);
             side.last = distance;
             side.group(distance)
         };
-        if usize::from(side.seen) < EARLY {
-            side.early(&mut self.arena, group);
+        if side.seen < YOUNG {
+            side.note(&mut self.arena, group);
         }
         let width = scale.low_width(group);
         let low =
@@ -214,35 +311,83 @@ impl Models {
     }
 }
 
+/// Values until a signature's counters know more than can be told otherwise.
+const YOUNG: u16 = 4096;
+
 impl SharedSide {
+    /// Codes a group of a signature that has few.
+    fn young<B: Bits>(
+        &mut self,
+        bits: &mut B,
+        side: &mut Side,
+        arena: &mut Arena,
+        like: &Histogram,
+        before: &mut u8,
+        group: u8,
+    ) -> u8 {
+        if side.seen == 0 {
+            return self.first(bits, &First::new(like, &self.groups), group);
+        }
+        let recent = *side;
+        let others = Others::new(recent.recent(), like, side.distance(0));
+        let distance = self.distance(bits, side, arena, Some(&others), before, side.distance(group));
+        side.last = distance;
+        side.group(distance)
+    }
+
     /// Codes a group of which nothing is known.
-    fn first<B: Bits>(&mut self, bits: &mut B, group: u8) -> u8 {
-        let mut code =
-            |half: &mut Half, value: u8| walk(value, |_, at, bit| half[at].code(bits, LIMITS[0], bit));
-        let first = code(&mut self.first[0], group >> HALF);
-        first << HALF | code(&mut self.first[1 + usize::from(first)], group)
+    fn first<B: Bits>(&mut self, bits: &mut B, others: &First, group: u8) -> u8 {
+        let (first_weights, second_weights) = self.first_weights.split_at_mut(HALF);
+        let tree = &mut self.first[0];
+        let first = walk(group >> HALF, |level, at, bit| {
+            let others = Some(others.upper_first(level, at));
+            code(bits, [&mut tree[at]], others, &mut first_weights[level], LIMITS, bit)
+        });
+        let tree = &mut self.first[1 + usize::from(first)];
+        let second = walk(group, |level, at, bit| {
+            let others = Some(others.upper_second(first, level, at));
+            code(bits, [&mut tree[at]], others, &mut second_weights[level], LIMITS, bit)
+        });
+        first << HALF | second
     }
 
     /// Codes a distance.
     #[inline]
-    fn distance<B: Bits>(&mut self, bits: &mut B, side: &mut Side, arena: &mut Arena, distance: u8) -> u8 {
+    fn distance<B: Bits>(
+        &mut self,
+        bits: &mut B,
+        side: &mut Side,
+        arena: &mut Arena,
+        others: Option<&Others<'_>>,
+        before: &mut u8,
+        distance: u8,
+    ) -> u8 {
         if self.contexts.is_empty() {
             self.contexts = vec![[[Node::NEW; NODES]; TREES]; CONTEXTS];
+            self.flows = self.contexts.clone();
         }
+        let flow = &mut self.flows[usize::from(*before / CONTEXT)];
         let (all, context) = (&mut self.all, &mut self.contexts[usize::from(side.last / CONTEXT)]);
-        let nodes = [&mut side.near, &mut all[0][0], &mut context[0][0]];
-        let near = code(bits, nodes, &mut self.near_weights, LIMITS, distance >> HALF == NEAR);
-        let (first_weights, second_weights) = self.weights.split_at_mut(HALF);
+        let way = &mut self.ways[usize::from(others.is_some())];
+        let nodes = [&mut side.near, &mut all[0][0], &mut context[0][0], &mut flow[0][0]];
+        let near =
+            code(bits, nodes, others.map(Others::near), &mut way.near, LIMITS, distance >> HALF == NEAR);
+        let (first_weights, second_weights) = way.halves.split_at_mut(HALF);
         let (first, own) = if near {
             (NEAR, arena.half(&mut side.near_tree))
         } else {
             let far = arena.far(&mut side.far);
-            let nodes = [&mut far.first, &mut all[0], &mut context[0]];
-            let first = half(bits, nodes, first_weights, distance >> HALF);
+            let nodes = [&mut far.first, &mut all[0], &mut context[0], &mut flow[0]];
+            let upper = |level, at| others.map(|others| others.upper_first(level, at));
+            let first = half(bits, nodes, upper, first_weights, distance >> HALF);
             (first, arena.second(side.far, first))
         };
         let at = 1 + usize::from(first);
-        first << HALF | half(bits, [own, &mut all[at], &mut context[at]], second_weights, distance)
+        let upper = |level, at| others.map(|others| others.upper_second(first, level, at));
+        let nodes = [own, &mut all[at], &mut context[at], &mut flow[at]];
+        let distance = first << HALF | half(bits, nodes, upper, second_weights, distance);
+        *before = distance;
+        distance
     }
 }
 
@@ -267,7 +412,7 @@ impl SharedSide {
         let mut at = 1;
         for (level, weights) in (even..width).rev().zip(&mut self.low_weights) {
             let nodes = [&mut own[at], &mut all[at], &mut by_distance[at]];
-            let bit = code(bits, nodes, weights, LIMITS, low >> level & 1 == 1);
+            let bit = code(bits, nodes, None, weights, LIMITS, low >> level & 1 == 1);
             at = at << 1 | usize::from(bit);
         }
         let top = (at - (1 << (width - even))) as u64;
@@ -275,11 +420,18 @@ impl SharedSide {
     }
 }
 
-/// Codes the low half of `value`.
+/// Codes the low half of `value`; `upper` has what else is known of a level and node.
 #[inline]
-fn half<B: Bits>(bits: &mut B, nodes: [&mut Half; INPUTS], weights: &mut [[Weights; AGES]], value: u8) -> u8 {
-    let [own, all, context] = nodes;
+fn half<B: Bits>(
+    bits: &mut B,
+    nodes: [&mut Half; INPUTS],
+    upper: impl Fn(usize, usize) -> Option<[i32; OTHERS]>,
+    weights: &mut [[Weights; AGES]],
+    value: u8,
+) -> u8 {
+    let [own, all, context, flow] = nodes;
     walk(value, |level, at, bit| {
-        code(bits, [&mut own[at], &mut all[at], &mut context[at]], &mut weights[level], LIMITS, bit)
+        let nodes = [&mut own[at], &mut all[at], &mut context[at], &mut flow[at]];
+        code(bits, nodes, upper(level, at), &mut weights[level], LIMITS, bit)
     })
 }

@@ -1,10 +1,13 @@
 //! One stream of times, as it is written or read: what both sides know is the same.
 
-use super::Settings;
+use rustc_hash::FxHashMap;
+
+use super::aim::Aim;
 use super::bits::Bits;
-use super::models::{Kind, Models, Signature, Symbol};
-use super::reference::Reference;
-use super::scale::Scale;
+use super::models::{Kind, Models, Seldom, Signature, Symbol};
+use super::reference::CodeLength;
+use super::scale::{Bin, Scale};
+use super::{MILLION, Settings, Terminal};
 
 /// Codes calls: a writer gives their times, and both sides get what a reader has.
 #[derive(Debug)]
@@ -12,17 +15,21 @@ pub struct Stream<B> {
     /// Where bits go to or come from.
     pub bits: B,
     /// Counts what is coded, if wanted.
-    pub reference: Option<Reference>,
+    pub reference: Option<CodeLength>,
     scale: Scale,
     floor: i128,
     models: Models,
-    /// What short gaps and durations are decoded as, by signature.
-    levels: Vec<[Level; 2]>,
+    /// What short gaps and durations are decoded as, of signatures that are alike.
+    levels: FxHashMap<u16, [Level; 2]>,
     thread: u32,
     /// The end of the call before, as the reader has it.
     end: i64,
-    /// The end of the call before as it was, were its duration what the reader has. Known to writers.
-    true_end: i64,
+    /// Whether the next call is the first of a window that does not follow the one before.
+    first: bool,
+    /// What is left of a duration that is stored as less, millionths.
+    less: i128,
+    /// What a writer aims at.
+    aim: Aim,
 }
 
 /// What a signature's short gaps or durations are decoded as.
@@ -36,123 +43,204 @@ struct Level {
 }
 
 impl Level {
-    /// Whether the mean is told now: at 4, 256, 16384, …
-    fn is_due(&self) -> bool {
-        self.count.is_power_of_two() && self.count.ilog2() % 6 == 2
+    /// Whether the mean is told when there is one more: at 4, 256, 16384, …
+    fn is_told_at(count: u64) -> bool {
+        count.is_power_of_two() && count.ilog2() % 6 == 2
     }
 }
 
 /// Start and duration of a call, as one side has them.
 pub type Call = (i64, u64);
 
+/// A value that a writer codes.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    value: i128,
+    /// What it would be if it made up for nothing.
+    plain: i128,
+    /// Whether it may be coded as short where it is.
+    may_be_short: bool,
+}
+
 impl<B: Bits> Stream<B> {
     /// A stream at its beginning.
-    pub fn new(settings: Settings, bits: B, reference: Option<Reference>) -> Self {
+    pub fn new(settings: Settings, bits: B, reference: Option<CodeLength>) -> Self {
         Self {
             bits,
             reference,
             scale: Scale::new(settings),
             floor: settings.floor_ns.into(),
             models: Models::new(),
-            levels: Vec::new(),
+            levels: FxHashMap::default(),
             thread: 0,
             end: 0,
-            true_end: 0,
+            first: false,
+            less: i128::from(MILLION - settings.millionths()),
+            aim: Aim::new(settings),
         }
     }
 
-    /// Begins a window: the next call's gap is from `start`.
-    pub fn window(&mut self, thread: u32, start: i64) {
-        (self.thread, self.end, self.true_end) = (thread, start, start);
+    /// Begins a window: the next call's gap is from `start`, which is returned; without one it follows the
+    /// window before, and the gap is from the end of its last call.
+    pub fn window(&mut self, thread: u32, start: Option<i64>) -> i64 {
+        self.aim.window(start);
+        (self.thread, self.end, self.first) = (thread, start.unwrap_or(self.end), start.is_some());
+        self.end
     }
 
     /// Codes a call's time, and returns what the reader has of it; `None` when there is no such value.
     #[inline]
-    pub fn call(&mut self, terminal: u32, time: Option<Call>) -> Option<Call> {
+    pub fn call(&mut self, terminal: Terminal, time: Option<Call>) -> Option<Call> {
         let of = self.signature(terminal);
-        let gap = time.map(|(start, _)| i128::from(start) - i128::from(self.end));
-        let even = time.map_or(0, |(start, _)| i128::from(start) - i128::from(self.true_end));
-        let gap = self.value(of, Kind::Gap, gap, even)?;
-        let duration = time.map(|(_, duration)| i128::from(duration));
-        let duration = self.value(of, Kind::Duration, duration, duration.unwrap_or(0))?;
         // Never farther from what is in range than without.
         let at = |time: i128| time.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        if std::mem::take(&mut self.first) {
+            let ends = time.map_or(0, |(start, duration)| i128::from(start) + i128::from(duration));
+            let begin = i128::from(self.end);
+            let crosses = time.is_some_and(|(start, _)| start < self.end) && ends <= i64::MAX.into();
+            if self.models.seldom(&mut self.bits, Seldom::Crosses, crosses) {
+                // What began before the window, even long before, is known by its end.
+                let (symbol, after) = self.signed(of, terminal.like, Kind::Gap, ends - begin)?;
+                self.count(of, Kind::Gap, symbol);
+                let end = at(begin + after);
+                self.aim.crosses(time);
+                let duration = self.duration(of, terminal.like, time, None)?;
+                self.end = end;
+                return Some((at(i128::from(end) - duration), duration as u64));
+            }
+        }
+        let gap = time.map(|(start, _)| {
+            let (value, plain) = self.aim.gap(start, self.end);
+            Value { value, plain, may_be_short: true }
+        });
+        let gap = self.value(of, terminal.like, Kind::Gap, gap, None)?;
         let start = at(i128::from(self.end) + gap);
+        if let Some((start, duration)) = time {
+            self.aim.call(start, duration);
+        }
+        let duration = self.duration(of, terminal.like, time, Some(start))?;
         self.end = at(i128::from(start) + duration);
-        self.true_end = time.map_or(0, |(start, _)| at(i128::from(start) + duration));
         Some((start, duration as u64))
     }
 
+    /// Codes a duration, of a call that the reader has begin at `start`.
+    #[inline]
+    fn duration(&mut self, of: Signature, like: u16, time: Option<Call>, start: Option<i64>) -> Option<i128> {
+        let duration = time.map(|(_, duration)| {
+            let value = i128::from(duration);
+            let may_be_short = self.floor == 0 || {
+                let level = *self.level(like, Kind::Duration);
+                let told = Level::is_told_at(level.count + 1);
+                let level = if told { self.floor } else { level.value.into() };
+                start.is_none_or(|start| self.aim.allows(i128::from(start) + level))
+            };
+            Value { value, plain: value, may_be_short }
+        });
+        self.value(of, like, Kind::Duration, duration, start)
+    }
+
     /// Codes how many polls the entry of the last call stands for.
-    pub fn polls(&mut self, terminal: u32, count: u64) -> Option<u64> {
+    pub fn polls(&mut self, terminal: Terminal, count: u64) -> Option<u64> {
         let of = self.signature(terminal);
         let more = Scale::Exact.bin(count.saturating_sub(1));
-        let more = self.models.magnitude(&mut self.bits, (of, Kind::Polls, false), &Scale::Exact, more);
+        let which = (of, terminal.like, Kind::Polls, false);
+        let more = self.models.magnitude(&mut self.bits, which, &Scale::Exact, more);
         Scale::Exact.value(more)?.checked_add(1)
     }
 
-    fn signature(&mut self, terminal: u32) -> Signature {
-        let of = self.models.signature(u64::from(self.thread) << 32 | u64::from(terminal));
-        if of.number() >= self.levels.len() {
-            self.levels.resize(of.number() + 1, Default::default());
-        }
-        of
+    fn signature(&mut self, terminal: Terminal) -> Signature {
+        self.models.signature(u64::from(self.thread) << 32 | u64::from(terminal.number))
     }
 
-    /// Codes one value, which is `even` where errors of the call before are not made up for.
+    fn level(&mut self, like: u16, kind: Kind) -> &mut Level {
+        &mut self.levels.entry(like).or_default()[kind as usize]
+    }
+
+    /// Codes one value; of a duration, `start` is when the reader has the call begin.
     #[inline]
-    fn value(&mut self, of: Signature, kind: Kind, value: Option<i128>, even: i128) -> Option<i128> {
-        let mut symbol = Symbol::default();
+    fn value(
+        &mut self,
+        of: Signature,
+        like: u16,
+        kind: Kind,
+        value: Option<Value>,
+        start: Option<i64>,
+    ) -> Option<i128> {
         if self.floor > 0 {
-            let expected = i128::from(self.levels[of.number()][kind as usize].value);
+            let expected = i128::from(self.level(like, kind).value);
             let short = match (value, kind) {
                 (None, _) => false,
-                (Some(value), Kind::Gap) => (value - expected).abs() <= self.floor,
-                (Some(value), _) => value <= self.floor,
+                (Some(value), Kind::Gap) => (value.value - expected).abs() <= self.floor,
+                (Some(value), _) => value.value <= self.floor && value.may_be_short,
             };
-            symbol.short = self.models.short(&mut self.bits, of, kind, short);
+            if self.models.short(&mut self.bits, of, like, kind, short) {
+                self.count(of, kind, Symbol { short: true, ..Symbol::default() });
+                return self.short(like, kind, value.map_or(0, |value| value.plain));
+            }
         }
-        let coded = if symbol.short {
-            self.short(of, kind, even)?
-        } else {
-            let (coded, known) = self.signed(of, kind, value)?;
-            symbol = known;
-            coded
+        let value = value.map_or(0, |value| if value.plain < 0 { value.value } else { value.value.max(0) });
+        if kind == Kind::Gap {
+            let (symbol, gap) = self.signed(of, like, kind, value)?;
+            self.count(of, kind, symbol);
+            return Some(gap);
+        }
+        // What may not be short makes up for what was too long: it is 0, which is near enough.
+        let (bin, stored) = self.bin(of, like, kind, false, if value <= self.floor { 0 } else { value })?;
+        // What is less than its bin's value is still as near to this.
+        let less = self.less < i128::from(MILLION) && stored > 0 && {
+            let late =
+                value <= stored && start.is_some_and(|start| self.aim.is_late(i128::from(start) + stored));
+            self.models.seldom(&mut self.bits, Seldom::Less, late)
         };
-        if let Some(reference) = &mut self.reference {
-            reference.count(of, kind, symbol);
-        }
-        Some(coded)
+        self.count(of, kind, Symbol { less, bin, ..Symbol::default() });
+        let million = i128::from(MILLION);
+        Some(if less { (stored * self.less + million - 1) / million } else { stored })
     }
 
-    /// Codes a value that is not short: sign and bin.
+    fn count(&mut self, of: Signature, kind: Kind, symbol: Symbol) {
+        if let Some(reference) = &mut self.reference {
+            reference.count(self.models.key(of), kind, symbol);
+        }
+    }
+
+    /// Codes sign and bin.
     #[inline]
-    fn signed(&mut self, of: Signature, kind: Kind, value: Option<i128>) -> Option<(i128, Symbol)> {
-        let value = value.unwrap_or(0);
-        let negative = kind != Kind::Duration && self.models.sign(&mut self.bits, of, kind, value < 0);
+    fn signed(&mut self, of: Signature, like: u16, kind: Kind, value: i128) -> Option<(Symbol, i128)> {
+        let negative = self.models.seldom(&mut self.bits, Seldom::Negative, value < 0);
+        let (bin, magnitude) = self.bin(of, like, kind, negative, value.abs())?;
+        Some((Symbol { negative, bin, ..Symbol::default() }, if negative { -magnitude } else { magnitude }))
+    }
+
+    /// Codes a magnitude; its bin, and what that is decoded as.
+    #[inline]
+    fn bin(
+        &mut self,
+        of: Signature,
+        like: u16,
+        kind: Kind,
+        negative: bool,
+        magnitude: i128,
+    ) -> Option<(Bin, i128)> {
         // Differences of two times, and durations, have 64 bits beside the sign.
-        let bin = self.scale.bin(value.unsigned_abs() as u64);
-        let bin = self.models.magnitude(&mut self.bits, (of, kind, negative), &self.scale, bin);
-        let magnitude = i128::from(self.scale.value(bin)?);
-        Some((if negative { -magnitude } else { magnitude }, Symbol { short: false, negative, bin }))
+        let bin = self.scale.bin(magnitude as u64);
+        let bin = self.models.magnitude(&mut self.bits, (of, like, kind, negative), &self.scale, bin);
+        Some((bin, self.scale.value(bin)?.into()))
     }
 
     /// What a short value is decoded as; from time to time, their mean is coded.
-    fn short(&mut self, of: Signature, kind: Kind, even: i128) -> Option<i128> {
-        let level = &mut self.levels[of.number()][kind as usize];
+    fn short(&mut self, like: u16, kind: Kind, plain: i128) -> Option<i128> {
+        let floor = self.floor;
+        let level = self.level(like, kind);
         level.count += 1;
-        level.sum += even.clamp(-self.floor, self.floor);
+        level.sum += plain.clamp(-floor, floor);
         let (before, count, sum) = (level.value, level.count, level.sum);
-        if level.is_due() {
-            let (mean, _) = self.signed(Signature::RANK, Kind::Short, Some(sum / i128::from(count)))?;
-            let mean = mean.clamp(-self.floor, self.floor).clamp(i64::MIN.into(), i64::MAX.into());
-            self.levels[of.number()][kind as usize].value = mean as i64;
+        if !Level::is_told_at(count) {
+            return Some(before.into());
         }
-        match kind {
-            // It is near to what was expected.
-            Kind::Gap => Some(before.into()),
-            // Between 0 and the floor, as the mean is.
-            _ => Some(self.levels[of.number()][kind as usize].value.into()),
-        }
+        let (_, mean) = self.signed(Signature::RANK, 0, Kind::Short, sum / i128::from(count))?;
+        let mean = mean.clamp(-floor, floor).clamp(i64::MIN.into(), i64::MAX.into());
+        self.level(like, kind).value = mean as i64;
+        // A gap is near to what was expected; a duration is between 0 and the floor, as the mean is.
+        Some(if kind == Kind::Gap { before.into() } else { mean })
     }
 }

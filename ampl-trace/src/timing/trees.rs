@@ -1,5 +1,6 @@
 //! Trees of probabilities over distances, of one signature, kind and sign.
 
+use super::masses::RECENT;
 use super::mixing::{INPUTS, Node};
 
 /// Bits of a half of a distance, and nodes of the tree over those halves, of which the first is unused.
@@ -15,7 +16,7 @@ pub const MIDDLE: u8 = NEAR << HALF | NEAR;
 pub const EARLY: usize = 8;
 /// Counts after which probabilities follow what is new: of a signature's own, of the rank's, of the
 /// context's.
-pub const LIMITS: [u32; INPUTS] = [255, 1023, 127];
+pub const LIMITS: [u32; INPUTS] = [255, 1023, 127, 127];
 
 /// Nodes of a tree over the halves of a distance.
 pub type Half = [Node; NODES];
@@ -25,15 +26,15 @@ pub type Half = [Node; NODES];
 pub struct Side {
     /// Whether a distance is near.
     pub near: Node,
-    /// Number of the tree over the second halves of those near; of the [`Far`] of the others; 0 before there
-    /// is one.
+    /// Number of the tree over the second halves of those near; of the [`Far`] of the others; 0 before
+    /// there is one.
     pub near_tree: u32,
     pub far: u32,
     /// Number of the trees over low bits, by the distances that are near; 0 before there are.
     pub lows: u32,
-    /// The first groups, and how many there were, at most all of them.
-    early: [u8; EARLY],
-    pub seen: u8,
+    /// The latest groups, and how many there were, at most [`u16::MAX`].
+    recent: [u8; RECENT],
+    pub seen: u16,
     pub anchor: u8,
     pub last: u8,
 }
@@ -60,7 +61,7 @@ impl Side {
         near_tree: 0,
         far: 0,
         lows: 0,
-        early: [0; EARLY],
+        recent: [0; RECENT],
         seen: 0,
         anchor: 0,
         last: MIDDLE,
@@ -76,19 +77,30 @@ impl Side {
         distance.wrapping_sub(MIDDLE).wrapping_add(self.anchor)
     }
 
-    /// Takes note of one of the first values; when there are enough, the anchor is moved to their median, and
-    /// what was learnt of distances from it is learnt anew.
-    #[cold]
-    pub fn early(&mut self, arena: &mut Arena, group: u8) {
+    /// Groups of the latest values.
+    pub fn recent(&self) -> &[u8] {
+        &self.recent[..RECENT.min(self.seen.into())]
+    }
+
+    /// Takes note of a value.
+    #[inline]
+    pub fn note(&mut self, arena: &mut Arena, group: u8) {
         if self.seen == 0 {
             self.anchor = group;
         }
-        self.early[usize::from(self.seen)] = group;
-        self.seen += 1;
-        if usize::from(self.seen) < EARLY {
-            return;
+        self.recent[usize::from(self.seen) % RECENT] = group;
+        self.seen = self.seen.saturating_add(1);
+        if usize::from(self.seen) == EARLY {
+            self.settle(arena);
         }
-        let mut sorted = self.early;
+    }
+
+    /// Moves the anchor to the median of the first values; what was learnt of distances from it is learnt
+    /// anew.
+    #[cold]
+    fn settle(&mut self, arena: &mut Arena) {
+        let early: [u8; EARLY] = *self.recent.first_chunk().expect("more are remembered");
+        let mut sorted = early;
         sorted.sort_unstable();
         if self.anchor == sorted[EARLY / 2] {
             return;
@@ -96,7 +108,7 @@ impl Side {
         self.anchor = sorted[EARLY / 2];
         self.near = Node::NEW;
         arena.forget(self);
-        for group in self.early {
+        for group in early {
             let distance = self.distance(group);
             let first = distance >> HALF;
             self.near.learn(first == NEAR, LIMITS[0]);

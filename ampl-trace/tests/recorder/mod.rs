@@ -45,7 +45,7 @@ impl Recorder {
     /// A call at that line; its terminal.
     pub fn call(&mut self, function: &str, line: u64, words: Vec<u64>) -> u32 {
         let offset = 0x11d0 + 37 * line + line * line % 11;
-        let site = Site { module: 0, offset };
+        let site = Site { offset, ..Site::default() };
         let known = self.rank.sites.iter().position(|known| *known == site).unwrap_or_else(|| {
             self.rank.sites.push(site);
             self.rank.sites.len() - 1

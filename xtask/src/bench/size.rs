@@ -1,8 +1,9 @@
 //! `cargo xtask bench size`: bytes of two stencils' traces, beside what they may take and Pilgrim took.
 //!
 //! Structure is every call of every rank without its time. Timing is that of all calls with a relative
-//! error of a tenth, without a floor and with one of 10 us. Nothing is asserted: a table is printed; the
-//! end-to-end tests hold the targets.
+//! error of a tenth, without a floor and with one of 10 us; beside each is the adaptive (KT) code length of
+//! what is stored, given rank and signature, and with one of 10 us what Pilgrim's best lossy mode took. Nothing
+//! is asserted: a table is printed; the end-to-end tests hold the targets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,12 +20,14 @@ options of size (all optional):
   --ranks N,N…       only these numbers of ranks (16,64 and 27,64)
   --dist DIR         an installation to measure instead of building one";
 
-/// A program, how many bytes its structure may take, and on how many ranks it runs, with what Pilgrim took.
+/// A program, how many bytes its structure may take, and on how many ranks it runs, with what Pilgrim took; and with
+/// times of so many iterations on that many ranks.
 struct Stencil {
     program: &'static str,
     describes: &'static str,
     most: u64,
     ranks: [(usize, u64); 2],
+    timed: Option<(usize, usize, u64)>,
 }
 
 const STENCILS: [Stencil; 2] = [
@@ -33,12 +36,14 @@ const STENCILS: [Stencil; 2] = [
         describes: "2-D, 5 points, not periodic",
         most: 700,
         ranks: [(16, 2988), (64, 3180)],
+        timed: Some((16, 1000, 71_460)),
     },
     Stencil {
         program: "stencil3",
         describes: "3-D, 7 points, periodic",
         most: 900,
         ranks: [(27, 4556), (64, 4704)],
+        timed: None,
     },
 ];
 
@@ -90,25 +95,34 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         let program =
             setting.compile(&root().join("tests/programs").join(format!("{}.c", stencil.program)))?;
         println!("\n{}: {}; bytes", stencil.program, stencil.describes);
+        let [structure, timing, floor] = MEASURES.map(|(name, ..)| name);
         println!(
-            "{:>6} {:>10} {:>10} {:>8} {:>8} {:>12} {:>12}",
-            "ranks", "iterations", MEASURES[0].0, "at most", "Pilgrim", MEASURES[1].0, MEASURES[2].0
+            "{:>6} {:>10} {structure:>10} {:>8} {:>8} {timing:>10} {:>10} {floor:>12} {:>10} {:>8}",
+            "ranks", "iterations", "at most", "Pilgrim", "KT", "KT", "Pilgrim"
         );
         for (ranks, pilgrim) in stencil.ranks {
             if !options.ranks.is_empty() && !options.ranks.contains(&ranks) {
                 continue;
             }
             for &iterations in &options.iterations {
-                let bytes = MEASURES.iter().enumerate().map(|(index, &(_, set, part))| {
+                let job = Job { setting: &setting, program: &program, ranks, iterations };
+                let measured = MEASURES.iter().enumerate().map(|(index, &(_, set, part))| {
                     let run = format!("{}-{ranks}-{iterations}-{index}", stencil.program);
                     let run = setting.scratch.join(run);
-                    let job = Job { setting: &setting, program: &program, ranks, iterations };
-                    job.bytes(&run, set, part)
+                    let bytes = job.bytes(&run, set, part)?;
+                    Ok((bytes, if part == "timing" { code_length(&run)? } else { 0 }))
                 });
-                let bytes = bytes.collect::<Result<Vec<u64>>>()?;
+                let measured = measured.collect::<Result<Vec<(u64, u64)>>>()?;
+                let timed = stencil.timed.filter(|&(most, long, _)| (most, long) == (ranks, iterations));
                 println!(
-                    "{ranks:>6} {iterations:>10} {:>10} {:>8} {pilgrim:>8} {:>12} {:>12}",
-                    bytes[0], stencil.most, bytes[1], bytes[2]
+                    "{ranks:>6} {iterations:>10} {:>10} {:>8} {pilgrim:>8} {:>10} {:>10} {:>12} {:>10} {:>8}",
+                    measured[0].0,
+                    stencil.most,
+                    measured[1].0,
+                    measured[1].1,
+                    measured[2].0,
+                    measured[2].1,
+                    timed.map_or("-".into(), |(.., bytes)| bytes.to_string()),
                 );
             }
         }
@@ -116,7 +130,18 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Bytes of the adaptive code of the times of a run, by `ampl-trace`'s example.
+fn code_length(run: &Path) -> Result<u64> {
+    let mut example = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    example.args(["run", "--quiet", "--release", "-p", "ampl-trace", "--example", "code_length", "--"]);
+    let said = example.arg(run.join("trace.ampl")).current_dir(root()).output()?;
+    let told: Value = serde_json::from_slice(&said.stdout)
+        .with_context(|| format!("{example:?}: {}", String::from_utf8_lossy(&said.stderr)))?;
+    told["ranks"].as_u64().with_context(|| format!("no code length in {told}"))
+}
+
 /// A run of a program.
+#[derive(Clone, Copy)]
 struct Job<'a> {
     setting: &'a Setting,
     program: &'a Path,

@@ -145,9 +145,6 @@ fn later(support: Support) -> Option<String> {
         Support::Only(values, instead) => {
             Some(format!("In this version only {}, anything else is refused: {instead}", words(values)))
         }
-        Support::Offline(values, instead) => {
-            Some(format!("While a job runs only {}, anything else is refused: {instead}", words(values)))
-        }
         Support::Except(kinds, instead) => {
             let kinds = words(kinds).replace("`site`", "call sites");
             Some(format!("Not in this version, refused: {kinds}; {instead}"))

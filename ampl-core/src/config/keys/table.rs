@@ -198,13 +198,14 @@ pub const KEYS: &[Key] = &[
         "group",
         "stratify",
         Word(&["off", "k-medoids"]),
-        "Whether strata of the group are found and sampled separately, by `ampl strata -c JOB.toml`.",
+        "Whether the group is divided while the job runs, so that ranks that behave alike are sampled apart.",
     )
     .default("\"off\"")
-    .forms(&[("off", "the group is one stratum"), ("k-medoids", "ranks that behave alike form strata")])
+    .forms(&[("off", "the group is one stratum"), ("k-medoids", "ranks that behave alike form strata, where that takes fewer ranks")])
     .examples("\"k-medoids\"", "\"kmedoid\""),
     Key::new("group", "k", Count, "Number of strata; as many as pay with `auto`, or where it is not given.")
-        .range("from 1; for `stratify`")
+        .range("from 1 to 8, at most that of members; for `stratify`")
+        .with("stratify = \"k-medoids\"")
         .examples("3", "\"all\""),
     Key::new(
         "group",
@@ -297,10 +298,16 @@ pub const KEYS: &[Key] = &[
     Key::new("trace", "call_sites", Boolean, "Whether every call's site is stored with it.")
         .default("true")
         .examples("false", "\"no\""),
-    Key::new("trace", "call_path_depth", Integer, "Frames that tell call sites apart.")
-        .default("1")
-        .range("from 1")
-        .examples("2", "0"),
+    Key::new(
+        "trace",
+        "call_path_depth",
+        Integer,
+        "How many functions tell call sites apart: the one that calls MPI and its callers, innermost first. A \
+         function counts once, where it is innermost, however often and by whatever way it calls itself.",
+    )
+    .default("1")
+    .range("from 1 to 64; above 1 the stack is walked at every call")
+    .examples("8", "0"),
     Key::new("output", "dir", Text, "Run directory; a name already taken gets `-2`, and -o goes before it.")
         .default("\"ampl-{app}-{jobid}-{time}\"")
         .range("a path in which {app}, {jobid} and {time} are replaced")
@@ -344,8 +351,8 @@ pub const KEYS: &[Key] = &[
         "agent",
         "max_overhead",
         Share,
-        "Share of the job's time that ampl may take; a rank that takes more steps down from kept \
-         calls to summaries to nothing, and says when. Without it, nothing is limited where \
+        "Share of the job's time that ampl may take; a rank that takes more steps down: no times \
+         of calls, no calls but summaries, nothing but counts; and says when. Without it, nothing is limited where \
          `trace.timing = \"all\"` or `output.verify = true`.",
     )
     .default("\"1%\"")

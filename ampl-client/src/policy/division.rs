@@ -1,0 +1,474 @@
+//! A group that is divided while the job runs.
+//!
+//! The client sees the same few ranks of the group in every window. At the end of an interval it looks whether
+//! strata found in some of the windows would have saved ranks in the others; if so, medoids are told, with the
+//! window from which summaries are by them. When an interval has been summed so, and nearly all ranks were
+//! counted, directives draw from the strata.
+//!
+//! Who looks often enough sees strata in noise: after every look in vain the next one is twice as far away.
+
+use std::collections::VecDeque;
+
+use ampl_core::cluster::{
+    Aim, Effort, MOST_STRATA, Metric, OnlineStratum, Proposal, Rule, Strata, Vectors, propose,
+};
+use ampl_core::config::Mechanism;
+use ampl_core::message::{
+    CensusWindow, Divided, DividedSums, Division as Told, Divisions, Sampled, StratumCount,
+};
+use ampl_core::plan::Plan;
+use ampl_core::stats::Moments;
+use ampl_core::stats::sizing::{Stratum, mean_variance, neyman};
+use ampl_core::units::WindowId;
+
+use super::bound::{Bound, GroupMean};
+use super::census::CensusTracker;
+
+/// Windows that strata are looked for in: fewest, most, and how far apart the first and the last may be.
+const WINDOWS: (usize, usize) = (8, 16);
+const REACH: u64 = 63;
+
+/// Fewest ranks that strata are looked for among.
+const RANKS: usize = 8;
+
+/// Most windows from one look to the next.
+const PATIENCE: u64 = 64;
+
+/// Windows, at least, from a directive to the first one that is summed by what it tells.
+const NOTICE: u64 = 4;
+
+/// Share of a group's ranks that have to be counted before directives draw from its strata.
+const ENOUGH: f64 = 0.9;
+
+/// How a group is divided, and whether it should be otherwise.
+#[derive(Clone, Debug)]
+pub(super) struct Division {
+    place: usize,
+    group: u16,
+    rule: Rule,
+    seed: u64,
+    columns: usize,
+    windows_per_update: u64,
+    /// Ranks of the group that are not pinned.
+    others: u64,
+    aims: Vec<Aim>,
+    /// Windows seen of the sampled ranks: number, by which division they were summed, ranks.
+    seen: VecDeque<(u64, u32, Vec<Sampled>)>,
+    /// Windows since the last look, and how many there are to be.
+    since: u64,
+    patience: u64,
+    /// Divisions told so far.
+    told: u32,
+    next_id: u16,
+    /// What the group is called as long as it is one stratum.
+    single: u16,
+    current: Option<Set>,
+    pending: Option<Set>,
+}
+
+/// Strata that have been told.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub strata: Vec<Lasting>,
+    told: Told,
+    /// Window in which most of their ranks were counted.
+    counted: WindowId,
+    all: u64,
+}
+
+/// A stratum that lasts.
+#[derive(Clone, Debug)]
+pub(super) struct Lasting {
+    pub id: u16,
+    /// Its medoid's place in the seeded order.
+    medoid: u32,
+    /// M_h without pinned ranks, and those.
+    pub ranks: u64,
+    pub pinned: u64,
+    /// How many of the former are drawn.
+    pub size: u64,
+    /// Fewest ranks that reported a window of the interval.
+    pub reported: Option<u64>,
+    /// Per guide: what predicts the variance, whether it has seen this interval, and what it priced.
+    guides: Vec<(CensusTracker, bool, f64)>,
+}
+
+impl Lasting {
+    /// S² that the size was priced for.
+    pub fn variance(&self, guide: usize) -> f64 {
+        self.guides.get(guide).map_or(0.0, |guide| guide.2)
+    }
+
+    /// Inclusion probability of its ranks that are not pinned.
+    pub fn probability(&self) -> f64 {
+        if self.ranks == 0 { 1.0 } else { self.size as f64 / self.ranks as f64 }
+    }
+
+    fn stratum(&self, guide: usize) -> Stratum {
+        Stratum { ranks: self.ranks, variance: self.variance(guide) }
+    }
+}
+
+/// How many ranks a guide allows for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub guide: usize,
+    /// V0.
+    pub allowed: f64,
+}
+
+/// What sizes have to respect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// Ranks of the group, pinned ones included.
+    pub population: u64,
+    /// Fewest ranks that are drawn of all strata together.
+    pub floor: u64,
+    /// Whether samples are of random size.
+    pub coins: bool,
+}
+
+impl Division {
+    /// That of the group of that index of `plan`, if it is to be divided.
+    pub fn new(
+        plan: &Plan,
+        divisions: Option<&Divisions>,
+        (index, floor): (usize, u64),
+        bounds: &[Bound],
+    ) -> Option<Self> {
+        let divisions = divisions?;
+        let group = &plan.groups[index];
+        // Coins need some ranks of each stratum: more strata would take more than the fewest ranks there are.
+        let most = match plan.config.sampling.update_mechanism {
+            Mechanism::Subset => MOST_STRATA,
+            Mechanism::Global => (floor as usize / 8).clamp(2, MOST_STRATA),
+        };
+        let k = plan.config.divides(&group.name)?.k;
+        let sampling = &plan.config.sampling;
+        let aim = |(guide, bound): (usize, &Bound)| Aim {
+            guide,
+            confidence: bound.confidence,
+            error: bound.asked(),
+        };
+        Some(Self {
+            place: divisions.group(index)?,
+            group: index as u16,
+            rule: k.map_or(Rule::Pays(most), |k| Rule::Exactly(k as usize)),
+            seed: sampling.seed,
+            columns: usize::from(divisions.columns),
+            windows_per_update: u64::from(sampling.windows_per_update.max(1)),
+            others: group.members.len() - group.pinned.len(),
+            aims: bounds.iter().enumerate().map(aim).collect(),
+            seen: VecDeque::new(),
+            since: 0,
+            patience: 0,
+            told: 0,
+            next_id: 1,
+            single: 0,
+            current: None,
+            pending: None,
+        })
+    }
+
+    /// The strata that directives draw from, while there are several.
+    pub fn in_force(&self) -> Option<&Set> {
+        self.current.as_ref()
+    }
+
+    /// What the group is called as long as it is one stratum.
+    pub fn single(&self) -> u16 {
+        self.single
+    }
+
+    fn sums<'w>(&self, window: &'w CensusWindow) -> Option<&'w DividedSums> {
+        window.partial.divided.get(self.place)
+    }
+
+    /// Variance of the group's mean in `window` under the sizes in force, the strata's variances in it being what
+    /// they were; none where they are not known.
+    pub fn mean_variance(
+        &self,
+        window: &CensusWindow,
+        guide: usize,
+        (bound, mean): (&Bound, GroupMean),
+        terms: Terms,
+    ) -> Option<f64> {
+        let set = self.current.as_ref()?;
+        let sums = self.sums(window).filter(|sums| sums.number == set.told.number)?;
+        let of = |(stratum, moments): (&Lasting, &Moments)| {
+            let drawn = if terms.coins && stratum.size < stratum.ranks { 1 } else { 0 };
+            let drawn = stratum.size.saturating_sub(drawn) as f64;
+            let variance = bound.variance(moments, mean);
+            mean_variance(Stratum { ranks: stratum.ranks, variance }, drawn, terms.population)
+        };
+        let moments = sums.strata.iter().map(|stratum| stratum.guides.get(guide));
+        let pairs = set.strata.iter().zip(moments).filter_map(|(stratum, moments)| Some((stratum, moments?)));
+        Some(pairs.map(of).sum())
+    }
+
+    /// Takes what a window says of a guide: `miss` is how likely its bound was missed, `risk` how likely it may be.
+    pub fn observe(
+        &mut self,
+        window: &CensusWindow,
+        guide: usize,
+        (bound, mean): (&Bound, GroupMean),
+        (miss, risk): (f64, f64),
+    ) {
+        let Some(sums) = window.partial.divided.get(self.place) else { return };
+        for set in self.current.iter_mut().chain(&mut self.pending) {
+            if set.told.number != sums.number {
+                continue;
+            }
+            for (stratum, sums) in set.strata.iter_mut().zip(&sums.strata) {
+                let Some(moments) = sums.guides.get(guide).filter(|_| sums.ranks > 0) else { continue };
+                let (tracker, seen, _) = &mut stratum.guides[guide];
+                tracker.observe(bound.variance(moments, mean), miss, risk);
+                *seen = true;
+            }
+        }
+    }
+
+    /// Takes a window, when its guides have been observed.
+    pub fn end_window(&mut self, window: &CensusWindow) {
+        let Some(sums) = window.partial.divided.get(self.place) else { return };
+        let windows = window.windows();
+        for set in self.current.iter_mut().chain(&mut self.pending) {
+            if set.told.number == sums.number {
+                set.count(sums, window.first_window, windows);
+            }
+        }
+        self.since = self.since.saturating_add(windows);
+        if windows == 1 && !sums.sample.is_empty() {
+            let number = window.first_window.0;
+            self.seen.push_back((number, sums.number, sums.sample.clone()));
+            while self.seen.len() > WINDOWS.1 || self.seen.front().is_some_and(|old| old.0 + REACH < number) {
+                self.seen.pop_front();
+            }
+        }
+    }
+
+    /// Ends an interval: `next` is the one that the directive will be for. `few` says that no strata could save
+    /// ranks, because a single one takes no more than the fewest.
+    pub fn end_interval(&mut self, next: u64, few: bool) {
+        let first = next.saturating_mul(self.windows_per_update);
+        if let Some(set) = &self.pending {
+            if set.all as f64 >= ENOUGH * self.others as f64 && set.all > 0 {
+                self.current = self.pending.take();
+            } else if first > set.told.from.0.saturating_add(4 * self.windows_per_update + NOTICE) {
+                self.pending = None;
+            }
+        }
+        if self.pending.is_none() && !(few && matches!(self.rule, Rule::Pays(_))) {
+            self.look(next);
+        }
+        for set in self.current.iter_mut().chain(&mut self.pending) {
+            let guides = set.strata.iter_mut().flat_map(|stratum| &mut stratum.guides);
+            for (tracker, seen, priced) in guides.filter(|(_, seen, _)| *seen) {
+                *priced = tracker.end_interval();
+                *seen = false;
+            }
+        }
+    }
+
+    /// Looks for better strata, when there is something to be seen.
+    fn look(&mut self, next: u64) {
+        if self.seen.len() < WINDOWS.0 || self.since < self.patience {
+            return;
+        }
+        let Some((ranks, current)) = self.sampled() else { return };
+        self.since = 0;
+        self.patience = (2 * self.patience).clamp(WINDOWS.0 as u64, PATIENCE);
+        let guides = self.aims.len();
+        let mut vectors = Vectors::new(ranks.len(), guides).sampled(self.others, self.columns);
+        let mut windows = Vec::with_capacity(self.seen.len());
+        for (number, _, sample) in &self.seen {
+            let own: Vec<&Sampled> = ranks.iter().filter_map(|&place| of_place(sample, place)).collect();
+            let before = vectors.windows();
+            vectors.push((0..guides).flat_map(|guide| {
+                own.iter().map(move |sampled| {
+                    sampled.seen.get(guide).map_or((0.0, 0.0), |&[n, y]| (f64::from(n), f64::from(y)))
+                })
+            }));
+            if vectors.windows() > before {
+                windows.push(*number);
+            }
+        }
+        let effort = Effort { seed: self.seed, ..Effort::default() };
+        let found = propose(&vectors, &current, &self.aims, self.rule, Metric::Euclidean, effort);
+        if let Some(proposal) = found {
+            self.patience = WINDOWS.0 as u64;
+            let (found_on, _) = vectors.halves();
+            let windows: Vec<u64> = found_on.iter().map(|&window| windows[window]).collect();
+            self.adopt(proposal, &ranks, &windows, next);
+        }
+    }
+
+    /// The ranks that were seen in every window, by their places in the seeded order, and their strata.
+    fn sampled(&self) -> Option<(Vec<u32>, Strata)> {
+        let (_, number, newest) = self.seen.back()?;
+        let set = self.current.as_ref();
+        let label = |sampled: &Sampled| match set {
+            None => Some(0),
+            Some(set) => sampled
+                .stratum
+                .map(usize::from)
+                .filter(|&label| *number == set.told.number && label < set.strata.len()),
+        };
+        let everywhere = |sampled: &&Sampled| {
+            self.seen.iter().all(|(_, _, sample)| of_place(sample, sampled.place).is_some())
+        };
+        let known = newest.iter().filter(everywhere);
+        let (ranks, labels): (Vec<u32>, Vec<usize>) =
+            known.filter_map(|sampled| Some((sampled.place, label(sampled)?))).unzip();
+        if ranks.len() < RANKS {
+            return None;
+        }
+        // Whose medoid is not among them is not known to go on.
+        let index = |medoid: u32| ranks.binary_search(&medoid).unwrap_or(usize::MAX);
+        let strata = match set {
+            None => vec![OnlineStratum { id: self.single, medoid: 0 }],
+            Some(set) => set
+                .strata
+                .iter()
+                .map(|stratum| OnlineStratum { id: stratum.id, medoid: index(stratum.medoid) })
+                .collect(),
+        };
+        Some((ranks, Strata { strata, labels, next_id: self.next_id }))
+    }
+
+    fn adopt(&mut self, proposal: Proposal, ranks: &[u32], windows: &[u64], next: u64) {
+        self.next_id = proposal.strata.next_id;
+        let (Some(reference), Some(&first)) = (proposal.reference, windows.first()) else {
+            self.single = proposal.strata.strata.first().map_or(0, |stratum| stratum.id);
+            self.current = None;
+            return;
+        };
+        self.told += 1;
+        let notice = NOTICE.div_ceil(self.windows_per_update).max(1);
+        let told = Told {
+            number: self.told,
+            from: WindowId(next.saturating_add(notice).saturating_mul(self.windows_per_update)),
+            first: WindowId(first),
+            windows: windows.iter().fold(0, |all, window| all | 1 << (window - first)),
+            reference,
+        };
+        let guide = (CensusTracker::default(), false, 0.0);
+        let strata = proposal.strata.strata.iter().map(|stratum| Lasting {
+            id: stratum.id,
+            medoid: ranks[stratum.medoid],
+            ranks: 0,
+            pinned: 0,
+            size: 0,
+            reported: None,
+            guides: vec![guide; self.aims.len()],
+        });
+        self.pending = Some(Set { strata: strata.collect(), told, counted: WindowId(0), all: 0 });
+    }
+
+    /// What a directive says of the group; none while there is nothing to be said.
+    pub fn divided(&self) -> Option<Divided> {
+        let newest = self.pending.as_ref().or(self.current.as_ref())?;
+        let count = |stratum: &Lasting| StratumCount { ranks: stratum.ranks as u32, before: Some(0) };
+        let current = self.current.as_ref();
+        Some(Divided {
+            group: self.group,
+            number: current.map_or(0, |set| set.told.number),
+            counted: current.map_or(WindowId(0), |set| set.counted),
+            counts: current.map_or_else(Vec::new, |set| set.strata.iter().map(count).collect()),
+            newest: Some(newest.told.clone()),
+            own: None,
+        })
+    }
+
+    /// Draws so many ranks of the strata in force, and forgets who reported.
+    pub fn resize(&mut self, sizes: &[u64]) {
+        let strata = self.current.iter_mut().flat_map(|set| &mut set.strata);
+        strata.zip(sizes).for_each(|(stratum, &size)| stratum.size = size);
+    }
+
+    /// Forgets how many ranks have reported.
+    pub fn begin_interval(&mut self) {
+        let strata = self.current.iter_mut().flat_map(|set| &mut set.strata);
+        strata.for_each(|stratum| stratum.reported = None);
+    }
+}
+
+fn of_place(sample: &[Sampled], place: u32) -> Option<&Sampled> {
+    let found = sample.binary_search_by_key(&place, |sampled| sampled.place);
+    found.ok().map(|index| &sample[index])
+}
+
+impl Set {
+    fn count(&mut self, sums: &DividedSums, window: WindowId, windows: u64) {
+        let counts: Vec<(u64, u64)> = sums.counts().collect();
+        for (stratum, (ranks, pinned)) in self.strata.iter_mut().zip(&counts) {
+            let reported = (ranks + pinned) / windows;
+            stratum.reported = Some(stratum.reported.map_or(reported, |fewest| fewest.min(reported)));
+        }
+        let all = counts.iter().map(|(ranks, _)| ranks).sum();
+        // Of several windows at once nobody knows its place. Places last as long as nobody is missing from them.
+        if windows == 1 && all > self.all {
+            (self.all, self.counted) = (all, window);
+            for (number, stratum) in self.strata.iter_mut().enumerate() {
+                (stratum.ranks, stratum.pinned) = counts.get(number).copied().unwrap_or_default();
+            }
+        }
+    }
+
+    /// Variance of the group's mean as it was priced, with the sizes in force.
+    pub fn priced(&self, guide: usize, terms: Terms) -> f64 {
+        let of = |stratum: &Lasting| {
+            let less = u64::from(terms.coins && stratum.size < stratum.ranks);
+            let drawn = stratum.size.saturating_sub(less) as f64;
+            mean_variance(stratum.stratum(guide), drawn, terms.population)
+        };
+        self.strata.iter().map(of).sum()
+    }
+
+    /// Ranks to be drawn of every stratum so that every one of `asks` is met by the fewest, and which of them takes
+    /// the most.
+    ///
+    /// # Source
+    /// Neyman's allocation ([`neyman`]), the larger of the guides' in each stratum; two ranks of each at least, or
+    /// what they tell could not be weighed.
+    pub fn allocate(&self, asks: &[Ask], terms: Terms) -> (Vec<u64>, Option<usize>) {
+        let mut sizes = vec![0; self.strata.len()];
+        let mut weights = vec![0.0_f64; self.strata.len()];
+        let mut most: Option<(u64, usize)> = None;
+        for &Ask { guide, allowed } in asks {
+            let strata: Vec<Stratum> = self.strata.iter().map(|stratum| stratum.stratum(guide)).collect();
+            let asked = neyman(&strata, terms.population, allowed);
+            let all = asked.iter().sum();
+            if most.is_none_or(|(before, _)| all > before) {
+                most = Some((all, guide));
+            }
+            for (index, (asked, stratum)) in asked.iter().zip(&strata).enumerate() {
+                sizes[index] = (*asked).max(sizes[index]);
+                let weight = stratum.ranks as f64 * (stratum.variance / allowed).sqrt();
+                weights[index] = weight.max(weights[index]);
+            }
+        }
+        let least = if terms.coins { 8 } else { 2 };
+        let extra = u64::from(terms.coins);
+        for (size, stratum) in sizes.iter_mut().zip(&self.strata) {
+            *size = ((*size).max(least) + extra).min(stratum.ranks);
+        }
+        let mut left = terms.floor.saturating_sub(sizes.iter().sum());
+        while left > 0 {
+            let gain = |index: usize| {
+                let drawn = sizes[index] as f64;
+                // Where nobody differs, ranks are as good as each other.
+                let weight = weights[index].max(1e-9 * self.strata[index].ranks as f64);
+                weight / (drawn * (drawn + 1.0)).max(0.25).sqrt()
+            };
+            let open = (0..sizes.len()).filter(|&index| sizes[index] < self.strata[index].ranks);
+            let Some(index) = open.reduce(|best, next| if gain(next) > gain(best) { next } else { best })
+            else {
+                break;
+            };
+            sizes[index] += 1;
+            left -= 1;
+        }
+        (sizes, most.map(|(_, guide)| guide))
+    }
+}

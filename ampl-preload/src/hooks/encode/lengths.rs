@@ -1,0 +1,93 @@
+//! How many elements an array argument has.
+
+use ampl_core::mpi::{Direction, Kind, Length, Traffic, ids};
+
+use super::super::facts::{Ask, known};
+use super::Encoder;
+use crate::traffic::{Facts, Members};
+
+impl Encoder<'_> {
+    /// How many elements there are; `None` where there is no array, or nobody knows.
+    pub(super) fn length(&mut self, length: Length) -> Option<usize> {
+        let words = self.words;
+        let communicator = |index: u8| words[usize::from(index)];
+        let number = match length {
+            Length::One | Length::Unknown => return None,
+            Length::Param(index) => self.number(index).min(self.written(index)),
+            Length::Times(index, factor) => self.number(index) * i64::from(factor),
+            Length::CommSize(comm) => {
+                let members = self.members(communicator(comm))?;
+                // Results are scattered over the caller's own group.
+                let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
+                (if own { members.local } else { members.peers }) as i64
+            }
+            Length::CommSizeAtRoot(comm, root) => {
+                let members = self.members(communicator(comm))?;
+                let root = words[usize::from(root)];
+                let is_root = root as i32 == self.state.process.abi.root
+                    || members.rank == Some(u64::from(root as u32));
+                if !is_root {
+                    return None;
+                }
+                members.peers as i64
+            }
+            // What a call that failed says is a communicator may be none.
+            Length::InDegree(comm) | Length::OutDegree(comm) | Length::CartDims(comm)
+                if self.failed && !self.is_live(communicator(comm)) =>
+            {
+                return None;
+            }
+            Length::InDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).0 as i64,
+            Length::OutDegree(comm) => Ask { state: self.state }.degrees(communicator(comm)).1 as i64,
+            Length::CartDims(comm) => self.state.process.cart_dims(communicator(comm)),
+            Length::OutCount(index) => self.number(index).max(0),
+            Length::IfFlag(index, flag) => {
+                if self.number(flag) == 0 {
+                    return None;
+                }
+                self.number(index)
+            }
+        };
+        usize::try_from(number).ok()
+    }
+
+    /// Who is in the communicator; `None` where that is not known, and MPI must not be asked.
+    fn members(&mut self, comm: usize) -> Option<Members> {
+        if self.failed { known(self.state, comm) } else { Some(Ask { state: self.state }.comm_now(comm)) }
+    }
+
+    /// Whether MPI may be asked about `comm` after an error.
+    fn is_live(&self, comm: usize) -> bool {
+        known(self.state, comm).is_some() && !self.state.process.has_lost_sight()
+    }
+
+    /// How many elements MPI writes of arrays for which the program says at most how many, in the parameter
+    /// number `index`: what is behind them is not MPI's.
+    fn written(&mut self, index: u8) -> i64 {
+        let (process, words) = (self.state.process, self.words);
+        let number = match self.function {
+            ids::MPI_TYPE_GET_CONTENTS => {
+                let [integers, addresses, _, datatypes] = process.envelope(words[0], false);
+                [integers, addresses, datatypes].get(usize::from(index).wrapping_sub(1)).copied()
+            }
+            ids::MPI_TYPE_GET_CONTENTS_C => {
+                process.envelope(words[0], true).get(usize::from(index).wrapping_sub(1)).copied()
+            }
+            ids::MPI_CART_GET | ids::MPI_CART_COORDS => Some(process.cart_dims(words[0]).max(0) as u64),
+            _ => None,
+        };
+        number.map_or(i64::MAX, |number| number as i64)
+    }
+
+    /// The value of an integer parameter, behind its address if it is an output.
+    pub(super) fn number(&self, index: u8) -> i64 {
+        let index = usize::from(index);
+        let (param, word) = (&self.params()[index], self.words[index]);
+        let wide = matches!(param.kind, Kind::Count | Kind::Aint | Kind::Offset);
+        if param.direction == Direction::In {
+            return if wide { word as i64 } else { i64::from(word as i32) };
+        }
+        // SAFETY: an output of a call that succeeded.
+        unsafe { self.state.reader.load(param.kind, word, 0) }.unwrap_or(0) as i64
+    }
+}

@@ -1,0 +1,90 @@
+//! Which of the gaps that a call may be stored with a writer chooses.
+//!
+//! Stored as it is, every gap is within its bound, and so is the time since the window began; but errors
+//! add up, to far more than one gap's. Made up for at once, the error of a long gap would be all there is
+//! to see of the short ones behind it, and cost bits. So errors are made up for where that changes little,
+//! or where they have become large for what the window has seen of late.
+
+use super::{MILLION, Settings};
+
+/// How the reader's time stands to the true one.
+#[derive(Debug)]
+pub struct Aim {
+    /// The relative error, millionths.
+    error: i128,
+    floor: i128,
+    /// When the window began.
+    begin: i128,
+    /// The true end of the call before.
+    end: i128,
+    /// About the longest gap or call of late.
+    long: i128,
+    /// Whether a window has begun.
+    fresh: bool,
+}
+
+/// The longest is forgotten at this rate: a 256th with every call.
+const FORGETS: u32 = 8;
+
+impl Aim {
+    /// At the beginning.
+    pub fn new(settings: Settings) -> Self {
+        let error = settings.millionths().into();
+        Self { error, floor: settings.floor_ns.into(), begin: 0, end: 0, long: 0, fresh: false }
+    }
+
+    /// A window begins then, or follows the one before.
+    pub fn window(&mut self, start: Option<i64>) {
+        self.fresh = true;
+        if let Some(start) = start.map(i128::from) {
+            (self.begin, self.end, self.long) = (start, start, 0);
+        }
+    }
+
+    /// How far a reader's time may stay off.
+    fn patience(&self) -> i128 {
+        self.long.min(self.end - self.begin) * self.error / i128::from(MILLION)
+    }
+
+    /// The gap to aim at for a call that starts then, where the reader has `end` as the end of the call
+    /// before, and what it truly is. Below 0, where this is not, the reader is late, and as near as can be
+    /// is 0.
+    #[inline]
+    pub fn gap(&mut self, start: i64, end: i64) -> (i128, i128) {
+        let (start, end) = (i128::from(start), i128::from(end));
+        let (true_gap, whole) = (start - self.end, start - end);
+        self.long = (self.long - (self.long >> FORGETS)).max(true_gap);
+        if true_gap < 0 {
+            // Calls that overlap do so for readers too.
+            return (whole, true_gap);
+        }
+        let off = (whole - true_gap).abs();
+        let patience = if std::mem::take(&mut self.fresh) { 0 } else { self.patience() };
+        let alike = off * i128::from(MILLION) <= true_gap * self.error;
+        (if off <= patience && !alike { true_gap } else { whole }, true_gap)
+    }
+
+    /// Takes note of when the call is.
+    pub fn call(&mut self, start: i64, duration: u64) {
+        self.end = i128::from(start) + i128::from(duration);
+        self.long = self.long.max(duration.into());
+    }
+
+    /// Takes note of a window's first call, which began before it.
+    pub fn crosses(&mut self, time: Option<(i64, u64)>) {
+        if let Some((start, duration)) = time {
+            self.end = i128::from(start) + i128::from(duration);
+            self.fresh = false;
+        }
+    }
+
+    /// Whether a reader may have that as the end of the call.
+    pub fn allows(&self, end: i128) -> bool {
+        end - self.end <= self.floor + (self.end - self.begin) * self.error / i128::from(MILLION)
+    }
+
+    /// Whether a duration had better be stored as less, if a reader had that as the end of the call.
+    pub fn is_late(&self, end: i128) -> bool {
+        end - self.end > self.patience()
+    }
+}
