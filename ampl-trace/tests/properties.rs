@@ -290,7 +290,8 @@ proptest! {
         let bytes = write(&RunInfo { ranks: 2, ..RunInfo::default() }, &[], &mut ranks);
         let (whole, [_, (second, _)]) = (read(&bytes).unwrap(), ranks);
         let kind = [Holds::Times, Holds::Windows, Holds::Aggregates, Holds::Addresses, Holds::Processes][which];
-        junk.insert(0, 0xff);
+        // No part begins so: an error of a millionth is too little to be one.
+        junk.insert(0, if kind == Holds::Times { 1 } else { 0xff });
         let mut writer = Writer::new(Vec::new()).unwrap();
         writer.run(&whole.run, &[]).unwrap();
         for rank in &whole.ranks {
