@@ -22,7 +22,7 @@ use ampl_trace::record::put_text;
 
 use crate::descriptor::high;
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
-use crate::room;
+use crate::room::Room;
 
 const PAGE_WORDS: usize = 512;
 
@@ -58,6 +58,7 @@ pub struct Journal {
     short: AtomicBool,
     /// Whether little room is left beside it.
     large: AtomicBool,
+    room: Room,
 }
 
 #[derive(Debug)]
@@ -101,6 +102,7 @@ impl Journal {
             file: Mutex::new(Growing { file, inode, end: (HEADER_WORDS * 8) as u64, spill: None }),
             short: AtomicBool::new(false),
             large: AtomicBool::new(false),
+            room: Room::new(Path::new("/")),
         };
         journal.set(word::VERSION, VERSION);
         journal.set(word::RANK, u64::from(identity.rank));
@@ -140,6 +142,14 @@ impl Journal {
     /// Whether the place of the file is full: there is memory for summaries, and calls should take none of it.
     pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
+    }
+
+    /// Whether the program has room enough beside another `words` words. If not, the journal [is
+    /// large](Self::is_large) from then on.
+    pub fn has_room(&self, words: usize) -> bool {
+        let scarce = self.room.is_scarce(self.growing().file.as_fd(), words as u64 * 8);
+        self.large.fetch_or(scarce, Ordering::Relaxed);
+        !scarce
     }
 
     /// Whether so little room is left for the program that streams should not grow on.
@@ -212,9 +222,6 @@ impl Journal {
         let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
         let mut growing = self.growing();
         growing.recover(self.path.as_deref())?;
-        if kind == BlockKind::Stream && room::is_scarce(growing.file.as_fd()) {
-            self.large.store(true, Ordering::Relaxed);
-        }
         let block = match growing.grow(words) {
             Ok(block) => block,
             // What has no name is in memory already.

@@ -3,76 +3,123 @@
 //! Journals lie in memory by default. What they take there is missing to the job, which is killed when it has used up
 //! its share of the node; so the last quarter of everything is left to the program.
 
-use std::fs;
+use std::ffi::CString;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
 
 /// `f_type` of a file system in memory, statfs(2).
 const TMPFS: i64 = 0x0102_1994;
 /// One part of so many is not to be taken.
 const LEFT: u64 = 4;
+/// More than the files have that are read, up to what is looked for.
+const MOST_BYTES: usize = 8192;
 
-/// Whether the place of `file` has little room left, or the memory that it is in.
-///
-/// What cannot be found out is not scarce.
-pub fn is_scarce(file: BorrowedFd<'_>) -> bool {
-    let Ok(place) = rustix::fs::fstatfs(file) else { return false };
-    // Some file systems do not say how large they are.
-    let is_small = place.f_blocks > 0 && is_little(place.f_bavail, place.f_blocks);
-    is_small || (place.f_type == TMPFS && is_memory_scarce(Path::new("/")))
+/// What tells how much room there is. It is found once: looking at it allocates nothing.
+#[derive(Debug)]
+pub struct Room {
+    node: CString,
+    groups: Vec<Group>,
 }
 
-fn is_little(left: u64, all: u64) -> bool {
-    left < all / LEFT
+/// A control group that the process is in.
+#[derive(Debug)]
+struct Group {
+    limit: CString,
+    used: CString,
+    statistics: CString,
+    /// What can be reclaimed at once, by its name in the statistics.
+    reclaimable: &'static str,
 }
 
-/// Whether the node has little memory left, or a control group that the process is in; `root` is where `proc` and
-/// `sys` are.
-fn is_memory_scarce(root: &Path) -> bool {
-    let node = fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
-    let of = |name| number_of(&node, name).unwrap_or(0);
-    if is_little(of("MemAvailable:"), of("MemTotal:")) {
-        return true;
+impl Room {
+    /// Of this process; `root` is where `proc` and `sys` are.
+    pub fn new(root: &Path) -> Self {
+        let own = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+        let groups = own.lines().flat_map(|line| groups(root, line)).collect();
+        Self { node: path(root.join("proc/meminfo")), groups }
     }
-    let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    own.lines().any(|line| groups(root, line).iter().any(|group| is_group_full(group)))
+
+    /// Whether the place of `file`, or the memory that it is in, has little room left once the file has taken another
+    /// so many `bytes`.
+    ///
+    /// What cannot be found out is not scarce.
+    pub fn is_scarce(&self, file: BorrowedFd<'_>, bytes: u64) -> bool {
+        let Ok(place) = rustix::fs::fstatfs(file) else { return false };
+        let of = |blocks: u64| blocks.saturating_mul(place.f_bsize as u64);
+        // Some file systems do not say how large they are.
+        let is_small = place.f_blocks > 0 && is_little(of(place.f_bavail), bytes, of(place.f_blocks));
+        is_small || (place.f_type == TMPFS && self.is_memory_scarce(bytes))
+    }
+
+    /// Whether the node has little memory left, or a control group that the process is in.
+    fn is_memory_scarce(&self, bytes: u64) -> bool {
+        let of = |name| number_of(&self.node, name).map(|kib| kib.saturating_mul(1024));
+        let node = of("MemAvailable:").zip(of("MemTotal:"));
+        node.is_some_and(|(left, all)| is_little(left, bytes, all))
+            || self.groups.iter().any(|group| group.is_full(bytes))
+    }
 }
 
-/// The directories of a control group of memory and of those around it, by its line in `/proc/self/cgroup`.
-fn groups(root: &Path, line: &str) -> Vec<PathBuf> {
+impl Group {
+    /// Whether most is used of what may be; what can be reclaimed at once is not used.
+    fn is_full(&self, bytes: u64) -> bool {
+        let (Some(limit), Some(used)) = (number_of(&self.limit, ""), number_of(&self.used, "")) else {
+            return false;
+        };
+        let cached = number_of(&self.statistics, self.reclaimable).unwrap_or(0);
+        is_little(limit.saturating_sub(used.saturating_sub(cached)), bytes, limit)
+    }
+}
+
+fn is_little(left: u64, taken: u64, all: u64) -> bool {
+    left.saturating_sub(taken) < all / LEFT
+}
+
+/// A control group of memory and those around it, by its line in `/proc/self/cgroup`, of version 2 or 1.
+fn groups(root: &Path, line: &str) -> Vec<Group> {
     let mut fields = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
-    let hierarchy = match controllers {
-        "" => "sys/fs/cgroup",
-        _ if controllers.split(',').any(|one| one == "memory") => "sys/fs/cgroup/memory",
+    let (Some(controllers), Some(own)) = (fields.next(), fields.next()) else { return Vec::new() };
+    let (hierarchy, limit, used, reclaimable) = match controllers {
+        "" => ("sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+        _ if controllers.split(',').any(|one| one == "memory") => {
+            let (limit, used) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+            ("sys/fs/cgroup/memory", limit, used, "total_inactive_file")
+        }
         _ => return Vec::new(),
     };
     let mount = root.join(hierarchy);
-    let around = Path::new(path.trim_start_matches('/')).ancestors();
-    around.map(|group| mount.join(group)).collect()
+    let around = Path::new(own.trim_start_matches('/')).ancestors();
+    let group = |group: &Path| {
+        let file = |name| path(mount.join(group).join(name));
+        Group { limit: file(limit), used: file(used), statistics: file("memory.stat"), reclaimable }
+    };
+    around.map(group).collect()
 }
 
-/// Whether a control group, of version 2 or 1, has used most of what it may; what can be reclaimed at once is not used.
-fn is_group_full(group: &Path) -> bool {
-    let read = |name| fs::read_to_string(group.join(name)).ok();
-    let number = |name| read(name)?.trim().parse::<u64>().ok();
-    let limit = number("memory.max").or_else(|| number("memory.limit_in_bytes"));
-    let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"));
-    let (Some(limit), Some(used)) = (limit, used) else { return false };
-    let stat = read("memory.stat").unwrap_or_default();
-    let cached = number_of(&stat, "total_inactive_file").or_else(|| number_of(&stat, "inactive_file"));
-    is_little(limit.saturating_sub(used.saturating_sub(cached.unwrap_or(0))), limit)
+fn path(path: PathBuf) -> CString {
+    CString::new(path.into_os_string().into_vec()).unwrap_or_default()
 }
 
-/// The number behind `name` in lines of a name and a number.
-fn number_of(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().map(str::split_whitespace);
-    lines.find_map(|mut line| (line.next() == Some(name)).then(|| line.next()?.parse().ok())?)
+/// The number behind `name` in a file of lines of a name and a number; without a name, the number it begins with.
+fn number_of(path: &CString, name: &str) -> Option<u64> {
+    let file = rustix::fs::open(path.as_c_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let (mut bytes, mut length) = ([0; MOST_BYTES], 0);
+    while let Ok(more @ 1..) = rustix::io::read(&file, &mut bytes[length..]) {
+        length += more;
+    }
+    let text = std::str::from_utf8(&bytes[..length]).ok()?;
+    let mut words = text.split_ascii_whitespace();
+    let found = name.is_empty() || words.any(|word| word == name);
+    found.then(|| words.next()?.parse().ok())?
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     /// A node as its files tell of it.
     struct Node(PathBuf);
@@ -83,6 +130,10 @@ mod tests {
             let node = Self(root);
             node.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable: 300 kB\n");
             node
+        }
+
+        fn is_scarce(&self) -> bool {
+            Room::new(&self.0).is_memory_scarce(0)
         }
 
         fn write(&self, path: &str, text: &str) {
@@ -101,10 +152,12 @@ mod tests {
     #[test]
     fn a_node_may_be_short_of_memory() {
         let node = Node::new("node");
-        assert!(!is_memory_scarce(&node.0));
+        assert!(!node.is_scarce());
+        let room = Room::new(&node.0);
+        assert!(!room.is_memory_scarce(50 << 10) && room.is_memory_scarce(51 << 10));
         node.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable: 249 kB\n");
-        assert!(is_memory_scarce(&node.0));
-        assert!(!is_memory_scarce(Path::new("/nowhere")));
+        assert!(node.is_scarce());
+        assert!(!Room::new(Path::new("/nowhere")).is_memory_scarce(1 << 40));
     }
 
     #[test]
@@ -116,11 +169,11 @@ mod tests {
         node.write(&format!("{job}/step_0/task_1/memory.current"), "800\n");
         node.write(&format!("{job}/memory.max"), "1000\n");
         node.write(&format!("{job}/memory.current"), "700\n");
-        assert!(!is_memory_scarce(&node.0));
+        assert!(!node.is_scarce());
         node.write(&format!("{job}/memory.current"), "800\n");
-        assert!(is_memory_scarce(&node.0));
+        assert!(node.is_scarce());
         node.write(&format!("{job}/memory.stat"), "anon 5\ninactive_file 100\n");
-        assert!(!is_memory_scarce(&node.0));
+        assert!(!node.is_scarce());
     }
 
     #[test]
@@ -129,8 +182,8 @@ mod tests {
         node.write("proc/self/cgroup", "4:cpu,cpuacct:/job\n3:memory:/job\n");
         node.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000\n");
         node.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "751\n");
-        assert!(is_memory_scarce(&node.0));
+        assert!(node.is_scarce());
         node.write("sys/fs/cgroup/memory/job/memory.stat", "inactive_file 0\ntotal_inactive_file 1\n");
-        assert!(!is_memory_scarce(&node.0));
+        assert!(!node.is_scarce());
     }
 }

@@ -248,8 +248,9 @@ impl Stream {
 /// A block for the stream, larger than the last while there is room for more; says whether there is one.
 #[cold]
 fn grow(journal: &Journal, thread: u32, stream: &mut Cursor, words: usize, full: &mut bool) -> bool {
-    let doubled = if journal.is_large() { FIRST_BLOCK_WORDS } else { stream.block.words.len() * 2 };
-    match journal.block(BlockKind::Stream, thread, doubled.min(LARGEST_BLOCK_WORDS).max(words)) {
+    let larger = (stream.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
+    let fits = !journal.is_large() && journal.has_room(larger);
+    match journal.block(BlockKind::Stream, thread, if fits { larger } else { FIRST_BLOCK_WORDS.max(words) }) {
         Ok(block) => {
             *stream = Cursor { block, at: 0, last_miss: None };
             true
