@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -236,8 +237,10 @@ static double busy(pthread_t thread) {
     return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
 }
 
-/* Waits until all ranks have come here, by files: MPI may hold locks of a dead thread's. */
+/* Waits until all ranks have come here, by files: MPI may hold locks of a dead thread's. Returns at the same moment on
+ * all of them: the launcher ends the others when one has ended. */
 static void meet(void) {
+    struct timespec last = {0, 0};
     char name[32];
     snprintf(name, sizeof name, "threads.%d", rank);
     FILE *mine = fopen(name, "w");
@@ -247,6 +250,16 @@ static void meet(void) {
         snprintf(name, sizeof name, "threads.%d", other);
         usleep(10000);
     }
+    for (int other = 0; other < ranks; other++) {
+        struct stat file;
+        snprintf(name, sizeof name, "threads.%d", other);
+        if (stat(name, &file)) fail("a rank is gone");
+        if (file.st_mtim.tv_sec > last.tv_sec ||
+            (file.st_mtim.tv_sec == last.tv_sec && file.st_mtim.tv_nsec > last.tv_nsec))
+            last = file.st_mtim;
+    }
+    last.tv_sec += 1;
+    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &last, NULL);
 }
 
 static void cancel_inside(void) {
@@ -260,8 +273,7 @@ static void cancel_inside(void) {
     pthread_join(thread, &result);
     printf("rank %d: %s\n", rank, result == PTHREAD_CANCELED ? "cancelled" : "not");
     fflush(stdout);
-    meet(); /* the launcher may end the others when one has ended */
-    usleep(100000);
+    meet();
     _exit(0);
 }
 
