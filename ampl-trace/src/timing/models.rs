@@ -156,6 +156,8 @@ pub struct Models {
     alike: FxHashMap<(u16, Kind, bool), Box<Histogram>>,
     /// The distance of the value before.
     before: u8,
+    /// Magnitudes so far.
+    values: u32,
     /// Whether the values before were short.
     short: usize,
     /// Of each flag, what it was last, and its chances by that.
@@ -236,6 +238,7 @@ impl Models {
             shared: (0..KINDS).map(|_| Shared::new()).collect(),
             alike: FxHashMap::default(),
             before: MIDDLE,
+            values: 0,
             short: 0,
             seldom: [(false, [Node::NEW; 2]); 3],
         }
@@ -289,7 +292,9 @@ impl Models {
     ) -> Bin {
         let side = &mut self.owns[of.number()][kind as usize].sides[usize::from(negative)];
         let shared = &mut self.shared[kind as usize].sides[usize::from(negative)];
-        let group = if side.seen < YOUNG {
+        let young = side.seen < if self.values < DEAR { YOUNG } else { FEW };
+        self.values = self.values.saturating_add(1);
+        let group = if young {
             let like = self.alike.entry((like, kind, negative)).or_insert_with(|| Box::new(Histogram::NEW));
             let group = shared.young(bits, side, &mut self.arena, like, &mut self.before, bin.group);
             like.count(group);
@@ -313,6 +318,10 @@ impl Models {
 
 /// Values until a signature's counters know more than can be told otherwise.
 const YOUNG: u16 = 4096;
+/// Values of a rank that take the time to tell more, some microseconds each; behind them it is done for the first few of a
+/// signature only, for `MPI_Finalize` must not take seconds.
+const DEAR: u32 = 1 << 15;
+const FEW: u16 = 16;
 
 impl SharedSide {
     /// Codes a group of a signature that has few.
