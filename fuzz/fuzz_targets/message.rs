@@ -11,6 +11,9 @@ const INTERVAL: u8 = 2;
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(message) = UpMessage::decode(bytes)
         && let Some(window) = &message.window
+        // What bins and strata are for is in the shape, not in the bytes.
+        && window.partial.binned.is_empty()
+        && window.partial.divided.is_empty()
     {
         let cells = &window.partial.cells;
         let shape = Shape {
@@ -18,6 +21,8 @@ fuzz_target!(|bytes: &[u8]| {
             metrics: u16::from_le_bytes([bytes[6], bytes[7]]),
             census: bytes[3] & CENSUS != 0,
             interval: bytes[3] & INTERVAL != 0,
+            second: None,
+            divisions: None,
         };
         let mut again = Vec::new();
         message.encode(&shape, &mut again);

@@ -50,8 +50,14 @@ fuzz_target!(|bytes: &[u8]| {
                 let update = number(&mut rest);
                 let first_window = WindowId(number(&mut rest));
                 let mechanism = plan.config.sampling.update_mechanism;
-                let directive =
-                    Directive { pass: 0, update, first_window, seed: 0, mechanism, strata: Vec::new() };
+                let directive = Directive {
+                    update,
+                    first_window,
+                    seed: 0,
+                    mechanism,
+                    strata: Vec::new(),
+                    divided: Vec::new(),
+                };
                 DownMessage::Directive(directive).encode(&shape, &mut message);
                 let _ = node.receive_down(&message);
                 node.directive(WindowId(number(&mut rest)));
