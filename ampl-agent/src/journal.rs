@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ampl_trace::journal::{
     BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, table_checksum, word,
 };
+use ampl_trace::model::ClockFit;
 use ampl_trace::record::put_text;
 
 use crate::descriptor::high;
@@ -177,6 +178,21 @@ impl Journal {
     pub fn clock_pair(&self, ticks: u64, nanos: i64) {
         self.set(word::TICKS_LAST, ticks);
         self.set(word::NANOS_LAST, nanos as u64);
+    }
+
+    /// Puts both clock pairs right: `right` makes of nanoseconds since T0, as they are, what they should be.
+    pub fn correct(&self, right: impl Fn(i64) -> i64) {
+        for index in [word::NANOS_FIRST, word::NANOS_LAST] {
+            self.set(index, right(self.header[index].load(Ordering::Relaxed) as i64) as u64);
+        }
+    }
+
+    /// Records how the clock was brought in step with rank 0's, where that is another.
+    pub fn aligned(&self, fit: Option<ClockFit>) {
+        let Some(fit) = fit else { return };
+        self.set(word::CLOCK_OFFSET, fit.offset_ns as u64);
+        self.set(word::CLOCK_DRIFT, fit.drift_ppm.unwrap_or(f64::NAN).to_bits());
+        self.set(word::CLOCK_ERROR, fit.error_ns);
     }
 
     /// Nanoseconds per tick between the first and the latest clock pair.

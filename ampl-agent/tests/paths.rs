@@ -95,7 +95,7 @@ fn a_call_on_two_ways_is_two_sites() {
     let told = paths(&found);
     assert_eq!(told[..3], expected);
     assert_eq!(told[3], expected[0]);
-    let calls: Vec<_> = found.rank.aggregates.iter().map(|entry| (entry.site, entry.calls)).collect();
+    let calls: Vec<_> = found.aggregates.iter().map(|entry| (entry.site, entry.calls)).collect();
     assert!(calls.contains(&(Some(0), 2)) && calls.contains(&(Some(1), 1)), "{calls:?}");
     assert_eq!(found.structure.threads[0].signatures.len(), 3, "the path is part of what a call says");
 }

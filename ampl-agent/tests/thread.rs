@@ -283,7 +283,7 @@ proptest! {
             prop_assert_eq!(times, Some((0, 100 * index as i64, Some(1 + tag))));
             prop_assert_eq!(&call.args[4].1, &ampl_core::value::tag_value(tag as i64));
         }
-        let total: u64 = read.rank.aggregates.iter().map(|site| site.sent).sum();
+        let total: u64 = read.aggregates.iter().map(|site| site.sent).sum();
         prop_assert_eq!(total, tags.iter().sum::<u64>());
     }
 }

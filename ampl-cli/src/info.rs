@@ -1,5 +1,6 @@
 //! `ampl info`: what a run directory holds.
 
+use std::cmp::Reverse;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -63,6 +64,9 @@ struct Info<'a> {
     /// Windows that lack the summary of some rank; none where the configuration is not known.
     windows_without_summary: Option<u64>,
     trace_bytes: Sizes,
+    /// How clocks that are not rank 0's were brought in step with it; none where all ranks read one clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<Clocks>,
     agent_failures: u64,
     overhead: Overhead,
 }
@@ -82,6 +86,7 @@ impl<'a> Info<'a> {
             would_keep_windows: would_keep(trace, plan.as_ref()),
             windows_without_summary: plan.map(|plan| windows_lacking(trace, &plan)),
             trace_bytes: trace.sizes,
+            clocks: Clocks::of(trace),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
             functions,
@@ -122,6 +127,32 @@ impl Serialize for Functions {
             map.serialize_entry(name, &calls)?;
         }
         map.end()
+    }
+}
+
+/// Clocks that are not rank 0's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Clocks {
+    /// Ranks that have one.
+    pub ranks: u64,
+    /// How far a rank's times may be off, nanoseconds: of the rank that is worst.
+    pub error_ns: u64,
+    /// That rank.
+    pub rank: u32,
+    /// The drift of most magnitude, which is made up for; none where that of a rank was not measured.
+    pub drift_ppm: Option<f64>,
+}
+
+impl Clocks {
+    /// Those of `trace`; `None` where there are none.
+    pub fn of(trace: &Trace) -> Option<Self> {
+        let others = || {
+            trace.ranks.iter().filter_map(|rank| rank.process.clock.map(|clock| (rank.process.rank, clock)))
+        };
+        let (rank, worst) = others().max_by_key(|(rank, clock)| (clock.error_ns, Reverse(*rank)))?;
+        let drifts: Option<Vec<f64>> = others().map(|(_, clock)| clock.drift_ppm).collect();
+        let drift_ppm = drifts.and_then(|all| all.into_iter().max_by(|a, b| a.abs().total_cmp(&b.abs())));
+        Some(Self { ranks: others().count() as u64, error_ns: worst.error_ns, rank, drift_ppm })
     }
 }
 
@@ -194,7 +225,7 @@ mod tests {
     use super::*;
     use ampl_core::mpi::Function;
     use ampl_trace::RankTrace;
-    use ampl_trace::model::Step;
+    use ampl_trace::model::{ClockFit, Step};
 
     #[test]
     fn every_field_of_the_contract_is_there() {
@@ -213,6 +244,24 @@ mod tests {
         });
         assert_eq!(json, expected);
         assert_eq!(Overhead::of(&Trace::default(), 0).share, None);
+    }
+
+    #[test]
+    fn the_worst_clock_is_told() {
+        let clock = |offset_ns, error_ns, drift_ppm| Some(ClockFit { offset_ns, error_ns, drift_ppm });
+        let clocks = [None, clock(70, 5, Some(1.0)), clock(7, 9, Some(-3.0)), clock(7, 9, Some(2.0))];
+        let ranks = (0..).zip(clocks).map(|(number, clock)| {
+            let mut rank = RankTrace::default();
+            (rank.process.rank, rank.process.clock) = (number, clock);
+            rank
+        });
+        let mut trace = Trace { ranks: ranks.collect(), ..Trace::default() };
+        let told = Clocks { ranks: 3, error_ns: 9, rank: 2, drift_ppm: Some(-3.0) };
+        assert_eq!(Clocks::of(&trace), Some(told));
+        // One that did not come to its end.
+        trace.ranks[1].process.clock = clock(7, 1, None);
+        assert_eq!(Clocks::of(&trace), Some(Clocks { drift_ppm: None, ..told }));
+        assert_eq!(Clocks::of(&Trace::default()), None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use ampl_trace::record::{
 };
 use ampl_trace::structure::Merged;
 use ampl_trace::timing::Settings;
+use ampl_trace::totals::Totals;
 use ampl_trace::{RunInfo, Trace};
 
 /// Terminals of the calls, in the order in which they are made first.
@@ -285,7 +286,7 @@ impl Synthetic {
     /// The trace file, as the client merges it.
     pub fn trace_file(&self) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new()).unwrap();
-        let mut structure = Merged::new(self.ranks);
+        let (mut structure, mut totals) = (Merged::new(self.ranks), Totals::default());
         for rank in 0..self.ranks {
             let part = compact(&self.journal(rank), Settings { error: 0.0, floor_ns: 0 }).unwrap();
             assert_eq!(part.damage, Vec::<String>::new());
@@ -293,9 +294,11 @@ impl Synthetic {
                 writer.run(run, &part.decisions).unwrap();
             }
             writer.rank(&rank_parts(&part.rank)).unwrap();
+            totals.join(part.totals());
             structure.join(Merged::of(part.structure));
         }
         writer.structure(&structure).unwrap();
+        writer.totals(&totals).unwrap();
         writer.finish().unwrap()
     }
 

@@ -26,6 +26,7 @@ use ampl_trace::record::{CALL_NO_ARGS, TEXT_RUN};
 use std::sync::atomic::Ordering;
 
 use crate::abi::{self, Abi};
+use crate::align;
 use crate::clock;
 use crate::counters;
 use crate::entry::Origin;
@@ -78,6 +79,9 @@ struct Announcement {
     directory: PathBuf,
     /// T0, nanoseconds since the Unix epoch.
     started_ns: i64,
+    /// T0 on rank 0's monotonic clock, and which that is.
+    epoch: i64,
+    clock: u64,
     /// The configuration's text.
     config: String,
 }
@@ -97,10 +101,13 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let told = broadcast(&channel, mine)?;
     // Without an announcement rank 0 has said why.
     let directory = told.as_ref().map(|announcement| announcement.directory.clone());
+    let (epoch, clock) = told.as_ref().map_or((0, 0), |told| (told.epoch, told.clock));
+    let apart = directory.is_some() && clock != align::identity();
     let prepared = told.map(|announcement| prepare(&announcement, ranks, rank, before));
     let obstacle = prepared.as_ref().is_none_or(Result::is_err);
     let displaced = matches!(&prepared, Some(Ok(prepared)) if prepared.displaced.is_some());
-    let (first_obstacle, first_displaced) = first_of(&channel, ranks, rank, [obstacle, displaced]);
+    let first = first_of(&channel, ranks, rank, [obstacle, displaced, apart]);
+    let [first_obstacle, first_displaced, first_apart] = first;
     // Either every rank observes, or none does: a tree with holes would only wait.
     if let Some(first) = first_obstacle {
         match prepared {
@@ -118,7 +125,12 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         }
         return None;
     }
-    let prepared = prepared?.ok()?;
+    let mut prepared = prepared?.ok()?;
+    let reading = first_apart.and_then(|_| align::Reading::take(&channel, ranks, rank).ok());
+    if let Some(reading) = reading {
+        prepared.set_epoch(epoch - reading.offset);
+        prepared.shared.journal.aligned(reading.fit());
+    }
     if let Some(why) = prepared.displaced.as_ref().filter(|_| first_displaced == Some(rank)) {
         message(&format!(
             "rank {rank} cannot make its journal ({why}): it, and whoever else cannot, keeps it in memory, which a \
@@ -137,7 +149,14 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         concurrent: is_concurrent(abi, pmpi),
         epoch: prepared.epoch,
         tree,
-        settlement: Settlement::new(channel, prepared.directory, prepared.journal_directory, ranks, rank),
+        settlement: Settlement {
+            channel,
+            directory: prepared.directory,
+            journals: prepared.journal_directory,
+            ranks,
+            rank,
+            clock: reading,
+        },
         fortran: Fortran::new(abi, &pmpi.library_version()),
         run: prepared.run,
         shared: prepared.shared,
@@ -235,7 +254,13 @@ fn announce(ranks: u32) -> Option<Announcement> {
     }
     let wanted = environment::run_directory(&parsed.output.dir);
     match make_directory(&wanted) {
-        Ok(directory) => Some(Announcement { directory, started_ns: clock::epoch_ns(), config }),
+        Ok(directory) => Some(Announcement {
+            directory,
+            started_ns: clock::epoch_ns(),
+            epoch: clock::monotonic_ns(),
+            clock: align::identity(),
+            config,
+        }),
         Err(error) => {
             message(&format!(
                 "cannot make the run directory ({}): {error}; choose another with -o, the job goes on without ampl",
@@ -274,37 +299,29 @@ fn broadcast(channel: &Channel, mine: Option<Announcement>) -> Option<Option<Ann
     Some(serde_json::from_slice(&bytes).ok())
 }
 
-/// The first rank that met an obstacle and the first whose journal is not where it should be, as all ranks agree: a
-/// reduction by point-to-point to rank 0 and a broadcast back. A rank that MPI lets down takes itself for an
-/// obstacle.
-fn first_of(channel: &Channel, ranks: u32, rank: u32, mine: [bool; 2]) -> (Option<u32>, Option<u32>) {
+/// The first rank that met an obstacle, the first whose journal is not where it should be and the first whose clock
+/// is not rank 0's, as all ranks agree: a reduction by point-to-point to rank 0 and a broadcast back. A rank that MPI
+/// lets down takes itself for an obstacle.
+fn first_of(channel: &Channel, ranks: u32, rank: u32, mine: [bool; 3]) -> [Option<u32>; 3] {
     let mut first = mine.map(|mine| if mine { rank } else { u32::MAX });
-    let bytes = |[obstacle, displaced]: [u32; 2]| -> [u8; 8] {
-        (u64::from(obstacle) | u64::from(displaced) << 32).to_le_bytes()
-    };
-    let read = |bytes: [u8; 8]| {
-        let both = u64::from_le_bytes(bytes);
-        [both as u32, (both >> 32) as u32]
+    let bytes = |first: [u32; 3]| first.map(u32::to_le_bytes).concat();
+    let read = |bytes: Vec<u8>| -> [u32; 3] {
+        std::array::from_fn(|at| u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * at + byte])))
     };
     let tree = ampl_client::Topology::new(ranks, Rank(0), 2);
     for child in tree.children(Rank(rank)) {
-        let told = channel.receive(child, 8).ok().and_then(|answer| answer.try_into().ok());
-        let told = told.map_or([child.0, u32::MAX], read);
-        first = [first[0].min(told[0]), first[1].min(told[1])];
+        let told = channel.receive(child, 12).map_or([child.0, u32::MAX, u32::MAX], read);
+        first = std::array::from_fn(|at| first[at].min(told[at]));
     }
     if let Some(parent) = tree.parent(Rank(rank))
         && channel.send(parent, &bytes(first)).is_err()
     {
-        return (Some(rank), None);
+        return [Some(rank), None, None];
     }
     let mut verdict = bytes(first);
     match channel.broadcast(&mut verdict) {
-        Some(()) => {
-            let [obstacle, displaced] =
-                read(verdict).map(|first| Some(first).filter(|&first| first != u32::MAX));
-            (obstacle, displaced)
-        }
-        None => (Some(rank), None),
+        Some(()) => read(verdict).map(|first| Some(first).filter(|&first| first != u32::MAX)),
+        None => [Some(rank), None, None],
     }
 }
 
@@ -317,6 +334,14 @@ struct Prepared {
     /// Why this rank's has none all the same.
     displaced: Option<String>,
     run: RunInfo,
+}
+
+impl Prepared {
+    /// T0 turned out to be at `epoch` on this process's monotonic clock.
+    fn set_epoch(&mut self, epoch: i64) {
+        self.shared.journal.correct(|nanos| nanos + self.epoch - epoch);
+        self.epoch = epoch;
+    }
 }
 
 /// On every rank: plan, counters and journal; or why one cannot be.
@@ -335,8 +360,11 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     let plan = Plan::new(config, ranks).map_err(|error| unreadable(&error))?;
     let counters = counters::open(&plan).map_err(|refusal| format!("rank {rank}: {refusal}"))?;
     let journal_directory = journal_directory(&plan.config.output.journal, told);
-    // T0 on this process's monotonic clock, through the wall clock that nodes keep in step.
-    let epoch = told.started_ns - (clock::epoch_ns() - clock::monotonic_ns());
+    // T0 on this process's monotonic clock: where that is not rank 0's, as well as wall clocks know, to begin with.
+    let epoch = match align::identity() == told.clock {
+        true => told.epoch,
+        false => told.started_ns - (clock::epoch_ns() - clock::monotonic_ns()),
+    };
     let identity = Identity {
         rank,
         ranks,

@@ -5,6 +5,7 @@
 //! differs between implementations is data ([`abi`]).
 
 pub mod abi;
+mod align;
 pub mod api;
 mod begin;
 mod caller;

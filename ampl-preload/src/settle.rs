@@ -16,7 +16,9 @@ use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::format::{Part, Writer, rank_parts, run_parts};
 use ampl_trace::structure::Merged;
 use ampl_trace::timing::Settings;
+use ampl_trace::totals::Totals;
 
+use crate::align::Reading;
 use crate::begin::message;
 use crate::entry::entry;
 use crate::process::{Process, contained};
@@ -28,15 +30,24 @@ const CHUNK: usize = 1 << 20;
 /// Ranks that are asked for their parts before it is their turn: those that wait look only now and then.
 const AHEAD: u32 = 16;
 
+/// What is joined on the way to rank 0.
+type Common = (Totals, Merged);
+
 /// What is needed at the end.
 #[derive(Debug)]
 pub struct Settlement {
-    channel: Channel,
-    directory: PathBuf,
+    /// How ranks reach each other.
+    pub channel: Channel,
+    /// Where rank 0 writes the trace.
+    pub directory: PathBuf,
     /// None where journals have no names.
-    journals: Option<PathBuf>,
-    ranks: u32,
-    rank: u32,
+    pub journals: Option<PathBuf>,
+    /// Ranks of the world.
+    pub ranks: u32,
+    /// This rank.
+    pub rank: u32,
+    /// This rank's clock in `MPI_Init`, where not all ranks have one clock.
+    pub clock: Option<Reading>,
 }
 
 static TO_SETTLE: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
@@ -60,17 +71,6 @@ unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
 }
 
 impl Settlement {
-    /// What `rank` needs to bring its part to rank 0, which writes `directory`.
-    pub fn new(
-        channel: Channel,
-        directory: PathBuf,
-        journals: Option<PathBuf>,
-        ranks: u32,
-        rank: u32,
-    ) -> Self {
-        Self { channel, directory, journals, ranks, rank }
-    }
-
     /// Has MPI call [`Process::end`] when it ends. Where it refuses, journals stay unmerged.
     pub fn arm(&self, process: &'static Process) {
         let Some(own) = process.abi.handle(ObjectKind::Comm, "MPI_COMM_SELF") else { return };
@@ -94,7 +94,7 @@ impl Settlement {
         let state = unsafe { (*entry()).thread.as_mut() };
         let drained = tree.settle(state.map(|state| &mut state.thread));
         tree.close(drained.is_ok());
-        let settled = drained.and_then(|()| self.merge(process));
+        let settled = drained.and_then(|()| self.align(process)).and_then(|()| self.merge(process));
         if self.rank == 0 && settled.is_err() {
             self.dismiss();
         }
@@ -138,45 +138,63 @@ impl Settlement {
         }
     }
 
+    /// Takes what the rank's clock has drifted since `MPI_Init` out of its times, where not all ranks have one clock.
+    fn align(&self, process: &Process) -> Result<(), TransportError> {
+        let Some(first) = self.clock else { return Ok(()) };
+        let fit = first.fit_to(Reading::take(&self.channel, self.ranks, self.rank)?);
+        if let Some(drift) = fit.and_then(|fit| fit.drift_ppm) {
+            process.shared.journal.correct(|nanos| nanos + first.behind(nanos + process.epoch, drift));
+        }
+        process.shared.journal.aligned(fit);
+        Ok(())
+    }
+
     /// Whether the whole trace is on disk.
     fn merge(&self, process: &Process) -> Result<bool, TransportError> {
         let mut own = self.own_part(process);
-        let structure = own.as_mut().map(|own| Merged::of(std::mem::take(&mut own.structure)));
-        let structure = self.join(structure.unwrap_or_else(|| Merged::new(self.ranks)))?;
-        if self.rank == 0 { self.collect(own, structure) } else { self.deliver(own) }
+        let common = match &mut own {
+            Some(own) => (own.totals(), Merged::of(std::mem::take(&mut own.structure))),
+            None => (Totals::default(), Merged::new(self.ranks)),
+        };
+        let common = self.join(common)?;
+        if self.rank == 0 { self.collect(own, common) } else { self.deliver(own) }
     }
 
-    /// What the ranks from this one on called, as many as are joined here: all of them on rank 0.
+    /// What the ranks from this one on called and what that came to, as many as are joined here: all of them on
+    /// rank 0.
     ///
     /// Each rank joins its own with that of ranges of twice the length each time, until it hands over to the rank
     /// that is as far before it: nobody takes more than the logarithm of the number of ranks, and what ranks have in
     /// common is there once from the first meeting on.
-    fn join(&self, mut structure: Merged) -> Result<Merged, TransportError> {
+    fn join(&self, (mut totals, mut structure): Common) -> Result<Common, TransportError> {
         let mut distance = 1;
         while distance < self.ranks {
             if self.rank & distance != 0 {
                 let to = Rank(self.rank - distance);
-                let bytes = structure.pack();
-                self.channel.send(to, &(bytes.len() as u64).to_le_bytes())?;
-                bytes.chunks(CHUNK).try_for_each(|chunk| self.channel.send(to, chunk))?;
-                return Ok(Merged::new(self.ranks));
+                for bytes in [structure.pack(), totals.encode()] {
+                    self.channel.send(to, &(bytes.len() as u64).to_le_bytes())?;
+                    bytes.chunks(CHUNK).try_for_each(|chunk| self.channel.send(to, chunk))?;
+                }
+                return Ok((Totals::default(), Merged::new(self.ranks)));
             }
             if self.rank + distance < self.ranks {
                 let from = Rank(self.rank + distance);
-                let length = self.channel.receive(from, 8)?;
-                let bytes = self.receive_all(from, length)?;
                 // What cannot be read is missing in the trace, which says so.
-                if let Ok(other) = Merged::decode(&bytes) {
+                if let Ok(other) = Merged::decode(&self.receive_all(from)?) {
                     structure.join(other);
+                }
+                if let Some(others) = Totals::decode(&self.receive_all(from)?) {
+                    totals.join(others);
                 }
             }
             distance *= 2;
         }
-        Ok(structure)
+        Ok((totals, structure))
     }
 
-    /// As many bytes as `length`, 8 bytes, says.
-    fn receive_all(&self, from: Rank, length: Vec<u8>) -> Result<Vec<u8>, TransportError> {
+    /// As many bytes as the 8 before them say.
+    fn receive_all(&self, from: Rank) -> Result<Vec<u8>, TransportError> {
+        let length = self.channel.receive(from, 8)?;
         let length = u64::from_le_bytes(length.try_into().expect("eight bytes were asked for")) as usize;
         let mut part = Vec::with_capacity(length);
         while part.len() < length {
@@ -209,15 +227,16 @@ impl Settlement {
 
     /// On rank 0: takes one rank's part after the other, so that memory holds one, and what MPI itself holds of the
     /// few that were asked ahead.
-    fn collect(&self, own: Option<Compacted>, structure: Merged) -> Result<bool, TransportError> {
+    fn collect(&self, own: Option<Compacted>, (totals, structure): Common) -> Result<bool, TransportError> {
         let _held = FileSizeSignal::hold();
         let path = self.directory.join("trace.ampl");
         let mut file =
             File::create(&path).map(BufWriter::new).and_then(Writer::new).and_then(|mut writer| {
                 writer.structure(&structure)?;
+                writer.totals(&totals)?;
                 Ok(writer)
             });
-        drop(structure);
+        drop((totals, structure));
         // A full disk must not keep the other ranks waiting: they are asked all the same.
         let mut write = |sections: &[Part<'_>]| {
             if let Ok(writer) = &mut file
@@ -233,8 +252,7 @@ impl Settlement {
             self.ask(rank)?;
         }
         for rank in 1..self.ranks {
-            let length = self.channel.receive(Rank(rank), 8)?;
-            let part = self.receive_all(Rank(rank), length)?;
+            let part = self.receive_all(Rank(rank))?;
             if let Some(next) = rank.checked_add(AHEAD).filter(|&next| next < self.ranks) {
                 self.ask(next)?;
             }

@@ -310,6 +310,9 @@ const SILENCE: Duration = Duration::from_secs(600);
 /// is for a rank that could not even do that.
 const WORKING: Duration = Duration::from_secs(6 * 3600);
 
+/// What is awaited eagerly comes sooner than this, or it is late.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
 /// Waits for others at the end of the job, politely: cores may be shared with ranks still working.
 #[derive(Debug)]
 pub struct Patience {
@@ -317,12 +320,20 @@ pub struct Patience {
     pause: Duration,
     /// How long nothing may move before it is taken for certain that nothing will.
     limit: Option<Duration>,
+    /// How long to look without a rest.
+    eager: Duration,
 }
 
 impl Patience {
     /// Starts to wait for a rank that is at its end.
     pub fn new() -> Self {
-        Self { since: Instant::now(), pause: Duration::ZERO, limit: Some(SILENCE) }
+        let (since, pause, eager) = (Instant::now(), Duration::ZERO, Duration::ZERO);
+        Self { since, pause, limit: Some(SILENCE), eager }
+    }
+
+    /// Starts to wait for what is about to come, at this very moment.
+    fn short() -> Self {
+        Self { eager: AT_ONCE, ..Self::new() }
     }
 
     /// Starts to wait for ranks that may still be at work.
@@ -338,7 +349,7 @@ impl Patience {
 
     /// Something moved: the wait starts anew.
     pub fn reset(&mut self) {
-        *self = Self { limit: self.limit, ..Self::new() };
+        *self = Self { limit: self.limit, eager: self.eager, ..Self::new() };
     }
 
     /// Pauses a little, longer each time.
@@ -350,7 +361,9 @@ impl Patience {
             let minutes = limit.as_secs() / 60;
             return Err(TransportError(format!("no other rank has been heard of for {minutes} minutes")));
         }
-        if self.pause.is_zero() {
+        if self.since.elapsed() < self.eager {
+            std::thread::yield_now();
+        } else if self.pause.is_zero() {
             std::thread::yield_now();
             self.pause = Duration::from_micros(20);
         } else {
@@ -398,6 +411,16 @@ impl Channel {
         let mut pending = Pending::new(bytes);
         let started = pending.receive(self, from, TAG_MERGE);
         self.complete(started, pending, Patience::new())
+    }
+
+    /// As [`Channel::receive`], of what is on its way or about to be: time counts.
+    ///
+    /// # Errors
+    /// As [`Channel::send`].
+    pub fn receive_soon(&self, from: Rank, bytes: usize) -> Result<Vec<u8>, TransportError> {
+        let mut pending = Pending::new(bytes);
+        let started = pending.receive(self, from, TAG_MERGE);
+        self.complete(started, pending, Patience::short())
     }
 
     /// As [`Channel::receive`], for as long as it takes.

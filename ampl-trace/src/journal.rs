@@ -69,6 +69,12 @@ pub mod word {
     pub const FAILURES: usize = 11;
     /// CRC-32 of the function table, so that a journal is never read with another one.
     pub const TABLE: usize = 12;
+    /// Of a process whose clock is not rank 0's: how far its times may be off, nanoseconds.
+    pub const CLOCK_ERROR: usize = 13;
+    /// What was added to its clock for rank 0's, nanoseconds (two's complement).
+    pub const CLOCK_OFFSET: usize = 14;
+    /// What the clock lost to rank 0's in 10^6 nanoseconds, as a double; not a number where it was not measured.
+    pub const CLOCK_DRIFT: usize = 15;
     /// Start of the packed texts: host, CPU binding, MPI library.
     pub const TEXTS: usize = 16;
 }

@@ -19,6 +19,7 @@ pub mod request;
 pub mod structure;
 pub mod timed;
 pub mod timing;
+pub mod totals;
 pub mod varint;
 
 pub use error::{Damage, ReadError};

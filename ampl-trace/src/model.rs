@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Damage;
 use crate::places::Places;
 use crate::structure::Merged;
+use crate::totals::Totals;
 
 /// What is known of the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -93,6 +94,8 @@ pub struct Trace {
     pub ranks: Vec<RankTrace>,
     /// What the ranks called.
     pub structure: Merged,
+    /// What that came to.
+    pub totals: Totals,
     /// The client's decisions, in order.
     pub decisions: Vec<Decision>,
     /// Whether every rank reached `MPI_Finalize` and was merged.
@@ -112,9 +115,9 @@ pub struct Sizes {
     pub structure: u64,
     /// Times of kept windows.
     pub timing: u64,
-    /// Aggregates per rank and site, window summaries.
+    /// Exact totals: [`Totals`].
     pub aggregates: u64,
-    /// Run information, decisions, section table.
+    /// Window summaries, addresses, run information, decisions, section table.
     pub other: u64,
 }
 
@@ -127,14 +130,23 @@ pub struct RankTrace {
     pub modules: Vec<String>,
     /// Call sites of this rank.
     pub sites: Vec<Site>,
-    /// Exact totals per call site and function.
-    pub aggregates: Vec<Aggregate>,
     /// Window summaries, ascending.
     pub windows: Vec<WindowSummary>,
     /// Times of the calls of stored windows: [`crate::timing`].
     pub times: Vec<u8>,
     /// Where the places were that its calls name.
     pub places: Places,
+}
+
+/// How the clock of a process that is not rank 0's was brought in step with that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockFit {
+    /// What is added to it in `MPI_Init`, nanoseconds.
+    pub offset_ns: i64,
+    /// How far its times may be off, nanoseconds.
+    pub error_ns: u64,
+    /// What it loses in 10^6 nanoseconds, which is made up for; `None` where the job did not come to measure it.
+    pub drift_ppm: Option<f64>,
 }
 
 /// Facts about a rank's process.
@@ -159,6 +171,9 @@ pub struct Process {
     /// Calls per function: index in the function table, number; ascending. Stored by the functions' names.
     #[serde(with = "by_name")]
     pub calls: Vec<(u16, u64)>,
+    /// How its clock was brought in step with rank 0's, where that is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockFit>,
     /// Steps of the agent down, and up again, to stay within what it may cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
@@ -219,10 +234,10 @@ pub fn call_path(sites: &[Site], site: u32) -> impl Iterator<Item = Site> + '_ {
     std::iter::successors(sites.get(site as usize).copied(), next).take(MOST_FRAMES as usize)
 }
 
-/// Exact totals of one function at one call site of one rank.
+/// Exact totals of one function at one call site of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Aggregate {
-    /// Index into [`RankTrace::sites`]; `None` where the table of sites was full.
+    /// Index into the rank's sites; `None` where the table of sites was full.
     pub site: Option<u32>,
     /// Index into the function table.
     pub function: u16,

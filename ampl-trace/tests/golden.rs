@@ -12,11 +12,14 @@ use ampl_trace::args::{NO_STATUS, predefined_word, status_word};
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::format::{Writer, rank_parts, read, v1};
 use ampl_trace::grammar::Builder;
-use ampl_trace::model::{Aggregate, Cell, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary};
+use ampl_trace::model::{
+    Aggregate, Cell, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary,
+};
 use ampl_trace::places::{self, Places};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
+use ampl_trace::totals::Totals;
 use ampl_trace::{RankTrace, RunInfo, Trace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -177,17 +180,6 @@ fn rank(number: u32) -> RankTrace {
         cells: vec![Cell::default(), cell(1.0, 81_000.0), cell(4.0, f64::from(number) + 0.25)],
         repeat: if window == 1 { 40 } else { 1 },
     };
-    let aggregate = |site: Option<u32>, function: &str, calls: u64| Aggregate {
-        site,
-        function: Function::by_name(function).expect("MPI has it").0,
-        calls,
-        time_ns: 1000.0 * calls as f64,
-        time_sq: 1.5e6 * calls as f64,
-        min_ns: 700.0,
-        max_ns: 1900.5,
-        sent: calls * 2048,
-        received: 0,
-    };
     let number_of = |name: &str| Function::by_name(name).expect("MPI has it").0;
     let mut calls =
         vec![(number_of("MPI_Isend"), TURNS), (number_of("MPI_Barrier"), TURNS), (number_of("MPI_Wtime"), 9)];
@@ -204,15 +196,36 @@ fn rank(number: u32) -> RankTrace {
             own_ns: 12_345,
             elapsed_ns: 3_000_000,
             calls,
+            clock: (number == 2).then_some(ClockFit {
+                offset_ns: -1_500_000,
+                error_ns: 2_100,
+                drift_ppm: Some(1.25),
+            }),
             steps: if number == 3 { steps } else { Vec::new() },
         },
         modules: Vec::new(),
         sites: Vec::new(),
-        aggregates: vec![aggregate(Some(3), "MPI_Isend", TURNS), aggregate(None, "MPI_Barrier", TURNS)],
         windows: (0..3).map(window).collect(),
         times: times(number),
         places: found,
     }
+}
+
+fn totals(number: u32) -> Totals {
+    let aggregate = |site: Option<u32>, function: &str, calls: u64| Aggregate {
+        site,
+        function: Function::by_name(function).expect("MPI has it").0,
+        calls,
+        time_ns: 1000.0 * calls as f64,
+        time_sq: 1.5e6 * calls as f64,
+        min_ns: 700.0 - f64::from(number),
+        max_ns: 1900.0 + f64::from(number % 3),
+        sent: calls * 2048,
+        received: 0,
+    };
+    let RankStructure { modules, sites, .. } = structure(number);
+    let entries = [aggregate(Some(3), "MPI_Isend", TURNS), aggregate(None, "MPI_Barrier", TURNS)];
+    Totals::of(number, &modules, &sites, &entries)
 }
 
 fn run() -> RunInfo {
@@ -237,11 +250,15 @@ fn decision() -> Decision {
 
 /// The file.
 fn made() -> Vec<u8> {
-    let mut merged = Merged::new(RANKS);
-    (0..RANKS).for_each(|rank| merged.join(Merged::of(structure(rank))));
+    let (mut merged, mut total) = (Merged::new(RANKS), Totals::default());
+    for rank in 0..RANKS {
+        merged.join(Merged::of(structure(rank)));
+        total.join(totals(rank));
+    }
     let mut writer = Writer::new(Vec::new()).expect("memory takes everything");
     writer.run(&run(), &[decision()]).expect("memory takes everything");
     writer.structure(&merged).expect("memory takes everything");
+    writer.totals(&total).expect("memory takes everything");
     for number in 0..RANKS {
         writer.rank(&rank_parts(&rank(number))).expect("memory takes everything");
     }
@@ -277,6 +294,8 @@ fn lines(trace: &Trace) -> String {
         json!({"run": trace.run}),
     ];
     lines.extend(trace.decisions.iter().map(|decision| json!({"decision": decision})));
+    lines.extend(trace.totals.places().map(|place| json!({"total": format!("{place:?}")})));
+    lines.extend(trace.totals.shares().map(|share| json!({"share": format!("{share:?}")})));
     for rank in &trace.ranks {
         let number = rank.process.rank;
         lines.push(json!({"process": rank.process, "modules": rank.modules}));
@@ -284,9 +303,6 @@ fn lines(trace: &Trace) -> String {
         lines.push(json!({"rank": number, "sites": sites}));
         lines.extend(
             rank.windows.iter().map(|window| json!({"rank": number, "window": format!("{window:?}")})),
-        );
-        lines.extend(
-            rank.aggregates.iter().map(|sum| json!({"rank": number, "aggregate": format!("{sum:?}")})),
         );
         let structure = trace.structure.rank(number).unwrap_or_default();
         let comms =
@@ -333,8 +349,11 @@ fn what_is_written_now_reads_as_what_was_written_once() {
         assert_eq!(now.structure.rank(number), Some(structure(number)));
         let (stored, made) = (now.rank(number).expect("every rank"), rank(number));
         assert_eq!((&stored.process, &stored.places), (&made.process, &made.places));
-        assert_eq!((&stored.windows, &stored.aggregates), (&made.windows, &made.aggregates));
+        assert_eq!(stored.windows, made.windows);
     }
+    let mut total = Totals::default();
+    (0..RANKS).rev().for_each(|rank| total.join(totals(rank)));
+    assert_eq!(now.totals, total);
 }
 
 #[test]

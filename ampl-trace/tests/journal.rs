@@ -391,7 +391,7 @@ fn a_journal_becomes_what_it_says() {
         (found.structure.modules.as_slice(), found.structure.sites.as_slice()),
         (&["/bin/app".to_owned()][..], &[Site { offset: 0x40, ..Site::default() }][..])
     );
-    let [site] = &rank.aggregates[..] else { panic!("one site: {:?}", rank.aggregates) };
+    let [site] = &found.aggregates[..] else { panic!("one site: {:?}", found.aggregates) };
     assert_eq!((site.site, site.calls, site.time_ns, site.max_ns, site.sent), (Some(0), 4, 200.0, 75.0, 8));
     let windows: Vec<_> =
         rank.windows.iter().map(|w| (w.window, w.start_ns, w.end_ns, w.kept, w.drawn)).collect();

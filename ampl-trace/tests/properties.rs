@@ -8,10 +8,11 @@ use ampl_trace::format::v1::Kind as Holds;
 use ampl_trace::format::{Part, Writer, rank_parts, read, run_parts};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{self, HEADER_WORDS, word};
-use ampl_trace::model::{Aggregate, Cell, Process, Site, Step, WindowSummary};
+use ampl_trace::model::{Aggregate, Cell, ClockFit, Process, Site, Step, WindowSummary};
 use ampl_trace::places::Places;
 use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Time};
+use ampl_trace::totals::Totals;
 use ampl_trace::{RankTrace, ReadError, RunInfo};
 use common::{bytes_of, compacted, journal_header, look_at, look_at_calls, small_journal};
 use proptest::prelude::*;
@@ -78,6 +79,7 @@ prop_compose! {
         pid in any::<u32>(),
         (agent_failures, own_ns, elapsed_ns) in any::<(u64, u64, u64)>(),
         calls in prop::collection::btree_map(0..FUNCTION_COUNT as u16, any::<u64>(), 0..5),
+        clock in prop::option::of(any::<(i64, u64, Option<i32>)>()),
         steps in prop::collection::vec((any::<(u64, u64)>(), 0..3usize, (0..1024u32).prop_map(|part| f64::from(part) / 1024.0)), 0..3),
     ) -> Process {
         let calls = calls.into_iter().collect();
@@ -85,14 +87,18 @@ prop_compose! {
             Step { window, at, level: ["kept", "summaries", "off"][level].into(), share }
         };
         let steps = steps.into_iter().map(step).collect();
-        Process { rank: 0, host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, calls, steps }
+        let clock = clock.map(|(offset_ns, error_ns, drift)| ClockFit {
+            offset_ns,
+            error_ns,
+            drift_ppm: drift.map(|drift| f64::from(drift) / 64.0),
+        });
+        Process { rank: 0, host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, calls, steps, clock }
     }
 }
 
 prop_compose! {
     fn rank()(
         process in process(),
-        aggregates in prop::collection::vec(aggregate(), 0..4),
         windows in prop::collection::vec(window(), 0..4),
         times in times(),
         places in prop::collection::vec(any::<(u32, u64, u64)>(), 0..6),
@@ -100,7 +106,7 @@ prop_compose! {
         let mut found = Places::default();
         places.into_iter().for_each(|(thread, word, address)| found.take(thread, word, address));
         // Sites and modules are the structure's.
-        RankTrace { process, aggregates, windows, times, places: found, ..RankTrace::default() }
+        RankTrace { process, windows, times, places: found, ..RankTrace::default() }
     }
 }
 
@@ -184,7 +190,12 @@ fn decision(update: u64) -> Decision {
 }
 
 /// A trace file of these ranks, which get numbers from 0 and the sites of their structures.
-fn write(run: &RunInfo, decisions: &[Decision], ranks: &mut [(RankTrace, RankStructure)]) -> Vec<u8> {
+fn write(
+    run: &RunInfo,
+    decisions: &[Decision],
+    ranks: &mut [(RankTrace, RankStructure)],
+    totals: &Totals,
+) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
     writer.run(run, decisions).unwrap();
     let mut all = Merged::new(ranks.len() as u32);
@@ -195,13 +206,15 @@ fn write(run: &RunInfo, decisions: &[Decision], ranks: &mut [(RankTrace, RankStr
         writer.rank(&rank_parts(rank)).unwrap();
     }
     writer.structure(&all).unwrap();
+    writer.totals(totals).unwrap();
     writer.finish().unwrap()
 }
 
 /// A whole file with one rank of a journal's making.
 fn small_file() -> Vec<u8> {
     let part = compacted(&small_journal()).unwrap();
-    write(&RunInfo { ranks: 1, ..RunInfo::default() }, &[decision(1)], &mut [(part.rank, part.structure)])
+    let (run, totals) = (RunInfo { ranks: 1, ..RunInfo::default() }, part.totals());
+    write(&run, &[decision(1)], &mut [(part.rank, part.structure)], &totals)
 }
 
 proptest! {
@@ -210,14 +223,20 @@ proptest! {
     #[test]
     fn a_trace_comes_back(
         mut ranks in prop::collection::vec((rank(), structure()), 0..4),
+        entries in prop::collection::vec(aggregate(), 0..4),
         command: Vec<String>,
         updates in prop::collection::vec(any::<u64>().prop_map(|update| update / 8), 0..3),
     ) {
         let run = RunInfo { ranks: ranks.len() as u32, command, ..RunInfo::default() };
         let decisions: Vec<Decision> = updates.into_iter().map(decision).collect();
-        let bytes = write(&run, &decisions, &mut ranks);
+        let totals = ranks.first().map(|(_, structure)| {
+            Totals::of(0, &structure.modules, &structure.sites, &entries)
+        });
+        let totals = totals.unwrap_or_default();
+        let bytes = write(&run, &decisions, &mut ranks, &totals);
         let trace = read(&bytes).unwrap();
         prop_assert_eq!(&trace.damage, &[]);
+        prop_assert_eq!(&trace.totals, &totals);
         prop_assert!(trace.complete);
         prop_assert_eq!(&trace.run, &run);
         prop_assert_eq!(&trace.decisions, &decisions);
@@ -283,13 +302,13 @@ proptest! {
     fn a_part_that_makes_no_sense_is_damage(
         rank in rank(),
         structure in structure(),
-        which in 0..5usize,
+        which in 0..4usize,
         mut junk: Vec<u8>,
     ) {
         let mut ranks = [(rank.clone(), structure.clone()), (rank, structure)];
-        let bytes = write(&RunInfo { ranks: 2, ..RunInfo::default() }, &[], &mut ranks);
+        let bytes = write(&RunInfo { ranks: 2, ..RunInfo::default() }, &[], &mut ranks, &Totals::default());
         let (whole, [_, (second, _)]) = (read(&bytes).unwrap(), ranks);
-        let kind = [Holds::Times, Holds::Windows, Holds::Aggregates, Holds::Addresses, Holds::Processes][which];
+        let kind = [Holds::Times, Holds::Windows, Holds::Addresses, Holds::Processes][which];
         // No part begins so: an error of a millionth is too little to be one.
         junk.insert(0, if kind == Holds::Times { 1 } else { 0xff });
         let mut writer = Writer::new(Vec::new()).unwrap();
@@ -310,6 +329,20 @@ proptest! {
             prop_assert_eq!(trace.rank(1), Some(&second));
         }
         look_at(&trace);
+    }
+}
+
+#[test]
+fn totals_that_make_no_sense_are_damage_and_nothing_else() {
+    let part = compacted(&small_journal()).unwrap();
+    for payload in [&[7][..], &[0xff; 20], &zstd::bulk::compress(&[1, 200], 1).unwrap()] {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        writer.rank(&rank_parts(&part.rank)).unwrap();
+        writer.structure(&Merged::of(part.structure.clone())).unwrap();
+        writer.rank(&[Part { kind: Holds::Aggregates, rank: None, payload: payload.into() }]).unwrap();
+        let trace = read(&writer.finish().unwrap()).unwrap();
+        assert!(!trace.complete && trace.damage.len() == 1, "{:?}", trace.damage);
+        assert_eq!((trace.totals, trace.ranks.len()), (Totals::default(), 1));
     }
 }
 

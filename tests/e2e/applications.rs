@@ -26,7 +26,7 @@ fn shim_counts(directory: &Path) -> BTreeMap<String, u64> {
 
 /// `job` with the shim preloaded, writing into `directory`.
 fn with_shim(job: Job, directory: &Path) -> Job {
-    job.with("LD_PRELOAD", compile_shim()).with("COUNT_SHIM_DIR", directory)
+    job.with("LD_PRELOAD", compile_shim("count_shim")).with("COUNT_SHIM_DIR", directory)
 }
 
 /// LAMMPS's output without what the clock had a part in.

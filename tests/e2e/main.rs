@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod applications;
+mod clocks;
 mod completeness;
 mod counters;
 mod deaf;

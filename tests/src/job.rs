@@ -159,15 +159,15 @@ impl Fortran {
     }
 }
 
-/// The counting library `programs/count_shim.c`, for Open MPI's launcher.
+/// The library `programs/NAME.c`, to be preloaded.
 ///
 /// Linked against no MPI, so that it also loads into the launcher and whatever is on the way.
-pub fn compile_shim() -> PathBuf {
-    let output = output_of("shim", "count_shim.so");
+pub fn compile_shim(name: &str) -> PathBuf {
+    let output = output_of("shim", &format!("{name}.so"));
     if !newer_than_sources(&output) {
         let mut compile = Command::new(program(&["gcc", "cc"]));
         compile.args(["-O1", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]).arg(&output);
-        compile.arg(home().join("programs/count_shim.c"));
+        compile.arg(home().join("programs").join(name).with_extension("c"));
         process::run(&mut compile, Duration::from_secs(120)).success();
     }
     output

@@ -16,7 +16,7 @@ pub enum Basis {
     Census,
     /// Summaries of the sampled ranks: the mean is estimated, the greatest is that of the sample.
     Sampled,
-    /// Totals per call site, which every rank has where summaries are the sample's only.
+    /// Totals by function, which every rank has where summaries are the sample's only.
     Totals,
 }
 
@@ -120,7 +120,12 @@ pub fn run_times(trace: &Trace) -> (Vec<Times>, Basis) {
     if trace.ranks.iter().all(has_all) {
         (trace.ranks.iter().map(|rank| columns.sum(rank)).collect(), Basis::Census)
     } else {
-        (trace.ranks.iter().map(from_totals).collect(), Basis::Totals)
+        let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
+        for (_, rank, share) in trace.totals.shares() {
+            *mpi.entry(rank).or_default() += share.time_ns as f64;
+        }
+        let times = |rank: &RankTrace| from_totals(rank, mpi.get(&rank.process.rank).copied().unwrap_or(0.0));
+        (trace.ranks.iter().map(times).collect(), Basis::Totals)
     }
 }
 
@@ -165,9 +170,8 @@ impl Columns {
     }
 }
 
-fn from_totals(rank: &RankTrace) -> Times {
+fn from_totals(rank: &RankTrace, mpi: f64) -> Times {
     let wall = rank.process.elapsed_ns as f64;
-    let mpi: f64 = rank.aggregates.iter().map(|entry| entry.time_ns).sum();
     // Several threads may be in MPI at once.
     let compute = (wall - mpi - rank.process.own_ns as f64).max(0.0);
     Times { rank: rank.process.rank, wall, mpi, compute, weight: 1.0 }

@@ -17,7 +17,7 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let basis = match run.basis {
         Basis::Census => "census, exact",
         Basis::Sampled => "sampled summaries",
-        Basis::Totals => "call totals, exact; windows from the sampled ranks",
+        Basis::Totals => "call totals of every rank; windows from the sampled ranks",
     };
     writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks)", run.reported, run.population)?;
     let (Some(parallel), Some(balance), Some(communication)) =

@@ -57,7 +57,8 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
                 continue;
             }
         };
-        let Compacted { rank, structure, run: described, decisions, damage } = part;
+        let totals = part.totals();
+        let Compacted { rank, structure, run: described, decisions, damage, .. } = part;
         let number = rank.process.rank;
         trace.damage.extend(damage.into_iter().map(|what| note(Some(number), what)));
         if trace.rank(number).is_some() {
@@ -65,6 +66,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
             continue;
         }
         trace.ranks.push(rank);
+        trace.totals.join(totals);
         structures.push(structure);
         run = run.or(described);
         trace.decisions.extend(decisions);
@@ -113,6 +115,7 @@ pub fn write<W: Write>(trace: &Trace, out: W) -> anyhow::Result<W> {
     let mut writer = Writer::new(out)?;
     writer.run(&trace.run, &trace.decisions)?;
     writer.structure(&trace.structure)?;
+    writer.totals(&trace.totals)?;
     for rank in &trace.ranks {
         writer.rank(&rank_parts(rank))?;
     }

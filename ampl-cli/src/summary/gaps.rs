@@ -6,6 +6,7 @@ use ampl_core::config::SiteTrace;
 use ampl_core::mpi::Function;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
+use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
 use super::field;
@@ -57,7 +58,7 @@ fn list(trace: &Trace) -> Vec<String> {
             percent(allowed)
         ));
     }
-    if trace.ranks.iter().flat_map(|rank| &rank.aggregates).any(|entry| entry.site.is_none()) {
+    if trace.totals.places().any(|(function, ..)| function == SEVERAL) {
         gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
     }
     if !trace.run.hidden.is_empty() {

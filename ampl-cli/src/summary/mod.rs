@@ -12,8 +12,8 @@ use std::path::Path;
 
 use ampl_trace::Trace;
 
-use crate::human::{count, cut, duration, percent, plural};
-use crate::info::Overhead;
+use crate::human::{count, cut, digits, duration, percent, plural};
+use crate::info::{Clocks, Overhead};
 use crate::rundir;
 
 /// Columns of text; the widest line.
@@ -84,6 +84,7 @@ fn head(out: &mut String, trace: &Trace) {
     let ranks = plural(run.ranks.into(), "rank");
     field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
+    clocks(out, trace);
     field(
         out,
         "run time",
@@ -93,6 +94,22 @@ fn head(out: &mut String, trace: &Trace) {
             count(calls)
         ),
     );
+}
+
+/// How well the times of ranks fit each other, where they have several clocks.
+fn clocks(out: &mut String, trace: &Trace) {
+    let Some(Clocks { ranks, error_ns, rank, drift_ppm }) = Clocks::of(trace) else { return };
+    let drift = match drift_ppm {
+        Some(0.0) => "; no drift was seen".into(),
+        Some(drift) => format!("; drift of up to {} ppm is taken out", digits(drift.abs())),
+        None => "; drift was not measured, as the job did not end".into(),
+    };
+    let others = plural(ranks, "rank");
+    let text = format!(
+        "{others} of another clock than rank 0, within {} (rank {rank}){drift}",
+        duration(error_ns as f64)
+    );
+    field(out, "clocks", &text);
 }
 
 /// Run time of the longest rank, nanoseconds.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use ampl_trace::model::{Site, call_path};
-use ampl_trace::{RankTrace, Trace};
+use ampl_trace::Trace;
+use ampl_trace::totals::{SEVERAL, Total};
 
 use super::label::{Detail, NOWHERE, Place};
 use super::title;
@@ -12,19 +12,13 @@ use crate::human::{count, cut, digits, duration, percent};
 use crate::symbols::Symbols;
 
 /// Columns of a function and its call site.
-const NAME: usize = 52;
-
-/// A call site over all ranks.
-#[derive(Debug, Default)]
-struct Total {
-    calls: u64,
-    time_ns: f64,
-    /// Time of the rank with the most.
-    most_ns: f64,
-}
+const NAME: usize = 48;
 
 /// Number of a place; none for calls beyond the table of sites.
 type Key = Option<usize>;
+
+/// What there is of a place, of one address and path each.
+type Parts<'a> = Vec<&'a Total>;
 
 /// Modules and offsets that calls return to, innermost first.
 type Path<'a> = Vec<(&'a str, u64)>;
@@ -43,43 +37,54 @@ struct Places<'a> {
 pub(super) fn write(out: &mut String, trace: &Trace, most: usize) {
     let mut places = Places::default();
     let totals = totals(trace, &mut places);
-    let all: f64 = totals.values().map(|total| total.time_ns).sum();
-    let mut top: Vec<(Key, &Total)> = totals.iter().map(|(&key, total)| (key, total)).collect();
-    top.sort_by(|a, b| b.1.time_ns.total_cmp(&a.1.time_ns).then_with(|| a.0.cmp(&b.0)));
+    let all = totals.values().map(time_ns).sum();
+    let mut top: Vec<(Key, &Parts<'_>)> = totals.iter().map(|(&key, parts)| (key, parts)).collect();
+    top.sort_by(|a, b| time_ns(b.1).total_cmp(&time_ns(a.1)).then_with(|| a.0.cmp(&b.0)));
     top.truncate(most);
     if top.is_empty() {
         return;
     }
     let whose = match trace.ranks.len() as u64 {
-        all if all == u64::from(trace.run.ranks) => "every call of every rank".into(),
+        all if all == u64::from(trace.run.ranks) => "all ranks".into(),
         some => format!("the {} ranks read", count(some)),
     };
     let head = cut(&format!("Where MPI time goes (exact: {whose})"), NAME + 2);
-    let line = |name: &str, [calls, share, mean, ratio]: [&str; 4]| {
-        format!("{name} {calls:>12} {share:>8} {mean:>8} {ratio:>13}")
+    let line = |name: &str, [calls, share, mean, longest, worst]: [&str; 5]| {
+        format!("{name} {calls:>10} {share:>8} {mean:>8} {longest:>7} {worst:>12}")
     };
     title(
         out,
         &line(
             &format!("{head:<width$}", width = NAME + 2),
-            ["calls", "MPI time", "per call", "rank max/mean"],
+            ["calls", "MPI time", "per call", "longest", "worst rank"],
         ),
     );
     let keys: Vec<Key> = top.iter().map(|&(key, _)| key).collect();
-    for (name, (_, total)) in labels(&keys, &mut places).iter().zip(top) {
-        let numbers = [
-            &count(total.calls),
-            // Local calls are counted and not timed.
-            &if total.time_ns > 0.0 { share(total.time_ns, all) } else { "-".into() },
-            &if total.time_ns > 0.0 {
-                duration(total.time_ns / total.calls.max(1) as f64)
-            } else {
-                "-".into()
-            },
-            &imbalance(total, trace.ranks.len()),
-        ];
-        let _ = writeln!(out, "{}", line(&format!("  {name:<NAME$}"), numbers.map(String::as_str)));
+    for (name, (_, parts)) in labels(&keys, &mut places).iter().zip(top) {
+        let numbers = numbers(parts, all, trace.ranks.len());
+        let _ =
+            writeln!(out, "{}", line(&format!("  {name:<NAME$}"), numbers.each_ref().map(String::as_str)));
     }
+}
+
+fn time_ns(parts: &Parts<'_>) -> f64 {
+    parts.iter().map(|total| total.time_ns as f64).sum()
+}
+
+/// What stands beside a place's name.
+fn numbers(parts: &Parts<'_>, all: f64, ranks: usize) -> [String; 5] {
+    let calls: u64 = parts.iter().map(|total| total.calls).sum();
+    let time = time_ns(parts);
+    let mut numbers = [count(calls), "-".into(), "-".into(), "-".into(), "-".into()];
+    // Local calls are counted and not timed.
+    if time > 0.0 {
+        let longest = parts.iter().map(|total| total.longest.ns).max().unwrap_or(0);
+        numbers[1] = share(time, all);
+        numbers[2] = duration(time / calls.max(1) as f64);
+        numbers[3] = duration(longest as f64);
+        numbers[4] = worst(parts, time / ranks.max(1) as f64);
+    }
+    numbers
 }
 
 /// `part` of `all` in percent; less than anyone asks for is not told in digits.
@@ -90,10 +95,12 @@ fn share(part: f64, all: f64) -> String {
     }
 }
 
-/// Most time of a rank over the mean of all ranks; ranks that never came here count.
-fn imbalance(total: &Total, ranks: usize) -> String {
-    let mean = total.time_ns / ranks.max(1) as f64;
-    if mean > 0.0 { digits(total.most_ns / mean) } else { "-".into() }
+/// The rank with the most time, and that over the mean of all ranks; ranks that never came here count. Where a place
+/// has several addresses the most at one of them is known, and some rank may have more at all.
+fn worst(parts: &Parts<'_>, mean: f64) -> String {
+    let most = parts.iter().map(|total| total.most).max_by_key(|most| most.ns).unwrap_or_default();
+    let least = if parts.len() > 1 { ">" } else { "" };
+    format!("{} ({least}{}x)", most.rank, digits(most.ns as f64 / mean))
 }
 
 /// `FUNCTION @ PLACE` of each, at most [`NAME`] columns; what would look the same gets more detail.
@@ -111,25 +118,23 @@ fn labels(keys: &[Key], places: &mut Places) -> Vec<String> {
     labels
 }
 
-fn totals<'a>(trace: &'a Trace, places: &mut Places<'a>) -> HashMap<Key, Total> {
-    let mut totals: HashMap<Key, Total> = HashMap::new();
-    for rank in &trace.ranks {
-        // Threads of a rank have entries of their own.
-        let mut own: HashMap<Key, f64> = HashMap::new();
-        for entry in &rank.aggregates {
-            // The entry that sites beyond the table share knows its latest function only.
-            let key = entry.site.map(|site| places.number(entry.function, path(rank, site)));
-            let total = totals.entry(key).or_default();
-            total.calls += entry.calls;
-            total.time_ns += entry.time_ns;
-            *own.entry(key).or_default() += entry.time_ns;
-        }
-        for (key, time_ns) in own {
-            let total = totals.entry(key).or_default();
-            total.most_ns = total.most_ns.max(time_ns);
-        }
+fn totals<'a>(trace: &'a Trace, places: &mut Places<'a>) -> HashMap<Key, Parts<'a>> {
+    let mut totals: HashMap<Key, Parts<'a>> = HashMap::new();
+    for (function, path, total) in trace.totals.places() {
+        let key = (function != SEVERAL).then(|| places.number(function, known(path)));
+        totals.entry(key).or_default().push(total);
     }
     totals
+}
+
+/// `path` with what stands for places that nobody knows.
+fn known(mut path: Path<'_>) -> Path<'_> {
+    for (module, _) in &mut path {
+        if module.is_empty() {
+            *module = NOWHERE.0;
+        }
+    }
+    if path.is_empty() { vec![NOWHERE] } else { path }
 }
 
 impl<'a> Places<'a> {
@@ -152,19 +157,10 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Where calls from `site` return to: modules and offsets, innermost first.
-fn path(rank: &RankTrace, site: u32) -> Path<'_> {
-    let address = |site: Site| {
-        let module = rank.modules.get(site.module as usize).filter(|module| !module.is_empty());
-        (module.map_or(NOWHERE.0, String::as_str), site.offset)
-    };
-    let path: Path<'_> = call_path(&rank.sites, site).map(address).collect();
-    if path.is_empty() { vec![NOWHERE] } else { path }
-}
-
 #[cfg(test)]
 mod tests {
     use ampl_core::mpi::ids;
+    use ampl_trace::totals::Extreme;
 
     use super::*;
 
@@ -175,6 +171,24 @@ mod tests {
             ("25 %".into(), "0 %".into(), "0 %".into())
         );
         assert_eq!(share(1.0, 1e6), "< 0.01 %");
+    }
+
+    #[test]
+    fn a_place_tells_its_longest_call_and_its_worst_rank() {
+        let at = |ns, rank| Extreme { ns, rank };
+        let one =
+            Total { calls: 4, time_ns: 4000, longest: at(2000, 0), most: at(3000, 1), ..Total::default() };
+        assert_eq!(
+            numbers(&vec![&one], 8000.0, 2),
+            ["4", "50 %", "1 us", "2 us", "1 (1.50x)"].map(String::from)
+        );
+        // At two addresses: rank 0 may have more than rank 1.
+        let other =
+            Total { calls: 6, time_ns: 4000, longest: at(2500, 0), most: at(2500, 0), ..Total::default() };
+        let both = numbers(&vec![&one, &other], 8000.0, 2);
+        assert_eq!(both, ["10", "100 %", "800 ns", "2.50 us", "1 (>0.750x)"].map(String::from));
+        let counted = Total { calls: 7, ..Total::default() };
+        assert_eq!(numbers(&vec![&counted], 8000.0, 2), ["7", "-", "-", "-", "-"].map(String::from));
     }
 
     #[test]

@@ -16,7 +16,9 @@ use ampl_core::value::ObjectKind;
 
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
-use crate::model::{Aggregate, Cell, LASTING_STRATA, Process, RankTrace, RunInfo, Step, WindowSummary};
+use crate::model::{
+    Aggregate, Cell, ClockFit, LASTING_STRATA, Process, RankTrace, RunInfo, Step, WindowSummary,
+};
 use crate::record::{
     CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
     WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
@@ -24,6 +26,7 @@ use crate::record::{
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
+use crate::totals::Totals;
 use after::After;
 use clock::Clock;
 use paths::Paths;
@@ -35,12 +38,22 @@ pub struct Compacted {
     pub rank: RankTrace,
     /// What it called.
     pub structure: RankStructure,
+    /// Exact totals by call site, function and thread; sites are those of the structure.
+    pub aggregates: Vec<Aggregate>,
     /// Run information, in the client's journal only.
     pub run: Option<RunInfo>,
     /// Decisions, in the client's journal only.
     pub decisions: Vec<Decision>,
     /// What could not be read.
     pub damage: Vec<String>,
+}
+
+impl Compacted {
+    /// The rank's totals, as the run's are made of.
+    pub fn totals(&self) -> Totals {
+        let structure = &self.structure;
+        Totals::of(structure.rank, &structure.modules, &structure.sites, &self.aggregates)
+    }
 }
 
 /// The journal in `bytes`, as a trace stores it, times as `settings` say.
@@ -113,6 +126,11 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         own_ns: clock.duration(header[word::OWN_TICKS]) as u64,
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
         calls: calls.into_iter().collect(),
+        clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
+            offset_ns: header[word::CLOCK_OFFSET] as i64,
+            error_ns: header[word::CLOCK_ERROR],
+            drift_ppm: Some(f64::from_bits(header[word::CLOCK_DRIFT])).filter(|drift| drift.is_finite()),
+        }),
         steps: Vec::new(),
     }
 }
@@ -162,7 +180,7 @@ impl Scan {
         let (grammar, wrong) = sequence::grammar(blocks, signatures.len());
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
         for words in words_of(blocks, BlockKind::Sites) {
-            self.out.rank.aggregates.extend(aggregates(words, &sites, self.clock));
+            self.out.aggregates.extend(aggregates(words, &sites, self.clock));
         }
         ThreadStructure { thread, signatures, grammar }
     }

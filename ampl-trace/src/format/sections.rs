@@ -6,7 +6,7 @@ use std::io::Read as _;
 use ampl_core::message::Decision;
 
 use super::v1::Kind;
-use crate::model::{Aggregate, Cell, RankTrace, RunInfo, WindowSummary};
+use crate::model::{Cell, RankTrace, RunInfo, WindowSummary};
 use crate::places::Places;
 use crate::timing::Decoder;
 use crate::varint::{self, Reader};
@@ -119,7 +119,6 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
         (Kind::Addresses, places.into()),
         (Kind::Times, Cow::from(&rank.times)),
         (Kind::Windows, squeezed(&windows(&rank.windows)).into()),
-        (Kind::Aggregates, squeezed(&aggregates(&rank.aggregates)).into()),
         (Kind::Processes, serde_json::to_vec(&rank.process).expect("plain data").into()),
     ];
     parts.into_iter().map(|(kind, payload)| Part { kind, rank: number, payload }).collect()
@@ -152,7 +151,6 @@ pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
             rank.times = payload.to_vec();
         }
         Kind::Windows => rank.windows = read_windows(&unsqueezed(payload)?)?,
-        Kind::Aggregates => rank.aggregates = read_all(&unsqueezed(payload)?, read_aggregate)?,
         _ => return None,
     }
     Some(())
@@ -297,35 +295,6 @@ fn read_window(reader: &mut Reader<'_>, before: &WindowSummary) -> Option<Window
         update,
         cells,
         repeat,
-    })
-}
-
-fn aggregates(aggregates: &[Aggregate]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for entry in aggregates {
-        varint::put(&mut out, entry.site.map_or(0, |site| u64::from(site) + 1));
-        varint::put(&mut out, u64::from(entry.function));
-        varint::put(&mut out, entry.calls);
-        [entry.time_ns, entry.time_sq, entry.min_ns, entry.max_ns]
-            .iter()
-            .for_each(|&value| put_float(&mut out, value));
-        varint::put(&mut out, entry.sent);
-        varint::put(&mut out, entry.received);
-    }
-    out
-}
-
-fn read_aggregate(reader: &mut Reader<'_>) -> Option<Aggregate> {
-    Some(Aggregate {
-        site: reader.get()?.checked_sub(1).map(|site| site as u32),
-        function: u16::try_from(reader.get()?).ok()?,
-        calls: reader.get()?,
-        time_ns: get_float(reader)?,
-        time_sq: get_float(reader)?,
-        min_ns: get_float(reader)?,
-        max_ns: get_float(reader)?,
-        sent: reader.get()?,
-        received: reader.get()?,
     })
 }
 

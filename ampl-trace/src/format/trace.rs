@@ -10,6 +10,7 @@ use super::v1::{self, Kind};
 use crate::error::{Damage, ReadError};
 use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
 use crate::structure::Merged;
+use crate::totals::Totals;
 
 /// Writes a trace file front to back; memory grows with the number of ranks, by what is told of a process.
 #[derive(Debug)]
@@ -33,6 +34,14 @@ impl<W: Write> Writer<W> {
     /// Those of `out`.
     pub fn structure(&mut self, structure: &Merged) -> io::Result<()> {
         self.file.section(Kind::Structure, None, &structure.encode())
+    }
+
+    /// Appends what that came to.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn totals(&mut self, totals: &Totals) -> io::Result<()> {
+        self.file.section(Kind::Aggregates, None, &squeezed(&totals.encode()))
     }
 
     /// Appends the parts of one rank; what they tell of a process waits for all others.
@@ -92,6 +101,10 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
                 Err(error @ ReadError::TableMismatch { .. }) => return Err(error),
                 Err(_) => None,
             },
+            (Kind::Aggregates, None) => {
+                let totals = unsqueezed(payload).and_then(|bytes| Totals::decode(&bytes));
+                totals.map(|totals| trace.totals = totals)
+            }
             (Kind::Processes, None) => read_processes(payload, &mut ranks),
             (Kind::Decisions, _) => read_decisions(payload, &mut trace),
             (kind, Some(rank)) => restore(ranks.entry(rank).or_default(), kind, payload),
@@ -151,8 +164,8 @@ fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
     match kind {
         Kind::Structure => sizes.structure += bytes,
         Kind::Times => sizes.timing += bytes,
-        Kind::Windows | Kind::Aggregates => sizes.aggregates += bytes,
-        Kind::Run | Kind::Processes | Kind::Addresses | Kind::Decisions | Kind::Contents => {
+        Kind::Aggregates => sizes.aggregates += bytes,
+        Kind::Windows | Kind::Run | Kind::Processes | Kind::Addresses | Kind::Decisions | Kind::Contents => {
             sizes.other += bytes;
         }
     }

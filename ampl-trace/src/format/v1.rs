@@ -47,7 +47,7 @@ pub enum Kind {
     Times = 3,
     /// Window summaries of one rank.
     Windows = 4,
-    /// Exact totals.
+    /// [`crate::totals::Totals`] of all ranks.
     Aggregates = 5,
     /// Addresses of one rank's buffers.
     Addresses = 6,
