@@ -41,6 +41,7 @@ use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
 use crate::unseen;
 use crate::walk;
+use crate::watch::Watch;
 
 /// What was set, and where journals are; in the run directory.
 const RUN_FILE: &str = "run.toml";
@@ -94,8 +95,9 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let abi = abi::detect()?;
     let pmpi: &'static Pmpi = Box::leak(Box::new(Pmpi::load()?));
     let world = abi.handle(ObjectKind::Comm, "MPI_COMM_WORLD")?;
+    let (ranks, rank) = size_and_rank(pmpi, world);
+    let _watch = (ranks > 1).then(|| Watch::start(rank));
     let channel = private_channel(abi, pmpi, world)?;
-    let (ranks, rank) = size_and_rank(pmpi, channel.comm);
 
     let mine = if rank == 0 { announce(ranks) } else { None };
     let told = broadcast(&channel, mine)?;

@@ -31,4 +31,5 @@ mod transport;
 mod tree;
 mod unseen;
 mod walk;
+mod watch;
 mod wrappers;
