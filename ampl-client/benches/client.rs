@@ -5,6 +5,8 @@
 //! priced, the directive is made and encoded. `message` is what a node above a busy edge pays for one
 //! message of a child, and `draw` what a rank pays to find out whether it is kept.
 
+#[path = "client/divided.rs"]
+mod divided;
 #[path = "client/verdicts.rs"]
 mod verdicts;
 
@@ -52,6 +54,7 @@ fn main() {
         }
     }
     check(&rows);
+    divided::measure();
     verdicts::measure();
 }
 

@@ -106,7 +106,8 @@ fn samples_repeat_with_their_seed_and_the_best_is_taken() {
     assert_ne!(fit(1, 3).medoids, fit(2, 3).medoids);
     let mean = |samples| (0..20).map(|seed| fit(seed, samples).deviation).sum::<f64>() / 20.0;
     assert!(mean(6) < mean(1), "{} {}", mean(6), mean(1));
-    let whole = KMedoids::new(&points, Metric::Euclidean, Effort { all_up_to: 3000, ..Effort::default() });
+    let mut whole =
+        KMedoids::new(&points, Metric::Euclidean, Effort { all_up_to: 3000, ..Effort::default() });
     assert!(whole.clusters(5).deviation <= fit(1, 6).deviation);
 }
 

@@ -80,7 +80,10 @@ proptest! {
         ] {
             let (truth, scale) = centred(&factors);
             let floor = factors.iter().fold(whole(points.len() as u64), |product, _| product * &spread);
-            close(found, &truth, &(scale + floor * BigRational::new(1.into(), (1u64 << 20).into())))?;
+            // The mean's rounding moves every product by its derivative, which is one power lower.
+            let (_, slope) = centred(&factors[1..]);
+            let moved = slope * whole(factors.len() as u64) * &spread;
+            close(found, &truth, &(scale + moved + floor * BigRational::new(1.into(), (1u64 << 20).into())))?;
         }
     }
 

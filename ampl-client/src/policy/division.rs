@@ -1,17 +1,16 @@
 //! A group that is divided while the job runs.
 //!
-//! The client sees the same few ranks of the group in every window. At the end of an interval it looks whether
-//! strata found in some of the windows would have saved ranks in the others; if so, medoids are told, with the
-//! window from which summaries are by them. When an interval has been summed so, and nearly all ranks were
-//! counted, directives draw from the strata.
+//! The client sees the same few ranks of the group in every window. Now and then it looks whether strata found in
+//! some of the windows would have saved ranks in the others; if so, medoids are told, with the window from which
+//! summaries are by them. When an interval has been summed so, and nearly all ranks were counted, directives draw
+//! from the strata.
 //!
+//! A look goes on for some windows, with a bounded part of the work in each; what it looks at does not change.
 //! Who looks often enough sees strata in noise: after every look in vain the next one is twice as far away.
 
-use std::collections::VecDeque;
+mod look;
 
-use ampl_core::cluster::{
-    Aim, Effort, MOST_STRATA, Metric, OnlineStratum, Proposal, Rule, Strata, Vectors, propose,
-};
+use ampl_core::cluster::{Aim, MOST_STRATA, OnlineStratum, Proposal, Rule, Strata, Work};
 use ampl_core::config::Mechanism;
 use ampl_core::message::{
     CensusWindow, Divided, DividedSums, Division as Told, Divisions, Sampled, StratumCount,
@@ -23,6 +22,7 @@ use ampl_core::units::WindowId;
 
 use super::bound::{Bound, GroupMean};
 use super::census::CensusTracker;
+use look::{AT_ONCE, Look, Seen, Wish, of_ranks};
 
 /// Windows that strata are looked for in: fewest, most, and how far apart the first and the last may be.
 const WINDOWS: (usize, usize) = (8, 16);
@@ -33,6 +33,16 @@ const RANKS: usize = 8;
 
 /// Most windows from one look to the next.
 const PATIENCE: u64 = 64;
+
+/// Windows before an interval's end in which a look may begin: what it finds is told at the end.
+const AHEAD: u64 = 16;
+
+/// How many windows ago the first one may be that medoids are about: ranks, which hear of them some windows later,
+/// remember 128, and `ampl simulate` so many.
+const AGE: u64 = 96;
+
+/// Most groups that take turns: with more of them, several have one at a time, or looks would last too long.
+const TURNS: u64 = 8;
 
 /// Windows, at least, from a directive to the first one that is summed by what it tells.
 const NOTICE: u64 = 4;
@@ -45,18 +55,18 @@ const ENOUGH: f64 = 0.9;
 pub(super) struct Division {
     place: usize,
     group: u16,
-    rule: Rule,
-    seed: u64,
-    columns: usize,
+    wish: Wish,
     windows_per_update: u64,
-    /// Ranks of the group that are not pinned.
-    others: u64,
-    aims: Vec<Aim>,
-    /// Windows seen of the sampled ranks: number, by which division they were summed, ranks.
-    seen: VecDeque<(u64, u32, Vec<Sampled>)>,
-    /// Windows since the last look, and how many there are to be.
+    /// Groups that are to be divided take turns: how many turns there are, and how many windows there were.
+    turns: u64,
+    turn: u64,
+    seen: Seen,
+    /// Whether no strata could save ranks, when it was last known.
+    few: bool,
+    /// Windows since the last look began, and how many there are to be.
     since: u64,
     patience: u64,
+    look: Option<Look>,
     /// Divisions told so far.
     told: u32,
     next_id: u16,
@@ -102,6 +112,12 @@ impl Lasting {
     /// Inclusion probability of its ranks that are not pinned.
     pub fn probability(&self) -> f64 {
         if self.ranks == 0 { 1.0 } else { self.size as f64 / self.ranks as f64 }
+    }
+
+    /// Ranks that its variance is to be reckoned with: samples of random size may be smaller.
+    fn drawn(&self, terms: Terms) -> f64 {
+        let less = u64::from(terms.coins && self.size < self.ranks);
+        self.size.saturating_sub(less) as f64
     }
 
     fn stratum(&self, guide: usize) -> Stratum {
@@ -150,18 +166,25 @@ impl Division {
             confidence: bound.confidence,
             error: bound.asked(),
         };
-        Some(Self {
-            place: divisions.group(index)?,
-            group: index as u16,
+        let wish = Wish {
+            aims: bounds.iter().enumerate().map(aim).collect(),
             rule: k.map_or(Rule::Pays(most), |k| Rule::Exactly(k as usize)),
             seed: sampling.seed,
             columns: usize::from(divisions.columns),
+            population: group.members.len() - group.pinned.len(),
+        };
+        Some(Self {
+            place: divisions.group(index)?,
+            group: index as u16,
+            wish,
             windows_per_update: u64::from(sampling.windows_per_update.max(1)),
-            others: group.members.len() - group.pinned.len(),
-            aims: bounds.iter().enumerate().map(aim).collect(),
-            seen: VecDeque::new(),
+            turns: (divisions.groups.len() as u64).clamp(1, TURNS),
+            turn: 0,
+            seen: Seen::new(),
+            few: false,
             since: 0,
             patience: 0,
+            look: None,
             told: 0,
             next_id: 1,
             single: 0,
@@ -196,10 +219,9 @@ impl Division {
         let set = self.current.as_ref()?;
         let sums = self.sums(window).filter(|sums| sums.number == set.told.number)?;
         let of = |(stratum, moments): (&Lasting, &Moments)| {
-            let drawn = if terms.coins && stratum.size < stratum.ranks { 1 } else { 0 };
-            let drawn = stratum.size.saturating_sub(drawn) as f64;
             let variance = bound.variance(moments, mean);
-            mean_variance(Stratum { ranks: stratum.ranks, variance }, drawn, terms.population)
+            let part = Stratum { ranks: stratum.ranks, variance };
+            mean_variance(part, stratum.drawn(terms), terms.population)
         };
         let moments = sums.strata.iter().map(|stratum| stratum.guides.get(guide));
         let pairs = set.strata.iter().zip(moments).filter_map(|(stratum, moments)| Some((stratum, moments?)));
@@ -214,7 +236,7 @@ impl Division {
         (bound, mean): (&Bound, GroupMean),
         (miss, risk): (f64, f64),
     ) {
-        let Some(sums) = window.partial.divided.get(self.place) else { return };
+        let Some(sums) = self.sums(window) else { return };
         for set in self.current.iter_mut().chain(&mut self.pending) {
             if set.told.number != sums.number {
                 continue;
@@ -228,9 +250,9 @@ impl Division {
         }
     }
 
-    /// Takes a window, when its guides have been observed.
+    /// Takes a window, when its guides have been observed, and goes on looking for better strata.
     pub fn end_window(&mut self, window: &CensusWindow) {
-        let Some(sums) = window.partial.divided.get(self.place) else { return };
+        let Some(sums) = self.sums(window) else { return };
         let windows = window.windows();
         for set in self.current.iter_mut().chain(&mut self.pending) {
             if set.told.number == sums.number {
@@ -245,21 +267,27 @@ impl Division {
                 self.seen.pop_front();
             }
         }
+        self.turn += 1;
+        if self.turn % self.turns == self.place as u64 % self.turns {
+            let left = self.windows_per_update - 1 - window.last_window.0 % self.windows_per_update;
+            self.look(left, &mut Work::new(AT_ONCE));
+        }
     }
 
     /// Ends an interval: `next` is the one that the directive will be for. `few` says that no strata could save
     /// ranks, because a single one takes no more than the fewest.
     pub fn end_interval(&mut self, next: u64, few: bool) {
+        self.few = few;
         let first = next.saturating_mul(self.windows_per_update);
         if let Some(set) = &self.pending {
-            if set.all as f64 >= ENOUGH * self.others as f64 && set.all > 0 {
+            if set.all as f64 >= ENOUGH * self.wish.population as f64 && set.all > 0 {
                 self.current = self.pending.take();
             } else if first > set.told.from.0.saturating_add(4 * self.windows_per_update + NOTICE) {
                 self.pending = None;
             }
         }
-        if self.pending.is_none() && !(few && matches!(self.rule, Rule::Pays(_))) {
-            self.look(next);
+        if let Some(look) = self.look.take_if(|look| look.is_over()) {
+            self.follow(look, next);
         }
         for set in self.current.iter_mut().chain(&mut self.pending) {
             let guides = set.strata.iter_mut().flat_map(|stratum| &mut stratum.guides);
@@ -270,36 +298,39 @@ impl Division {
         }
     }
 
-    /// Looks for better strata, when there is something to be seen.
-    fn look(&mut self, next: u64) {
-        if self.seen.len() < WINDOWS.0 || self.since < self.patience {
-            return;
+    /// Goes on looking for better strata as far as `work` goes, or begins to when there is something to be seen;
+    /// `left` windows before the interval ends.
+    fn look(&mut self, left: u64, work: &mut Work) {
+        if self.look.is_none() && left <= AHEAD {
+            self.look = self.begin(work);
         }
-        let Some((ranks, current)) = self.sampled() else { return };
+        if let Some(look) = &mut self.look {
+            look.go_on(work);
+        }
+    }
+
+    fn begin(&mut self, work: &mut Work) -> Option<Look> {
+        let useless = self.few && matches!(self.wish.rule, Rule::Pays(_));
+        let early = self.seen.len() < WINDOWS.0 || self.since < self.patience;
+        if self.pending.is_some() || useless || early {
+            return None;
+        }
+        let (ranks, current) = self.sampled()?;
+        let units = self.seen.len() * ranks.len() * (8 + 4 * self.wish.aims.len());
+        _ = work.take(units as u64);
         self.since = 0;
         self.patience = (2 * self.patience).clamp(WINDOWS.0 as u64, PATIENCE);
-        let guides = self.aims.len();
-        let mut vectors = Vectors::new(ranks.len(), guides).sampled(self.others, self.columns);
-        let mut windows = Vec::with_capacity(self.seen.len());
-        for (number, _, sample) in &self.seen {
-            let own: Vec<&Sampled> = ranks.iter().filter_map(|&place| of_place(sample, place)).collect();
-            let before = vectors.windows();
-            vectors.push((0..guides).flat_map(|guide| {
-                own.iter().map(move |sampled| {
-                    sampled.seen.get(guide).map_or((0.0, 0.0), |&[n, y]| (f64::from(n), f64::from(y)))
-                })
-            }));
-            if vectors.windows() > before {
-                windows.push(*number);
-            }
-        }
-        let effort = Effort { seed: self.seed, ..Effort::default() };
-        let found = propose(&vectors, &current, &self.aims, self.rule, Metric::Euclidean, effort);
-        if let Some(proposal) = found {
-            self.patience = WINDOWS.0 as u64;
-            let (found_on, _) = vectors.halves();
-            let windows: Vec<u64> = found_on.iter().map(|&window| windows[window]).collect();
-            self.adopt(proposal, &ranks, &windows, next);
+        Some(Look::begin(&self.wish, &self.seen, ranks, current))
+    }
+
+    /// Ends a look; what it has found is told in the directive for interval `next`.
+    fn follow(&mut self, look: Look, next: u64) {
+        let Some(proposal) = look.found() else { return };
+        self.patience = WINDOWS.0 as u64;
+        let windows = look.found_on();
+        let first = next.saturating_mul(self.windows_per_update);
+        if windows.first().is_some_and(|&oldest| oldest.saturating_add(AGE) >= first) {
+            self.adopt(proposal, &look.ranks, &windows, next);
         }
     }
 
@@ -314,10 +345,11 @@ impl Division {
                 .map(usize::from)
                 .filter(|&label| *number == set.told.number && label < set.strata.len()),
         };
-        let everywhere = |sampled: &&Sampled| {
-            self.seen.iter().all(|(_, _, sample)| of_place(sample, sampled.place).is_some())
-        };
-        let known = newest.iter().filter(everywhere);
+        let mut everywhere: Vec<u32> = newest.iter().map(|sampled| sampled.place).collect();
+        for (_, _, sample) in &self.seen {
+            everywhere = of_ranks(sample, &everywhere).map(|sampled| sampled.place).collect();
+        }
+        let known = of_ranks(newest, &everywhere);
         let (ranks, labels): (Vec<u32>, Vec<usize>) =
             known.filter_map(|sampled| Some((sampled.place, label(sampled)?))).unzip();
         if ranks.len() < RANKS {
@@ -336,9 +368,9 @@ impl Division {
         Some((ranks, Strata { strata, labels, next_id: self.next_id }))
     }
 
-    fn adopt(&mut self, proposal: Proposal, ranks: &[u32], windows: &[u64], next: u64) {
+    fn adopt(&mut self, proposal: &Proposal, ranks: &[u32], windows: &[u64], next: u64) {
         self.next_id = proposal.strata.next_id;
-        let (Some(reference), Some(&first)) = (proposal.reference, windows.first()) else {
+        let (Some(reference), Some(&first)) = (proposal.reference.clone(), windows.first()) else {
             self.single = proposal.strata.strata.first().map_or(0, |stratum| stratum.id);
             self.current = None;
             return;
@@ -360,7 +392,7 @@ impl Division {
             pinned: 0,
             size: 0,
             reported: None,
-            guides: vec![guide; self.aims.len()],
+            guides: vec![guide; self.wish.aims.len()],
         });
         self.pending = Some(Set { strata: strata.collect(), told, counted: WindowId(0), all: 0 });
     }
@@ -380,7 +412,7 @@ impl Division {
         })
     }
 
-    /// Draws so many ranks of the strata in force, and forgets who reported.
+    /// Draws so many ranks of the strata in force.
     pub fn resize(&mut self, sizes: &[u64]) {
         let strata = self.current.iter_mut().flat_map(|set| &mut set.strata);
         strata.zip(sizes).for_each(|(stratum, &size)| stratum.size = size);
@@ -391,11 +423,6 @@ impl Division {
         let strata = self.current.iter_mut().flat_map(|set| &mut set.strata);
         strata.for_each(|stratum| stratum.reported = None);
     }
-}
-
-fn of_place(sample: &[Sampled], place: u32) -> Option<&Sampled> {
-    let found = sample.binary_search_by_key(&place, |sampled| sampled.place);
-    found.ok().map(|index| &sample[index])
 }
 
 impl Set {
@@ -417,11 +444,8 @@ impl Set {
 
     /// Variance of the group's mean as it was priced, with the sizes in force.
     pub fn priced(&self, guide: usize, terms: Terms) -> f64 {
-        let of = |stratum: &Lasting| {
-            let less = u64::from(terms.coins && stratum.size < stratum.ranks);
-            let drawn = stratum.size.saturating_sub(less) as f64;
-            mean_variance(stratum.stratum(guide), drawn, terms.population)
-        };
+        let of =
+            |stratum: &Lasting| mean_variance(stratum.stratum(guide), stratum.drawn(terms), terms.population);
         self.strata.iter().map(of).sum()
     }
 

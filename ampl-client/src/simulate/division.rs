@@ -13,8 +13,8 @@ use ampl_core::units::Rank;
 use super::census::Seen;
 use super::{Census, Draws, Job, Window};
 
-/// Windows that are remembered: as many as the policy looks at.
-const REMEMBERED: usize = 16;
+/// Windows that are remembered: as many as medoids may be old.
+const REMEMBERED: usize = 96;
 
 /// What one seed's ranks know of divisions.
 #[derive(Clone, Debug)]

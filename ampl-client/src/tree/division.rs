@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use ampl_core::cluster::Metric;
 use ampl_core::message::{
-    CensusWindow, Directive, Divided, Division, Divisions, MOST_STRATA, Own, Partial, Sampled, Shape, Summary,
+    CensusWindow, Directive, Divided, DividedSums, Division, Divisions, MOST_STRATA, Own, Partial, Sampled,
+    Shape, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -151,8 +152,7 @@ impl Divide {
     /// Takes a directive: learns of new divisions, and fills in where the rank itself is.
     pub fn direct(&mut self, directive: &mut Directive) {
         for divided in &mut directive.divided {
-            let group = self.divisions.groups.iter().position(|&group| group == divided.group);
-            let Some(place) = group else { continue };
+            let Some(place) = self.divisions.group(divided.group.into()) else { continue };
             self.adopt(place, divided);
             if self.group != Some((place, divided.group)) {
                 continue;
@@ -197,7 +197,7 @@ impl Divide {
     pub fn part(&self, directive: &mut Directive, contributor: usize) {
         for divided in &mut directive.divided {
             divided.own = None;
-            let place = self.divisions.groups.iter().position(|&group| group == divided.group);
+            let place = self.divisions.group(divided.group.into());
             let before = place.and_then(|place| {
                 let counts = self.adopted[place].as_ref()?;
                 let of = |number: usize| Some(counts.before.get(number)?.get(place)?.1);
@@ -214,7 +214,7 @@ impl Divide {
 
 /// Ranks by stratum in what has been added up of a window.
 pub(super) fn totals(window: &CensusWindow) -> Totals {
-    let of = |sums: &ampl_core::message::DividedSums| {
+    let of = |sums: &DividedSums| {
         let mut ranks = Ranks::default();
         for (to, (counted, _)) in ranks.iter_mut().zip(sums.counts()) {
             *to = u32::try_from(counted).unwrap_or(u32::MAX);

@@ -17,6 +17,11 @@ const LEAST_LASTING: f64 = 0.6;
 /// From so many windows on, what begins or ends half-way through the run can be told from what lingers.
 const MANY_WINDOWS: usize = 24;
 
+/// Parts of the run, in 24ths of it: strata are found in the first of each pair, and asked for in the other one. The
+/// last two only of [`MANY_WINDOWS`].
+const PAIRS: [[(usize, usize); 2]; 4] =
+    [[(0, 12), (16, 24)], [(12, 24), (0, 8)], [(12, 15), (21, 24)], [(0, 3), (9, 12)]];
+
 /// How many strata there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
@@ -31,7 +36,7 @@ pub type Search<'f> = Box<dyn FnMut(usize) -> Clustering + 'f>;
 
 /// The search by k-medoids.
 pub fn k_medoids(features: &Features, metric: Metric, effort: Effort) -> Search<'_> {
-    let search = KMedoids::new(&features.points, metric, effort);
+    let mut search = KMedoids::new(&features.points, metric, effort);
     Box::new(move |k| search.clusters(k))
 }
 
@@ -90,62 +95,191 @@ pub fn choose(
     rule: Rule,
     cluster: impl Fn(&Features) -> Search<'_>,
 ) -> Choice {
-    let (found_on, judged_on) = vectors.halves();
-    let ranks = vectors.ranks();
-    let alone = |medoids: Vec<usize>| {
-        let labels = vec![0; ranks];
-        let price = price(vectors, &judged_on, &labels, 1, aims);
-        Tried { k: 1, medoids, labels, price, gain: 0.0 }
-    };
-    if found_on.is_empty() || ranks < 2 {
-        return Choice { tried: vec![alone(Vec::new())], chosen: 0 };
-    }
-    let features = vectors.features(&found_on);
-    let mut clusters = cluster(&features);
-    let mut tried = vec![alone(clusters(1).medoids)];
-    let one = tried[0].price.size;
-    let numbers = match rule {
-        Rule::Pays(most) => 2..=most.min(ranks),
-        Rule::Exactly(k) => k.max(2)..=k.min(ranks),
-    };
-    for k in numbers {
-        let Clustering { medoids, labels, .. } = clusters(k);
-        if medoids.len() < 2 || medoids.len() < k && matches!(rule, Rule::Pays(_)) {
-            // No more ranks than that differ.
-            break;
+    let mut choosing = Choosing::new(vectors, aims, rule);
+    while let Some(Wanted { part, .. }) = choosing.wanted() {
+        let features = vectors.features(&choosing.windows(part));
+        let mut clusters = cluster(&features);
+        while let Some(wanted) = choosing.wanted().filter(|wanted| wanted.part == part) {
+            choosing.take(vectors, aims, clusters(wanted.k));
         }
-        let price = price(vectors, &judged_on, &labels, medoids.len(), aims);
-        let gain = if one > 0.0 { 1.0 - price.size / one } else { 0.0 };
-        tried.push(Tried { k: medoids.len(), medoids, labels, price, gain });
     }
-    let chosen = match rule {
-        Rule::Exactly(_) => tried.len() - 1,
-        Rule::Pays(_) => {
-            let best = tried.iter().map(|tried| tried.price.size).fold(f64::INFINITY, f64::min);
-            let first = tried.iter().position(|tried| tried.price.size <= GOOD_ENOUGH * best).unwrap_or(0);
-            let found = &tried[first];
-            let pays = found.gain >= LEAST_GAIN && found.price.is_proven();
-            if pays && lasts(vectors, aims, found, &cluster) { first } else { 0 }
-        }
-    };
-    Choice { tried, chosen }
+    choosing.choice()
 }
 
-/// Whether as many strata as `found` has, found in one part of the run, are some in another part too.
-fn lasts(vectors: &Vectors, aims: &[Aim], found: &Tried, cluster: &impl Fn(&Features) -> Search<'_>) -> bool {
-    let all = vectors.windows();
-    let part =
-        |first: usize, last: usize| first * all / 24..(last * all / 24).max(first * all / 24 + 1).min(all);
-    let pairs = [((0, 12), (16, 24)), ((12, 24), (0, 8)), ((12, 15), (21, 24)), ((0, 3), (9, 12))];
-    let pairs = if all < MANY_WINDOWS { &pairs[..2] } else { &pairs };
-    pairs.iter().any(|&(here, there)| {
-        let (here, there): (Vec<usize>, Vec<usize>) =
-            (part(here.0, here.1).collect(), part(there.0, there.1).collect());
-        let features = vectors.features(&here);
-        let Clustering { medoids, labels, .. } = cluster(&features)(found.k);
-        let explained = price(vectors, &there, &labels, medoids.len().max(1), aims).explained;
-        explained >= LEAST_LASTING * found.price.explained
-    })
+/// Classes to be found next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Of which windows: [`Choosing::windows`].
+    pub part: usize,
+    /// How many.
+    pub k: usize,
+}
+
+/// What [`choose()`] does, step by step: it says which classes are wanted, and takes them.
+#[derive(Clone, Debug)]
+pub(super) struct Choosing {
+    rule: Rule,
+    ranks: usize,
+    all_windows: usize,
+    found_on: Vec<usize>,
+    /// Windows that strata are judged on.
+    pub judged_on: Vec<usize>,
+    tried: Vec<Tried>,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// So many strata are tried next.
+    Trying(usize),
+    /// That pair of parts is asked whether the strata that were tried as number `found` last.
+    Lasting { found: usize, pair: usize },
+    /// That number is chosen.
+    Over(usize),
+}
+
+impl Choosing {
+    pub fn new(vectors: &Vectors, aims: &[Aim], rule: Rule) -> Self {
+        let (found_on, judged_on) = vectors.halves();
+        let (ranks, all_windows) = (vectors.ranks(), vectors.windows());
+        let stage = Stage::Trying(1);
+        let mut choosing = Self { rule, ranks, all_windows, found_on, judged_on, tried: Vec::new(), stage };
+        if choosing.found_on.is_empty() || ranks < 2 {
+            choosing.try_one(vectors, aims, Vec::new());
+            choosing.stage = Stage::Over(0);
+        }
+        choosing
+    }
+
+    fn try_one(&mut self, vectors: &Vectors, aims: &[Aim], medoids: Vec<usize>) {
+        let labels = vec![0; self.ranks];
+        let price = price(vectors, &self.judged_on, &labels, 1, aims);
+        self.tried.push(Tried { k: 1, medoids, labels, price, gain: 0.0 });
+    }
+
+    /// None when it is over.
+    pub fn wanted(&self) -> Option<Wanted> {
+        match self.stage {
+            Stage::Trying(k) => Some(Wanted { part: 0, k }),
+            Stage::Lasting { found, pair } => Some(Wanted { part: pair + 1, k: self.tried[found].k }),
+            Stage::Over(_) => None,
+        }
+    }
+
+    /// The windows of that part.
+    pub fn windows(&self, part: usize) -> Vec<usize> {
+        match part.checked_sub(1) {
+            None => self.found_on.clone(),
+            Some(pair) => self.part(PAIRS[pair][0]),
+        }
+    }
+
+    fn part(&self, (first, last): (usize, usize)) -> Vec<usize> {
+        let all = self.all_windows;
+        (first * all / 24..(last * all / 24).max(first * all / 24 + 1).min(all)).collect()
+    }
+
+    /// Windows that the classes wanted next are priced on.
+    pub fn priced(&self) -> usize {
+        match self.stage {
+            Stage::Lasting { pair, .. } => self.part(PAIRS[pair][1]).len(),
+            _ => self.judged_on.len(),
+        }
+    }
+
+    /// Takes the classes that were wanted.
+    pub fn take(&mut self, vectors: &Vectors, aims: &[Aim], found: Clustering) {
+        match self.stage {
+            Stage::Trying(1) => {
+                self.try_one(vectors, aims, found.medoids);
+                self.go_on(match self.rule {
+                    Rule::Pays(_) => 2,
+                    Rule::Exactly(k) => k.max(2),
+                });
+            }
+            Stage::Trying(k) => self.try_more(vectors, aims, k, found),
+            Stage::Lasting { found: first, pair } => {
+                self.stage = match self.lasts(vectors, aims, (first, pair), &found) {
+                    true => Stage::Over(first),
+                    false if pair + 1 < self.pairs() => Stage::Lasting { found: first, pair: pair + 1 },
+                    false => Stage::Over(0),
+                };
+            }
+            Stage::Over(_) => {}
+        }
+    }
+
+    fn try_more(&mut self, vectors: &Vectors, aims: &[Aim], k: usize, found: Clustering) {
+        let Clustering { medoids, labels, .. } = found;
+        if medoids.len() < 2 || medoids.len() < k && matches!(self.rule, Rule::Pays(_)) {
+            // No more ranks than that differ.
+            return self.compare();
+        }
+        let one = self.tried[0].price.size;
+        let price = price(vectors, &self.judged_on, &labels, medoids.len(), aims);
+        let gain = if one > 0.0 { 1.0 - price.size / one } else { 0.0 };
+        self.tried.push(Tried { k: medoids.len(), medoids, labels, price, gain });
+        self.go_on(k + 1);
+    }
+
+    /// Goes on with `k` strata, if so many may be tried.
+    fn go_on(&mut self, k: usize) {
+        let (Rule::Pays(most) | Rule::Exactly(most)) = self.rule;
+        match k <= most.min(self.ranks) {
+            true => self.stage = Stage::Trying(k),
+            false => self.compare(),
+        }
+    }
+
+    /// All have been tried: says which one is to be had, if it lasts.
+    fn compare(&mut self) {
+        let tried = &self.tried;
+        self.stage = match self.rule {
+            Rule::Exactly(_) => Stage::Over(tried.len() - 1),
+            Rule::Pays(_) => {
+                let best = tried.iter().map(|tried| tried.price.size).fold(f64::INFINITY, f64::min);
+                let found =
+                    tried.iter().position(|tried| tried.price.size <= GOOD_ENOUGH * best).unwrap_or(0);
+                match tried[found].gain >= LEAST_GAIN && tried[found].price.is_proven() {
+                    true => Stage::Lasting { found, pair: 0 },
+                    false => Stage::Over(0),
+                }
+            }
+        };
+    }
+
+    fn pairs(&self) -> usize {
+        if self.all_windows < MANY_WINDOWS { 2 } else { PAIRS.len() }
+    }
+
+    /// Whether as many strata as were tried as number `first`, found in one part of the run, are some in another
+    /// part too.
+    fn lasts(
+        &self,
+        vectors: &Vectors,
+        aims: &[Aim],
+        (first, pair): (usize, usize),
+        found: &Clustering,
+    ) -> bool {
+        let there = self.part(PAIRS[pair][1]);
+        let explained = price(vectors, &there, &found.labels, found.medoids.len().max(1), aims).explained;
+        explained >= LEAST_LASTING * self.tried[first].price.explained
+    }
+
+    /// What was tried and chosen, when it is over.
+    fn choice(self) -> Choice {
+        let chosen = self.number();
+        Choice { tried: self.tried, chosen }
+    }
+
+    /// The strata to be had, when it is over.
+    pub fn chosen(&self) -> &Tried {
+        &self.tried[self.number()]
+    }
+
+    fn number(&self) -> usize {
+        if let Stage::Over(chosen) = self.stage { chosen } else { 0 }
+    }
 }
 
 /// `labels` and `medoids` renumbered so that strata come in the order of their smallest ranks.

@@ -1,7 +1,11 @@
 //! k-medoids of any number of points: of all of them, or of samples.
 
+use std::borrow::Cow;
+use std::task::{Poll, ready};
+
 use super::distance::{Dissimilarity, Distances, Points};
-use super::pam::{Initial, Purpose, build, faster_pam, lab, some};
+use super::pam::{First, Initial, Purpose, Swapping, some};
+use super::work::Work;
 
 /// How much is spent on a clustering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +54,35 @@ pub struct Clustering {
 /// Points ready to be clustered, for one number of clusters after the other.
 #[derive(Clone, Debug)]
 pub struct KMedoids<'p, D> {
-    points: &'p Points,
+    points: Cow<'p, Points>,
     metric: D,
     effort: Effort,
-    /// Numbers of the points of every sample, and their dissimilarities; one of all points where these are few.
-    samples: Vec<(Vec<usize>, Distances)>,
+    /// Samples of the points; one of all points where these are few.
+    samples: Vec<Sample>,
     judges: Vec<usize>,
+    /// The clustering that is being looked for.
+    fit: Option<Fit>,
+}
+
+#[derive(Clone, Debug)]
+struct Sample {
+    /// Numbers of its points.
+    rows: Vec<usize>,
+    distances: Distances,
+    /// Rows of those that are known.
+    measured: usize,
+    first: First,
+}
+
+/// How far the search for so many clusters has come.
+#[derive(Clone, Debug)]
+struct Fit {
+    k: usize,
+    /// The sample that is being clustered.
+    sample: usize,
+    swapping: Option<Swapping>,
+    /// What the judges say of the best medoids so far, and these.
+    best: Option<(f64, Vec<usize>)>,
 }
 
 impl<'p, D: Dissimilarity> KMedoids<'p, D> {
@@ -65,6 +92,10 @@ impl<'p, D: Dissimilarity> KMedoids<'p, D> {
     /// CLARA, Kaufman & Rousseeuw (1990), ch. 3, for samples; with FasterPAM they can be far larger than its
     /// 40 + 2k, and hold some points of classes of 1 %.
     pub fn new(points: &'p Points, metric: D, effort: Effort) -> Self {
+        Self::of(Cow::Borrowed(points), metric, effort)
+    }
+
+    pub(super) fn of(points: Cow<'p, Points>, metric: D, effort: Effort) -> Self {
         let all = points.len();
         let rows: Vec<Vec<usize>> = match all > effort.all_up_to {
             false => vec![(0..all).collect()],
@@ -80,25 +111,49 @@ impl<'p, D: Dissimilarity> KMedoids<'p, D> {
         let samples = rows.into_iter().map(|mut rows| {
             // In order, so that ties fall as they do among all points.
             rows.sort_unstable();
-            let distances = Distances::of(points, &rows, &metric);
-            (rows, distances)
+            let (distances, first) = (Distances::none(rows.len()), First::new(rows.len()));
+            Sample { rows, distances, measured: 0, first }
         });
-        Self { points, samples: samples.collect(), judges, metric, effort }
+        Self { points, samples: samples.collect(), judges, metric, effort, fit: None }
     }
 
     /// The clustering around `k` medoids, or around fewer where fewer points differ; none of no points.
-    pub fn clusters(&self, k: usize) -> Clustering {
-        let fits = self.samples.iter().map(|(rows, distances)| {
-            let first = match self.effort.initial {
-                Initial::Build => build(distances, k),
-                Initial::Lab => lab(distances, k, self.effort.seed),
-            };
-            let found = faster_pam(distances, first, self.effort.most_swaps);
-            found.medoids.iter().map(|&medoid| rows[medoid]).collect::<Vec<usize>>()
-        });
-        let judged = fits.map(|medoids| (self.deviation(&medoids), medoids));
-        let best = judged.reduce(|best, next| if next.0 < best.0 { next } else { best });
-        let medoids = best.map(|(_, medoids)| medoids).unwrap_or_default();
+    pub fn clusters(&mut self, k: usize) -> Clustering {
+        loop {
+            if let Poll::Ready(found) = self.step(k, &mut Work::all()) {
+                return found;
+            }
+        }
+    }
+
+    /// The same, as far as `work` goes; to be asked again for the same `k` until it is ready.
+    pub fn step(&mut self, k: usize, work: &mut Work) -> Poll<Clustering> {
+        let fit = self.fit.take().filter(|fit| fit.k == k);
+        let mut fit = fit.unwrap_or(Fit { k, sample: 0, swapping: None, best: None });
+        let found = self.search(&mut fit, work);
+        if found.is_pending() {
+            self.fit = Some(fit);
+        }
+        found
+    }
+
+    fn search(&mut self, fit: &mut Fit, work: &mut Work) -> Poll<Clustering> {
+        let per_point = (self.points.dimensions() + 4) as u64 * fit.k as u64;
+        while let Some(sample) = self.samples.get_mut(fit.sample) {
+            ready!(sample.measure(&self.points, &self.metric, work));
+            ready!(sample.search(fit, &self.effort, work));
+            let Some(swapping) = &fit.swapping else { break };
+            ready!(work.take(self.judges.len() as u64 * per_point + 1));
+            let medoids = swapping.medoids(&sample.distances);
+            let medoids: Vec<usize> = medoids.into_iter().map(|medoid| sample.rows[medoid]).collect();
+            let deviation = self.deviation(&medoids);
+            if fit.best.as_ref().is_none_or(|(best, _)| deviation < *best) {
+                fit.best = Some((deviation, medoids));
+            }
+            (fit.sample, fit.swapping) = (fit.sample + 1, None);
+        }
+        ready!(work.take(self.points.len() as u64 * per_point + 1));
+        let medoids = fit.best.take().map(|(_, medoids)| medoids).unwrap_or_default();
         let mut labels = Vec::with_capacity(self.points.len());
         let mut deviation = 0.0;
         for point in 0..self.points.len() {
@@ -106,7 +161,7 @@ impl<'p, D: Dissimilarity> KMedoids<'p, D> {
             labels.push(label);
             deviation += distance;
         }
-        Clustering { medoids, labels, deviation }
+        Poll::Ready(Clustering { medoids, labels, deviation })
     }
 
     fn deviation(&self, medoids: &[usize]) -> f64 {
@@ -116,6 +171,39 @@ impl<'p, D: Dissimilarity> KMedoids<'p, D> {
     fn nearest(&self, point: usize, medoids: &[usize]) -> (usize, f64) {
         let medoids = medoids.iter().map(|&medoid| self.points.row(medoid));
         nearest(self.points.row(point), medoids, &self.metric)
+    }
+}
+
+impl Sample {
+    /// Finds out how far its points are apart.
+    fn measure(&mut self, points: &Points, metric: &impl Dissimilarity, work: &mut Work) -> Poll<()> {
+        while self.measured < self.rows.len() {
+            ready!(work.take((self.measured * (points.dimensions() + 2) + 1) as u64));
+            self.distances.measure(self.measured, points, &self.rows, metric);
+            self.measured += 1;
+        }
+        Poll::Ready(())
+    }
+
+    /// Finds the medoids of `fit`.
+    fn search(&mut self, fit: &mut Fit, effort: &Effort, work: &mut Work) -> Poll<()> {
+        let points = self.rows.len();
+        let k = fit.k.min(points);
+        while self.first.medoids.len() < k {
+            ready!(work.take((points * points / 2) as u64));
+            self.first.add(&self.distances, effort.initial, effort.seed);
+        }
+        if fit.swapping.is_none() {
+            ready!(work.take(Swapping::units(points, k)));
+        }
+        let first = || self.first.medoids[..k].to_vec();
+        let swapping =
+            fit.swapping.get_or_insert_with(|| Swapping::new(&self.distances, first(), effort.most_swaps));
+        while let Some(units) = swapping.next_units() {
+            ready!(work.take(units));
+            swapping.step(&self.distances);
+        }
+        Poll::Ready(())
     }
 }
 

@@ -111,26 +111,45 @@ fn sum(a: &[f64], b: &[f64], term: impl Fn(f64) -> f64) -> f64 {
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
 }
 
+/// Points that others are compared with side by side.
+pub(super) const LANES: usize = 8;
+
 /// All dissimilarities of some points: 8 bytes for each pair and order.
 #[derive(Clone, Debug)]
 pub struct Distances {
     points: usize,
+    /// Rows of `points` numbers, each followed by [`LANES`] zeros: a block of lanes may begin at any of them.
     values: Vec<f64>,
 }
 
 impl Distances {
     /// Those between `rows` of `points`, numbered as in `rows`.
     pub fn of(points: &Points, rows: &[usize], metric: &impl Dissimilarity) -> Self {
-        let count = rows.len();
-        let mut values = vec![0.0; count * count];
-        for (i, &row) in rows.iter().enumerate() {
-            for (j, &other) in rows[..i].iter().enumerate() {
-                let distance = metric.between(points.row(row), points.row(other));
-                values[i * count + j] = distance;
-                values[j * count + i] = distance;
-            }
+        let mut distances = Self::none(rows.len());
+        (0..rows.len()).for_each(|index| distances.measure(index, points, rows, metric));
+        distances
+    }
+
+    /// Those between so many points, none of them known yet.
+    pub(super) fn none(points: usize) -> Self {
+        Self { points, values: vec![0.0; points * (points + LANES)] }
+    }
+
+    /// Fills in those between point `index` and the points before it.
+    pub(super) fn measure(
+        &mut self,
+        index: usize,
+        points: &Points,
+        rows: &[usize],
+        metric: &impl Dissimilarity,
+    ) {
+        let width = self.points + LANES;
+        let point = points.row(rows[index]);
+        for (other, &row) in rows[..index].iter().enumerate() {
+            let distance = metric.between(point, points.row(row));
+            self.values[index * width + other] = distance;
+            self.values[other * width + index] = distance;
         }
-        Self { points: count, values }
     }
 
     /// How many points there are.
@@ -145,7 +164,14 @@ impl Distances {
 
     /// From point `index` to every point.
     pub fn from(&self, index: usize) -> &[f64] {
-        &self.values[index * self.points..(index + 1) * self.points]
+        let first = index * (self.points + LANES);
+        &self.values[first..first + self.points]
+    }
+
+    /// From point `index` to point `first` and those behind it, as many as there are.
+    pub(super) fn block(&self, index: usize, first: usize) -> &[f64; LANES] {
+        let first = index * (self.points + LANES) + first;
+        self.values[first..].first_chunk().expect("a row ends in as many zeros")
     }
 }
 

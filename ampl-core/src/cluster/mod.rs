@@ -3,7 +3,8 @@
 //! A rank is described by its local means, window after window, standardised ([`Vectors::features`]).
 //! [`KMedoids`] finds classes of such vectors; [`choose()`] finds out by what the samples would cost on windows
 //! that were not clustered whether classes are worth a stratum each, and how many; [`propose`] does so for a job
-//! that has strata already. Everything is a function of its arguments and a seed.
+//! that has strata already, a bit at a time where nobody can wait ([`Proposing`]). Everything is a function of its
+//! arguments and a seed.
 //!
 //! [`estimator`] dresses the algorithm for `linfa`, and [`others`] puts linfa's own k-means, DBSCAN and silhouette
 //! beside it. They come with the feature `cluster`, which nothing that runs inside a job enables.
@@ -22,11 +23,13 @@ pub mod others;
 mod pam;
 mod price;
 mod vectors;
+mod work;
 
 pub use choose::{Choice, LEAST_GAIN, MOST_STRATA, Rule, Search, Tried, choose, k_medoids, numbered};
 pub use clara::{Clustering, Effort, KMedoids, nearest};
 pub use distance::{Dissimilarity, Distances, Metric, Points};
-pub use online::{OnlineStratum, Proposal, Strata, propose};
+pub use online::{OnlineStratum, Proposal, Proposing, Strata, propose};
 pub use pam::{Initial, Medoids, build, faster_pam, lab};
 pub use price::{Aim, Price, price};
 pub use vectors::{Features, Reference, Vectors};
+pub use work::Work;

@@ -1,7 +1,11 @@
 //! Strata of a running job: whether others would be better, and what stays the same.
 
-use super::choose::{LEAST_GAIN, Rule, choose, k_medoids, numbered};
-use super::{Aim, Effort, Metric, Price, Reference, Vectors, price};
+use std::borrow::Cow;
+use std::task::{Poll, ready};
+
+use super::choose::{Choosing, LEAST_GAIN, Rule, Wanted, numbered};
+use super::work::Work;
+use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Reference, Vectors, price};
 
 /// A stratum that a job has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,25 +70,108 @@ pub fn propose(
     metric: Metric,
     effort: Effort,
 ) -> Option<Proposal> {
-    let (found_on, judged_on) = vectors.halves();
-    if found_on.is_empty() || current.labels.len() != vectors.ranks() {
-        return None;
+    let mut proposing =
+        Proposing::new(vectors.clone(), current.clone(), aims.to_vec(), rule, metric, effort)?;
+    loop {
+        if let Poll::Ready(found) = proposing.step(&mut Work::all()) {
+            return found;
+        }
     }
-    let choice = choose(vectors, aims, rule, |features| k_medoids(features, metric, effort));
-    let found = choice.strata();
-    let in_force = price(vectors, &judged_on, &current.labels, current.strata.len(), aims);
-    let several = found.k > 1;
-    // So many strata were asked for: the first ones need not prove themselves.
-    let asked = matches!(rule, Rule::Exactly(_)) && several && current.strata.len() == 1;
-    let gain = 1.0 - found.price.size / in_force.size.max(f64::MIN_POSITIVE);
-    if !asked && (gain < LEAST_GAIN || several && !found.price.is_proven()) {
-        return None;
+}
+
+/// What [`propose`] does, a bit at a time: which bits it is done in makes no difference to what is found.
+#[derive(Clone, Debug)]
+pub struct Proposing {
+    vectors: Vectors,
+    current: Strata,
+    aims: Vec<Aim>,
+    rule: Rule,
+    metric: Metric,
+    effort: Effort,
+    choosing: Choosing,
+    /// Vectors of the windows that strata are found on.
+    features: Option<Features>,
+    /// The search in one part of the windows.
+    search: Option<(usize, KMedoids<'static, Metric>)>,
+    /// Classes that it has found, not yet priced.
+    found: Option<Clustering>,
+}
+
+impl Proposing {
+    /// Of the arguments of [`propose`]; none where nothing could be found.
+    pub fn new(
+        vectors: Vectors,
+        current: Strata,
+        aims: Vec<Aim>,
+        rule: Rule,
+        metric: Metric,
+        effort: Effort,
+    ) -> Option<Self> {
+        let (found_on, _) = vectors.halves();
+        if found_on.is_empty() || current.labels.len() != vectors.ranks() {
+            return None;
+        }
+        let choosing = Choosing::new(&vectors, &aims, rule);
+        let (features, search, found) = (None, None, None);
+        Some(Self { vectors, current, aims, rule, metric, effort, choosing, features, search, found })
     }
-    let (labels, medoids) = numbered(&found.labels, &found.medoids);
-    let reference = several.then(|| vectors.features(&found_on).reference(&medoids));
-    // Prices are by stratum, in the order that strata now have.
-    let price = price(vectors, &judged_on, &labels, medoids.len(), aims);
-    Some(Proposal { strata: succeed(current, labels, &medoids), gain, price, reference })
+
+    /// Goes on as far as `work` goes; to be done again until it is ready, and not after that.
+    pub fn step(&mut self, work: &mut Work) -> Poll<Option<Proposal>> {
+        while let Some(Wanted { part, k }) = self.choosing.wanted() {
+            if self.found.is_none() {
+                self.found = Some(ready!(self.clusters(part, k, work)));
+            }
+            ready!(work.take(self.units(self.choosing.priced(), 14) + 3000));
+            if let Some(found) = self.found.take() {
+                self.choosing.take(&self.vectors, &self.aims, found);
+            }
+        }
+        ready!(work.take(self.units(self.choosing.judged_on.len(), 14) + 3000));
+        Poll::Ready(self.proposal())
+    }
+
+    /// What so many windows take, with `each` of a rank and guide.
+    fn units(&self, windows: usize, each: usize) -> u64 {
+        (windows * self.aims.len() * (each * self.vectors.ranks() + 200)) as u64
+    }
+
+    fn clusters(&mut self, part: usize, k: usize, work: &mut Work) -> Poll<Clustering> {
+        if self.search.as_ref().is_none_or(|&(of, _)| of != part) {
+            let windows = self.choosing.windows(part);
+            let pairs = (self.vectors.ranks() * self.vectors.ranks()) as u64;
+            ready!(work.take(self.units(windows.len(), 10) + pairs));
+            let features = self.vectors.features(&windows);
+            let points = Cow::Owned(features.points.clone());
+            self.search = Some((part, KMedoids::of(points, self.metric, self.effort)));
+            self.features.get_or_insert(features);
+        }
+        let Some((_, search)) = &mut self.search else { return Poll::Pending };
+        search.step(k, work)
+    }
+
+    fn proposal(&self) -> Option<Proposal> {
+        let Self { vectors, current, aims, .. } = self;
+        let found = self.choosing.chosen();
+        let in_force = price(vectors, &self.choosing.judged_on, &current.labels, current.strata.len(), aims);
+        let several = found.k > 1;
+        // So many strata were asked for: the first ones need not prove themselves.
+        let asked = matches!(self.rule, Rule::Exactly(_)) && several && current.strata.len() == 1;
+        let gain = 1.0 - found.price.size / in_force.size.max(f64::MIN_POSITIVE);
+        if !asked && (gain < LEAST_GAIN || several && !found.price.is_proven()) {
+            return None;
+        }
+        let (labels, medoids) = numbered(&found.labels, &found.medoids);
+        let reference =
+            self.features.as_ref().filter(|_| several).map(|features| features.reference(&medoids));
+        // Prices are by stratum, in the order that strata now have.
+        let mut price = found.price.clone();
+        for (&old, &new) in found.labels.iter().zip(&labels) {
+            price.sizes[new] = found.price.sizes[old];
+            price.errors[new] = found.price.errors[old];
+        }
+        Some(Proposal { strata: succeed(current, labels, &medoids), gain, price, reference })
+    }
 }
 
 /// New strata with the ids of the old ones that they continue.

@@ -1,6 +1,6 @@
 //! Partitioning around medoids, by eager swaps.
 
-use super::distance::Distances;
+use super::distance::{Distances, LANES};
 use crate::draw::{Key, position};
 
 /// How the first medoids are found.
@@ -32,16 +32,9 @@ pub struct Medoids {
 /// # Source
 /// Kaufman & Rousseeuw, *Finding Groups in Data* (1990), ch. 2.
 pub fn build(distances: &Distances, k: usize) -> Vec<usize> {
-    let points = distances.len();
-    let mut near = vec![f64::INFINITY; points];
-    let mut medoids = Vec::new();
-    for _ in 0..k.min(points) {
-        let all = (0..points).filter(|point| !medoids.contains(point));
-        let next = least(all, |candidate| deviation_with(distances.from(candidate), &near));
-        medoids.extend(next);
-        take(&mut near, distances, next);
-    }
-    medoids
+    let mut first = First::new(distances.len());
+    (0..k).for_each(|_| first.add(distances, Initial::Build, 0));
+    first.medoids
 }
 
 /// First medoids by LAB: as [`build`], but each medoid is the best of 10 + ⌈√n⌉ points that a seeded permutation
@@ -50,26 +43,66 @@ pub fn build(distances: &Distances, k: usize) -> Vec<usize> {
 /// # Source
 /// Schubert & Rousseeuw, *Information Systems* 101 (2021), §4.3.
 pub fn lab(distances: &Distances, k: usize, seed: u64) -> Vec<usize> {
-    let points = distances.len();
-    let few = points.min(10 + (points as f64).sqrt().ceil() as usize);
-    let mut near = vec![f64::INFINITY; points];
-    let mut medoids = Vec::new();
-    for round in 0..k.min(points) {
-        let drawn: Vec<usize> = some(seed, Purpose::Lab, round as u64, few, points).collect();
-        let free = |point: &usize| !medoids.contains(point);
+    let mut first = First::new(distances.len());
+    (0..k).for_each(|_| first.add(distances, Initial::Lab, seed));
+    first.medoids
+}
+
+/// First medoids, one after the other: those for fewer clusters come first among those for more.
+#[derive(Clone, Debug)]
+pub(super) struct First {
+    pub medoids: Vec<usize>,
+    /// From every point to its nearest medoid.
+    near: Vec<f64>,
+}
+
+impl First {
+    /// None yet, of so many points.
+    pub fn new(points: usize) -> Self {
+        Self { medoids: Vec::new(), near: vec![f64::INFINITY; points] }
+    }
+
+    /// Adds one, unless all points are medoids.
+    pub fn add(&mut self, distances: &Distances, initial: Initial, seed: u64) {
+        let next = match initial {
+            Initial::Build => self.best(distances),
+            Initial::Lab => self.best_of_few(distances, seed),
+        };
+        let Some(medoid) = next else { return };
+        self.medoids.push(medoid);
+        self.near
+            .iter_mut()
+            .zip(distances.from(medoid))
+            .for_each(|(near, &distance)| *near = near.min(distance));
+    }
+
+    fn best(&self, distances: &Distances) -> Option<usize> {
+        // Of all candidates at once, point after point: each one's sum is what it would be alone.
+        let mut deviations = vec![0.0; self.near.len()];
+        for (point, &near) in self.near.iter().enumerate() {
+            for (deviation, &distance) in deviations.iter_mut().zip(distances.from(point)) {
+                *deviation += if distance < near { distance } else { near };
+            }
+        }
+        let free = (0..self.near.len()).filter(|point| !self.medoids.contains(point));
+        least(free, |candidate| deviations[candidate])
+    }
+
+    fn best_of_few(&self, distances: &Distances, seed: u64) -> Option<usize> {
+        let points = self.near.len();
+        let few = points.min(10 + (points as f64).sqrt().ceil() as usize);
+        let drawn: Vec<usize> = some(seed, Purpose::Lab, self.medoids.len() as u64, few, points).collect();
+        let free = |point: &usize| !self.medoids.contains(point);
         let candidates: Vec<usize> = match drawn.iter().copied().filter(free).collect::<Vec<_>>() {
             // Everyone who was drawn is a medoid already.
             none if none.is_empty() => (0..points).filter(free).take(1).collect(),
             candidates => candidates,
         };
-        let next = least(candidates.into_iter(), |candidate| {
+        least(candidates.into_iter(), |candidate| {
             let from = distances.from(candidate);
-            drawn.iter().map(|&point| near[point].min(from[point])).sum()
-        });
-        medoids.extend(next);
-        take(&mut near, distances, next);
+            drawn.iter().map(|&point| self.near[point].min(from[point])).sum()
+        })
     }
-    medoids
 }
 
 /// Medoids from which no single swap takes anything off the deviation, starting from `medoids`.
@@ -85,26 +118,97 @@ pub fn lab(distances: &Distances, k: usize, seed: u64) -> Vec<usize> {
 /// costs is summed anew after a swap (as many steps as updating it, and no drift), and a swap must take off more
 /// than rounding can.
 pub fn faster_pam(distances: &Distances, medoids: Vec<usize>, most_swaps: usize) -> Medoids {
-    let points = distances.len();
-    if medoids.len() <= 1 || points == 0 {
-        let best = medoids.first().and_then(|_| least(0..points, |point| distances.from(point).iter().sum()));
-        return finished(distances, best.into_iter().collect(), 0);
+    let mut swapping = Swapping::new(distances, medoids, most_swaps);
+    while swapping.next_units().is_some() {
+        swapping.step(distances);
     }
-    let mut search = Search::new(distances, medoids);
-    let (mut swaps, mut candidate, mut unchanged) = (0, 0, 0);
-    while unchanged < points && swaps < most_swaps {
-        if !search.is_medoid[candidate] {
-            let (slot, change) = search.best_swap(candidate);
-            if change < -1e-12 * search.deviation {
-                search.swap(slot, candidate);
-                swaps += 1;
-                unchanged = 0;
+    let medoids = swapping.medoids(distances);
+    let nearest = |point: usize| {
+        let from = distances.from(point);
+        least(0..medoids.len(), |slot| from[medoids[slot]])
+    };
+    let labels: Vec<usize> = (0..distances.len()).filter_map(nearest).collect();
+    let deviation =
+        labels.iter().enumerate().map(|(point, &slot)| distances.from(point)[medoids[slot]]).sum();
+    Medoids { medoids, labels, deviation, swaps: swapping.swaps }
+}
+
+/// The search of [`faster_pam`], step by step.
+#[derive(Clone, Debug)]
+pub(super) struct Swapping {
+    search: Search,
+    /// The candidate to be looked at next, and how many were since the last swap.
+    candidate: usize,
+    unchanged: usize,
+    /// The swap to be made next: the medoid's index, and who takes its place.
+    next: Option<(usize, usize)>,
+    swaps: usize,
+    most_swaps: usize,
+}
+
+impl Swapping {
+    /// What [`Swapping::new`] takes.
+    pub fn units(points: usize, medoids: usize) -> u64 {
+        (points * if medoids > 1 { 4 * medoids } else { points }) as u64
+    }
+
+    pub fn new(distances: &Distances, mut medoids: Vec<usize>, most_swaps: usize) -> Self {
+        if medoids.len() == 1 {
+            // Nobody is second then, and the best one is known at once.
+            let best = least(0..distances.len(), |point| distances.from(point).iter().sum());
+            medoids = best.into_iter().collect();
+        }
+        let most_swaps = if medoids.len() > 1 { most_swaps } else { 0 };
+        let search = Search::new(distances, medoids);
+        Self { search, candidate: 0, unchanged: 0, next: None, swaps: 0, most_swaps }
+    }
+
+    /// What the next step takes; none where no swap is left.
+    pub fn next_units(&self) -> Option<u64> {
+        let (points, medoids) = (self.search.near.len(), self.search.medoids.len());
+        match self.next {
+            Some(_) => Some((points * (8 + 2 * medoids)) as u64),
+            None if self.unchanged >= points || self.swaps >= self.most_swaps => None,
+            None => Some((LANES * (points + 2 * medoids)) as u64),
+        }
+    }
+
+    /// Makes the swap that was found last, or looks for one among the next few candidates.
+    pub fn step(&mut self, distances: &Distances) {
+        if let Some((slot, candidate)) = self.next.take() {
+            self.search.swap(distances, slot, candidate);
+            self.swaps += 1;
+            self.unchanged = 1;
+            return;
+        }
+        let points = distances.len();
+        let first = self.candidate;
+        self.search.compare(distances, first);
+        for lane in 0..LANES.min(points - first).min(points - self.unchanged) {
+            self.candidate = (first + lane + 1) % points;
+            if !self.search.is_medoid[first + lane] {
+                let (slot, change) = self.search.best_swap(lane);
+                if change < -self.search.rounding(slot) {
+                    self.next = Some((slot, first + lane));
+                    return;
+                }
+            }
+            self.unchanged += 1;
+        }
+    }
+
+    /// The medoids in order and without those that stand on another one.
+    pub fn medoids(&self, distances: &Distances) -> Vec<usize> {
+        let mut medoids = self.search.medoids.clone();
+        medoids.sort_unstable();
+        let mut apart: Vec<usize> = Vec::new();
+        for medoid in medoids {
+            if apart.iter().all(|&other| distances.from(medoid)[other] > 0.0) {
+                apart.push(medoid);
             }
         }
-        unchanged += 1;
-        candidate = (candidate + 1) % points;
+        apart
     }
-    finished(distances, search.medoids, swaps)
 }
 
 /// A point's nearest medoid and second nearest: index and dissimilarity.
@@ -114,33 +218,34 @@ struct Near {
     second: (usize, f64),
 }
 
-struct Search<'d> {
-    distances: &'d Distances,
+#[derive(Clone, Debug)]
+struct Search {
     medoids: Vec<usize>,
     is_medoid: Vec<bool>,
     near: Vec<Near>,
     /// What it would add to the deviation to do without each medoid.
     removal: Vec<f64>,
     deviation: f64,
-    /// Change of the deviation for each medoid that a candidate could replace.
-    change: Vec<f64>,
+    /// Of a few candidates side by side: change of the deviation for each medoid that they could replace, and what
+    /// they change beside all of them.
+    change: Vec<[f64; LANES]>,
+    added: [f64; LANES],
 }
 
-impl<'d> Search<'d> {
-    /// At least two medoids.
-    fn new(distances: &'d Distances, medoids: Vec<usize>) -> Self {
+impl Search {
+    fn new(distances: &Distances, medoids: Vec<usize>) -> Self {
         let mut is_medoid = vec![false; distances.len()];
         medoids.iter().for_each(|&medoid| is_medoid[medoid] = true);
         let k = medoids.len();
         let near = (0..distances.len()).map(|point| two_nearest(distances.from(point), &medoids)).collect();
         let mut search = Self {
-            distances,
             medoids,
             is_medoid,
             near,
             removal: vec![0.0; k],
             deviation: 0.0,
-            change: vec![0.0; k],
+            change: vec![[0.0; LANES]; k],
+            added: [0.0; LANES],
         };
         search.sum();
         search
@@ -151,35 +256,50 @@ impl<'d> Search<'d> {
         self.deviation = 0.0;
         for near in &self.near {
             self.deviation += near.first.1;
-            self.removal[near.first.0] += near.second.1 - near.first.1;
-        }
-    }
-
-    /// The medoid that it is best to put `candidate` in the place of, and what that changes the deviation by.
-    fn best_swap(&mut self, candidate: usize) -> (usize, f64) {
-        self.change.copy_from_slice(&self.removal);
-        let mut added = 0.0;
-        for (near, &distance) in self.near.iter().zip(self.distances.from(candidate)) {
-            let (first, second) = (near.first.1, near.second.1);
-            if distance < first {
-                added += distance - first;
-                self.change[near.first.0] += first - second;
-            } else if distance < second {
-                self.change[near.first.0] += distance - second;
+            if let Some(removal) = self.removal.get_mut(near.first.0) {
+                *removal += near.second.1 - near.first.1;
             }
         }
-        let slot = least(0..self.change.len(), |slot| self.change[slot]).expect("there are medoids");
-        (slot, self.change[slot] + added)
     }
 
-    fn swap(&mut self, slot: usize, candidate: usize) {
+    /// Finds out what `first` and the candidates behind it change, as many as there are lanes.
+    fn compare(&mut self, distances: &Distances, first: usize) {
+        self.change.iter_mut().zip(&self.removal).for_each(|(change, &removal)| *change = [removal; LANES]);
+        let mut added = [0.0; LANES];
+        for (point, near) in self.near.iter().enumerate() {
+            let from = distances.block(point, first);
+            let (first, second) = (near.first.1, near.second.1);
+            let change = &mut self.change[near.first.0];
+            // Without branches: which candidate is nearer than which medoid, no processor can foretell.
+            for lane in 0..LANES {
+                let nearer = if from[lane] < first { from[lane] } else { first };
+                let farther = if from[lane] < first { first } else { from[lane] };
+                added[lane] += nearer - first;
+                change[lane] += if farther < second { farther } else { second } - second;
+            }
+        }
+        self.added = added;
+    }
+
+    /// The medoid that it is best to put that candidate in the place of, and what that changes the deviation by.
+    fn best_swap(&self, lane: usize) -> (usize, f64) {
+        let slot = least(0..self.change.len(), |slot| self.change[slot][lane]).expect("there are medoids");
+        (slot, self.change[slot][lane] + self.added[lane])
+    }
+
+    /// What a change may be by rounding alone: where points coincide, the deviation may be 0, and its parts are not.
+    fn rounding(&self, slot: usize) -> f64 {
+        1e-12 * (self.deviation + self.removal[slot])
+    }
+
+    fn swap(&mut self, distances: &Distances, slot: usize, candidate: usize) {
         self.is_medoid[self.medoids[slot]] = false;
         self.is_medoid[candidate] = true;
         self.medoids[slot] = candidate;
         for (point, near) in self.near.iter_mut().enumerate() {
-            let new = (slot, self.distances.from(candidate)[point]);
+            let new = (slot, distances.from(candidate)[point]);
             if near.first.0 == slot || near.second.0 == slot {
-                *near = two_nearest(self.distances.from(point), &self.medoids);
+                *near = two_nearest(distances.from(point), &self.medoids);
             } else if new.1 < near.first.1 {
                 *near = Near { first: new, second: near.first };
             } else if new.1 < near.second.1 {
@@ -201,37 +321,10 @@ fn two_nearest(from: &[f64], medoids: &[usize]) -> Near {
     })
 }
 
-/// The medoids in order and without those that stand on another one; every point's nearest.
-fn finished(distances: &Distances, mut medoids: Vec<usize>, swaps: usize) -> Medoids {
-    medoids.sort_unstable();
-    let mut apart: Vec<usize> = Vec::new();
-    for medoid in medoids {
-        if apart.iter().all(|&other| distances.from(medoid)[other] > 0.0) {
-            apart.push(medoid);
-        }
-    }
-    let nearest = |point: usize| {
-        let from = distances.from(point);
-        least(0..apart.len(), |slot| from[apart[slot]])
-    };
-    let labels: Vec<usize> = (0..distances.len()).filter_map(nearest).collect();
-    let deviation = labels.iter().enumerate().map(|(point, &slot)| distances.from(point)[apart[slot]]).sum();
-    Medoids { medoids: apart, labels, deviation, swaps }
-}
-
 /// The first of those with the smallest cost.
 fn least(items: impl Iterator<Item = usize>, cost: impl Fn(usize) -> f64) -> Option<usize> {
     let costs = items.map(|item| (item, cost(item)));
     costs.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(item, _)| item)
-}
-
-fn deviation_with(from: &[f64], near: &[f64]) -> f64 {
-    from.iter().zip(near).map(|(distance, near)| near.min(*distance)).sum()
-}
-
-fn take(near: &mut [f64], distances: &Distances, medoid: Option<usize>) {
-    let Some(medoid) = medoid else { return };
-    near.iter_mut().zip(distances.from(medoid)).for_each(|(near, distance)| *near = near.min(*distance));
 }
 
 /// What points are drawn for: different uses of one seed see different ones.
@@ -288,7 +381,9 @@ mod tests {
                     if search.medoids.contains(&candidate) {
                         continue;
                     }
-                    let (slot, change) = search.best_swap(candidate);
+                    let lane = candidate % LANES;
+                    search.compare(&distances, candidate - lane);
+                    let (slot, change) = search.best_swap(lane);
                     let swapped = |slot: usize| {
                         let mut swapped = search.medoids.clone();
                         swapped[slot] = candidate;
@@ -300,7 +395,7 @@ mod tests {
                 // Any swap, better or worse: what is kept up to date must stay true.
                 let next = (seed as usize * 5 + step * 7) % 23;
                 if !search.is_medoid[next] {
-                    search.swap(step % 4, next);
+                    search.swap(&distances, step % 4, next);
                 }
             }
         }

@@ -155,11 +155,12 @@ impl Seen {
 /// Room for a window's residuals.
 struct Group {
     residuals: Vec<f64>,
-    /// By stratum: mean residual, count and total of observations, squares of residuals about the mean one and
-    /// about the stratum's own mean.
+    /// By stratum: mean residual, count and total of observations and their ratio, squares of residuals about the mean
+    /// one and about the stratum's own mean.
     means: Vec<f64>,
     counts: Vec<f64>,
     totals: Vec<f64>,
+    ratios: Vec<f64>,
     squares: Vec<f64>,
     own: Vec<f64>,
 }
@@ -168,7 +169,15 @@ impl Group {
     fn new(ranks: usize, strata: usize) -> Self {
         let zeros = || vec![0.0; strata];
         let residuals = vec![0.0; ranks];
-        Self { residuals, means: zeros(), counts: zeros(), totals: zeros(), squares: zeros(), own: zeros() }
+        Self {
+            residuals,
+            means: zeros(),
+            counts: zeros(),
+            totals: zeros(),
+            ratios: zeros(),
+            squares: zeros(),
+            own: zeros(),
+        }
     }
 
     fn of(
@@ -201,11 +210,13 @@ impl Group {
             self.counts[label] += n;
         }
         self.means.iter_mut().zip(ranks).for_each(|(mean, &ranks)| *mean /= ranks.max(1) as f64);
+        for ((ratio, total), count) in self.ratios.iter_mut().zip(&self.totals).zip(&self.counts) {
+            // Without an observation in the stratum, residuals are 0 whatever the mean.
+            *ratio = total / count.max(f64::MIN_POSITIVE);
+        }
         for (((&label, residual), y), n) in labels.iter().zip(&self.residuals).zip(y).zip(n) {
             self.squares[label] += (residual - self.means[label]).powi(2);
-            // Without an observation in the stratum, the residual is 0 whatever the mean.
-            let ratio = self.totals[label] / self.counts[label].max(f64::MIN_POSITIVE);
-            self.own[label] += (y - ratio * n).powi(2);
+            self.own[label] += (y - self.ratios[label] * n).powi(2);
         }
         let variance = |squares: f64, ranks: u64, scale: f64| match ranks {
             0 | 1 => 0.0,
