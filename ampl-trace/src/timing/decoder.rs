@@ -127,7 +127,7 @@ impl<'a> Decoder<'a> {
 
     /// As [`Encoder::kt_bits`](super::Encoder::kt_bits), of what was decoded so far.
     pub fn kt_bits(&self) -> Option<f64> {
-        self.stream.reference.as_ref().map(CodeLength::bits)
+        self.code_length().map(CodeLength::bits)
     }
 }
 

@@ -1,231 +1,168 @@
-//! What is known of magnitudes beside trees of counters: the values themselves, of which one tells about
-//! its neighbours too.
+//! What is known of magnitudes beside trees of counters: masses of values, of which one tells about its
+//! neighbours too.
 
-use std::cell::OnceCell;
-
-use super::mixing::{OTHERS, odds};
+use super::mixing::log;
 use super::scale::GROUPS;
 use super::trees::{HALF, NEAR, NODES};
 
-/// Latest values of a signature that are remembered.
-pub const RECENT: usize = 32;
-/// How much a value says of bins so far from it, near and far.
-const NARROW: [u32; 2] = [2, 1];
-const WIDE: [u32; 6] = [6, 5, 4, 3, 2, 1];
+/// Nodes and leaves of a tree.
+const ALL: usize = 2 * NODES;
 
-/// How often each group occurred.
+/// How much lies below each node of a tree, and at each leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct Masses([u16; ALL]);
+
+/// What each value adds: more to itself than to those beside it.
+static KERNEL: [Masses; NODES] = {
+    let mut kernel = [Masses::NEW; NODES];
+    let mut value = 0;
+    while value < NODES {
+        let mut other = 0;
+        while other < NODES {
+            let mut at = NODES + other;
+            while at > 0 {
+                kernel[value].0[at] += match value.abs_diff(other) {
+                    0 => 256,
+                    1 => 128,
+                    _ => 0,
+                };
+                at /= 2;
+            }
+            other += 1;
+        }
+        value += 1;
+    }
+    kernel
+};
+
+impl Masses {
+    /// Nothing.
+    pub const NEW: Self = Self([0; ALL]);
+    /// Values are forgotten at this rate: an 8th with every one.
+    const FORGETS: u32 = 3;
+    /// What there is before any value.
+    const LEAST: u32 = 64;
+
+    /// One more value.
+    #[inline]
+    pub fn note(&mut self, value: u8) {
+        for (mass, add) in self.0.iter_mut().zip(&KERNEL[usize::from(value) % NODES].0) {
+            *mass = *mass - (*mass >> Self::FORGETS) + add;
+        }
+    }
+
+    /// Log odds that something below a node is in its upper half.
+    #[inline]
+    pub fn upper(&self, at: usize) -> i16 {
+        odds(self.0[(2 * at + 1) % ALL], self.0[2 * at % ALL], Self::LEAST)
+    }
+}
+
+/// How much lies below each leaf of a tree.
+#[derive(Debug)]
+pub struct Sums([u16; NODES + 1]);
+
+impl Sums {
+    /// Those of leaves.
+    #[inline]
+    fn of(leaves: &[u16; NODES]) -> Self {
+        let (mut sums, mut sum) = ([0; NODES + 1], 0);
+        for (to, leaf) in sums[1..].iter_mut().zip(leaves) {
+            sum += leaf;
+            *to = sum;
+        }
+        Self(sums)
+    }
+
+    /// Log odds that something below a node of that level is in its upper half.
+    #[inline]
+    pub fn upper(&self, level: usize, at: usize) -> i16 {
+        let half = NODES >> level >> 1;
+        let from = 2 * half * at % NODES;
+        let [from, middle, to] = [from, from + half, from + 2 * half].map(|at| self.0[at.min(NODES)]);
+        odds(to - middle, middle - from, Histogram::LEAST)
+    }
+}
+
+/// Log odds of so much against so much.
+#[inline]
+fn odds(one: u16, zero: u16, least: u32) -> i16 {
+    log(u32::from(one) + least) - log(u32::from(zero) + least)
+}
+
+/// How often each group occurred, with what it says of its neighbours.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    counts: [u16; GROUPS],
-    all: u32,
+    /// Between as many as distances may be below and above.
+    counts: [u16; 2 * GROUPS],
+    all: u16,
 }
 
 impl Histogram {
     /// Nothing seen.
-    pub const NEW: Self = Self { counts: [0; GROUPS], all: 0 };
-    /// What one is counted as, and how much there may be.
-    const ONE: u16 = 4;
-    const MOST: u32 = 1 << 14;
+    pub const NEW: Self = Self { counts: [0; 2 * GROUPS], all: 0 };
+    /// What one is counted as, of itself and its neighbours, and how much there may be.
+    const PARTS: [u16; 3] = [4, 8, 4];
+    const ONE: u16 = 16;
+    const MOST: u16 = 1 << 15;
+    /// What there is before any.
+    const LEAST: u32 = 1;
+    /// Where the first group is: from an anchor on, its distances follow each other.
+    const FIRST: usize = GROUPS / 2 + NODES / 2;
 
     /// One more.
+    #[inline]
     pub fn count(&mut self, group: u8) {
-        self.counts[usize::from(group)] += Self::ONE;
-        self.all += u32::from(Self::ONE);
+        let around = &mut self.counts[Self::FIRST - 1 + usize::from(group)..];
+        for (count, part) in around.iter_mut().zip(Self::PARTS) {
+            *count += part;
+        }
+        self.all += Self::ONE;
         if self.all >= Self::MOST {
             self.counts.iter_mut().for_each(|count| *count -= *count / 2);
-            self.all = self.counts.iter().map(|&count| u32::from(count)).sum();
+            self.all /= 2;
         }
     }
-}
 
-/// Sums of what lies below each distance.
-#[derive(Clone, Copy, Debug)]
-pub struct Masses([u32; GROUPS + 1]);
+    /// Log odds of a distance that is near.
+    #[inline]
+    pub fn near(&self, anchor: u8) -> i16 {
+        let near = self.counts[usize::from(anchor) + (usize::from(NEAR) << HALF)..][..NODES].iter().sum();
+        odds(near, self.all.saturating_sub(near), Self::LEAST)
+    }
 
-impl Masses {
-    /// Those of some distances, each with what it says of its neighbours.
-    fn around(distances: impl Iterator<Item = u8>, kernel: &[u32]) -> Self {
-        let mut mass = [0u32; GROUPS + 1];
-        for distance in distances {
-            let at = usize::from(distance);
-            mass[at + 1] += kernel[0];
-            for (far, &much) in kernel.iter().enumerate().skip(1) {
-                mass[at.saturating_sub(far) + 1] += much;
-                mass[(at + far).min(GROUPS - 1) + 1] += much;
-            }
+    /// Of distances with that first half.
+    #[inline]
+    pub fn second(&self, anchor: u8, first: u8) -> Sums {
+        let from = usize::from(anchor) + (usize::from(first) << HALF);
+        Sums::of(self.counts[from..].first_chunk().expect("there are as many"))
+    }
+
+    /// Of first halves of distances that are not near.
+    pub fn first(&self, anchor: u8) -> Sums {
+        let mut leaves = self.firsts(anchor);
+        leaves[usize::from(NEAR)] = 0;
+        Sums::of(&leaves)
+    }
+
+    fn firsts(&self, anchor: u8) -> [u16; NODES] {
+        let mut firsts = [0; NODES];
+        for (first, counts) in firsts.iter_mut().zip(self.counts[usize::from(anchor)..].chunks_exact(NODES)) {
+            *first = counts.iter().sum();
         }
-        Self::summed(mass)
+        firsts
     }
 
-    /// Those of a histogram of groups, the first of which is at the distance `first`.
-    pub fn of(histogram: &Histogram, first: u8, kernel: &[u32]) -> Self {
-        let mut mass = [0u32; GROUPS + 1];
-        for (group, &count) in histogram.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            let at = usize::from((group as u8).wrapping_add(first));
-            mass[at + 1] += u32::from(count) * kernel[0];
-            for (far, &much) in kernel.iter().enumerate().skip(1) {
-                mass[at.saturating_sub(far) + 1] += u32::from(count) * much;
-                mass[(at + far).min(GROUPS - 1) + 1] += u32::from(count) * much;
-            }
-        }
-        Self::summed(mass)
+    /// Of first halves of groups.
+    pub fn groups(&self) -> Sums {
+        Sums::of(&self.firsts(Self::ORIGIN))
     }
 
-    fn summed(mut mass: [u32; GROUPS + 1]) -> Self {
-        let mut sum = 0;
-        for mass in &mut mass {
-            sum += *mass;
-            *mass = sum;
-        }
-        Self(mass)
+    /// Of groups with that first half.
+    pub fn group(&self, first: u8) -> Sums {
+        self.second(Self::ORIGIN, first)
     }
 
-    /// That something between `from` and `to` is not below `middle`.
-    fn upper(&self, from: usize, middle: usize, to: usize) -> i32 {
-        odds(self.between(middle, to), self.between(from, middle))
-    }
-
-    fn between(&self, from: usize, to: usize) -> u32 {
-        self.0[to] - self.0[from]
-    }
-}
-
-/// Distances that are near.
-const NEAR_FROM: usize = (NEAR as usize) << HALF;
-const NEAR_TO: usize = NEAR_FROM + NODES;
-
-/// The same of distances that are near only, and how much there is of all.
-#[derive(Clone, Copy, Debug)]
-struct Near {
-    sums: [u32; NODES + 1],
-    all: u32,
-}
-
-impl Near {
-    /// That of some distances, each so often, of all of which there are so many.
-    fn around(distances: impl Iterator<Item = (u8, u32)>, all: u32, kernel: &[u32]) -> Self {
-        let mut sums = [0; NODES + 1];
-        for (distance, times) in distances {
-            for (far, &much) in kernel.iter().enumerate() {
-                let mut add = |at: usize| {
-                    if let Some(mass) = at.checked_sub(NEAR_FROM).and_then(|at| sums[1..].get_mut(at)) {
-                        *mass += times * much;
-                    }
-                };
-                add(usize::from(distance) + far);
-                if far > 0 {
-                    add(usize::from(distance).wrapping_sub(far));
-                }
-            }
-        }
-        let mut sum = 0;
-        for mass in &mut sums {
-            sum += *mass;
-            *mass = sum;
-        }
-        Self { sums, all: all * (2 * kernel.iter().sum::<u32>() - kernel[0]) }
-    }
-}
-
-/// What is known of the next distance.
-#[derive(Debug)]
-pub struct Others<'a> {
-    recent: &'a [u8],
-    like: &'a Histogram,
-    first: u8,
-    near: [Near; OTHERS],
-    /// Of all distances, made when asked for.
-    whole: OnceCell<[Masses; OTHERS]>,
-}
-
-impl<'a> Others<'a> {
-    /// From the latest groups of the signature and groups of its like, the first of which is at the
-    /// distance `first`.
-    pub fn new(recent: &'a [u8], like: &'a Histogram, first: u8) -> Self {
-        let distances = || recent.iter().map(|&group| (group.wrapping_add(first), 1));
-        let around = (NEAR_FROM - 1..=NEAR_TO).map(|distance| distance as u8);
-        let groups =
-            around.map(|distance| (distance, like.counts[usize::from(distance.wrapping_sub(first))].into()));
-        let near = [
-            Near::around(distances(), recent.len() as u32, &NARROW),
-            Near::around(distances(), recent.len() as u32, &WIDE),
-            Near::around(groups, like.all, &NARROW),
-        ];
-        Self { recent, like, first, near, whole: OnceCell::new() }
-    }
-
-    /// That it is near.
-    pub fn near(&self) -> [i32; OTHERS] {
-        self.near.each_ref().map(|masses| {
-            let near = masses.sums[NODES].min(masses.all);
-            odds(near, masses.all - near)
-        })
-    }
-
-    /// That the first half of one that is not near is in the upper half of those below the node `at` of
-    /// that `level`.
-    pub fn upper_first(&self, level: usize, at: usize) -> [i32; OTHERS] {
-        let [from, middle, to] = span(level, at).map(|half| half << HALF);
-        self.whole().each_ref().map(|masses| {
-            let among = |from: usize, to: usize| {
-                let [near_from, near_to] = [NEAR_FROM, NEAR_TO].map(|edge| edge.clamp(from, to));
-                masses.between(from, to) - masses.between(near_from, near_to)
-            };
-            odds(among(middle, to), among(from, middle))
-        })
-    }
-
-    /// The same of its second half, given the first.
-    pub fn upper_second(&self, first: u8, level: usize, at: usize) -> [i32; OTHERS] {
-        let [from, middle, to] = span(level, at);
-        if first == NEAR {
-            return self.near.each_ref().map(|masses| {
-                let sum = |at: usize| masses.sums[at];
-                odds(sum(to) - sum(middle), sum(middle) - sum(from))
-            });
-        }
-        let [from, middle, to] = [from, middle, to].map(|half| half + (usize::from(first) << HALF));
-        self.whole().each_ref().map(|masses| masses.upper(from, middle, to))
-    }
-
-    fn whole(&self) -> &[Masses; OTHERS] {
-        self.whole.get_or_init(|| {
-            let distances = || self.recent.iter().map(|group| group.wrapping_add(self.first));
-            [
-                Masses::around(distances(), &NARROW),
-                Masses::around(distances(), &WIDE),
-                Masses::of(self.like, self.first, &NARROW),
-            ]
-        })
-    }
-}
-
-/// What is known of the first group of a signature.
-#[derive(Debug)]
-pub struct First([Masses; OTHERS]);
-
-impl First {
-    /// From groups of its like and of all.
-    pub fn new(like: &Histogram, all: &Histogram) -> Self {
-        Self([Masses::of(like, 0, &NARROW), Masses::of(like, 0, &WIDE), Masses::of(all, 0, &WIDE)])
-    }
-
-    /// That its first half is in the upper half of those below the node `at` of that `level`.
-    pub fn upper_first(&self, level: usize, at: usize) -> [i32; OTHERS] {
-        let [from, middle, to] = span(level, at).map(|half| half << HALF);
-        self.0.each_ref().map(|masses| masses.upper(from, middle, to))
-    }
-
-    /// The same of its second half, given the first.
-    pub fn upper_second(&self, first: u8, level: usize, at: usize) -> [i32; OTHERS] {
-        let [from, middle, to] = span(level, at).map(|half| half + (usize::from(first) << HALF));
-        self.0.each_ref().map(|masses| masses.upper(from, middle, to))
-    }
-}
-
-/// First, middle and end of the halves below a node of a tree.
-fn span(level: usize, at: usize) -> [usize; 3] {
-    let wide = NODES >> level;
-    let from = (at - (1 << level)) * wide;
-    [from, from + wide / 2, from + wide]
+    /// The anchor from which distances are groups.
+    const ORIGIN: u8 = Self::FIRST as u8;
 }

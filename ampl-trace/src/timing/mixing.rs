@@ -9,13 +9,16 @@ const MOST: i32 = 11 * NAT as i32;
 /// Probabilities that log odds are tabulated for.
 const STEPS: usize = 1 << 12;
 /// No bit is surer than this, in 65536ths, so that none is free and a stream of so many bytes has an end.
-const LEAST: i32 = 16;
+const LEAST: u32 = 16;
+const LIKELY: u32 = (1 << PRECISION) - LEAST;
 /// One as a weight.
-const ONE: i32 = 1 << 16;
-/// Counters mixed for a bit, what else may be mixed with them, and all of these.
-pub const INPUTS: usize = 4;
-pub const OTHERS: usize = 3;
-const ALL: usize = INPUTS + OTHERS;
+const ONE: i32 = 1 << 13;
+/// Counters mixed for a bit, and places for them and for what else may be mixed with them: as many as fit a
+/// vector.
+pub const INPUTS: usize = 3;
+const ALL: usize = 8;
+/// Counts after which probabilities follow what is new: of a signature's own, of a context's, of the rank's.
+pub const LIMITS: [u32; INPUTS] = [255, 255, 1023];
 
 /// The adaptive probability that a bit is 1, and how often it was seen.
 #[derive(Clone, Copy, Debug)]
@@ -33,14 +36,14 @@ impl Node {
     }
 
     /// Its log odds.
-    pub fn stretched(self) -> i32 {
-        i32::from(TABLES.stretch[(self.0 >> (u32::BITS - STEPS.ilog2())) as usize])
+    pub fn stretched(self) -> i16 {
+        TABLES.stretch[(self.0 >> (u32::BITS - STEPS.ilog2())) as usize]
     }
 
     /// Codes a bit by this probability alone.
     pub fn code<B: Bits>(&mut self, bits: &mut B, limit: u32, bit: bool) -> bool {
-        let one = (self.0 >> (u32::BITS - PRECISION as u32)) as i32;
-        let bit = bits.bit(one.clamp(LEAST, (1 << PRECISION) - LEAST) as u32, bit);
+        let one = self.0 >> (u32::BITS - PRECISION as u32);
+        let bit = bits.bit(one.clamp(LEAST, LIKELY), bit);
         self.learn(bit, limit);
         bit
     }
@@ -52,29 +55,23 @@ impl Node {
         let count = self.count();
         let probability = i64::from(self.0 >> Self::COUNT);
         let target = if bit { (1 << Self::PROBABILITY) - 1 } else { 0 };
-        let step = (target - probability) * i64::from(TABLES.share[count as usize]);
-        let moved = probability + (step >> 16);
-        self.0 = (moved as u32) << Self::COUNT | (count + 1).min(limit);
+        let step = ((target - probability) * i64::from(TABLES.share[count as usize])) >> 16;
+        let more = u32::from(count < limit);
+        self.0 = self.0.wrapping_add((step << Self::COUNT) as u32).wrapping_add(more);
     }
 }
 
-/// Weights of the inputs of a mixture, 65536ths.
+/// Weights of the inputs of a mixture, 8192ths.
 #[derive(Clone, Copy, Debug)]
-pub struct Weights([i32; ALL]);
+pub struct Weights([i16; ALL]);
 
 /// How much the first of a mixture's inputs, the signature's own, has seen, as a number below [`AGES`].
 pub const AGES: usize = 8;
 
-/// The age of a node of so many seen: none, 1, 2, 3 to 4, to 8, to 16, to 64, more.
+/// The age of a node of so many seen: none, 1, 2 to 3, to 7, to 15, to 31, to 63, more.
+#[inline]
 fn age(count: u32) -> usize {
-    match count {
-        0..=2 => count as usize,
-        3..=4 => 3,
-        5..=8 => 4,
-        9..=16 => 5,
-        17..=64 => 6,
-        _ => 7,
-    }
+    ((u32::BITS - count.leading_zeros()) as usize).min(AGES - 1)
 }
 
 impl Weights {
@@ -82,70 +79,81 @@ impl Weights {
     pub fn by_age() -> [Self; AGES] {
         [0, 4, 6, 8, 10, 11, 12, 13].map(|own| {
             let rest = (14 - own) * ONE / 16 / 2;
-            Self([own * ONE / 16, rest, rest, 0, 0, 0, 0])
+            Self([own * ONE / 16, rest, rest, 0, 0, 0, 0, 0].map(|weight| weight as i16))
         })
     }
 
     /// The same where there are others: about what is learnt of the calls of stencils and solvers.
     pub fn by_age_among_others() -> [Self; AGES] {
         const PARTS: [[i32; ALL]; AGES] = [
-            [0, 4, 4, 4, 5, 6, 12],
-            [4, 4, 4, 5, 5, 6, 10],
-            [6, 4, 4, 5, 5, 6, 9],
-            [8, 3, 4, 5, 5, 6, 9],
-            [10, 3, 4, 5, 5, 6, 8],
-            [13, 1, 4, 6, 5, 5, 7],
-            [17, 0, 5, 7, 5, 5, 5],
-            [26, 0, 3, 4, 2, 2, 2],
+            [0, 10, 6, 12, 12, 6, 0, 0],
+            [5, 10, 6, 12, 10, 6, 0, 0],
+            [7, 9, 6, 12, 9, 6, 0, 0],
+            [9, 9, 5, 11, 9, 6, 0, 0],
+            [12, 8, 5, 10, 9, 6, 0, 0],
+            [16, 9, 3, 9, 8, 6, 0, 0],
+            [22, 10, 2, 8, 5, 6, 0, 0],
+            [28, 7, 1, 3, 2, 6, 0, 0],
         ];
-        PARTS.map(|parts| Self(parts.map(|part| part * ONE / 32)))
+        PARTS.map(|parts| Self(parts.map(|part| (part * ONE / 32) as i16)))
+    }
+
+    /// The weighted sum of log odds. Neither this nor what follows is inlined: alone they become vector
+    /// instructions, among the rest they do not.
+    #[inline(never)]
+    fn sum(&self, odds: &[i16; ALL]) -> i32 {
+        odds.iter().zip(&self.0).map(|(&odds, &weight)| i32::from(odds) * i32::from(weight)).sum()
+    }
+
+    /// Descends the code length, faster for more of the mixed probability's error.
+    #[inline(never)]
+    fn learn(&mut self, odds: &[i16; ALL], error: i16) {
+        for (weight, &odds) in self.0.iter_mut().zip(odds) {
+            let step = (i32::from(odds) * i32::from(error) + (1 << 14)) >> 15;
+            *weight = weight.saturating_add(step as i16);
+        }
     }
 }
 
-/// Log odds of so much against so much, both of them less than 2^31.
+/// The logarithm of a number that is not 0.
 #[inline]
-pub fn odds(one: u32, zero: u32) -> i32 {
-    let step = (2 * u64::from(one) + 1) * STEPS as u64 / (2 * (u64::from(one) + u64::from(zero)) + 2);
-    i32::from(TABLES.stretch[step as usize])
+pub fn log(number: u32) -> i16 {
+    let zeros = number.leading_zeros();
+    let top = (number << zeros) >> (u32::BITS - LOGS.ilog2() - 1);
+    TABLES.log[top as usize % LOGS] + (((u32::BITS - 1 - zeros) * LOG_2) >> 8) as i16
 }
 
 /// Codes a bit by the mixture of `nodes`, the signature's own first, and of what `others` say, log odds; lets
 /// the nodes and the weights of the first one's age learn.
-#[inline]
-pub fn code<B: Bits, const N: usize>(
+#[inline(always)]
+pub fn code<B: Bits, const N: usize, const M: usize>(
     bits: &mut B,
     nodes: [&mut Node; N],
-    others: Option<[i32; OTHERS]>,
+    others: Option<[i16; M]>,
     weights: &mut [Weights; AGES],
-    limits: [u32; INPUTS],
     bit: bool,
 ) -> bool {
     if others.is_none() && nodes[0].count() >= SURE {
         // What others know adds little, and asking them is most of the work.
         let own = nodes.into_iter().next().expect("a node of its own");
-        return own.code(bits, limits[0], bit);
+        return own.code(bits, LIMITS[0], bit);
     }
     let age = age(nodes[0].count());
-    let rate = if age < OLD { RATE } else { RATE + 2 };
-    let weights = &mut weights[age].0;
+    let weights = &mut weights[age];
     let mut odds = [0; ALL];
     for (odds, node) in odds.iter_mut().zip(&nodes) {
         *odds = node.stretched();
     }
     if let Some(others) = others {
-        odds[INPUTS..].copy_from_slice(&others);
+        odds[INPUTS..][..M].copy_from_slice(&others);
     }
-    let sum: i64 =
-        odds.iter().zip(&*weights).map(|(&odds, &weight)| i64::from(odds) * i64::from(weight)).sum();
-    let mixed = (sum >> 16).clamp(-i64::from(MOST), i64::from(MOST)) as i32;
-    let one = i32::from(TABLES.squash[(mixed + MOST) as usize]).clamp(LEAST, (1 << PRECISION) - LEAST);
-    let bit = bits.bit(one as u32, bit);
-    let error = if bit { (1 << PRECISION) - one } else { -one };
-    for (weight, odds) in weights.iter_mut().zip(odds) {
-        // Descends the code length; the bounds are far from what useful weights are.
-        *weight = (*weight + ((odds * (error >> 2)) >> rate)).clamp(-4 * ONE, 4 * ONE);
-    }
-    for (node, limit) in nodes.into_iter().zip(limits) {
+    let mixed = (weights.sum(&odds) >> ONE.ilog2()).clamp(-MOST, MOST);
+    let one = TABLES.squash[(mixed + MOST) as usize];
+    let bit = bits.bit(one.into(), bit);
+    let error = i32::from(bit) * (1 << PRECISION) - i32::from(one);
+    // Those of the oldest are about right.
+    weights.learn(&odds, (error / if age < AGES - 1 { 2 } else { 3 }) as i16);
+    for (node, limit) in nodes.into_iter().zip(LIMITS) {
         node.learn(bit, limit);
     }
     bit
@@ -154,10 +162,9 @@ pub fn code<B: Bits, const N: usize>(
 /// From so many seen on a signature's own model is asked alone.
 const SURE: u32 = 255;
 
-/// How slowly weights learn.
-const RATE: u32 = 11;
-/// From this age on they do so four times as slowly.
-const OLD: usize = 7;
+/// Logarithms between a power of two and the next, and that of 2, in 256ths of their unit.
+const LOGS: usize = 1 << 7;
+const LOG_2: u32 = 45426;
 
 struct Tables {
     /// The probability, in 65536ths, of log odds from `-MOST` to `MOST`.
@@ -166,14 +173,20 @@ struct Tables {
     stretch: [i16; STEPS],
     /// The share of the way to go after so many were seen: `1 / (seen + 2)`, in 65536ths.
     share: [u16; 1 << Node::COUNT],
+    /// The logarithms of 1 and what follows it in steps of `1 / LOGS`.
+    log: [i16; LOGS],
 }
 
 static TABLES: Tables = Tables::new();
 
 impl Tables {
     const fn new() -> Self {
-        let mut tables =
-            Self { squash: [0; 2 * MOST as usize + 1], stretch: [0; STEPS], share: [0; 1 << Node::COUNT] };
+        let mut tables = Self {
+            squash: [0; 2 * MOST as usize + 1],
+            stretch: [0; STEPS],
+            share: [0; 1 << Node::COUNT],
+            log: [0; LOGS],
+        };
         // exp(-1 / NAT) by its series, in fixed point.
         const UNIT: u128 = 1 << 60;
         let (mut term, mut factor, mut order) = (UNIT, UNIT, 1);
@@ -182,11 +195,16 @@ impl Tables {
             factor = if order % 2 == 1 { factor - term } else { factor + term };
             order += 1;
         }
-        let (mut power, mut at) = (UNIT, 0);
+        let (mut power, mut at, mut logs) = (UNIT, 0, 0);
         while at <= MOST as usize {
-            let one = (UNIT << PRECISION) / (UNIT + power);
+            while logs < LOGS && ((LOGS + logs) as u128) * power <= UNIT * LOGS as u128 {
+                tables.log[logs] = at as i16;
+                logs += 1;
+            }
+            let one = ((UNIT << PRECISION) / (UNIT + power)) as u32;
+            let one = if one > LIKELY { LIKELY } else { one };
             tables.squash[MOST as usize + at] = one as u16;
-            tables.squash[MOST as usize - at] = (1u32 << PRECISION).wrapping_sub(one as u32) as u16;
+            tables.squash[MOST as usize - at] = ((1 << PRECISION) - one) as u16;
             power = power * factor / UNIT;
             at += 1;
         }

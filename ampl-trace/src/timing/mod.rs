@@ -24,8 +24,9 @@
 //! is told at the 4th, the 256th, the 16384th, … of them.
 //!
 //! The bins of a call are coded by an adaptive model of its signature (its *terminal*), which is mixed with
-//! models of the whole rank, of its function and of its latest values, so that a young signature costs
-//! little. All of it is integer arithmetic: bytes and what they decode to are the same on every machine.
+//! one by the value before, whatever that was of, and with what is known of its function and of its latest
+//! values, so that a young signature costs little. All of it is integer arithmetic: bytes and what they
+//! decode to are the same on every machine.
 
 mod aim;
 mod bits;

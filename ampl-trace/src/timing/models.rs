@@ -7,10 +7,10 @@
 use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
-use super::masses::{First, Histogram, Others};
-use super::mixing::{AGES, INPUTS, Node, OTHERS, Weights, code};
+use super::masses::{Histogram, Sums};
+use super::mixing::{AGES, LIMITS, Node, Weights, code};
 use super::scale::{Bin, GROUPS, Scale};
-use super::trees::{Arena, HALF, Half, LIMITS, MIDDLE, NEAR, NODES, Side, TREES, walk};
+use super::trees::{Arena, HALF, Half, MIDDLE, NEAR, NODES, Side, TREES, Tree, walk};
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -129,13 +129,12 @@ struct SharedSide {
     /// Of first values, which have no anchor: over groups.
     first: [Half; TREES],
     first_weights: [[Weights; AGES]; 2 * HALF],
-    /// Groups of all signatures.
+    /// Groups of first values.
     groups: Histogram,
-    /// Over distances. The first node, which trees do not use, is whether it is near.
-    all: [Half; TREES],
-    /// The same by the distance before. None until needed.
-    contexts: Vec<[Half; TREES]>,
-    /// The same by the distance of the value before, of whatever signature.
+    /// Whether a distance is near.
+    near: Node,
+    /// Over distances, by that of the value before, of whatever signature. The first node, which trees do not
+    /// use, is whether it is near. None until needed.
     flows: Vec<[Half; TREES]>,
     /// Over low bits: by group and by near distance, the last for all others. None until needed.
     low_groups: Vec<Half>,
@@ -156,8 +155,6 @@ pub struct Models {
     alike: FxHashMap<(u16, Kind, bool), Box<Histogram>>,
     /// The distance of the value before.
     before: u8,
-    /// Magnitudes so far.
-    values: u32,
     /// Whether the values before were short.
     short: usize,
     /// Of each flag, what it was last, and its chances by that.
@@ -193,14 +190,14 @@ impl Flag {
         latest: &mut usize,
         flag: bool,
     ) -> bool {
-        let nodes = [&mut own.all, &mut self.all, &mut self.context[*latest & 1]];
+        let nodes = [&mut own.all, &mut self.context[*latest & 1], &mut self.all];
         let mut others = [
             &mut own.context[usize::from(own.before)],
-            &mut self.latest[*latest],
             self.alike.entry(like).or_insert(Node::NEW),
+            &mut self.latest[*latest],
         ];
         let known = others.each_ref().map(|node| node.stretched());
-        let flag = code(bits, nodes, Some(known), &mut self.weights, LIMITS, flag);
+        let flag = code(bits, nodes, Some(known), &mut self.weights, flag);
         others.iter_mut().for_each(|node| node.learn(flag, LIMITS[0]));
         own.before = flag;
         *latest = (*latest << 1 | usize::from(flag)) % LATEST;
@@ -216,8 +213,7 @@ impl Shared {
             first: [[Node::NEW; NODES]; TREES],
             first_weights: [Weights::by_age_among_others(); 2 * HALF],
             groups: Histogram::NEW,
-            all: [[Node::NEW; NODES]; TREES],
-            contexts: Vec::new(),
+            near: Node::NEW,
             flows: Vec::new(),
             low_groups: Vec::new(),
             low_near: [[Node::NEW; NODES]; NODES + 1],
@@ -238,7 +234,6 @@ impl Models {
             shared: (0..KINDS).map(|_| Shared::new()).collect(),
             alike: FxHashMap::default(),
             before: MIDDLE,
-            values: 0,
             short: 0,
             seldom: [(false, [Node::NEW; 2]); 3],
         }
@@ -292,23 +287,21 @@ impl Models {
     ) -> Bin {
         let side = &mut self.owns[of.number()][kind as usize].sides[usize::from(negative)];
         let shared = &mut self.shared[kind as usize].sides[usize::from(negative)];
-        let young = side.seen < if self.values < DEAR { YOUNG } else { FEW };
-        self.values = self.values.saturating_add(1);
-        let group = if young {
+        let group = if side.seen < YOUNG {
             let like = self.alike.entry((like, kind, negative)).or_insert_with(|| Box::new(Histogram::NEW));
-            let group = shared.young(bits, side, &mut self.arena, like, &mut self.before, bin.group);
+            let group = if side.seen == 0 {
+                let group = shared.first(bits, like, bin.group);
+                shared.groups.count(group);
+                group
+            } else {
+                shared.group(bits, side, &mut self.arena, Some(like), &mut self.before, bin.group)
+            };
             like.count(group);
-            shared.groups.count(group);
+            side.note(&mut self.arena, group);
             group
         } else {
-            let distance = side.distance(bin.group);
-            let distance = shared.distance(bits, side, &mut self.arena, None, &mut self.before, distance);
-            side.last = distance;
-            side.group(distance)
+            shared.group(bits, side, &mut self.arena, None, &mut self.before, bin.group)
         };
-        if side.seen < YOUNG {
-            side.note(&mut self.arena, group);
-        }
         let width = scale.low_width(group);
         let low =
             if width == 0 { 0 } else { shared.low(bits, side, &mut self.arena, group, (width, bin.low)) };
@@ -318,89 +311,64 @@ impl Models {
 
 /// Values until a signature's counters know more than can be told otherwise.
 const YOUNG: u16 = 4096;
-/// Values of a rank that take the time to tell more, some microseconds each; behind them it is done for the first few of a
-/// signature only, for `MPI_Finalize` must not take seconds.
-const DEAR: u32 = 1 << 15;
-const FEW: u16 = 16;
 
 impl SharedSide {
-    /// Codes a group of a signature that has few.
-    fn young<B: Bits>(
-        &mut self,
-        bits: &mut B,
-        side: &mut Side,
-        arena: &mut Arena,
-        like: &Histogram,
-        before: &mut u8,
-        group: u8,
-    ) -> u8 {
-        if side.seen == 0 {
-            return self.first(bits, &First::new(like, &self.groups), group);
-        }
-        let recent = *side;
-        let others = Others::new(recent.recent(), like, side.distance(0));
-        let distance = self.distance(bits, side, arena, Some(&others), before, side.distance(group));
-        side.last = distance;
-        side.group(distance)
-    }
-
     /// Codes a group of which nothing is known.
-    fn first<B: Bits>(&mut self, bits: &mut B, others: &First, group: u8) -> u8 {
+    fn first<B: Bits>(&mut self, bits: &mut B, like: &Histogram, group: u8) -> u8 {
         let (first_weights, second_weights) = self.first_weights.split_at_mut(HALF);
         let tree = &mut self.first[0];
+        let (like_first, all_first) = (like.groups(), self.groups.groups());
         let first = walk(group >> HALF, |level, at, bit| {
-            let others = Some(others.upper_first(level, at));
-            code(bits, [&mut tree[at]], others, &mut first_weights[level], LIMITS, bit)
+            let others = Some([all_first.upper(level, at), like_first.upper(level, at)]);
+            code(bits, [&mut tree[at]], others, &mut first_weights[level], bit)
         });
         let tree = &mut self.first[1 + usize::from(first)];
+        let (like, all) = (like.group(first), self.groups.group(first));
         let second = walk(group, |level, at, bit| {
-            let others = Some(others.upper_second(first, level, at));
-            code(bits, [&mut tree[at]], others, &mut second_weights[level], LIMITS, bit)
+            let others = Some([all.upper(level, at), like.upper(level, at)]);
+            code(bits, [&mut tree[at]], others, &mut second_weights[level], bit)
         });
         first << HALF | second
     }
 
-    /// Codes a distance.
+    /// Codes a group by its distance.
     #[inline]
-    fn distance<B: Bits>(
+    fn group<B: Bits>(
         &mut self,
         bits: &mut B,
         side: &mut Side,
         arena: &mut Arena,
-        others: Option<&Others<'_>>,
+        like: Option<&Histogram>,
         before: &mut u8,
-        distance: u8,
+        group: u8,
     ) -> u8 {
-        if self.contexts.is_empty() {
-            self.contexts = vec![[[Node::NEW; NODES]; TREES]; CONTEXTS];
-            self.flows = self.contexts.clone();
+        if self.flows.is_empty() {
+            self.flows = vec![[[Node::NEW; NODES]; TREES]; CONTEXTS];
         }
+        let distance = side.distance(group);
         let flow = &mut self.flows[usize::from(*before / CONTEXT)];
-        let (all, context) = (&mut self.all, &mut self.contexts[usize::from(side.last / CONTEXT)]);
-        let way = &mut self.ways[usize::from(others.is_some())];
-        let nodes = [&mut side.near, &mut all[0][0], &mut context[0][0], &mut flow[0][0]];
-        let near =
-            code(bits, nodes, others.map(Others::near), &mut way.near, LIMITS, distance >> HALF == NEAR);
+        let way = &mut self.ways[usize::from(like.is_some())];
+        let nodes = [&mut side.near, &mut flow[0][0], &mut self.near];
+        let others = like.map(|like| [0, like.near(side.anchor)]);
+        let near = code(bits, nodes, others, &mut way.near, distance >> HALF == NEAR);
         let (first_weights, second_weights) = way.halves.split_at_mut(HALF);
         let (first, own) = if near {
-            (NEAR, arena.half(&mut side.near_tree))
+            (NEAR, arena.tree(&mut side.near_tree))
         } else {
             let far = arena.far(&mut side.far);
-            let nodes = [&mut far.first, &mut all[0], &mut context[0], &mut flow[0]];
-            let upper = |level, at| others.map(|others| others.upper_first(level, at));
-            let first = half(bits, nodes, upper, first_weights, distance >> HALF);
+            let like = like.map(|like| like.first(side.anchor));
+            let first =
+                half(bits, &mut far.first, &mut flow[0], like.as_ref(), first_weights, distance >> HALF);
             (first, arena.second(side.far, first))
         };
         let at = 1 + usize::from(first);
-        let upper = |level, at| others.map(|others| others.upper_second(first, level, at));
-        let nodes = [own, &mut all[at], &mut context[at], &mut flow[at]];
-        let distance = first << HALF | half(bits, nodes, upper, second_weights, distance);
+        let like = like.map(|like| like.second(side.anchor, first));
+        let distance =
+            first << HALF | half(bits, own, &mut flow[at], like.as_ref(), second_weights, distance);
         *before = distance;
-        distance
+        side.group(distance)
     }
-}
 
-impl SharedSide {
     /// Codes the low bits of a bin's number, of that width.
     fn low<B: Bits>(
         &mut self,
@@ -420,8 +388,8 @@ impl SharedSide {
         let own = arena.low(&mut side.lows, near);
         let mut at = 1;
         for (level, weights) in (even..width).rev().zip(&mut self.low_weights) {
-            let nodes = [&mut own[at], &mut all[at], &mut by_distance[at]];
-            let bit = code(bits, nodes, None, weights, LIMITS, low >> level & 1 == 1);
+            let nodes = [&mut own[at], &mut by_distance[at], &mut all[at]];
+            let bit = code(bits, nodes, None::<[i16; 0]>, weights, low >> level & 1 == 1);
             at = at << 1 | usize::from(bit);
         }
         let top = (at - (1 << (width - even))) as u64;
@@ -429,18 +397,23 @@ impl SharedSide {
     }
 }
 
-/// Codes the low half of `value`; `upper` has what else is known of a level and node.
+/// Codes the low half of `value`; `like` is known of values that are alike, of a signature that is young.
 #[inline]
 fn half<B: Bits>(
     bits: &mut B,
-    nodes: [&mut Half; INPUTS],
-    upper: impl Fn(usize, usize) -> Option<[i32; OTHERS]>,
+    own: &mut Tree,
+    flow: &mut Half,
+    like: Option<&Sums>,
     weights: &mut [[Weights; AGES]],
     value: u8,
 ) -> u8 {
-    let [own, all, context, flow] = nodes;
-    walk(value, |level, at, bit| {
-        let nodes = [&mut own[at], &mut all[at], &mut context[at], &mut flow[at]];
-        code(bits, nodes, upper(level, at), &mut weights[level], LIMITS, bit)
-    })
+    let value = walk(value, |level, at, bit| {
+        let others = like.map(|like| [own.masses.upper(at), like.upper(level, at)]);
+        let nodes = [&mut own.nodes[at], &mut flow[at]];
+        code(bits, nodes, others, &mut weights[level], bit)
+    });
+    if like.is_some() {
+        own.masses.note(value);
+    }
+    value
 }

@@ -1,7 +1,7 @@
 //! Trees of probabilities over distances, of one signature, kind and sign.
 
-use super::masses::RECENT;
-use super::mixing::{INPUTS, Node};
+use super::masses::Masses;
+use super::mixing::{LIMITS, Node};
 
 /// Bits of a half of a distance, and nodes of the tree over those halves, of which the first is unused.
 pub const HALF: usize = 4;
@@ -14,12 +14,20 @@ pub const NEAR: u8 = 8;
 pub const MIDDLE: u8 = NEAR << HALF | NEAR;
 /// Values until the anchor is their median; it is the first until then.
 pub const EARLY: usize = 8;
-/// Counts after which probabilities follow what is new: of a signature's own, of the rank's, of the
-/// context's.
-pub const LIMITS: [u32; INPUTS] = [255, 1023, 127, 127];
-
 /// Nodes of a tree over the halves of a distance.
 pub type Half = [Node; NODES];
+
+/// A signature's own tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Tree {
+    pub nodes: Half,
+    /// What its latest values say of their neighbours.
+    pub masses: Masses,
+}
+
+impl Tree {
+    const NEW: Self = Self { nodes: [Node::NEW; NODES], masses: Masses::NEW };
+}
 
 /// Magnitudes of one signature, kind and sign.
 #[derive(Clone, Copy, Debug)]
@@ -32,40 +40,31 @@ pub struct Side {
     pub far: u32,
     /// Number of the trees over low bits, by the distances that are near; 0 before there are.
     pub lows: u32,
-    /// The latest groups, and how many there were, at most [`u16::MAX`].
-    recent: [u8; RECENT],
+    /// The first groups, and how many there were of all, at most [`u16::MAX`].
+    early: [u8; EARLY],
     pub seen: u16,
     pub anchor: u8,
-    pub last: u8,
 }
 
 /// Trees over distances that are not near, where there are any.
 #[derive(Clone, Copy, Debug)]
 pub struct Far {
-    pub first: Half,
+    pub first: Tree,
     second: [u32; NODES],
 }
 
 /// Trees of all signatures.
 #[derive(Debug)]
 pub struct Arena {
-    halves: Vec<Half>,
+    trees: Vec<Tree>,
     fars: Vec<Far>,
     lows: Vec<[u32; NODES + 1]>,
 }
 
 impl Side {
     /// Nothing known.
-    pub const NEW: Self = Self {
-        near: Node::NEW,
-        near_tree: 0,
-        far: 0,
-        lows: 0,
-        recent: [0; RECENT],
-        seen: 0,
-        anchor: 0,
-        last: MIDDLE,
-    };
+    pub const NEW: Self =
+        Self { near: Node::NEW, near_tree: 0, far: 0, lows: 0, early: [0; EARLY], seen: 0, anchor: 0 };
 
     /// How far a group is from the anchor; the inverse is [`group`](Self::group).
     pub fn distance(&self, group: u8) -> u8 {
@@ -77,18 +76,15 @@ impl Side {
         distance.wrapping_sub(MIDDLE).wrapping_add(self.anchor)
     }
 
-    /// Groups of the latest values.
-    pub fn recent(&self) -> &[u8] {
-        &self.recent[..RECENT.min(self.seen.into())]
-    }
-
     /// Takes note of a value.
     #[inline]
     pub fn note(&mut self, arena: &mut Arena, group: u8) {
         if self.seen == 0 {
             self.anchor = group;
         }
-        self.recent[usize::from(self.seen) % RECENT] = group;
+        if let Some(early) = self.early.get_mut(usize::from(self.seen)) {
+            *early = group;
+        }
         self.seen = self.seen.saturating_add(1);
         if usize::from(self.seen) == EARLY {
             self.settle(arena);
@@ -99,7 +95,7 @@ impl Side {
     /// anew.
     #[cold]
     fn settle(&mut self, arena: &mut Arena) {
-        let early: [u8; EARLY] = *self.recent.first_chunk().expect("more are remembered");
+        let early = self.early;
         let mut sorted = early;
         sorted.sort_unstable();
         if self.anchor == sorted[EARLY / 2] {
@@ -112,19 +108,19 @@ impl Side {
             let distance = self.distance(group);
             let first = distance >> HALF;
             self.near.learn(first == NEAR, LIMITS[0]);
-            let learn = |half: &mut Half, value: u8| {
+            let learn = |tree: &mut Tree, value: u8| {
                 walk(value, |_, at, bit| {
-                    half[at].learn(bit, LIMITS[0]);
+                    tree.nodes[at].learn(bit, LIMITS[0]);
                     bit
                 });
+                tree.masses.note(value);
             };
             if first == NEAR {
-                learn(arena.half(&mut self.near_tree), distance);
+                learn(arena.tree(&mut self.near_tree), distance);
             } else {
                 learn(&mut arena.far(&mut self.far).first, first);
                 learn(arena.second(self.far, first), distance);
             }
-            self.last = distance;
         }
     }
 }
@@ -132,18 +128,18 @@ impl Side {
 impl Arena {
     /// One without trees; number 0 of each is never used.
     pub fn new() -> Self {
-        let far = Far { first: [Node::NEW; NODES], second: [0; NODES] };
-        Self { halves: vec![[Node::NEW; NODES]], fars: vec![far], lows: vec![[0; NODES + 1]] }
+        let far = Far { first: Tree::NEW, second: [0; NODES] };
+        Self { trees: vec![Tree::NEW], fars: vec![far], lows: vec![[0; NODES + 1]] }
     }
 
     /// A tree, made if there is none.
     #[inline]
-    pub fn half(&mut self, number: &mut u32) -> &mut Half {
+    pub fn tree(&mut self, number: &mut u32) -> &mut Tree {
         if *number == 0 {
-            *number = self.halves.len() as u32;
-            self.halves.push([Node::NEW; NODES]);
+            *number = self.trees.len() as u32;
+            self.trees.push(Tree::NEW);
         }
-        &mut self.halves[*number as usize]
+        &mut self.trees[*number as usize]
     }
 
     /// The trees of distances that are not near, made if there are none.
@@ -156,11 +152,11 @@ impl Arena {
     }
 
     /// The tree over the second halves of distances with that first half.
-    pub fn second(&mut self, far: u32, first: u8) -> &mut Half {
+    pub fn second(&mut self, far: u32, first: u8) -> &mut Tree {
         let mut number = self.fars[far as usize].second[usize::from(first)];
-        self.half(&mut number);
+        self.tree(&mut number);
         self.fars[far as usize].second[usize::from(first)] = number;
-        &mut self.halves[number as usize]
+        &mut self.trees[number as usize]
     }
 
     /// The tree over low bits at that near distance, made if there is none.
@@ -170,18 +166,18 @@ impl Arena {
             self.lows.push([0; NODES + 1]);
         }
         let mut tree = self.lows[*number as usize][near];
-        self.half(&mut tree);
+        self.tree(&mut tree);
         self.lows[*number as usize][near] = tree;
-        &mut self.halves[tree as usize]
+        &mut self.trees[tree as usize].nodes
     }
 
     /// Makes all trees of a side new.
     fn forget(&mut self, side: &Side) {
         let far = &mut self.fars[side.far as usize];
-        far.first = [Node::NEW; NODES];
+        far.first = Tree::NEW;
         let lows = self.lows[side.lows as usize];
         for number in far.second.into_iter().chain([side.near_tree]).chain(lows) {
-            self.halves[number as usize] = [Node::NEW; NODES];
+            self.trees[number as usize] = Tree::NEW;
         }
     }
 }
