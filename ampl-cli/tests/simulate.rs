@@ -123,7 +123,7 @@ fn groups_are_divided_while_it_runs() {
         fs::write(place.at("job.toml"), format!("{JOB}{group}stratify = \"{stratify}\"\n")).unwrap();
         let found = place.json(&csv, &["--seeds", "2"]);
         let windows = found[0]["windows"].as_array().unwrap();
-        let late = windows.iter().filter(|window| window["window"].as_u64().unwrap() >= 24);
+        let late = windows.iter().filter(|window| window["window"].as_u64().unwrap() >= 28);
         let late: Vec<f64> = late.map(|window| window["size"].as_f64().unwrap()).collect();
         *size = late.iter().sum::<f64>() / late.len() as f64;
         assert!(found[0]["coverage_window"].as_f64().unwrap() >= 0.85, "{found}");
