@@ -48,13 +48,20 @@ fn shrunk(text: &str, factor: u32) -> String {
     document.to_string()
 }
 
+/// `text` with a limit that a busy machine does not reach: ranks that store less would say nothing about the recipe.
+fn patient(text: &str) -> String {
+    let mut document: DocumentMut = text.parse().expect("the recipe is TOML");
+    document["agent"]["max_overhead"] = toml_edit::value("90%");
+    document.to_string()
+}
+
 fn run(name: &str, text: &str) {
     let parse = |text: &str| match Config::parse(text) {
         Ok((config, _)) => config,
         Err(errors) => panic!("{}\n{text}", errors.render(name)),
     };
     let factor = named(&parse(text)).div_ceil(MOST).max(1);
-    let text = if factor > 1 { shrunk(text, factor) } else { text.to_owned() };
+    let text = patient(&if factor > 1 { shrunk(text, factor) } else { text.to_owned() });
     let config = parse(&text);
     let ranks = named(&config).max(FEW);
     let milliseconds = match config.window.marker {
