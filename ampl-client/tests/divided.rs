@@ -2,17 +2,18 @@
 
 mod common;
 
-use ampl_client::simulate::{Census, Job, Run, Score, Window};
+use ampl_client::simulate::Score;
 use ampl_core::config::{Config, GroupStrata, Mechanism, Selection, Sizing, Summaries};
 use ampl_core::draw::{kept, stratum};
-use ampl_core::message::{Decision, DownMessage, MetricSummary, Shape, UpMessage};
+use ampl_core::message::{Decision, DownMessage, Shape, UpMessage};
 use ampl_core::plan::Plan;
 use ampl_core::stats::quantile::variance_ratio;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Classes, Kind, Population};
 use common::net::Net;
-use common::{config, group, relative};
+use common::simulated::{from, simulated};
+use common::{config, group, metric, relative};
 
 const INTERVAL: u64 = 4;
 
@@ -35,22 +36,11 @@ struct Simulated {
 
 impl Simulated {
     fn of(config: Config, ranks: u32, windows: u64, seed: u64, mut next: impl FnMut() -> Vec<Total>) -> Self {
-        let job = Job::new(Plan::new(config, ranks).unwrap());
-        let (mut run, mut decisions) = Run::new(&job, seed);
-        let mut score = Score::new(0, 0);
-        for number in 0..windows {
-            let value = |total: Total| {
-                let mean = total.y / total.n.max(1) as f64;
-                MetricSummary { n: total.n, sum: total.y, sum_sq: mean * total.y, min: mean, max: mean }
-            };
-            let window = Window { number, guides: vec![next().into_iter().map(value).collect()] };
-            let census = Census::of_all(&job, &window);
-            let (draws, about) = run.draw_all(&job, &window, &census);
-            decisions.extend(about);
-            score.window(&job, number, &census, &draws);
-            decisions.extend(run.end_window(&job, &window, &census, &draws));
-        }
-        score.end(&job);
+        let plan = Plan::new(config, ranks).unwrap();
+        let guides = || vec![next().into_iter().map(metric).collect()];
+        let windows = std::iter::repeat_with(guides).take(windows as usize);
+        let (mut scores, decisions) = simulated(&plan, windows, seed);
+        let score = scores.swap_remove(0);
         Self { score, decisions }
     }
 
@@ -66,10 +56,7 @@ impl Simulated {
 
     /// Mean size and coverage of the windows from `first` on.
     fn from(&self, first: u64) -> (f64, f64) {
-        let own: Vec<_> = self.score.windows.iter().filter(|scored| scored.window >= first).collect();
-        let covered = own.iter().filter(|scored| scored.covered == Some(true)).count() as f64;
-        let size: u64 = own.iter().map(|scored| scored.size).sum();
-        (size as f64 / own.len() as f64, covered / own.len() as f64)
+        from(&self.score, first)
     }
 }
 

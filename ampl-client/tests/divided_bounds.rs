@@ -3,7 +3,6 @@
 
 mod common;
 
-use ampl_client::simulate::{Census, Job, Run, Score, Window};
 use ampl_core::config::{
     Config, Event, GroupStrata, Mechanism, Metric, Quantity, SiteMatch, SitePolicy, SiteTrace, Sizing,
     Summaries,
@@ -15,6 +14,7 @@ use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Classes, Kind, Population};
 use common::net::Net;
+use common::simulated::{from, simulated};
 use common::{config, group, relative};
 
 const INTERVAL: u64 = 4;
@@ -127,38 +127,6 @@ fn floors_of_strata_give_way_to_a_budget_and_pinned_ranks_do_not() {
     assert!(ran.last().iter().all(|row| row.error_attained.is_none()), "nobody was drawn");
 }
 
-/// One run of `config`: every guide's score, and the decisions.
-fn simulated(
-    config: Config,
-    windows: u64,
-    seed: u64,
-    mut next: impl FnMut() -> Vec<Vec<Total>>,
-) -> (Vec<Score>, Vec<Decision>) {
-    let ranks = config.groups[0].members.len() as u32;
-    let job = Job::new(Plan::new(config, ranks).unwrap());
-    let (mut run, mut decisions) = Run::new(&job, seed);
-    let mut scores = Score::of_all(&job);
-    for number in 0..windows {
-        let one = |total: Total| MetricSummary::one(total.y);
-        let guides = next().into_iter().map(|totals| totals.into_iter().map(one).collect()).collect();
-        let window = Window { number, guides };
-        let census = Census::of_all(&job, &window);
-        let (draws, about) = run.draw_all(&job, &window, &census);
-        decisions.extend(about);
-        scores.iter_mut().for_each(|score| score.window(&job, number, &census, &draws));
-        decisions.extend(run.end_window(&job, &window, &census, &draws));
-    }
-    (scores, decisions)
-}
-
-/// Mean size and coverage of the windows in which strata were drawn from.
-fn from(score: &Score, first: u64) -> (f64, f64) {
-    let own: Vec<_> = score.windows.iter().filter(|scored| scored.window >= first).collect();
-    let covered = own.iter().filter(|scored| scored.covered == Some(true)).count() as f64;
-    let size: u64 = own.iter().map(|scored| scored.size).sum();
-    (size as f64 / own.len() as f64, covered / own.len() as f64)
-}
-
 #[test]
 fn strata_hold_the_bound_of_a_site_and_that_of_the_group() {
     const RANKS: usize = 1024;
@@ -177,7 +145,10 @@ fn strata_hold_the_bound_of_a_site_and_that_of_the_group() {
         // Windows differ by chance, times in MPI_Waitsome by class.
         let mut waits = Classes::wait_times().job(RANKS, seed);
         let mut walls = Population::new(Kind::Normal, RANKS, 100 + seed);
-        simulated(config, 80, seed, || vec![walls.next_window(), waits.next_window()])
+        let guide =
+            |totals: Vec<Total>| totals.into_iter().map(|total| MetricSummary::one(total.y)).collect();
+        let windows = std::iter::repeat_with(|| [walls.next_window(), waits.next_window()].map(guide).into());
+        simulated(&Plan::new(config, RANKS as u32).unwrap(), windows.take(80), seed)
     };
     let (mut one, mut two, mut site_covered, mut group_covered) = (0.0, 0.0, 0.0, 0.0);
     const SEEDS: u64 = 8;

@@ -4,19 +4,17 @@
 mod common;
 
 use ampl_client::Policy;
-use ampl_client::simulate::{Census, Job, Run, Score, Window};
+use ampl_client::simulate::Score;
 use ampl_core::config::{Config, ErrorBound, Mechanism, Selection, Sizing, Summaries, Target};
 use ampl_core::draw::{Keep, kept, kept_after};
-use ampl_core::message::{
-    CensusWindow, Decision, MOST_STRATA, MetricSummary, Reference, Shape, Summary, Verdict,
-};
+use ampl_core::message::{CensusWindow, Decision, MOST_STRATA, Reference, Shape, Summary, Verdict};
 use ampl_core::plan::Plan;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_core::stats::quantile::variance_ratio;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
-use common::{config, group, relative, summary};
+use common::{config, group, metric, relative, summary};
 use proptest::prelude::*;
 
 fn base(mechanism: Mechanism, windows_per_update: u32) -> Config {
@@ -138,25 +136,8 @@ impl Direct {
 
 /// The simulator's scores, and what was decided.
 fn simulated(plan: &Plan, windows: &[Vec<Total>], seed: u64) -> (Vec<Score>, Vec<Decision>) {
-    let job = Job::new(plan.clone());
-    let (mut run, mut decisions) = Run::new(&job, seed);
-    let mut scores = Score::of_all(&job);
-    for (number, totals) in (0..).zip(windows) {
-        let guides = vec![totals.iter().map(|&total| metric(total)).collect()];
-        let window = Window { number, guides };
-        let census = Census::of_all(&job, &window);
-        let (draws, about) = run.draw_all(&job, &window, &census);
-        decisions.extend(about);
-        scores.iter_mut().for_each(|score| score.window(&job, number, &census, &draws));
-        decisions.extend(run.end_window(&job, &window, &census, &draws));
-    }
-    scores.iter_mut().for_each(|score| score.end(&job));
-    (scores, decisions)
-}
-
-fn metric(Total { n, y }: Total) -> MetricSummary {
-    let mean = y / n.max(1) as f64;
-    MetricSummary { n, sum: y, sum_sq: mean * y, min: mean, max: mean }
+    let guides = |totals: &Vec<Total>| vec![totals.iter().map(|&total| metric(total)).collect()];
+    common::simulated::simulated(plan, windows.iter().map(guides), seed)
 }
 
 fn check(plan: &Plan, windows: &[Vec<Total>]) {

@@ -6,14 +6,14 @@ use ampl_client::Policy;
 use ampl_client::simulate::{Census, Draws, Job, Run, Score, Scored, Window};
 use ampl_core::config::{Config, ErrorBound, Mechanism, Sizing, Summaries, Target};
 use ampl_core::draw::kept;
-use ampl_core::message::{Decision, MetricSummary};
+use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_core::stats::quantile::normal_two_sided;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
-use common::{add_up, config, group, relative};
+use common::{add_up, config, group, metric, relative};
 use proptest::prelude::*;
 
 const METHODS: [(Summaries, Sizing); 3] = [
@@ -22,27 +22,10 @@ const METHODS: [(Summaries, Sizing); 3] = [
     (Summaries::Sampled, Sizing::Ampl2008),
 ];
 
-fn summary(total: Total) -> MetricSummary {
-    let mean = total.y / total.n.max(1) as f64;
-    MetricSummary { n: total.n, sum: total.y, sum_sq: mean * total.y, min: mean, max: mean }
-}
-
 /// Scores of every group, and the decisions.
 fn simulated(plan: &Plan, windows: &[Vec<Total>]) -> (Vec<Score>, Vec<Decision>) {
-    let job = Job::new(plan.clone());
-    let (mut run, mut decisions) = Run::new(&job, plan.config.sampling.seed);
-    let mut scores = Score::of_all(&job);
-    for (number, totals) in windows.iter().enumerate() {
-        let guides = vec![totals.iter().copied().map(summary).collect()];
-        let window = Window { number: number as u64, guides };
-        let census = Census::of_all(&job, &window);
-        let (draws, about) = run.draw_all(&job, &window, &census);
-        decisions.extend(about);
-        scores.iter_mut().for_each(|score| score.window(&job, window.number, &census, &draws));
-        decisions.extend(run.end_window(&job, &window, &census, &draws));
-    }
-    scores.iter_mut().for_each(|score| score.end(&job));
-    (scores, decisions)
+    let guides = |totals: &Vec<Total>| vec![totals.iter().map(|&total| metric(total)).collect()];
+    common::simulated::simulated(plan, windows.iter().map(guides), plan.config.sampling.seed)
 }
 
 /// A window of one group, looked at rank by rank.
@@ -245,7 +228,7 @@ fn pieces_of_a_large_job_add_up() {
     let (mut run, _) = Run::new(&job, 9);
     let mut population = Population::new(Kind::Spikes, ranks as usize, 2);
     for number in 0..5 {
-        let guides = vec![population.next_window().into_iter().map(summary).collect()];
+        let guides = vec![population.next_window().into_iter().map(metric).collect()];
         let window = Window { number, guides };
         let census = Census::of_all(&job, &window);
         let (draws, _) = run.draw_all(&job, &window, &census);

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
 
 use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
@@ -24,6 +25,11 @@ const MOST_DRIFT: u64 = 10_000;
 
 /// What processes have in common that read one monotonic clock.
 pub fn identity() -> u64 {
+    static IDENTITY: OnceLock<u64> = OnceLock::new();
+    *IDENTITY.get_or_init(read_identity)
+}
+
+fn read_identity() -> u64 {
     let mut hasher = DefaultHasher::new();
     // Machines that were copied while they ran have the number of one boot.
     environment::host().hash(&mut hasher);
@@ -140,7 +146,7 @@ mod tests {
 
     #[test]
     fn one_kernel_has_one_clock() {
-        assert_eq!(identity(), identity());
+        assert_eq!(read_identity(), read_identity());
         assert_eq!(Reading::default().fit(), None);
         assert_eq!(Reading::default().fit_to(Reading::default()), None);
     }

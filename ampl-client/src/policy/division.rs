@@ -327,10 +327,9 @@ impl Division {
     fn follow(&mut self, look: Look, next: u64) {
         let Some(proposal) = look.found() else { return };
         self.patience = WINDOWS.0 as u64;
-        let windows = look.found_on();
         let first = next.saturating_mul(self.windows_per_update);
-        if windows.first().is_some_and(|&oldest| oldest.saturating_add(AGE) >= first) {
-            self.adopt(proposal, &look.ranks, &windows, next);
+        if look.found_on.first().is_some_and(|&oldest| oldest.saturating_add(AGE) >= first) {
+            self.adopt(proposal, &look.ranks, &look.found_on, next);
         }
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // every test file uses a part
 
 pub mod net;
+pub mod simulated;
 pub mod swarm;
 
 use ampl_client::Policy;
@@ -33,6 +34,12 @@ pub fn config(summaries: Summaries, sizing: Sizing, mechanism: Mechanism) -> Con
     config
 }
 
+/// What the simulator's rank sees of a metric of that total: observations that are alike.
+pub fn metric(Total { n, y }: Total) -> MetricSummary {
+    let mean = y / n.max(1) as f64;
+    MetricSummary { n, sum: y, sum_sq: mean * y, min: mean, max: mean }
+}
+
 pub fn relative(confidence: f64, error: f64) -> Target {
     Target::Bound { confidence, error: ErrorBound::Relative(error) }
 }
@@ -44,10 +51,7 @@ pub fn group(name: &str, members: &str, target: Target, pinned: &str) -> Group {
 
 /// A summary in which every metric is that total.
 pub fn summary(plan: &Plan, total: Total) -> Summary {
-    let Total { n, y } = total;
-    let mean = y / n.max(1) as f64;
-    let metric = MetricSummary { n, sum: y, sum_sq: mean * y, min: mean, max: mean };
-    Summary { metrics: vec![metric; plan.metrics.len()], kept: false, probability: 0.0, bytes: 0 }
+    Summary { metrics: vec![metric(total); plan.metrics.len()], kept: false, probability: 0.0, bytes: 0 }
 }
 
 /// Ranks' totals, each with its draw, and their sums.

@@ -119,11 +119,7 @@ impl<'p, D: Dissimilarity> KMedoids<'p, D> {
 
     /// The clustering around `k` medoids, or around fewer where fewer points differ; none of no points.
     pub fn clusters(&mut self, k: usize) -> Clustering {
-        loop {
-            if let Poll::Ready(found) = self.step(k, &mut Work::all()) {
-                return found;
-            }
-        }
+        Work::whole(|work| self.step(k, work))
     }
 
     /// The same, as far as `work` goes; to be asked again for the same `k` until it is ready.

@@ -72,11 +72,7 @@ pub fn propose(
 ) -> Option<Proposal> {
     let mut proposing =
         Proposing::new(vectors.clone(), current.clone(), aims.to_vec(), rule, metric, effort)?;
-    loop {
-        if let Poll::Ready(found) = proposing.step(&mut Work::all()) {
-            return found;
-        }
-    }
+    Work::whole(|work| proposing.step(work))
 }
 
 /// What [`propose`] does, a bit at a time: which bits it is done in makes no difference to what is found.

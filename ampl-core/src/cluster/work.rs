@@ -23,6 +23,15 @@ impl Work {
         Self::new(u64::MAX)
     }
 
+    /// What `step` comes to when all of it is done.
+    pub(super) fn whole<T>(mut step: impl FnMut(&mut Self) -> Poll<T>) -> T {
+        loop {
+            if let Poll::Ready(found) = step(&mut Self::all()) {
+                return found;
+            }
+        }
+    }
+
     /// Units of what was done so far.
     pub fn done(&self) -> u64 {
         self.done

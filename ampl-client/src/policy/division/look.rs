@@ -15,8 +15,8 @@ pub const AT_ONCE: u64 = 100_000;
 pub struct Look {
     /// The ranks, by their places in the seeded order.
     pub ranks: Vec<u32>,
-    /// The windows with an observation.
-    windows: Vec<u64>,
+    /// The windows that strata are found on, ascending.
+    pub found_on: Vec<u64>,
     search: Search,
 }
 
@@ -61,13 +61,15 @@ impl Look {
                 windows.push(*number);
             }
         }
+        let (found_on, _) = vectors.halves();
+        let found_on = found_on.into_iter().map(|window| windows[window]).collect();
         let effort = Effort { seed: wish.seed, ..Effort::default() };
         let aims = wish.aims.clone();
         let search = match Proposing::new(vectors, current, aims, wish.rule, Metric::Euclidean, effort) {
             Some(proposing) => Search::GoesOn(Box::new(proposing)),
             None => Search::InVain,
         };
-        Self { ranks, windows, search }
+        Self { ranks, found_on, search }
     }
 
     /// Goes on, as far as `work` goes.
@@ -91,12 +93,6 @@ impl Look {
             Search::Found(proposal) => Some(proposal),
             Search::GoesOn(_) | Search::InVain => None,
         }
-    }
-
-    /// The windows that strata are found on, ascending.
-    pub fn found_on(&self) -> Vec<u64> {
-        // As `Vectors::halves` has it.
-        self.windows.iter().copied().skip(1).step_by(2).collect()
     }
 }
 
@@ -190,7 +186,7 @@ mod tests {
                     for units in [1, 5_000, AT_ONCE] {
                         let (look, ..) = bit_by_bit(&wish, &seen, units);
                         assert_eq!(look.found(), at_once.as_ref());
-                        assert_eq!(look.found_on(), [1, 3, 5, 7, 9, 11, 13, 15]);
+                        assert_eq!(look.found_on, [1, 3, 5, 7, 9, 11, 13, 15]);
                     }
                 }
             }
