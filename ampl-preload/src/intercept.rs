@@ -312,7 +312,8 @@ unsafe fn recorded(
         start = ticks(invariant);
     }
     if recipe.class == Class::Lifecycle {
-        contained(|| hooks::lifecycle(state, symbol, address, start));
+        // SAFETY: the application's arguments, before the call.
+        contained(|| unsafe { hooks::lifecycle(state, symbol, recipe, words, address, start) });
     }
     if recipe.class != Class::Lifecycle {
         // SAFETY: the calling thread's own block.

@@ -91,6 +91,10 @@ fn compare(rank: u32, log: &Path, decoded: &[Value], why: &str) {
     if let Some(last) = decoded.last().filter(|_| found > logged) {
         let begun = under_way.strip_prefix("{\"fn\":\"").and_then(|rest| rest.split('"').next());
         assert_eq!(last["fn"].as_str(), begun, "{why}, rank {rank}: more than the call under way");
+        // It is recorded before MPI is entered, all of it.
+        if begun == Some("MPI_Abort") {
+            assert_eq!(last["args"]["errorcode"], 5, "{why}, rank {rank}: {last}");
+        }
     }
     if let Err(difference) = reference.compare(&first(&decoded, logged)) {
         panic!("{why}, rank {rank}: {difference}");

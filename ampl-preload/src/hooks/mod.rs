@@ -285,22 +285,54 @@ unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usi
 }
 
 /// `MPI_Finalize` or `MPI_Abort` is entered: the call is recorded now, the last window ends.
-pub fn lifecycle(state: &mut ThreadState, symbol: &Symbol, address: u64, now: u64) {
-    if !matches!(symbol.function, ids::MPI_FINALIZE | ids::MPI_ABORT) {
-        return;
-    }
-    left(state, symbol.function, address, now, now);
-    if symbol.function == ids::MPI_FINALIZE {
-        state.process.begin_end(state, now);
+///
+/// # Safety
+/// `words` must be the arguments of a call of `symbol` that is about to be made.
+pub unsafe fn lifecycle(
+    state: &mut ThreadState,
+    symbol: &Symbol,
+    recipe: &Recipe,
+    words: &[usize],
+    address: u64,
+    now: u64,
+) {
+    match symbol.function {
+        ids::MPI_FINALIZE => {
+            left(state, symbol.function, address, now, now);
+            state.process.begin_end(state, now);
+        }
+        ids::MPI_ABORT => {
+            state.reader = state.reader.for_call(symbol);
+            let as_c = std::mem::take(&mut state.words);
+            let words = if symbol.language == Language::C { words } else { &as_c };
+            if state.thread.records() {
+                // SAFETY: the caller's promise; what `enter` made of Fortran's.
+                unsafe { encode::call(state, symbol.function, recipe, words, CALL_UNFINISHED, 0) };
+            }
+            state.words = as_c;
+            unfinished(state, symbol.function, address, (now, now), CALL_UNFINISHED);
+        }
+        _ => {}
     }
 }
 
-/// A call that does not return here, or may not: recorded without arguments.
+/// A call that has been left without returning: recorded without arguments.
 pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u64, end: u64) {
-    const FLAGS: u8 = CALL_NO_ARGS | CALL_UNFINISHED;
     state.requests.give_back(&mut state.named);
+    state.args.clear();
+    unfinished(state, function, address, (start, end), CALL_NO_ARGS | CALL_UNFINISHED);
+}
+
+/// Hands a call that does not return here, or may not, to the thread, with the arguments in `state.args`.
+fn unfinished(
+    state: &mut ThreadState,
+    function: Function,
+    address: u64,
+    (start, end): (u64, u64),
+    flags: u8,
+) {
     let records = state.thread.records();
-    let terminal = if records { state.thread.terminal(function, address, FLAGS, &[]) } else { None };
+    let terminal = if records { state.thread.terminal(function, address, flags, &state.args) } else { None };
     state.thread.leave(&CallEnd {
         function,
         address,
@@ -308,7 +340,7 @@ pub fn left(state: &mut ThreadState, function: Function, address: u64, start: u6
         end,
         sent: 0,
         received: 0,
-        flags: FLAGS,
+        flags,
         terminal,
         timed: true,
     });
