@@ -6,9 +6,9 @@ use std::task::Poll;
 use ampl_core::cluster::{Aim, Effort, Metric, Proposal, Proposing, Rule, Strata, Vectors, Work};
 use ampl_core::message::Sampled;
 
-/// What is done at once, in one window, units of [`Work`]: some 100 µs of the application's time. Less would put
-/// strata off for longer.
-pub const AT_ONCE: u64 = 100_000;
+/// What is done at once, in one window, units of [`Work`]: 60 to 140 µs of the application's time, as the
+/// processor is. Less would put strata off for longer.
+pub const AT_ONCE: u64 = 60_000;
 
 /// What was seen of the sampled ranks in some windows, and how far the search for strata in it has come.
 #[derive(Clone, Debug)]
