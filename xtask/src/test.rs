@@ -25,7 +25,7 @@ pub fn run(quick: bool) -> Result<()> {
     let dist = step("release build", dist::run)?;
     step("end to end over MPI", || {
         let mut tests = cargo();
-        tests.args(["test", "-p", "ampl-tests", "--release", "--no-fail-fast", "--", "--test-threads=1"]);
+        tests.args(["test", "-p", "ampl-tests", "--no-fail-fast", "--", "--test-threads=1"]);
         tests.env("AMPL_TEST_DIST", &dist);
         if quick {
             tests.env("AMPL_TEST_QUICK", "1");
