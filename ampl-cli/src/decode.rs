@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ampl_core::mpi::{Direction, FunctionSpec};
 use ampl_core::value::Value;
 use ampl_trace::RankTrace;
+use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::{Call, Calls, Timed};
 use ampl_trace::model::WindowSummary;
 use serde::{Serialize, Serializer};
@@ -53,10 +54,11 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     let verify = rundir::plan(&trace).is_some_and(|plan| plan.config.output.verify);
     let shares = shares(rank, verify);
     let structure = trace.structure.rank(args.rank).unwrap_or_default();
+    let comms = Communicators::of(&trace);
     let mut bad = None;
     let mut printed = 0;
     output::print(|out| {
-        for call in Calls::new(&structure, rank) {
+        for call in Calls::naming(&structure, rank, &comms) {
             match call {
                 Ok(call) => {
                     let window = call.timed.map(|timed| timed.window);

@@ -7,10 +7,12 @@ use std::process::ExitCode;
 use ampl_core::mpi::FUNCTIONS;
 use ampl_core::plan::Plan;
 use ampl_trace::Trace;
+use ampl_trace::communicators::Communicators;
 use ampl_trace::model::{Sizes, WindowSummary};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::communicators;
 use crate::estimate::windows_lacking;
 use crate::output;
 use crate::rundir::{self, RunArg};
@@ -33,10 +35,11 @@ pub struct Args {
 /// Those of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
+    let comms = Communicators::of(&trace);
     if args.json {
-        output::json(&Info::of(&trace))?;
+        output::json(&Info::of(&trace, &comms))?;
     } else {
-        let text = summary::text(&trace, &args.run.run);
+        let text = summary::text(&trace, &args.run.run) + &communicators::text(&comms);
         output::print(|out| out.write_all(text.as_bytes()))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -69,10 +72,14 @@ struct Info<'a> {
     clocks: Option<Clocks>,
     agent_failures: u64,
     overhead: Overhead,
+    communicators: communicators::Rows<'a>,
+    /// Where the program made more communicators than are looked at: what is listed is not all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    communicators_cut: bool,
 }
 
 impl<'a> Info<'a> {
-    fn of(trace: &'a Trace) -> Self {
+    fn of(trace: &'a Trace, comms: &'a Communicators) -> Self {
         let functions = Functions(trace.function_calls());
         let plan = rundir::plan(trace);
         Self {
@@ -92,6 +99,8 @@ impl<'a> Info<'a> {
             functions,
             signatures: trace.structure.signatures(),
             grammars: trace.structure.grammars(),
+            communicators: communicators::Rows(comms),
+            communicators_cut: !comms.is_complete(),
         }
     }
 }
@@ -234,13 +243,15 @@ mod tests {
         rank.process.calls = vec![(number("MPI_Recv"), 3), (number("MPI_Send"), 4)];
         (rank.process.own_ns, rank.process.elapsed_ns, rank.process.agent_failures) = (70, 1000, 2);
         let trace = Trace { ranks: vec![rank], ..Trace::default() };
-        let json = serde_json::to_value(Info::of(&trace)).unwrap();
+        let comms = Communicators::of(&trace);
+        let json = serde_json::to_value(Info::of(&trace, &comms)).unwrap();
         let expected = serde_json::json!({
             "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0},
             "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},
+            "communicators": [],
         });
         assert_eq!(json, expected);
         assert_eq!(Overhead::of(&Trace::default(), 0).share, None);

@@ -1,6 +1,7 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
 #![forbid(unsafe_code)]
 
+mod communicators;
 mod counting;
 mod decisions;
 mod decode;

@@ -106,6 +106,10 @@ pub trait Names {
     fn address(&self, word: u64) -> u64;
     /// The name of a request: a number from 1.
     fn request(&mut self, word: u64) -> u64;
+    /// The communicator that the program made of that word.
+    fn comm(&self, word: u64) -> Value {
+        Value::Object(ObjectKind::Comm, word)
+    }
 }
 
 /// The arguments and the outputs in `words`, recorded with `flags`; `None` if the words do not fit the table.
@@ -171,6 +175,41 @@ fn take_outcomes(at: &mut &[u64]) -> Option<Value> {
     Some(Value::List(pairs.as_chunks().0.iter().map(outcome).collect()))
 }
 
+/// The words of each parameter in `words`, which a call of `spec` left that succeeded: inputs in their order, then
+/// outputs; what is read and overwritten is there twice. An array is its elements, and none where there was none.
+/// `None` if the words do not fit the table.
+pub fn parts<'a>(spec: &'static FunctionSpec, words: &'a [u64]) -> Option<Vec<(&'static Param, &'a [u64])>> {
+    let mut at = words;
+    let inputs = inputs(spec, &mut at)?;
+    let outputs = spec.params.iter().filter(|param| is_output(param));
+    let parts = inputs.into_iter().map(Some).chain(outputs.map(|param| Some((param, part(param, &mut at)?))));
+    let parts = parts.collect::<Option<Vec<_>>>()?;
+    at.is_empty().then_some(parts)
+}
+
+/// As [`parts`], of inputs only, which are taken off `at`.
+pub fn inputs<'a>(
+    spec: &'static FunctionSpec,
+    at: &mut &'a [u64],
+) -> Option<Vec<(&'static Param, &'a [u64])>> {
+    let inputs = spec.params.iter().filter(|param| is_input(param));
+    inputs.map(|param| Some((param, part(param, at)?))).collect()
+}
+
+fn part<'a>(param: &Param, at: &mut &'a [u64]) -> Option<&'a [u64]> {
+    let all: &'a [u64] = at;
+    let &first = all.first()?;
+    let (skipped, length) = match shape(param) {
+        Shape::Scalar => (0, 1),
+        _ if first == NO_ARRAY => (1, 0),
+        Shape::Text => (0, get_text(all)?.1),
+        Shape::Array => (1, usize::try_from(first).ok()?),
+    };
+    let (words, rest) = all[skipped..].split_at_checked(length)?;
+    *at = rest;
+    Some(words)
+}
+
 fn take(param: &Param, at: &mut &[u64], names: &mut dyn Names) -> Option<Value> {
     let (&first, rest) = at.split_first()?;
     match shape(param) {
@@ -217,6 +256,7 @@ fn value(kind: Kind, word: u64, names: &mut dyn Names) -> Value {
         Kind::Buffer | Kind::Address => Value::Address(names.address(word)),
         Kind::Attribute | Kind::String => Value::Address(word),
         Kind::Request if !is_predefined(word) => Value::Object(ObjectKind::Request, names.request(word)),
+        Kind::Comm if !is_predefined(word) => names.comm(word),
         _ => handle(kind, word),
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, Length};
+use ampl_core::value::{ObjectKind, Value};
 
 use crate::args::{Named, Names, decode, is_predefined};
+use crate::communicators::{Communicators, Follower, Name};
 use crate::error::ReadError;
 use crate::grammar::Runs;
 use crate::model::RankTrace;
@@ -88,6 +90,8 @@ struct RankNames<'a> {
     thread: u32,
     /// Names of requests by their words, in the order in which they are met.
     requests: HashMap<u64, u64>,
+    /// Names of communicators, where those of the job are known.
+    comms: Option<Follower<'a>>,
 }
 
 impl Names for RankNames<'_> {
@@ -98,6 +102,16 @@ impl Names for RankNames<'_> {
     fn request(&mut self, word: u64) -> u64 {
         let next = self.requests.len() as u64 + 1;
         *self.requests.entry(word).or_insert(next)
+    }
+
+    fn comm(&self, word: u64) -> Value {
+        let Some(follower) = &self.comms else { return Value::Object(ObjectKind::Comm, word) };
+        match follower.name(word) {
+            Some(Name::Agreed(number)) => Value::Object(ObjectKind::Comm, number.into()),
+            Some(own) => Value::Name(own.to_string()),
+            // Made where nobody looked, or it cannot be told which of several it is.
+            None => Value::Name(format!("comm:{}.w{word}", follower.rank())),
+        }
     }
 }
 
@@ -128,9 +142,19 @@ fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
 }
 
 impl<'a> Calls<'a> {
-    /// The calls of `structure`, with the times and places of `rank`.
+    /// The calls of `structure`, with the times and places of `rank`. Communicators are called by their words,
+    /// which other ranks use for others, and this one too when they are free.
     pub fn new(structure: &'a RankStructure, rank: &'a RankTrace) -> Self {
-        let names = RankNames { places: &rank.places, thread: 0, requests: HashMap::new() };
+        Self::with(structure, rank, None)
+    }
+
+    /// As [`Calls::new`], but communicators are called as on all ranks.
+    pub fn naming(structure: &'a RankStructure, rank: &'a RankTrace, comms: &'a Communicators) -> Self {
+        Self::with(structure, rank, Some(comms.follow(structure.rank)))
+    }
+
+    fn with(structure: &'a RankStructure, rank: &'a RankTrace, comms: Option<Follower<'a>>) -> Self {
+        let names = RankNames { places: &rank.places, thread: 0, requests: HashMap::new(), comms };
         let none = Window { thread: u32::MAX, window: 0, first_seq: 0, start_ns: 0 };
         let times = match rank.times.is_empty() {
             true => None,
@@ -163,6 +187,9 @@ impl<'a> Calls<'a> {
                 let thread = self.structure.threads.get(self.next)?;
                 self.next += 1;
                 self.names.thread = thread.thread;
+                if let Some(comms) = &mut self.names.comms {
+                    comms.thread(thread.thread);
+                }
                 let (runs, origins) = (thread.grammar.runs(), origins(&thread.signatures));
                 self.thread = Some(Position { thread, runs, run: (0, 0), seq: 0, origins });
                 continue;
@@ -187,6 +214,9 @@ impl<'a> Calls<'a> {
             let Some(signature) = position.thread.signatures.get(terminal as usize) else {
                 return malformed(seq);
             };
+            if let Some(comms) = &mut self.names.comms {
+                comms.made(signature);
+            }
             let folds = signature.flags & CALL_MISS != 0;
             let thread = position.thread.thread;
             // Times that lie behind belong to calls that are not there; the next ones may.
@@ -218,6 +248,9 @@ impl<'a> Calls<'a> {
             let Some((function, args, out, code)) = self.call(signature, origin) else {
                 return malformed(seq);
             };
+            if let Some(comms) = &mut self.names.comms {
+                comms.freed(signature);
+            }
             let returned = signature.flags & CALL_UNFINISHED == 0;
             return Some(Ok(Call {
                 seq,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod communicators;
 pub mod compact;
 pub mod decode;
 pub mod error;

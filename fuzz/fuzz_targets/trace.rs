@@ -5,6 +5,7 @@
 //! payload.
 #![no_main]
 
+use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::Calls;
 use ampl_trace::format::{read, v1};
 use ampl_trace::model::WindowSummary;
@@ -14,6 +15,8 @@ use libfuzzer_sys::fuzz_target;
 /// Calls of a rank, and ranks, that are read of one input: a few bytes may stand for any number.
 const MOST_CALLS: usize = 10_000;
 const MOST_RANKS: usize = 6;
+/// Calls that are looked at for communicators.
+const MOST_MAKING: usize = 1 << 12;
 
 fuzz_target!(|bytes: &[u8]| {
     look_at(bytes);
@@ -39,22 +42,24 @@ fn look_at(bytes: &[u8]) {
     trace.function_calls();
     trace.windows();
     trace.kept_windows();
+    let comms = Communicators::within(&trace, MOST_MAKING);
+    assert!(comms.iter().all(|comm| comm.ranks.as_ref().is_none_or(|ranks| !ranks.is_empty())));
     let nothing = RankTrace::default();
     let ranks: Vec<u32> = trace.structure.ranks().take(MOST_RANKS).collect();
     for number in ranks {
-        calls(&trace, number, trace.rank(number).unwrap_or(&nothing));
+        calls(&trace, number, trace.rank(number).unwrap_or(&nothing), &comms);
     }
     // Ranks of which there are times and places, whether or not they called anything.
     for rank in trace.ranks.iter().take(MOST_RANKS) {
-        calls(&trace, rank.process.rank, rank);
+        calls(&trace, rank.process.rank, rank, &comms);
     }
     trace.ranks.iter_mut().take(MOST_RANKS).for_each(|rank| WindowSummary::spread(&mut rank.windows));
 }
 
-fn calls(trace: &Trace, number: u32, rank: &RankTrace) {
+fn calls(trace: &Trace, number: u32, rank: &RankTrace, comms: &Communicators) {
     let structure = trace.structure.rank(number).unwrap_or_default();
     let mut failed = false;
-    for call in Calls::new(&structure, rank).take(MOST_CALLS) {
+    for call in Calls::naming(&structure, rank, comms).take(MOST_CALLS) {
         // An error is the last thing there is.
         assert!(!failed);
         failed = call.is_err();

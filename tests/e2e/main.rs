@@ -3,6 +3,7 @@
 mod adaptive;
 mod applications;
 mod clocks;
+mod communicators;
 mod completeness;
 mod counters;
 mod deaf;

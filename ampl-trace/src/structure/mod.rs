@@ -14,6 +14,7 @@ mod guess;
 mod mix;
 mod names;
 mod read;
+mod select;
 mod stream;
 mod symbols;
 mod words;
@@ -29,6 +30,7 @@ use rustc_hash::FxHashMap;
 use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
 use crate::model::Site;
+pub use select::Selected;
 pub use stream::Effort;
 
 /// A call without its time: what a terminal of a grammar stands for.

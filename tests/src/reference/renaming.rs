@@ -90,10 +90,12 @@ fn differ(ours: &Value, theirs: Option<&Value>) -> String {
     }
 }
 
-/// The kind of a made object's name, `comm` of `comm:3`.
+/// The kind of a made object's name, `comm` of `comm:3`, and of `comm:0.3` and `comm:0.w3`, a rank's own names.
 fn kind(name: &str) -> Option<&str> {
     let (kind, number) = name.split_once(':')?;
-    number.parse::<u64>().ok().map(|_| kind)
+    let (rank, own) = number.split_once('.').unwrap_or(("0", number));
+    let own = if number.contains('.') { own.strip_prefix('w').unwrap_or(own) } else { own };
+    rank.parse::<u64>().ok().and(own.parse::<u64>().ok()).map(|_| kind)
 }
 
 /// Whether this may stand where the program passed no status: nothing, or the statuses that ampl
@@ -131,6 +133,9 @@ mod tests {
         assert!(renaming.clone().same(&log[2], Some(&json!("comm:4")), 2).is_err());
         renaming.same(&log[2], Some(&json!("comm:9")), 2).unwrap();
         renaming.same(&log[3], Some(&json!("comm:9")), 3).unwrap();
+        for (name, expected) in [("comm:0.3", Some("comm")), ("comm:0.w3", Some("comm")), ("comm:w3", None)] {
+            assert_eq!(kind(name), expected);
+        }
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! The communicators of a run, as `ampl info` tells them.
+
+use std::fmt::Write;
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_trace::communicators::{Communicator, Communicators};
+use serde::{Serialize, Serializer};
+
+use crate::human::{count, cut, plural};
+
+/// Columns of text.
+const WIDTH: usize = 100;
+/// As many are told one by one.
+const SHOWN: usize = 4;
+
+/// All of them, as `--json` has them.
+#[derive(Debug)]
+pub struct Rows<'a>(pub &'a Communicators);
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Row::of))
+    }
+}
+
+/// One of them; the order of fields is part of the format.
+#[derive(Debug, Serialize)]
+struct Row {
+    /// As `ampl decode` calls it.
+    name: String,
+    made_by: &'static str,
+    parent: Option<String>,
+    size: Option<u32>,
+    /// Ranks of the world in its order; none where that is not known.
+    ranks: Option<String>,
+    /// Of one between two groups, those of the second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote_ranks: Option<String>,
+    /// Whether the name means it on every rank.
+    agreed: bool,
+}
+
+impl Row {
+    fn of(comm: &Communicator) -> Self {
+        Self {
+            name: comm.name.to_string(),
+            made_by: made_by(comm),
+            parent: comm.parent.map(|parent| parent.to_string()),
+            size: comm.size,
+            ranks: comm.ranks.as_ref().map(ToString::to_string),
+            remote_ranks: comm.remote.as_ref().map(ToString::to_string),
+            agreed: comm.is_agreed(),
+        }
+    }
+}
+
+fn made_by(comm: &Communicator) -> &'static str {
+    FUNCTIONS.get(usize::from(comm.function)).map_or("?", |spec| spec.name)
+}
+
+/// How many there are, and the first of them; nothing where there is none.
+pub fn text(comms: &Communicators) -> String {
+    let mut out = String::new();
+    let all = comms.iter().len();
+    if all == 0 && comms.is_complete() {
+        return out;
+    }
+    let agreed = comms.iter().filter(|comm| comm.is_agreed()).count();
+    let mut title = format!("{} that the program made", plural(all as u64, "communicator"));
+    if agreed < all {
+        let _ = write!(title, "; of {} it is not known which ranks share them", count((all - agreed) as u64));
+    }
+    if !comms.is_complete() {
+        title += "; there are more, which were not looked at";
+    }
+    let _ = writeln!(out, "\n{}", cut(&title, WIDTH));
+    for comm in comms.iter().take(SHOWN) {
+        let row = Row::of(comm);
+        let of = row.parent.map(|parent| format!(" of {parent}")).unwrap_or_default();
+        let size = row.size.map(|size| format!(", {}", plural(size.into(), "rank"))).unwrap_or_default();
+        let ranks = match (row.ranks, row.remote_ranks) {
+            (Some(ranks), Some(remote)) => format!(": {ranks} and {remote}"),
+            (Some(ranks), None) => format!(": {ranks}"),
+            (None, _) => String::new(),
+        };
+        let line = format!("  {:<20}{}{of}{size}{ranks}", row.name, row.made_by);
+        let _ = writeln!(out, "{}", cut(&line, WIDTH));
+    }
+    if all > SHOWN {
+        let _ = writeln!(out, "  {} more: ampl info --json lists them all", count((all - SHOWN) as u64));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::mpi::Function;
+    use ampl_core::mpi::predefined::predefined_index;
+    use ampl_core::value::ObjectKind;
+    use ampl_trace::RankTrace;
+    use ampl_trace::args::predefined_word;
+    use ampl_trace::grammar::Builder;
+    use ampl_trace::model::{Process, Trace};
+    use ampl_trace::structure::{Merged, RankStructure, Signature, ThreadStructure};
+
+    /// Ranks that split the world by evenness, backwards, `times` times; rank 0 is split off with an error code.
+    fn trace(ranks: u32, times: u64) -> Trace {
+        let world = predefined_word(predefined_index(ObjectKind::Comm, "MPI_COMM_WORLD").unwrap());
+        let split = Function::by_name("MPI_Comm_split").unwrap().0;
+        let mut trace = Trace::default();
+        trace.run.ranks = ranks;
+        trace.structure = Merged::new(ranks);
+        for rank in 0..ranks {
+            let mut builder = Builder::new();
+            let signatures = (1..=times).map(|word| Signature {
+                function: split,
+                flags: 0,
+                site: 0,
+                words: vec![world, u64::from(rank % 2), u64::from(ranks - rank), word],
+            });
+            (0..times).for_each(|terminal| builder.push(terminal as u32, 1));
+            let thread =
+                ThreadStructure { thread: 0, signatures: signatures.collect(), grammar: builder.grammar() };
+            let threads = vec![thread];
+            trace.structure.join(Merged::of(RankStructure { rank, threads, ..RankStructure::default() }));
+            let calls = vec![(split, times)];
+            let process = Process { rank, finalized: true, calls, ..Process::default() };
+            trace.ranks.push(RankTrace { process, ..RankTrace::default() });
+        }
+        trace
+    }
+
+    #[test]
+    fn json_has_the_contract_s_fields_in_order() {
+        let trace = trace(5, 1);
+        let rows = serde_json::to_string(&Rows(&Communicators::of(&trace))).unwrap();
+        assert_eq!(
+            rows,
+            "[{\"name\":\"comm:1\",\"made_by\":\"MPI_Comm_split\",\"parent\":\"world\",\"size\":3,\
+             \"ranks\":\"4,2,0\",\"agreed\":true},{\"name\":\"comm:2\",\"made_by\":\"MPI_Comm_split\",\
+             \"parent\":\"world\",\"size\":2,\"ranks\":\"3,1\",\"agreed\":true}]"
+        );
+    }
+
+    #[test]
+    fn text_tells_the_first_of_them() {
+        assert_eq!(text(&Communicators::of(&trace(4, 0))), "");
+        let text = text(&Communicators::of(&trace(4, 3)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "6 communicators that the program made");
+        assert_eq!(lines[2], "  comm:1              MPI_Comm_split of world, 2 ranks: 2,0");
+        assert_eq!(lines[6], "  2 more: ampl info --json lists them all");
+        // Whose other callers did not come.
+        let mut cut = trace(4, 1);
+        cut.structure = Merged::of(cut.structure.rank(0).unwrap());
+        let lines = super::text(&Communicators::of(&cut));
+        assert!(lines.contains("1 communicator that the program made; of 1 it is not known"), "{lines}");
+        assert!(lines.contains("  comm:0.1            MPI_Comm_split of world"), "{lines}");
+    }
+}

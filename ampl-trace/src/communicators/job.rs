@@ -1,0 +1,438 @@
+//! The ranks' scripts played together: a call that all of a communicator make is over when all of it have come to it.
+
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+
+use super::calls::{Call, Derive, Does, Way};
+use super::groups::Derived;
+use super::meeting::{Arrival, Between, Meeting, MeetingId, Progress, Series};
+use super::members::{ListId, Lists, Members};
+use super::script::{NONE, Object, Op, Script};
+use super::walk::Fuel;
+
+/// The number of a communicator here.
+pub type CommId = u32;
+
+/// All ranks of the job.
+pub const WORLD: CommId = 0;
+
+/// A communicator of several ranks' scripts.
+#[derive(Debug)]
+pub struct Comm {
+    /// What it was made of; `None` for the world and for those of one rank that MPI makes.
+    pub parent: Option<CommId>,
+    /// Its ranks; of one between two those of the first group.
+    pub first: ListId,
+    /// Those of the second.
+    pub second: Option<ListId>,
+    /// Whether their numbers are known: otherwise they are in the order of the world.
+    pub ordered: bool,
+    /// Its dimensions, if it is a grid.
+    pub dims: Option<Rc<[u32]>>,
+    /// The same whenever the scripts are played.
+    pub identity: u64,
+}
+
+/// What a rank knows of a communicator that it makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It has not come to that.
+    Later,
+    /// Others have not.
+    Waits(MeetingId),
+    /// Which one it is.
+    Is(CommId),
+    /// That it cannot be known.
+    Not,
+}
+
+/// As [`Known`], of a group.
+#[derive(Clone, Copy, Debug)]
+enum KnownGroup {
+    Later,
+    Is(ListId),
+    Not,
+}
+
+/// One rank on its way.
+#[derive(Debug)]
+pub(super) struct Player {
+    pub(super) at: Vec<usize>,
+    made: Vec<Known>,
+    groups: Vec<KnownGroup>,
+    counts: FxHashMap<Series, u32>,
+    leads: FxHashMap<Between, u32>,
+    itself: Option<CommId>,
+}
+
+/// What is known beforehand.
+pub struct Setting<'a> {
+    /// Its ranks.
+    pub size: u32,
+    /// What they do, ascending; those that make nothing are left out.
+    pub scripts: &'a [Script],
+    /// Hosts of these.
+    pub hosts: Vec<&'a str>,
+    /// The type of a split among those that share memory.
+    pub shared: Option<i64>,
+    /// Ranks of which there may be more than is recorded.
+    pub excused: &'a dyn Fn(u32) -> bool,
+    /// More runs of lists are not kept.
+    pub most: usize,
+}
+
+/// Scripts while they are played.
+pub struct Job<'a> {
+    /// What is known beforehand.
+    pub setting: &'a Setting<'a>,
+    /// Lists of ranks.
+    pub lists: Lists,
+    /// Communicators.
+    pub comms: Vec<Comm>,
+    /// Meetings.
+    pub meetings: Vec<Meeting>,
+    /// Leaders that wait for others.
+    pub halves: FxHashMap<Between, MeetingId>,
+    /// Identities of series whose counts are not believed.
+    distrusted: &'a FxHashSet<u64>,
+    /// Those that have turned out so.
+    pub wrong: FxHashSet<u64>,
+    pub(super) players: Vec<Player>,
+    derived: Derived,
+    known: FxHashMap<(Series, u32), MeetingId>,
+    pub(super) waiting: FxHashMap<MeetingId, Vec<u32>>,
+    ready: VecDeque<u32>,
+}
+
+/// What came of an attempt to go on.
+enum Step {
+    Done,
+    Waits(MeetingId),
+    Later,
+}
+
+/// A number that equal values share.
+pub fn identity(of: impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl<'a> Job<'a> {
+    /// Nobody has begun.
+    pub fn new(setting: &'a Setting<'a>, distrusted: &'a FxHashSet<u64>) -> Self {
+        let mut lists = Lists::default();
+        let first = lists.number(Members::first(setting.size));
+        let world =
+            Comm { parent: None, first, second: None, ordered: true, dims: None, identity: identity(0) };
+        let player = |script: &Script| Player {
+            at: vec![0; script.threads.len()],
+            made: vec![Known::Later; script.made.len()],
+            groups: vec![KnownGroup::Later; script.groups as usize],
+            counts: FxHashMap::default(),
+            leads: FxHashMap::default(),
+            itself: None,
+        };
+        Self {
+            setting,
+            lists,
+            comms: vec![world],
+            meetings: Vec::new(),
+            halves: FxHashMap::default(),
+            distrusted,
+            wrong: FxHashSet::default(),
+            players: setting.scripts.iter().map(player).collect(),
+            derived: Derived::default(),
+            known: FxHashMap::default(),
+            waiting: FxHashMap::default(),
+            ready: (0..setting.scripts.len() as u32).collect(),
+        }
+    }
+
+    /// Plays all scripts to their ends; `None` where that takes more than there is.
+    pub fn play(&mut self, fuel: &mut Fuel) -> Option<()> {
+        loop {
+            while let Some(rank) = self.ready.pop_front() {
+                self.advance(rank, fuel)?;
+            }
+            if self.waiting.is_empty() {
+                break;
+            }
+            self.give_up(fuel)?;
+        }
+        for meeting in 0..self.meetings.len() as MeetingId {
+            fuel.spend(1)?;
+            self.abandon(meeting, fuel)?;
+        }
+        (self.lists.runs() <= self.setting.most).then_some(())
+    }
+
+    /// What a rank knows of the communicators it makes.
+    pub fn made(&self, rank: u32) -> &[Known] {
+        &self.players[rank as usize].made
+    }
+
+    /// The rank of the world.
+    pub fn rank(&self, rank: u32) -> u32 {
+        self.setting.scripts[rank as usize].rank
+    }
+
+    fn advance(&mut self, rank: u32, fuel: &mut Fuel) -> Option<()> {
+        let script = &self.setting.scripts[rank as usize];
+        loop {
+            let mut further = false;
+            for (thread, ops) in script.threads.iter().enumerate() {
+                while let Some(&op) = ops.get(self.players[rank as usize].at[thread]) {
+                    fuel.spend(1)?;
+                    match self.step(rank, script, op, fuel)? {
+                        Step::Done => {
+                            self.players[rank as usize].at[thread] += 1;
+                            further = true;
+                        }
+                        Step::Waits(meeting) => {
+                            self.waiting.entry(meeting).or_default().push(rank);
+                            break;
+                        }
+                        Step::Later => break,
+                    }
+                }
+            }
+            // Another thread may have made what one needs.
+            if !further || script.threads.len() < 2 {
+                return Some(());
+            }
+        }
+    }
+
+    fn step(&mut self, rank: u32, script: &Script, op: Op, fuel: &mut Fuel) -> Option<Step> {
+        let call = &script.calls[op.call as usize];
+        match call.does {
+            Does::Makes(way) => self.make(rank, call, way, op, fuel),
+            Does::Derives(how) => {
+                let list = match self.derive(rank, call, how, op, fuel) {
+                    Ok(list) => list.map_or(KnownGroup::Not, KnownGroup::Is),
+                    Err(step) => return Some(step),
+                };
+                if let Some(group) = self.players[rank as usize].groups.get_mut(op.made as usize) {
+                    *group = list;
+                }
+                (self.lists.runs() <= self.setting.most).then_some(Step::Done)
+            }
+            _ => Some(Step::Done),
+        }
+    }
+
+    /// The communicator that `object` is to the rank; `Ok(None)` where that is not known.
+    fn comm(&mut self, rank: u32, object: Object) -> Result<Option<CommId>, Step> {
+        match object {
+            Object::World => Ok(Some(WORLD)),
+            Object::Itself => {
+                let own = self.rank(rank);
+                let player = &mut self.players[rank as usize];
+                let itself = *player.itself.get_or_insert_with(|| {
+                    let first = self.lists.number(std::iter::once(own).collect());
+                    let identity = identity((1, own));
+                    self.comms.push(Comm {
+                        parent: None,
+                        first,
+                        second: None,
+                        ordered: true,
+                        dims: None,
+                        identity,
+                    });
+                    self.comms.len() as CommId - 1
+                });
+                Ok(Some(itself))
+            }
+            Object::Made(number) => match self.players[rank as usize].made[number as usize] {
+                Known::Later => Err(Step::Later),
+                Known::Waits(meeting) => Err(Step::Waits(meeting)),
+                Known::Is(comm) => Ok(Some(comm)),
+                Known::Not => Ok(None),
+            },
+            Object::Empty | Object::Null | Object::Unknown => Ok(None),
+        }
+    }
+
+    fn group(&mut self, rank: u32, object: Object) -> Result<Option<ListId>, Step> {
+        match object {
+            Object::Empty => Ok(Some(self.lists.number(std::iter::empty().collect()))),
+            Object::Made(number) => match self.players[rank as usize].groups[number as usize] {
+                KnownGroup::Later => Err(Step::Later),
+                KnownGroup::Is(list) => Ok(Some(list)),
+                KnownGroup::Not => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn derive(
+        &mut self,
+        rank: u32,
+        call: &Call,
+        how: Derive,
+        op: Op,
+        fuel: &mut Fuel,
+    ) -> Result<Option<ListId>, Step> {
+        if let Derive::Of | Derive::Remote = how {
+            let Some(comm) = self.comm(rank, op.given[0])? else { return Ok(None) };
+            let comm = &self.comms[comm as usize];
+            let Some(second) = comm.second else {
+                return Ok(Some(comm.first).filter(|_| comm.ordered && how == Derive::Of));
+            };
+            let (first, ordered) = (comm.first, comm.ordered);
+            // Where there is no fuel left, the next step says so.
+            let _ = fuel.spend(self.lists.get(first).runs() as u64);
+            let own = self.lists.get(first).place(self.rank(rank)).is_some();
+            return Ok(Some(if own == (how == Derive::Of) { first } else { second }).filter(|_| ordered));
+        }
+        let Some(one) = self.group(rank, op.given[0])? else { return Ok(None) };
+        let other = match how {
+            Derive::Union | Derive::Common | Derive::Without => self.group(rank, op.given[1])?,
+            _ => Some(one),
+        };
+        let Some(other) = other else { return Ok(None) };
+        Ok(self.derived.of(&mut self.lists, (how, one, other), &call.numbers, fuel))
+    }
+
+    fn make(&mut self, rank: u32, call: &Call, way: Way, op: Op, fuel: &mut Fuel) -> Option<Step> {
+        let mut needs = || {
+            let Some(comm) = self.comm(rank, op.given[0])?.filter(|_| way != Way::Elsewhere) else {
+                return Ok(None);
+            };
+            let group = match way {
+                Way::Create | Way::CreateGroup => self.group(rank, op.given[1])?,
+                _ => None,
+            };
+            // Looking for a leader, or at what a group is, takes as long as the list is.
+            let list = group.unwrap_or(self.comms[comm as usize].first);
+            let runs =
+                if matches!(way, Way::Between | Way::CreateGroup) { self.lists.get(list).runs() } else { 0 };
+            let _ = fuel.spend(runs as u64);
+            let between = if way == Way::Between { self.leads(rank, call, comm, op)? } else { None };
+            Ok(Some((comm, group, between)))
+        };
+        let (comm, group, between) = match needs() {
+            Ok(Some(needs)) => needs,
+            Ok(None) => return Some(self.unknown(rank, op)),
+            Err(step) => return Some(step),
+        };
+        let (series, needed) = match (way, group) {
+            // Who is not in the group may call it, too, and is given nothing.
+            (Way::CreateGroup, _) if op.made == NONE => return Some(Step::Done),
+            (Way::CreateGroup, None) => return Some(self.unknown(rank, op)),
+            (Way::CreateGroup, Some(group)) => {
+                let &tag = call.numbers.first().unwrap_or(&0);
+                (Series::Group(comm, group, tag), self.lists.get(group).len())
+            }
+            _ => {
+                let Comm { first, second, .. } = self.comms[comm as usize];
+                let second = second.map_or(0, |second| self.lists.get(second).len());
+                (Series::All(comm), self.lists.get(first).len() + second)
+            }
+        };
+        if self.distrusted.contains(&self.identity_of(series)) {
+            return Some(self.unknown(rank, op));
+        }
+        let player = &mut self.players[rank as usize];
+        let between = between.map(|key| {
+            let before = player.leads.entry(key).or_default();
+            *before += 1;
+            Between { before: *before, ..key }
+        });
+        let count = player.counts.entry(series).or_default();
+        *count += 1;
+        let next = self.meetings.len() as MeetingId;
+        let number = *self.known.entry((series, *count)).or_insert(next);
+        if number == next {
+            let (progress, arrivals) = (Progress::Open, Vec::new());
+            let count = *count;
+            self.meetings.push(Meeting { series, count, arrivals, needed, progress, between: None });
+        }
+        let meeting = &mut self.meetings[number as usize];
+        if meeting.progress != Progress::Open {
+            return Some(self.unknown(rank, op));
+        }
+        meeting.arrivals.push(Arrival { rank, call: op.call, made: op.made, group });
+        meeting.between = meeting.between.or(between);
+        let complete = meeting.arrivals.len() as u32 == needed;
+        if let Some(made) = player.made.get_mut(op.made as usize) {
+            *made = Known::Waits(number);
+        }
+        if complete {
+            fuel.spend(u64::from(needed))?;
+            self.meet(number, way);
+        }
+        Some(Step::Done)
+    }
+
+    /// Where a leader meets the other one; `None` for others, and where that is not known.
+    fn leads(&mut self, rank: u32, call: &Call, comm: CommId, op: Op) -> Result<Option<Between>, Step> {
+        let (own, comm) = (self.rank(rank), &self.comms[comm as usize]);
+        let (&[leader, other, tag], true, None) = (&call.numbers[..], comm.ordered, comm.second) else {
+            return Ok(None);
+        };
+        let of = |number| u32::try_from(number).ok();
+        if of(leader).and_then(|leader| self.lists.get(comm.first).get(leader)) != Some(own) {
+            return Ok(None);
+        }
+        let Some(peers) = self.comm(rank, op.given[1])? else { return Ok(None) };
+        let comm = &self.comms[peers as usize];
+        let other = of(other).filter(|_| comm.ordered && comm.second.is_none());
+        let other = other.and_then(|other| self.lists.get(comm.first).get(other));
+        let leaders = other.map(|other| [own.min(other), own.max(other)]);
+        let between = leaders.map(|leaders| Between { comm: peers, leaders, tag, before: 0 });
+        Ok(between.filter(|between| !self.distrusted.contains(&self.identity_between(between))))
+    }
+
+    fn unknown(&mut self, rank: u32, op: Op) -> Step {
+        if let Some(made) = self.players[rank as usize].made.get_mut(op.made as usize) {
+            *made = Known::Not;
+        }
+        Step::Done
+    }
+
+    /// What stands for a series whenever the scripts are played.
+    pub fn identity_of(&self, series: Series) -> u64 {
+        let of = |comm: CommId| self.comms[comm as usize].identity;
+        match series {
+            Series::All(comm) => identity((of(comm), 0)),
+            Series::Group(comm, list, tag) => identity((of(comm), self.lists.get(list), tag)),
+        }
+    }
+
+    /// As [`Job::identity_of`], of the calls in which two leaders meet.
+    pub fn identity_between(&self, between: &Between) -> u64 {
+        identity((self.comms[between.comm as usize].identity, between.leaders, between.tag))
+    }
+
+    /// The counts of a series are not believed any more.
+    pub fn distrust(&mut self, series: Series) {
+        self.wrong.insert(self.identity_of(series));
+    }
+
+    /// A meeting is over: whom it gave which communicator; the others do not know theirs.
+    pub fn end(&mut self, meeting: MeetingId, given: &[(Arrival, CommId)]) {
+        let over = &mut self.meetings[meeting as usize];
+        if let (Progress::Half(_), Some(between)) = (over.progress, over.between)
+            && self.halves.get(&between) == Some(&meeting)
+        {
+            self.halves.remove(&between);
+        }
+        over.progress = Progress::Over;
+        for arrival in std::mem::take(&mut over.arrivals) {
+            if let Some(made) = self.players[arrival.rank as usize].made.get_mut(arrival.made as usize) {
+                *made = Known::Not;
+            }
+        }
+        for (arrival, comm) in given {
+            if let Some(made) = self.players[arrival.rank as usize].made.get_mut(arrival.made as usize) {
+                *made = Known::Is(*comm);
+            }
+        }
+        self.ready.extend(self.waiting.remove(&meeting).into_iter().flatten());
+    }
+}

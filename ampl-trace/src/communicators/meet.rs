@@ -1,0 +1,228 @@
+//! What comes of a call that all who must have made: communicators, checked against all that is known of them.
+
+use super::calls::Way;
+use super::job::{Comm, CommId, Job, identity};
+use super::meeting::{Arrival, Meeting, MeetingId, Progress, Series};
+use super::members::ListId;
+use super::parts::{Caller, Part, Trouble, Whole};
+use super::script::{Facts, NONE};
+
+/// Who is given which communicator.
+type Given = Vec<(Arrival, CommId)>;
+
+impl Job<'_> {
+    /// All are there.
+    pub fn meet(&mut self, meeting: MeetingId, way: Way) {
+        let series = self.meetings[meeting as usize].series;
+        let mut arrivals = std::mem::take(&mut self.meetings[meeting as usize].arrivals);
+        // Scripts are in the order of ranks.
+        arrivals.sort_unstable_by_key(|arrival| arrival.rank);
+        let outcome = match way {
+            Way::Between => match self.half(meeting, &arrivals) {
+                Some(outcome) => outcome,
+                // The others are still to come.
+                None => {
+                    self.meetings[meeting as usize].arrivals = arrivals;
+                    return;
+                }
+            },
+            _ => self.divided(meeting, &arrivals, way),
+        };
+        self.meetings[meeting as usize].arrivals = arrivals;
+        match outcome {
+            Ok(given) => self.end(meeting, &given),
+            Err(trouble) => {
+                if trouble == Trouble::Wrong {
+                    self.distrust(series);
+                }
+                self.end(meeting, &[]);
+            }
+        }
+    }
+
+    fn caller(&self, arrival: &Arrival) -> Caller<'_> {
+        let script = &self.setting.scripts[arrival.rank as usize];
+        let made = script.made.get(arrival.made as usize);
+        Caller {
+            rank: script.rank,
+            call: &script.calls[arrival.call as usize],
+            given: made.is_some(),
+            facts: made.map_or(Facts::NOTHING, |made| made.facts),
+            group: arrival.group,
+            host: self.setting.hosts[arrival.rank as usize],
+        }
+    }
+
+    /// That of a rank of the world.
+    fn arrival<'b>(&self, arrivals: &'b [Arrival], rank: u32) -> Option<&'b Arrival> {
+        let found = arrivals.binary_search_by_key(&rank, |arrival| self.rank(arrival.rank));
+        found.ok().map(|index| &arrivals[index])
+    }
+
+    /// Callers in the order of a list; `None` where one of it is not among them.
+    fn callers(&self, arrivals: &[Arrival], list: ListId) -> Option<Vec<Caller<'_>>> {
+        let ranks = self.lists.get(list).iter();
+        ranks.map(|rank| self.arrival(arrivals, rank).map(|arrival| self.caller(arrival))).collect()
+    }
+
+    /// Whether all made the same call; `None` where all failed in it.
+    fn alike(&self, arrivals: &[Arrival]) -> Result<bool, Trouble> {
+        let mut calls = arrivals.iter().map(|arrival| self.caller(arrival).call);
+        let first = calls.next().ok_or(Trouble::Wrong)?;
+        let same = calls.all(|call| (call.function, call.failed()) == (first.function, first.failed()));
+        if same { Ok(!first.failed()) } else { Err(Trouble::Wrong) }
+    }
+
+    fn divided(&mut self, meeting: MeetingId, arrivals: &[Arrival], way: Way) -> Result<Given, Trouble> {
+        if !self.alike(arrivals)? {
+            return Ok(Vec::new());
+        }
+        let Meeting { series, count, .. } = self.meetings[meeting as usize];
+        let (parent, lists) = match series {
+            Series::All(comm) => {
+                (comm, [Some(self.comms[comm as usize].first), self.comms[comm as usize].second])
+            }
+            Series::Group(comm, list, _) => (comm, [Some(list), None]),
+        };
+        let whole = Whole {
+            first: lists[0].and_then(|list| self.callers(arrivals, list)).ok_or(Trouble::Wrong)?,
+            second: match lists[1] {
+                Some(list) => Some(self.callers(arrivals, list).ok_or(Trouble::Wrong)?),
+                None => None,
+            },
+            ordered: self.comms[parent as usize].ordered,
+            dims: self.comms[parent as usize].dims.clone(),
+            shared: self.setting.shared,
+            lists: &self.lists,
+        };
+        let parts = whole.divide(way)?;
+        let mut of = vec![NONE; arrivals.len()];
+        for (number, part) in (0..).zip(&parts) {
+            self.fits(arrivals, part, number, &mut of)?;
+        }
+        // Who is in none was given none.
+        let left_out = arrivals.iter().zip(&of).filter(|&(_, &part)| part == NONE);
+        if left_out.map(|(arrival, _)| arrival).any(|arrival| arrival.made != NONE) {
+            return Err(Trouble::Wrong);
+        }
+        let seed = (self.identity_of(series), count);
+        let comms: Vec<CommId> = parts.into_iter().map(|part| self.add(parent, part, seed)).collect();
+        let given = arrivals.iter().zip(&of).filter(|&(_, &part)| part != NONE);
+        Ok(given.map(|(&arrival, &part)| (arrival, comms[part as usize])).collect())
+    }
+
+    /// Checks that every rank of `part` was given a communicator, no other one, and was told nothing else of it.
+    fn fits(&self, arrivals: &[Arrival], part: &Part, number: u32, of: &mut [u32]) -> Result<(), Trouble> {
+        let sides = [Some(&part.first), part.second.as_ref()];
+        for (index, side) in sides.iter().enumerate() {
+            let Some(side) = side else { continue };
+            let remote = sides[1 - index].map(|other| other.len());
+            for (place, &rank) in side.iter().enumerate() {
+                let found = arrivals.binary_search_by_key(&rank, |arrival| self.rank(arrival.rank));
+                let at = found.map_err(|_| Trouble::Wrong)?;
+                let caller = self.caller(&arrivals[at]);
+                let place = part.ordered.then_some(place);
+                if of[at] != NONE || !caller.given || !caller.facts.fit(side.len(), place, remote) {
+                    return Err(Trouble::Wrong);
+                }
+                of[at] = number;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, parent: CommId, part: Part, seed: (u64, u32)) -> CommId {
+        let Part { mut first, mut second, ordered, dims } = part;
+        // The group of the lowest rank is the first, whichever came first.
+        if let Some(second) = &mut second
+            && second.iter().min() < first.iter().min()
+        {
+            std::mem::swap(&mut first, second);
+        }
+        let identity = identity((seed, &first, &second));
+        let first = self.lists.number(first.into_iter().collect());
+        let second = second.map(|second| self.lists.number(second.into_iter().collect()));
+        self.comms.push(Comm { parent: Some(parent), first, second, ordered, dims, identity });
+        self.comms.len() as CommId - 1
+    }
+
+    /// One group is there, whose leader meets that of another; `None` where that has not come.
+    fn half(&mut self, meeting: MeetingId, arrivals: &[Arrival]) -> Option<Result<Given, Trouble>> {
+        match self.alike(arrivals) {
+            Ok(true) => {}
+            Ok(false) => return Some(Ok(Vec::new())),
+            Err(trouble) => return Some(Err(trouble)),
+        }
+        let leader = |arrival: &Arrival| self.caller(arrival).call.numbers.first().copied();
+        let same = arrivals.iter().all(|arrival| leader(arrival) == leader(&arrivals[0]));
+        let given = arrivals.iter().all(|arrival| arrival.made != NONE);
+        if !same || !given {
+            return Some(Err(Trouble::Wrong));
+        }
+        let Some(between) = self.meetings[meeting as usize].between else {
+            return Some(Err(Trouble::Unknown));
+        };
+        let Some(other) = self.halves.remove(&between) else {
+            let own = between.leaders.map(|leader| self.arrival(arrivals, leader).is_some());
+            // Both in one group.
+            if own[0] && own[1] {
+                return Some(Err(Trouble::Wrong));
+            }
+            self.halves.insert(between, meeting);
+            let leader = if own[0] { between.leaders[1] } else { between.leaders[0] };
+            self.meetings[meeting as usize].progress = Progress::Half(leader);
+            return None;
+        };
+        let theirs = std::mem::take(&mut self.meetings[other as usize].arrivals);
+        let outcome = self.joined([meeting, other], [arrivals, &theirs]);
+        self.meetings[other as usize].arrivals = theirs;
+        match &outcome {
+            Ok((_, given)) => {
+                let given = given.clone();
+                self.end(other, &given);
+            }
+            Err(_) => {
+                self.wrong.insert(self.identity_between(&between));
+                self.distrust(self.meetings[other as usize].series);
+                self.end(other, &[]);
+            }
+        }
+        Some(outcome.map(|(given, _)| given))
+    }
+
+    /// What two groups are given that have met.
+    fn joined(
+        &mut self,
+        meetings: [MeetingId; 2],
+        arrivals: [&[Arrival]; 2],
+    ) -> Result<(Given, Given), Trouble> {
+        let parents = meetings.map(|meeting| match self.meetings[meeting as usize].series {
+            Series::All(comm) | Series::Group(comm, ..) => comm,
+        });
+        let ranks = parents
+            .map(|parent| self.lists.get(self.comms[parent as usize].first).iter().collect::<Vec<u32>>());
+        let sizes = [ranks[0].len(), ranks[1].len()];
+        for (side, ranks) in ranks.iter().enumerate() {
+            for (place, &rank) in ranks.iter().enumerate() {
+                let arrival = self.arrival(arrivals[side], rank).ok_or(Trouble::Wrong)?;
+                let facts = self.caller(arrival).facts;
+                let elsewhere = self.arrival(arrivals[1 - side], rank).is_some();
+                if elsewhere || !facts.fit(sizes[side], Some(place), Some(sizes[1 - side])) {
+                    return Err(Trouble::Wrong);
+                }
+            }
+        }
+        let [one, other] = ranks;
+        let parent = if other.iter().min() < one.iter().min() { parents[1] } else { parents[0] };
+        let mut seeds = meetings.map(|meeting| {
+            let Meeting { series, count, .. } = self.meetings[meeting as usize];
+            identity((self.identity_of(series), count))
+        });
+        seeds.sort_unstable();
+        let part = Part { first: one, second: Some(other), ordered: true, dims: None };
+        let comm = self.add(parent, part, (identity(seeds), 0));
+        let [one, other] =
+            arrivals.map(|side| side.iter().map(|&arrival| (arrival, comm)).collect::<Vec<_>>());
+        Ok((one, other))
+    }
+}

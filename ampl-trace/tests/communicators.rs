@@ -1,0 +1,190 @@
+//! Communicators of jobs that a naive model of MPI plays: the reader finds the same ones, with the same ranks, from
+//! what the ranks' traces say.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use ampl_core::mpi::Function;
+use ampl_core::value::{UNDEFINED, Value};
+use ampl_trace::RankTrace;
+use ampl_trace::communicators::{Communicators, Name};
+use ampl_trace::decode::Calls;
+use ampl_trace::grammar::Builder;
+use ampl_trace::model::{Process, Trace};
+use ampl_trace::structure::{Merged, RankStructure, Signature, ThreadStructure};
+use proptest::prelude::*;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+mod naive;
+use naive::{Model, Truth};
+
+/// What a reader says of each communicator: what made it, and its two groups.
+type Found = (&'static str, Vec<u32>, Option<Vec<u32>>);
+
+fn found(comms: &Communicators) -> BTreeMap<Name, Found> {
+    let ranks = |members: &ampl_trace::communicators::Members| members.iter().collect::<Vec<u32>>();
+    let each = comms.iter().filter(|comm| comm.is_agreed()).map(|comm| {
+        let first = comm.ranks.as_ref().map(ranks).unwrap_or_default();
+        let sizes = first.len() + comm.remote.as_ref().map_or(0, |remote| remote.len() as usize);
+        assert!(first.is_empty() || comm.size == Some(sizes as u32));
+        (comm.name, (Function(comm.function).name(), first, comm.remote.as_ref().map(ranks)))
+    });
+    each.collect()
+}
+
+/// The names that decoding gives to what each call makes, and to the communicators of barriers.
+fn decoded(trace: &Trace, comms: &Communicators, rank: u32) -> Vec<(&'static str, String)> {
+    let structure = trace.structure.rank(rank).unwrap();
+    let nothing = RankTrace::default();
+    let mut out = Vec::new();
+    for call in Calls::naming(&structure, &nothing, comms) {
+        let call = call.unwrap();
+        let given = call.out.iter().find(|(name, _)| name.contains("comm") && *name != "comm");
+        let barrier = call.args.iter().find(|_| call.function.name() == "MPI_Barrier");
+        if let Some((_, value)) = given.or(barrier) {
+            let null = *value == Value::Name("MPI_COMM_NULL".into());
+            if !null && call.function.name() != "MPI_Comm_free" {
+                out.push((call.function.name(), value.to_string()));
+            }
+        }
+    }
+    out
+}
+
+fn played(seed: u64, ranks: u32, steps: usize) -> Model {
+    let mut model = Model::new(seed, ranks);
+    (0..steps).for_each(|_| model.step());
+    model
+}
+
+/// By its number from 1: the order of the lowest ranks, and of what these make.
+fn numbered(truth: &Truth) -> BTreeMap<Name, Found> {
+    let mut order: Vec<usize> = (0..truth.comms.len()).collect();
+    order.sort_by_key(|&comm| {
+        let lowest = truth.comms[comm].all().min().unwrap();
+        (lowest, truth.made[lowest as usize].iter().position(|&made| made == comm))
+    });
+    let each = (1..).zip(order).map(|(number, comm)| {
+        let comm = &truth.comms[comm];
+        let mut sides = vec![comm.first.clone()];
+        sides.extend(comm.second.clone());
+        sides.sort_by_key(|side| side.iter().min().copied());
+        let remote = sides.get(1).cloned();
+        (Name::Agreed(number), (comm.function, sides.swap_remove(0), remote))
+    });
+    each.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_same_communicators_are_found_as_a_naive_model_made(
+        seed: u64,
+        ranks in 1u32..10,
+        steps in 0usize..40,
+    ) {
+        let model = played(seed, ranks, steps);
+        let (trace, truth) = (model.trace(None), model.truth(None));
+        let comms = Communicators::of(&trace);
+        prop_assert!(comms.is_complete());
+        prop_assert_eq!(comms.iter().filter(|comm| !comm.is_agreed()).collect::<Vec<_>>(), Vec::<&_>::new());
+        let (found, expected) = (found(&comms), numbered(&truth));
+        prop_assert_eq!(&found, &expected);
+        // The number of each as the model has it, by its names on all ranks.
+        let mut numbers: HashMap<usize, String> = HashMap::new();
+        for rank in 0..ranks {
+            let decoded = decoded(&trace, &comms, rank);
+            let expected = &truth.named[rank as usize];
+            prop_assert_eq!(decoded.len(), expected.len());
+            for ((function, name), &comm) in decoded.iter().zip(expected) {
+                let Some(comm) = comm else {
+                    prop_assert_eq!(name, "world");
+                    continue;
+                };
+                let known = numbers.entry(comm).or_insert_with(|| name.clone());
+                prop_assert_eq!(&*known, name, "{} of rank {}", function, rank);
+            }
+        }
+        let names: BTreeSet<&String> = numbers.values().collect();
+        prop_assert_eq!(names.len(), numbers.len());
+    }
+
+    /// A call that nobody recorded on one rank, or that was its last: what is agreed is true all the same.
+    #[test]
+    fn what_is_not_recorded_makes_nothing_wrong(
+        seed: u64,
+        ranks in 2u32..8,
+        steps in 1usize..30,
+        at: prop::sample::Index,
+        counted: bool,
+        finalized: bool,
+    ) {
+        let model = played(seed, ranks, steps);
+        let dropped = model.droppable();
+        prop_assume!(!dropped.is_empty());
+        let mut dropped = *at.get(&dropped);
+        // Of a rank that died there is everything up to a call.
+        dropped.all_behind = !finalized;
+        let mut trace = model.trace(Some(dropped));
+        let process = &mut trace.ranks[dropped.rank as usize].process;
+        process.finalized = finalized;
+        if counted {
+            model.count(dropped, process);
+        }
+        let truth = model.truth(Some(dropped));
+        let comms = Communicators::of(&trace);
+        let found = found(&comms);
+        let mut names: HashMap<String, usize> = HashMap::new();
+        for rank in 0..ranks {
+            let decoded = decoded(&trace, &comms, rank);
+            let expected = &truth.named[rank as usize];
+            prop_assert_eq!(decoded.len(), expected.len());
+            for ((function, name), &comm) in decoded.iter().zip(expected) {
+                let agreed = name.strip_prefix("comm:").and_then(|number| number.parse().ok());
+                let Some(number) = agreed else { continue };
+                let Some(comm) = comm else { panic!("{name} is the world") };
+                // One name, one communicator, with those ranks.
+                prop_assert_eq!(*names.entry(name.clone()).or_insert(comm), comm, "{} {}", function, name);
+                let true_one = &truth.comms[comm];
+                let (made_by, first, second) = &found[&Name::Agreed(number)];
+                prop_assert_eq!(*made_by, true_one.function);
+                if !first.is_empty() {
+                    let mut all = vec![first.clone()];
+                    all.extend(second.clone());
+                    let mut expected = vec![true_one.first.clone()];
+                    expected.extend(true_one.second.clone());
+                    expected.sort_by_key(|side| side.iter().min().copied());
+                    prop_assert_eq!(all, expected);
+                }
+            }
+        }
+        let distinct: BTreeSet<usize> = names.values().copied().collect();
+        prop_assert_eq!(distinct.len(), names.len(), "two names of one communicator");
+    }
+}
+
+/// A loop that makes and frees on all ranks: each turn makes another.
+#[test]
+fn every_turn_of_a_loop_makes_another() {
+    let mut model = Model::new(1, 4);
+    for _ in 0..1000 {
+        let dup = model.dup(None);
+        model.use_it(dup);
+        model.free(dup);
+    }
+    let trace = model.trace(None);
+    let comms = Communicators::of(&trace);
+    assert_eq!(comms.iter().len(), 1000);
+    let expected: Vec<String> = (2..2002).map(|turn| format!("comm:{}", turn / 2)).collect();
+    for rank in 0..4 {
+        let names: Vec<String> = decoded(&trace, &comms, rank).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(names, expected);
+    }
+    // Fewer calls may be looked at than there are: nothing of what is left out is told.
+    let some = Communicators::within(&trace, 400);
+    assert!(!some.is_complete() && some.iter().len() < 100, "{}", some.iter().len());
+    let names = decoded(&trace, &some, 2);
+    assert!(names.last().unwrap().1.starts_with("comm:2.w"), "{:?}", names.last());
+}
