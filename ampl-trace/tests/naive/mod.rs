@@ -64,17 +64,14 @@ pub struct Model {
 }
 
 fn named(name: &str) -> u64 {
-    use ampl_core::mpi::predefined::predefined_index;
-    use ampl_core::value::ObjectKind;
+    use ampl_core::{mpi::predefined::predefined_index, value::ObjectKind};
     let kind = if name.contains("GROUP") { ObjectKind::Group } else { ObjectKind::Comm };
     let kind = if name.contains("INFO") { ObjectKind::Info } else { kind };
     ampl_trace::args::predefined_word(predefined_index(kind, name).unwrap())
 }
 
-/// Hosts have three ranks each.
-fn host(rank: u32) -> u32 {
-    rank / 3
-}
+/// Ranks of a host.
+const HOST: u32 = 3;
 
 impl Model {
     pub fn new(seed: u64, ranks: u32) -> Self {
@@ -227,9 +224,9 @@ impl Model {
 
     fn shared(&mut self, parent: Option<usize>) {
         let Comm { first, .. } = self.get(parent);
-        let hosts: BTreeSet<u32> = first.iter().map(|&rank| host(rank)).collect();
+        let hosts: BTreeSet<u32> = first.iter().map(|&rank| rank / HOST).collect();
         let of = |of: u32| {
-            let mut mine: Vec<u32> = first.iter().copied().filter(|&rank| host(rank) == of).collect();
+            let mut mine: Vec<u32> = first.iter().copied().filter(|&rank| rank / HOST == of).collect();
             mine.reverse();
             (mine, None)
         };
@@ -480,7 +477,7 @@ impl Model {
             let thread = ThreadStructure { thread: 0, signatures, grammar: builder.grammar() };
             let threads = vec![thread];
             trace.structure.join(Merged::of(RankStructure { rank, threads, ..RankStructure::default() }));
-            let (calls, host) = (calls.into_iter().collect(), format!("node{}", host(rank)));
+            let (calls, host) = (calls.into_iter().collect(), format!("node{}", rank / HOST));
             let process = Process { rank, host, finalized: true, calls, ..Process::default() };
             trace.ranks.push(RankTrace { process, ..RankTrace::default() });
         }
