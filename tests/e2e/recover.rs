@@ -162,6 +162,22 @@ fn decoded(file: &Path, rank: u32) -> (Option<i32>, Vec<Value>) {
     (told.status.code(), told.stdout.lines().map(parse).collect())
 }
 
+/// `call` without the numbers of communicators: where other ranks' calls are missing, it cannot be told which ranks share
+/// one, and its name is the rank's own.
+fn nameless(call: &Value) -> Value {
+    match call {
+        Value::String(text) if text.starts_with("comm:") => "comm".into(),
+        Value::Array(all) => all.iter().map(nameless).collect(),
+        Value::Object(all) => all.iter().map(|(name, value)| (name.clone(), nameless(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Whether two ranks' calls differ in the numbers of communicators at most.
+fn alike(one: &[Value], other: &[Value]) -> bool {
+    one.iter().map(nameless).eq(other.iter().map(nameless))
+}
+
 fn recover_into(run: &Path, file: &Path, others: &[&Path]) -> Finished {
     let others = others.iter().map(|other| OsString::from(*other));
     let more: Vec<OsString> = others.chain(["-o".into(), file.into()]).collect();
@@ -198,7 +214,8 @@ fn journals_of_other_nodes_are_named_behind_the_run() {
     assert_eq!(told.status.code(), Some(0), "{}", told.stderr);
     assert!(told.stderr.contains("4 of 8 ranks"), "{}", told.stderr);
     assert!(told.stderr.contains("4 ranks left no journal here (4, 5, 6, 7)"), "{}", told.stderr);
-    assert_eq!(decoded(&file, 1), (Some(0), before[1].clone()));
+    let (status, calls) = decoded(&file, 1);
+    assert!(status == Some(0) && alike(&calls, &before[1]), "rank 1");
     assert_eq!(decoded(&file, 5).0, Some(4));
     let file = run.scratch.path().join("whole.ampl");
     let told = recover_into(&run.run, &file, &[&other]);
@@ -226,7 +243,7 @@ fn a_damaged_journal_gives_what_is_left() {
         assert!(!told.stderr.contains("panicked"), "{}", told.stderr);
         for rank in [HURT - 1, HURT + 1] {
             let (status, calls) = decoded(&file, rank);
-            assert!(status == Some(0) && calls == before[rank as usize], "rank {rank}");
+            assert!(status == Some(0) && alike(&calls, &before[rank as usize]), "rank {rank}");
         }
         told.stderr
     };
