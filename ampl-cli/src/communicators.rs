@@ -7,9 +7,8 @@ use ampl_trace::communicators::{Communicator, Communicators};
 use serde::{Serialize, Serializer};
 
 use crate::human::{count, cut, plural};
+use crate::summary::WIDTH;
 
-/// Columns of text.
-const WIDTH: usize = 100;
 /// As many are told one by one.
 const SHOWN: usize = 4;
 

@@ -8,7 +8,9 @@
 use ampl_core::mpi::{Direction, FunctionSpec, Kind, Length, PREDEFINED, Param};
 use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
 
-use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED, get_text};
+use crate::record::{
+    CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED, get_text, text_words,
+};
 
 /// A handle that ampl saw nobody make.
 pub const UNKNOWN_HANDLE: u64 = 0;
@@ -180,10 +182,10 @@ fn take_outcomes(at: &mut &[u64]) -> Option<Value> {
 /// `None` if the words do not fit the table.
 pub fn parts<'a>(spec: &'static FunctionSpec, words: &'a [u64]) -> Option<Vec<(&'static Param, &'a [u64])>> {
     let mut at = words;
-    let inputs = inputs(spec, &mut at)?;
-    let outputs = spec.params.iter().filter(|param| is_output(param));
-    let parts = inputs.into_iter().map(Some).chain(outputs.map(|param| Some((param, part(param, &mut at)?))));
-    let parts = parts.collect::<Option<Vec<_>>>()?;
+    let mut parts = inputs(spec, &mut at)?;
+    for param in spec.params.iter().filter(|param| is_output(param)) {
+        parts.push((param, part(param, &mut at)?.unwrap_or_default()));
+    }
     at.is_empty().then_some(parts)
 }
 
@@ -193,47 +195,36 @@ pub fn inputs<'a>(
     at: &mut &'a [u64],
 ) -> Option<Vec<(&'static Param, &'a [u64])>> {
     let inputs = spec.params.iter().filter(|param| is_input(param));
-    inputs.map(|param| Some((param, part(param, at)?))).collect()
+    inputs.map(|param| Some((param, part(param, at)?.unwrap_or_default()))).collect()
 }
 
-fn part<'a>(param: &Param, at: &mut &'a [u64]) -> Option<&'a [u64]> {
-    let all: &'a [u64] = at;
-    let &first = all.first()?;
-    let (skipped, length) = match shape(param) {
-        Shape::Scalar => (0, 1),
-        _ if first == NO_ARRAY => (1, 0),
-        Shape::Text => (0, get_text(all)?.1),
-        Shape::Array => (1, usize::try_from(first).ok()?),
+/// Takes the words of `param` off `at`, of an array its elements; `Some(None)` where there was no array or text.
+fn part<'a>(param: &Param, at: &mut &'a [u64]) -> Option<Option<&'a [u64]>> {
+    let (&first, rest) = at.split_first()?;
+    let (from, length) = match shape(param) {
+        Shape::Scalar => (*at, 1),
+        _ if first == NO_ARRAY => {
+            *at = rest;
+            return Some(None);
+        }
+        Shape::Text => (*at, text_words(at)?),
+        Shape::Array => (rest, usize::try_from(first).ok()?),
     };
-    let (words, rest) = all[skipped..].split_at_checked(length)?;
+    let (words, rest) = from.split_at_checked(length)?;
     *at = rest;
-    Some(words)
+    Some(Some(words))
 }
 
 fn take(param: &Param, at: &mut &[u64], names: &mut dyn Names) -> Option<Value> {
-    let (&first, rest) = at.split_first()?;
-    match shape(param) {
+    let Some(words) = part(param, at)? else { return Some(Value::Absent) };
+    Some(match shape(param) {
         Shape::Scalar => {
-            *at = rest;
             let kind = if param.length == Length::Unknown { Kind::Address } else { param.kind };
-            Some(value(kind, first, names))
+            value(kind, words[0], names)
         }
-        _ if first == NO_ARRAY => {
-            *at = rest;
-            Some(Value::Absent)
-        }
-        Shape::Text => {
-            let (text, used) = get_text(at)?;
-            *at = &at[used..];
-            Some(Value::Text(text))
-        }
-        Shape::Array => {
-            let length = usize::try_from(first).ok()?;
-            let elements = rest.get(..length)?;
-            *at = &rest[length..];
-            Some(Value::List(elements.iter().map(|&word| value(param.kind, word, names)).collect()))
-        }
-    }
+        Shape::Text => Value::Text(get_text(words)?.0),
+        Shape::Array => Value::List(words.iter().map(|&word| value(param.kind, word, names)).collect()),
+    })
 }
 
 fn value(kind: Kind, word: u64, names: &mut dyn Names) -> Value {

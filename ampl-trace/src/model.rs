@@ -396,6 +396,7 @@ impl Trace {
 
     /// What `rank` left.
     pub fn rank(&self, rank: u32) -> Option<&RankTrace> {
-        self.ranks.iter().find(|have| have.process.rank == rank)
+        let found = self.ranks.binary_search_by_key(&rank, |have| have.process.rank);
+        found.ok().map(|index| &self.ranks[index])
     }
 }

@@ -177,12 +177,19 @@ pub fn put_text(words: &mut Vec<u64>, text: &str) {
     }
 }
 
+/// How many words the text at the beginning of `words` takes, if they are there.
+pub fn text_words(words: &[u64]) -> Option<usize> {
+    let bytes = usize::try_from(*words.first()?).ok()?;
+    let taken = 1usize.checked_add(bytes.div_ceil(8))?;
+    (taken <= words.len()).then_some(taken)
+}
+
 /// The text at the beginning of `words`, and how many words it takes; bad UTF-8 is replaced.
 pub fn get_text(words: &[u64]) -> Option<(String, usize)> {
-    let bytes = usize::try_from(*words.first()?).ok()?;
-    let packed = words.get(1..1usize.checked_add(bytes.div_ceil(8))?)?;
-    let text: Vec<u8> = packed.iter().flat_map(|word| word.to_le_bytes()).take(bytes).collect();
-    Some((String::from_utf8_lossy(&text).into_owned(), 1 + packed.len()))
+    let taken = text_words(words)?;
+    let bytes = words[1..taken].iter().flat_map(|word| word.to_le_bytes());
+    let text: Vec<u8> = bytes.take(words[0] as usize).collect();
+    Some((String::from_utf8_lossy(&text).into_owned(), taken))
 }
 
 #[cfg(test)]

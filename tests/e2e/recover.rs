@@ -1,5 +1,6 @@
 //! Jobs that die: what `ampl recover` brings back, against the log that every rank wrote of its calls.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -162,20 +163,27 @@ fn decoded(file: &Path, rank: u32) -> (Option<i32>, Vec<Value>) {
     (told.status.code(), told.stdout.lines().map(parse).collect())
 }
 
-/// `call` without the numbers of communicators: where other ranks' calls are missing, it cannot be told which ranks share
-/// one, and its name is the rank's own.
-fn nameless(call: &Value) -> Value {
-    match call {
-        Value::String(text) if text.starts_with("comm:") => "comm".into(),
-        Value::Array(all) => all.iter().map(nameless).collect(),
-        Value::Object(all) => all.iter().map(|(name, value)| (name.clone(), nameless(value))).collect(),
+/// `value` with communicators called by the order in which they are met: where other ranks' calls are missing, it cannot be
+/// told which ranks share one, and its name is the rank's own.
+fn renamed(value: &Value, met: &mut HashMap<String, usize>) -> Value {
+    match value {
+        Value::String(text) if text.starts_with("comm:") => {
+            let next = met.len();
+            format!("comm {}", met.entry(text.clone()).or_insert(next)).into()
+        }
+        Value::Array(all) => all.iter().map(|value| renamed(value, met)).collect(),
+        Value::Object(all) => all.iter().map(|(name, value)| (name.clone(), renamed(value, met))).collect(),
         other => other.clone(),
     }
 }
 
-/// Whether two ranks' calls differ in the numbers of communicators at most.
+/// Whether calls of a rank differ in the names of communicators at most, one standing for one.
 fn alike(one: &[Value], other: &[Value]) -> bool {
-    one.iter().map(nameless).eq(other.iter().map(nameless))
+    let all = |calls: &[Value]| {
+        let mut met = HashMap::new();
+        calls.iter().map(|call| renamed(call, &mut met)).collect::<Vec<_>>()
+    };
+    all(one) == all(other)
 }
 
 fn recover_into(run: &Path, file: &Path, others: &[&Path]) -> Finished {

@@ -24,22 +24,25 @@ static void say_group(MPI_Group group) {
 
 static int fresh(void) { return 1000 * rank + ++numbered; }
 
+static void say_members(int (*members)(MPI_Comm, MPI_Group *), MPI_Comm comm) {
+    MPI_Group group;
+    members(comm, &group);
+    say_group(group);
+    MPI_Group_free(&group);
+}
+
 /* The first of them finds a number. */
 static void say(MPI_Comm comm) {
-    MPI_Group group;
     int number = fresh();
     if (comm == MPI_COMM_NULL) return;
     MPI_Bcast(&number, 1, MPI_INT, 0, comm);
     fprintf(log_file, "%d ", number);
-    MPI_Comm_group(comm, &group);
-    say_group(group);
-    MPI_Group_free(&group);
+    say_members(MPI_Comm_group, comm);
     fprintf(log_file, "\n");
 }
 
 /* The first of the lower of the two groups, which `low` is, finds it. */
 static void say_between(MPI_Comm comm, MPI_Comm local, int low) {
-    MPI_Group group;
     int number = fresh(), place;
     MPI_Comm_rank(local, &place);
     if (low) {
@@ -49,13 +52,9 @@ static void say_between(MPI_Comm comm, MPI_Comm local, int low) {
         MPI_Bcast(&number, 1, MPI_INT, 0, comm);
     }
     fprintf(log_file, "%d ", number);
-    MPI_Comm_group(comm, &group);
-    say_group(group);
-    MPI_Group_free(&group);
+    say_members(MPI_Comm_group, comm);
     fprintf(log_file, " ");
-    MPI_Comm_remote_group(comm, &group);
-    say_group(group);
-    MPI_Group_free(&group);
+    say_members(MPI_Comm_remote_group, comm);
     fprintf(log_file, "\n");
 }
 

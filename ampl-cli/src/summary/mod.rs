@@ -17,7 +17,7 @@ use crate::info::{Clocks, Overhead};
 use crate::rundir;
 
 /// Columns of text; the widest line.
-const WIDTH: usize = 100;
+pub const WIDTH: usize = 100;
 /// Lines of text where nothing is amiss.
 const HEIGHT: usize = 30;
 

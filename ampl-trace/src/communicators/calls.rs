@@ -1,12 +1,11 @@
 //! What calls do to communicators and groups.
 
-use ampl_core::mpi::{Direction, FUNCTION_COUNT, Function, Kind, Param, ids};
+use ampl_core::mpi::{Direction, Function, Kind, PREDEFINED, Param, ids};
 use ampl_core::value::UNDEFINED;
 
 use crate::args::{index_of_predefined, inputs, is_predefined, parts};
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use crate::structure::Signature;
-use ampl_core::mpi::PREDEFINED;
 
 /// How a communicator is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -187,10 +186,7 @@ pub fn read(signature: &Signature) -> Read {
     if signature.function == GAP {
         return Read::Lost;
     }
-    let Some(does) = does(signature.function).filter(|_| usize::from(signature.function) < FUNCTION_COUNT)
-    else {
-        return Read::Nothing;
-    };
+    let Some(does) = does(signature.function) else { return Read::Nothing };
     let matters = weight(signature.function) == Weight::Acts;
     let unknown = if matters { Read::Lost } else { Read::Nothing };
     if signature.flags & (CALL_NO_ARGS | CALL_UNFINISHED | CALL_MISS) != 0 {

@@ -225,6 +225,22 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Whom the calls of a series take: the ranks of the first group, and of the second if there is one.
+    pub(super) fn sides(&self, series: Series) -> [Option<ListId>; 2] {
+        match series {
+            Series::All(comm) => {
+                let comm = &self.comms[comm as usize];
+                [Some(comm.first), comm.second]
+            }
+            Series::Group(_, list, _) => [Some(list), None],
+        }
+    }
+
+    /// How many ranks that are.
+    fn needed(&self, series: Series) -> u32 {
+        self.sides(series).into_iter().flatten().map(|list| self.lists.get(list).len()).sum()
+    }
+
     /// The communicator that `object` is to the rank; `Ok(None)` where that is not known.
     fn comm(&mut self, rank: u32, object: Object) -> Result<Option<CommId>, Step> {
         match object {
@@ -320,19 +336,15 @@ impl<'a> Job<'a> {
             Ok(None) => return Some(self.unknown(rank, op)),
             Err(step) => return Some(step),
         };
-        let (series, needed) = match (way, group) {
+        let series = match (way, group) {
             // Who is not in the group may call it, too, and is given nothing.
             (Way::CreateGroup, _) if op.made == NONE => return Some(Step::Done),
             (Way::CreateGroup, None) => return Some(self.unknown(rank, op)),
             (Way::CreateGroup, Some(group)) => {
                 let &tag = call.numbers.first().unwrap_or(&0);
-                (Series::Group(comm, group, tag), self.lists.get(group).len())
+                Series::Group(comm, group, tag)
             }
-            _ => {
-                let Comm { first, second, .. } = self.comms[comm as usize];
-                let second = second.map_or(0, |second| self.lists.get(second).len());
-                (Series::All(comm), self.lists.get(first).len() + second)
-            }
+            _ => Series::All(comm),
         };
         if self.distrusted.contains(&self.identity_of(series)) {
             return Some(self.unknown(rank, op));
@@ -349,7 +361,7 @@ impl<'a> Job<'a> {
         let number = *self.known.entry((series, *count)).or_insert(next);
         if number == next {
             let (progress, arrivals) = (Progress::Open, Vec::new());
-            let count = *count;
+            let (count, needed) = (*count, self.needed(series));
             self.meetings.push(Meeting { series, count, arrivals, needed, progress, between: None });
         }
         let meeting = &mut self.meetings[number as usize];
@@ -358,8 +370,9 @@ impl<'a> Job<'a> {
         }
         meeting.arrivals.push(Arrival { rank, call: op.call, made: op.made, group });
         meeting.between = meeting.between.or(between);
+        let needed = meeting.needed;
         let complete = meeting.arrivals.len() as u32 == needed;
-        if let Some(made) = player.made.get_mut(op.made as usize) {
+        if let Some(made) = self.players[rank as usize].made.get_mut(op.made as usize) {
             *made = Known::Waits(number);
         }
         if complete {

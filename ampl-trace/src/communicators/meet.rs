@@ -2,8 +2,8 @@
 
 use super::calls::Way;
 use super::job::{Comm, CommId, Job, identity};
-use super::meeting::{Arrival, Meeting, MeetingId, Progress, Series};
-use super::members::ListId;
+use super::meeting::{Arrival, Meeting, MeetingId, Progress};
+use super::members::{ListId, Members};
 use super::parts::{Caller, Part, Trouble, Whole};
 use super::script::{Facts, NONE};
 
@@ -53,10 +53,13 @@ impl Job<'_> {
         }
     }
 
-    /// That of a rank of the world.
+    /// Where that of a rank of the world is.
+    fn place(&self, arrivals: &[Arrival], rank: u32) -> Option<usize> {
+        arrivals.binary_search_by_key(&rank, |arrival| self.rank(arrival.rank)).ok()
+    }
+
     fn arrival<'b>(&self, arrivals: &'b [Arrival], rank: u32) -> Option<&'b Arrival> {
-        let found = arrivals.binary_search_by_key(&rank, |arrival| self.rank(arrival.rank));
-        found.ok().map(|index| &arrivals[index])
+        self.place(arrivals, rank).map(|index| &arrivals[index])
     }
 
     /// Callers in the order of a list; `None` where one of it is not among them.
@@ -78,12 +81,7 @@ impl Job<'_> {
             return Ok(Vec::new());
         }
         let Meeting { series, count, .. } = self.meetings[meeting as usize];
-        let (parent, lists) = match series {
-            Series::All(comm) => {
-                (comm, [Some(self.comms[comm as usize].first), self.comms[comm as usize].second])
-            }
-            Series::Group(comm, list, _) => (comm, [Some(list), None]),
-        };
+        let (parent, lists) = (series.comm(), self.sides(series));
         let whole = Whole {
             first: lists[0].and_then(|list| self.callers(arrivals, list)).ok_or(Trouble::Wrong)?,
             second: match lists[1] {
@@ -118,8 +116,7 @@ impl Job<'_> {
             let Some(side) = side else { continue };
             let remote = sides[1 - index].map(|other| other.len());
             for (place, &rank) in side.iter().enumerate() {
-                let found = arrivals.binary_search_by_key(&rank, |arrival| self.rank(arrival.rank));
-                let at = found.map_err(|_| Trouble::Wrong)?;
+                let at = self.place(arrivals, rank).ok_or(Trouble::Wrong)?;
                 let caller = self.caller(&arrivals[at]);
                 let place = part.ordered.then_some(place);
                 if of[at] != NONE || !caller.given || !caller.facts.fit(side.len(), place, remote) {
@@ -132,16 +129,18 @@ impl Job<'_> {
     }
 
     fn add(&mut self, parent: CommId, part: Part, seed: (u64, u32)) -> CommId {
-        let Part { mut first, mut second, ordered, dims } = part;
+        let Part { first, second, ordered, dims } = part;
+        let mut first: Members = first.into_iter().collect();
+        let mut second: Option<Members> = second.map(|second| second.into_iter().collect());
         // The group of the lowest rank is the first, whichever came first.
         if let Some(second) = &mut second
-            && second.iter().min() < first.iter().min()
+            && second.lowest() < first.lowest()
         {
             std::mem::swap(&mut first, second);
         }
         let identity = identity((seed, &first, &second));
-        let first = self.lists.number(first.into_iter().collect());
-        let second = second.map(|second| self.lists.number(second.into_iter().collect()));
+        let first = self.lists.number(first);
+        let second = second.map(|second| self.lists.number(second));
         self.comms.push(Comm { parent: Some(parent), first, second, ordered, dims, identity });
         self.comms.len() as CommId - 1
     }
@@ -196,9 +195,7 @@ impl Job<'_> {
         meetings: [MeetingId; 2],
         arrivals: [&[Arrival]; 2],
     ) -> Result<(Given, Given), Trouble> {
-        let parents = meetings.map(|meeting| match self.meetings[meeting as usize].series {
-            Series::All(comm) | Series::Group(comm, ..) => comm,
-        });
+        let parents = meetings.map(|meeting| self.meetings[meeting as usize].series.comm());
         let ranks = parents
             .map(|parent| self.lists.get(self.comms[parent as usize].first).iter().collect::<Vec<u32>>());
         let sizes = [ranks[0].len(), ranks[1].len()];
@@ -213,7 +210,8 @@ impl Job<'_> {
             }
         }
         let [one, other] = ranks;
-        let parent = if other.iter().min() < one.iter().min() { parents[1] } else { parents[0] };
+        let lowest = parents.map(|parent| self.lists.get(self.comms[parent as usize].first).lowest());
+        let parent = if lowest[1] < lowest[0] { parents[1] } else { parents[0] };
         let mut seeds = meetings.map(|meeting| {
             let Meeting { series, count, .. } = self.meetings[meeting as usize];
             identity((self.identity_of(series), count))

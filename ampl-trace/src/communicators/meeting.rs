@@ -15,14 +15,23 @@ pub enum Series {
     Group(CommId, ListId, i64),
 }
 
+impl Series {
+    /// The communicator that they are calls of.
+    pub fn comm(self) -> CommId {
+        match self {
+            Self::All(comm) | Self::Group(comm, ..) => comm,
+        }
+    }
+}
+
 /// Who has come to a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Index into [`Job::ranks`].
+    /// Index of its script.
     pub rank: u32,
     /// Index into the calls of its script.
     pub call: u32,
-    /// The number of what it makes, [`NONE`] where that is nothing.
+    /// The number of what it makes, `NONE` where that is nothing.
     pub made: u32,
     /// The group that it passes.
     pub group: Option<ListId>,

@@ -28,7 +28,6 @@ pub use self::members::Members;
 use self::scope::Scope;
 use self::script::{NONE, Names, Object, Script, script};
 use self::walk::Fuel;
-use crate::RankTrace;
 use crate::model::Trace;
 use crate::structure::Signature;
 
@@ -136,7 +135,7 @@ impl Communicators {
         let mut fuel = Fuel(most as u64 * 128);
         let Some(scripts) = scripts(trace, most, &mut fuel) else { return Self::default() };
         let cut = scripts.iter().any(|script| script.cut);
-        let process = |rank: u32| find(&trace.ranks, rank).map(|found| &found.process);
+        let process = |rank: u32| trace.rank(rank).map(|found| &found.process);
         let excused = |rank: u32| match scripts.binary_search_by_key(&rank, |script| script.rank) {
             Ok(index) => !scripts[index].complete,
             Err(_) => !process(rank).is_some_and(|process| process.finalized),
@@ -334,18 +333,13 @@ fn scripts(trace: &Trace, most: usize, fuel: &mut Fuel) -> Option<Vec<Script>> {
     let share = most.checked_div(number).unwrap_or(0).max(1);
     let mut scripts = Vec::new();
     for selected in trace.structure.select(makes) {
-        let process = find(&trace.ranks, selected.rank).map(|found| &found.process);
+        let process = trace.rank(selected.rank).map(|found| &found.process);
         let Some(structure) = selected.structure() else { continue };
         scripts.extend(script(&structure, process, share, fuel));
     }
     scripts.sort_unstable_by_key(|script| script.rank);
     scripts.dedup_by_key(|script| script.rank);
     Some(scripts)
-}
-
-fn find(ranks: &[RankTrace], rank: u32) -> Option<&RankTrace> {
-    let found = ranks.binary_search_by_key(&rank, |found| found.process.rank);
-    found.ok().map(|index| &ranks[index])
 }
 
 /// What the library calls the type of a split among those that share memory.

@@ -174,10 +174,10 @@ impl<'a> Whole<'a> {
 
     fn merged(&self) -> Result<Vec<Part>, Trouble> {
         let second = self.second.as_ref().ok_or(Wrong)?;
+        let says = |caller: &Caller<'_>| caller.call.numbers.first().map(|&high| high != 0);
         let high = |side: &[Caller<'_>]| {
-            let high = side.first()?.call.numbers.first().map(|&high| high != 0)?;
-            let same = |caller: &Caller<'_>| caller.call.numbers.first().map(|&high| high != 0) == Some(high);
-            side.iter().all(same).then_some(high)
+            let high = says(side.first()?)?;
+            side.iter().all(|caller| says(caller) == Some(high)).then_some(high)
         };
         let highs = (high(&self.first).ok_or(Wrong)?, high(second).ok_or(Wrong)?);
         let orders = [[&self.first, second], [second, &self.first]];

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::job::Job;
-use super::meeting::{Meeting, MeetingId, Progress, Series};
+use super::meeting::{Meeting, MeetingId, Progress};
 use super::walk::Fuel;
 
 impl Job<'_> {
@@ -57,14 +57,8 @@ impl Job<'_> {
         let meeting = &self.meetings[meeting as usize];
         fuel.spend(u64::from(meeting.needed))?;
         let there: FxHashSet<u32> = meeting.arrivals.iter().map(|arrival| self.rank(arrival.rank)).collect();
-        let lists = match meeting.series {
-            Series::All(comm) => {
-                let comm = &self.comms[comm as usize];
-                [Some(comm.first), comm.second]
-            }
-            Series::Group(_, list, _) => [Some(list), None],
-        };
-        let all = lists.into_iter().flatten().flat_map(|list| self.lists.get(list).iter());
+        let all =
+            self.sides(meeting.series).into_iter().flatten().flat_map(|list| self.lists.get(list).iter());
         Some(all.filter(move |rank| !there.contains(rank)))
     }
 

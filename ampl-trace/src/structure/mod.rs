@@ -192,6 +192,12 @@ impl Group {
         row
     }
 
+    /// What a rank calls; `None` where what is stored of it makes no sense.
+    fn structure(&self, position: u32, rank: u32) -> Option<RankStructure> {
+        let structure = self.body.join(rank, self.row(position, rank));
+        structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
+    }
+
     /// Appends the ranks of `other`, all higher, with an equal body.
     fn join(&mut self, mut other: Self) {
         self.settle();
@@ -295,8 +301,7 @@ impl Merged {
     /// The calls of `rank`; `None` where there are none, or what is stored of it makes no sense.
     pub fn rank(&self, rank: u32) -> Option<RankStructure> {
         let (group, position) = self.groups.iter().find_map(|group| Some((group, group.position(rank)?)))?;
-        let structure = group.body.join(rank, group.row(position, rank));
-        structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
+        group.structure(position, rank)
     }
 
     /// Modules and call sites of that rank, as in its [structure](Self::rank), without the rest of it.

@@ -16,8 +16,7 @@ pub struct Selected<'a> {
 impl Selected<'_> {
     /// Its calls; `None` where what is stored of it makes no sense.
     pub fn structure(&self) -> Option<RankStructure> {
-        let structure = self.group.body.join(self.rank, self.group.row(self.position, self.rank));
-        structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
+        self.group.structure(self.position, self.rank)
     }
 }
 
