@@ -1,5 +1,7 @@
 //! What a parent that never looks costs, in bytes allocated; one test, for the count is the process's.
 
+#[allow(dead_code, reason = "the other tests use the rest")]
+#[path = "it/common/mod.rs"]
 mod common;
 
 use ampl_client::Node;

@@ -1,6 +1,7 @@
 //! A program that calls MPI too often to be watched for what ampl may cost, and less often later.
 
 use ampl_tests::job::{Job, Mpi};
+use ampl_tests::process::alone;
 use ampl_tests::run::{Form, Monitored, monitor};
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ const BEFOREHAND: (&str, &[&str]) = ("selection = \"predictive\"\n", &["summarie
 fn frantic(mpi: Mpi, config: &str) -> Monitored {
     let job = Job::of(mpi, RANKS, "frantic", &["1200", "6000"]);
     let run = || monitor(&job, config, Form::Run).success();
+    let _machine = alone();
     for _ in 0..4 {
         let run = run();
         let share = |line: &str| line.split_once(": had ")?.1.split(' ').next()?.parse::<f64>().ok();

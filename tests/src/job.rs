@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use crate::place::{Scratch, home, program, target};
-use crate::process::{self, Finished};
+use crate::process::{self, Finished, Machine};
 
 /// An MPI library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,7 @@ impl Mpi {
     /// As [`compile`](Self::compile).
     pub fn compile_as(self, output: &str, source: &str, flags: &[&str]) -> PathBuf {
         let output = output_of(self.name(), output);
+        let _making = making();
         if newer_than_sources(&output) {
             return output;
         }
@@ -115,6 +117,7 @@ impl Mpi {
     pub fn compile_fortran(self, interface: Fortran) -> PathBuf {
         let (name, source, defined) = interface.program();
         let output = output_of(self.name(), name);
+        let _making = making();
         if newer_than_sources(&output) {
             return output;
         }
@@ -164,6 +167,7 @@ impl Fortran {
 /// Linked against no MPI, so that it also loads into the launcher and whatever is on the way.
 pub fn compile_shim(name: &str) -> PathBuf {
     let output = output_of("shim", &format!("{name}.so"));
+    let _making = making();
     if !newer_than_sources(&output) {
         let mut compile = Command::new(program(&["gcc", "cc"]));
         compile.args(["-O1", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]).arg(&output);
@@ -188,6 +192,15 @@ fn standard_abi(name: &str) -> PathBuf {
         path.display()
     );
     path
+}
+
+/// Held while something is made that tests share, by one at a time.
+///
+/// The machine first, as whoever has it alone makes things, too.
+pub fn making() -> (Option<Machine>, MutexGuard<'static, ()>) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let share = process::beside();
+    (share, ONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 fn newer_than_sources(output: &Path) -> bool {

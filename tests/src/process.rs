@@ -1,14 +1,54 @@
 //! Processes that end: by themselves, or by the clock.
 
+use std::cell::Cell;
 use std::io::Read;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The variable by which a job's processes are found again when they must be killed.
 const JOB: &str = "E2E_JOB";
+
+/// Shared by the tests whose processes run beside each other.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// Whether this thread holds its share of the machine, or all of it, already.
+    static HOLDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A share of the machine, or all of it, until it is dropped.
+#[derive(Debug)]
+pub enum Machine {
+    /// Other tests' processes run beside this thread's.
+    Share(RwLockReadGuard<'static, ()>),
+    /// None does.
+    Whole(RwLockWriteGuard<'static, ()>),
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        HOLDS.set(false);
+    }
+}
+
+/// Waits until no other test's process runs, and lets none begin: for what is decided by the clock, or by how busy
+/// processors are. The processes must be started by this thread.
+#[must_use]
+pub fn alone() -> Machine {
+    let whole = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+    HOLDS.set(true);
+    Machine::Whole(whole)
+}
+
+/// A share of the machine, as soon as nobody has it alone; `None` where this thread has one.
+pub(crate) fn beside() -> Option<Machine> {
+    let needed = !HOLDS.replace(true);
+    needed.then(|| Machine::Share(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
+}
 
 /// What a process left behind.
 #[derive(Debug)]
@@ -51,6 +91,7 @@ impl Finished {
 /// When it does not start, or is not done within `limit`; then all its processes are killed.
 pub fn run(command: &mut Command, limit: Duration) -> Finished {
     static NEXT: AtomicU32 = AtomicU32::new(0);
+    let _share = beside();
     let job = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     let shown = format!("{command:?}");
     command.env(JOB, &job).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::job::{Job, Mpi};
+use crate::job::{Job, Mpi, making};
 use crate::place::{home, program, target};
 use crate::process;
 
@@ -17,6 +17,7 @@ const VERSION: &str = "mpi4py>=4.1,<4.2";
 /// With pip's words when it cannot be fetched.
 pub fn mpi4py() -> PathBuf {
     let place = target().join("mpi4py");
+    let _making = making();
     if place.join("mpi4py/__init__.py").is_file() {
         return place;
     }

@@ -13,14 +13,30 @@ use crate::shell::{cargo, root, run as run_command, target};
 /// # Errors
 /// When the build fails or a file cannot be copied.
 pub fn run() -> Result<PathBuf> {
-    // One after the other: together, the library would be built with every feature that the command asks for.
-    for package in ["ampl-preload", "ampl-cli"] {
-        run_command(cargo().args(["build", "--release", "-p", package]))?;
-    }
-    let built = target().join("release");
-    let dist = target().join("dist");
-    copy(&built.join("ampl"), &dist.join("bin/ampl"))?;
-    copy(&built.join("libampl.so"), &dist.join("lib/libampl.so"))?;
+    build_library()?;
+    run_command(cargo().args(["build", "--release", "-p", "ampl-cli"]))?;
+    lay_out("release", "dist")
+}
+
+/// The same for the checks: the library is the one that is released, the command the debug build of the tests
+/// before, which checks itself and is there already.
+///
+/// # Errors
+/// As [`run`], and where `cargo test` has not built the command.
+pub fn checked() -> Result<PathBuf> {
+    build_library()?;
+    lay_out("debug", "dist-checked")
+}
+
+/// Apart from the command: together, the library would be built with every feature that the command asks for.
+fn build_library() -> Result<()> {
+    run_command(cargo().args(["build", "--release", "-p", "ampl-preload"]))
+}
+
+fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
+    let dist = target().join(name);
+    copy(&target().join(command).join("ampl"), &dist.join("bin/ampl"))?;
+    copy(&target().join("release/libampl.so"), &dist.join("lib/libampl.so"))?;
     copy(&root().join("include/ampl.h"), &dist.join("include/ampl.h"))?;
     let recipes = dist.join("share/configs");
     if recipes.exists() {

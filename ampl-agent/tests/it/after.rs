@@ -1,0 +1,264 @@
+//! Windows that are decided after they are over: what is kept is in the stream whole and in order, what is not is
+//! gone, memory is bounded, and a process that dies leaves what was undecided.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::common::{EXACT, leave};
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::shared::Shared;
+use ampl_agent::{CallEnd, Thread};
+use ampl_core::config::{Config, Mechanism};
+use ampl_core::draw::Keep;
+use ampl_core::message::{Directive, StratumDirective};
+use ampl_core::mpi::ids;
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+use ampl_core::value::Value;
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::decode::Calls;
+
+/// What is read of sends.
+struct Stored {
+    /// Windows and numbers of those with times.
+    timed: Vec<(u64, u64)>,
+    /// Tags of all.
+    tags: Vec<u64>,
+    /// Whether each window is kept.
+    kept: Vec<bool>,
+}
+
+struct Job {
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+impl Job {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ampl-after-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let identity = Identity { ranks: 64, ..Identity::default() };
+        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
+        let (config, _) = Config::parse("[window]\nmarker = \"mpi:MPI_Barrier\"\n").expect("valid");
+        let plan = Plan::new(config, 64).expect("ranks of the job");
+        let shared = Arc::new(Shared::new(journal, plan, Rank(0), |address| ("/bin/app".into(), address)));
+        Self { path, shared }
+    }
+
+    /// What is drawn beforehand from `first` on: with certainty, or never.
+    fn beforehand(&self, first: u64, probability: f64) {
+        self.shared.direct(Directive {
+            update: first + 1,
+            first_window: WindowId(first),
+            seed: 1,
+            mechanism: Mechanism::Global,
+            strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability, policy: 1 }],
+            divided: Vec::new(),
+        });
+    }
+
+    fn read(&self) -> Compacted {
+        let journal = self.shared.journal.contents().expect("a readable journal");
+        let read = compact(journal.bytes(), EXACT).expect("a whole header");
+        assert_eq!(read.damage, Vec::<String>::new());
+        read
+    }
+
+    fn stored(&self) -> Stored {
+        let Compacted { rank, structure, .. } = self.read();
+        let (mut timed, mut tags) = (Vec::new(), Vec::new());
+        for call in Calls::new(&structure, &rank).map(|call| call.expect("decodable")) {
+            if call.function != ids::MPI_SEND {
+                continue;
+            }
+            let ("tag", Value::Int(tag)) = call.args[4] else { panic!("{call:?}") };
+            tags.push(tag as u64);
+            if let Some(found) = call.timed {
+                let number = (found.start_ns as u64 - 1000) / 2;
+                assert_eq!(number % TAGS, tag as u64, "times are those of the call");
+                timed.push((found.window, number));
+            }
+        }
+        Stored { timed, tags, kept: rank.windows.iter().map(|window| window.kept).collect() }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// So many tags are in use: windows are much alike.
+const TAGS: u64 = 251;
+
+fn call(thread: &mut Thread, function: ampl_core::mpi::Function, start: u64, words: &[u64]) {
+    thread.enter(function, 0x40, start);
+    let (end, terminal) = (start + 1, None);
+    let call = CallEnd {
+        function,
+        address: 0x40,
+        start,
+        end,
+        sent: 0,
+        received: 0,
+        flags: 0,
+        terminal,
+        timed: true,
+    };
+    leave(thread, call, words);
+}
+
+fn barrier(thread: &mut Thread, at: u64) {
+    call(thread, ids::MPI_BARRIER, at, &[1]);
+}
+
+/// Sends of these numbers.
+fn sends(thread: &mut Thread, numbers: Range<u64>) {
+    for number in numbers {
+        call(thread, ids::MPI_SEND, 1000 + 2 * number, &[0x1000, 1, 1, 0, number % TAGS, 1]);
+    }
+}
+
+/// Their tags.
+fn tags(numbers: impl IntoIterator<Item = Range<u64>>) -> Vec<u64> {
+    numbers.into_iter().flatten().map(|number| number % TAGS).collect()
+}
+
+fn keep(kept: bool) -> Option<(Keep, u16)> {
+    Some((Keep { kept, probability: 0.25 }, 2))
+}
+
+#[test]
+fn what_a_verdict_keeps_is_there_whole_and_in_order() {
+    let job = Job::new("verdicts");
+    let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+    job.beforehand(1, 0.0);
+    let numbers = |window: u64| window * 10_000..window * 10_000 + (window * window * 7) % 3000;
+    for window in 0..60 {
+        // Windows of very different length, so that they begin and end anywhere in a block.
+        sends(&mut thread, numbers(window));
+        barrier(&mut thread, 1000 + 20_000 * (window + 1));
+        if let Some(over) = window.checked_sub(2) {
+            thread.judged(WindowId(over), keep(over % 7 == 3));
+        }
+    }
+    thread.finish(10_000_000);
+    // The last two are not decided when the run ends, nor were they drawn.
+    job.shared.journal.mark_finalized();
+    let Stored { timed: found, tags: sent, kept } = job.stored();
+    let expected = |window: u64| numbers(window).map(move |number| (window, number));
+    let all: Vec<(u64, u64)> = (0..58).filter(|window| window % 7 == 3).flat_map(expected).collect();
+    assert_eq!(found, all);
+    assert_eq!(sent, tags((0..60).map(numbers)));
+    assert_eq!(kept, (0..61).map(|window| window < 58 && window % 7 == 3).collect::<Vec<_>>());
+    let windows = job.read().rank.windows;
+    assert!(windows[..58].iter().all(|w| w.stratum == Some(2) && w.probability == 0.25 && w.drawn == w.kept));
+    assert!(windows[58..].iter().all(|w| w.stratum.is_none() && w.probability == 0.0));
+    let size = std::fs::metadata(&job.path).expect("the journal").len();
+    let kept_bytes = 32 * all.len() as u64;
+    assert!(size < kept_bytes + (6 << 20), "{size} bytes for {kept_bytes} kept");
+}
+
+#[test]
+fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
+    for (name, probability) in [("never", 0.0), ("always", 1.0)] {
+        let job = Job::new(name);
+        let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+        job.beforehand(1, probability);
+        for window in 0..40 {
+            sends(&mut thread, window * 10_000..window * 10_000 + 8000);
+            barrier(&mut thread, 1000 + 20_000 * (window + 1));
+        }
+        // Too late for the first windows, which had to make room.
+        thread.judged(WindowId(3), keep(probability == 0.0));
+        thread.finish(10_000_000);
+        job.shared.journal.mark_finalized();
+        let Stored { timed: found, tags: sent, kept } = job.stored();
+        // Window 0 is before any directive: everyone keeps it.
+        let windows = if probability == 0.0 { 1 } else { 40 };
+        assert_eq!(found.len(), windows * 8000, "{name}");
+        assert_eq!(sent.len(), 40 * 8000, "{name}");
+        assert_eq!(kept.iter().filter(|&&kept| kept).count(), windows + usize::from(probability == 1.0));
+        let size = std::fs::metadata(&job.path).expect("the journal").len();
+        assert!(size < (32 * found.len() as u64) * 5 / 4 + (12 << 20), "{name}: {size}");
+    }
+}
+
+#[test]
+fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
+    for (name, probability) in [("large-out", 0.0), ("large-in", 1.0)] {
+        let job = Job::new(name);
+        let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+        job.beforehand(1, probability);
+        sends(&mut thread, 0..10);
+        barrier(&mut thread, 5000);
+        sends(&mut thread, 1_000_000..1_270_000);
+        barrier(&mut thread, 600_000_000);
+        thread.judged(WindowId(1), keep(probability == 0.0));
+        sends(&mut thread, 2_000_000..2_000_010);
+        barrier(&mut thread, 700_000_000);
+        thread.judged(WindowId(2), keep(true));
+        thread.finish(800_000_000);
+        job.shared.journal.mark_finalized();
+        let Stored { timed: found, tags: sent, kept } = job.stored();
+        let large = probability == 1.0;
+        let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+        assert_eq!([0, 1, 2].map(count), [10, if large { 270_000 } else { 0 }, 10], "{name}");
+        assert_eq!(sent, tags([0..10, 1_000_000..1_270_000, 2_000_000..2_000_010]), "{name}");
+        assert_eq!(kept[..3], [true, large, true], "{name}");
+    }
+}
+
+#[test]
+fn a_dead_process_leaves_what_was_undecided() {
+    let job = Job::new("dead");
+    let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
+    job.beforehand(1, 0.0);
+    for window in 0..8 {
+        sends(&mut thread, window * 10_000..window * 10_000 + 3000);
+        barrier(&mut thread, 1000 + 20_000 * (window + 1));
+        if let Some(over) = window.checked_sub(3) {
+            thread.judged(WindowId(over), keep(over == 2));
+        }
+    }
+    sends(&mut thread, 80_000..80_100);
+    // Windows 0, 1, 3 and 4 are decided; 5, 6 and 7 are over; 8 is open.
+    let Stored { timed: found, tags: sent, kept } = job.stored();
+    let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+    let counts: Vec<usize> = (0..9).map(count).collect();
+    assert_eq!(counts, [0, 0, 3000, 0, 0, 3000, 3000, 3000, 100]);
+    let all =
+        (0..8).map(|window| window * 10_000..window * 10_000 + 3000).chain(std::iter::once(80_000..80_100));
+    assert_eq!(sent, tags(all));
+    assert_eq!(kept, [false, false, true, false, false, true, true, true]);
+}
+
+#[test]
+fn every_thread_s_calls_of_a_window_share_its_fate() {
+    let job = Job::new("threads");
+    let mut main = Thread::new(job.shared.clone(), 0, 0).expect("room");
+    let mut other = Thread::new(job.shared.clone(), 1, 0).expect("room");
+    job.beforehand(1, 0.0);
+    for window in 0..12 {
+        sends(&mut main, window * 10_000..window * 10_000 + 500);
+        if window < 9 {
+            sends(&mut other, window * 10_000 + 5000..window * 10_000 + 5500);
+        }
+        barrier(&mut main, 1000 + 20_000 * (window + 1));
+        if let Some(over) = window.checked_sub(2) {
+            main.judged(WindowId(over), keep(over % 3 == 0));
+        }
+    }
+    main.finish(10_000_000);
+    main.judged(WindowId(11), keep(true));
+    main.resolve();
+    job.shared.journal.mark_finalized();
+    let Stored { timed: found, tags: sent, .. } = job.stored();
+    let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+    // 10 is passed over by the last verdict, and was not drawn. The other thread never came back to its
+    // buffer.
+    assert_eq!(sent.len(), 12 * 500 + 9 * 500);
+    assert_eq!((0..12).map(count).collect::<Vec<_>>(), [1000, 0, 0, 1000, 0, 0, 1000, 0, 0, 500, 0, 500]);
+}

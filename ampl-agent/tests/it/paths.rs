@@ -1,0 +1,122 @@
+//! Call paths from the call to the trace: what tells sites apart, and what finds them by their innermost frame.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::common::{EXACT, leave};
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::shared::Shared;
+use ampl_agent::{CallEnd, Thread};
+use ampl_core::config::Config;
+use ampl_core::mpi::{Function, ids};
+use ampl_core::plan::Plan;
+use ampl_core::units::Rank;
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::decode::Calls;
+use ampl_trace::model::call_path;
+use ampl_trace::record::CALL_NO_ARGS;
+
+struct Job {
+    path: PathBuf,
+    thread: Thread,
+    now: u64,
+}
+
+/// Addresses from 0x1000 on are those of a library.
+fn resolve(address: u64) -> (String, u64) {
+    if address < 0x1000 { ("/bin/app".into(), address) } else { ("/lib/libx.so".into(), address - 0x1000) }
+}
+
+impl Job {
+    fn new(name: &str, config: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ampl-paths-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let journal = Journal::create(&path, &Identity { rank: 0, ranks: 1, ..Identity::default() });
+        let (config, _) = Config::parse(config).expect("a valid configuration");
+        let plan = Plan::new(config, 1).expect("a rank");
+        let journal = Arc::new(journal.expect("a writable temporary directory"));
+        let shared = Arc::new(Shared::new(journal, plan, Rank(0), resolve));
+        let thread = Thread::new(shared, 0, 0).expect("room for a journal");
+        Self { path, thread, now: 0 }
+    }
+
+    fn call(&mut self, function: Function, frames: &[u64]) {
+        let address = self.thread.path(frames);
+        self.now += 10;
+        self.thread.enter(function, address, self.now);
+        let (start, end, flags) = (self.now, self.now + 1, CALL_NO_ARGS);
+        let (sent, received, terminal, timed) = (0, 0, None, true);
+        let call = CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
+        leave(&mut self.thread, call, &[]);
+    }
+
+    /// What a process that dies now leaves.
+    fn read(&self) -> Compacted {
+        let journal = self.thread.shared().journal.contents().expect("a readable journal");
+        compact(journal.bytes(), EXACT).expect("a whole header")
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The modules and offsets on the way to every call, from the call outwards.
+fn paths(found: &Compacted) -> Vec<Vec<(&str, u64)>> {
+    let structure = &found.structure;
+    let calls = Calls::new(structure, &found.rank).map(|call| call.expect("a call").site.expect("a site"));
+    let frames = |site| call_path(&structure.sites, site);
+    calls
+        .map(|site| {
+            frames(site).map(|site| (&*structure.modules[site.module as usize], site.offset)).collect()
+        })
+        .collect()
+}
+
+const WAYS: [&[u64]; 4] = [&[0x40, 0x1050, 0x60], &[0x40, 0x1070, 0x60], &[0x40], &[0x40, 0x1050, 0x60]];
+
+#[test]
+fn a_call_on_two_ways_is_two_sites() {
+    let mut job = Job::new("ways", "[trace]\ncall_path_depth = 3\n");
+    assert_eq!(job.thread.path_frames(), 3);
+    WAYS.iter().for_each(|way| job.call(ids::MPI_BARRIER, way));
+    let found = job.read();
+    assert_eq!(found.damage, Vec::<String>::new());
+    let (app, library) = ("/bin/app", "/lib/libx.so");
+    let expected = [
+        vec![(app, 0x40), (library, 0x50), (app, 0x60)],
+        vec![(app, 0x40), (library, 0x70), (app, 0x60)],
+        vec![(app, 0x40)],
+    ];
+    let told = paths(&found);
+    assert_eq!(told[..3], expected);
+    assert_eq!(told[3], expected[0]);
+    let calls: Vec<_> = found.aggregates.iter().map(|entry| (entry.site, entry.calls)).collect();
+    assert!(calls.contains(&(Some(0), 2)) && calls.contains(&(Some(1), 1)), "{calls:?}");
+    assert_eq!(found.structure.threads[0].signatures.len(), 3, "the path is part of what a call says");
+}
+
+#[test]
+fn what_names_a_site_names_its_innermost_frame() {
+    let policy = "[trace]\ncall_path_depth = 3\n[[site]]\nmatch = \"app+0x40\"\ntrace = \"aggregate\"\n\
+                  [window]\nmarker = \"mpi:MPI_Barrier@app+0x44\"\n";
+    let mut job = Job::new("policy", policy);
+    WAYS.iter().for_each(|way| job.call(ids::MPI_SEND, way));
+    job.call(ids::MPI_SEND, &[0x42, 0x1050, 0x40]);
+    for way in [[0x44, 0x1050], [0x44, 0x1070], [0x48, 0x44]] {
+        job.call(ids::MPI_BARRIER, &way);
+    }
+    let found = job.read();
+    // The gap is what is only added up.
+    let stored: Vec<u64> = found.structure.threads[0].signatures.iter().map(|one| one.site.into()).collect();
+    assert_eq!(stored.iter().filter(|&&site| site != 0).count(), 4, "{stored:?}");
+    assert_eq!(found.rank.windows.len(), 2, "two barriers are the marker's");
+}
+
+#[test]
+fn paths_tell_nothing_where_sites_are_not_told_apart() {
+    let job = Job::new("off", "[trace]\ncall_path_depth = 3\ncall_sites = false\n");
+    assert_eq!(job.thread.path_frames(), 1);
+}

@@ -1,0 +1,154 @@
+//! The whole way of calls, from threads to what readers see: every call that was made is there, whatever is
+//! kept, and says the same on every rank that has done the same.
+
+use crate::model::{Look, Process, Step, check, program};
+use ampl_core::mpi::ids;
+use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::decode::{Call, Calls};
+use ampl_trace::timing::Settings;
+use proptest::prelude::*;
+
+const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: true, drawn: 0.5 };
+
+fn run(after: bool, look: Look, steps: &[(usize, Step)]) -> Process {
+    let mut process = Process::new(after, "", look);
+    for &(thread, step) in steps {
+        process.step(thread, step);
+    }
+    process.finish();
+    process
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_call_comes_back_with_the_times_of_kept_windows(after: bool, steps in program()) {
+        let process = run(after, LOOK, &steps);
+        check(&process.bytes(), &process.made, |_| None);
+    }
+
+    /// So many threads that their numbers do not fit, or as many live requests: their names come back all the same.
+    #[test]
+    fn requests_without_a_slot_are_told_from_each_other(steps in program()) {
+        let mut process = Process::new(false, "", LOOK);
+        process.crowd();
+        for &(thread, step) in &steps {
+            process.step(thread, step);
+        }
+        process.finish();
+        check(&process.bytes(), &process.made, |_| None);
+    }
+
+    /// Where the program is loaded, what MPI gives out, which windows are drawn: the structure has nothing of it.
+    #[test]
+    fn ranks_that_do_the_same_have_equal_structures(steps in program()) {
+        let handles = (0x5555_0000_1000, 0xfffe_8ac0);
+        let other = Look { base: 0x7f12_3456_7000, handles, last_first: false, drawn: 0.1 };
+        let [one, other] = [LOOK, other].map(|look| {
+            let process = run(false, look, &steps);
+            check(&process.bytes(), &process.made, |_| None)
+        });
+        prop_assert_eq!(one.structure, other.structure);
+    }
+}
+
+/// Four windows, of which the first and the last are kept.
+fn four_windows(structure: &str) -> Vec<Call> {
+    let config = format!("[trace]\nstructure = \"{structure}\"\n");
+    let mut process = Process::new(true, &config, Look { drawn: 0.0, ..LOOK });
+    for window in 0..4 {
+        process.step(0, Step::Send { tag: window, site: 0, fails: false });
+        process.step(1, Step::Send { tag: window, site: 0, fails: false });
+        if window < 3 {
+            process.step(0, Step::Barrier);
+        }
+    }
+    process.step(0, Step::Barrier);
+    for kept in [true, false, false, true] {
+        process.step(0, Step::Judge(Some(kept)));
+    }
+    process.finish();
+    let read = compact(&process.bytes(), Settings { error: 0.0, floor_ns: 0 }).expect("a whole header");
+    Calls::new(&read.structure, &read.rank).map(|call| call.expect("decodable")).collect()
+}
+
+#[test]
+fn the_key_says_of_which_windows_calls_are_recorded() {
+    let seqs = |structure: &str| {
+        let calls = four_windows(structure);
+        let of = |thread, timed: bool| {
+            let calls =
+                calls.iter().filter(move |call| call.thread == thread && (!timed || call.timed.is_some()));
+            calls.map(|call| call.seq).collect::<Vec<_>>()
+        };
+        (of(0, false), of(0, true), of(1, false), of(1, true))
+    };
+    let all = seqs("all");
+    assert_eq!(all, (vec![0, 1, 2, 3, 4, 5, 6, 7], vec![0, 5, 6], vec![0, 1, 2, 3], vec![0, 3]));
+    // They wait in the buffer until they are decided.
+    assert_eq!(seqs("kept"), all);
+    assert_eq!(seqs("off"), (vec![], vec![], vec![], vec![]));
+    // Decided before they begin.
+    for (structure, recorded) in [("all", vec![0, 1, 2, 3]), ("kept", vec![0]), ("off", vec![])] {
+        let config = format!("[trace]\nstructure = \"{structure}\"\n");
+        let mut process = Process::new(false, &config, Look { drawn: 0.0, ..LOOK });
+        for step in [0, 1].map(|tag| [Step::Send { tag, site: 0, fails: false }, Step::Barrier]).concat() {
+            process.step(0, step);
+        }
+        process.finish();
+        let read = check(&process.bytes(), &process.made, |window| Some(window == 0 && structure != "off"));
+        let calls: Vec<u64> = Calls::new(&read.structure, &read.rank).map(|call| call.unwrap().seq).collect();
+        assert_eq!(calls, recorded, "{structure}");
+    }
+}
+
+#[test]
+fn times_are_as_exact_as_the_keys_ask() {
+    let times = |config: &str| {
+        let mut process = Process::new(false, &format!("[trace]\n{config}"), Look { drawn: 1.0, ..LOOK });
+        let thread = &mut process.threads[0];
+        let mut at = 0;
+        let durations: Vec<u64> = (0..2000u64).map(|index| 1 + index * index * 7 % 20_011).collect();
+        for &duration in &durations {
+            let (function, address, sent, received, flags) = (ids::MPI_BARRIER, 0x40_0040, 0, 0, 0);
+            // A marker would open a window, whose start is exact.
+            let function = if duration == 0 { function } else { ids::MPI_SEND };
+            thread.enter(function, address, at);
+            let terminal = thread.terminal(function, address, flags, &[0x1000, 1, 1, 0, 1, 1]);
+            let (start, end, timed) = (at, at + duration, true);
+            at = end + 3000;
+            let call =
+                ampl_agent::CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
+            thread.leave(&call);
+        }
+        process.finish();
+        let trace = &process.shared.plan.config.trace;
+        let settings = Settings { error: trace.time_error, floor_ns: trace.time_floor_ns };
+        let Compacted { rank, structure, .. } = compact(&process.bytes(), settings).expect("a whole header");
+        let stored =
+            Calls::new(&structure, &rank).map(|call| call.unwrap().timed.unwrap().duration_ns.unwrap());
+        let off: Vec<(f64, u64)> =
+            durations.iter().zip(stored).map(|(&one, other)| (one as f64, one.abs_diff(other))).collect();
+        assert_eq!(off.len(), durations.len());
+        (off, rank.times.len())
+    };
+    let (exact, most) = times("time_error = 0\ntime_floor = \"0us\"");
+    assert!(exact.iter().all(|&(_, off)| off == 0));
+    let mut bytes = vec![most];
+    for (config, error, floor) in [
+        ("time_error = 0.02", 0.02, 0.0),
+        ("", 0.1, 0.0),
+        ("time_error = 0.4", 0.4, 0.0),
+        ("time_error = 0.4\ntime_floor = \"9us\"", 0.4, 9000.0),
+    ] {
+        let (found, length) = times(config);
+        let within = |factor: f64| {
+            found.iter().all(|&(time, off)| off as f64 <= (factor * error * time).max(factor * floor))
+        };
+        assert!(within(1.0), "{config}");
+        assert!(!within(0.5), "{config}: no more than is asked for");
+        bytes.push(length);
+    }
+    assert!(bytes.is_sorted_by(|more, less| less < more), "{bytes:?}");
+}

@@ -1,0 +1,15 @@
+//! What holds of ampl-client, one module per subject: one program, because each links everything.
+
+mod budget;
+mod common;
+mod coverage;
+mod divided;
+mod divided_bounds;
+mod figure4;
+mod lossy;
+mod policy;
+mod retrospective;
+mod second;
+mod simulate;
+mod stragglers;
+mod tree;

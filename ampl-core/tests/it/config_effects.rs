@@ -1,0 +1,97 @@
+//! Every key of `JOB.toml` does something: a test of what it does in a job exists, or this version says of the key
+//! that it does nothing yet.
+//!
+//! That its value is read is `config_keys.rs`; here is where its effect is looked at.
+
+#![expect(clippy::disallowed_methods, reason = "the tests are files; the crate itself reads none")]
+
+use std::path::Path;
+
+use ampl_core::config::Config;
+use ampl_core::config::keys::{KEYS, Key, Support};
+
+/// Key, file and name of a test that fails where the key is ignored.
+const EFFECTS: &[(&str, &str, &str)] = &[
+    ("sites", "ampl-cli/tests/command_line.rs", "a_file_of_sites_takes_its_place"),
+    ("sampling.windows_per_update", "tests/loop/stress.rs", "random_jobs_end_and_are_told_right"),
+    ("sampling.update_mechanism", "tests/e2e/adaptive.rs", "census_global"),
+    ("sampling.summaries", "tests/e2e/adaptive.rs", "sampled_estimates_keep_their_promise"),
+    (
+        "sampling.selection",
+        "ampl-client/tests/it/retrospective.rs",
+        "the_simulator_does_what_ranks_do_by_themselves",
+    ),
+    ("sampling.sizing", "ampl-client/tests/it/coverage.rs", "ampl_2008_falls_short_where_windows_vary"),
+    ("sampling.floor", "ampl-client/tests/it/policy.rs", "floors_static_sizes_and_small_groups"),
+    ("sampling.seed", "tests/e2e/adaptive.rs", "one_seed_decides_alike"),
+    ("sampling.budget", "tests/e2e/adaptive.rs", "a_budget_is_kept_and_the_bound_attained_is_told"),
+    ("sampling.partners", "tests/e2e/partners.rs", "without_the_key_nothing_is_kept_for_others"),
+    ("window.marker", "tests/e2e/recipes.rs", "every_recipe_runs"),
+    ("window.every", "tests/api/steps.rs", "every_third_exit_ends_a_window"),
+    ("metric.name", "tests/e2e/counters.rs", "the_kernel_s_counters_count_the_ranks_work"),
+    (
+        "metric.event",
+        "ampl-agent/tests/it/thread.rs",
+        "single_call_events_count_every_call_of_their_function",
+    ),
+    ("metric.role", "ampl-client/tests/it/policy.rs", "the_most_demanding_guide_decides"),
+    ("metric.optional", "tests/e2e/counters.rs", "what_this_machine_cannot_count_is_an_error_or_left_out"),
+    ("group.name", "tests/e2e/figure4.rs", "half_by_its_guide_and_half_by_number"),
+    ("group.members", "tests/e2e/figure4.rs", "half_by_its_guide_and_half_by_number"),
+    ("group.confidence", "ampl-client/tests/it/coverage.rs", "other_levels_hold_too"),
+    ("group.error", "ampl-client/tests/it/coverage.rs", "other_levels_hold_too"),
+    ("group.error_abs", "ampl-client/tests/it/policy.rs", "absolute_bounds_survive_a_mean_of_zero"),
+    ("group.stratify", "tests/loop/divided.rs", "two_classes_are_two_strata"),
+    ("group.k", "ampl-client/tests/it/divided.rs", "so_many_strata_as_asked_for"),
+    ("group.sample_size", "tests/e2e/figure4.rs", "half_by_its_guide_and_half_by_number"),
+    ("group.pinned", "tests/e2e/figure4.rs", "half_by_its_guide_and_half_by_number"),
+    ("site.match", "ampl-agent/src/policies.rs", "a_site_goes_before_its_function"),
+    ("site.trace", "tests/e2e/sites.rs", "on_aggregate_and_off_are_three_things"),
+    ("site.error", "tests/e2e/sites.rs", "a_site_has_a_bound_of_its_own"),
+    ("site.confidence", "tests/e2e/sites.rs", "a_site_has_a_bound_of_its_own"),
+    (
+        "trace.structure",
+        "ampl-agent/tests/it/structure.rs",
+        "the_key_says_of_which_windows_calls_are_recorded",
+    ),
+    ("trace.timing", "tests/e2e/governor.rs", "everything_is_everything"),
+    ("trace.time_error", "ampl-agent/tests/it/structure.rs", "times_are_as_exact_as_the_keys_ask"),
+    ("trace.time_floor", "ampl-agent/tests/it/structure.rs", "times_are_as_exact_as_the_keys_ask"),
+    ("trace.call_sites", "tests/e2e/misfortune.rs", "call_sites_are_left_out"),
+    ("trace.call_path_depth", "tests/e2e/paths.rs", "two_ways_to_one_call_are_told_apart"),
+    ("output.dir", "tests/e2e/misfortune.rs", "runs_are_never_overwritten"),
+    ("output.journal", "tests/e2e/full.rs", "a_place_that_is_full_is_done_without"),
+    ("output.rank_summaries", "ampl-cli/src/estimate/tests.rs", "what_was_not_stored_is_not_estimated_from"),
+    ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),
+    ("agent.client", "tests/loop/stress.rs", "random_jobs_end_and_are_told_right"),
+    ("agent.max_overhead", "tests/e2e/governor.rs", "steps_down_and_up_again_under_open_mpi"),
+];
+
+/// Whether this version says that it does not act on some value of the key, or on any.
+fn is_announced(key: &Key) -> bool {
+    let notices =
+        |value: &str| Config::parse(&key.job(Some(value))).is_ok_and(|(_, notices)| !notices.is_empty());
+    key.support() != Support::Full || notices(key.good)
+}
+
+#[test]
+fn no_key_is_without_effect() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for key in KEYS {
+        let path = key.path();
+        let Some((_, file, test)) = EFFECTS.iter().find(|(effect, ..)| *effect == path) else {
+            assert!(is_announced(key), "{path}: who tests what it does, or says that it does nothing yet?");
+            continue;
+        };
+        let text = std::fs::read_to_string(root.join(file))
+            .unwrap_or_else(|error| panic!("{path}: {file}: {error}"));
+        assert!(text.contains(&format!("fn {test}(")), "{path}: {file} has no test {test}");
+    }
+}
+
+#[test]
+fn every_row_is_of_a_key() {
+    for (path, ..) in EFFECTS {
+        assert!(KEYS.iter().any(|key| key.path() == *path), "{path}");
+    }
+}

@@ -1,0 +1,17 @@
+//! What holds of ampl-core, one module per subject: one program, because each links everything.
+
+mod cluster_choose;
+mod cluster_config;
+#[cfg(feature = "cluster")]
+mod cluster_linfa;
+mod cluster_pam;
+mod common;
+mod config;
+mod config_effects;
+mod config_keys;
+mod config_properties;
+mod config_values;
+mod configs;
+mod exact;
+mod properties;
+mod strata;

@@ -1,0 +1,11 @@
+//! What holds of ampl-trace, one module per subject: one program, because each links everything.
+
+mod common;
+mod communicators;
+mod golden;
+mod grammar;
+mod journal;
+mod properties;
+mod structure;
+mod timing;
+mod unknown_communicators;
