@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use crate::elf::Executable;
 use crate::environment;
 use crate::job::{self, Job, JobArgs};
-use crate::{counting, library, marker_site};
+use crate::{counting, inherited, library, marker_site};
 
 /// Become the application, with ampl loaded; for use after any launcher.
 #[derive(clap::Args, Debug)]
@@ -42,7 +42,8 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let error = Command::new(&args.command[0]).args(&args.command[1..]).envs(variables).exec();
+    let mut program = Command::new(&args.command[0]);
+    let error = inherited::hand_on(program.args(&args.command[1..]).envs(variables)).exec();
     // The numbers that shells use.
     let (status, fix) = match error.kind() {
         ErrorKind::NotFound => (127, "check its path"),

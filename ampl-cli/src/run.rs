@@ -13,7 +13,7 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Inserted, LauncherError};
-use crate::{counting, library, marker_site, summary};
+use crate::{counting, inherited, library, marker_site, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -151,7 +151,8 @@ fn exec_argv(args: &JobArgs, dir: &Path, sites: Vec<String>) -> anyhow::Result<V
 }
 
 fn spawn(argv: &[OsString]) -> anyhow::Result<Child> {
-    Command::new(&argv[0]).args(&argv[1..]).spawn().map_err(|error| {
+    let mut launcher = Command::new(&argv[0]);
+    inherited::hand_on(launcher.args(&argv[1..])).spawn().map_err(|error| {
         let place = argv[0].to_string_lossy();
         Failure::message(NOT_FOUND, format!("cannot start the launcher: {error}"), place, "check its path")
     })

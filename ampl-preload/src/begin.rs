@@ -236,13 +236,7 @@ fn is_concurrent(abi: &Abi, pmpi: &Pmpi) -> bool {
 
 /// On rank 0: makes the run directory; `None` with a message where that cannot be.
 fn announce(ranks: u32) -> Option<Announcement> {
-    let config = match environment::config_text() {
-        Ok(text) => text,
-        Err(error) => {
-            message(&error);
-            return None;
-        }
-    };
+    let config = environment::config_text().inspect_err(|error| message(error)).ok()?;
     let parsed = match Config::parse(&config) {
         Ok((parsed, _)) => parsed,
         Err(errors) => {
@@ -256,13 +250,20 @@ fn announce(ranks: u32) -> Option<Announcement> {
     }
     let wanted = environment::run_directory(&parsed.output.dir);
     match make_directory(&wanted) {
-        Ok(directory) => Some(Announcement {
-            directory,
-            started_ns: clock::epoch_ns(),
-            epoch: clock::monotonic_ns(),
-            clock: align::identity(),
-            config,
-        }),
+        Ok(directory) => {
+            // The second program under one `ampl exec`, or what else was given a name twice.
+            if environment::names_directory() && directory != wanted {
+                let (taken, run) = (wanted.display(), directory.display());
+                message(&format!("{taken} is taken, this run is in {run}: see it with 'ampl info {run}'"));
+            }
+            Some(Announcement {
+                directory,
+                started_ns: clock::epoch_ns(),
+                epoch: clock::monotonic_ns(),
+                clock: align::identity(),
+                config,
+            })
+        }
         Err(error) => {
             message(&format!(
                 "cannot make the run directory ({}): {error}; choose another with -o, the job goes on without ampl",

@@ -245,8 +245,10 @@ impl Settlement {
                 file = Err(error);
             }
         };
-        if let Some(own) = own {
-            write(&sections(&own));
+        let mut unread = Vec::new();
+        match own {
+            Some(own) => write(&sections(&own)),
+            None => unread.push(0),
         }
         for rank in 1..self.ranks.min(1 + AHEAD) {
             self.ask(rank)?;
@@ -256,9 +258,14 @@ impl Settlement {
             if let Some(next) = rank.checked_add(AHEAD).filter(|&next| next < self.ranks) {
                 self.ask(next)?;
             }
-            write(&Part::unpack(&part).unwrap_or_default());
+            let parts = Part::unpack(&part).unwrap_or_default();
+            if parts.is_empty() {
+                unread.push(rank);
+            }
+            write(&parts);
         }
         let written = match file.and_then(Writer::finish) {
+            Ok(_) if !unread.is_empty() => self.lacks(&unread),
             Ok(_) => true,
             Err(error) => {
                 let left = self.what_is_left();
@@ -271,6 +278,23 @@ impl Settlement {
             self.channel.send(Rank(rank), &[u8::from(written)])?;
         }
         Ok(written)
+    }
+
+    /// Says that these ranks could not read what they recorded, for want of memory mostly; whether the trace without
+    /// them is all there will be.
+    ///
+    /// Where journals can stay they do: outside of the job there is room to read them.
+    fn lacks(&self, ranks: &[u32]) -> bool {
+        let (first, count) = (ranks[0], ranks.len());
+        let what =
+            format!("{count} of {} ranks could not read their journals (rank {first} first)", self.ranks);
+        if self.journals.is_none() {
+            message(&format!("{what}; the trace is without them"));
+            return true;
+        }
+        message(&format!("{what}; {}: 'ampl recover' reads them", self.what_is_left()));
+        let _ = fs::remove_file(self.directory.join("trace.ampl"));
+        false
     }
 
     fn ask(&self, rank: u32) -> Result<(), TransportError> {

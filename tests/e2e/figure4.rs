@@ -16,9 +16,15 @@ fn ranks() -> u32 {
     if quick() { 32 } else { 128 }
 }
 
+/// How many ranks of the static half are kept, and how many of them always: the paper's, where there is room.
+fn fixed() -> (u64, u64) {
+    if quick() { (4, 2) } else { (30, 10) }
+}
+
 fn configuration(ranks: u32) -> String {
     let half = ranks / 2;
-    let pinned = half + half / 13; // as the paper's 10 of 128
+    let (size, always) = fixed();
+    let pinned = u64::from(half) + always - 1;
     format!(
         r#"[window]
 marker = "region:TIMESTEP"
@@ -57,12 +63,11 @@ error = 0.005
 [[group]]
 name = "Static"
 members = "{half}-{}"
-sample_size = {}
+sample_size = {size}
 pinned = "{half}-{pinned}"
 "#,
         half - 1,
         ranks - 1,
-        half / 4,
     )
 }
 
@@ -94,9 +99,11 @@ fn half_by_its_guide_and_half_by_number() {
     let sizes = sizes(&decisions);
     for update in 0..STEPS / PER_UPDATE {
         let of = |group: &str| sizes[&(group.to_owned(), update)];
-        let fixed = half / 4;
-        let pinned = half / 13 + 1;
-        assert_eq!(of("Static"), (fixed, (fixed - pinned) as f64 / (half - pinned) as f64), "{update}");
+        let (size, always) = fixed();
+        let (fixed, drawn_with) = of("Static");
+        assert_eq!(fixed, size, "{update}");
+        let share = (size - always) as f64 / (half - always) as f64;
+        assert!((drawn_with - share).abs() < 1e-12, "{update}: {drawn_with} {share}");
         let (size, probability) = of("Adaptive");
         assert_eq!(size == half, update == 0, "{update}: {size}");
         assert_eq!(probability, size as f64 / half as f64);
@@ -120,13 +127,13 @@ fn half_by_its_guide_and_half_by_number() {
             assert!(new, "each step has one: {call}");
         }
     }
-    let pinned = half as u32..=(half + half / 13) as u32;
+    let pinned = half as u32..(half + fixed().1) as u32;
     let rows = run.estimate();
     for step in 0..STEPS {
         let update = step / PER_UPDATE;
-        for (fixed, group) in [(false, "Adaptive"), (true, "Static")] {
+        for (in_second, group) in [(false, "Adaptive"), (true, "Static")] {
             let (size, _) = sizes[&(group.to_owned(), update)];
-            let there = &stored[&(fixed, step)];
+            let there = &stored[&(in_second, step)];
             let drawn = rows.iter().find(|row| {
                 row["scope"] == "window"
                     && (&row["window"], &row["group"]) == (&step.into(), &group.into())
@@ -136,7 +143,7 @@ fn half_by_its_guide_and_half_by_number() {
             assert_eq!(drawn.expect("a row")["kept"], there.len(), "{group}, step {step}");
             let before = sizes[&(group.to_owned(), update.saturating_sub(1))].0;
             assert!(there.len() as u64 <= size + before, "{group}, step {step}: {} of {size}", there.len());
-            assert!(!fixed || pinned.clone().all(|rank| there.contains(&rank)), "step {step}: {there:?}");
+            assert!(!in_second || pinned.clone().all(|rank| there.contains(&rank)), "step {step}: {there:?}");
         }
     }
     // With time to arrive, directives are followed by all: the last window of an interval has its size.

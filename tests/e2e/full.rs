@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::Scratch;
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process;
 use ampl_tests::run::{Form, Monitored, monitor};
 use serde_json::Value;
 
@@ -130,4 +132,22 @@ fn fills_up(kib: u32, turns: u32, structure: &str, level: &str) -> Option<Monito
     let row = rows.iter().find(whole).expect("the run");
     assert_eq!((&row["kept"], &row["half_width"]), (&RANKS.into(), &0.0.into()), "{row}");
     Some(run)
+}
+
+/// Nothing can be mapped any more when `MPI_Finalize` wants to read what was recorded: it is read later.
+#[test]
+fn memory_that_is_used_up_leaves_the_journals() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, RANKS, "little", &[]);
+        let plain = job.plain().success();
+        let run = monitor(&job, "", Form::Exec).success();
+        let (said, expected) = (&run.finished, plain.sorted_lines());
+        assert_eq!(said.sorted_lines(), expected, "{mpi:?}");
+        assert!(said.stderr.contains("2 of 2 ranks could not read their journals"), "{}", said.stderr);
+        assert_eq!(run.info()["complete"], Value::Bool(false), "{mpi:?}");
+        let mut recover = Command::new(ampl());
+        process::run(recover.arg("recover").arg(&run.run), Duration::from_secs(60)).success();
+        assert!(run.run.join("trace.ampl").is_file(), "{mpi:?}");
+        assert_eq!(run.functions()["MPI_Sendrecv"], 2 * 400, "{mpi:?}");
+    }
 }

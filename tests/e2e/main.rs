@@ -19,5 +19,6 @@ mod recover;
 mod retrospective;
 mod sites;
 mod strata;
+mod summaries;
 mod trace;
 mod verify;

@@ -135,6 +135,48 @@ fn a_program_without_mpi_runs_as_ever() {
     assert_eq!((under_run.finished.status, under_run.finished.stdout), (plain.status, plain.stdout));
 }
 
+/// A signal that whoever started it ignores, and descriptors that are closed.
+#[test]
+fn a_program_gets_what_it_would_have_had() {
+    const ASK: &str =
+        "grep SigIgn /proc/self/status; for n in 0 2; do readlink /proc/self/fd/$n || echo none; done";
+    let scratch = Scratch::new("inherited");
+    let asked = |before: &[OsString]| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' PIPE; exec \"$@\" <&- 2>&-", "sh"]).args(before).args(["sh", "-c", ASK]);
+        process::run(shell.current_dir(scratch.path()), Duration::from_secs(30)).success().stdout
+    };
+    let alone = asked(&[]);
+    assert!(alone.ends_with("1000\nnone\nnone\n"), "{alone}");
+    let ours = |command: &[&str]| [vec![ampl().into()], words(command)].concat();
+    assert_eq!(asked(&ours(&["exec", "-o", "result", "--"])), alone);
+    // What a launcher's programs get is the launcher's affair: this one has none.
+    let launcher = scratch.write(
+        "mpiexec.hydra",
+        "#!/bin/sh\nshift 2; while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"\n",
+    );
+    let mut made_executable = Command::new("chmod");
+    process::run(made_executable.arg("+x").arg(&launcher), Duration::from_secs(30)).success();
+    let launch =
+        ours(&["run", "-o", "launched", "--", launcher.to_str().expect("a path of ours"), "-n", "1"]);
+    assert_eq!(asked(&launch), alone);
+}
+
+/// Where the second one is can be known only from what it says.
+#[test]
+fn programs_after_each_other_say_where_they_are() {
+    for mpi in [MPI, Mpi::Mpich] {
+        let scratch = Scratch::new("after");
+        let program = mpi.compile("steady");
+        let both = format!("{0} 2 && {0} 3", program.display());
+        let finished =
+            type_in(&scratch, &words(&["exec", "-o", "result", "--", "sh", "-c", &both])).success();
+        assert_eq!(names(&scratch), ["result", "result-2"], "{mpi:?}: {}", finished.stderr);
+        let said: Vec<&str> = finished.stderr.lines().filter(|line| line.starts_with("ampl: ")).collect();
+        assert!(matches!(&said[..], [one] if one.ends_with("/result-2'")), "{mpi:?}: {}", finished.stderr);
+    }
+}
+
 #[test]
 fn a_killed_rank_leaves_readable_journals() {
     const TURNS: u64 = 400;

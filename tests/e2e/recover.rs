@@ -36,12 +36,15 @@ fn journals(run: &Path) -> PathBuf {
     parse(line).as_str().expect("a text").into()
 }
 
-/// A job that dies as `how` says, and the log of every rank.
-fn dead(mpi: Mpi, how: &str, when: &str, journal: &str) -> (Monitored, Vec<PathBuf>) {
+/// A job that dies as `how` says, its journals where `journal` says, and the log of every rank.
+///
+/// `agent` is what the configuration says of it, beside that a slow machine must not make ranks record less.
+fn dead(mpi: Mpi, how: &str, when: &str, journal: &str, agent: &str) -> (Monitored, Vec<PathBuf>) {
     let logs = ampl_tests::place::Scratch::new("dies");
     let log = logs.path().join("log");
     let job = Job::of(mpi, RANKS, "dies", &[&log.to_string_lossy(), how, when]);
-    let run = monitor(&job, &format!("[output]\njournal = \"{journal}\"\n"), Form::Exec);
+    let config = format!("[output]\njournal = \"{journal}\"\n[agent]\nmax_overhead = 0.5\n{agent}");
+    let run = monitor(&job, &config, Form::Exec);
     assert_eq!(run.finished.status.success(), how == "finalize", "{how}: {}", run.finished.stderr);
     let kept = run.scratch.path().join("logs");
     std::fs::create_dir(&kept).expect("the scratch directory is ours");
@@ -105,7 +108,7 @@ fn compare(rank: u32, log: &Path, decoded: &[Value], why: &str) {
 /// What `ampl recover` says of a job that died, and of every rank what was in its log.
 fn recovered(mpi: Mpi, how: &str, when: &str, journal: &str) {
     let why = format!("{mpi:?}, {how}");
-    let (run, logs) = dead(mpi, how, when, journal);
+    let (run, logs) = dead(mpi, how, when, journal, "");
     assert_eq!(run.info()["complete"], Value::Bool(false), "{why}: before");
     let told = ask(&["recover"], &run.run, &[]);
     assert_eq!((told.status.code(), told.stdout.as_str()), (Some(0), ""), "{why}: {}", told.stderr);
@@ -147,7 +150,7 @@ fn a_kill_at_any_time_loses_the_call_under_way_at_most() {
 
 /// A job that died, its journals beside its trace where a test may change them, and what was decoded of it.
 fn dead_with_journals() -> (Monitored, PathBuf, Vec<Vec<Value>>) {
-    let (run, _) = dead(Mpi::OpenMpi, "kill", "60", "run");
+    let (run, _) = dead(Mpi::OpenMpi, "kill", "60", "run", "");
     let journals = journals(&run.run);
     let decoded = (0..RANKS).map(|rank| run.decode(rank)).collect();
     (run, journals, decoded)
@@ -194,7 +197,7 @@ fn recover_into(run: &Path, file: &Path, others: &[&Path]) -> Finished {
 
 #[test]
 fn a_whole_run_is_left_alone_and_no_run_is_an_error() {
-    let (run, logs) = dead(Mpi::OpenMpi, "finalize", "20", "node");
+    let (run, logs) = dead(Mpi::OpenMpi, "finalize", "20", "node", "");
     let file = run.run.join("trace.ampl");
     let before = std::fs::read(&file).expect("a trace");
     let told = ask(&["recover"], &run.run, &[]);
@@ -230,6 +233,24 @@ fn journals_of_other_nodes_are_named_behind_the_run() {
     assert!(told.status.success() && told.stderr.contains("8 of 8 ranks"), "{}", told.stderr);
     for (rank, before) in (0..).zip(before) {
         assert_eq!(decoded(&file, rank), (Some(0), before), "rank {rank}");
+    }
+}
+
+/// What was decided is as lost as the journal of the rank that decides.
+#[test]
+fn decisions_are_in_the_journal_of_the_client() {
+    for client in [0, 5] {
+        let (run, _) = dead(Mpi::OpenMpi, "kill", "60", "run", &format!("client = {client}\n"));
+        let file = run.scratch.path().join("decided.ampl");
+        let decisions = || {
+            let told = recover_into(&run.run, &file, &[]);
+            assert_eq!(told.status.code(), Some(0), "{}", told.stderr);
+            let told = ask(&["decisions"], &file, &words(&["--json"])).success();
+            parse(&told.stdout).as_array().expect("an array").len()
+        };
+        assert!(decisions() > 0, "client {client}");
+        std::fs::remove_file(file_of(&journals(&run.run), 5)).expect("every rank has a journal");
+        assert_eq!(decisions() == 0, client == 5, "client {client}");
     }
 }
 

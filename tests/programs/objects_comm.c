@@ -136,8 +136,8 @@ static void collections(void) {
     members = 3;
     CALL(MPI_Group_range_incl, "group:p n:i ranges:r(*) >newgroup:p", all, 1, spans, &range);
     CALL(MPI_Group_range_excl, "group:p n:i ranges:r(*) >newgroup:p", all, 1, head, &others);
-    CALL(MPI_Group_translate_ranks, "group1:p n:i ranks1:r(n) group2:p >ranks2:u(n)", rest, 1, asked + (ranks
-         < 2), both, there);
+    CALL(MPI_Group_translate_ranks, "group1:p n:i ranks1:r(n) group2:p >ranks2:r(n)", rest, ranks < 2 ? 1 : 2,
+         asked + (ranks < 2), both, there);
     RESULT("translated", ranks < 2 ? 0 : there[0]);
     CALL(MPI_Group_difference, "group1:p group2:p >newgroup:p", both, rest, &again);
     MPI_Group *made[] = {&again, &others, &range, &both, &rest, &first, &all};
@@ -197,9 +197,10 @@ static void graphs(void) {
         index[i] = ranks - 1 + i;
         if (i > 0) { edges[i - 1] = i; edges[ranks - 2 + i] = 0; }
     }
-    CALL(MPI_Graph_map, "comm:c nnodes:i index:i(nnodes) edges:a >newrank:u", WORLD, ranks, index, edges,
+    members = 2 * (ranks - 1);
+    CALL(MPI_Graph_map, "comm:c nnodes:i index:i(nnodes) edges:r(*) >newrank:u", WORLD, ranks, index, edges,
          &spot);
-    CALL(MPI_Graph_create, "comm_old:c nnodes:i index:i(nnodes) edges:a reorder:l >comm_graph:c", WORLD,
+    CALL(MPI_Graph_create, "comm_old:c nnodes:i index:i(nnodes) edges:r(*) reorder:l >comm_graph:c", WORLD,
          ranks, index, edges, 0, &star);
     CALL(MPI_Graphdims_get, "comm:c >nnodes:i >nedges:i", star, &nodes, &links);
     CALL(MPI_Graph_get, "comm:c maxindex:i maxedges:i >index:i(maxindex) >edges:r(maxedges)", star, nodes,
@@ -237,10 +238,10 @@ static void graphs(void) {
          &weighted);
     RESULT("unweighted", in, out, weighted);
     free_comm(&ring);
-    CALL(MPI_Dist_graph_create, "comm_old:c n:i sources:r(n) degrees:i(n) destinations:a weights:a info:n "
+    members = 1;
+    CALL(MPI_Dist_graph_create, "comm_old:c n:i sources:r(n) degrees:i(n) destinations:r(*) weights:- info:n "
          "reorder:l >comm_dist_graph:c", WORLD, 1, &rank, ones, &right, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
          &ring);
-    members = 1;
     CALL(MPI_Neighbor_alltoall, "sendbuf:b sendcount:i sendtype:t recvbuf:b recvcount:i recvtype:t comm:c",
          mine, 1, MPI_INT, got, 1, MPI_INT, ring);
     RESULT("by a list", got[0]);
@@ -273,7 +274,10 @@ static void infos(void) {
     CALL(MPI_Info_get_nkeys, "info:n >nkeys:i", copy, &count);
 #if MPI_VERSION >= 4
     length = 3;
-    CALL(MPI_Info_get_string, "info:n key:z ~buflen:i >value:? >flag:l", info, "path", &length, value, &flag);
+    CALL(MPI_Info_get_string, "info:n key:z ~buflen:i >value:z >flag:l", info, "path", &length, value, &flag);
+    RESULT("string", length, flag);
+    length = sizeof value;
+    CALL(MPI_Info_get_string, "info:n key:z ~buflen:i >value:z >flag:l", info, "colour", &length, value, &flag);
     RESULT("string", length, flag);
 #endif
     free_info(&copy);

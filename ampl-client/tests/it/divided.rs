@@ -69,7 +69,7 @@ fn two_classes_take_a_third_of_the_ranks_and_hold_the_bound() {
     for mechanism in [Mechanism::Subset, Mechanism::Global] {
         for ranks in [128, 1024, 4096] {
             let (mut with, mut without, mut covered) = (0.0, 0.0, 0.0);
-            let seeds = 8;
+            let seeds = 4;
             for seed in 0..seeds {
                 let config = divided(ranks, "", mechanism);
                 let one = Simulated::of(undivided(&config), ranks, WINDOWS, seed, waiting(ranks, seed));
@@ -94,15 +94,16 @@ fn two_classes_take_a_third_of_the_ranks_and_hold_the_bound() {
 
 #[test]
 fn noise_stays_one_stratum() {
+    const DRAWS: u64 = 80;
     for kind in [Kind::Normal, Kind::LogNormal, Kind::ZeroInflated, Kind::Spikes, Kind::Drift] {
-        let alone = (0..200).filter(|&seed| {
+        let alone = (0..DRAWS).filter(|&seed| {
             let mut population = Population::new(kind, 128, 300 + seed);
             let config = divided(128, "", Mechanism::Subset);
             Simulated::of(config, 128, 32, seed, || population.next_window()).most_strata() == 1
         });
-        let alone = alone.count();
-        println!("{kind:?}: {alone} of 200");
-        assert!(alone >= 180, "{kind:?}: {alone} of 200 draws");
+        let alone = alone.count() as u64;
+        println!("{kind:?}: {alone} of {DRAWS}");
+        assert!(10 * alone >= 9 * DRAWS, "{kind:?}: {alone} of {DRAWS} draws");
     }
 }
 

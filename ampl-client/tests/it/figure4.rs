@@ -85,3 +85,17 @@ fn equal_jobs_are_decided_alike() {
     assert_eq!(first, run(&plan, 7));
     assert_ne!(first.2, run(&plan, 8).2);
 }
+
+#[test]
+fn another_seed_draws_others() {
+    let drawn = |seed| {
+        let mut plan = plan();
+        plan.config.sampling.seed = seed;
+        run(&plan, 7).0
+    };
+    assert_eq!(drawn(1), drawn(1));
+    let (one, other) = (drawn(1), drawn(2));
+    let alike = one.iter().zip(&other).filter(|(one, other)| one == other).count();
+    // Everyone is kept before the first decision, of one half; of the other 20 of 118 are drawn.
+    assert_eq!(alike, 0, "of {WINDOWS} windows");
+}

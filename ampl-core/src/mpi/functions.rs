@@ -147,7 +147,7 @@ mod l {
     pub const P101: &[Param] = &[i("comm", K::Comm), o("flag", K::Logical)];
     pub const P102: &[Param] = &[i("origin_addr", K::Buffer), i("compare_addr", K::Buffer), o("result_addr", K::Buffer), i("datatype", K::Datatype), i("target_rank", K::Rank), i("target_disp", K::Aint), i("win", K::Win)];
     pub const P103: &[Param] = &[i("nnodes", K::Int), i("ndims", K::Int), p("dims", K::Int, D::InOut, L::Param(1))];
-    pub const P104: &[Param] = &[i("comm_old", K::Comm), i("n", K::Int), p("sources", K::Rank, D::In, L::Param(1)), p("degrees", K::Int, D::In, L::Param(1)), p("destinations", K::Rank, D::In, L::Unknown), p("weights", K::Int, D::In, L::Unknown), i("info", K::Info), i("reorder", K::Logical), o("comm_dist_graph", K::Comm)];
+    pub const P104: &[Param] = &[i("comm_old", K::Comm), i("n", K::Int), p("sources", K::Rank, D::In, L::Param(1)), p("degrees", K::Int, D::In, L::Param(1)), p("destinations", K::Rank, D::In, L::Sum(3)), p("weights", K::Int, D::In, L::Sum(3)), i("info", K::Info), i("reorder", K::Logical), o("comm_dist_graph", K::Comm)];
     pub const P105: &[Param] = &[i("comm_old", K::Comm), i("indegree", K::Int), p("sources", K::Rank, D::In, L::Param(1)), p("sourceweights", K::Int, D::In, L::Param(1)), i("outdegree", K::Int), p("destinations", K::Rank, D::In, L::Param(4)), p("destweights", K::Int, D::In, L::Param(4)), i("info", K::Info), i("reorder", K::Logical), o("comm_dist_graph", K::Comm)];
     pub const P106: &[Param] = &[i("comm", K::Comm), i("maxindegree", K::Int), p("sources", K::Rank, D::Out, L::Param(1)), p("sourceweights", K::Int, D::Out, L::Param(1)), i("maxoutdegree", K::Int), p("destinations", K::Rank, D::Out, L::Param(4)), p("destweights", K::Int, D::Out, L::Param(4))];
     pub const P107: &[Param] = &[i("comm", K::Comm), o("indegree", K::Int), o("outdegree", K::Int), o("weighted", K::Logical)];
@@ -229,9 +229,9 @@ mod l {
     pub const P183: &[Param] = &[p("version", K::String, D::Out, L::Param(1)), o("resultlen", K::Int)];
     pub const P184: &[Param] = &[p("name", K::String, D::Out, L::Param(1)), o("resultlen", K::Int)];
     pub const P185: &[Param] = &[o("version", K::Int), o("subversion", K::Int)];
-    pub const P186: &[Param] = &[i("comm_old", K::Comm), i("nnodes", K::Int), p("index", K::Int, D::In, L::Param(1)), p("edges", K::Rank, D::In, L::Unknown), i("reorder", K::Logical), o("comm_graph", K::Comm)];
+    pub const P186: &[Param] = &[i("comm_old", K::Comm), i("nnodes", K::Int), p("index", K::Int, D::In, L::Param(1)), p("edges", K::Rank, D::In, L::Last(2)), i("reorder", K::Logical), o("comm_graph", K::Comm)];
     pub const P187: &[Param] = &[i("comm", K::Comm), i("maxindex", K::Int), i("maxedges", K::Int), p("index", K::Int, D::Out, L::Param(1)), p("edges", K::Rank, D::Out, L::Param(2))];
-    pub const P188: &[Param] = &[i("comm", K::Comm), i("nnodes", K::Int), p("index", K::Int, D::In, L::Param(1)), p("edges", K::Rank, D::In, L::Unknown), o("newrank", K::IntOrUndefined)];
+    pub const P188: &[Param] = &[i("comm", K::Comm), i("nnodes", K::Int), p("index", K::Int, D::In, L::Param(1)), p("edges", K::Rank, D::In, L::Last(2)), o("newrank", K::IntOrUndefined)];
     pub const P189: &[Param] = &[i("comm", K::Comm), i("rank", K::Rank), i("maxneighbors", K::Int), p("neighbors", K::Rank, D::Out, L::Param(2))];
     pub const P190: &[Param] = &[i("comm", K::Comm), i("rank", K::Rank), o("nneighbors", K::Int)];
     pub const P191: &[Param] = &[i("comm", K::Comm), o("nnodes", K::Int), o("nedges", K::Int)];
@@ -247,7 +247,7 @@ mod l {
     pub const P201: &[Param] = &[i("group", K::Group), i("n", K::Int), p("ranges", K::Rank, D::In, L::Times(1, 3)), o("newgroup", K::Group)];
     pub const P202: &[Param] = &[i("group", K::Group), o("rank", K::IntOrUndefined)];
     pub const P203: &[Param] = &[i("group", K::Group), o("size", K::Int)];
-    pub const P204: &[Param] = &[i("group1", K::Group), i("n", K::Int), p("ranks1", K::Rank, D::In, L::Param(1)), i("group2", K::Group), p("ranks2", K::IntOrUndefined, D::Out, L::Param(1))];
+    pub const P204: &[Param] = &[i("group1", K::Group), i("n", K::Int), p("ranks1", K::Rank, D::In, L::Param(1)), i("group2", K::Group), p("ranks2", K::Rank, D::Out, L::Param(1))];
     pub const P205: &[Param] = &[i("sendbuf", K::Buffer), i("sendcount", K::Int), i("sendtype", K::Datatype), o("recvbuf", K::Buffer), i("recvcount", K::Int), i("recvtype", K::Datatype), i("comm", K::Comm), o("request", K::Request)];
     pub const P206: &[Param] = &[i("sendbuf", K::Buffer), i("sendcount", K::Count), i("sendtype", K::Datatype), o("recvbuf", K::Buffer), i("recvcount", K::Count), i("recvtype", K::Datatype), i("comm", K::Comm), o("request", K::Request)];
     pub const P207: &[Param] = &[i("sendbuf", K::Buffer), i("sendcount", K::Int), i("sendtype", K::Datatype), o("recvbuf", K::Buffer), p("recvcounts", K::Int, D::In, L::CommSize(7)), p("displs", K::Int, D::In, L::CommSize(7)), i("recvtype", K::Datatype), i("comm", K::Comm), o("request", K::Request)];
@@ -281,7 +281,7 @@ mod l {
     pub const P235: &[Param] = &[i("info", K::Info), i("key", K::String), i("valuelen", K::Int), p("value", K::String, D::Out, L::IfFlag(2, 4)), o("flag", K::Logical)];
     pub const P236: &[Param] = &[i("info", K::Info), o("nkeys", K::Int)];
     pub const P237: &[Param] = &[i("info", K::Info), i("n", K::Int), o("key", K::String)];
-    pub const P238: &[Param] = &[i("info", K::Info), i("key", K::String), p("buflen", K::Int, D::InOut, L::One), p("value", K::String, D::Out, L::Unknown), o("flag", K::Logical)];
+    pub const P238: &[Param] = &[i("info", K::Info), i("key", K::String), p("buflen", K::Int, D::InOut, L::One), p("value", K::String, D::Out, L::IfFlag(2, 4)), o("flag", K::Logical)];
     pub const P239: &[Param] = &[i("info", K::Info), i("key", K::String), o("valuelen", K::Int), o("flag", K::Logical)];
     pub const P240: &[Param] = &[i("info", K::Info), i("key", K::String), i("value", K::String)];
     pub const P241: &[Param] = &[i("argc", K::Address), i("argv", K::Address)];

@@ -91,6 +91,10 @@ pub enum Length {
     Param(u8),
     /// Twice or thrice the parameter of that index (`MPI_Group_range_incl`: triplets).
     Times(u8, u8),
+    /// The sum of the array in the parameter of that index. (`MPI_Dist_graph_create`: degrees.)
+    Sum(u8),
+    /// The last element of the array in the parameter of that index. (`MPI_Graph_create`: where each node's edges end.)
+    Last(u8),
     /// One per process of the communicator in the parameter of that index: the remote group's of an intercommunicator.
     CommSize(u8),
     /// As [`Length::CommSize`], but only meaningful at the root (index of the communicator, index of the root).
@@ -104,6 +108,7 @@ pub enum Length {
     /// As [`Length::Param`], but `MPI_UNDEFINED` or a zero flag means none. (`MPI_Waitsome`, `MPI_Testsome`: index of outcount.)
     OutCount(u8),
     /// As many as the parameter of the first index says, valid only if the flag in the parameter of the second index is set. (`MPI_Testall`.)
+    /// Where MPI overwrites the first, no more than it said before.
     IfFlag(u8, u8),
     /// Not known from the arguments: only the address is recorded.
     Unknown,
@@ -271,6 +276,8 @@ mod tests {
                 let indices = match param.length {
                     Length::One | Length::Unknown => vec![],
                     Length::Param(i)
+                    | Length::Sum(i)
+                    | Length::Last(i)
                     | Length::CommSize(i)
                     | Length::InDegree(i)
                     | Length::OutDegree(i)

@@ -23,7 +23,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ),
     ("sampling.sizing", "ampl-client/tests/it/coverage.rs", "ampl_2008_falls_short_where_windows_vary"),
     ("sampling.floor", "ampl-client/tests/it/policy.rs", "floors_static_sizes_and_small_groups"),
-    ("sampling.seed", "tests/e2e/adaptive.rs", "one_seed_decides_alike"),
+    ("sampling.seed", "ampl-client/tests/it/figure4.rs", "another_seed_draws_others"),
     ("sampling.budget", "tests/e2e/adaptive.rs", "a_budget_is_kept_and_the_bound_attained_is_told"),
     ("sampling.partners", "tests/e2e/partners.rs", "without_the_key_nothing_is_kept_for_others"),
     ("window.marker", "tests/e2e/recipes.rs", "every_recipe_runs"),
@@ -59,11 +59,15 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("trace.time_floor", "ampl-agent/tests/it/structure.rs", "times_are_as_exact_as_the_keys_ask"),
     ("trace.call_sites", "tests/e2e/misfortune.rs", "call_sites_are_left_out"),
     ("trace.call_path_depth", "tests/e2e/paths.rs", "two_ways_to_one_call_are_told_apart"),
-    ("output.dir", "tests/e2e/misfortune.rs", "runs_are_never_overwritten"),
+    (
+        "output.dir",
+        "ampl-cli/tests/command_line.rs",
+        "run_puts_exec_before_the_program_and_returns_the_status",
+    ),
     ("output.journal", "tests/e2e/full.rs", "a_place_that_is_full_is_done_without"),
-    ("output.rank_summaries", "ampl-cli/src/estimate/tests.rs", "what_was_not_stored_is_not_estimated_from"),
+    ("output.rank_summaries", "tests/e2e/summaries.rs", "summaries_are_stored_of_whom_the_key_says"),
     ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),
-    ("agent.client", "tests/loop/stress.rs", "random_jobs_end_and_are_told_right"),
+    ("agent.client", "tests/e2e/recover.rs", "decisions_are_in_the_journal_of_the_client"),
     ("agent.max_overhead", "tests/e2e/governor.rs", "steps_down_and_up_again_under_open_mpi"),
 ];
 

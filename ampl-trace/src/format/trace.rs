@@ -139,7 +139,9 @@ pub fn finish(trace: &mut Trace) {
     if trace.run.ranks == 0 {
         trace.run.ranks = present;
     }
-    let all = present == trace.run.ranks && trace.ranks.iter().all(|rank| rank.process.finalized);
+    // Of a trace without any rank nothing says how many there should be.
+    let all =
+        present > 0 && present == trace.run.ranks && trace.ranks.iter().all(|rank| rank.process.finalized);
     trace.complete &= all;
 }
 

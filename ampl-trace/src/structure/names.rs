@@ -66,7 +66,7 @@ const COMMON: &[(&str, u32)] = &[
     ("MPI_Group_incl", 0x6b33_fd0f),
     ("MPI_Group_rank", 0x2069_8e84),
     ("MPI_Group_size", 0x057b_8a43),
-    ("MPI_Group_translate_ranks", 0x74e0_7fee),
+    ("MPI_Group_translate_ranks", 0x5c61_35e8),
     ("MPI_Iallgather", 0x32f1_e06d),
     ("MPI_Iallreduce", 0xa5a7_7415),
     ("MPI_Ialltoall", 0x32f1_e06d),

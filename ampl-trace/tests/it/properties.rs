@@ -216,7 +216,7 @@ fn small_file() -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_trace_comes_back(
@@ -235,7 +235,8 @@ proptest! {
         let trace = read(&bytes).unwrap();
         prop_assert_eq!(&trace.damage, &[]);
         prop_assert_eq!(&trace.totals, &totals);
-        prop_assert!(trace.complete);
+        // Nobody says of a trace without ranks that it is whole.
+        prop_assert_eq!(trace.complete, !ranks.is_empty());
         prop_assert_eq!(&trace.run, &run);
         prop_assert_eq!(&trace.decisions, &decisions);
         for (found, (rank, structure)) in trace.ranks.iter().zip(&ranks) {

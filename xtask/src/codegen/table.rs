@@ -179,6 +179,8 @@ fn length_expression(text: &str, names: &[&str]) -> anyhow::Result<String> {
         ("indegree", [comm]) => format!("InDegree({})", index(comm)?),
         ("outdegree", [comm]) => format!("OutDegree({})", index(comm)?),
         ("cartdims", [comm]) => format!("CartDims({})", index(comm)?),
+        ("sum", [counts]) => format!("Sum({})", index(counts)?),
+        ("last", [ends]) => format!("Last({})", index(ends)?),
         ("outcount", [count]) => format!("OutCount({})", index(count)?),
         ("ifflag", [count, flag]) => format!("IfFlag({}, {})", index(count)?, index(flag)?),
         ("times", [count, factor]) => {

@@ -3,7 +3,7 @@
 use ampl_core::mpi::{Direction, Kind, Length, Traffic, ids};
 
 use super::super::facts::{Ask, known};
-use super::Encoder;
+use super::{Encoder, MOST};
 use crate::traffic::{Facts, Members};
 
 impl Encoder<'_> {
@@ -15,6 +15,8 @@ impl Encoder<'_> {
             Length::One | Length::Unknown => return None,
             Length::Param(index) => self.number(index).min(self.written(index)),
             Length::Times(index, factor) => self.number(index) * i64::from(factor),
+            Length::Sum(index) => self.elements(index)?.sum(),
+            Length::Last(index) => self.elements(index)?.last().unwrap_or(0),
             Length::CommSize(comm) => {
                 let members = self.members(communicator(comm))?;
                 // Results are scattered over the caller's own group.
@@ -45,10 +47,25 @@ impl Encoder<'_> {
                 if self.number(flag) == 0 {
                     return None;
                 }
-                self.number(index)
+                // So much room there was; none leaves nothing written.
+                let overwritten = self.params()[usize::from(index)].direction == Direction::InOut;
+                let room = self.state.before.first().copied().filter(|_| overwritten);
+                self.number(index).min(room.map_or(i64::MAX, |room| i64::from(room as i32)))
             }
         };
         usize::try_from(number).ok()
+    }
+
+    /// The integers of the input array number `index`; `None` where they cannot be read.
+    fn elements(&mut self, index: u8) -> Option<impl Iterator<Item = i64>> {
+        let (param, base) = (&self.params()[usize::from(index)], self.words[usize::from(index)]);
+        let count = self.length(param.length)?;
+        if count > MOST || base == 0 || !self.can_read(param.kind, base, count) {
+            return None;
+        }
+        let reader = self.state.reader;
+        // SAFETY: the array has so many elements, which MPI has read itself, or which can be read.
+        Some((0..count).map(move |at| unsafe { reader.load(param.kind, base, at) }.unwrap_or(0) as i64))
     }
 
     /// Who is in the communicator; `None` where that is not known, and MPI must not be asked.

@@ -1,0 +1,47 @@
+//! What this process was started with and Rust's runtime changes before `main`: it ignores SIGPIPE, which a `Command`
+//! then sets to its default, and opens /dev/null where standard input, output or error is closed. Programs started
+//! from here get all of it as it was: without ampl they would.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::{F_GETFD, SIG_IGN, SIGPIPE, close, fcntl, signal};
+
+static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
+static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+
+/// The C library calls what is listed here before `main`, and so before the runtime begins.
+// SAFETY: the section is a list of functions; this one needs no arguments and nothing that a runtime prepares.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static BEFORE_MAIN: extern "C" fn() = look;
+
+extern "C" fn look() {
+    // SAFETY: ignored is what the runtime makes it next; the answer is what it was.
+    let before = unsafe { signal(SIGPIPE, SIG_IGN) };
+    PIPE_IGNORED.store(before == SIG_IGN, Ordering::Relaxed);
+    for (descriptor, closed) in (0..).zip(&CLOSED) {
+        // SAFETY: only asks, and any number may be asked about.
+        closed.store(unsafe { fcntl(descriptor, F_GETFD) } == -1, Ordering::Relaxed);
+    }
+}
+
+/// Has `command` start its program with what this process was started with.
+pub fn hand_on(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec it loads atomics and makes system calls, no more.
+    unsafe { command.pre_exec(restore) }
+}
+
+/// After the `Command` has set SIGPIPE, and right before the program replaces this process.
+fn restore() -> std::io::Result<()> {
+    if PIPE_IGNORED.load(Ordering::Relaxed) {
+        // SAFETY: no handler, and nothing here waits for the signal.
+        unsafe { signal(SIGPIPE, SIG_IGN) };
+    }
+    for (descriptor, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(Ordering::Relaxed)) {
+        // SAFETY: the runtime's /dev/null, which nobody owns.
+        unsafe { close(descriptor) };
+    }
+    Ok(())
+}
