@@ -36,7 +36,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         match part {
             Part::Alternating => alternating::run(&bench, &options, &programs)?,
             Part::Pairs => pairs::run(&bench, &options, &programs)?,
-            Part::Instructions => instructions::run(&bench, &programs)?,
+            Part::Instructions => instructions::run(&bench, &programs, options.state)?,
         }
     }
     Ok(())

@@ -49,17 +49,18 @@ struct Account {
     functions: BTreeMap<String, (f64, f64)>,
 }
 
-/// Prints the library's instructions beside the program's.
+/// Prints the library's instructions beside the program's, in every state or in `only` that one.
 ///
 /// # Errors
 /// When a job fails.
-pub fn run(bench: &Bench, programs: &[Program]) -> Result<()> {
+pub fn run(bench: &Bench, programs: &[Program], only: Option<State>) -> Result<()> {
     if find(&["valgrind"]).is_none() {
         println!("\ninstructions: callgrind is missing: apt install valgrind");
         return Ok(());
     }
     for program in programs {
-        for state in [State::Summaries, State::Structure, State::Kept, State::Default] {
+        let all = [State::Summaries, State::Structure, State::Kept, State::Default];
+        for state in all.into_iter().filter(|&state| only.is_none_or(|only| only == state)) {
             let native = bench.run(&program.short, state)?;
             let wall = native.ranks.iter().map(|rank| rank.inside_wall).fold(0.0, f64::max) / 1e9;
             let (accounts, slow) = count(bench, program, state)?;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 
+use super::job::State;
+
 /// What follows when an option is wrong.
 const USAGE: &str = "\
 options of overhead (all optional):
@@ -13,6 +15,8 @@ options of overhead (all optional):
   --max-overhead S    agent.max_overhead of the default configuration, such as 0.5%
   --work ROWS         its work between calls, instead of finding out which makes that rate
   --lammps-steps N    timesteps of a run of LAMMPS (1000)
+  --counted-steps N   steps of the synthetic program where instructions are counted (800)
+  --state NAME        the one state to count instructions in, such as default
   --program NAME      synthetic or lammps; both without
   --part NAME         alternating, pairs or instructions; all without
   --dist DIR          an installation to measure instead of building one";
@@ -43,6 +47,10 @@ pub struct Options {
     pub work: Option<f64>,
     /// Timesteps of a run of LAMMPS.
     pub lammps_steps: u32,
+    /// Steps of the synthetic program where instructions are counted.
+    pub counted_steps: f64,
+    /// The one state to count instructions in; all of them without.
+    pub state: Option<State>,
     /// The one program to measure; all of them without.
     pub program: Option<String>,
     /// What to measure.
@@ -60,6 +68,8 @@ impl Default for Options {
             max_overhead: None,
             work: None,
             lammps_steps: 1000,
+            counted_steps: 800.0,
+            state: None,
             program: None,
             parts: vec![Part::Alternating, Part::Pairs, Part::Instructions],
             dist: None,
@@ -89,6 +99,11 @@ impl Options {
                 "--max-overhead" => options.max_overhead = Some(value.to_owned()),
                 "--work" => options.work = Some(above_zero().with_context(wrong)?),
                 "--lammps-steps" => options.lammps_steps = above_zero().with_context(wrong)?.ceil() as u32,
+                "--counted-steps" => options.counted_steps = above_zero().with_context(wrong)?.ceil(),
+                "--state" => {
+                    let named = State::WATCHED.into_iter().find(|state| state.name() == value);
+                    options.state = Some(named.with_context(wrong)?);
+                }
                 "--program" if ["synthetic", "lammps"].contains(&value) => {
                     options.program = Some(value.to_owned());
                 }
@@ -118,7 +133,9 @@ mod tests {
         let options = Options::parse(&["--pairs", "3", "--part", "pairs", "--program", "lammps"]).unwrap();
         assert_eq!((options.pairs, options.parts), (3, vec![Part::Pairs]));
         assert_eq!(options.program.as_deref(), Some("lammps"));
-        for wrong in [&["--pairs"][..], &["--pairs", "0"], &["--part", "all"], &["--loud", "1"]] {
+        for wrong in
+            [&["--pairs"][..], &["--pairs", "0"], &["--part", "all"], &["--state", "some"], &["--loud", "1"]]
+        {
             let error = Options::parse(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong[0]) && error.contains("--seconds"), "{error}");
         }

@@ -98,7 +98,7 @@ fn synthetic(bench: &Bench, options: &Options) -> Result<Program> {
     Ok(Program {
         name: "synthetic",
         words: words(steps, work),
-        short: words(800.0, work),
+        short: words(options.counted_steps, work),
         alternates: true,
         about: format!(
             "two ranks; a step relaxes {work:.0} grid rows, makes 16 or 17 calls and is to take {:.0} us",
