@@ -69,7 +69,7 @@ fn two_classes_take_a_third_of_the_ranks_and_hold_the_bound() {
     for mechanism in [Mechanism::Subset, Mechanism::Global] {
         for ranks in [128, 1024, 4096] {
             let (mut with, mut without, mut covered) = (0.0, 0.0, 0.0);
-            let seeds = 4;
+            let seeds = 8;
             for seed in 0..seeds {
                 let config = divided(ranks, "", mechanism);
                 let one = Simulated::of(undivided(&config), ranks, WINDOWS, seed, waiting(ranks, seed));
