@@ -6,7 +6,6 @@ use ampl_agent::named::Named;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
-use crate::clock::ticks;
 use crate::hooks::Near;
 use crate::process::Process;
 use crate::reader::Reader;
@@ -49,10 +48,6 @@ pub struct ThreadState {
     pub next_progress: u64,
     /// Ticks between two looks.
     pub progress_ticks: u64,
-    /// When this thread last closed a window, and how long that was after the one before.
-    pub window_closed: u64,
-    /// See `window_closed`; 0 before the first.
-    pub window_ticks: u64,
     /// Ticks spent on the tree since the last measured call began: accounted for apart.
     pub slow_ticks: u64,
     /// The agent's own time per call.
@@ -83,8 +78,6 @@ impl ThreadState {
             requests,
             next_progress: 0,
             progress_ticks: 0,
-            window_closed: ticks(process.invariant),
-            window_ticks: 0,
             slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),

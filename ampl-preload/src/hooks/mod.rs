@@ -27,10 +27,8 @@ pub use places::{Near, Places, stack_bounds};
 const PROGRESS_TICKS: u64 = 300_000;
 /// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
 const IDLE_PROGRESS_TICKS: u64 = 64 * PROGRESS_TICKS;
-/// Looks after the tree are so many times as far apart as the last one was long, but there are some in a window.
-const AWAY: u64 = 50;
-/// As many in a window however long a look takes.
-const LOOKS_IN_A_WINDOW: u64 = 16;
+/// Looks after the tree are so many times as far apart as the last one was long.
+const AWAY: u64 = 20;
 
 /// The level of `MPI_Pcontrol` that pauses.
 const PAUSE: i32 = 0;
@@ -386,8 +384,6 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     let invariant = state.process.invariant;
     let (from, cpu_from) = (ticks(invariant), thread_cpu_ns());
     if closed {
-        state.window_ticks = from.saturating_sub(state.window_closed);
-        state.window_closed = from;
         state.process.take_clock_pair();
         state.thread.recalibrate();
     }
@@ -402,8 +398,7 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     let now = ticks(invariant);
     // Where ranks share processors MPI gives its own away when it finds nothing: the longer that took, the later it
     // is asked again.
-    let longest = IDLE_PROGRESS_TICKS.max(state.window_ticks / LOOKS_IN_A_WINDOW);
-    let away = (now - from).saturating_mul(AWAY).min(longest);
+    let away = (now - from).saturating_mul(AWAY).min(IDLE_PROGRESS_TICKS);
     state.next_progress = now + state.progress_ticks.max(away);
     state.slow_ticks += now - from;
     state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
