@@ -12,7 +12,8 @@ const BEFOREHAND: (&str, &[&str]) = ("selection = \"predictive\"\n", &["summarie
 
 /// Who waits for a processor most of the time calls too seldom to be a burden: such a run is made again.
 fn frantic(mpi: Mpi, config: &str) -> Monitored {
-    let job = Job::of(mpi, RANKS, "frantic", &["1200", "6000"]);
+    // A busy machine takes a second to make as many calls as are too many.
+    let job = Job::of(mpi, RANKS, "frantic", &["3000", "6000"]);
     let run = || monitor(&job, config, Form::Run).success();
     let _machine = alone();
     for _ in 0..4 {
@@ -20,7 +21,7 @@ fn frantic(mpi: Mpi, config: &str) -> Monitored {
         let share = |line: &str| line.split_once(": had ")?.1.split(' ').next()?.parse::<f64>().ok();
         let shares: Vec<f64> = run.finished.stderr.lines().filter_map(share).collect();
         assert_eq!(shares.len(), RANKS as usize, "{}", run.finished.stderr);
-        if shares.iter().all(|&share| share > 0.1) {
+        if shares.iter().all(|&share| share > 0.3) {
             return run;
         }
         eprintln!("again: ranks had {shares:?} of a processor");
@@ -119,5 +120,7 @@ fn everything_is_everything() {
     assert_eq!(steps(&info, 0), []);
     assert_eq!(info["kept_windows"], info["windows"].as_u64().unwrap() * u64::from(RANKS));
     let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n");
-    assert!(steps(&run.info(), 0).len() >= 2);
+    let info = run.info();
+    let down = info["overhead"]["steps"].as_array().expect("an array");
+    assert!(down.iter().any(|step| step["rank"] == 0 && step["reason"] == "overhead"), "{down:?}");
 }
