@@ -134,26 +134,23 @@ impl Comparison<'_> {
         run: impl Fn() -> (Scratch, R),
         finished: impl Fn(&R) -> &Finished,
     ) -> (Scratch, R) {
-        let mut tried = 1;
-        loop {
+        let may_fail = self.launcher_fails && self.job.mpi != Mpi::OpenMpi;
+        for _ in 1..TRIES {
             let (place, last) = run();
-            let status = finished(&last).status;
+            let finished = finished(&last);
+            let status = format!("{}", finished.status);
+            let in_status_only = |expected: &Seen| {
+                let seen = || Seen { status: expected.status.clone(), ..self.seen(finished, place.path()) };
+                expected.status != status && expected.difference(&seen()).is_none()
+            };
             // 9: it has ended a rank that was about to end.
-            let fails = self.launcher_fails && self.job.mpi != Mpi::OpenMpi;
-            let failed = fails && matches!(status.code(), Some(1 | 9));
-            let settled = tried == TRIES
-                || !failed
-                || expected.is_some_and(|expected| {
-                    let seen =
-                        Seen { status: expected.status.clone(), ..self.seen(finished(&last), place.path()) };
-                    expected.status == format!("{status}") || expected.difference(&seen).is_some()
-                });
-            if settled {
+            let failed = may_fail && matches!(finished.status.code(), Some(1 | 9));
+            if !failed || !expected.is_none_or(in_status_only) {
                 return (place, last);
             }
             eprintln!("again: the launcher says {status} of {:?}", self.job);
-            tried += 1;
         }
+        run()
     }
 
     fn job_in(&self, directory: &Path) -> Job {

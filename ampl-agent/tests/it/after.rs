@@ -2,22 +2,18 @@
 //! gone, memory is bounded, and a process that dies leaves what was undecided.
 
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use crate::common::{EXACT, leave};
-use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, Thread};
-use ampl_core::config::{Config, Mechanism};
+use ampl_core::config::Mechanism;
 use ampl_core::draw::Keep;
 use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::ids;
-use ampl_core::plan::Plan;
-use ampl_core::units::{Rank, WindowId};
+use ampl_core::units::WindowId;
 use ampl_core::value::Value;
-use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::compact::Compacted;
 use ampl_trace::decode::Calls;
+
+use crate::common::{Job, leave};
 
 /// What is read of sends.
 struct Stored {
@@ -29,65 +25,38 @@ struct Stored {
     kept: Vec<bool>,
 }
 
-struct Job {
-    path: PathBuf,
-    shared: Arc<Shared>,
+fn job() -> Job {
+    Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n", 64)
 }
 
-impl Job {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ampl-after-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let identity = Identity { ranks: 64, ..Identity::default() };
-        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
-        let (config, _) = Config::parse("[window]\nmarker = \"mpi:MPI_Barrier\"\n").expect("valid");
-        let plan = Plan::new(config, 64).expect("ranks of the job");
-        let shared = Arc::new(Shared::new(journal, plan, Rank(0), |address| ("/bin/app".into(), address)));
-        Self { path, shared }
-    }
+/// What is drawn beforehand from `first` on: with certainty, or never.
+fn beforehand(job: &Job, first: u64, probability: f64) {
+    job.shared.direct(Directive {
+        update: first + 1,
+        first_window: WindowId(first),
+        seed: 1,
+        mechanism: Mechanism::Global,
+        strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability, policy: 1 }],
+        divided: Vec::new(),
+    });
+}
 
-    /// What is drawn beforehand from `first` on: with certainty, or never.
-    fn beforehand(&self, first: u64, probability: f64) {
-        self.shared.direct(Directive {
-            update: first + 1,
-            first_window: WindowId(first),
-            seed: 1,
-            mechanism: Mechanism::Global,
-            strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability, policy: 1 }],
-            divided: Vec::new(),
-        });
-    }
-
-    fn read(&self) -> Compacted {
-        let journal = self.shared.journal.contents().expect("a readable journal");
-        let read = compact(journal.bytes(), EXACT).expect("a whole header");
-        assert_eq!(read.damage, Vec::<String>::new());
-        read
-    }
-
-    fn stored(&self) -> Stored {
-        let Compacted { rank, structure, .. } = self.read();
-        let (mut timed, mut tags) = (Vec::new(), Vec::new());
-        for call in Calls::new(&structure, &rank).map(|call| call.expect("decodable")) {
-            if call.function != ids::MPI_SEND {
-                continue;
-            }
-            let ("tag", Value::Int(tag)) = call.args[4] else { panic!("{call:?}") };
-            tags.push(tag as u64);
-            if let Some(found) = call.timed {
-                let number = (found.start_ns as u64 - 1000) / 2;
-                assert_eq!(number % TAGS, tag as u64, "times are those of the call");
-                timed.push((found.window, number));
-            }
+fn stored(job: &Job) -> Stored {
+    let Compacted { rank, structure, .. } = job.read();
+    let (mut timed, mut tags) = (Vec::new(), Vec::new());
+    for call in Calls::new(&structure, &rank).map(|call| call.expect("decodable")) {
+        if call.function != ids::MPI_SEND {
+            continue;
         }
-        Stored { timed, tags, kept: rank.windows.iter().map(|window| window.kept).collect() }
+        let ("tag", Value::Int(tag)) = call.args[4] else { panic!("{call:?}") };
+        tags.push(tag as u64);
+        if let Some(found) = call.timed {
+            let number = (found.start_ns as u64 - 1000) / 2;
+            assert_eq!(number % TAGS, tag as u64, "times are those of the call");
+            timed.push((found.window, number));
+        }
     }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+    Stored { timed, tags, kept: rank.windows.iter().map(|window| window.kept).collect() }
 }
 
 /// So many tags are in use: windows are much alike.
@@ -132,9 +101,9 @@ fn keep(kept: bool) -> Option<(Keep, u16)> {
 
 #[test]
 fn what_a_verdict_keeps_is_there_whole_and_in_order() {
-    let job = Job::new("verdicts");
-    let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
-    job.beforehand(1, 0.0);
+    let job = job();
+    let mut thread = job.thread(0);
+    beforehand(&job, 1, 0.0);
     let numbers = |window: u64| window * 10_000..window * 10_000 + (window * window * 7) % 3000;
     for window in 0..60 {
         // Windows of very different length, so that they begin and end anywhere in a block.
@@ -147,7 +116,7 @@ fn what_a_verdict_keeps_is_there_whole_and_in_order() {
     thread.finish(10_000_000);
     // The last two are not decided when the run ends, nor were they drawn.
     job.shared.journal.mark_finalized();
-    let Stored { timed: found, tags: sent, kept } = job.stored();
+    let Stored { timed: found, tags: sent, kept } = stored(&job);
     let expected = |window: u64| numbers(window).map(move |number| (window, number));
     let all: Vec<(u64, u64)> = (0..58).filter(|window| window % 7 == 3).flat_map(expected).collect();
     assert_eq!(found, all);
@@ -164,9 +133,9 @@ fn what_a_verdict_keeps_is_there_whole_and_in_order() {
 #[test]
 fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
     for (name, probability) in [("never", 0.0), ("always", 1.0)] {
-        let job = Job::new(name);
-        let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
-        job.beforehand(1, probability);
+        let job = job();
+        let mut thread = job.thread(0);
+        beforehand(&job, 1, probability);
         for window in 0..40 {
             sends(&mut thread, window * 10_000..window * 10_000 + 8000);
             barrier(&mut thread, 1000 + 20_000 * (window + 1));
@@ -175,7 +144,7 @@ fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
         thread.judged(WindowId(3), keep(probability == 0.0));
         thread.finish(10_000_000);
         job.shared.journal.mark_finalized();
-        let Stored { timed: found, tags: sent, kept } = job.stored();
+        let Stored { timed: found, tags: sent, kept } = stored(&job);
         // Window 0 is before any directive: everyone keeps it.
         let windows = if probability == 0.0 { 1 } else { 40 };
         assert_eq!(found.len(), windows * 8000, "{name}");
@@ -189,9 +158,9 @@ fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
 #[test]
 fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
     for (name, probability) in [("large-out", 0.0), ("large-in", 1.0)] {
-        let job = Job::new(name);
-        let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
-        job.beforehand(1, probability);
+        let job = job();
+        let mut thread = job.thread(0);
+        beforehand(&job, 1, probability);
         sends(&mut thread, 0..10);
         barrier(&mut thread, 5000);
         sends(&mut thread, 1_000_000..1_270_000);
@@ -202,7 +171,7 @@ fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
         thread.judged(WindowId(2), keep(true));
         thread.finish(800_000_000);
         job.shared.journal.mark_finalized();
-        let Stored { timed: found, tags: sent, kept } = job.stored();
+        let Stored { timed: found, tags: sent, kept } = stored(&job);
         let large = probability == 1.0;
         let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
         assert_eq!([0, 1, 2].map(count), [10, if large { 270_000 } else { 0 }, 10], "{name}");
@@ -213,9 +182,9 @@ fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
 
 #[test]
 fn a_dead_process_leaves_what_was_undecided() {
-    let job = Job::new("dead");
-    let mut thread = Thread::new(job.shared.clone(), 0, 0).expect("room");
-    job.beforehand(1, 0.0);
+    let job = job();
+    let mut thread = job.thread(0);
+    beforehand(&job, 1, 0.0);
     for window in 0..8 {
         sends(&mut thread, window * 10_000..window * 10_000 + 3000);
         barrier(&mut thread, 1000 + 20_000 * (window + 1));
@@ -225,7 +194,7 @@ fn a_dead_process_leaves_what_was_undecided() {
     }
     sends(&mut thread, 80_000..80_100);
     // Windows 0, 1, 3 and 4 are decided; 5, 6 and 7 are over; 8 is open.
-    let Stored { timed: found, tags: sent, kept } = job.stored();
+    let Stored { timed: found, tags: sent, kept } = stored(&job);
     let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
     let counts: Vec<usize> = (0..9).map(count).collect();
     assert_eq!(counts, [0, 0, 3000, 0, 0, 3000, 3000, 3000, 100]);
@@ -237,10 +206,10 @@ fn a_dead_process_leaves_what_was_undecided() {
 
 #[test]
 fn every_thread_s_calls_of_a_window_share_its_fate() {
-    let job = Job::new("threads");
-    let mut main = Thread::new(job.shared.clone(), 0, 0).expect("room");
-    let mut other = Thread::new(job.shared.clone(), 1, 0).expect("room");
-    job.beforehand(1, 0.0);
+    let job = job();
+    let mut main = job.thread(0);
+    let mut other = job.thread(1);
+    beforehand(&job, 1, 0.0);
     for window in 0..12 {
         sends(&mut main, window * 10_000..window * 10_000 + 500);
         if window < 9 {
@@ -255,7 +224,7 @@ fn every_thread_s_calls_of_a_window_share_its_fate() {
     main.judged(WindowId(11), keep(true));
     main.resolve();
     job.shared.journal.mark_finalized();
-    let Stored { timed: found, tags: sent, .. } = job.stored();
+    let Stored { timed: found, tags: sent, .. } = stored(&job);
     let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
     // 10 is passed over by the last verdict, and was not drawn. The other thread never came back to its
     // buffer.

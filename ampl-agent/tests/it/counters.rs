@@ -3,17 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{EXACT, leave};
+use ampl_agent::CallEnd;
 use ampl_agent::counters::{Counters, counted};
-use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::shared::Shared;
-use ampl_agent::{CallEnd, Thread};
-use ampl_core::config::Config;
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
-use ampl_core::units::Rank;
-use ampl_trace::compact::compact;
 use ampl_trace::model::WindowSummary;
+
+use crate::common::{Job, leave};
 
 /// Counts 100 from one reading to the next in its first column, and nothing in its second.
 #[derive(Debug)]
@@ -30,23 +26,11 @@ const METRICS: &str = "[[metric]]\nname = \"perf.cycles\"\noptional = true\n\
                        [[metric]]\nname = \"papi.PAPI_FP_INS\"\noptional = true\n";
 
 /// The windows that `calls` (function, start, end; ticks are nanoseconds) make, and how often was read.
-fn windows(
-    name: &str,
-    config: &str,
-    calls: &[(Function, u64, u64)],
-    end: u64,
-) -> (Plan, Vec<WindowSummary>, u64) {
-    let path = std::env::temp_dir().join(format!("ampl-agent-counters-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_file(&path);
-    let identity = Identity { rank: 0, ranks: 1, host: "here".into(), ..Identity::default() };
-    let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
-    let (config, _) = Config::parse(&format!("{config}{METRICS}")).expect("a valid configuration");
-    let plan = Plan::new(config, 1).expect("ranks of the job");
-    let shared =
-        Arc::new(Shared::new(journal, plan.clone(), Rank(0), |address| ("/bin/app".into(), address)));
+fn windows(config: &str, calls: &[(Function, u64, u64)], end: u64) -> (Plan, Vec<WindowSummary>, u64) {
+    let job = Job::new(&format!("{config}{METRICS}"), 1);
     let readings = Arc::new(AtomicU64::new(0));
-    shared.count_with(Box::new(Steady(readings.clone())));
-    let mut thread = Thread::new(shared, 0, 0).expect("room for a journal");
+    job.shared.count_with(Box::new(Steady(readings.clone())));
+    let mut thread = job.thread(0);
     for &(function, start, end) in calls {
         thread.enter(function, 0x40, start);
         let (address, sent, received, flags, terminal, timed) = (0x40, 0, 0, 0, None, true);
@@ -54,17 +38,13 @@ fn windows(
         leave(&mut thread, call, &[0x10, 0x20, 1, 1, 1, 1]);
     }
     thread.finish(end);
-    let journal = thread.shared().journal.contents().expect("a readable journal");
-    let read = compact(journal.bytes(), EXACT).expect("a whole header");
-    let _ = std::fs::remove_file(&path);
-    (plan, read.rank.windows, readings.load(Ordering::Relaxed))
+    (job.shared.plan.clone(), job.read().rank.windows, readings.load(Ordering::Relaxed))
 }
 
 #[test]
 fn every_window_has_what_was_counted_in_it() {
     let calls = [(ids::MPI_ALLREDUCE, 40, 60), (ids::MPI_SEND, 70, 72), (ids::MPI_ALLREDUCE, 100, 130)];
-    let (plan, windows, readings) =
-        windows("marker", "[window]\nmarker = \"mpi:MPI_Allreduce\"\n", &calls, 150);
+    let (plan, windows, readings) = windows("[window]\nmarker = \"mpi:MPI_Allreduce\"\n", &calls, 150);
     let slots = counted(&plan);
     assert_eq!(slots, [6, 7]);
     assert_eq!(windows.len(), 3);
@@ -80,7 +60,7 @@ fn every_window_has_what_was_counted_in_it() {
 #[test]
 fn windows_that_end_in_one_call_share_by_length() {
     let calls = [(ids::MPI_SEND, 50, 330), (ids::MPI_SEND, 620, 630)];
-    let (plan, windows, readings) = windows("period", "[window]\nmarker = \"period:100ns\"\n", &calls, 640);
+    let (plan, windows, readings) = windows("[window]\nmarker = \"period:100ns\"\n", &calls, 640);
     let slot = counted(&plan)[0];
     let sums: Vec<f64> = windows.iter().map(|window| window.cells[slot].sum).collect();
     assert_eq!(sums.len(), 7);

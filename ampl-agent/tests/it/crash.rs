@@ -1,8 +1,9 @@
 //! A process that dies at any moment leaves every call that it had made.
 
-use crate::model::{Look, Process, Step, check, program};
 use ampl_trace::journal::{BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, head};
 use proptest::prelude::*;
+
+use crate::model::{Look, Process, Step, check, program};
 
 const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: true, drawn: 1.0 };
 

@@ -1,20 +1,15 @@
 //! Windows kept for a message partner's sake, from the draw to what readers see.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::common::{EXACT, leave};
-use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::shared::Shared;
-use ampl_agent::{CallEnd, Thread};
-use ampl_core::config::{Config, Mechanism};
+use ampl_agent::CallEnd;
+use ampl_core::config::Mechanism;
 use ampl_core::draw::kept;
 use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::ids;
-use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::compact::Compacted;
 use ampl_trace::decode::Calls;
+
+use crate::common::{Job, leave, plan};
 
 const RANKS: u32 = 32;
 
@@ -35,14 +30,9 @@ fn directive(mechanism: Mechanism, seed: u64) -> Directive {
 }
 
 /// What rank 0 leaves that sends to `noted` in its second window, of five; the third sees it as a partner.
-fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> Compacted {
-    let path: PathBuf = std::env::temp_dir().join(format!("ampl-partners-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_file(&path);
-    let identity = Identity { ranks: RANKS, ..Identity::default() };
-    let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
-    let plan = plan(config);
-    let shared = Arc::new(Shared::new(journal, plan, Rank(0), |address| ("/bin/app".into(), address)));
-    let mut thread = Thread::new(shared.clone(), 0, 0).expect("room for a journal");
+fn run(config: &str, directive: &Directive, noted: &[u32]) -> Compacted {
+    let job = Job::new(config, RANKS);
+    let (shared, mut thread) = (&job.shared, job.thread(0));
     shared.direct(directive.clone());
     let mut traced = Vec::new();
     for window in 0..5 {
@@ -57,18 +47,10 @@ fn run(name: &str, config: &str, directive: &Directive, noted: &[u32]) -> Compac
         }
     }
     thread.finish(500);
-    let journal = thread.shared().journal.contents().expect("a readable journal");
-    let read = compact(journal.bytes(), EXACT).expect("a whole header");
-    let _ = std::fs::remove_file(&path);
-    assert_eq!(read.damage, Vec::<String>::new());
+    let read = job.read();
     let stored: Vec<bool> = read.rank.windows.iter().map(|window| window.kept).collect();
     assert_eq!(stored, traced, "what a host tool is told is what is stored");
     read
-}
-
-fn plan(config: &str) -> Plan {
-    let (config, _) = Config::parse(config).unwrap_or_else(|errors| panic!("{}", errors.render("job.toml")));
-    Plan::new(config, RANKS).expect("ranks of the job")
 }
 
 fn call(start: u64) -> CallEnd {
@@ -86,7 +68,7 @@ fn call(start: u64) -> CallEnd {
 }
 
 fn is_drawn(rank: u32, directive: &Directive) -> bool {
-    kept(&plan(""), Rank(rank), WindowId(1), directive).kept
+    kept(&plan("", RANKS), Rank(rank), WindowId(1), directive).kept
 }
 
 /// A seed that draws `partner` but not rank 0.
@@ -100,7 +82,7 @@ fn seed(partner: u32) -> Directive {
 #[test]
 fn a_rank_keeps_what_a_drawn_partner_keeps() {
     let directive = seed(5);
-    let Compacted { rank, structure, .. } = run("keeps", &configuration(""), &directive, &[5]);
+    let Compacted { rank, structure, .. } = run(&configuration(""), &directive, &[5]);
     let pi = 1.0 - (24.0 / 32.0) * (23.0 / 31.0);
     let mut windows = rank.windows.iter();
     let first = windows.next().unwrap();
@@ -121,7 +103,7 @@ fn a_rank_keeps_what_a_drawn_partner_keeps() {
 #[test]
 fn nothing_changes_without_the_key() {
     let off = configuration("").replace("\"keep\"", "\"off\"\nselection = \"predictive\"");
-    let rank = run("off", &off, &seed(5), &[5]).rank;
+    let rank = run(&off, &seed(5), &[5]).rank;
     assert_eq!(
         rank.windows.iter().map(|window| window.kept).collect::<Vec<_>>(),
         [true, false, false, false, false]
@@ -135,7 +117,7 @@ fn a_partner_that_is_not_drawn_keeps_nothing_and_is_counted_for_the_drawn() {
         .map(|seed| directive(Mechanism::Subset, seed))
         .find(|directive| is_drawn(0, directive) && !is_drawn(5, directive))
         .expect("there are many");
-    let rank = run("drawn", &configuration(""), &drawn, &[5]).rank;
+    let rank = run(&configuration(""), &drawn, &[5]).rank;
     let pi = 1.0 - (24.0 / 32.0) * (23.0 / 31.0);
     for window in &rank.windows[2..] {
         assert!(window.kept && window.drawn && !window.partner);
@@ -145,7 +127,7 @@ fn a_partner_that_is_not_drawn_keeps_nothing_and_is_counted_for_the_drawn() {
         .map(|seed| directive(Mechanism::Subset, seed))
         .find(|directive| !is_drawn(0, directive) && !is_drawn(5, directive))
         .expect("there are many");
-    let rank = run("neither", &configuration(""), &neither, &[5]).rank;
+    let rank = run(&configuration(""), &neither, &[5]).rank;
     assert!(rank.windows[1..].iter().all(|window| !window.kept && window.inclusion.is_none()));
 }
 
@@ -156,7 +138,7 @@ fn a_pinned_partner_is_kept_with_always() {
         strata: vec![StratumDirective { group: 0, stratum: 0, size: 1, probability: 0.0, policy: 1 }],
         ..directive(Mechanism::Global, 1)
     };
-    let rank = run("pinned", &configuration(pinned), &never, &[3, 7]).rank;
+    let rank = run(&configuration(pinned), &never, &[3, 7]).rank;
     assert!(!rank.windows[1].kept);
     for window in &rank.windows[2..] {
         assert!(window.kept && window.partner && window.probability == 0.0);
@@ -167,7 +149,7 @@ fn a_pinned_partner_is_kept_with_always() {
 #[test]
 fn only_drawn_ranks_are_in_a_sample_of_summaries() {
     let config = configuration("").replace("[window]", "summaries = \"sampled\"\n[window]");
-    let rank = run("sampled", &config, &seed(5), &[5]).rank;
+    let rank = run(&config, &seed(5), &[5]).rank;
     assert!(rank.windows[2..].iter().all(|window| window.kept && window.cells.is_empty()));
 }
 
@@ -176,13 +158,15 @@ fn every_thread_s_partners_count_where_coins_are_flipped() {
     let certain = |rank: u32| {
         (0..)
             .map(|seed| directive(Mechanism::Global, seed))
-            .find(|directive| kept(&plan(""), Rank(rank), WindowId(3), directive).kept)
+            .find(|directive| kept(&plan("", RANKS), Rank(rank), WindowId(3), directive).kept)
             .expect("there are many")
     };
     let directive = certain(9);
-    let rank = run("global", &configuration(""), &directive, &[4, 9, 30]).rank;
+    let rank = run(&configuration(""), &directive, &[4, 9, 30]).rank;
     let expected = |window: u64| {
-        [0, 4, 9, 30].iter().any(|&rank| kept(&plan(""), Rank(rank), WindowId(window), &directive).kept)
+        [0, 4, 9, 30]
+            .iter()
+            .any(|&rank| kept(&plan("", RANKS), Rank(rank), WindowId(window), &directive).kept)
     };
     for window in &rank.windows[2..] {
         assert_eq!(window.kept, expected(window.window), "{window:?}");

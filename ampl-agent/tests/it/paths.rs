@@ -1,23 +1,17 @@
 //! Call paths from the call to the trace: what tells sites apart, and what finds them by their innermost frame.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::common::{EXACT, leave};
-use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, Thread};
-use ampl_core::config::Config;
 use ampl_core::mpi::{Function, ids};
-use ampl_core::plan::Plan;
-use ampl_core::units::Rank;
-use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::compact::Compacted;
 use ampl_trace::decode::Calls;
 use ampl_trace::model::call_path;
 use ampl_trace::record::CALL_NO_ARGS;
 
-struct Job {
-    path: PathBuf,
+use crate::common::{Job, leave};
+
+/// A thread and its clock.
+struct Caller {
+    job: Job,
     thread: Thread,
     now: u64,
 }
@@ -27,17 +21,11 @@ fn resolve(address: u64) -> (String, u64) {
     if address < 0x1000 { ("/bin/app".into(), address) } else { ("/lib/libx.so".into(), address - 0x1000) }
 }
 
-impl Job {
-    fn new(name: &str, config: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ampl-paths-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let journal = Journal::create(&path, &Identity { rank: 0, ranks: 1, ..Identity::default() });
-        let (config, _) = Config::parse(config).expect("a valid configuration");
-        let plan = Plan::new(config, 1).expect("a rank");
-        let journal = Arc::new(journal.expect("a writable temporary directory"));
-        let shared = Arc::new(Shared::new(journal, plan, Rank(0), resolve));
-        let thread = Thread::new(shared, 0, 0).expect("room for a journal");
-        Self { path, thread, now: 0 }
+impl Caller {
+    fn new(config: &str) -> Self {
+        let job = Job::resolving(config, 1, resolve);
+        let thread = job.thread(0);
+        Self { job, thread, now: 0 }
     }
 
     fn call(&mut self, function: Function, frames: &[u64]) {
@@ -48,18 +36,6 @@ impl Job {
         let (sent, received, terminal, timed) = (0, 0, None, true);
         let call = CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
         leave(&mut self.thread, call, &[]);
-    }
-
-    /// What a process that dies now leaves.
-    fn read(&self) -> Compacted {
-        let journal = self.thread.shared().journal.contents().expect("a readable journal");
-        compact(journal.bytes(), EXACT).expect("a whole header")
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
@@ -79,11 +55,10 @@ const WAYS: [&[u64]; 4] = [&[0x40, 0x1050, 0x60], &[0x40, 0x1070, 0x60], &[0x40]
 
 #[test]
 fn a_call_on_two_ways_is_two_sites() {
-    let mut job = Job::new("ways", "[trace]\ncall_path_depth = 3\n");
-    assert_eq!(job.thread.path_frames(), 3);
-    WAYS.iter().for_each(|way| job.call(ids::MPI_BARRIER, way));
-    let found = job.read();
-    assert_eq!(found.damage, Vec::<String>::new());
+    let mut caller = Caller::new("[trace]\ncall_path_depth = 3\n");
+    assert_eq!(caller.thread.path_frames(), 3);
+    WAYS.iter().for_each(|way| caller.call(ids::MPI_BARRIER, way));
+    let found = caller.job.read();
     let (app, library) = ("/bin/app", "/lib/libx.so");
     let expected = [
         vec![(app, 0x40), (library, 0x50), (app, 0x60)],
@@ -102,13 +77,13 @@ fn a_call_on_two_ways_is_two_sites() {
 fn what_names_a_site_names_its_innermost_frame() {
     let policy = "[trace]\ncall_path_depth = 3\n[[site]]\nmatch = \"app+0x40\"\ntrace = \"aggregate\"\n\
                   [window]\nmarker = \"mpi:MPI_Barrier@app+0x44\"\n";
-    let mut job = Job::new("policy", policy);
-    WAYS.iter().for_each(|way| job.call(ids::MPI_SEND, way));
-    job.call(ids::MPI_SEND, &[0x42, 0x1050, 0x40]);
+    let mut caller = Caller::new(policy);
+    WAYS.iter().for_each(|way| caller.call(ids::MPI_SEND, way));
+    caller.call(ids::MPI_SEND, &[0x42, 0x1050, 0x40]);
     for way in [[0x44, 0x1050], [0x44, 0x1070], [0x48, 0x44]] {
-        job.call(ids::MPI_BARRIER, &way);
+        caller.call(ids::MPI_BARRIER, &way);
     }
-    let found = job.read();
+    let found = caller.job.read();
     // The gap is what is only added up.
     let stored: Vec<u64> = found.structure.threads[0].signatures.iter().map(|one| one.site.into()).collect();
     assert_eq!(stored.iter().filter(|&&site| site != 0).count(), 4, "{stored:?}");
@@ -117,6 +92,6 @@ fn what_names_a_site_names_its_innermost_frame() {
 
 #[test]
 fn paths_tell_nothing_where_sites_are_not_told_apart() {
-    let job = Job::new("off", "[trace]\ncall_path_depth = 3\ncall_sites = false\n");
-    assert_eq!(job.thread.path_frames(), 1);
+    let caller = Caller::new("[trace]\ncall_path_depth = 3\ncall_sites = false\n");
+    assert_eq!(caller.thread.path_frames(), 1);
 }

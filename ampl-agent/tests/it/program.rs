@@ -1,65 +1,24 @@
 //! What a program tells of itself: regions, metrics, markers, pauses. No MPI, and a clock that ticks once a
 //! nanosecond.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::common::{EXACT, leave};
-use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::regions::Bystander;
-use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, Thread};
-use ampl_core::config::Config;
 use ampl_core::mpi::{Function, ids};
-use ampl_core::plan::Plan;
-use ampl_core::units::Rank;
-use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::Calls;
 use ampl_trace::model::Cell;
 
-struct Job {
-    path: PathBuf,
-    shared: Arc<Shared>,
+use crate::common::{Job, leave};
+
+fn region(job: &Job, name: &str) -> u16 {
+    job.shared.declared().region(name).expect("a region of the configuration")
 }
 
-impl Job {
-    fn new(name: &str, config: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ampl-agent-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let identity = Identity { rank: 0, ranks: 1, host: "here".into(), ..Identity::default() };
-        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
-        let (config, _) = Config::parse(config).expect("a valid configuration");
-        let plan = Plan::new(config, 1).expect("ranks of the job");
-        let nowhere = |address| ("/bin/app".into(), address);
-        Self { path, shared: Arc::new(Shared::new(journal, plan, Rank(0), nowhere)) }
-    }
-
-    fn thread(&self) -> Thread {
-        Thread::new(self.shared.clone(), 0, 0).expect("room for a journal")
-    }
-
-    fn region(&self, name: &str) -> u16 {
-        self.shared.declared().region(name).expect("a region of the configuration")
-    }
-
-    /// The cell of that metric and event in every window, after the thread has finished.
-    fn cells(&self, metric: &str, event: &str) -> Vec<Cell> {
-        let metrics = &self.shared.plan.metrics;
-        let of = metrics.iter().position(|have| have.name() == metric && have.event.name() == event);
-        let slot = of.unwrap_or_else(|| panic!("{metric} of {event} is in no summary"));
-        self.read().rank.windows.iter().map(|window| window.cells[slot]).collect()
-    }
-
-    fn read(&self) -> Compacted {
-        let journal = self.shared.journal.contents().expect("a readable journal");
-        compact(journal.bytes(), EXACT).expect("a whole header")
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// The cell of that metric and event in every window, after the thread has finished.
+fn cells(job: &Job, metric: &str, event: &str) -> Vec<Cell> {
+    let metrics = &job.shared.plan.metrics;
+    let of = metrics.iter().position(|have| have.name() == metric && have.event.name() == event);
+    let slot = of.unwrap_or_else(|| panic!("{metric} of {event} is in no summary"));
+    job.read().rank.windows.iter().map(|window| window.cells[slot]).collect()
 }
 
 /// A call of `MPI_Send` from `start` to `end` with that many bytes.
@@ -110,9 +69,9 @@ role = "report"
 
 #[test]
 fn windows_end_where_the_region_does() {
-    let job = Job::new("exit", "[window]\nmarker = \"region:STEP\"\n");
-    let mut thread = job.thread();
-    let step = job.region("STEP");
+    let job = Job::new("[window]\nmarker = \"region:STEP\"\n", 1);
+    let mut thread = job.thread(0);
+    let step = region(&job, "STEP");
     for start in [100, 200, 300] {
         assert!(!thread.region_enter(step, start));
         send(&mut thread, start + 10, start + 20, 8);
@@ -129,9 +88,9 @@ fn windows_end_where_the_region_does() {
 
 #[test]
 fn every_third_exit_and_recursion_counts_once() {
-    let job = Job::new("every", "[window]\nmarker = \"region:STEP\"\nevery = 3\n");
-    let mut thread = job.thread();
-    let step = job.region("STEP");
+    let job = Job::new("[window]\nmarker = \"region:STEP\"\nevery = 3\n", 1);
+    let mut thread = job.thread(0);
+    let step = region(&job, "STEP");
     let mut closed = Vec::new();
     for round in 1..=7 {
         let at = round * 100;
@@ -150,9 +109,9 @@ fn every_third_exit_and_recursion_counts_once() {
 
 #[test]
 fn a_visit_is_what_happens_in_it() {
-    let job = Job::new("visit", &format!("[window]\nmarker = \"region:A\"\n{METRICS}"));
-    let (a, b, work) = (job.region("A"), job.region("B"), job.shared.declared().user("work").unwrap());
-    let mut thread = job.thread();
+    let job = Job::new(&format!("[window]\nmarker = \"region:A\"\n{METRICS}"), 1);
+    let (a, b, work) = (region(&job, "A"), region(&job, "B"), job.shared.declared().user("work").unwrap());
+    let mut thread = job.thread(0);
     // Outside of A: a visit of B, but not of A>B.
     thread.region_enter(b, 100);
     send(&mut thread, 110, 130, 5);
@@ -176,24 +135,27 @@ fn a_visit_is_what_happens_in_it() {
     thread.region_exit(a, 340);
     thread.finish(400);
 
-    assert_eq!(n_sum(&job.cells("wall", "region:B")), [(2.0, 50.0 + 60.0), (1.0, 20.0), (0.0, 0.0)]);
-    assert_eq!(n_sum(&job.cells("mpi.time", "region:B")), [(2.0, 20.0 + 15.0), (1.0, 1.0), (0.0, 0.0)]);
-    assert_eq!(n_sum(&job.cells("compute.time", "region:B")), [(2.0, 30.0 + 45.0), (1.0, 19.0), (0.0, 0.0)]);
-    assert_eq!(n_sum(&job.cells("bytes.sent", "region:B")), [(2.0, 13.0), (1.0, 9.0), (0.0, 0.0)]);
-    assert_eq!(n_sum(&job.cells("calls", "region:B")), [(2.0, 3.0), (1.0, 1.0), (0.0, 0.0)]);
-    assert_eq!(n_sum(&job.cells("calls", "path:A>B")), [(1.0, 2.0), (1.0, 1.0), (0.0, 0.0)]);
-    assert_eq!(n_sum(&job.cells("work", "region:B")), [(2.0, 2.5), (1.0, 0.0), (0.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "wall", "region:B")), [(2.0, 50.0 + 60.0), (1.0, 20.0), (0.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "mpi.time", "region:B")), [(2.0, 20.0 + 15.0), (1.0, 1.0), (0.0, 0.0)]);
+    assert_eq!(
+        n_sum(&cells(&job, "compute.time", "region:B")),
+        [(2.0, 30.0 + 45.0), (1.0, 19.0), (0.0, 0.0)]
+    );
+    assert_eq!(n_sum(&cells(&job, "bytes.sent", "region:B")), [(2.0, 13.0), (1.0, 9.0), (0.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "calls", "region:B")), [(2.0, 3.0), (1.0, 1.0), (0.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "calls", "path:A>B")), [(1.0, 2.0), (1.0, 1.0), (0.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "work", "region:B")), [(2.0, 2.5), (1.0, 0.0), (0.0, 0.0)]);
     // Over whole windows: one observation each, 0 where nothing was added.
-    assert_eq!(n_sum(&job.cells("work", "*")), [(1.0, 3.5), (1.0, 0.0), (1.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "work", "*")), [(1.0, 3.5), (1.0, 0.0), (1.0, 0.0)]);
     let said = job.shared.irregularities();
     assert!(said.len() == 1 && said[0].contains("1 times"), "B was not left the last time: {said:?}");
 }
 
 #[test]
 fn what_is_not_balanced_ends_with_what_is_around_it() {
-    let job = Job::new("unbalanced", &format!("[window]\nmarker = \"region:A\"\n{METRICS}"));
-    let (a, b) = (job.region("A"), job.region("B"));
-    let mut thread = job.thread();
+    let job = Job::new(&format!("[window]\nmarker = \"region:A\"\n{METRICS}"), 1);
+    let (a, b) = (region(&job, "A"), region(&job, "B"));
+    let mut thread = job.thread(0);
     assert_eq!(thread.region_exit(b, 10), (false, false), "never entered");
     thread.region_enter(a, 20);
     for at in 30..2000 {
@@ -206,30 +168,30 @@ fn what_is_not_balanced_ends_with_what_is_around_it() {
         thread.region_enter(if at % 2 == 0 { a } else { b }, at);
     }
     thread.finish(50_000);
-    assert_eq!(n_sum(&job.cells("wall", "region:B")), [(1.0, 2970.0), (0.0, 0.0)]);
+    assert_eq!(n_sum(&cells(&job, "wall", "region:B")), [(1.0, 2970.0), (0.0, 0.0)]);
 }
 
 #[test]
 fn windows_that_the_clock_ends_split_no_visit() {
-    let job = Job::new("period", &format!("[window]\nmarker = \"period:1us\"\n{METRICS}"));
-    let b = job.region("B");
-    let mut thread = job.thread();
+    let job = Job::new(&format!("[window]\nmarker = \"period:1us\"\n{METRICS}"), 1);
+    let b = region(&job, "B");
+    let mut thread = job.thread(0);
     let first = job.shared.window();
     thread.region_enter(b, 100);
     send(&mut thread, 200, 3_300, 4);
     thread.region_exit(b, 3_400);
     thread.finish(3_500);
     assert_eq!(first.0, 0);
-    let cells = job.cells("mpi.time", "region:B");
+    let cells = cells(&job, "mpi.time", "region:B");
     assert_eq!(n_sum(&cells), [(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (1.0, 3100.0)]);
 }
 
 #[test]
 fn a_pause_is_in_no_total_but_in_the_sequence() {
     let config = format!("[window]\nmarker = \"pcontrol\"\n[trace]\ntiming = \"all\"\n{METRICS}");
-    let job = Job::new("pause", &config);
-    let (b, work) = (job.region("B"), job.shared.declared().user("work").unwrap());
-    let mut thread = job.thread();
+    let job = Job::new(&config, 1);
+    let (b, work) = (region(&job, "B"), job.shared.declared().user("work").unwrap());
+    let mut thread = job.thread(0);
     send(&mut thread, 10, 20, 1);
     thread.region_enter(b, 30);
     assert!(job.shared.is_traced());
@@ -250,10 +212,10 @@ fn a_pause_is_in_no_total_but_in_the_sequence() {
     send(&mut thread, 900, 910, 4);
     thread.finish(1000);
 
-    assert_eq!(n_sum(&job.cells("wall", "*")), [(1.0, 200.0), (1.0, 100.0), (1.0, 150.0)]);
-    assert_eq!(n_sum(&job.cells("bytes.sent", "*")), [(1.0, 3.0), (1.0, 0.0), (1.0, 4.0)]);
-    assert_eq!(n_sum(&job.cells("work", "*"))[0], (1.0, 0.0));
-    assert_eq!(n_sum(&job.cells("wall", "region:B"))[0], (1.0, 100.0));
+    assert_eq!(n_sum(&cells(&job, "wall", "*")), [(1.0, 200.0), (1.0, 100.0), (1.0, 150.0)]);
+    assert_eq!(n_sum(&cells(&job, "bytes.sent", "*")), [(1.0, 3.0), (1.0, 0.0), (1.0, 4.0)]);
+    assert_eq!(n_sum(&cells(&job, "work", "*"))[0], (1.0, 0.0));
+    assert_eq!(n_sum(&cells(&job, "wall", "region:B"))[0], (1.0, 100.0));
     let read = job.read();
     let sequence: Vec<(u64, Option<u64>)> = Calls::new(&read.structure, &read.rank)
         .map(|call| call.expect("decodable"))
@@ -265,9 +227,9 @@ fn a_pause_is_in_no_total_but_in_the_sequence() {
 
 #[test]
 fn threads_without_mpi_have_visits_too() {
-    let job = Job::new("bystander", &format!("[window]\nmarker = \"region:A\"\n{METRICS}"));
-    let (a, b, work) = (job.region("A"), job.region("B"), job.shared.declared().user("work").unwrap());
-    let mut thread = job.thread();
+    let job = Job::new(&format!("[window]\nmarker = \"region:A\"\n{METRICS}"), 1);
+    let (a, b, work) = (region(&job, "A"), region(&job, "B"), job.shared.declared().user("work").unwrap());
+    let mut thread = job.thread(0);
     let mut other = Bystander::new(job.shared.clone());
     other.enter(b, 50);
     other.add(work, 4.0);
@@ -289,19 +251,19 @@ fn threads_without_mpi_have_visits_too() {
     late.hand_over();
     thread.finish(200);
 
-    assert_eq!(n_sum(&job.cells("work", "*")), [(1.0, 1.0), (1.0, 28.0)]);
-    assert_eq!(n_sum(&job.cells("wall", "region:B")), [(0.0, 0.0), (2.0, 30.0 + 50.0)]);
-    assert_eq!(n_sum(&job.cells("bytes.sent", "region:B"))[1], (2.0, 3.0));
-    assert_eq!(n_sum(&job.cells("work", "region:B"))[1], (2.0, 4.0 + 16.0));
+    assert_eq!(n_sum(&cells(&job, "work", "*")), [(1.0, 1.0), (1.0, 28.0)]);
+    assert_eq!(n_sum(&cells(&job, "wall", "region:B")), [(0.0, 0.0), (2.0, 30.0 + 50.0)]);
+    assert_eq!(n_sum(&cells(&job, "bytes.sent", "region:B"))[1], (2.0, 3.0));
+    assert_eq!(n_sum(&cells(&job, "work", "region:B"))[1], (2.0, 4.0 + 16.0));
     let said = job.shared.irregularities();
     assert!(said.len() == 1 && said[0].contains("no MPI calls"), "{said:?}");
 }
 
 #[test]
 fn a_marker_that_never_comes_is_said() {
-    let job = Job::new("never", "[window]\nmarker = \"region:STEP\"\n");
-    let mut thread = job.thread();
-    thread.region_enter(job.region("STEP"), 10);
+    let job = Job::new("[window]\nmarker = \"region:STEP\"\n", 1);
+    let mut thread = job.thread(0);
+    thread.region_enter(region(&job, "STEP"), 10);
     thread.finish(500);
     let said = job.shared.irregularities();
     assert!(said[0].contains("region:STEP") && said[0].contains("not met"), "{said:?}");
@@ -315,23 +277,23 @@ fn a_region_that_nobody_has_heard_of_gives_way_to_the_clock() {
         let windows = job.read().rank.windows;
         windows.iter().map(|window| (window.end_ns - windows[0].start_ns) as f64 / SECOND as f64).collect()
     };
-    let job = Job::new("unheard", config);
-    let mut thread = job.thread();
+    let job = Job::new(config, 1);
+    let mut thread = job.thread(0);
     send(&mut thread, 9 * SECOND, 9 * SECOND + 10, 1);
     assert_eq!(job.shared.window().0, 0);
     send(&mut thread, 10 * SECOND + 600_000_000, 10 * SECOND + 600_000_010, 1);
     // Too late: ranks that waited and ranks that did not would number their windows differently.
-    let step = job.region("STEP");
+    let step = region(&job, "STEP");
     thread.region_enter(step, 10 * SECOND + 610_000_000);
     assert_eq!(thread.region_exit(step, 10 * SECOND + 620_000_000), (false, true));
     thread.finish(11 * SECOND);
     assert_eq!(ends(&job), [10.0, 10.25, 10.5, 10.75, 11.0, 11.0]);
     assert!(job.shared.irregularities()[0].contains("within 10 s"), "{:?}", job.shared.irregularities());
 
-    let job = Job::new("heard", config);
-    let mut thread = job.thread();
+    let job = Job::new(config, 1);
+    let mut thread = job.thread(0);
     job.shared.know_region("STEP");
-    let step = job.region("STEP");
+    let step = region(&job, "STEP");
     for second in [15, 25] {
         send(&mut thread, second * SECOND, second * SECOND + 10, 1);
         thread.region_enter(step, second * SECOND + 100);

@@ -1,12 +1,13 @@
 //! The whole way of calls, from threads to what readers see: every call that was made is there, whatever is
 //! kept, and says the same on every rank that has done the same.
 
-use crate::model::{Look, Process, Step, check, program};
 use ampl_core::mpi::ids;
 use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::timing::Settings;
 use proptest::prelude::*;
+
+use crate::model::{Look, Process, Step, check, program};
 
 const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: true, drawn: 0.5 };
 

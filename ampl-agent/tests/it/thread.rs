@@ -1,62 +1,20 @@
 //! A thread's life without MPI: what is put in comes out of the journal, window by window.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use crate::common::{EXACT, leave};
-use ampl_agent::journal::{Identity, Journal};
-use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, Thread};
-use ampl_core::config::{Config, Event, Mechanism, Quantity};
+use ampl_core::config::{Event, Mechanism, Quantity};
 use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::{Function, ids};
-use ampl_core::plan::Plan;
-use ampl_core::units::{Rank, WindowId};
-use ampl_trace::compact::{Compacted, compact};
+use ampl_core::units::WindowId;
+use ampl_trace::compact::Compacted;
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::CALL_MISS;
 use proptest::prelude::*;
 
-/// A job of one process whose clock ticks once a nanosecond.
-struct Job {
-    path: PathBuf,
-    shared: Arc<Shared>,
-}
+use crate::common::{Job, leave};
 
 /// Windows are decided before they begin.
 const BEFOREHAND: &str = "[sampling]\nselection = \"predictive\"\n[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"kept\"\n";
-
-fn nowhere(address: u64) -> (String, u64) {
-    ("/bin/app".into(), address)
-}
-
-impl Job {
-    fn new(name: &str, config: &str, ranks: u32) -> Self {
-        let path = std::env::temp_dir().join(format!("ampl-agent-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        let identity = Identity { rank: 0, ranks, host: "here".into(), ..Identity::default() };
-        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
-        let (config, _) = Config::parse(config).expect("a valid configuration");
-        let plan = Plan::new(config, ranks).expect("ranks of the job");
-        Self { path, shared: Arc::new(Shared::new(journal, plan, Rank(0), nowhere)) }
-    }
-
-    fn thread(&self, number: u32) -> Thread {
-        Thread::new(self.shared.clone(), number, 0).expect("room for a journal")
-    }
-
-    fn read(&self) -> Compacted {
-        let journal = self.shared.journal.contents().expect("a readable journal");
-        compact(journal.bytes(), EXACT).expect("a whole header")
-    }
-}
-
-impl Drop for Job {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
 
 fn call(function: Function, start: u64, end: u64, sent: u64) -> CallEnd {
     let (received, flags, terminal, timed) = (0, 0, None, true);
@@ -88,7 +46,7 @@ fn slot(quantity: &Quantity) -> usize {
 
 #[test]
 fn a_marker_call_belongs_to_the_next_window() {
-    let job = Job::new("marker", "[window]\nmarker = \"mpi:MPI_Allreduce\"\n", 1);
+    let job = Job::new("[window]\nmarker = \"mpi:MPI_Allreduce\"\n", 1);
     let mut thread = job.thread(0);
     let reduce = [0x10, 0x20, 1, 1, 1, 1];
     make(&mut thread, ids::MPI_SEND, 10, 15, 100, &send_words(1));
@@ -112,7 +70,7 @@ fn a_marker_call_belongs_to_the_next_window() {
 
 #[test]
 fn periods_split_time_but_not_calls() {
-    let job = Job::new("period", "[window]\nmarker = \"period:100ns\"\n", 1);
+    let job = Job::new("[window]\nmarker = \"period:100ns\"\n", 1);
     let mut thread = job.thread(0);
     // Entered in window 0, left in window 3: its time is spread, its bytes and record are window 3's.
     make(&mut thread, ids::MPI_SEND, 50, 330, 7, &send_words(1));
@@ -131,7 +89,7 @@ fn periods_split_time_but_not_calls() {
 
 #[test]
 fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
-    let job = Job::new("dropped", BEFOREHAND, 64);
+    let job = Job::new(BEFOREHAND, 64);
     let mut thread = job.thread(0);
     let directive = |update, first, probability| Directive {
         update,
@@ -166,7 +124,7 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
 
 #[test]
 fn failed_polls_in_a_row_are_one_entry() {
-    let job = Job::new("polls", "", 1);
+    let job = Job::new("", 1);
     let mut thread = job.thread(0);
     let words = |tag: u64| [0, tag, 1];
     for (index, tag) in [3, 3, 3, 4, 3].into_iter().enumerate() {
@@ -185,7 +143,7 @@ fn failed_polls_in_a_row_are_one_entry() {
 #[test]
 fn single_call_events_count_every_call_of_their_function() {
     let config = "[[metric]]\nname = \"mpi.time\"\nevent = \"MPI_Send\"\nrole = \"guide\"\n";
-    let job = Job::new("events", config, 1);
+    let job = Job::new(config, 1);
     let slot = job.shared.plan.metrics.iter().position(|m| m.event != Event::Window).expect("configured");
     let mut thread = job.thread(0);
     for (start, end) in [(10, 13), (20, 24), (30, 32)] {
@@ -199,7 +157,7 @@ fn single_call_events_count_every_call_of_their_function() {
 
 #[test]
 fn other_threads_add_to_the_window_that_is_open() {
-    let job = Job::new("threads", "[window]\nmarker = \"mpi:MPI_Barrier\"\n", 1);
+    let job = Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n", 1);
     let (mut first, mut second) = (job.thread(0), job.thread(1));
     make(&mut second, ids::MPI_SEND, 10, 20, 5, &send_words(1));
     make(&mut first, ids::MPI_BARRIER, 30, 40, 0, &[1]);
@@ -216,7 +174,7 @@ fn other_threads_add_to_the_window_that_is_open() {
 
 #[test]
 fn local_calls_are_counted_and_not_timed() {
-    let job = Job::new("local", "[window]\nmarker = \"period:100ns\"\n[trace]\ntiming = \"off\"\n", 1);
+    let job = Job::new("[window]\nmarker = \"period:100ns\"\n[trace]\ntiming = \"off\"\n", 1);
     let mut thread = job.thread(0);
     assert!(!thread.local(ids::MPI_COMM_RANK, 0x40, 50));
     assert!(thread.local(ids::MPI_COMM_RANK, 0x40, 150), "the clock ends windows here too");
@@ -236,7 +194,7 @@ fn local_calls_are_counted_and_not_timed() {
 
 #[test]
 fn any_thread_closes_windows() {
-    let job = Job::new("any", "[window]\nmarker = \"period:100ns\"\n", 1);
+    let job = Job::new("[window]\nmarker = \"period:100ns\"\n", 1);
     let (mut first, mut second) = (job.thread(0), job.thread(1));
     make(&mut first, ids::MPI_SEND, 10, 20, 1, &send_words(1));
     // The first thread is not in MPI when windows end: the second closes three, one of them inside its call.
@@ -264,7 +222,7 @@ proptest! {
     /// Whatever is recorded comes back call by call, across block borders too.
     #[test]
     fn recorded_calls_come_back(tags in prop::collection::vec(0u64..1000, 0..3000)) {
-        let job = Job::new("property", "[window]\nmarker = \"period:3600s\"\n", 1);
+        let job = Job::new("[window]\nmarker = \"period:3600s\"\n", 1);
         let mut thread = job.thread(0);
         for (index, &tag) in tags.iter().enumerate() {
             let at = 100 * index as u64;
@@ -303,7 +261,7 @@ fn closed(job: &Job) -> (u64, u64, f64, f64) {
 #[test]
 fn a_long_absence_costs_no_more_than_a_short_one() {
     for inside in [true, false] {
-        let job = Job::new("absence", "[window]\nmarker = \"period:1us\"\n", 1);
+        let job = Job::new("[window]\nmarker = \"period:1us\"\n", 1);
         let mut thread = job.thread(0);
         let windows = 1_000_000;
         if inside {
@@ -335,7 +293,7 @@ fn a_long_absence_costs_no_more_than_a_short_one() {
 
 #[test]
 fn windows_that_nobody_takes_are_added_up() {
-    let job = Job::new("untaken", "[window]\nmarker = \"mpi:MPI_Barrier\"\n", 1);
+    let job = Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n", 1);
     let mut thread = job.thread(0);
     for turn in 0..5000 {
         make(&mut thread, ids::MPI_BARRIER, 100 * turn, 100 * turn + 40, 0, &[1]);
@@ -348,7 +306,7 @@ fn windows_that_nobody_takes_are_added_up() {
 
 #[test]
 fn what_is_left_out_of_a_full_queue_is_in_no_range() {
-    let job = Job::new("left-out", BEFOREHAND, 64);
+    let job = Job::new(BEFOREHAND, 64);
     let mut thread = job.thread(0);
     // A coin per window: neighbours are drawn differently, and cannot be added up.
     job.shared.direct(Directive {

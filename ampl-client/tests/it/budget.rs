@@ -1,12 +1,13 @@
 //! `sampling.budget`: what a job keeps stays under it, and nobody pays for another group.
 
-use crate::common::{config, group, relative};
 use ampl_client::Policy;
 use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
 use ampl_core::draw::kept;
 use ampl_core::message::{CensusWindow, Decision, MetricSummary, Shape, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
+
+use crate::common::{config, group, relative};
 
 const RANKS: u32 = 300;
 const WINDOWS: u64 = 400;

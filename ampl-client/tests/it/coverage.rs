@@ -2,11 +2,12 @@
 //!
 //! Everything is seeded: the numbers repeat.
 
-use crate::common::{Score, config, relative, run, run_seeds};
 use ampl_client::Policy;
 use ampl_core::config::{Mechanism, Sizing, Summaries};
 use ampl_core::plan::Plan;
 use ampl_testkit::Kind;
+
+use crate::common::{Score, config, group, relative, run, run_seeds};
 
 const RANKS: u32 = 128;
 const SEEDS: u64 = 12;
@@ -74,7 +75,7 @@ fn ampl_2008_falls_short_where_windows_vary() {
 fn other_levels_hold_too() {
     for (confidence, error) in [(0.95, 0.05), (0.99, 0.03)] {
         let mut config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);
-        config.groups.push(crate::common::group("g", "0-127", relative(confidence, error), ""));
+        config.groups.push(group("g", "0-127", relative(confidence, error), ""));
         // Not the few slow ranks: an estimate without them is far from normal, and only a
         // take-all stratum holds a bound as tight as this.
         for kind in [Kind::Normal, Kind::LogNormal, Kind::Bimodal, Kind::Phases] {

@@ -1,8 +1,5 @@
 //! Groups that are divided while the job runs.
 
-use crate::common::net::Net;
-use crate::common::simulated::{from, simulated};
-use crate::common::{config, group, metric, relative};
 use ampl_client::simulate::Score;
 use ampl_core::config::{Config, GroupStrata, Mechanism, Selection, Sizing, Summaries};
 use ampl_core::draw::{kept, stratum};
@@ -12,6 +9,10 @@ use ampl_core::stats::quantile::variance_ratio;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Classes, Kind, Population};
+
+use crate::common::net::Net;
+use crate::common::simulated::{from, simulated};
+use crate::common::{config, group, metric, relative};
 
 const INTERVAL: u64 = 4;
 

@@ -1,9 +1,6 @@
 //! Groups that are divided while the job runs, beside other settings that say how many ranks are kept: a budget, and
 //! bounds of call sites.
 
-use crate::common::net::Net;
-use crate::common::simulated::{from, simulated};
-use crate::common::{config, group, relative};
 use ampl_core::config::{
     Config, Event, GroupStrata, Mechanism, Metric, Quantity, SiteMatch, SitePolicy, SiteTrace, Sizing,
     Summaries,
@@ -14,6 +11,10 @@ use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Classes, Kind, Population};
+
+use crate::common::net::Net;
+use crate::common::simulated::{from, simulated};
+use crate::common::{config, group, relative};
 
 const INTERVAL: u64 = 4;
 const WALL_NS: f64 = 1e8;

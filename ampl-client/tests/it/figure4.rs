@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::add_up;
 use ampl_client::Policy;
 use ampl_core::config::Config;
 use ampl_core::draw::kept;
@@ -11,6 +10,8 @@ use ampl_core::message::{Decision, Directive};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::{Kind, Population};
+
+use crate::common::add_up;
 
 const RANKS: u32 = 256;
 const WINDOWS: u64 = 40;

@@ -1,11 +1,12 @@
 //! A job of thousands of ranks over a network that delays, loses and repeats messages, and ranks that stop
 //! for a while: what is counted, what is flagged, what is decided.
 
-use crate::common::config;
-use crate::common::swarm::{Outcome, Swarm, Weather};
 use ampl_core::config::{Mechanism, Sizing, Summaries};
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
+
+use crate::common::config;
+use crate::common::swarm::{Outcome, Swarm, Weather};
 
 /// One metric: what is under test is the way of the messages, and a billion rank-windows go it.
 fn plan(ranks: u32) -> Plan {

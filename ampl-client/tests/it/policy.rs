@@ -1,6 +1,5 @@
 //! What the policy decides in cases whose answer is known.
 
-use crate::common::{add_up, config, group, relative};
 use ampl_client::Policy;
 use ampl_core::config::{Config, ErrorBound, Event, Mechanism, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::draw::kept;
@@ -12,6 +11,8 @@ use ampl_core::stats::quantile::normal_two_sided;
 use ampl_core::stats::sizing::{ampl_2008, simple_random};
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
+
+use crate::common::{GUIDE, add_up, config, group, relative};
 
 fn census() -> Config {
     config(Summaries::Census, Sizing::Neyman, Mechanism::Subset)
@@ -246,7 +247,7 @@ fn windows_are_estimated_from_their_summaries() {
         let plan = Plan::new(config, 100).unwrap();
         let (directive, _) = Policy::new(&plan).first_directive();
         let window = add_up(&plan, 0, &totals, &directive, &mut Vec::new());
-        let estimate = of_window(&plan, &window.census, 0, crate::common::GUIDE).unwrap();
+        let estimate = of_window(&plan, &window.census, 0, GUIDE).unwrap();
         assert_eq!((estimate.basis, estimate.population), (basis, 90));
         match basis {
             Basis::Census => {
@@ -261,7 +262,7 @@ fn windows_are_estimated_from_their_summaries() {
                 assert_eq!(estimate.kept, 40);
             }
         }
-        let rest = of_window(&plan, &window.census, 1, crate::common::GUIDE).unwrap();
+        let rest = of_window(&plan, &window.census, 1, GUIDE).unwrap();
         assert_eq!((rest.mean, rest.half_width, rest.kept), (100.0, 0.0, 10));
     }
 }

@@ -1,7 +1,6 @@
 //! Windows that are decided when they are over: references, verdicts, and a simulator that does what ranks,
 //! each by itself, would do.
 
-use crate::common::{config, group, metric, relative, summary};
 use ampl_client::Policy;
 use ampl_client::simulate::Score;
 use ampl_core::config::{Config, ErrorBound, Mechanism, Selection, Sizing, Summaries, Target};
@@ -14,6 +13,9 @@ use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 use proptest::prelude::*;
+
+use crate::common::simulated;
+use crate::common::{config, group, metric, relative, summary};
 
 fn base(mechanism: Mechanism, windows_per_update: u32) -> Config {
     let mut config = config(Summaries::Census, Sizing::Neyman, mechanism);
@@ -135,7 +137,7 @@ impl Direct {
 /// The simulator's scores, and what was decided.
 fn simulated(plan: &Plan, windows: &[Vec<Total>], seed: u64) -> (Vec<Score>, Vec<Decision>) {
     let guides = |totals: &Vec<Total>| vec![totals.iter().map(|&total| metric(total)).collect()];
-    crate::common::simulated::simulated(plan, windows.iter().map(guides), seed)
+    simulated::simulated(plan, windows.iter().map(guides), seed)
 }
 
 fn check(plan: &Plan, windows: &[Vec<Total>]) {

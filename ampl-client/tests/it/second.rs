@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::net::Net;
-use crate::common::{config, group, relative};
 use ampl_client::Policy;
 use ampl_core::config::{Config, Mechanism, Selection, Sizing, Summaries, Target};
 use ampl_core::message::{
@@ -14,6 +12,9 @@ use ampl_core::stats::bins::Origin;
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use proptest::prelude::*;
+
+use crate::common::net::Net;
+use crate::common::{config, group, relative};
 
 const CUTS: [u16; 4] = [30, 60, 66, 100];
 

@@ -1,6 +1,5 @@
 //! The simulator against a naive one: every rank by itself, formulas as they are written down.
 
-use crate::common::{add_up, config, group, metric, relative};
 use ampl_client::Policy;
 use ampl_client::simulate::{Census, Draws, Job, Run, Score, Scored, Window};
 use ampl_core::config::{Config, ErrorBound, Mechanism, Sizing, Summaries, Target};
@@ -14,6 +13,9 @@ use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 use proptest::prelude::*;
 
+use crate::common::simulated;
+use crate::common::{add_up, config, group, metric, relative};
+
 const METHODS: [(Summaries, Sizing); 3] = [
     (Summaries::Census, Sizing::Neyman),
     (Summaries::Sampled, Sizing::Neyman),
@@ -23,7 +25,7 @@ const METHODS: [(Summaries, Sizing); 3] = [
 /// Scores of every group, and the decisions.
 fn simulated(plan: &Plan, windows: &[Vec<Total>]) -> (Vec<Score>, Vec<Decision>) {
     let guides = |totals: &Vec<Total>| vec![totals.iter().map(|&total| metric(total)).collect()];
-    crate::common::simulated::simulated(plan, windows.iter().map(guides), plan.config.sampling.seed)
+    simulated::simulated(plan, windows.iter().map(guides), plan.config.sampling.seed)
 }
 
 /// A window of one group, looked at rank by rank.

@@ -3,8 +3,6 @@
 //! What holds for all of them: the others' windows go on, every update interval is decided once, every
 //! rank-window is in one census or counted as dropped, and a window that not everyone reported says so.
 
-use crate::common::config;
-use crate::common::net::Net;
 use ampl_client::Node;
 use ampl_core::config::{Mechanism, Sizing, Summaries};
 use ampl_core::draw::kept;
@@ -13,6 +11,9 @@ use ampl_core::plan::Plan;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
+
+use crate::common::config;
+use crate::common::net::Net;
 
 const RANKS: u32 = 40;
 /// A leaf, and a rank with children of its own.

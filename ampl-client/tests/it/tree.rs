@@ -1,7 +1,5 @@
 //! Many nodes joined by queues: what arrives at the client, whatever the network does.
 
-use crate::common::net::{Net, check_census, whole};
-use crate::common::{GUIDE, config, group, relative, summary};
 use ampl_client::tree::RING;
 use ampl_client::{Node, Policy};
 use ampl_core::config::{Config, Mechanism, Sizing, Summaries};
@@ -11,6 +9,9 @@ use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::Kind;
 use ampl_testkit::population::Total;
 use proptest::prelude::*;
+
+use crate::common::net::{Net, check_census, whole};
+use crate::common::{GUIDE, config, group, relative, summary};
 
 fn groups(config: &mut Config, ranks: u32) {
     if ranks > 60 {

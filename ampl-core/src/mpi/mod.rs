@@ -108,7 +108,6 @@ pub enum Length {
     /// As [`Length::Param`], but `MPI_UNDEFINED` or a zero flag means none. (`MPI_Waitsome`, `MPI_Testsome`: index of outcount.)
     OutCount(u8),
     /// As many as the parameter of the first index says, valid only if the flag in the parameter of the second index is set. (`MPI_Testall`.)
-    /// Where MPI overwrites the first, no more than it said before.
     IfFlag(u8, u8),
     /// Not known from the arguments: only the address is recorded.
     Unknown,

@@ -1,8 +1,9 @@
 //! Every rule of `JOB.toml`: what is refused, where, and with which advice.
 
-use crate::common::{accepted, one_error, refused};
 use ampl_core::config::*;
 use ampl_core::units::{Rank, RankSet};
+
+use crate::common::{accepted, one_error, refused};
 
 #[test]
 fn an_empty_file_means_the_defaults() {

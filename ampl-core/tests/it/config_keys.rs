@@ -2,9 +2,10 @@
 //!
 //! The examples are those of the table of keys, which docs/configuration.md prints.
 
-use crate::common::accepted;
 use ampl_core::config::keys::{KEYS, Key, Support};
 use ampl_core::config::*;
+
+use crate::common::accepted;
 
 /// What the good example does.
 enum Effect {

@@ -1,7 +1,8 @@
 //! The small languages inside values: markers, metrics and events.
 
-use crate::common::{accepted, one_error};
 use ampl_core::config::*;
+
+use crate::common::{accepted, one_error};
 
 #[test]
 fn markers_are_checked() {

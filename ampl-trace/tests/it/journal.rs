@@ -3,10 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{
-    bytes_of, compacted, journal_header, log, look_at, look_at_calls, number, predefined, push, push_block,
-    push_ordered, small_journal, snapshot,
-};
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_trace::Trace;
 use ampl_trace::compact::Compacted;
@@ -17,6 +13,11 @@ use ampl_trace::record::{CALL_MISS, Kind};
 use ampl_trace::structure::{Comm, Merged, Signature};
 use ampl_trace::timing::{Decoder, Terminal, Time, Window};
 use proptest::prelude::*;
+
+use crate::common::{
+    bytes_of, compacted, journal_header, log, look_at, look_at_calls, number, predefined, push, push_block,
+    push_ordered, small_journal, snapshot,
+};
 
 /// A call whose times are stored: terminal, start, ticks, and how often for a failed poll.
 type Stored = (u32, u64, u64, u32);

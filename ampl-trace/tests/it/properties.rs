@@ -1,6 +1,5 @@
 //! What is written is read back, and whatever bytes there are, reading ends in a trace, damage or an error.
 
-use crate::common::{bytes_of, compacted, journal_header, look_at, look_at_calls, small_journal};
 use ampl_core::message::Decision;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_trace::format::v1::Kind as Holds;
@@ -14,6 +13,8 @@ use ampl_trace::timing::{Encoder, Settings, Time};
 use ampl_trace::totals::Totals;
 use ampl_trace::{RankTrace, ReadError, RunInfo};
 use proptest::prelude::*;
+
+use crate::common::{bytes_of, compacted, journal_header, look_at, look_at_calls, small_journal};
 
 fn float() -> impl Strategy<Value = f64> {
     // Not NaN, which is unequal to itself; infinities come back.

@@ -1,10 +1,72 @@
 //! What the tests of whole threads share.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::shared::Shared;
 use ampl_agent::{CallEnd, Thread};
+use ampl_core::config::Config;
+use ampl_core::plan::Plan;
+use ampl_core::units::Rank;
+use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::timing::Settings;
 
 /// Times as they were.
 pub const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
+
+/// Rank 0 of a job, and its journal, which goes with it.
+pub struct Job {
+    /// The journal.
+    pub path: PathBuf,
+    /// What its threads share.
+    pub shared: Arc<Shared>,
+}
+
+impl Job {
+    /// A job of so many `ranks`; all its code is the program's.
+    pub fn new(config: &str, ranks: u32) -> Self {
+        Self::resolving(config, ranks, |address| ("/bin/app".into(), address))
+    }
+
+    /// The same with code where `resolve` says.
+    pub fn resolving(config: &str, ranks: u32, resolve: fn(u64) -> (String, u64)) -> Self {
+        static JOBS: AtomicU32 = AtomicU32::new(0);
+        let (process, job) = (std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!("ampl-agent-{process}-{job}"));
+        let _ = std::fs::remove_file(&path);
+        let identity = Identity { ranks, host: "here".into(), ..Identity::default() };
+        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
+        let shared = Arc::new(Shared::new(journal, plan(config, ranks), Rank(0), resolve));
+        Self { path, shared }
+    }
+
+    /// Thread number `number`, at the beginning of time.
+    pub fn thread(&self, number: u32) -> Thread {
+        Thread::new(self.shared.clone(), number, 0).expect("room for a journal")
+    }
+
+    /// What a process that dies now leaves, whole.
+    pub fn read(&self) -> Compacted {
+        let journal = self.shared.journal.contents().expect("a readable journal");
+        let read = compact(journal.bytes(), EXACT).expect("a whole header");
+        assert_eq!(read.damage, Vec::<String>::new());
+        read
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// What a job of so many `ranks` measures.
+pub fn plan(config: &str, ranks: u32) -> Plan {
+    let (config, _) = Config::parse(config).unwrap_or_else(|errors| panic!("{}", errors.render("job.toml")));
+    Plan::new(config, ranks).expect("ranks of the job")
+}
 
 /// `call`, with these arguments, has returned. Says whether windows were closed.
 pub fn leave(thread: &mut Thread, call: CallEnd, words: &[u64]) -> bool {

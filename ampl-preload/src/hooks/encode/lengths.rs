@@ -47,10 +47,7 @@ impl Encoder<'_> {
                 if self.number(flag) == 0 {
                     return None;
                 }
-                // So much room there was; none leaves nothing written.
-                let overwritten = self.params()[usize::from(index)].direction == Direction::InOut;
-                let room = self.state.before.first().copied().filter(|_| overwritten);
-                self.number(index).min(room.map_or(i64::MAX, |room| i64::from(room as i32)))
+                self.number(index).min(self.written(index))
             }
         };
         usize::try_from(number).ok()
@@ -90,6 +87,8 @@ impl Encoder<'_> {
             ids::MPI_TYPE_GET_CONTENTS_C => {
                 process.envelope(words[0], true).get(usize::from(index).wrapping_sub(1)).copied()
             }
+            // So much room there was: MPI overwrites it with how much it takes.
+            ids::MPI_INFO_GET_STRING => self.state.before.first().map(|&room| u64::from(room as u32)),
             ids::MPI_CART_GET | ids::MPI_CART_COORDS => Some(process.cart_dims(words[0]).max(0) as u64),
             _ => None,
         };

@@ -59,8 +59,7 @@ pub fn run(bench: &Bench, programs: &[Program], only: Option<State>) -> Result<(
         return Ok(());
     }
     for program in programs {
-        let all = [State::Summaries, State::Structure, State::Kept, State::Default];
-        for state in all.into_iter().filter(|&state| only.is_none_or(|only| only == state)) {
+        for state in State::COUNTED.into_iter().filter(|&state| only.is_none_or(|only| only == state)) {
             let native = bench.run(&program.short, state)?;
             let wall = native.ranks.iter().map(|rank| rank.inside_wall).fold(0.0, f64::max) / 1e9;
             let (accounts, slow) = count(bench, program, state)?;

@@ -34,6 +34,9 @@ impl State {
     pub const WATCHED: [Self; 5] =
         [Self::Disabled, Self::Summaries, Self::Structure, Self::Kept, Self::Default];
 
+    /// Those whose instructions are counted: a job that is not watched has none of the library's.
+    pub const COUNTED: [Self; 4] = [Self::Summaries, Self::Structure, Self::Kept, Self::Default];
+
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +51,7 @@ impl State {
 
     /// Whether there is a run directory afterwards.
     pub fn records(self) -> bool {
-        matches!(self, Self::Summaries | Self::Structure | Self::Kept | Self::Default)
+        Self::COUNTED.contains(&self)
     }
 }
 

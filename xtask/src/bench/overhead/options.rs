@@ -101,7 +101,7 @@ impl Options {
                 "--lammps-steps" => options.lammps_steps = above_zero().with_context(wrong)?.ceil() as u32,
                 "--counted-steps" => options.counted_steps = above_zero().with_context(wrong)?.ceil(),
                 "--state" => {
-                    let named = State::WATCHED.into_iter().find(|state| state.name() == value);
+                    let named = State::COUNTED.into_iter().find(|state| state.name() == value);
                     options.state = Some(named.with_context(wrong)?);
                 }
                 "--program" if ["synthetic", "lammps"].contains(&value) => {
@@ -133,9 +133,13 @@ mod tests {
         let options = Options::parse(&["--pairs", "3", "--part", "pairs", "--program", "lammps"]).unwrap();
         assert_eq!((options.pairs, options.parts), (3, vec![Part::Pairs]));
         assert_eq!(options.program.as_deref(), Some("lammps"));
-        for wrong in
-            [&["--pairs"][..], &["--pairs", "0"], &["--part", "all"], &["--state", "some"], &["--loud", "1"]]
-        {
+        for wrong in [
+            &["--pairs"][..],
+            &["--pairs", "0"],
+            &["--part", "all"],
+            &["--state", "disabled"],
+            &["--loud", "1"],
+        ] {
             let error = Options::parse(wrong).unwrap_err().to_string();
             assert!(error.contains(wrong[0]) && error.contains("--seconds"), "{error}");
         }
