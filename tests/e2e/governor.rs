@@ -10,6 +10,9 @@ const RANKS: u32 = 2;
 /// Windows that are decided before they begin, and what is given up then.
 const BEFOREHAND: (&str, &[&str]) = ("selection = \"predictive\"\n", &["summaries", "off"]);
 
+/// A rank that exchanged less often was not frantic: on an idle machine it does 2 million times.
+const MANY: u64 = 100_000;
+
 /// Who waits for a processor most of the time calls too seldom to be a burden: such a run is made again.
 fn frantic(mpi: Mpi, config: &str) -> Monitored {
     // A busy machine takes a second to make as many calls as are too many.
@@ -18,13 +21,10 @@ fn frantic(mpi: Mpi, config: &str) -> Monitored {
     let _machine = alone();
     for _ in 0..4 {
         let run = run();
-        let share = |line: &str| line.split_once(": had ")?.1.split(' ').next()?.parse::<f64>().ok();
-        let shares: Vec<f64> = run.finished.stderr.lines().filter_map(share).collect();
-        assert_eq!(shares.len(), RANKS as usize, "{}", run.finished.stderr);
-        if shares.iter().all(|&share| share > 0.3) {
+        if said(&run, 2).iter().all(|&exchanges| exchanges >= MANY) {
             return run;
         }
-        eprintln!("again: ranks had {shares:?} of a processor");
+        eprintln!("again: a rank had no processor\n{}", run.finished.stdout);
     }
     run()
 }
@@ -37,10 +37,10 @@ fn steps(info: &Value, rank: u64) -> Vec<(String, u64)> {
     mine.map(|step| (step["level"].as_str().unwrap().to_owned(), step["at_ns"].as_u64().unwrap())).collect()
 }
 
-/// What the program says of `function` it called, summed over ranks.
-fn said(run: &Monitored, column: usize) -> u64 {
+/// What every rank says of the calls in `column` that it made.
+fn said(run: &Monitored, column: usize) -> Vec<u64> {
     let lines = run.finished.stdout.lines().filter(|line| line.starts_with("rank "));
-    lines.map(|line| line.split([' ', ',']).nth(column).unwrap().parse::<u64>().unwrap()).sum()
+    lines.map(|line| line.split([' ', ',']).nth(column).unwrap().parse().unwrap()).collect()
 }
 
 /// `selection` is what the configuration says of when windows are decided, `down` the steps that follow from it.
@@ -68,7 +68,7 @@ fn steps_down_and_up(mpi: Mpi, selection: &str, down: &[&str]) {
     }
     let functions = run.functions();
     for (function, column) in [("MPI_Isend", 2), ("MPI_Irecv", 3), ("MPI_Waitall", 4), ("MPI_Iprobe", 5)] {
-        assert_eq!(functions[function], said(&run, column), "{function}");
+        assert_eq!(functions[function], said(&run, column).iter().sum::<u64>(), "{function}");
     }
     // No number pretends to be of all ranks where some did not report.
     let windows = run.estimate();
@@ -118,9 +118,11 @@ fn everything_is_everything() {
     let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n");
     let info = run.info();
     assert_eq!(steps(&info, 0), []);
-    assert_eq!(info["kept_windows"], info["windows"].as_u64().unwrap() * u64::from(RANKS));
+    // Who ends last may have begun one more.
+    let missing =
+        info["windows"].as_u64().unwrap() * u64::from(RANKS) - info["kept_windows"].as_u64().unwrap();
+    assert!(missing < u64::from(RANKS), "{info}");
     let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n");
     let info = run.info();
-    let down = info["overhead"]["steps"].as_array().expect("an array");
-    assert!(down.iter().any(|step| step["rank"] == 0 && step["reason"] == "overhead"), "{down:?}");
+    assert!(steps(&info, 0).len() >= 2, "{info}");
 }
