@@ -140,6 +140,8 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let limit = decision.limit.as_ref().map(|limit| format!(", cut by the {limit}")).unwrap_or_default();
     let Some(metric) = &decision.guide else {
         return match decision.size {
+            // Of a window that is over everything is known: no metric's bound asks for anybody.
+            _ if is_after(decision) => format!("no rank differs{limit}"),
             size if u64::from(size) == decision.population => "nothing known yet".into(),
             _ => format!("fixed size{limit}"),
         };

@@ -6,7 +6,7 @@ use ampl_agent::named::Named;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
-use crate::hooks::Near;
+use crate::hooks::{Near, Pace};
 use crate::process::Process;
 use crate::reader::Reader;
 use crate::walk::Walker;
@@ -44,10 +44,10 @@ pub struct ThreadState {
     pub recent: Option<Recent>,
     /// Live requests.
     pub requests: Requests,
-    /// Ticks at which the tree is looked after next.
-    pub next_progress: u64,
-    /// Ticks between two looks.
-    pub progress_ticks: u64,
+    /// When the tree is looked after.
+    pub pace: Pace,
+    /// Ticks from which on the next call that communicates looks around.
+    pub next_look: u64,
     /// Ticks spent on the tree since the last measured call began: accounted for apart.
     pub slow_ticks: u64,
     /// The agent's own time per call.
@@ -76,8 +76,8 @@ impl ThreadState {
             statuses: Vec::with_capacity(64),
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
-            next_progress: 0,
-            progress_ticks: 0,
+            pace: Pace::default(),
+            next_look: 0,
             slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),

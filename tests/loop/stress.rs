@@ -187,7 +187,7 @@ fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
         for (&window, strata) in of_group {
             let total: u64 = strata.iter().map(|row| whole(row, "population")).sum();
             assert!(window < windows, "of {windows} windows: {}", strata[0]);
-            assert!(total <= u64::from(ranks), "{total} of {ranks}: {strata:?}");
+            assert_eq!(total, u64::from(ranks), "{strata:?}");
             for row in strata {
                 right_stratum(scenario, row);
                 let same = ["update", "late", "guide", "policy", "limit", "error_attained"];
@@ -200,16 +200,17 @@ fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
 
 /// A stratum of a window that was decided when it was over.
 fn right_stratum(scenario: &Scenario, row: &Value) {
-    let [update, window, population, size] =
-        ["update", "window", "population", "size"].map(|name| whole(row, name));
+    let [update, window, population, reported, size] =
+        ["update", "window", "population", "reported", "size"].map(|name| whole(row, name));
     assert!(update == window / scenario.windows_per_update, "{row}");
     assert!(row["mechanism"] == scenario.mechanism && size <= population, "{row}");
-    assert_eq!(row["reported"], row["population"], "who was not counted is in no stratum: {row}");
     let probability = number(&row["probability"]);
     if row["stratum"] == 0 {
-        // Pinned ranks are in it, but those that have left the job before.
-        assert!(size == population && probability == 1.0, "{row}");
+        // Pinned ranks are in it, and those that have left the job before.
+        assert!(size == reported && reported <= population, "{row}");
+        assert!(reported < population || probability == 1.0, "{row}");
     } else {
+        assert_eq!(reported, population, "who was not counted is in no other: {row}");
         // Nobody is drawn where there is no room in the budget for anybody.
         assert!(population > 0 && (size > 0 || row["limit"] == "budget"), "{row}");
         assert!((probability - size as f64 / population as f64).abs() < 1e-12, "{row}");

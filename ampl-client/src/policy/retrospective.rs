@@ -48,6 +48,8 @@ pub(super) struct Retrospective {
 struct Group {
     index: u16,
     name: String,
+    /// All there are, whether they report or not.
+    members: u64,
     guides: Vec<Guide>,
     newest: Option<GroupReference>,
 }
@@ -98,6 +100,7 @@ impl Retrospective {
         let group = |&index: &u16| Group {
             index,
             name: plan.groups[usize::from(index)].name.clone(),
+            members: plan.groups[usize::from(index)].members.len(),
             guides: second.guides.iter().filter_map(|metric| guide(index, metric)).collect(),
             newest: None,
         };
@@ -297,7 +300,8 @@ impl Group {
         if pressure.floor < 1.0 {
             strata.shrink(pressure.floor, population);
         }
-        Judged { strata, any: needs.iter().any(Option::is_some) }
+        let missing = self.members.saturating_sub(population);
+        Judged { strata, any: needs.iter().any(Option::is_some), missing }
     }
 
     /// The rows of a verdict, but for what they have in common.
@@ -306,35 +310,38 @@ impl Group {
         let guide = self.guides.get(strata.guide).filter(|_| judged.any);
         let mean = known.means.get(strata.guide).copied().flatten();
         let attained = guide.map(|guide| guide.quantile * strata.attained.sqrt());
-        let row = |stratum: usize, ranks: u64, size: u64, variance: Option<f64>| Decision {
-            update: 0,
-            window: 0,
-            group: self.name.clone(),
-            stratum: stratum as u16,
-            mechanism: String::new(),
-            population: ranks,
-            // Who was not counted is in none of them.
-            reported: ranks,
-            late: false,
-            size: size as u32,
-            probability: if size >= ranks { 1.0 } else { size as f64 / ranks as f64 },
-            guide: guide.map(|guide| guide.name.clone()),
-            policy: 0,
-            event: guide.map(|guide| guide.event.clone()),
-            mean: mean.filter(|_| judged.any).map(|(mean, _)| mean.ratio),
-            variance: variance.filter(|value| judged.any && value.is_finite()),
-            error_required: guide.map(|guide| guide.bound.error()),
-            error_attained: attained.filter(|error| error.is_finite()),
-            limit: None,
-            selection: Some("retrospective".into()),
-        };
+        let row =
+            |stratum: usize, (ranks, reported): (u64, u64), size: u64, variance: Option<f64>| Decision {
+                update: 0,
+                window: 0,
+                group: self.name.clone(),
+                stratum: stratum as u16,
+                mechanism: String::new(),
+                population: ranks,
+                reported,
+                late: false,
+                size: size as u32,
+                probability: if size >= ranks { 1.0 } else { size as f64 / ranks as f64 },
+                guide: guide.map(|guide| guide.name.clone()),
+                policy: 0,
+                event: guide.map(|guide| guide.event.clone()),
+                mean: mean.filter(|_| judged.any).map(|(mean, _)| mean.ratio),
+                variance: variance.filter(|value| judged.any && value.is_finite()),
+                error_required: guide.map(|guide| guide.bound.error()),
+                error_attained: attained.filter(|error| error.is_finite()),
+                limit: None,
+                selection: Some("retrospective".into()),
+            };
         let full = strata.full.saturating_add(known.pinned);
         let mut rows = Vec::with_capacity(1 + strata.parts.len());
-        if full > 0 || strata.parts.is_empty() {
-            rows.push(row(0, full, full, None));
+        if full > 0 || judged.missing > 0 || strata.parts.is_empty() {
+            // Who was not counted is in none of the others; the verdict is not about them.
+            rows.push(row(0, (full + judged.missing, full), full, None));
         }
         let parts = strata.parts.iter().enumerate();
-        rows.extend(parts.map(|(h, part)| row(h + 1, part.ranks, part.size, Some(part.variance))));
+        rows.extend(
+            parts.map(|(h, part)| row(h + 1, (part.ranks, part.ranks), part.size, Some(part.variance))),
+        );
         rows
     }
 }
@@ -345,6 +352,8 @@ struct Judged {
     strata: Strata,
     /// Whether any guide had a say.
     any: bool,
+    /// Ranks of the group that were not counted.
+    missing: u64,
 }
 
 impl Judged {

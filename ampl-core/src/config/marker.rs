@@ -13,16 +13,21 @@ const MARKERS: [&str; 5] = ["period:250ms", "mpi:FUNCTION", "region:NAME", "pcon
 /// What stands for the kinds of event that is no MPI function.
 const EVENTS: &str = "use an MPI function, region:NAME, path:OUTER>INNER or \"*\"";
 
+/// The longest period, a year: ends of windows must not be beyond what clocks count.
+const LONGEST_NS: u64 = 365 * 24 * 3600 * 1_000_000_000;
+
 /// The marker that `text` names.
 pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
     let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
     match (word, rest) {
         ("period", Some(period)) => match nanoseconds(period) {
-            Some(0) | None => Err(Cause::Invalid {
+            Some(period_ns @ 1..=LONGEST_NS) => Ok(Marker::Period(period_ns)),
+            _ => Err(Cause::Invalid {
                 found: format!("\"{text}\""),
-                expected: "a period above zero with its unit: ns, us, ms or s, as in \"period:250ms\"".into(),
+                expected: "a period above zero, of a year at most, with its unit: ns, us, ms or s, as in \
+                           \"period:250ms\""
+                    .into(),
             }),
-            Some(period_ns) => Ok(Marker::Period(period_ns)),
         },
         ("mpi", Some(call)) => {
             let (name, site) = call.split_once('@').map_or((call, None), |(name, site)| (name, Some(site)));
@@ -229,6 +234,10 @@ mod tests {
             assert_eq!(marker(text).expect(text).to_string(), text);
         }
         assert_eq!(marker("period:1500ms").unwrap().to_string(), "period:1500ms");
+        assert!(marker("period:31536000s").is_ok());
+        for none in ["period:0s", "period:31536001s", "period:18446744073709551615ns", "period:1"] {
+            assert!(marker(none).is_err(), "{none}");
+        }
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub struct Decision {
     pub limit: Option<String>,
     /// `predictive`: for the windows of an update interval to come, from those before. `retrospective`: for the
     /// one window that it was decided from; there is a row per stratum then, numbered from 1, and stratum 0
-    /// has the ranks that are kept in full, pinned ones among them.
+    /// has the ranks that are kept in full, pinned ones among them, and those that did not report: populations add
+    /// up to the group's.
     #[serde(default)]
     pub selection: Option<String>,
 }

@@ -2,6 +2,7 @@
 
 mod encode;
 mod facts;
+mod pace;
 mod partners;
 mod places;
 mod requests;
@@ -21,14 +22,11 @@ use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
+pub use pace::Pace;
 pub use places::{Near, Places, stack_bounds};
 
-/// Fewest ticks between two looks at the tree: about 100 µs at any clock rate of today.
-const PROGRESS_TICKS: u64 = 300_000;
-/// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
-const IDLE_PROGRESS_TICKS: u64 = 64 * PROGRESS_TICKS;
-/// Looks after the tree are so many times as far apart as the last one was long.
-const AWAY: u64 = 20;
+/// Ticks between two looks at what the agent costs, about 50 ms at any clock rate of today.
+const GOVERNOR_TICKS: u64 = 150_000_000;
 
 /// The level of `MPI_Pcontrol` that pauses.
 const PAUSE: i32 = 0;
@@ -238,7 +236,7 @@ unsafe fn finish(
         terminal,
         timed: !recipe.local,
     });
-    if closed || (recipe.communicates && call.end >= state.next_progress) {
+    if closed || (recipe.communicates && call.end >= state.next_look) {
         progress(state, closed, recipe.communicates);
     }
     if function == ids::MPI_PCONTROL && words[0] as i32 == PAUSE {
@@ -371,38 +369,41 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
 pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
     let now = ticks(state.process.invariant);
     let closed = state.thread.catch_up(now);
-    if closed || (recipe.communicates && now >= state.next_progress) {
+    if closed || (recipe.communicates && now >= state.next_look) {
         progress(state, closed, recipe.communicates);
     }
 }
 
-/// Looks after the tree, which calls MPI: only where the application is calling something of MPI that
-/// communicates. Questions may be asked by any thread at any time, whatever the thread level.
+/// Looks after the tree if it is time for that, and at what the agent costs.
+///
+/// The tree calls MPI: only where the application is calling something of MPI that communicates. Questions may be
+/// asked by any thread at any time, whatever the thread level. A window that is over is not a reason to look before
+/// the time: windows may be as short as calls are.
 #[cold]
 fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     let _whole = Uncancelled::begin();
-    let invariant = state.process.invariant;
-    let (from, cpu_from) = (ticks(invariant), thread_cpu_ns());
+    let mut now = ticks(state.process.invariant);
     if closed {
         state.process.take_clock_pair();
         state.thread.recalibrate();
+        state.pace.soon();
     }
-    if !may_communicate {
-        state.next_progress = 0;
-        look(state, from);
-        return;
+    if may_communicate && state.pace.is_due(now) {
+        now = look_after_tree(state, now);
     }
+    state.next_look = state.pace.at().min(now + GOVERNOR_TICKS);
+    look(state, now);
+}
+
+/// Returns when it was done.
+fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
+    let cpu_from = thread_cpu_ns();
     let moved = state.process.progress(&mut state.thread);
-    let idle = (state.progress_ticks * 2).clamp(PROGRESS_TICKS, IDLE_PROGRESS_TICKS);
-    state.progress_ticks = if moved || closed { PROGRESS_TICKS } else { idle };
-    let now = ticks(invariant);
-    // Where ranks share processors MPI gives its own away when it finds nothing: the longer that took, the later it
-    // is asked again.
-    let away = (now - from).saturating_mul(AWAY).min(IDLE_PROGRESS_TICKS);
-    state.next_progress = now + state.progress_ticks.max(away);
+    let now = ticks(state.process.invariant);
+    state.pace.done(from, now, moved);
     state.slow_ticks += now - from;
     state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
-    look(state, now);
+    now
 }
 
 /// Lets the agent step down or up if it costs too much, or less than it may. Requests are not followed while
