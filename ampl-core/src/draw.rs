@@ -3,7 +3,8 @@
 //!
 //! `subset` orders the ranks of a (group, stratum) that are not pinned by a seeded permutation,
 //! new at every update interval, and keeps the first m − pinned of them: a larger m only adds
-//! ranks. `global` flips a coin per rank and window. Pinned ranks are always kept.
+//! ranks. The order is that of the window's interval, whichever directive is in force: a rank that a directive
+//! reaches late draws from the same order as the others, so a size that stays is kept exactly. `global` flips a coin per rank and window. Pinned ranks are always kept.
 //!
 //! A window that is decided after it is over has strata that depend on what happened in it; their orders are
 //! drawn per window ([`kept_after`]), and the tree tells every rank its place.
@@ -163,12 +164,9 @@ impl<'a> Lot<'a> {
         match directive.mechanism {
             Mechanism::Global => coin(directive.seed, rank, window) < self.target.probability,
             Mechanism::Subset => {
-                let key = Key {
-                    seed: directive.seed,
-                    group: self.target.group,
-                    stratum: self.target.stratum,
-                    update: directive.update,
-                };
+                let update = plan.update_of(window);
+                let (group, stratum) = (self.target.group, self.target.stratum);
+                let key = Key { seed: directive.seed, group, stratum, update };
                 let probability = self.target.probability;
                 match self.among {
                     None => {
@@ -179,10 +177,7 @@ impl<'a> Lot<'a> {
                         position(key, at, ranks) < (probability * ranks as f64).round() as u64
                     }
                     // Nobody knows which place is whose: a coin that lasts for the interval is as likely.
-                    Some(_) => {
-                        let update = WindowId(directive.update | 1 << 63);
-                        coin(directive.seed, rank, update) < probability
-                    }
+                    Some(_) => coin(directive.seed, rank, WindowId(update | 1 << 63)) < probability,
                 }
             }
         }
@@ -415,13 +410,14 @@ mod tests {
             .count();
         assert!((150..250).contains(&same), "{same}");
         let subset = directive(Mechanism::Subset, 198, 198.0 / 397.0, 1);
+        // Whom the next directive has not reached draws as the others do.
         let next = Directive { update: 2, ..subset.clone() };
-        let same = (3..400)
-            .filter(|&rank| {
-                kept(&plan, Rank(rank), WindowId(5), &subset).kept
-                    == kept(&plan, Rank(rank), WindowId(5), &next).kept
-            })
-            .count();
-        assert!((150..250).contains(&same), "{same}");
+        let same = |first: u64, second: u64| {
+            let is_kept = |rank, window, directive| kept(&plan, Rank(rank), WindowId(window), directive).kept;
+            (3..400).filter(|&rank| is_kept(rank, first, &subset) == is_kept(rank, second, &next)).count()
+        };
+        let interval = u64::from(plan.config.sampling.windows_per_update);
+        assert_eq!(same(interval, 2 * interval - 1), 397);
+        assert!((150..250).contains(&same(2 * interval - 1, 2 * interval)));
     }
 }

@@ -3,7 +3,7 @@
 use crate::config::{
     Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, SitePolicy, Summaries, Target,
 };
-use crate::units::{Rank, RankSet};
+use crate::units::{Rank, RankSet, WindowId};
 
 /// What every rank and the client agree on before the first window.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +164,11 @@ impl Plan {
             (RankSummaries::All, Summaries::Census) => true,
             (RankSummaries::Sample, _) | (_, Summaries::Sampled) => drawn,
         }
+    }
+
+    /// The update interval that `window` is in.
+    pub fn update_of(&self, window: WindowId) -> u64 {
+        window.0 / u64::from(self.config.sampling.windows_per_update.max(1))
     }
 
     /// Index of the group of `rank`.

@@ -14,7 +14,9 @@ use crate::common::{Job, leave, plan};
 const RANKS: u32 = 32;
 
 fn configuration(more: &str) -> String {
-    format!("[sampling]\npartners = \"keep\"\n[window]\nmarker = \"mpi:MPI_Barrier\"\n{more}")
+    format!(
+        "[sampling]\npartners = \"keep\"\nwindows_per_update = 8\n[window]\nmarker = \"mpi:MPI_Barrier\"\n{more}"
+    )
 }
 
 /// 8 of all ranks from window 1 on.

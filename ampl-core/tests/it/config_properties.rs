@@ -16,7 +16,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         prop::sample::select(vec!["a b.c:3", "app+0x1", "l.so+0x1-0x2f,app+0x3"]).prop_map(str::to_owned),
     );
     let marker = prop_oneof![
-        (1..=u64::MAX).prop_map(Marker::Period),
+        (1..=365 * 24 * 3600 * 1_000_000_000_u64).prop_map(Marker::Period),
         (functions(), site).prop_map(|(function, site)| Marker::Mpi { function, site }),
         region().prop_map(Marker::Region),
         Just(Marker::Pcontrol),
