@@ -5,11 +5,11 @@ const SHORTEST: u64 = 300_000;
 /// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
 const IDLE: u64 = 64 * SHORTEST;
 /// Where ranks share processors MPI gives its own away when it finds nothing, and gets it back when others have had
-/// theirs. So looks are so many times as far apart as the last one took, and no further than so many ticks: where
-/// nothing waits to be said, some 250 ms ...
-const QUIET: (u64, u64) = (50, 2500 * SHORTEST);
-/// ... and 25 ms where a window is over or something was on its way, so that what an interval says is known in the next.
-const WANTED: (u64, u64) = (10, 250 * SHORTEST);
+/// theirs. So looks are so many times as far apart as the last one took, and no further than so many ticks: some 6 ms
+/// where nothing waits to be said ...
+const QUIET: (u64, u64) = (20, IDLE);
+/// ... and 2 ms where a window is over, for its interval's end is what the next one's size waits for.
+const WANTED: (u64, u64) = (10, 20 * SHORTEST);
 
 /// When a thread looks after the tree.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Pace {
     took: u64,
     /// Ticks until it is worth another: more and more while nothing is on its way.
     pause: u64,
-    /// Whether something is to be said, or was on its way.
+    /// Whether something is to be said.
     wanted: bool,
 }
 
@@ -32,7 +32,7 @@ impl Pace {
     /// A look from `from` to `to` is over; `moved` if anything was on its way.
     pub fn done(&mut self, from: u64, to: u64, moved: bool) {
         let pause = if moved { SHORTEST } else { (self.pause * 2).clamp(SHORTEST, IDLE) };
-        *self = Self { last: to, took: to - from, pause, wanted: moved };
+        *self = Self { last: to, took: to - from, pause, wanted: false };
     }
 
     /// Ticks of the next look.
@@ -65,10 +65,12 @@ mod tests {
         assert_eq!(pace.at(), 1000 + SHORTEST);
         // However often something is said, most of the time is the program's.
         pace.done(0, SHORTEST, false);
-        assert_eq!(pace.at(), SHORTEST + 50 * SHORTEST);
+        assert_eq!(pace.at(), SHORTEST + 20 * SHORTEST);
         pace.soon();
         assert_eq!(pace.at(), SHORTEST + 10 * SHORTEST);
         pace.done(0, 1 << 40, true);
+        assert_eq!(pace.at(), (1 << 40) + QUIET.1);
+        pace.soon();
         assert_eq!(pace.at(), (1 << 40) + WANTED.1);
     }
 }
