@@ -32,10 +32,11 @@ impl Default for Partners {
     }
 }
 
-/// What was drawn for a rank and its partners: good for other windows too, as long as nothing has changed.
+/// What was drawn for a rank and its partners: good for other windows of the interval, as long as nothing has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     version: u64,
+    update: u64,
     union: Keep,
 }
 
@@ -95,13 +96,16 @@ impl Partners {
         held: &mut Option<Drawn>,
     ) -> Keep {
         let version = self.version.load(Ordering::Acquire);
-        let same = |held: &&Drawn| directive.mechanism == Mechanism::Subset && held.version == version;
+        let update = plan.update_of(window);
+        let same = |held: &&Drawn| {
+            directive.mechanism == Mechanism::Subset && (held.version, held.update) == (version, update)
+        };
         if let Some(held) = held.as_ref().filter(same) {
             return held.union;
         }
         let mut ranks = [Rank(0); MOST];
         let union = partners::kept(plan, rank, self.list(&mut ranks), window, directive);
-        *held = Some(Drawn { version, union });
+        *held = Some(Drawn { version, update, union });
         union
     }
 }
