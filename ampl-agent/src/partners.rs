@@ -32,7 +32,8 @@ impl Default for Partners {
     }
 }
 
-/// What was drawn for a rank and its partners: good for other windows of the interval, as long as nothing has changed.
+/// What was drawn for a rank and its partners: good for other windows of the interval, as long as nothing has
+/// changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     version: u64,
@@ -85,8 +86,8 @@ impl Partners {
 
     /// Whether `rank` or any partner it has now keeps `window` under `directive`, and how likely that was.
     ///
-    /// `held` is what was drawn under the same directive before: `subset` draws anew only where partners have
-    /// changed.
+    /// `held` is what was drawn under the same directive before: `subset` draws anew only in a new interval or where
+    /// partners have changed.
     pub(crate) fn draw(
         &self,
         plan: &Plan,

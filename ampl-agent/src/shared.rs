@@ -364,8 +364,8 @@ impl Shared {
         ticks.saturating_add_signed((since as f64 / self.journal.nanos_per_tick()) as i64)
     }
 
-    /// Windows from the open one on that are over at `now` under the directive in force, and the ticks at which the last
-    /// of them ends. The open one's draw is as likely as their own would be.
+    /// Windows from the open one on that are over at `now` under the directive in force, and the ticks at which the
+    /// last of them ends. The open one's draw is as likely as their own would be.
     pub(crate) fn over(&self, open: &Open, now: u64) -> Option<(u64, u64)> {
         let Some(Boundary::Period { nanos }) = self.boundary else { return None };
         let (ticks, first) = self.journal.first_pair();

@@ -4,7 +4,8 @@
 //! `subset` orders the ranks of a (group, stratum) that are not pinned by a seeded permutation,
 //! new at every update interval, and keeps the first m − pinned of them: a larger m only adds
 //! ranks. The order is that of the window's interval, whichever directive is in force: a rank that a directive
-//! reaches late draws from the same order as the others, so a size that stays is kept exactly. `global` flips a coin per rank and window. Pinned ranks are always kept.
+//! reaches late draws from the same order as the others, so a size that stays is kept exactly. `global` flips a
+//! coin per rank and window. Pinned ranks are always kept.
 //!
 //! A window that is decided after it is over has strata that depend on what happened in it; their orders are
 //! drawn per window ([`kept_after`]), and the tree tells every rank its place.

@@ -46,8 +46,6 @@ pub struct ThreadState {
     pub requests: Requests,
     /// When the tree is looked after.
     pub pace: Pace,
-    /// Ticks from which on the next call that communicates looks around.
-    pub next_look: u64,
     /// Ticks spent on the tree since the last measured call began: accounted for apart.
     pub slow_ticks: u64,
     /// The agent's own time per call.
@@ -77,7 +75,6 @@ impl ThreadState {
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
             pace: Pace::default(),
-            next_look: 0,
             slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),

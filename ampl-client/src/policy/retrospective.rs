@@ -310,38 +310,35 @@ impl Group {
         let guide = self.guides.get(strata.guide).filter(|_| judged.any);
         let mean = known.means.get(strata.guide).copied().flatten();
         let attained = guide.map(|guide| guide.quantile * strata.attained.sqrt());
-        let row =
-            |stratum: usize, (ranks, reported): (u64, u64), size: u64, variance: Option<f64>| Decision {
-                update: 0,
-                window: 0,
-                group: self.name.clone(),
-                stratum: stratum as u16,
-                mechanism: String::new(),
-                population: ranks,
-                reported,
-                late: false,
-                size: size as u32,
-                probability: if size >= ranks { 1.0 } else { size as f64 / ranks as f64 },
-                guide: guide.map(|guide| guide.name.clone()),
-                policy: 0,
-                event: guide.map(|guide| guide.event.clone()),
-                mean: mean.filter(|_| judged.any).map(|(mean, _)| mean.ratio),
-                variance: variance.filter(|value| judged.any && value.is_finite()),
-                error_required: guide.map(|guide| guide.bound.error()),
-                error_attained: attained.filter(|error| error.is_finite()),
-                limit: None,
-                selection: Some("retrospective".into()),
-            };
+        let row = |stratum: usize, ranks: u64, size: u64, variance: Option<f64>| Decision {
+            update: 0,
+            window: 0,
+            group: self.name.clone(),
+            stratum: stratum as u16,
+            mechanism: String::new(),
+            population: ranks,
+            reported: ranks,
+            late: false,
+            size: size as u32,
+            probability: if size >= ranks { 1.0 } else { size as f64 / ranks as f64 },
+            guide: guide.map(|guide| guide.name.clone()),
+            policy: 0,
+            event: guide.map(|guide| guide.event.clone()),
+            mean: mean.filter(|_| judged.any).map(|(mean, _)| mean.ratio),
+            variance: variance.filter(|value| judged.any && value.is_finite()),
+            error_required: guide.map(|guide| guide.bound.error()),
+            error_attained: attained.filter(|error| error.is_finite()),
+            limit: None,
+            selection: Some("retrospective".into()),
+        };
         let full = strata.full.saturating_add(known.pinned);
         let mut rows = Vec::with_capacity(1 + strata.parts.len());
         if full > 0 || judged.missing > 0 || strata.parts.is_empty() {
             // Who was not counted is in none of the others; the verdict is not about them.
-            rows.push(row(0, (full + judged.missing, full), full, None));
+            rows.push(Decision { reported: full, ..row(0, full + judged.missing, full, None) });
         }
         let parts = strata.parts.iter().enumerate();
-        rows.extend(
-            parts.map(|(h, part)| row(h + 1, (part.ranks, part.ranks), part.size, Some(part.variance))),
-        );
+        rows.extend(parts.map(|(h, part)| row(h + 1, part.ranks, part.size, Some(part.variance))));
         rows
     }
 }

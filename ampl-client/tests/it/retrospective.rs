@@ -14,8 +14,7 @@ use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 use proptest::prelude::*;
 
-use crate::common::simulated;
-use crate::common::{config, group, metric, relative, summary};
+use crate::common::{config, group, metric, relative, simulated, summary};
 
 fn base(mechanism: Mechanism, windows_per_update: u32) -> Config {
     let mut config = config(Summaries::Census, Sizing::Neyman, mechanism);

@@ -13,8 +13,7 @@ use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 use proptest::prelude::*;
 
-use crate::common::simulated;
-use crate::common::{add_up, config, group, metric, relative};
+use crate::common::{add_up, config, group, metric, relative, simulated};
 
 const METHODS: [(Summaries, Sizing); 3] = [
     (Summaries::Census, Sizing::Neyman),

@@ -25,9 +25,6 @@ pub use facts::{INTER, UNKNOWN};
 pub use pace::Pace;
 pub use places::{Near, Places, stack_bounds};
 
-/// Ticks between two looks at what the agent costs, about 50 ms at any clock rate of today.
-const GOVERNOR_TICKS: u64 = 150_000_000;
-
 /// The level of `MPI_Pcontrol` that pauses.
 const PAUSE: i32 = 0;
 
@@ -236,7 +233,7 @@ unsafe fn finish(
         terminal,
         timed: !recipe.local,
     });
-    if closed || (recipe.communicates && call.end >= state.next_look) {
+    if closed || (recipe.communicates && state.pace.is_due(call.end)) {
         progress(state, closed, recipe.communicates);
     }
     if function == ids::MPI_PCONTROL && words[0] as i32 == PAUSE {
@@ -369,7 +366,7 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
 pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
     let now = ticks(state.process.invariant);
     let closed = state.thread.catch_up(now);
-    if closed || (recipe.communicates && now >= state.next_look) {
+    if closed || (recipe.communicates && state.pace.is_due(now)) {
         progress(state, closed, recipe.communicates);
     }
 }
@@ -391,7 +388,6 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     if may_communicate && state.pace.is_due(now) {
         now = look_after_tree(state, now);
     }
-    state.next_look = state.pace.at().min(now + GOVERNOR_TICKS);
     look(state, now);
 }
 

@@ -19,31 +19,32 @@ pub struct Pace {
     took: u64,
     /// Ticks until it is worth another: more and more while nothing is on its way.
     pause: u64,
-    /// Whether something is to be said.
-    wanted: bool,
+    /// Ticks of the next look.
+    next: u64,
 }
 
 impl Pace {
     /// Something is to be said.
     pub fn soon(&mut self) {
-        (self.wanted, self.pause) = (true, SHORTEST);
+        self.pause = SHORTEST;
+        self.next = self.after(WANTED);
     }
 
     /// A look from `from` to `to` is over; `moved` if anything was on its way.
     pub fn done(&mut self, from: u64, to: u64, moved: bool) {
-        let pause = if moved { SHORTEST } else { (self.pause * 2).clamp(SHORTEST, IDLE) };
-        *self = Self { last: to, took: to - from, pause, wanted: false };
+        (self.last, self.took) = (to, to - from);
+        self.pause = if moved { SHORTEST } else { (self.pause * 2).clamp(SHORTEST, IDLE) };
+        self.next = self.after(QUIET);
     }
 
-    /// Ticks of the next look.
-    pub fn at(&self) -> u64 {
-        let (times, most) = if self.wanted { WANTED } else { QUIET };
+    fn after(&self, (times, most): (u64, u64)) -> u64 {
         self.last + self.took.saturating_mul(times).min(most).max(self.pause)
     }
 
     /// Whether it is time to look.
+    #[inline]
     pub fn is_due(&self, now: u64) -> bool {
-        now >= self.at()
+        now >= self.next
     }
 }
 
@@ -56,21 +57,21 @@ mod tests {
         let mut pace = Pace::default();
         assert!(pace.is_due(0));
         pace.done(0, 1000, true);
-        assert_eq!(pace.at(), 1000 + SHORTEST);
+        assert_eq!(pace.next, 1000 + SHORTEST);
         for _ in 0..10 {
             pace.done(0, 1000, false);
         }
-        assert_eq!(pace.at(), 1000 + IDLE);
+        assert_eq!(pace.next, 1000 + IDLE);
         pace.soon();
-        assert_eq!(pace.at(), 1000 + SHORTEST);
+        assert_eq!(pace.next, 1000 + SHORTEST);
         // However often something is said, most of the time is the program's.
         pace.done(0, SHORTEST, false);
-        assert_eq!(pace.at(), SHORTEST + 20 * SHORTEST);
+        assert_eq!(pace.next, SHORTEST + 20 * SHORTEST);
         pace.soon();
-        assert_eq!(pace.at(), SHORTEST + 10 * SHORTEST);
+        assert_eq!(pace.next, SHORTEST + 10 * SHORTEST);
         pace.done(0, 1 << 40, true);
-        assert_eq!(pace.at(), (1 << 40) + QUIET.1);
+        assert_eq!(pace.next, (1 << 40) + QUIET.1);
         pace.soon();
-        assert_eq!(pace.at(), (1 << 40) + WANTED.1);
+        assert_eq!(pace.next, (1 << 40) + WANTED.1);
     }
 }
