@@ -313,6 +313,10 @@ impl Shared {
         let mut said = Vec::new();
         if self.lacks_marker() {
             let rank = self.rank.0;
+            let has = match marker {
+                Marker::Region(_) => "a region that the program has",
+                _ => "one that it meets",
+            };
             said.push(if self.fell_back() {
                 format!(
                     "the program did not name the region of the marker \"{marker}\" within {} s on rank \
@@ -323,7 +327,7 @@ impl Shared {
             } else {
                 format!(
                     "the marker \"{marker}\" was not met on rank {rank}: the whole run is one window, marked \
-                     partial; name a region that the program has, or use \"period:250ms\""
+                     partial; name {has}, or use \"period:250ms\""
                 )
             });
         }

@@ -264,10 +264,10 @@ impl Shared {
         }
     }
 
-    /// Whether windows end at a region that has not once ended. Means something when the run is over.
+    /// Whether windows end at a marker that the program has not once met. Means something when the run is over.
     pub(crate) fn lacks_marker(&self) -> bool {
         let open = self.lock();
-        matches!(self.boundary, Some(Boundary::Region { .. }))
+        !matches!(self.boundary, None | Some(Boundary::Period { .. }))
             && (open.fallen_back || (open.window.0 <= 1 && open.met == 0))
     }
 

@@ -280,8 +280,7 @@ impl Thread {
             return false;
         }
         open.read_counters(now);
-        self.close(&mut open, now, false);
-        shared.begin(&mut open, now);
+        self.turn(&mut open, now);
         self.join(&open, now);
         true
     }
@@ -334,8 +333,7 @@ impl Thread {
                     self.totals.add_time(end.saturating_sub(from));
                 }
                 from = from.max(end);
-                self.close(&mut open, end, false);
-                shared.begin(&mut open, end);
+                self.turn(&mut open, end);
                 from = from.max(self.close_empty(&mut open, call.end, call.timed));
             }
         } else {
@@ -372,8 +370,7 @@ impl Thread {
         }
         while now >= open.until {
             let end = open.until;
-            self.close(open, end, false);
-            self.shared.clone().begin(open, end);
+            self.turn(open, end);
             self.close_empty(open, now, false);
         }
         due

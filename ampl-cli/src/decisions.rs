@@ -1,6 +1,6 @@
 //! `ampl decisions`: how many ranks were kept, from when on, and why.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -8,7 +8,8 @@ use ampl_core::config::{ErrorBound, Target};
 use ampl_core::message::Decision;
 use ampl_trace::Trace;
 
-use crate::human::{Unit, digits, percent};
+use crate::estimate::windows_per_update;
+use crate::human::{Unit, digits, percent, plural};
 use crate::output;
 use crate::rundir::{self, RunArg};
 
@@ -33,7 +34,8 @@ pub struct Args {
 pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
     let mut trace = args.run.read()?;
     if !args.all {
-        trace.decisions = in_force(std::mem::take(&mut trace.decisions));
+        let windows_per_update = rundir::plan(&trace).map_or(1, |plan| windows_per_update(&plan));
+        trace.decisions = in_force(std::mem::take(&mut trace.decisions), windows_per_update, trace.windows());
     }
     if args.json {
         output::json(&trace.decisions)?;
@@ -67,12 +69,20 @@ fn is_after(decision: &Decision) -> bool {
     decision.selection.as_deref() == Some("retrospective")
 }
 
-/// Without what was drawn beforehand in updates whose windows were decided when they were over: that is for ranks
-/// that could not wait for the decision.
-fn in_force(mut decisions: Vec<Decision>) -> Vec<Decision> {
-    let key = |decision: &Decision| (decision.group.clone(), decision.update);
-    let after: BTreeSet<_> = decisions.iter().filter(|decision| is_after(decision)).map(key).collect();
-    decisions.retain(|decision| is_after(decision) || !after.contains(&key(decision)));
+/// Without what was drawn beforehand in updates all of whose windows were decided when they were over: that is for
+/// ranks that could not wait for the decision. There are `windows` in the run, and so many in an update.
+fn in_force(mut decisions: Vec<Decision>, windows_per_update: u64, windows: u64) -> Vec<Decision> {
+    let mut after: BTreeMap<(String, u64), BTreeSet<u64>> = BTreeMap::new();
+    for decision in decisions.iter().filter(|decision| is_after(decision)) {
+        after.entry((decision.group.clone(), decision.update)).or_default().insert(decision.window);
+    }
+    let is_replaced = |decision: &Decision| {
+        let first = decision.update.saturating_mul(windows_per_update);
+        let there = windows_per_update.min(windows.saturating_sub(first));
+        let decided = after.get(&(decision.group.clone(), decision.update));
+        decided.is_some_and(|decided| decided.len() as u64 >= there)
+    };
+    decisions.retain(|decision| is_after(decision) || !is_replaced(decision));
     decisions
 }
 
@@ -116,12 +126,15 @@ fn line(decision: &Decision, stratum: Option<u16>, absolute: bool) -> String {
         Some(stratum) => format!("{}/{stratum}", decision.group),
         None => decision.group.clone(),
     };
-    let reported = match (decision.reported == decision.population, decision.late) {
+    let mut reported = match (decision.reported == decision.population, decision.late) {
         (true, false) => "all".into(),
         (_, late) => {
             format!("{} of {}{}", decision.reported, decision.population, if late { ", late" } else { "" })
         }
     };
+    if decision.merged_windows > 0 {
+        reported.push_str(&format!(", {} merged", plural(decision.merged_windows, "window")));
+    }
     let text = format!(
         "{:>6} {:>7}  {:<12} {:>13}  {:<10} {:<30} {:>9}  {reported}",
         decision.update,
@@ -182,6 +195,7 @@ mod tests {
             error_required: Some(0.08),
             error_attained: Some(0.0712),
             limit: None,
+            merged_windows: 0,
             selection: None,
         }
     }
@@ -197,6 +211,8 @@ mod tests {
         assert!(line(&cut, None, false).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
         assert!(line(&late, None, false).ends_with("60 of 64, late"));
+        let merged = Decision { merged_windows: 5, ..decision() };
+        assert!(line(&merged, None, false).ends_with("all, 5 windows merged"));
         let first = Decision { guide: None, size: 64, ..decision() };
         assert!(line(&first, None, false).contains("nothing known yet"));
         let absolute = Decision { error_required: Some(2e3), error_attained: Some(1.5e3), ..decision() };
@@ -215,7 +231,10 @@ mod tests {
             ..decision()
         };
         let all = vec![decision(), after(0, 1, 1), after(1, 63, 6), Decision { update: 3, ..decision() }];
-        let shown = in_force(all);
+        // There are two windows of update 2 in a run of ten, and one has been decided by its own values.
+        assert_eq!(in_force(all.clone(), 4, 10), all);
+        assert_eq!(in_force(all.clone(), 4, 9).len(), 3);
+        let shown = in_force(all, 1, 10);
         assert_eq!(shown.iter().map(|decision| decision.size).collect::<Vec<_>>(), [1, 6, 17]);
         let lines = by_group(&shown);
         assert_eq!(lines.len(), 2);

@@ -8,7 +8,7 @@ use ampl_core::mpi::FUNCTIONS;
 use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::model::{Sizes, WindowSummary};
+use ampl_trace::model::{STEP_CLOCK, Sizes, WindowSummary};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -174,7 +174,7 @@ pub struct Overhead {
     pub share: Option<f64>,
     /// That per call of the application, nanoseconds.
     pub per_call_ns: Option<f64>,
-    /// Where a rank did less for calls, or more again, to stay within `agent.max_overhead`.
+    /// Where a rank did less for calls, or more again, to stay within `agent.max_overhead`; or ended windows otherwise.
     pub steps: Vec<RankStep>,
 }
 
@@ -188,11 +188,12 @@ pub struct RankStep {
     /// When, nanoseconds since the start.
     pub at_ns: u64,
     /// From then on: `kept`, `drawn` (which windows are kept is decided before them), `structure` (no times are
-    /// stored), `summaries` or `off`.
+    /// stored), `summaries` or `off`; or `clock`: windows end by it.
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
-    /// Why: `overhead`, `recovered` after a step up, or `journal` where that had no room for calls.
+    /// Why: `overhead`, `recovered` after a step up, `journal` where that had no room for calls, or `marker` where the
+    /// program did not name its region.
     pub reason: &'static str,
 }
 
@@ -210,7 +211,9 @@ impl Overhead {
         let steps = trace.ranks.iter().flat_map(|rank| {
             let mut before = depth("kept");
             rank.process.steps.iter().map(move |step| {
-                let down = depth(&step.level) > std::mem::replace(&mut before, depth(&step.level));
+                let clock = step.level == STEP_CLOCK;
+                let level = if clock { before } else { depth(&step.level) };
+                let down = level > std::mem::replace(&mut before, level);
                 RankStep {
                     rank: rank.process.rank,
                     window: step.window,
@@ -218,6 +221,7 @@ impl Overhead {
                     level: step.level.clone(),
                     share: step.share,
                     reason: match (down, step.share > 0.0) {
+                        _ if clock => "marker",
                         (false, _) => "recovered",
                         (true, true) => "overhead",
                         (true, false) => "journal",
@@ -281,6 +285,7 @@ mod tests {
         let step = |(level, share): (&str, f64)| Step { level: level.into(), share, ..Step::default() };
         rank.process.steps = [
             ("drawn", 0.04),
+            (STEP_CLOCK, 0.0),
             ("structure", 0.035),
             ("summaries", 0.03),
             ("off", 0.02),
@@ -294,7 +299,7 @@ mod tests {
         let reasons: Vec<&str> = steps.iter().map(|step| step.reason).collect();
         assert_eq!(
             reasons,
-            ["overhead", "overhead", "overhead", "overhead", "recovered", "recovered", "journal"]
+            ["overhead", "marker", "overhead", "overhead", "overhead", "recovered", "recovered", "journal"]
         );
     }
 }

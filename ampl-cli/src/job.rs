@@ -28,6 +28,8 @@ pub struct Job {
     /// The settings.
     pub config: Config,
     source: Source,
+    /// What `--set` said.
+    settings: Vec<String>,
     /// The text that was parsed, `--set` applied.
     text: String,
     /// The text is no longer what the file says.
@@ -77,7 +79,7 @@ impl Job {
                 if notices {
                     found.iter().for_each(|notice| eprintln!("{}", place_notice(notice, args, &file)));
                 }
-                Ok(Self { config, source, text, edited })
+                Ok(Self { config, source, settings: args.set.clone(), text, edited })
             }
             Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
         }
@@ -102,9 +104,12 @@ impl Job {
         Ok(())
     }
 
-    /// Where the configuration came from, for messages.
-    pub fn place(&self) -> String {
-        self.source.name()
+    /// Where the value of `key` came from, for messages: the last `--set` that touched it, else the file.
+    pub fn place(&self, key: &str) -> String {
+        match setting_of(&table_path(key), &self.settings) {
+            Some(setting) => format!("--set {setting}"),
+            None => self.source.name(),
+        }
     }
 }
 
@@ -145,7 +150,7 @@ fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<S
     };
     Config::inline_sites(text, read).map_err(|fault| {
         let lines = match fault {
-            SitesFault::Here(error) => match setting_of("sites", args) {
+            SitesFault::Here(error) => match setting_of("sites", &args.set) {
                 Some(setting) => error.render_at(&format!("--set {setting}")),
                 None => error.render(&source.name()),
             },
@@ -183,7 +188,7 @@ fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) ->
         // Settings move lines; an error that was there before keeps its place.
         match unedited.iter().find(|before| before.key == error.key && before.cause == error.cause) {
             Some(before) => before.render(file),
-            None => match setting_of(&error.key, args) {
+            None => match setting_of(&error.key, &args.set) {
                 Some(setting) => error.render_at(&format!("--set {setting}")),
                 None if args.set.is_empty() => error.render(file),
                 None => error.render_at(&format!("{file} with --set {}", args.set.join(" --set "))),
@@ -194,15 +199,15 @@ fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) ->
 }
 
 fn place_notice(notice: &Notice, args: &JobArgs, file: &str) -> String {
-    match setting_of(&notice.key, args) {
+    match setting_of(&notice.key, &args.set) {
         Some(setting) => format!("ampl: {} (--set {setting}): {}", notice.what, notice.instead),
         None => notice.render(file),
     }
 }
 
 /// The last `--set` that touched the key `path`, or something inside the unknown table `path`.
-fn setting_of<'a>(path: &str, args: &'a JobArgs) -> Option<&'a str> {
-    args.set.iter().rev().map(String::as_str).find(|setting| {
+fn setting_of<'a>(path: &str, settings: &'a [String]) -> Option<&'a str> {
+    settings.iter().rev().map(String::as_str).find(|setting| {
         let key = table_path(key_of(setting));
         key == path || key.strip_prefix(path).is_some_and(|rest| !path.is_empty() && rest.starts_with('.'))
     })

@@ -19,6 +19,7 @@ mod info;
 mod inherited;
 mod job;
 mod launcher;
+mod leftovers;
 mod library;
 mod marker_site;
 mod output;

@@ -63,7 +63,12 @@ pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Vec<String
     let mut settings = Vec::new();
     for (named, lookup) in named.iter().zip(found) {
         let code = code(named, lookup).map_err(|(what, fix)| {
-            Failure::message(USAGE, what, format!("{}, {}", table_path(&named.key), job.place()), fix)
+            Failure::message(
+                USAGE,
+                what,
+                format!("{}, {}", table_path(&named.key), job.place(&named.key)),
+                fix,
+            )
         })?;
         let value = format!("{}{}", named.before, Site::Code(code));
         job.set(&named.key, &value)?;

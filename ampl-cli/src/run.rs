@@ -13,7 +13,7 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Inserted, LauncherError};
-use crate::{counting, inherited, library, marker_site, summary};
+use crate::{counting, inherited, leftovers, library, marker_site, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -41,6 +41,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         counting::check(&job.config)?;
     }
     library::find()?;
+    if let Some(said) = leftovers::said() {
+        eprintln!("{said}");
+    }
     let dir = run_directory(&args.job, &job, &programs)?;
     let resolved = resolve_sites(&mut job, &programs)?;
     let exec = exec_argv(&args.job, &dir, resolved)?;

@@ -131,6 +131,7 @@ impl Synthetic {
                 error_required: Some(0.08),
                 error_attained: Some(0.05),
                 limit: None,
+                merged_windows: 0,
                 selection: None,
             })
         };

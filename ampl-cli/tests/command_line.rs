@@ -313,7 +313,7 @@ fn a_marker_s_source_line_becomes_code_ranges() {
         2,
         "the nearest line that has is loop.c:3",
     );
-    refused(&place, &["exec", "--set", &set("other.c:4"), "--", program], 2, "-g");
+    refused(&place, &["exec", "--set", &set("other.c:4"), "--", program], 2, "--set window.marker=");
     let Some(bare) = compiled(&place, LOOP, &["-s"]) else { return };
     refused(&place, &["exec", "--set", &set("loop.c:4"), "--", bare.to_str().unwrap()], 2, "-g");
 }

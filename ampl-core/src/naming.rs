@@ -32,6 +32,11 @@ impl Names {
     }
 }
 
+/// What the directory of that user's journals on a node is called.
+pub fn node_directory_name(user: u32) -> String {
+    format!("ampl-{user}")
+}
+
 /// `path`, or the first of `path-2`, `path-3`, … that is not `taken`.
 pub fn untaken(path: &Path, taken: impl Fn(&Path) -> bool) -> PathBuf {
     candidates(path).find(|path| !taken(path)).expect("some number is free")

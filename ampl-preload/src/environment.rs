@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use ampl_core::naming::{JOB_VARIABLES, Names};
+use ampl_core::naming::{JOB_VARIABLES, Names, node_directory_name};
 
 /// Whether there is to be no agent: asked so, or running with another user's privileges.
 pub fn is_disabled() -> bool {
@@ -64,8 +64,7 @@ fn job_id() -> String {
 /// A directory of this user's on the node's memory-backed file system, or the next best.
 pub fn node_directory() -> PathBuf {
     // SAFETY: never fails.
-    let user = unsafe { libc::getuid() };
-    let name = format!("ampl-{user}");
+    let name = node_directory_name(unsafe { libc::getuid() });
     let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() {
         return memory.join(name);

@@ -210,11 +210,16 @@ pub struct Step {
     pub window: u64,
     /// When: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
-    /// From then on: `kept`, `drawn` (as kept, but windows are decided before they begin), `summaries` or `off`.
+    /// From then on: `kept`, `drawn` (as kept, but windows are decided before they begin), `structure`,
+    /// `summaries` or `off`; or [`STEP_CLOCK`].
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
 }
+
+/// The level of a [`Step`] that is about windows only: they end by the clock from there on, for the program has not
+/// named the region of the marker.
+pub const STEP_CLOCK: &str = "clock";
 
 /// A call site: an offset in a module; and where its function is called from, if paths are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

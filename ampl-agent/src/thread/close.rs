@@ -3,7 +3,7 @@
 use ampl_core::config::Mechanism;
 use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
-use ampl_trace::model::Cell;
+use ampl_trace::model::{Cell, STEP_CLOCK, Step};
 use ampl_trace::record::{
     Kind, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
     WINDOW_RUN, WINDOW_STRATUM,
@@ -31,6 +31,16 @@ impl Thread {
         }
         self.write_window(open, end, cells, 1, partial);
         self.totals.clear();
+    }
+
+    /// Ends the open window at `end`, where the next one begins.
+    pub(super) fn turn(&mut self, open: &mut Open, end: u64) {
+        let fell_back = open.fallen_back;
+        self.close(open, end, false);
+        self.shared.clone().begin(open, end);
+        if open.fallen_back && !fell_back {
+            self.step(&Step { window: open.window.0, at: end, level: STEP_CLOCK.into(), share: 0.0 });
+        }
     }
 
     /// Closes the windows from the open one on that are over at `now`, at once if they are many: none of the

@@ -93,9 +93,14 @@ impl Thread {
         self.join_state(&open);
         shared.publish(&open);
         drop(open);
-        if let Ok(text) = serde_json::to_string(&step) {
+        self.step(&step);
+        before.max(level) > Level::Structure
+    }
+
+    /// Writes that this rank does otherwise from now on.
+    pub(super) fn step(&mut self, step: &Step) {
+        if let Ok(text) = serde_json::to_string(step) {
             self.stream.text(TEXT_STEP, &text);
         }
-        before.max(level) > Level::Structure
     }
 }

@@ -5,7 +5,7 @@ use ampl_agent::regions::Bystander;
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::{Function, ids};
 use ampl_trace::decode::Calls;
-use ampl_trace::model::Cell;
+use ampl_trace::model::{Cell, STEP_CLOCK};
 
 use crate::common::{Job, leave};
 
@@ -267,6 +267,18 @@ fn a_marker_that_never_comes_is_said() {
     thread.finish(500);
     let said = job.shared.irregularities();
     assert!(said[0].contains("region:STEP") && said[0].contains("not met"), "{said:?}");
+    for (marker, met) in [("pcontrol", true), ("mpi:MPI_Barrier", false), ("mpi:MPI_Send", true)] {
+        let job = Job::new(&format!("[window]\nmarker = \"{marker}\"\n"), 1);
+        let mut thread = job.thread(0);
+        send(&mut thread, 10, 20, 1);
+        if marker == "pcontrol" {
+            thread.control(5, 30);
+        }
+        thread.finish(500);
+        let said = job.shared.irregularities();
+        assert_eq!(said.is_empty(), met, "{said:?}");
+        assert!(met || (said[0].contains(marker) && said[0].contains("name one that it meets")), "{said:?}");
+    }
 }
 
 #[test]
@@ -289,6 +301,9 @@ fn a_region_that_nobody_has_heard_of_gives_way_to_the_clock() {
     thread.finish(11 * SECOND);
     assert_eq!(ends(&job), [10.0, 10.25, 10.5, 10.75, 11.0, 11.0]);
     assert!(job.shared.irregularities()[0].contains("within 10 s"), "{:?}", job.shared.irregularities());
+    let steps = job.read().rank.process.steps;
+    let said: Vec<_> = steps.iter().map(|step| (step.window, &step.level[..])).collect();
+    assert_eq!(said, [(1, STEP_CLOCK)]);
 
     let job = Job::new(config, 1);
     let mut thread = job.thread(0);
@@ -301,5 +316,6 @@ fn a_region_that_nobody_has_heard_of_gives_way_to_the_clock() {
     }
     thread.finish(40 * SECOND);
     assert_eq!(ends(&job), [16.0, 26.0, 40.0]);
+    assert_eq!(job.read().rank.process.steps, []);
     assert_eq!(job.shared.irregularities(), Vec::<String>::new());
 }

@@ -13,6 +13,7 @@ use crate::counting;
 use crate::elf::{self, Executable, few};
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND};
+use crate::leftovers;
 use crate::library;
 use machine::{Clock, Counters, FileSystem, Launcher};
 use mpi::{FortranLibrary, Linked, MpiLibrary};
@@ -92,6 +93,7 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
     if launchers.is_empty() {
         problems.push("ampl: no launcher found (PATH): install an MPI, or extend PATH".into());
     }
+    problems.extend(leftovers::said());
     Ok(Report {
         version: env!("CARGO_PKG_VERSION"),
         library,

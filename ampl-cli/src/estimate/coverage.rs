@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::units::Rank;
-use ampl_trace::Trace;
+use ampl_trace::model::STEP_CLOCK;
+use ampl_trace::{RankTrace, Trace};
 
 use super::observed::is_measured;
 
@@ -15,6 +16,9 @@ pub struct Coverage {
     pub whole: u64,
     /// Rank-windows that are known to have been, and have no summary.
     pub missing: u64,
+    /// Whether windows end by the clock on some ranks and where the program says on others: those of one number are
+    /// of different times then.
+    pub mixed: bool,
 }
 
 /// Which windows each rank of a group has a summary of.
@@ -25,6 +29,8 @@ pub struct Ledger {
     absent: u64,
     /// The last window of the job.
     last: u64,
+    /// First window that is not of the same time on all ranks.
+    mixed_from: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -42,7 +48,8 @@ impl Ledger {
     pub fn new(trace: &Trace, plan: &Plan, group: &GroupPlan) -> Self {
         let last = trace.windows().saturating_sub(1);
         let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
-        let entry = |rank: &ampl_trace::RankTrace| {
+        let mixed_from = mixed_from(members.clone());
+        let entry = |rank: &RankTrace| {
             let own = rank.windows.last().map(|window| window.window);
             // Where the agent failed its last window need not be the rank's.
             let finalized = rank.process.finalized && rank.process.agent_failures == 0;
@@ -54,7 +61,7 @@ impl Ledger {
             }
         };
         let ranks: Vec<Entry> = members.map(entry).collect();
-        Self { absent: group.members.len().saturating_sub(ranks.len() as u64), ranks, last }
+        Self { absent: group.members.len().saturating_sub(ranks.len() as u64), ranks, last, mixed_from }
     }
 
     /// How much of what the ranks did in `windows` was summarised; with `to_the_end`, who did not reach
@@ -62,7 +69,9 @@ impl Ledger {
     pub fn coverage(&self, windows: RangeInclusive<u64>, to_the_end: bool) -> Coverage {
         let (first, last) = (*windows.start(), (*windows.end()).min(self.last));
         let count = |last: u64| last.saturating_add(1).saturating_sub(first);
-        let mut found = Coverage { whole: 0, missing: self.absent.saturating_mul(count(last)) };
+        let missing = self.absent.saturating_mul(count(last));
+        let mixed = self.mixed_from.is_some_and(|from| from <= last);
+        let mut found = Coverage { whole: 0, missing, mixed };
         for rank in &self.ranks {
             let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
             let has = before(last.saturating_add(1)) - before(first);
@@ -72,6 +81,17 @@ impl Ledger {
         }
         found
     }
+}
+
+/// The first window that some of `ranks` end by the clock, where others of them have windows of their own by then.
+fn mixed_from<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Option<u64> {
+    let clock = |rank: &RankTrace| {
+        let steps = rank.process.steps.iter();
+        steps.filter(|step| step.level == STEP_CLOCK).map(|step| step.window).next()
+    };
+    let first = ranks.clone().filter_map(clock).min()?;
+    let has = |rank: &RankTrace| rank.windows.last().is_some_and(|window| window.window >= first);
+    ranks.into_iter().any(|rank| clock(rank) != Some(first) && has(rank)).then_some(first)
 }
 
 /// How many windows of the job there are of which some rank should have a summary and has none.

@@ -20,6 +20,7 @@ use crate::rundir::{self, RunArg};
 mod tests;
 
 pub use coverage::windows_lacking;
+pub use observed::windows_per_update;
 pub use rows::{Row, Scope, rows, run_rows};
 
 /// Print means with confidence intervals, per window, update interval and run.

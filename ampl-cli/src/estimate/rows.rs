@@ -196,7 +196,7 @@ impl Source<'_> {
         let Known { scope, window, basis, found, kept, points, covered } = known;
         let metric = self.metric();
         let population = self.group.members.len();
-        let whole = covered == Coverage { whole: population, missing: 0 };
+        let whole = covered == Coverage { whole: population, ..Coverage::default() };
         let holds = |found: Pooled| basis == Basis::Census || self.bound_holds(scope, found, points);
         // Infinite values of a program's own metric have no mean.
         let found = found.filter(|found| found.mean.is_finite());

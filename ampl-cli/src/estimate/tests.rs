@@ -1,4 +1,5 @@
 use ampl_core::stats::Basis;
+use ampl_trace::model::{STEP_CLOCK, Step};
 
 use super::rows::{Row, Scope, rows};
 use super::windows_lacking;
@@ -79,6 +80,33 @@ fn a_window_that_not_all_reported_promises_nothing() {
     let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
     assert!(!run.guaranteed && run.mean.is_some());
     assert_eq!((run.kept, run.missing_windows, run.half_width, run.error), (19, 1, None, None));
+}
+
+#[test]
+fn windows_that_end_otherwise_on_some_ranks_promise_nothing() {
+    let job = job();
+    let mut trace = job.trace();
+    let clock = Step { window: 5, level: STEP_CLOCK.into(), ..Step::default() };
+    trace.ranks[..7].iter_mut().for_each(|rank| rank.process.steps = vec![clock.clone()]);
+    let census = |trace: &ampl_trace::Trace, scope, window| {
+        let rows = super::rows(trace, &job.plan());
+        let row = only(&rows, "mpi.time", scope, window, Basis::Census);
+        assert!(row.mean.is_some());
+        (row.guaranteed, row.half_width)
+    };
+    let exact = (true, Some(0.0));
+    assert_eq!(census(&trace, Scope::Window, Some(4)), exact);
+    assert_eq!(census(&trace, Scope::Window, Some(5)), (false, None));
+    assert_eq!(census(&trace, Scope::Update, Some(4)), (false, None));
+    assert_eq!(census(&trace, Scope::Run, None), (false, None));
+    trace.ranks.iter_mut().for_each(|rank| rank.process.steps = vec![clock.clone()]);
+    assert_eq!(census(&trace, Scope::Run, None), exact);
+    // The others have ended before it.
+    for rank in &mut trace.ranks[7..] {
+        rank.process.steps.clear();
+        rank.windows.truncate(5);
+    }
+    assert_eq!(census(&trace, Scope::Window, Some(4)), exact);
 }
 
 /// From window 6 on calls are only counted on ranks 0 to 4, and on all in window 11.

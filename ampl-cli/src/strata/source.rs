@@ -42,7 +42,7 @@ impl Source {
             }
             None => None,
         };
-        let named = job_file.as_ref().map(job::Job::place);
+        let named = job_file.as_ref().map(|job| job.place("group.members"));
         let config = job_file.map(|job| job.config);
         let divided = config.as_ref().map_or_else(Vec::new, |config| config.strata.clone());
         let (data, ranks, known, config) = match is_population(&args.run) {

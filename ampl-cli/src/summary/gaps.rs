@@ -6,6 +6,7 @@ use ampl_core::config::SiteTrace;
 use ampl_core::mpi::Function;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
+use ampl_trace::model::STEP_CLOCK;
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
@@ -162,10 +163,22 @@ fn steps(trace: &Trace, gaps: &mut Vec<String>) {
         ("overhead", "structure", "stored without their times"),
         ("overhead", "summaries", "not stored"),
         ("overhead", "off", "only counted"),
+        ("marker", STEP_CLOCK, ""),
     ] {
         let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
         let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
         let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
+        if reason == "marker" {
+            gaps.push(format!(
+                "windows of {} ({ranks}) end by the clock from {} on: no region of the marker",
+                plural(ranks.len(), "rank"),
+                duration(first.at_ns as f64),
+            ));
+            if ranks.len() < u64::from(trace.run.ranks) {
+                gaps.push("other ranks name it: windows of one number are of different times".into());
+            }
+            continue;
+        }
         let why = match (reason, level) {
             ("journal", "structure") => "more would take the program's room".to_owned(),
             ("journal", _) => "no room for journals".to_owned(),

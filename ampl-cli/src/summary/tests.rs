@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use ampl_trace::model::{STEP_CLOCK, Step};
+
 use super::*;
 use crate::synthetic::Synthetic;
 
@@ -218,9 +220,22 @@ fn sites_are_left_out_in_two_ways() {
 }
 
 #[test]
+fn windows_by_the_clock_say_where_and_whether_others_have_other_ones() {
+    let mut trace = Synthetic::default().trace();
+    let step = Step { window: 1, at: 10_000_000_000, level: STEP_CLOCK.into(), share: 0.0 };
+    trace.ranks[3].process.steps = vec![step.clone()];
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("windows of 1 rank (3) end by the clock from 10 s on"), "{said}");
+    assert!(said.contains("other ranks name it: windows of one number are of different times"), "{said}");
+    trace.ranks.iter_mut().for_each(|rank| rank.process.steps = vec![step.clone()]);
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("end by the clock") && !said.contains("other ranks"), "{said}");
+}
+
+#[test]
 fn a_full_journal_says_since_when() {
     let mut trace = Synthetic::default().trace();
-    let step = ampl_trace::model::Step { window: 7, at: 73_000_000, level: "summaries".into(), share: 0.0 };
+    let step = Step { window: 7, at: 73_000_000, level: "summaries".into(), share: 0.0 };
     trace.ranks[3].process.steps = vec![step];
     let text = text(&trace, Path::new("r"));
     assert!(

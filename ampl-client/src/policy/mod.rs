@@ -37,6 +37,8 @@ pub struct Policy {
     update: u64,
     policy: u32,
     late: bool,
+    /// Windows of this interval that came as ranges.
+    merged: u64,
     budget: Option<Budget>,
     strata: Vec<StratumState>,
     retrospective: Option<Retrospective>,
@@ -58,6 +60,7 @@ impl Policy {
             update: 0,
             policy: 0,
             late: false,
+            merged: 0,
             strata: (0..plan.groups.len()).map(state).collect(),
             budget: sampling.budget.map(|rate| Budget::new(rate, buffered)),
             retrospective: second.map(|second| Retrospective::new(plan, &second)),
@@ -81,6 +84,7 @@ impl Policy {
     /// then, for the interval after them.
     pub fn end_window(&mut self, window: &CensusWindow) -> Option<(Directive, Vec<Decision>)> {
         self.late |= window.late;
+        self.merged = self.merged.saturating_add(window.merged());
         for stratum in &mut self.strata {
             stratum.observe(window);
         }
@@ -150,6 +154,7 @@ impl Policy {
                     error_required: reason.map(|reason| reason.error),
                     error_attained: reason.and_then(|reason| state.attained(reason)),
                     limit: limit.clone(),
+                    merged_windows: self.merged,
                     selection: Some("predictive".into()),
                 });
             };
@@ -185,6 +190,7 @@ impl Policy {
             state.begin_interval();
         }
         self.late = false;
+        self.merged = 0;
         self.policy += 1;
         let directive =
             Directive { update, first_window, seed: self.seed, mechanism: self.mechanism, strata, divided };

@@ -39,7 +39,10 @@ pub(super) struct Retrospective {
     ended: Option<u64>,
     /// First window without a reference.
     next: u64,
-    references: VecDeque<Reference>,
+    /// Windows since the last reference that came as ranges.
+    merged: u64,
+    /// Each with how many of the windows before it did.
+    references: VecDeque<(Reference, u64)>,
     known: VecDeque<Known>,
 }
 
@@ -114,6 +117,7 @@ impl Retrospective {
             ledger: sampling.budget.map(Ledger::new),
             ended: None,
             next: 0,
+            merged: 0,
             references: VecDeque::new(),
             known: VecDeque::new(),
         }
@@ -123,6 +127,7 @@ impl Retrospective {
     pub fn observe(&mut self, window: &CensusWindow) {
         self.ended = Some(window.last_window.0);
         let known: Vec<KnownGroup> = self.groups.iter_mut().map(|group| group.observe(window)).collect();
+        self.merged = self.merged.saturating_add(window.merged());
         if window.windows() > 1 {
             return;
         }
@@ -146,7 +151,7 @@ impl Retrospective {
             self.known.pop_front();
         }
         let oldest = self.known.front().map_or(0, |known| known.window);
-        self.references.retain(|reference| reference.last_window.0 >= oldest);
+        self.references.retain(|(reference, _)| reference.last_window.0 >= oldest);
     }
 
     /// How ranks are to bin themselves in windows for which that was not said yet; none while that is far enough
@@ -163,7 +168,7 @@ impl Retrospective {
             groups: self.groups.iter().map(|group| group.newest.clone()).collect(),
         };
         self.next = last + 1;
-        self.references.push_back(reference.clone());
+        self.references.push_back((reference.clone(), std::mem::take(&mut self.merged)));
         Some(reference)
     }
 
@@ -171,9 +176,10 @@ impl Retrospective {
     /// decided.
     pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
         let window = binned.first_window;
-        let covers =
-            |reference: &&Reference| reference.first_window <= window && window <= reference.last_window;
-        let reference = self.references.iter().find(covers)?;
+        let covers = |(reference, _): &&(Reference, u64)| {
+            reference.first_window <= window && window <= reference.last_window
+        };
+        let (reference, merged) = self.references.iter().find(covers)?;
         let known = self.known.iter().find(|known| known.window == window.0)?;
         if binned.windows() > 1 || binned.partial.binned.len() != self.groups.len() {
             return None;
@@ -212,6 +218,7 @@ impl Retrospective {
                 window: window.0,
                 mechanism: super::word(self.mechanism).into(),
                 late,
+                merged_windows: *merged,
                 policy: number(window),
                 limit: limited.then(|| "budget".into()),
                 ..decision
@@ -329,6 +336,7 @@ impl Group {
             error_required: guide.map(|guide| guide.bound.error()),
             error_attained: attained.filter(|error| error.is_finite()),
             limit: None,
+            merged_windows: 0,
             selection: Some("retrospective".into()),
         };
         let full = strata.full.saturating_add(known.pinned);

@@ -210,12 +210,13 @@ fn late_windows_and_ranges_are_said_and_survived() {
     (3..=8).for_each(|number| range.merge(&window(number)));
     let (directive, decisions) = policy.end_window(&range).unwrap();
     assert_eq!((directive.update, directive.first_window), (2, WindowId(8)));
-    assert_eq!((decisions[0].late, decisions[0].reported), (true, 60));
+    assert_eq!((decisions[0].late, decisions[0].reported, decisions[0].merged_windows), (true, 60, 7));
     assert!((16..25).contains(&decisions[0].size), "{}", decisions[0].size);
     assert!(policy.end_window(&window(9)).is_none());
     assert!(policy.end_window(&window(10)).is_none());
     let (directive, decisions) = policy.end_window(&window(11)).unwrap();
     assert_eq!((directive.update, decisions[0].late, decisions[0].reported), (3, false, 100));
+    assert_eq!(decisions[0].merged_windows, 0);
 }
 
 #[test]

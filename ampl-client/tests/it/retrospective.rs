@@ -420,6 +420,23 @@ fn what_cannot_be_decided_is_left_to_the_fall_back() {
 }
 
 #[test]
+fn a_decision_says_what_its_reference_was_measured_from() {
+    let plan = plan_of(base(Mechanism::Subset, 1), 64);
+    let totals = windows(Kind::LogNormal, 64, 1, 3).remove(0);
+    let mut policy = Policy::new(&plan);
+    let single = |number: u64| census(&plan, number, &totals, 0);
+    let mut range = single(0);
+    (1..=2).for_each(|number| range.merge(&single(number)));
+    for (before, number, merged) in [(range, 3, 3), (single(4), 5, 0)] {
+        policy.end_window(&before);
+        let reference = policy.reference().expect("an interval has ended");
+        policy.end_window(&single(number));
+        let (_, decisions) = policy.judge(&bins(&plan, &reference, number, &totals).1).expect("a verdict");
+        assert!(decisions.iter().all(|row| row.merged_windows == merged), "{decisions:?}");
+    }
+}
+
+#[test]
 fn stragglers_are_not_in_the_verdict() {
     let plan = plan_of(base(Mechanism::Subset, 4), 64);
     let totals = windows(Kind::LogNormal, 64, 1, 3).remove(0);

@@ -189,8 +189,8 @@ fn site(block: &Block<'_>, report: &mut Report<'_>) -> Option<SitePolicy> {
 fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
     let target = target(block, report);
     let name = match block.text("name") {
-        Some("") => {
-            invalid(block, "name", "empty", "a name", report);
+        Some(name) if name.trim().is_empty() || name.chars().any(char::is_control) => {
+            invalid(block, "name", format!("{name:?}"), "a name on one line", report);
             None
         }
         None => {

@@ -52,6 +52,10 @@ pub struct Decision {
     /// What kept the size below what the bound asks for: `budget`.
     #[serde(default)]
     pub limit: Option<String>,
+    /// Windows among those it was decided from that were known by their sum with others' only, because they had to
+    /// wait on the way: which ones, and so what is decided, may be otherwise in another run.
+    #[serde(default)]
+    pub merged_windows: u64,
     /// `predictive`: for the windows of an update interval to come, from those before. `retrospective`: for the
     /// one window that it was decided from; there is a row per stratum then, numbered from 1, and stratum 0
     /// has the ranks that are kept in full, pinned ones among them, and those that did not report: populations add

@@ -43,6 +43,11 @@ impl CensusWindow {
         self.last_window.0.saturating_sub(self.first_window.0).saturating_add(1)
     }
 
+    /// How many of its windows are known by their sum only: all of several, none of one.
+    pub fn merged(&self) -> u64 {
+        if self.windows() > 1 { self.windows() } else { 0 }
+    }
+
     /// Adds what other ranks say of these windows, or what is known of the windows next to them.
     ///
     /// The result spans both; windows of a range are pooled as rank-windows.

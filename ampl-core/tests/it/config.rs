@@ -263,7 +263,9 @@ fn groups_exclude_each_other() {
 fn groups_need_name_and_members() {
     one_error("[[group]]\nmembers = '0'", "1:1", "'group.name' is missing", "name = ");
     one_error("[[group]]\nname = 'g'", "1:1", "'group.members' is missing", "members = ");
-    one_error("[[group]]\nname = ''\nmembers = '0'", "2:8", "'group.name'", "a name");
+    for name in ["''", "' '", "\"a\\nb\""] {
+        one_error(&format!("[[group]]\nname = {name}\nmembers = '0'"), "2:8", "'group.name'", "on one line");
+    }
     one_error("[[group]]\nname = 'g'\nmembers = ''", "3:11", "'group.members'", "ranks");
     one_error("[[group]]\nname = 'g'\nmembers = '0-x'", "3:11", "0-x", "neither a rank nor a range");
     one_error("[[group]]\nname = 'g'\nmembers = '5-2'", "3:11", "5-2", "runs backwards");

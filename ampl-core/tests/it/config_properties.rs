@@ -76,7 +76,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             .prop_map(|(confidence, e)| Target::Bound { confidence, error: ErrorBound::Absolute(e) }),
         (2..=10u32).prop_map(|ranks| Target::Static { ranks }),
     ];
-    let groups = prop::collection::vec((".{0,12}", target, any::<bool>()), 0..4).prop_map(|groups| {
+    let groups = prop::collection::vec(("\\PC{0,12}", target, any::<bool>()), 0..4).prop_map(|groups| {
         let group = |(index, (name, target, pin)): (usize, (String, Target, bool))| {
             let first = index as u32 * 100;
             let pinned = if pin { RankSet::range(first + 1, first + 2) } else { RankSet::default() };

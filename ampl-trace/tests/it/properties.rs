@@ -184,6 +184,7 @@ fn decision(update: u64) -> Decision {
         error_required: Some(0.08),
         error_attained: None,
         limit: None,
+        merged_windows: 0,
         selection: None,
     }
 }

@@ -37,6 +37,22 @@ const TOGETHER: &[(&str, &str)] = &[
         "[sampling]\nsummaries = \"census\"\nsizing = \"ampl-2008\"\n",
     ),
     (
+        "Partners are asked while their messages pass: who is kept has to be known by then.",
+        "[sampling]\npartners = \"keep\"\nselection = \"retrospective\"\n",
+    ),
+    (
+        "A budget limits what is kept, and this keeps everything.",
+        "[sampling]\nbudget = \"1MB/s\"\n[trace]\ntiming = \"all\"\n",
+    ),
+    (
+        "Strata are made of what every rank tells.",
+        "[sampling]\nsummaries = \"sampled\"\n[[group]]\nname = \"A\"\nmembers = \"0-9\"\nstratify = \"k-medoids\"\n",
+    ),
+    (
+        "Who is in which stratum, each rank knows of itself only.",
+        "[sampling]\npartners = \"keep\"\n[[group]]\nname = \"A\"\nmembers = \"0-9\"\nstratify = \"k-medoids\"\n",
+    ),
+    (
         "A program does not report its own metrics from inside MPI.",
         "[[metric]]\nname = \"residual\"\nevent = \"MPI_Send\"\n",
     ),
