@@ -326,7 +326,7 @@ impl Shared {
                 )
             } else {
                 format!(
-                    "the marker \"{marker}\" was not met on rank {rank}: the whole run is one window, marked \
+                    "the marker \"{marker}\" was not met on rank {rank}: all of its run is one window, marked \
                      partial; name {has}, or use \"period:250ms\""
                 )
             });

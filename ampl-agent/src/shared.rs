@@ -99,6 +99,8 @@ pub(crate) struct Open {
     pub buffered: bool,
     /// Whether windows are decided so, as long as the agent can afford it.
     pub decides_after: bool,
+    /// Whether all are stored, and what is decided so is only marked (`output.verify`).
+    pub marks_after: bool,
     pub verdicts: Verdicts,
     /// Whether all of it so far has been summarised.
     pub measured: bool,
@@ -124,12 +126,11 @@ struct InForce {
     drawn: Option<Drawn>,
 }
 
-/// Whether a rank buffers its windows until they are decided.
+/// Whether windows of the rank are decided when they are over.
 fn decides_after(plan: &Plan, rank: Rank) -> bool {
     let group = plan.group_of(rank);
     let after = Shape::of(plan).second.is_some_and(|second| second.group(group).is_some());
-    let kept_only = plan.config.trace.stored() == Timing::Kept && !plan.config.output.verify;
-    after && kept_only && !plan.groups[group].pinned.contains(rank)
+    after && plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank)
 }
 
 /// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
@@ -179,7 +180,8 @@ impl Shared {
             stratum: None,
             stored: false,
             buffered: false,
-            decides_after: decides_after(&plan, rank),
+            decides_after: decides_after(&plan, rank) && !plan.config.output.verify,
+            marks_after: decides_after(&plan, rank) && plan.config.output.verify,
             verdicts: Verdicts::default(),
             measured: true,
             governor: Governor::new(

@@ -29,13 +29,13 @@ pub trait Transport {
     /// [`TransportError`] when the transport is broken.
     fn is_free(&mut self, peer: Rank) -> Result<bool, TransportError>;
 
-    /// Starts to send `message` to `peer`; only after [`Transport::is_free`] said so.
+    /// Starts to send `message` to `peer`, at once or with others; only after [`Transport::is_free`] said so.
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken.
     fn send(&mut self, peer: Rank, message: &[u8]) -> Result<(), TransportError>;
 
-    /// Passes one message that has arrived to `take`, if there is one; says whether there was.
+    /// Passes what has arrived to `take`; says whether anything was on its way.
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken.

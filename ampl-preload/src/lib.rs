@@ -7,6 +7,7 @@
 pub mod abi;
 mod align;
 pub mod api;
+mod batch;
 mod begin;
 mod caller;
 mod clock;

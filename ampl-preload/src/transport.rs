@@ -1,14 +1,16 @@
 //! The tree's edges over MPI: nonblocking, on a communicator of ampl's own.
 //!
 //! Messages are synchronous sends into receives that are posted ahead: a send completes when the
-//! other side has begun to receive it, so at most one message per edge and direction waits
-//! anywhere, whatever the receiver is busy with.
+//! other side has begun to receive it, so at most one per edge and direction waits
+//! anywhere, whatever the receiver is busy with. What has gathered meanwhile goes together: a window takes several
+//! messages, and a program may call MPI, so that the tree can be looked after, once a window only.
 
 use std::time::{Duration, Instant};
 
 use ampl_agent::transport::{Transport, TransportError};
 use ampl_core::units::Rank;
 
+use crate::batch::{LENGTH, messages, room};
 use crate::pmpi::Pmpi;
 
 const TAG_UP: usize = 1;
@@ -153,10 +155,10 @@ impl MpiTransport {
             peer,
             send_tag,
             receive_tag,
-            outgoing: Vec::with_capacity(out),
+            outgoing: Vec::with_capacity(room(out)),
             outgoing_bytes: out,
             busy: false,
-            incoming: vec![0; incoming],
+            incoming: vec![0; room(incoming)],
             lost: false,
         };
         let to_parent = parent.map(|peer| edge(peer, TAG_UP, TAG_DOWN, up, down));
@@ -227,9 +229,34 @@ impl MpiTransport {
     /// As [`MpiTransport::abandon`], and tells those at the other ends, so that nobody waits for this rank.
     pub fn bid_farewell(self) {
         for edge in self.edges.iter().filter(|edge| !edge.lost) {
-            self.channel.throw(edge.peer, edge.send_tag, vec![FAREWELL; edge.outgoing_bytes]);
+            self.channel.throw(edge.peer, edge.send_tag, vec![FAREWELL; room(edge.outgoing_bytes)]);
         }
         self.abandon();
+    }
+
+    /// Sends on their way all messages that were handed over since; says whether there were any.
+    ///
+    /// # Errors
+    /// [`TransportError`] with MPI's error code.
+    pub fn flush(&mut self) -> Result<bool, TransportError> {
+        let mut any = false;
+        for index in 0..self.edges.len() {
+            if self.edges[index].busy || self.edges[index].outgoing.is_empty() {
+                continue;
+            }
+            any = true;
+            let request = self.request(self.edges.len() + index);
+            let (channel, edge) = (&self.channel, &mut self.edges[index]);
+            edge.outgoing.extend_from_slice(&[0; LENGTH]);
+            let (at, bytes) = (edge.outgoing.as_ptr() as usize, edge.outgoing.len());
+            let (to, tag) = (edge.peer.0 as usize, edge.send_tag);
+            // SAFETY: the buffer is not touched until the request is complete.
+            let code =
+                unsafe { (channel.pmpi.issend)(at, bytes, channel.byte, to, tag, channel.comm, request) };
+            edge.busy = true;
+            check(code, "MPI_Issend")?;
+        }
+        Ok(any)
     }
 
     /// A rank at another end that takes no further part, if there is one.
@@ -261,24 +288,21 @@ impl MpiTransport {
 }
 
 impl Transport for MpiTransport {
-    /// As of the last call of [`Transport::receive`].
+    /// As of the last call of [`Transport::receive`]: nothing is under way, and another message fits beside those that
+    /// wait for [`MpiTransport::flush`].
     fn is_free(&mut self, peer: Rank) -> Result<bool, TransportError> {
         let index = self.edge(peer)?;
-        Ok(!self.edges[index].busy && !self.edges[index].lost)
+        let edge = &self.edges[index];
+        let left = room(edge.outgoing_bytes).saturating_sub(edge.outgoing.len() + LENGTH);
+        Ok(!edge.busy && !edge.lost && left >= LENGTH + edge.outgoing_bytes)
     }
 
     fn send(&mut self, peer: Rank, message: &[u8]) -> Result<(), TransportError> {
         let index = self.edge(peer)?;
-        let request = self.request(self.edges.len() + index);
-        let (channel, edge) = (&self.channel, &mut self.edges[index]);
-        edge.outgoing.clear();
-        edge.outgoing.extend_from_slice(message);
-        let (at, bytes) = (edge.outgoing.as_ptr() as usize, edge.outgoing.len());
-        let (to, tag) = (peer.0 as usize, edge.send_tag);
-        // SAFETY: the buffer stays in place until the request is complete: `send` comes only after.
-        let code = unsafe { (channel.pmpi.issend)(at, bytes, channel.byte, to, tag, channel.comm, request) };
-        edge.busy = true;
-        check(code, "MPI_Issend")
+        let outgoing = &mut self.edges[index].outgoing;
+        outgoing.extend_from_slice(&(message.len() as u32).to_le_bytes());
+        outgoing.extend_from_slice(message);
+        Ok(())
     }
 
     fn receive(&mut self, take: &mut dyn FnMut(Rank, &[u8])) -> Result<bool, TransportError> {
@@ -288,6 +312,7 @@ impl Transport for MpiTransport {
             if index >= edges {
                 if let Some(edge) = self.edges.get_mut(index - edges) {
                     edge.busy = false;
+                    edge.outgoing.clear();
                 }
                 continue;
             }
@@ -296,7 +321,7 @@ impl Transport for MpiTransport {
                 edge.lost = true;
                 continue;
             }
-            take(edge.peer, &edge.incoming);
+            messages(&edge.incoming).for_each(|message| take(edge.peer, message));
             self.post(index)?;
         }
         Ok(done > 0)

@@ -122,23 +122,21 @@ impl Tree {
 
     fn send(&mut self) -> Result<bool, TransportError> {
         let Some(transport) = &mut self.transport else { return Ok(false) };
-        let mut moved = false;
-        if let Some(parent) = self.parent
-            && transport.is_free(parent)?
-            && let Some(message) = self.node.next_up()
-        {
-            transport.send(parent, message)?;
-            moved = true;
+        if let Some(parent) = self.parent {
+            while transport.is_free(parent)?
+                && let Some(message) = self.node.next_up()
+            {
+                transport.send(parent, message)?;
+            }
         }
         for &child in &self.children {
-            if transport.is_free(child)?
+            while transport.is_free(child)?
                 && let Some(message) = self.node.next_down(child)
             {
                 transport.send(child, message)?;
-                moved = true;
             }
         }
-        Ok(moved)
+        transport.flush()
     }
 
     /// No window follows on this rank.

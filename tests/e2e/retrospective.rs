@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_tests::job::{Job, Mpi};
+use ampl_tests::process::alone;
 use ampl_tests::run::{Form, Monitored, monitor, number, window};
+use serde_json::Value;
 
 const STEPS: u64 = 48;
 const MESSAGES: usize = 6;
@@ -110,4 +112,23 @@ fn no_spike_is_missed_under_mpich() {
 #[test]
 fn no_spike_is_missed_where_coins_decide() {
     no_spike_is_missed(Mpi::Mpich, 24, "global");
+}
+
+/// A window takes several messages on its way up and down, and a program may call MPI, which is when they move, only
+/// twice a window.
+#[test]
+fn windows_with_few_calls_are_decided_as_they_come() {
+    const TURNS: u64 = 600;
+    let config = "[sampling]\nwindows_per_update = 5\n[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+                  [[metric]]\nname = \"bytes.sent\"\nrole = \"guide\"\n[agent]\nmax_overhead = 0.5\n";
+    for (mpi, ranks) in [(Mpi::OpenMpi, 6), (Mpi::Mpich, 3)] {
+        let job = Job::of(mpi, ranks, "steady", &[&TURNS.to_string()]);
+        let _machine = alone();
+        let run = monitor(&job, config, Form::Run).success();
+        let all = run.all_decisions();
+        let whole = |row: &&Value| row["late"] == false && row["merged_windows"] == 0;
+        let after = all.iter().filter(|row| row["selection"] == "retrospective").filter(whole);
+        let decided: BTreeSet<u64> = after.filter_map(|row| row["window"].as_u64()).collect();
+        assert!(decided.len() as u64 > TURNS * 9 / 10, "{mpi:?}: {} of {TURNS} windows", decided.len());
+    }
 }

@@ -1,6 +1,6 @@
 //! `output.verify`: everything is recorded, and what would have been kept is marked and held against it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::run::{Form, Monitored, monitor, number};
@@ -38,6 +38,22 @@ fn check(sampling: &str, basis: &str) {
         }
     }
     assert_eq!(info["would_keep_windows"], marked.len());
+    // Of windows that were decided when they were over, as many as was decided.
+    let mut sizes: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
+    for row in run.decisions().iter().filter(|row| row["selection"] == "retrospective") {
+        let [window, size] = ["window", "size"].map(|name| row[name].as_u64().expect("a number"));
+        let (sum, whole) = sizes.entry(window).or_insert((0, true));
+        *sum += size;
+        *whole &= row["late"] == false;
+    }
+    sizes.retain(|_, (_, whole)| *whole);
+    assert_eq!(sizes.len() as u64 > windows / 2, basis == "trace", "{sizes:?}");
+    let exact = |(&window, &(size, _)): (&u64, &(u64, bool))| {
+        marked.iter().filter(|(_, of)| *of == window).count() as u64 == size
+    };
+    // A verdict may be on its way when the buffer ends.
+    let wrong = sizes.iter().filter(|&of| !exact(of)).count();
+    assert!(wrong as u64 <= windows / 10, "{wrong} of {}", sizes.len());
     assert!(marked.len() as u64 <= windows * u64::from(RANKS) * 3 / 4, "some are left out: {}", marked.len());
     let rows = run.estimate();
     let of = |scope: &str, basis: &str| -> Vec<&Value> {

@@ -1,12 +1,13 @@
 //! Efficiencies per window and of the run, with whom they waited for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_trace::model::Cell;
 use ampl_trace::{RankTrace, Trace};
 use serde::Serialize;
 
 use super::shares::{Shares, Times};
+use crate::rundir;
 
 /// What numbers rest on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +19,9 @@ pub enum Basis {
     Sampled,
     /// Totals by function, which every rank has where summaries are the sample's only.
     Totals,
+    /// Summaries of what was measured: elsewhere calls were only counted. Of the run, the windows that all ranks
+    /// measured.
+    Measured,
 }
 
 /// One window, or the run.
@@ -74,13 +78,14 @@ pub struct SlowestHost {
 pub fn rows(trace: &Trace) -> Vec<Row> {
     let columns = Columns::of(trace);
     let hosts = Hosts::of(trace);
+    let census = rundir::plan(trace).is_none_or(|plan| plan.stores_summary(false));
     let mut windows: BTreeMap<u64, (Vec<Times>, Basis)> = BTreeMap::new();
     for rank in &trace.ranks {
         for window in &rank.windows {
             let (reported, basis) =
                 windows.entry(window.window).or_insert_with(|| (Vec::new(), Basis::Census));
             let Some(mut times) = columns.times(rank.process.rank, &window.cells) else {
-                *basis = Basis::Sampled;
+                *basis = if census { Basis::Measured } else { Basis::Sampled };
                 continue;
             };
             times.weight = if window.probability > 0.0 { 1.0 / window.probability } else { 1.0 };
@@ -92,7 +97,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
         if times.is_empty() {
             continue; // nobody of the sample got this far
         }
-        if basis == Basis::Census {
+        if basis != Basis::Sampled {
             times.iter_mut().for_each(|times| times.weight = 1.0);
         }
         rows.push(Row::new(Some(window), &times, basis, trace, &hosts));
@@ -111,6 +116,11 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
     rows
 }
 
+/// Whether calls of some rank were only counted for a while, because more would have cost too much.
+pub fn is_only_counted(trace: &Trace) -> bool {
+    trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| step.level == "off")
+}
+
 /// Times of the whole run of every rank that left something, and what they rest on.
 pub fn run_times(trace: &Trace) -> (Vec<Times>, Basis) {
     let columns = Columns::of(trace);
@@ -118,7 +128,13 @@ pub fn run_times(trace: &Trace) -> (Vec<Times>, Basis) {
         rank.windows.iter().all(|window| columns.times(rank.process.rank, &window.cells).is_some())
     };
     if trace.ranks.iter().all(has_all) {
-        (trace.ranks.iter().map(|rank| columns.sum(rank)).collect(), Basis::Census)
+        (trace.ranks.iter().map(|rank| columns.sum(rank, &BTreeSet::new())).collect(), Basis::Census)
+    } else if is_only_counted(trace) {
+        // Totals lack what was only counted, too.
+        let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
+        let lacking = windows.filter(|window| columns.times(0, &window.cells).is_none());
+        let lacking = lacking.map(|window| window.window).collect();
+        (trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect(), Basis::Measured)
     } else {
         let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
         for (_, rank, share) in trace.totals.shares() {
@@ -157,10 +173,11 @@ impl Columns {
         })
     }
 
-    /// Times of all windows of `rank` that have some.
-    fn sum(self, rank: &RankTrace) -> Times {
+    /// Times of all windows of `rank` that have some, but for those that are `lacking`.
+    fn sum(self, rank: &RankTrace, lacking: &BTreeSet<u64>) -> Times {
         let none = Times { rank: rank.process.rank, weight: 1.0, ..Times::default() };
-        let windows = rank.windows.iter().filter_map(|window| self.times(rank.process.rank, &window.cells));
+        let windows = rank.windows.iter().filter(|window| !lacking.contains(&window.window));
+        let windows = windows.filter_map(|window| self.times(rank.process.rank, &window.cells));
         windows.fold(none, |sum, times| Times {
             wall: sum.wall + times.wall,
             mpi: sum.mpi + times.mpi,

@@ -18,6 +18,7 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         Basis::Census => "census, exact",
         Basis::Sampled => "sampled summaries",
         Basis::Totals => "call totals of every rank; windows from the sampled ranks",
+        Basis::Measured => "of the windows that all measured; in others calls were only counted",
     };
     writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks)", run.reported, run.population)?;
     let (Some(parallel), Some(balance), Some(communication)) =
@@ -88,10 +89,13 @@ fn worst(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
         writeln!(out, "{}", text.trim_end())?;
     }
     let short =
-        windows.iter().filter(|row| row.basis == Basis::Census && row.reported < row.population).count();
+        windows.iter().filter(|row| row.basis != Basis::Sampled && row.reported < row.population).count();
     if short > 0 {
         let text = plural(short as u64, "window");
-        writeln!(out, "{text} without times of every rank: those that had ended, or made fewer windows")?;
+        writeln!(
+            out,
+            "{text} without times of every rank: those that had ended, made fewer windows or only counted"
+        )?;
     }
     if windows.iter().any(|row| row.basis == Basis::Sampled) {
         writeln!(
@@ -105,7 +109,7 @@ fn worst(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
 fn reported(row: &Row) -> String {
     match (row.basis, row.reported == row.population) {
         (Basis::Census, true) => "all".into(),
-        (Basis::Census, false) => format!("{} of {}", row.reported, row.population),
+        (Basis::Census | Basis::Measured, _) => format!("{} of {}", row.reported, row.population),
         _ => format!("{} of {}, sampled", row.reported, row.population),
     }
 }

@@ -1,6 +1,6 @@
 //! Against a naive second computation, on made-up runs.
 
-use ampl_trace::model::{Cell, MetricInfo, Process, WindowSummary};
+use ampl_trace::model::{Cell, MetricInfo, Process, Step, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use super::rows::{Basis, Row, rows};
@@ -175,4 +175,23 @@ fn the_contract_has_its_fields() {
         (&json[0]["window"], &json[0]["slowest"]["windows"]),
         (&serde_json::Value::Null, &row["slowest"]["windows"])
     );
+}
+
+/// Rank 1 only counts calls in window 1, so that its totals lack them.
+#[test]
+fn what_was_only_counted_is_in_no_number() {
+    let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);
+    let mut trace = run(&["a", "b"], 100.0, &all);
+    trace.ranks[1].windows[1].cells.clear();
+    trace.ranks[1].process.steps = vec![Step { window: 1, level: "off".into(), ..Step::default() }];
+    let found = rows(&trace);
+    assert_eq!((found[0].basis, found[0].reported), (Basis::Measured, 2));
+    // Of windows 0 and 2.
+    near(found[0].parallel, (140.0 + 80.0) / 2.0 / 200.0);
+    assert_eq!((found[2].basis, found[2].reported, found[2].population), (Basis::Measured, 1, 2));
+    near(found[2].parallel, 0.1);
+    let said = text(&found);
+    assert!(said.contains("of the windows that all measured") && said.contains("1 of 2"), "{said}");
+    trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).for_each(|window| window.cells.clear());
+    assert!(text(&rows(&trace)).contains("no time was measured"), "totals would lack what was counted");
 }

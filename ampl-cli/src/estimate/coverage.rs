@@ -1,5 +1,6 @@
 //! How much of what the ranks of a group did is in their window summaries.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use ampl_core::plan::{GroupPlan, Plan};
@@ -16,8 +17,8 @@ pub struct Coverage {
     pub whole: u64,
     /// Rank-windows that are known to have been, and have no summary.
     pub missing: u64,
-    /// Whether windows end by the clock on some ranks and where the program says on others: those of one number are
-    /// of different times then.
+    /// Whether windows end by the clock on some ranks and where the program says on others, or a window with
+    /// `MPI_Finalize` on some only: those of one number are of different times then.
     pub mixed: bool,
 }
 
@@ -31,6 +32,8 @@ pub struct Ledger {
     last: u64,
     /// First window that is not of the same time on all ranks.
     mixed_from: Option<u64>,
+    /// Windows that the end of the run ended on some ranks, and a marker on others.
+    cut_short: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -49,6 +52,7 @@ impl Ledger {
         let last = trace.windows().saturating_sub(1);
         let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
         let mixed_from = mixed_from(members.clone());
+        let cut_short = if plan.marks_windows() { cut_short(members.clone()) } else { BTreeSet::new() };
         let entry = |rank: &RankTrace| {
             let own = rank.windows.last().map(|window| window.window);
             // Where the agent failed its last window need not be the rank's.
@@ -61,7 +65,13 @@ impl Ledger {
             }
         };
         let ranks: Vec<Entry> = members.map(entry).collect();
-        Self { absent: group.members.len().saturating_sub(ranks.len() as u64), ranks, last, mixed_from }
+        Self {
+            absent: group.members.len().saturating_sub(ranks.len() as u64),
+            ranks,
+            last,
+            mixed_from,
+            cut_short,
+        }
     }
 
     /// How much of what the ranks did in `windows` was summarised; with `to_the_end`, who did not reach
@@ -70,7 +80,8 @@ impl Ledger {
         let (first, last) = (*windows.start(), (*windows.end()).min(self.last));
         let count = |last: u64| last.saturating_add(1).saturating_sub(first);
         let missing = self.absent.saturating_mul(count(last));
-        let mixed = self.mixed_from.is_some_and(|from| from <= last);
+        let single = first == last && self.cut_short.contains(&first);
+        let mixed = single || self.mixed_from.is_some_and(|from| from <= last);
         let mut found = Coverage { whole: 0, missing, mixed };
         for rank in &self.ranks {
             let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
@@ -87,11 +98,23 @@ impl Ledger {
 fn mixed_from<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Option<u64> {
     let clock = |rank: &RankTrace| {
         let steps = rank.process.steps.iter();
-        steps.filter(|step| step.level == STEP_CLOCK).map(|step| step.window).next()
+        // The window before it was the first that the clock has ended.
+        steps.filter(|step| step.level == STEP_CLOCK).map(|step| step.window.saturating_sub(1)).next()
     };
     let first = ranks.clone().filter_map(clock).min()?;
     let has = |rank: &RankTrace| rank.windows.last().is_some_and(|window| window.window >= first);
     ranks.into_iter().any(|rank| clock(rank) != Some(first) && has(rank)).then_some(first)
+}
+
+/// The windows in which some of `ranks` ended, and others did not.
+fn cut_short<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> BTreeSet<u64> {
+    let last = |rank: &RankTrace| rank.windows.last().map(|window| (window.window, window.partial));
+    let most = ranks.clone().filter_map(last).map(|(window, _)| window).max();
+    ranks
+        .filter_map(last)
+        .filter(|&(window, partial)| partial && Some(window) < most)
+        .map(|of| of.0)
+        .collect()
 }
 
 /// How many windows of the job there are of which some rank should have a summary and has none.

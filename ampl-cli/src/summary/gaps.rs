@@ -10,7 +10,7 @@ use ampl_trace::model::STEP_CLOCK;
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
-use super::field;
+use super::{field, paragraph};
 use crate::decode::lacks_arguments;
 use crate::estimate::windows_lacking;
 use crate::human::{count, duration, percent, plural};
@@ -24,7 +24,7 @@ pub(super) fn write(out: &mut String, trace: &Trace) {
     out.push('\n');
     let gaps = list(trace);
     for (index, gap) in gaps.iter().enumerate() {
-        field(out, if index == 0 { "not covered" } else { "" }, gap);
+        paragraph(out, if index == 0 { "not covered" } else { "" }, gap);
     }
     if gaps.is_empty() {
         field(out, "not covered", "nothing is known to be missing");
@@ -44,6 +44,7 @@ fn list(trace: &Trace) -> Vec<String> {
     }
     windows(trace, &mut gaps);
     counters(trace, &mut gaps);
+    guides(trace, &mut gaps);
     steps(trace, &mut gaps);
     policies(trace, &mut gaps);
     let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
@@ -102,6 +103,28 @@ fn counters(trace: &Trace, gaps: &mut Vec<String>) {
                 all => format!(" on {silent} of {}", plural(all as u64, "rank")),
             };
             gaps.push(format!("{} not counted{ranks}{why}", metric.name));
+        }
+    }
+}
+
+/// Guides that nobody ever observed anything of: a name that the program does not use, most likely.
+fn guides(trace: &Trace, gaps: &mut Vec<String>) {
+    let Some(plan) = rundir::plan(trace) else { return };
+    for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
+        let cells =
+            trace.ranks.iter().flat_map(|rank| &rank.windows).filter_map(|window| window.cells.get(slot));
+        let (mut any, mut seen) = (false, false);
+        for cell in cells {
+            any = true;
+            seen |= cell.n > 0.0 && (cell.sum != 0.0 || cell.sum_sq != 0.0);
+        }
+        if any && !seen {
+            let event = metric.event.name();
+            let of = if event == "*" { String::new() } else { format!(" of {event}") };
+            gaps.push(format!(
+                "the guide {}{of} was 0 or not observed in every window of every rank: is that its name?",
+                metric.name()
+            ));
         }
     }
 }
@@ -201,10 +224,27 @@ fn windows(trace: &Trace, gaps: &mut Vec<String>) {
             plural(trace.windows(), "window")
         ));
     }
+    if trace.windows() > 1 && marks(trace) {
+        let unmet = |rank: &&RankTrace| {
+            rank.process.finalized && matches!(&rank.windows[..], [only] if only.window == 0 && only.partial)
+        };
+        let ranks = set(trace.ranks.iter().filter(unmet).map(|rank| rank.process.rank));
+        if !ranks.is_empty() {
+            gaps.push(format!(
+                "the marker of {} ({ranks}): not met there, all of the run is in window 0",
+                plural(ranks.len(), "rank")
+            ));
+        }
+    }
     let late = trace.decisions.iter().filter(|decision| decision.late).count() as u64;
     if late > 0 {
         gaps.push(format!("{} did not wait for every rank (late)", plural(late, "decision")));
     }
+}
+
+/// Whether the program ends windows, not the clock.
+fn marks(trace: &Trace) -> bool {
+    rundir::plan(trace).is_some_and(|plan| plan.marks_windows())
 }
 
 /// What stored calls lack; a prefix of each rank's is looked at.

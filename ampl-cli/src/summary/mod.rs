@@ -62,6 +62,21 @@ fn field(out: &mut String, label: &str, value: &str) {
     let _ = writeln!(out, "  {label:<20}{}", cut(value, WIDTH - 22));
 }
 
+/// The same of a text that may take several lines.
+fn paragraph(out: &mut String, label: &str, value: &str) {
+    let mut lines = vec![String::new()];
+    for word in value.split_inclusive(' ') {
+        let full = |line: &String| line.chars().count() + word.trim_end().chars().count() > WIDTH - 22;
+        if lines.last().is_some_and(|line| !line.is_empty() && full(line)) {
+            lines.push("  ".into());
+        }
+        lines.last_mut().expect("one at least").push_str(word);
+    }
+    for (number, line) in lines.iter().enumerate() {
+        field(out, if number == 0 { label } else { "" }, line.trim_end());
+    }
+}
+
 /// A line that begins a part.
 fn title(out: &mut String, text: &str) {
     let _ = writeln!(out, "\n{}", cut(text, WIDTH));

@@ -8,6 +8,7 @@ use ampl_trace::totals::{SEVERAL, Total};
 
 use super::label::{Detail, NOWHERE, Place};
 use super::title;
+use crate::efficiency::is_only_counted;
 use crate::human::{count, cut, digits, duration, percent};
 use crate::symbols::Symbols;
 
@@ -48,7 +49,8 @@ pub(super) fn write(out: &mut String, trace: &Trace, most: usize) {
         all if all == u64::from(trace.run.ranks) => "all ranks".into(),
         some => format!("the {} ranks read", count(some)),
     };
-    let head = cut(&format!("Where MPI time goes (exact: {whose})"), NAME + 2);
+    let basis = if is_only_counted(trace) { "while it was measured" } else { "exact" };
+    let head = cut(&format!("Where MPI time goes ({basis}: {whose})"), NAME + 2);
     let line = |name: &str, [calls, share, mean, longest, worst]: [&str; 5]| {
         format!("{name} {calls:>10} {share:>8} {mean:>8} {longest:>7} {worst:>12}")
     };

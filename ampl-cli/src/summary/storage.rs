@@ -33,13 +33,14 @@ fn stored(rank: &RankTrace) -> u64 {
     rank.times.len() as u64
 }
 
-/// Times stored per second of the longest rank, as they are in the file, beside the budget.
+/// Times stored per second of the longest rank, as they are in the file, beside the budget, which is about what they
+/// take before they are coded.
 fn within(trace: &Trace, budget: f64) -> String {
     let stored: u64 = trace.ranks.iter().map(stored).sum();
     let rate = stored as f64 / (longest_ns(trace).max(1) as f64 * 1e-9);
     let cut = trace.decisions.iter().filter(|decision| decision.limit.is_some()).count();
     format!(
-        "{}/s, {}/s of it used; it cut {} of {} decisions: see ampl decisions for the bounds attained",
+        "{}/s before coding, {}/s in the file; it cut {} of {} decisions: bounds attained, see ampl decisions",
         bytes(budget),
         bytes(rate),
         count(cut as u64),

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use ampl_trace::model::{STEP_CLOCK, Step};
+use ampl_trace::model::{Cell, STEP_CLOCK, Step};
 
 use super::*;
 use crate::synthetic::Synthetic;
@@ -230,6 +230,27 @@ fn windows_by_the_clock_say_where_and_whether_others_have_other_ones() {
     trace.ranks.iter_mut().for_each(|rank| rank.process.steps = vec![step.clone()]);
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("end by the clock") && !said.contains("other ranks"), "{said}");
+}
+
+#[test]
+fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named() {
+    let config =
+        "[window]\nmarker = 'pcontrol'\n[[metric]]\nname = 'bytes.sent'\nrole = 'guide'\n".to_owned();
+    let job = Synthetic { config, ..Synthetic::default() };
+    let mut trace = job.trace();
+    let slot = trace.run.metrics.iter().position(|metric| metric.name == "bytes.sent").unwrap();
+    for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
+        window.cells[slot] = Cell { n: 1.0, ..Cell::default() };
+    }
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("the guide bytes.sent was 0 or not observed in every window"), "{said}");
+    assert!(!said.contains("the marker of"), "{said}");
+    trace.ranks[2].windows.truncate(1);
+    trace.ranks[2].windows[0].partial = true;
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("the marker of 1 rank (2): not met there"), "{said}");
+    // What does not fit on a line goes on in the next one.
+    assert!(said.lines().all(|line| line.chars().count() <= WIDTH && !line.ends_with('…')), "{said}");
 }
 
 #[test]

@@ -82,8 +82,9 @@ struct Known {
 struct KnownGroup {
     /// Per guide: the mean, where there was an observation, and whether ranks differed at all.
     means: Vec<Option<(GroupMean, bool)>>,
-    /// Pinned ranks that reported.
+    /// Pinned ranks that reported, and others.
     pinned: u64,
+    drawn: u64,
     /// Bytes that pinned ranks take together, and that one of the others takes.
     bytes: (f64, f64),
 }
@@ -188,6 +189,10 @@ impl Retrospective {
             let judged = |place: usize| {
                 let reference = reference.groups[place].as_ref()?;
                 let histogram = &binned.partial.binned[place];
+                // None of those that reported knew in time how to bin itself: its own earlier draw holds.
+                if histogram.population() == 0 && known.groups[place].drawn > 0 {
+                    return None;
+                }
                 let coins = self.mechanism == Mechanism::Global;
                 let group = &self.groups[place];
                 Some(group.judge(reference, histogram, &known.groups[place], (coins, self.floor), pressure))
@@ -209,7 +214,8 @@ impl Retrospective {
         }
         let mut decisions = Vec::new();
         for (place, judged) in judged.iter().enumerate() {
-            let late = known.late || binned.late;
+            let unbinned = binned.partial.binned[place].population() < known.groups[place].drawn;
+            let late = known.late || binned.late || unbinned;
             let of_group = judged
                 .iter()
                 .flat_map(|judged| self.groups[place].decisions(judged, &known.groups[place]).into_iter());
@@ -281,6 +287,7 @@ impl Group {
         KnownGroup {
             means,
             pinned: count(pinned),
+            drawn: count(drawn),
             bytes: (bytes(pinned), bytes(drawn) / count(drawn).max(1) as f64),
         }
     }

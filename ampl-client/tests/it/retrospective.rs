@@ -443,8 +443,9 @@ fn stragglers_are_not_in_the_verdict() {
     let mut policy = Policy::new(&plan);
     policy.end_window(&census(&plan, 0, &totals, 0));
     let reference = policy.reference().unwrap();
-    let (_, mut binned) = bins(&plan, &reference, 0, &totals[..60]);
-    binned.late = true;
+    let nobody = bins(&plan, &reference, 0, &[]).1;
+    assert!(policy.judge(&nobody).is_none(), "what was drawn holds where no rank knew its bin");
+    let binned = bins(&plan, &reference, 0, &totals[..60]).1;
     let (verdict, rows) = policy.judge(&binned).unwrap();
     assert_eq!(rows.iter().map(|row| row.population).sum::<u64>(), 64);
     assert_eq!(rows.iter().map(|row| row.reported).sum::<u64>(), 60);

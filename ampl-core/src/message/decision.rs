@@ -22,7 +22,8 @@ pub struct Decision {
     /// Fewest ranks whose census or sample entered, over the windows it was decided from; the
     /// population where nothing had to be known.
     pub reported: u64,
-    /// Whether a window it was decided from was passed on without waiting for every rank.
+    /// Whether a window it was decided from was passed on without waiting for every rank, or, where the window was
+    /// over, a rank did not know in time how to bin itself.
     pub late: bool,
     /// m: ranks kept, pinned ones included; the expected number under `global`.
     pub size: u32,

@@ -47,16 +47,18 @@ impl After {
         self.buffered.insert(window);
     }
 
-    /// Fills in what was decided about `windows`.
+    /// Fills in what was decided about `windows`. Those that are kept without having been buffered are kept whatever
+    /// was decided (`output.verify`).
     pub fn decide(&self, windows: &mut [WindowSummary]) {
-        for window in windows.iter_mut().filter(|window| self.buffered.contains(&window.window)) {
-            let single = window.repeat <= 1;
-            match self.verdicts.get(&window.window).filter(|_| single) {
+        for window in windows {
+            let (single, buffered) = (window.repeat <= 1, self.buffered.contains(&window.window));
+            match self.verdicts.get(&window.window).filter(|_| single && (buffered || window.kept)) {
                 Some(&Verdict { kept, probability, stratum }) => {
-                    (window.kept, window.drawn) = (kept, kept);
+                    (window.kept, window.drawn) = (kept || !buffered, kept);
                     (window.probability, window.stratum) = (probability, Some(stratum));
                 }
-                None => window.kept = window.drawn || !self.ended,
+                None if buffered => window.kept = window.drawn || !self.ended,
+                None => {}
             }
         }
     }

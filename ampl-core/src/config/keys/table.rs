@@ -211,7 +211,7 @@ pub const KEYS: &[Key] = &[
         "group",
         "sample_size",
         Integer,
-        "Keep exactly that many ranks, pinned ones included, whatever their bound; fewer only where `sampling.budget` leaves no room.",
+        "Keep exactly that many ranks, pinned ones included, whatever their bound; fewer only where `sampling.budget` leaves no room. With `update_mechanism = \"global\"`, where coins decide, that many on average.",
     )
     .range("from the number of pinned ranks, at least 1, to that of members; instead of a bound")
     .examples("3", "11"),
