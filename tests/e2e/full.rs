@@ -111,7 +111,9 @@ fn a_place_that_fills_up_takes_no_more_calls() {
 /// hundred turns take; of that structure, where `level` is all that is left.
 fn fills_up(kib: u32, turns: u32, structure: &str, level: &str) -> Option<Monitored> {
     let small = Small::mount(kib)?;
-    let run = run(turns, &small.path, &format!("[trace]\ntiming = \"all\"\nstructure = \"{structure}\"\n"));
+    // A decision for every window would take as much room as its calls.
+    let trace = format!("[trace]\ntiming = \"all\"\nstructure = \"{structure}\"\n");
+    let run = run(turns, &small.path, &format!("[sampling]\nselection = \"predictive\"\n{trace}"));
     let info = run.info();
     let steps = info["overhead"]["steps"].as_array().expect("steps");
     for rank in 0..RANKS {

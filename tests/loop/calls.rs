@@ -101,7 +101,10 @@ fn calls(mpi: Mpi, executable: &Path, config: &str) -> (Counts, Counts) {
     (library, program)
 }
 
-const CONFIGS: [&str; 2] = [
+const CONFIGS: [&str; 3] = [
+    // Windows are decided when they are over: two passes up, references and verdicts down.
+    "[sampling]\nwindows_per_update = 2\n[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+     [[metric]]\nname = \"bytes.sent\"\nrole = \"guide\"\n[agent]\nmax_overhead = 0.5\n",
     "[sampling]\nwindows_per_update = 1\n[window]\nmarker = \"period:5ms\"\n[trace]\ntiming = \"all\"\n",
     "[sampling]\nwindows_per_update = 2\nsummaries = \"sampled\"\nselection = \"predictive\"\n\
      update_mechanism = \"global\"\n[window]\nmarker = \"mpi:MPI_Barrier\"\n",
