@@ -170,6 +170,7 @@ impl Shared {
     pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
         let events = EventMap::new(&plan);
         let policies = Policies::new(&plan);
+        let after = decides_after(&plan, rank);
         let open = Open {
             window: WindowId(0),
             since: 0,
@@ -180,8 +181,8 @@ impl Shared {
             stratum: None,
             stored: false,
             buffered: false,
-            decides_after: decides_after(&plan, rank) && !plan.config.output.verify,
-            marks_after: decides_after(&plan, rank) && plan.config.output.verify,
+            decides_after: after && !plan.config.output.verify,
+            marks_after: after && plan.config.output.verify,
             verdicts: Verdicts::default(),
             measured: true,
             governor: Governor::new(

@@ -9,7 +9,7 @@ use ampl_core::message::Decision;
 use ampl_trace::Trace;
 
 use crate::estimate::windows_per_update;
-use crate::human::{Unit, digits, percent, plural};
+use crate::human::{Unit, digits, of_event, percent, plural};
 use crate::output;
 use crate::rundir::{self, RunArg};
 
@@ -159,8 +159,7 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
             _ => format!("fixed size{limit}"),
         };
     };
-    let event = decision.event.as_deref().filter(|&event| event != "*");
-    let guide = event.map_or_else(|| metric.clone(), |event| format!("{metric} of {event}"));
+    let guide = of_event(metric, decision.event.as_deref().unwrap_or("*"));
     let text = |error: f64| if absolute { Unit::of(metric).text(error) } else { percent(error) };
     match (decision.error_attained, decision.error_required) {
         (Some(attained), Some(required)) => {

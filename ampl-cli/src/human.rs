@@ -69,6 +69,11 @@ pub fn cut(text: &str, width: usize) -> String {
     }
 }
 
+/// `mpi.time of MPI_Send`; of whole windows, event `*`, the metric alone.
+pub fn of_event(metric: &str, event: &str) -> String {
+    if event == "*" { metric.to_owned() } else { format!("{metric} of {event}") }
+}
+
 /// The unit that values of a metric are printed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

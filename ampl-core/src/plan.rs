@@ -1,8 +1,7 @@
 //! A configuration resolved against a job: which rank belongs to which group, what is measured.
 
 use crate::config::{
-    Config, DEFAULT_TARGET, ErrorBound, Event, Marker, Metric, Quantity, RankSummaries, SitePolicy,
-    Summaries, Target,
+    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, SitePolicy, Summaries, Target,
 };
 use crate::units::{Rank, RankSet, WindowId};
 
@@ -147,11 +146,6 @@ impl Plan {
             },
             None => group.target,
         }
-    }
-
-    /// Whether the program ends windows by what it does, not the clock.
-    pub fn marks_windows(&self) -> bool {
-        !matches!(self.config.window.marker, Marker::Period(_) | Marker::Auto)
     }
 
     /// Whether everything is there that estimates from the sample can be checked against: `output.verify`, unless

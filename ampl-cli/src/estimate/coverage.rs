@@ -52,7 +52,8 @@ impl Ledger {
         let last = trace.windows().saturating_sub(1);
         let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
         let mixed_from = mixed_from(members.clone());
-        let cut_short = if plan.marks_windows() { cut_short(members.clone()) } else { BTreeSet::new() };
+        let by_clock = plan.config.window.marker.is_clock();
+        let cut_short = if by_clock { BTreeSet::new() } else { cut_short(members.clone()) };
         let entry = |rank: &RankTrace| {
             let own = rank.windows.last().map(|window| window.window);
             // Where the agent failed its last window need not be the rank's.

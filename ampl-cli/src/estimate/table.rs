@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use ampl_core::stats::Basis;
 
 use super::rows::{Row, Scope};
-use crate::human::{Unit, digits, percent, plural};
+use crate::human::{Unit, digits, of_event, percent, plural};
 
 /// Writes `rows`; `more` adds where other scopes are to be had.
 ///
@@ -85,7 +85,7 @@ fn checked(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
 
 /// `mpi.time`, `calls of MPI_Send`.
 fn metric(row: &Row) -> String {
-    if row.event == "*" { row.metric.clone() } else { format!("{} of {}", row.metric, row.event) }
+    of_event(&row.metric, &row.event)
 }
 
 fn line(row: &Row) -> String {

@@ -13,7 +13,7 @@ use ampl_core::plan::Plan;
 
 use crate::export::progress::Progress;
 use crate::failure::{Failure, USAGE};
-use crate::human::{bytes, count, digits, plural};
+use crate::human::{bytes, count, digits, of_event, plural};
 use crate::job::{self, JobArgs};
 use crate::output;
 use crate::population::{Extent, Population, Windows};
@@ -127,10 +127,7 @@ fn guides(job: &Job, extent: &Extent) -> Result<Vec<(u16, u16)>, String> {
     let number = |&guide: &usize| {
         let metric = &job.plan.metrics[guide];
         let (name, event) = (metric.name(), metric.event.name());
-        extent.find(&name, &event).ok_or_else(|| match event.as_ref() {
-            "*" => name.to_string(),
-            _ => format!("{name} of {event}"),
-        })
+        extent.find(&name, &event).ok_or_else(|| of_event(&name, &event))
     };
     job.guides.iter().map(number).collect()
 }

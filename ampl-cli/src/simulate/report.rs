@@ -7,7 +7,7 @@ use ampl_core::config::ErrorBound;
 use serde::Serialize;
 
 use super::drive::Seeded;
-use crate::human::{Unit, cut, digits, percent};
+use crate::human::{Unit, cut, digits, of_event, percent};
 
 /// One group and guide, all seeds together; serialised, one element of what `--json` prints.
 ///
@@ -136,10 +136,7 @@ pub fn table(out: &mut impl Write, job: &Job, entries: &[Entry]) -> io::Result<(
         "group", "guide", "bound", "windows", "intervals", "kept", "of ranks", "oracle", "scored"
     )?;
     for entry in entries {
-        let guide = match entry.event.as_str() {
-            "*" => entry.metric.clone(),
-            event => format!("{} of {event}", entry.metric),
-        };
+        let guide = of_event(&entry.metric, &entry.event);
         let share = |share: Option<f64>| share.map_or("-".into(), percent);
         let number = |number: Option<f64>| number.map_or("-".into(), digits);
         writeln!(

@@ -51,8 +51,7 @@ impl Source {
         };
         let mut config = guided(args, config, &known)?;
         let wall = |metric: &Metric| metric.quantity == Quantity::Wall && metric.event == Event::Window;
-        if config.metrics.iter().any(wall) && matches!(config.window.marker, Marker::Period(_) | Marker::Auto)
-        {
+        if config.metrics.iter().any(wall) && config.window.marker.is_clock() {
             // Its windows are not all as long as each other, so something else delimited them.
             config.window.marker = Marker::Pcontrol;
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ampl_core::config::SiteTrace;
 use ampl_core::mpi::Function;
+use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
 use ampl_trace::model::STEP_CLOCK;
@@ -13,16 +14,15 @@ use ampl_trace::{RankTrace, Trace};
 use super::{field, paragraph};
 use crate::decode::lacks_arguments;
 use crate::estimate::windows_lacking;
-use crate::human::{count, duration, percent, plural};
-use crate::info::Overhead;
-use crate::rundir;
+use crate::human::{count, duration, of_event, percent, plural};
+use crate::info::{Overhead, RankStep};
 
 /// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
 const LOOKED_AT: usize = 200_000;
 
-pub(super) fn write(out: &mut String, trace: &Trace) {
+pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     out.push('\n');
-    let gaps = list(trace);
+    let gaps = list(trace, plan);
     for (index, gap) in gaps.iter().enumerate() {
         paragraph(out, if index == 0 { "not covered" } else { "" }, gap);
     }
@@ -31,7 +31,7 @@ pub(super) fn write(out: &mut String, trace: &Trace) {
     }
 }
 
-fn list(trace: &Trace) -> Vec<String> {
+fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     let mut gaps = Vec::new();
     ranks(trace, &mut gaps);
     if let Some(first) = trace.damage.first() {
@@ -42,16 +42,25 @@ fn list(trace: &Trace) -> Vec<String> {
             first.what
         ));
     }
-    windows(trace, &mut gaps);
+    let allowed = plan.and_then(|plan| plan.config.max_overhead());
+    if let Some(plan) = plan {
+        windows(trace, plan, &mut gaps);
+    }
+    late(trace, &mut gaps);
     counters(trace, &mut gaps);
-    guides(trace, &mut gaps);
-    steps(trace, &mut gaps);
-    policies(trace, &mut gaps);
+    if let Some(plan) = plan {
+        guides(trace, plan, &mut gaps);
+    }
+    let steps = Overhead::of(trace, 0).steps;
+    less(&steps, allowed.unwrap_or(0.0), &mut gaps);
+    by_clock(&steps, trace.run.ranks.into(), &mut gaps);
+    if let Some(plan) = plan {
+        policies(plan, &mut gaps);
+    }
     let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
     if failures > 0 {
         gaps.push(format!("ampl itself failed {} (the program was not affected)", plural(failures, "time")));
     }
-    let allowed = rundir::plan(trace).and_then(|plan| plan.config.max_overhead());
     if let (Some(share), Some(allowed)) = (Overhead::of(trace, 0).share, allowed)
         && share > allowed
     {
@@ -108,8 +117,7 @@ fn counters(trace: &Trace, gaps: &mut Vec<String>) {
 }
 
 /// Guides that nobody ever observed anything of: a name that the program does not use, most likely.
-fn guides(trace: &Trace, gaps: &mut Vec<String>) {
-    let Some(plan) = rundir::plan(trace) else { return };
+fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
     for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
         let cells =
             trace.ranks.iter().flat_map(|rank| &rank.windows).filter_map(|window| window.cells.get(slot));
@@ -119,11 +127,9 @@ fn guides(trace: &Trace, gaps: &mut Vec<String>) {
             seen |= cell.n > 0.0 && (cell.sum != 0.0 || cell.sum_sq != 0.0);
         }
         if any && !seen {
-            let event = metric.event.name();
-            let of = if event == "*" { String::new() } else { format!(" of {event}") };
             gaps.push(format!(
-                "the guide {}{of} was 0 or not observed in every window of every rank: is that its name?",
-                metric.name()
+                "the guide {} was 0 or not observed in every window of every rank: is that its name?",
+                of_event(&metric.name(), &metric.event.name())
             ));
         }
     }
@@ -160,8 +166,7 @@ fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
 }
 
 /// Calls that the configuration has left out.
-fn policies(trace: &Trace, gaps: &mut Vec<String>) {
-    let Some(plan) = rundir::plan(trace) else { return };
+fn policies(plan: &Plan, gaps: &mut Vec<String>) {
     for (trace, lacks) in [
         (SiteTrace::Aggregate, "added up by call site, not stored one by one"),
         (SiteTrace::Off, "neither stored nor added up by call site"),
@@ -176,9 +181,7 @@ fn policies(trace: &Trace, gaps: &mut Vec<String>) {
 }
 
 /// Where ranks did less for calls, because more would have cost too much or there was no room.
-fn steps(trace: &Trace, gaps: &mut Vec<String>) {
-    let allowed = rundir::plan(trace).and_then(|plan| plan.config.max_overhead()).unwrap_or(0.0);
-    let steps = Overhead::of(trace, 0).steps;
+fn less(steps: &[RankStep], allowed: f64, gaps: &mut Vec<String>) {
     for (reason, level, lacks) in [
         ("journal", "structure", "stored without their times"),
         ("journal", "summaries", "not stored"),
@@ -186,22 +189,10 @@ fn steps(trace: &Trace, gaps: &mut Vec<String>) {
         ("overhead", "structure", "stored without their times"),
         ("overhead", "summaries", "not stored"),
         ("overhead", "off", "only counted"),
-        ("marker", STEP_CLOCK, ""),
     ] {
         let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
         let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
         let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
-        if reason == "marker" {
-            gaps.push(format!(
-                "windows of {} ({ranks}) end by the clock from {} on: no region of the marker",
-                plural(ranks.len(), "rank"),
-                duration(first.at_ns as f64),
-            ));
-            if ranks.len() < u64::from(trace.run.ranks) {
-                gaps.push("other ranks name it: windows of one number are of different times".into());
-            }
-            continue;
-        }
         let why = match (reason, level) {
             ("journal", "structure") => "more would take the program's room".to_owned(),
             ("journal", _) => "no room for journals".to_owned(),
@@ -215,8 +206,23 @@ fn steps(trace: &Trace, gaps: &mut Vec<String>) {
     }
 }
 
-fn windows(trace: &Trace, gaps: &mut Vec<String>) {
-    let short = rundir::plan(trace).map_or(0, |plan| windows_lacking(trace, &plan));
+/// Where windows end by the clock because the program does not name the marker's region, on how many of `all` ranks.
+fn by_clock(steps: &[RankStep], all: u64, gaps: &mut Vec<String>) {
+    let such = || steps.iter().filter(|step| step.level == STEP_CLOCK);
+    let Some(first) = such().min_by_key(|step| step.at_ns) else { return };
+    let ranks = set(such().map(|step| step.rank));
+    gaps.push(format!(
+        "windows of {} ({ranks}) end by the clock from {} on: no region of the marker",
+        plural(ranks.len(), "rank"),
+        duration(first.at_ns as f64),
+    ));
+    if ranks.len() < all {
+        gaps.push("other ranks name it: windows of one number are of different times".into());
+    }
+}
+
+fn windows(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
+    let short = windows_lacking(trace, plan);
     if short > 0 {
         gaps.push(format!(
             "{} of {} without a summary of every rank",
@@ -224,7 +230,7 @@ fn windows(trace: &Trace, gaps: &mut Vec<String>) {
             plural(trace.windows(), "window")
         ));
     }
-    if trace.windows() > 1 && marks(trace) {
+    if trace.windows() > 1 && !plan.config.window.marker.is_clock() {
         let unmet = |rank: &&RankTrace| {
             rank.process.finalized && matches!(&rank.windows[..], [only] if only.window == 0 && only.partial)
         };
@@ -236,15 +242,14 @@ fn windows(trace: &Trace, gaps: &mut Vec<String>) {
             ));
         }
     }
+}
+
+/// Decisions that had to do without some ranks.
+fn late(trace: &Trace, gaps: &mut Vec<String>) {
     let late = trace.decisions.iter().filter(|decision| decision.late).count() as u64;
     if late > 0 {
         gaps.push(format!("{} did not wait for every rank (late)", plural(late, "decision")));
     }
-}
-
-/// Whether the program ends windows, not the clock.
-fn marks(trace: &Trace) -> bool {
-    rundir::plan(trace).is_some_and(|plan| plan.marks_windows())
 }
 
 /// What stored calls lack; a prefix of each rank's is looked at.

@@ -49,7 +49,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     storage::write(&mut out, trace, plan.as_ref());
     agent(&mut out, trace);
     let mut end = String::new();
-    gaps::write(&mut end, trace);
+    gaps::write(&mut end, trace, plan.as_ref());
     next(&mut end, trace, run);
     // Call sites take the lines that are left, but for their title.
     let rest = HEIGHT.saturating_sub(out.lines().count() + end.lines().count() + 2);

@@ -140,6 +140,11 @@ pub enum Marker {
 impl Marker {
     /// The period that stands in for a marker that cannot be had: the default one, 250 ms.
     pub const AUTO_PERIOD_NS: u64 = 250_000_000;
+
+    /// Whether the clock ends windows, not what the program does.
+    pub fn is_clock(&self) -> bool {
+        matches!(self, Self::Period(_) | Self::Auto)
+    }
 }
 
 /// `[[group]]`: ranks sampled for a common bound.

@@ -3,8 +3,8 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, GroupStrata, Keep, Marker, Metric, Quantity, Selection, Sizing, Summaries, Target,
-    keys, perf,
+    Config, Event, Group, GroupStrata, Keep, Metric, Quantity, Selection, Sizing, Summaries, Target, keys,
+    perf,
 };
 use crate::units::RankSet;
 
@@ -36,7 +36,7 @@ impl Draft {
         let wall_guide = |metric: &Metric| {
             metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window
         };
-        if matches!(config.window.marker, Marker::Period(_) | Marker::Auto) {
+        if config.window.marker.is_clock() {
             for (at, _) in self.metrics.iter().filter(|(_, metric)| wall_guide(metric)) {
                 let cause = Cause::Combination {
                     settings: "guide 'wall' of whole windows and a 'period' marker",
