@@ -117,6 +117,7 @@ mod tests {
             api: std::ptr::null_mut(),
             inside: std::ptr::from_ref(slot) as u64,
             outer: Outer { address: 0x1111, function: 0, start: 0, seen: true },
+            keeps_turn: false,
         }
     }
 

@@ -43,6 +43,8 @@ pub struct Entry {
     pub outer: Outer,
     /// What the C API keeps for the thread; null before its first call of it that matters.
     pub api: *mut ApiThread,
+    /// Whether it gives no turn away ([`crate::turn`]).
+    pub keeps_turn: bool,
 }
 
 /// Where a wrapper was called, as its stub found the machine.

@@ -30,6 +30,7 @@ mod thread_state;
 mod traffic;
 mod transport;
 mod tree;
+mod turn;
 mod unseen;
 mod walk;
 mod watch;

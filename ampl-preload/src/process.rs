@@ -29,6 +29,7 @@ use crate::settle::Settlement;
 use crate::symbol::next_definition;
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
+use crate::turn::Turn;
 
 /// No agent yet.
 const NOT_STARTED: u8 = 0;
@@ -444,6 +445,7 @@ impl Process {
 
     /// Lets the tree make progress, unless another thread is at it; says whether anything was on its way.
     pub fn progress(&self, thread: &mut Thread) -> bool {
+        let _turn = Turn::keep();
         self.tree.try_lock().is_ok_and(|mut tree| tree.progress(thread))
     }
 

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use ampl_core::mpi::{Class, FUNCTIONS, Function};
-use ampl_tests::job::{Job, Mpi};
+use ampl_tests::job::{Job, Mpi, compile_shim};
 use ampl_tests::place::{Scratch, home, program};
 use ampl_tests::process;
-use ampl_tests::run::{Form, add_counts, counts, monitor, parse, text_of};
+use ampl_tests::run::{Form, add_counts, counts, monitor, number, parse, text_of};
 use object::{Object, ObjectSymbol};
 
 /// What a message needs that nobody waits for.
@@ -134,4 +134,27 @@ fn what_waits_would_be_seen() {
         assert_eq!(harmful(&program), ["MPI_Barrier", "MPI_Wait"]);
         assert_eq!(program.values().copied().collect::<Vec<_>>(), [u64::from(RANKS); 2]);
     }
+}
+
+/// MPI gives the processor away where it is asked and has nothing: where ranks share processors that is for the
+/// program to do, and not for a look after the tree in passing.
+#[test]
+fn no_turn_is_given_away() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, RANKS, "passing", &[]).with("LD_PRELOAD", compile_shim("yield_shim"));
+        let run = monitor(&job, CONFIGS[1], Form::Exec).success();
+        assert!(number(&run.info()["windows"]) > 20.0, "{}", run.info());
+        let counts = numbers(&run.finished.stdout);
+        assert_eq!(counts.len(), RANKS as usize, "{mpi:?}: {}", run.finished.stdout);
+        for counts in counts {
+            assert_eq!(counts[0], 0, "{mpi:?}: {counts:?}");
+            // Open MPI is told to where tests run; the count goes through ampl.
+            assert!(mpi != Mpi::OpenMpi || counts[1] >= 200, "{counts:?}");
+        }
+    }
+}
+
+/// The whole numbers of every line.
+fn numbers(text: &str) -> Vec<Vec<u64>> {
+    text.lines().map(|line| line.split(' ').filter_map(|word| word.parse().ok()).collect()).collect()
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench overhead`: what watching costs a whole job, measured in three independent ways.
 //!
-//! - *alternating*: one program calls MPI by its public and by its profiling names in turns, a
-//!   millisecond each; drift and the other tenants of the machine hit both alike.
+//! - *alternating*: one job calls MPI by its public and by its profiling names in turns, milliseconds each; drift and
+//!   the other tenants of the machine hit both alike.
 //! - *pairs*: whole jobs, bare and watched, follow each other; ratios are taken within a round.
 //! - *instructions*: callgrind counts those spent in and for the library, which no noise reaches.
 //!

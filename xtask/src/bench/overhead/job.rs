@@ -1,4 +1,4 @@
-//! One job of two ranks, bare or watched, and what it cost.
+//! One job, bare or watched, and what it cost.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ pub enum State {
     Structure,
     /// Every call is recorded with its times, whatever that costs.
     Kept,
-    /// The configuration one gets without asking: with two ranks everything is kept, unless that costs more than
+    /// The configuration one gets without asking: with so few ranks everything is kept, unless that costs more than
     /// `agent.max_overhead`.
     Default,
 }
@@ -98,7 +98,10 @@ pub struct Bench {
     pub scratch: PathBuf,
     /// The compiled synthetic program.
     pub synthetic: PathBuf,
+    /// The compiled `alternate.c`.
+    pub alternate: PathBuf,
     max_overhead: Option<String>,
+    ranks: usize,
 }
 
 impl Bench {
@@ -110,25 +113,31 @@ impl Bench {
         let setting = Setting::prepare("overhead", options.dist.as_deref())?;
         let sources = root().join("ampl-preload/benches");
         let synthetic = setting.compile(&sources.join("overhead.c"))?;
-        let stopwatch = setting.scratch.join("stopwatch.so");
-        // It is loaded into shells and launchers, too, where MPI's functions are never found.
-        let mut compile = Command::new("cc");
-        compile.args(["-O2", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]);
-        run_command(compile.args([&stopwatch, &sources.join("stopwatch.c")]))?;
+        let library = |name: &str| -> Result<PathBuf> {
+            let output = setting.scratch.join(name).with_extension("so");
+            // It is loaded into shells and launchers, too, where MPI's functions are never found.
+            let mut compile = Command::new("cc");
+            compile.args(["-O2", "-fPIC", "-shared", "-Wl,-z,lazy", "-o"]);
+            run_command(compile.arg(&output).arg(sources.join(name).with_extension("c")))?;
+            Ok(output)
+        };
+        let (stopwatch, alternate) = (library("stopwatch")?, library("alternate")?);
         Ok(Self {
             launcher: setting.launcher,
             ampl: setting.ampl,
             stopwatch,
+            alternate,
             scratch: setting.scratch,
             synthetic,
             max_overhead: options.max_overhead.clone(),
+            ranks: options.ranks,
         })
     }
 
-    /// The launcher with two ranks, each on a processor of its own; `politely` for ranks that share them.
+    /// The launcher with as many ranks as chosen, each on a processor of its own; `politely` for ranks that share them.
     pub fn launch(&self, politely: bool) -> Command {
         let mut job = Command::new(&self.launcher);
-        job.args(["-n", "2", "--bind-to", if politely { "none" } else { "core" }]);
+        job.args(["-n", &self.ranks.to_string(), "--bind-to", if politely { "none" } else { "core" }]);
         if politely {
             job.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
         }
@@ -161,7 +170,7 @@ impl Bench {
         job.arg("--");
     }
 
-    /// Runs `words` on two ranks.
+    /// Runs `words` on all ranks.
     ///
     /// # Errors
     /// When the job fails, or was not watched as meant: that would be a fine number for nothing.
@@ -182,7 +191,7 @@ impl Bench {
         let own = if state.records() { Some(self.info(&directory)?) } else { None };
         let text = std::fs::read_to_string(&times).context("no rank has left its times")?;
         let ranks: Vec<RankCost> = text.lines().filter_map(cost).collect();
-        if ranks.len() != 2 {
+        if ranks.len() != self.ranks {
             bail!("{words:?}, {}: times of {} ranks: {text}", state.name(), ranks.len());
         }
         Ok(Finished { ranks, wall, stdout, own })

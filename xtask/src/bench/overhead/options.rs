@@ -10,13 +10,15 @@ use super::job::State;
 const USAGE: &str = "\
 options of overhead (all optional):
   --pairs N           rounds of whole jobs (15)
+  --runs N            pairs of runs of the jobs that alternate (3)
+  --ranks N           ranks of a job, each on a processor of its own (2); alone, none waits for another
   --seconds S         length of a run of the synthetic program (5)
   --rate R            its MPI calls per second and rank (70000)
   --max-overhead S    agent.max_overhead of the default configuration, such as 0.5%
   --work ROWS         its work between calls, instead of finding out which makes that rate
   --lammps-steps N    timesteps of a run of LAMMPS (1000)
   --counted-steps N   steps of the synthetic program where instructions are counted (800)
-  --state NAME        the one state to count instructions in, such as default
+  --state NAME        the one state to count instructions in, or to compare whole jobs in, such as default
   --program NAME      synthetic or lammps; both without
   --part NAME         alternating, pairs or instructions; all without
   --dist DIR          an installation to measure instead of building one";
@@ -37,6 +39,10 @@ pub enum Part {
 pub struct Options {
     /// Rounds of whole jobs, at least 1.
     pub pairs: usize,
+    /// Pairs of runs of the jobs that alternate, at least 1; states take turns.
+    pub runs: usize,
+    /// Ranks of a job, at least 1.
+    pub ranks: usize,
     /// Length of a run of the synthetic program, seconds.
     pub seconds: f64,
     /// Its MPI calls per second and rank.
@@ -49,7 +55,7 @@ pub struct Options {
     pub lammps_steps: u32,
     /// Steps of the synthetic program where instructions are counted.
     pub counted_steps: f64,
-    /// The one state to count instructions in; all of them without.
+    /// The one state to count instructions or to compare whole jobs in; all of them without.
     pub state: Option<State>,
     /// The one program to measure; all of them without.
     pub program: Option<String>,
@@ -63,6 +69,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             pairs: 15,
+            runs: 3,
+            ranks: 2,
             seconds: 5.0,
             rate: 70_000.0,
             max_overhead: None,
@@ -94,6 +102,8 @@ impl Options {
             };
             match name {
                 "--pairs" => options.pairs = above_zero().with_context(wrong)?.ceil() as usize,
+                "--runs" => options.runs = above_zero().with_context(wrong)?.ceil() as usize,
+                "--ranks" => options.ranks = above_zero().with_context(wrong)?.ceil() as usize,
                 "--seconds" => options.seconds = above_zero().with_context(wrong)?,
                 "--rate" => options.rate = above_zero().with_context(wrong)?,
                 "--max-overhead" => options.max_overhead = Some(value.to_owned()),

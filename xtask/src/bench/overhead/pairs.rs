@@ -24,7 +24,10 @@ const MEASURES: [(&str, Measure); 4] = [
 pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()> {
     for program in programs {
         let mut states = vec![State::Bare];
-        states.extend(State::WATCHED);
+        match options.state {
+            Some(state) => states.extend([state, State::Disabled]),
+            None => states.extend(State::WATCHED),
+        }
         let mut rounds = Vec::new();
         for round in 0..options.pairs {
             let mut order: Vec<usize> = (0..states.len()).collect();
@@ -45,11 +48,11 @@ pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()>
             options.pairs,
             Spread::of(&bare).context("no rounds")?.median
         );
-        println!("{:<10} {:<24} {:>28} {:>10}", "state", "", "median (quartiles)", "of minima");
+        println!("{:<10} {:<24} {:>44} {:>10}", "state", "", "median [95 %] (quartiles)", "of minima");
         for (index, state) in states.iter().enumerate().skip(1) {
             for (name, measure) in MEASURES {
                 let (ratios, minima) = compare(&rounds, index, measure).context("no rounds")?;
-                println!("{:<10} {name:<24} {ratios:>28} {:>8.2} %", state.name(), 100.0 * minima);
+                println!("{:<10} {name:<24} {ratios:>44} {:>8.2} %", state.name(), 100.0 * minima);
             }
             if let Some(line) = own_time(&rounds, index) {
                 println!("{:<10} {line}", state.name());
@@ -67,21 +70,30 @@ fn compare(rounds: &[Vec<Finished>], index: usize, measure: Measure) -> Option<(
     Some((Spread::of(&ratios)?, least(index) / least(0) - 1.0))
 }
 
-/// The agent's word beside the difference; `None` where nothing was recorded.
+/// The agent's word beside the difference, by medians and by minima; `None` where nothing was recorded.
+///
+/// Minima are of the jobs least disturbed, and the only ones to go by where the difference is smaller than the noise.
 fn own_time(rounds: &[Vec<Finished>], index: usize) -> Option<String> {
     let inside = MEASURES[0].1;
     let difference: Vec<f64> = rounds.iter().map(|jobs| inside(&jobs[index]) - inside(&jobs[0])).collect();
     let own: Vec<_> = rounds.iter().filter_map(|jobs| jobs[index].own).collect();
-    let agent = Spread::of(&own.iter().map(|own| own.agent_ns).collect::<Vec<_>>())?.median;
+    let agent: Vec<f64> = own.iter().map(|own| own.agent_ns).collect();
     let calls = Spread::of(&own.iter().map(|own| own.calls).collect::<Vec<_>>())?.median;
-    let difference = Spread::of(&difference)?.median;
-    let share = agent / Spread::of(&rounds.iter().map(|jobs| inside(&jobs[0])).collect::<Vec<_>>())?.median;
+    let least = |values: &mut dyn Iterator<Item = f64>| values.fold(f64::INFINITY, f64::min);
+    let of_state = |index: usize| least(&mut rounds.iter().map(|jobs| inside(&jobs[index])));
+    let (median, difference) = (Spread::of(&agent)?.median, Spread::of(&difference)?.median);
+    let (smallest, of_minima) = (least(&mut agent.iter().copied()), of_state(index) - of_state(0));
+    let share = median / Spread::of(&rounds.iter().map(|jobs| inside(&jobs[0])).collect::<Vec<_>>())?.median;
     Some(format!(
-        "the agent says {:.2} % of that processor time, {:.0} ns per call; measured {:.0} ns; factor {:.2}",
+        "the agent says {:.2} % of that processor time, {:.0} ns per call; measured {:.0} ns, factor {:.2}; \
+         of minima {:.0} and {:.0} ns, factor {:.2}",
         100.0 * share,
-        agent / calls,
+        median / calls,
         difference / calls,
-        agent / difference
+        median / difference,
+        smallest / calls,
+        of_minima / calls,
+        smallest / of_minima
     ))
 }
 
@@ -103,6 +115,7 @@ mod tests {
         let (ratios, minima) = compare(&rounds, 1, MEASURES[0].1).unwrap();
         assert!((ratios.median - 0.1).abs() < 1e-12 && (minima - 0.1).abs() < 1e-12);
         let line = own_time(&rounds, 1).unwrap();
-        assert!(line.contains("10.00 % of") && line.ends_with("measured 3 ns; factor 1.00"), "{line}");
+        assert!(line.ends_with("of minima 3 and 2 ns, factor 1.50"), "{line}");
+        assert!(line.contains("10.00 % of") && line.contains("measured 3 ns, factor 1.00"), "{line}");
     }
 }

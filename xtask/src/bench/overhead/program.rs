@@ -18,8 +18,8 @@ pub struct Program {
     pub words: Vec<String>,
     /// A shorter one, for callgrind.
     pub short: Vec<String>,
-    /// Whether it can call MPI by two names in turns, told so by one more word.
-    pub alternates: bool,
+    /// Where blocks end: a function that finds no request under way, and every how manyth call of it.
+    pub block: (&'static str, u32),
     about: String,
 }
 
@@ -61,8 +61,12 @@ fn lammps(command: &str, options: &Options) -> Program {
         name: "LAMMPS",
         words: words(options.lammps_steps),
         short: words(options.lammps_steps.min(50)),
-        alternates: false,
-        about: format!("a melt of 32,000 atoms on two ranks, {} timesteps", options.lammps_steps),
+        // A timestep exchanges borders with either neighbour, there and back.
+        block: ("MPI_Irecv", 4),
+        about: format!(
+            "a melt of 32,000 atoms, {} timesteps; ranks: {}",
+            options.lammps_steps, options.ranks
+        ),
     }
 }
 
@@ -99,10 +103,11 @@ fn synthetic(bench: &Bench, options: &Options) -> Result<Program> {
         name: "synthetic",
         words: words(steps, work),
         short: words(options.counted_steps, work),
-        alternates: true,
+        block: ("MPI_Allreduce", 1),
         about: format!(
-            "two ranks; a step relaxes {work:.0} grid rows, makes 16 or 17 calls and is to take {:.0} us",
-            wanted / 1e3
+            "a step relaxes {work:.0} grid rows, makes 16 or 17 calls and is to take {:.0} us; ranks: {}",
+            wanted / 1e3,
+            options.ranks
         ),
     })
 }
@@ -124,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_slowest_rank_counts() {
-        let text = "loop 0 100 50 60\nblock 0 1 99\nloop 1 100 70 72\n";
+        let text = "loop 0 100 50 60\nloop 1 100 70 72\n";
         assert_eq!(slowest_loop(text), Some((70.0, 72.0)));
         assert_eq!(slowest_loop("no loops"), None);
     }
