@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 use crate::communicators;
 use crate::estimate::windows_lacking;
 use crate::output;
+use crate::pauses::{self, Paused};
 use crate::rundir::{self, RunArg};
 use crate::summary;
 
@@ -72,6 +73,9 @@ struct Info<'a> {
     clocks: Option<Clocks>,
     agent_failures: u64,
     overhead: Overhead,
+    /// Ranks that the program has paused ampl on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paused: Vec<Paused>,
     communicators: communicators::Rows<'a>,
     /// Where the program made more communicators than are looked at: what is listed is not all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -96,6 +100,7 @@ impl<'a> Info<'a> {
             clocks: Clocks::of(trace),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
+            paused: pauses::of(trace),
             functions,
             signatures: trace.structure.signatures(),
             grammars: trace.structure.grammars(),

@@ -23,6 +23,7 @@ mod leftovers;
 mod library;
 mod marker_site;
 mod output;
+mod pauses;
 mod plan;
 mod population;
 mod recover;

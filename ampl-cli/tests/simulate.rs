@@ -117,7 +117,7 @@ fn groups_are_divided_while_it_runs() {
         }
     }
     let csv = place.csv("two.csv", &text);
-    let group = "[[group]]\nname = \"all\"\nmembers = \"0-499\"\n";
+    let group = "[[group]]\nname = \"whole\"\nmembers = \"0-499\"\n";
     let mut sizes = [0.0; 2];
     for (size, stratify) in sizes.iter_mut().zip(["off", "k-medoids"]) {
         fs::write(place.at("job.toml"), format!("{JOB}{group}stratify = \"{stratify}\"\n")).unwrap();
@@ -307,6 +307,44 @@ fn what_export_writes_is_a_population() {
     let [csv, parquet] = ["csv", "parquet"].map(|format| place.json(&place.at("run").join(format), &[]));
     assert_eq!(csv, parquet);
     assert_eq!((&csv[0]["population"], csv[0]["windows"].as_array().unwrap().len()), (&8.into(), 8));
+}
+
+/// What covers the mean of the ranks that a sample happens to have says nothing of all of them.
+#[test]
+fn a_sample_is_not_taken_for_a_population() {
+    let place = Place::new();
+    fs::write(place.at("job.toml"), JOB.replace("\"wall\"", "\"mpi.time\"")).unwrap();
+    for (run, config) in [
+        ("stored", "[output]\nrank_summaries = 'sample'\n"),
+        ("told", "[sampling]\nsummaries = 'sampled'\nselection = 'predictive'\n"),
+    ] {
+        let config = format!("{config}[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n");
+        Synthetic { config, ..Synthetic::default() }.write_run(&place.at(run));
+        for format in ["csv", "parquet"] {
+            let export = Command::new(env!("CARGO_BIN_EXE_ampl"))
+                .args(["export", "--to", format])
+                .arg(place.at(run))
+                .output()
+                .unwrap();
+            let said = String::from_utf8(export.stderr).unwrap();
+            assert!(export.status.success() && said.contains("only sampled windows were stored"), "{said}");
+            let population = place.at(run).join(format);
+            let words = ["a sample's windows only", "rank_summaries = \"all\"", format];
+            place.refused(&population, &[], 4, &words);
+        }
+    }
+    // One that does not say so: every rank has one observation of a whole window.
+    let text = population(Kind::Normal, 50, 12);
+    let sample = |line: &&str| !line.starts_with("7,1") && !line.starts_with("9,2");
+    let part: String = text.lines().filter(sample).map(|line| format!("{line}\n")).collect();
+    let missing = text.lines().count() - part.lines().count();
+    fs::write(place.at("job.toml"), JOB).unwrap();
+    let said = place.ampl(&place.csv("part.csv", &part), &[]);
+    let words = format!("{missing} of 600 rank-windows have no row of wall (");
+    assert!(said.status == 0 && said.err.contains(&words), "{}", said.err);
+    assert!(said.err.contains("coverage over it is not coverage over the population"), "{}", said.err);
+    let said = place.ampl(&place.csv("whole.csv", &text), &[]);
+    assert!(said.status == 0 && !said.err.contains("have no row"), "{}", said.err);
 }
 
 #[test]

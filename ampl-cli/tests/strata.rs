@@ -132,6 +132,8 @@ fn noise_is_one_class_and_says_what_more_would_cost() {
     let (config, notices) = Config::parse(&text).unwrap();
     assert!(text.starts_with("# Strata of 64 ranks") && text.contains("One class"), "{text}");
     assert_eq!((config.groups.len(), config.sampling.floor, notices), (1, None, vec![]));
+    // The name of ranks in no group is no group's.
+    assert_eq!(config.groups[0].name, "all-1");
     // As many as are asked for.
     let found = place.json(&csv, &["--k", "3"]);
     assert_eq!((&found["k"], found["strata"].as_array().unwrap().len()), (&3.into(), 3));

@@ -9,6 +9,8 @@
 mod divided;
 #[path = "client/verdicts.rs"]
 mod verdicts;
+#[path = "client/whole.rs"]
+mod whole;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -56,6 +58,7 @@ fn main() {
     check(&rows);
     divided::measure();
     verdicts::measure();
+    whole::measure();
 }
 
 /// Minimum and median, nanoseconds.

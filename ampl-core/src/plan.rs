@@ -1,7 +1,8 @@
 //! A configuration resolved against a job: which rank belongs to which group, what is measured.
 
 use crate::config::{
-    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, SitePolicy, Summaries, Target,
+    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, SitePolicy, Summaries,
+    Target, UNGROUPED,
 };
 use crate::units::{Rank, RankSet, WindowId};
 
@@ -22,7 +23,7 @@ pub struct Plan {
 /// A group of the job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPlan {
-    /// Name; `all` for the ranks in no configured group, `others` where a configured one has that name.
+    /// Name; [`UNGROUPED`] for the ranks in no configured group.
     pub name: String,
     /// Its ranks.
     pub members: RankSet,
@@ -82,14 +83,8 @@ impl Plan {
         }
         let rest = complement(&groups, ranks);
         if !rest.is_empty() {
-            // Two groups of one name could not be told apart.
-            let taken = |name: &str| groups.iter().any(|group| group.name == name);
-            let mut name = if taken("all") { "others".to_owned() } else { "all".to_owned() };
-            while taken(&name) {
-                name.push('\'');
-            }
             groups.push(GroupPlan {
-                name,
+                name: UNGROUPED.into(),
                 members: rest,
                 target: DEFAULT_TARGET,
                 pinned: RankSet::default(),
@@ -216,9 +211,6 @@ mod tests {
         let plan = Plan::new(config.clone(), 10).unwrap();
         assert_eq!(plan.groups[1].name, "all");
         assert_eq!(plan.groups[1].members.to_string(), "0-1,5-6,8-9");
-        let mut twice = config.clone();
-        twice.groups[0].name = "all".into();
-        assert_eq!(Plan::new(twice, 10).unwrap().groups[1].name, "others");
         assert_eq!(plan.group_of(Rank(7)), 0);
         assert_eq!(plan.group_of(Rank(8)), 1);
         assert_eq!(Plan::new(config, 7).unwrap_err().rank, Rank(7));

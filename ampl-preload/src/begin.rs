@@ -6,7 +6,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,7 +34,7 @@ use crate::fortran::Fortran;
 use crate::intercept::EARLY;
 use crate::pmpi::Pmpi;
 use crate::process::Uncancelled;
-use crate::settle::Settlement;
+use crate::settle::{Settlement, places};
 use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
@@ -113,7 +112,10 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     // Either every rank observes, or none does: a tree with holes would only wait.
     if let Some(first) = first_obstacle {
         match prepared {
-            Some(Ok(prepared)) => prepared.shared.journal.remove(),
+            Some(Ok(prepared)) => {
+                prepared.shared.journal.remove();
+                prepared.journal_directory.iter().for_each(|made| places::leave(made));
+            }
             // One message says enough, however many ranks it is true of.
             Some(Err(why)) if first == rank => message(&format!("{why}; the job goes on without ampl")),
             _ => {}
@@ -384,7 +386,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         None => (in_memory()?, None),
         Some(directory) => {
             let path = directory.join(format!("rank-{rank:06}.journal"));
-            match private_directory(directory).and_then(|()| Journal::create(&path, &identity)) {
+            match places::make(directory).and_then(|()| Journal::create(&path, &identity)) {
                 Ok(journal) => (journal, None),
                 Err(error) => (in_memory()?, Some(format!("{}: {error}", path.display()))),
             }
@@ -414,16 +416,14 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
 fn journal_directory(journal: &config::Journal, told: &Announcement) -> Option<PathBuf> {
     let name = told.directory.file_name().unwrap_or_default().to_string_lossy();
     let unique = format!("{name}-{:x}", told.started_ns);
-    match journal {
-        config::Journal::Run => Some(told.directory.join("journal")),
-        config::Journal::Path(path) => Some(Path::new(path).join(unique)),
-        config::Journal::Node => Some(environment::node_directory().join(unique)),
-        config::Journal::Off => None,
-    }
-}
-
-fn private_directory(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    let place = match journal {
+        config::Journal::Run => told.directory.join("journal"),
+        config::Journal::Path(path) => Path::new(path).join(unique),
+        config::Journal::Node => environment::node_directory().join(unique),
+        config::Journal::Off => return None,
+    };
+    // The program may go elsewhere before it ends.
+    Some(std::path::absolute(&place).unwrap_or(place))
 }
 
 /// `run.toml`: what was set, and where journals are while there is no trace yet.

@@ -4,6 +4,8 @@
 //! Delete callbacks run last-in first-out and ours was set in `MPI_Init`, so the application's own
 //! have run. MPI still works then (MPI-4.1 §11.2.4).
 
+pub mod places;
+
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -107,12 +109,7 @@ impl Settlement {
                 }
                 process.shared.journal.remove();
                 let Some(journals) = &self.journals else { return };
-                // The directory goes with the node's last journal.
-                let _ = fs::remove_dir(journals);
-                let node = crate::environment::node_directory();
-                if journals.parent() == Some(&*node) {
-                    let _ = fs::remove_dir(node);
-                }
+                places::leave(journals);
             }
             Ok(false) => {}
             Err(error) if self.rank == 0 => {

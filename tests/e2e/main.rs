@@ -11,6 +11,7 @@ mod doctor;
 mod figure4;
 mod full;
 mod governor;
+mod journals;
 mod misfortune;
 mod partners;
 mod paths;

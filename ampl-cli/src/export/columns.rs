@@ -13,7 +13,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::Table;
-use super::summaries::{COLUMNS, Row};
+use super::summaries::{BASIS, COLUMNS, Row};
 
 /// Rows held in memory and written together, some 10 MB.
 const ROWS_PER_GROUP: usize = 1 << 17;
@@ -36,31 +36,35 @@ struct Group {
     min: Vec<f64>,
     max: Vec<f64>,
     event: Vec<ByteArray>,
+    /// None where rows are of all ranks.
+    basis: Option<Vec<ByteArray>>,
     names: Vec<(String, ByteArray)>,
 }
 
-/// The types of [`COLUMNS`].
-fn schema() -> String {
+/// The types of the columns.
+fn schema(sampled: bool) -> String {
     let column = |name: &&str| match *name {
         "window" | "count" => format!("REQUIRED INT64 {name};"),
         "rank" => format!("REQUIRED INT32 {name};"),
-        "metric" | "event" => format!("REQUIRED BYTE_ARRAY {name} (UTF8);"),
+        "metric" | "event" | "basis" => format!("REQUIRED BYTE_ARRAY {name} (UTF8);"),
         _ => format!("REQUIRED DOUBLE {name};"),
     };
-    format!("message summaries {{ {} }}", COLUMNS.iter().map(column).collect::<String>())
+    let names = COLUMNS.iter().chain(sampled.then_some(&BASIS.0));
+    format!("message summaries {{ {} }}", names.map(column).collect::<String>())
 }
 
 impl<W: Write + Send> ColumnWriter<W> {
-    /// A writer to `out`.
+    /// A writer to `out`, of rows that are a sample's only or not.
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn new(out: W) -> io::Result<Self> {
-        let schema = Arc::new(parse_message_type(&schema()).map_err(error)?);
+    pub fn new(out: W, sampled: bool) -> io::Result<Self> {
+        let schema = Arc::new(parse_message_type(&schema(sampled)).map_err(error)?);
         let properties =
             WriterProperties::builder().set_created_by(concat!("ampl ", env!("CARGO_PKG_VERSION")).into());
         let out = SerializedFileWriter::new(out, schema, Arc::new(properties.build())).map_err(error)?;
-        Ok(Self { out, group: Group::default() })
+        let basis = sampled.then(Vec::new);
+        Ok(Self { out, group: Group { basis, ..Group::default() } })
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -100,6 +104,10 @@ impl Group {
         self.max.push(row.max);
         let event = self.name(row.event);
         self.event.push(event);
+        if self.basis.is_some() {
+            let sampled = self.name(BASIS.1);
+            self.basis.iter_mut().for_each(|basis| basis.push(sampled.clone()));
+        }
     }
 
     /// `text` as a value; there are few different ones, which share their bytes.
@@ -120,12 +128,13 @@ impl Group {
         for values in [&self.sum, &self.sum_sq, &self.min, &self.max] {
             column::<W, DoubleType>(to, values)?;
         }
-        column::<W, ByteArrayType>(to, &self.event)
+        column::<W, ByteArrayType>(to, &self.event)?;
+        self.basis.as_ref().map_or(Ok(()), |basis| column::<W, ByteArrayType>(to, basis))
     }
 
     fn clear(&mut self) {
-        let names = std::mem::take(&mut self.names);
-        *self = Self { names, ..Self::default() };
+        let (names, basis) = (std::mem::take(&mut self.names), self.basis.as_ref().map(|_| Vec::new()));
+        *self = Self { names, basis, ..Self::default() };
     }
 }
 

@@ -4,7 +4,7 @@ mod columns;
 mod csv;
 pub mod progress;
 mod select;
-mod summaries;
+pub mod summaries;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -95,9 +95,10 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
     }
     fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
-    let rows = write(&trace, &selection, format, &file).map_err(|error| unwritable(&file, &error))?;
-    if let Some(missing) = missing {
-        eprintln!("ampl: {missing} ({}): set it to \"all\" for the next run", args.run.run.display());
+    let rows = write(&trace, (&selection, missing.is_some()), format, &file)
+        .map_err(|error| unwritable(&file, &error))?;
+    if let Some((missing, fix)) = missing {
+        eprintln!("ampl: {missing} ({}): {fix}", args.run.run.display());
     }
     eprintln!("ampl: {} rows in {}", count(rows), file.display());
     Ok(ExitCode::SUCCESS)
@@ -117,15 +118,22 @@ fn format(words: &[String]) -> anyhow::Result<(Format, Option<&str>)> {
     }
 }
 
-/// What the run did not store of its ranks' windows; an error where that is all of them.
-fn kept_back(trace: &Trace, run: &Path) -> anyhow::Result<Option<&'static str>> {
+/// What the run did not store of its ranks' windows, and how to have it; an error where that is all of them.
+fn kept_back(trace: &Trace, run: &Path) -> anyhow::Result<Option<(&'static str, &'static str)>> {
     let Some(plan) = rundir::plan(trace) else {
         let fix = "keep run.toml beside the journals of a run that was not merged";
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", run.display(), fix));
     };
     match plan.config.output.rank_summaries {
-        RankSummaries::All => Ok(None),
-        RankSummaries::Sample => Ok(Some("only sampled windows were stored, as output.rank_summaries says")),
+        _ if plan.stores_summary(false) => Ok(None),
+        RankSummaries::All => Ok(Some((
+            "only sampled windows were stored, as sampling.summaries says",
+            "set it to \"census\" for the next run",
+        ))),
+        RankSummaries::Sample => Ok(Some((
+            "only sampled windows were stored, as output.rank_summaries says",
+            "set it to \"all\" for the next run",
+        ))),
         RankSummaries::Off => {
             let fix = "set it to \"all\" or \"sample\" for the next run";
             let what = "no rank's windows were stored, as output.rank_summaries says";
@@ -140,8 +148,11 @@ fn beside(run: &Path, format: Format) -> PathBuf {
     directory.join(format.name())
 }
 
+/// What of a run is written, and whether that is a sample's windows only.
+type Part<'a> = (&'a Selection, bool);
+
 /// Writes `file`, whole or not at all; the number of rows.
-fn write(trace: &Trace, selection: &Selection, format: Format, file: &Path) -> io::Result<u64> {
+fn write(trace: &Trace, selection: Part<'_>, format: Format, file: &Path) -> io::Result<u64> {
     let part = file.with_extension("part");
     let written = File::create(&part).and_then(|out| rows(trace, selection, format, BufWriter::new(out)));
     match written.and_then(|rows| fs::rename(&part, file).map(|()| rows)) {
@@ -155,13 +166,13 @@ fn write(trace: &Trace, selection: &Selection, format: Format, file: &Path) -> i
 
 fn rows(
     trace: &Trace,
-    selection: &Selection,
+    (selection, sampled): Part<'_>,
     format: Format,
     out: impl Write + Send + 'static,
 ) -> io::Result<u64> {
     let mut table: Box<dyn Table> = match format {
-        Format::Csv => Box::new(CsvWriter::new(out)?),
-        Format::Parquet => Box::new(ColumnWriter::new(out)?),
+        Format::Csv => Box::new(CsvWriter::new(out, sampled)?),
+        Format::Parquet => Box::new(ColumnWriter::new(out, sampled)?),
     };
     let mut rows = 0;
     let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");

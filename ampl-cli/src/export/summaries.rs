@@ -6,6 +6,10 @@ use ampl_trace::{RankTrace, RunInfo};
 /// Names of the columns, in order.
 pub const COLUMNS: [&str; 9] = ["window", "rank", "metric", "count", "sum", "sum_sq", "min", "max", "event"];
 
+/// The column behind them in tables of a run that stored a sample's windows only, and what stands in it: without the
+/// others' the rows are no population.
+pub const BASIS: (&str, &str) = ("basis", "sampled");
+
 /// One metric's observations in one rank's window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {

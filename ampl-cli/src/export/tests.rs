@@ -71,8 +71,8 @@ fn parquet_holds_the_rows_of_the_csv() {
     let dir = tempfile::tempdir().unwrap();
     let trace = job().trace();
     let (text, columns) = (dir.path().join("a.csv"), dir.path().join("a.parquet"));
-    let written = write(&trace, &all(), Format::Csv, &text).unwrap();
-    assert_eq!(written, write(&trace, &all(), Format::Parquet, &columns).unwrap());
+    let written = write(&trace, (&all(), false), Format::Csv, &text).unwrap();
+    assert_eq!(written, write(&trace, (&all(), false), Format::Parquet, &columns).unwrap());
     let reader = SerializedFileReader::new(File::open(&columns).unwrap()).unwrap();
     let shown = |row: parquet::record::Row| {
         let field = |(_, field): (&String, &parquet::record::Field)| match field {
@@ -100,7 +100,7 @@ fn parquet_holds_the_rows_of_the_csv() {
 fn groups_of_rows_are_bounded_and_complete() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("long.parquet");
-    let mut table = ColumnWriter::new(File::create(&file).unwrap()).unwrap();
+    let mut table = ColumnWriter::new(File::create(&file).unwrap(), false).unwrap();
     let long = 300_000;
     for window in 0..long {
         let event = if window % 2 == 0 { "*" } else { "MPI_Send" };
@@ -170,6 +170,6 @@ fn what_was_not_stored_is_told() {
         kept_back(&Synthetic { config, ..job() }.trace(), Path::new("run"))
     };
     assert_eq!(of("all").unwrap(), None);
-    assert!(of("sample").unwrap().unwrap().contains("only sampled windows"));
+    assert!(of("sample").unwrap().unwrap().0.contains("only sampled windows"));
     assert!(of("off").unwrap_err().to_string().contains("no rank's windows were stored"));
 }

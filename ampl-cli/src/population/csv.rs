@@ -5,6 +5,7 @@ use std::io::BufReader;
 
 use super::Columns;
 use super::rows::{self, Fault, Names, Numbers, REQUIRED, Row, Rows, missing_column};
+use crate::export::summaries::BASIS;
 
 /// Rows given out together.
 const BATCH: usize = 8192;
@@ -17,6 +18,8 @@ pub struct CsvRows {
     /// Places of [`REQUIRED`] in a record, then of the event.
     places: [usize; 8],
     event: Option<usize>,
+    basis: Option<usize>,
+    sampled: bool,
     names: Names,
     /// The last row's metric and event.
     last: (u16, u16),
@@ -37,7 +40,7 @@ impl CsvRows {
         for (slot, name) in places.iter_mut().zip(REQUIRED) {
             *slot = place(name).ok_or_else(|| missing_column(name, &found))?;
         }
-        let event = place("event");
+        let (event, basis) = (place("event"), place(BASIS.0));
         let window = names.window;
         Ok(Self {
             reader,
@@ -45,6 +48,8 @@ impl CsvRows {
             columns,
             places,
             event,
+            basis,
+            sampled: false,
             names,
             last: (window, window),
         })
@@ -68,6 +73,7 @@ impl CsvRows {
             None => self.names.window,
         };
         self.last = (metric, event);
+        self.sampled |= self.basis.is_some_and(|place| field(place) == BASIS.1.as_bytes());
         let summary = match self.columns {
             Columns::Places => Default::default(),
             Columns::All => rows::summary(Numbers {
@@ -100,6 +106,10 @@ impl Rows for CsvRows {
 
     fn names(&self) -> &Names {
         &self.names
+    }
+
+    fn sampled(&self) -> bool {
+        self.sampled
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Extent {
     pub windows: (u64, u64),
     /// Whether no row is of an earlier window than the row before it.
     pub ascending: bool,
+    /// Whether it says that only a sample's windows are in it.
+    pub sampled: bool,
     /// Metrics and events, as numbers of `names`.
     pub metrics: BTreeSet<(u16, u16)>,
     pub names: Names,
@@ -33,6 +35,7 @@ impl Extent {
             ranks: 0,
             windows: (u64::MAX, 0),
             ascending: true,
+            sampled: false,
             metrics: BTreeSet::new(),
             names: Names::default(),
         };
@@ -66,6 +69,7 @@ impl Extent {
             return Err(Fault::new("the population has no rows", "write a row per window, rank and metric"));
         }
         extent.names = rows.names().clone();
+        extent.sampled = rows.sampled();
         Ok(extent)
     }
 

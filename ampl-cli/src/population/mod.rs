@@ -85,6 +85,20 @@ impl Population {
         Failure::message(DAMAGED, &fault.what, place, &fault.fix)
     }
 
+    /// An error of status 4, as of such a run, where only a sample's windows were stored: what they would say is
+    /// true of the sample.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn check_whole(&self, extent: &Extent) -> anyhow::Result<()> {
+        if !extent.sampled {
+            return Ok(());
+        }
+        let what = "the population has a sample's windows only: coverage over it is not coverage over the population";
+        let fix = "export a run with summaries = \"census\" and output.rank_summaries = \"all\"";
+        Err(Failure::message(NOT_FOUND, what, self.place(), fix))
+    }
+
     /// Where it is, for messages.
     pub fn place(&self) -> std::path::Display<'_> {
         self.path.display()

@@ -5,13 +5,14 @@ use std::fs::File;
 
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::Columns;
 use super::rows::{self, Fault, Names, Numbers, REQUIRED, Row, Rows, missing_column};
+use crate::export::summaries::BASIS;
 
 /// Rows given out together.
 const BATCH: usize = 8192;
@@ -23,6 +24,9 @@ pub struct ParquetRows {
     /// Places of [`REQUIRED`] among the file's columns, then of the event.
     places: [usize; 8],
     event: Option<usize>,
+    /// Place of the basis, where it is text; of other tools a column of that name may be anything.
+    basis: Option<usize>,
+    sampled: bool,
     names: Names,
     group: usize,
     open: Option<Group>,
@@ -37,6 +41,7 @@ struct Group {
     rank: NumberColumn,
     metric: NameColumn,
     event: Option<NameColumn>,
+    basis: Option<Column<ByteArrayType>>,
     /// `count`, `sum`, `sum_sq`, `min`, `max`, where they are read.
     numbers: Vec<NumberColumn>,
 }
@@ -75,7 +80,8 @@ impl ParquetRows {
         {
             return Err(wrong_type("event", &column));
         }
-        Ok(Self { file, columns, places, event, names, group: 0, open: None, done: 0 })
+        let basis = place(BASIS.0).filter(|&at| schema.column(at).physical_type() == Type::BYTE_ARRAY);
+        Ok(Self { file, columns, places, event, basis, sampled: false, names, group: 0, open: None, done: 0 })
     }
 
     /// The next row group with rows, unless there is none.
@@ -91,7 +97,8 @@ impl ParquetRows {
                 let unsigned = is_unsigned(&reader.metadata().schema_descr().column(place));
                 NumberColumn::new(reader.get_column_reader(place)?, unsigned)
             };
-            let name = |place: usize| NameColumn::new(reader.get_column_reader(place)?);
+            let text = |place: usize| text(reader.get_column_reader(place)?);
+            let name = |place: usize| text(place).map(NameColumn::new);
             let numbers = match self.columns {
                 Columns::Places => Vec::new(),
                 Columns::All => {
@@ -104,6 +111,7 @@ impl ParquetRows {
                 rank: number(self.places[1])?,
                 metric: name(self.places[2])?,
                 event: self.event.map(name).transpose()?,
+                basis: self.basis.map(text).transpose()?,
                 numbers,
             });
         }
@@ -123,6 +131,13 @@ impl Rows for ParquetRows {
             fault.row = fault.row.map(|row| row + self.done);
             fault
         })?;
+        if let Some(basis) = &mut group.basis {
+            let sampled = &mut self.sampled;
+            let look = |value: Option<&ByteArray>| {
+                *sampled |= value.is_some_and(|value| value.data() == BASIS.1.as_bytes());
+            };
+            basis.each(count, look).map_err(fault)?;
+        }
         for index in 0..count {
             let row = self.done + index as u64 + 1;
             let read = group.row(index, row, self.names.window);
@@ -138,6 +153,10 @@ impl Rows for ParquetRows {
 
     fn names(&self) -> &Names {
         &self.names
+    }
+
+    fn sampled(&self) -> bool {
+        self.sampled
     }
 }
 
@@ -262,11 +281,8 @@ struct NameColumn {
 }
 
 impl NameColumn {
-    fn new(reader: ColumnReader) -> Result<Self, ParquetError> {
-        let ColumnReader::ByteArrayColumnReader(reader) = reader else {
-            return Err(ParquetError::General("a column changes its type".into()));
-        };
-        Ok(Self { column: Column::new(reader), numbers: Vec::new(), last: 0 })
+    fn new(column: Column<ByteArrayType>) -> Self {
+        Self { column, numbers: Vec::new(), last: 0 }
     }
 
     fn fill(&mut self, count: usize, names: &mut Names) -> Result<(), Fault> {
@@ -288,6 +304,13 @@ impl NameColumn {
         read.map_err(fault)?;
         // Counted within the batch; the caller knows how many rows were before it.
         wrong.map_or(Ok(()), |(row, fault)| Err(Fault { row: Some(row), ..fault }))
+    }
+}
+
+fn text(reader: ColumnReader) -> Result<Column<ByteArrayType>, ParquetError> {
+    match reader {
+        ColumnReader::ByteArrayColumnReader(reader) => Ok(Column::new(reader)),
+        _ => Err(ParquetError::General("a column changes its type".into())),
     }
 }
 

@@ -65,6 +65,9 @@ pub trait Rows {
 
     /// The names met so far.
     fn names(&self) -> &Names;
+
+    /// Whether a row so far said that only a sample's windows were stored.
+    fn sampled(&self) -> bool;
 }
 
 /// Names of metrics and events, numbered.

@@ -17,6 +17,8 @@ pub struct Windows {
     guides: Vec<(u16, u16)>,
     /// Whether a rank's row of a guide was seen in this window, a bit each.
     seen: Vec<Vec<u64>>,
+    /// Per guide: ranks' windows that have a row of it, and windows of which any rank has.
+    rows: Vec<(u64, u64)>,
 }
 
 enum Source {
@@ -49,6 +51,7 @@ impl Windows {
             return Ok(Self {
                 source: Source::Stream { rows, batch: Vec::new(), next: 0 },
                 ranks,
+                rows: vec![(0, 0); guides.len()],
                 guides,
                 seen,
             });
@@ -67,7 +70,8 @@ impl Windows {
             }
             batch_done(batch.len() as u64);
         }
-        Ok(Self { source: Source::Spool(spool), ranks, guides, seen })
+        let counts = vec![(0, 0); guides.len()];
+        Ok(Self { source: Source::Spool(spool), ranks, guides, seen, rows: counts })
     }
 
     /// Puts what was observed in window `number` into `window`. Numbers ascend.
@@ -75,6 +79,24 @@ impl Windows {
     /// # Errors
     /// A [`Fault`] in the first row that is wrong.
     pub fn fill(&mut self, number: u64, window: &mut Window) -> Result<(), Fault> {
+        self.read(number, window)?;
+        for (seen, (rows, windows)) in self.seen.iter().zip(&mut self.rows) {
+            let ranks: u64 = seen.iter().map(|bits| u64::from(bits.count_ones())).sum();
+            *rows += ranks;
+            *windows += u64::from(ranks > 0);
+        }
+        Ok(())
+    }
+
+    /// Of the guide, by its place, how many ranks' windows had no row of it so far, out of how many; windows of which
+    /// no rank had one are left aside.
+    pub fn missing(&self, guide: usize) -> (u64, u64) {
+        let (rows, windows) = self.rows[guide];
+        let all = windows * self.ranks as u64;
+        (all - rows, all)
+    }
+
+    fn read(&mut self, number: u64, window: &mut Window) -> Result<(), Fault> {
         window.number = number;
         window.guides.resize(self.guides.len(), Vec::new());
         for summaries in &mut window.guides {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use ampl_client::simulate::Job;
-use ampl_core::config::Config;
+use ampl_core::config::{Config, Event};
 use ampl_core::plan::Plan;
 
 use crate::export::progress::Progress;
@@ -65,6 +65,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let extent = Extent::of(&population, |rows| reading.add(rows)).map_err(failure)?;
     drop(reading);
+    population.check_whole(&extent)?;
     let ranks = args.ranks.unwrap_or(extent.ranks);
     if ranks < extent.ranks {
         let what = format!("the population has rank {}", extent.ranks - 1);
@@ -89,6 +90,9 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds: Vec<u64> = (0..args.seeds).map(|index| seed.wrapping_add(index)).collect();
     let fill = |number, window: &mut _| windows.fill(number, window);
     let runs = drive::drive(&job, fill, extent.windows, &seeds).map_err(failure)?;
+    if let Some(said) = lacking(&job, &windows) {
+        eprintln!("ampl: {said} ({}): {INSTEAD}", population.place());
+    }
     let entries = report::entries(&job, &runs);
     if args.json {
         output::json(&entries)?;
@@ -120,6 +124,29 @@ fn measurable(mut config: Config, extent: &Extent) -> Config {
         .metrics
         .retain(|metric| !metric.optional || extent.find(&metric.name(), &metric.event.name()).is_some());
     config
+}
+
+/// What to do about rows that are missing.
+const INSTEAD: &str = "they count as of no observation; if they are missing because they were not in a sample, \
+                       coverage over it is not coverage over the population: export a run with summaries = \"census\" \
+                       and output.rank_summaries = \"all\"";
+
+/// Which rows the population lacks that every rank should have: one of each guide of whole windows, of which there is
+/// one observation per rank and window.
+fn lacking(job: &Job, windows: &Windows) -> Option<String> {
+    let whole =
+        job.guides.iter().enumerate().filter(|&(_, &guide)| job.plan.metrics[guide].event == Event::Window);
+    let (place, &guide) = whole.max_by_key(|&(place, _)| windows.missing(place).0)?;
+    let (missing, all) = windows.missing(place);
+    let what = || {
+        format!(
+            "{} of {} rank-windows have no row of {}",
+            count(missing),
+            count(all),
+            job.plan.metrics[guide].name()
+        )
+    };
+    (missing > 0).then(what)
 }
 
 /// Every guide as the population numbers it; the name of one that it does not have.

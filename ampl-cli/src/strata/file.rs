@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ampl_core::config::{Config, ErrorBound, Group, Target};
+use ampl_core::config::{Config, ErrorBound, Group, Target, UNGROUPED};
 use ampl_core::units::{Rank, RankSet};
 
 use super::divide::{Division, Stratum};
@@ -35,7 +35,7 @@ pub fn text(division: &Division, run: &Path) -> String {
     text.push('\n');
     text.push_str(&config.to_toml());
     for stratum in &division.strata {
-        let line = format!("[[group]]\nname = {}\n", toml_edit::Value::from(stratum.name.as_str()));
+        let line = format!("[[group]]\nname = {}\n", toml_edit::Value::from(name(stratum)));
         text = text.replacen(&line, &format!("{}{line}", comment(stratum)), 1);
     }
     debug_assert!(Config::parse(&text).is_ok(), "{text}");
@@ -82,6 +82,11 @@ fn comment(stratum: &Stratum) -> String {
     format!("# {}{medoid}; {size} of a window are drawn\n", plural(stratum.ranks.len(), "rank"))
 }
 
+/// What the file calls it: the only stratum of ranks in no group has their name, which no group of a file can have.
+fn name(stratum: &Stratum) -> &str {
+    if stratum.name == UNGROUPED { "all-1" } else { &stratum.name }
+}
+
 fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
     let confidence = division.confidence;
     let ranks = stratum.ranks.len();
@@ -94,7 +99,7 @@ fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
     let pinned: Vec<String> =
         pinned.filter(|&rank: &Rank| stratum.ranks.contains(rank)).map(|rank| rank.0.to_string()).collect();
     Group {
-        name: stratum.name.clone(),
+        name: name(stratum).to_owned(),
         members: stratum.ranks.clone(),
         target,
         pinned: RankSet::parse(&pinned.join(",")).expect("numbers parse"),

@@ -133,6 +133,7 @@ fn population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
     };
     let extent = Extent::of(&population, |rows| reading.add(rows));
     let extent = extent.map_err(|fault| population.failure(&fault))?;
+    population.check_whole(&extent)?;
     let names = &extent.names;
     let known: Vec<(String, String)> = extent
         .metrics

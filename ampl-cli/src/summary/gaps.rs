@@ -16,6 +16,7 @@ use crate::decode::lacks_arguments;
 use crate::estimate::windows_lacking;
 use crate::human::{count, duration, of_event, percent, plural};
 use crate::info::{Overhead, RankStep};
+use crate::pauses::{self, Paused};
 
 /// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
 const LOOKED_AT: usize = 200_000;
@@ -47,6 +48,7 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
         windows(trace, plan, &mut gaps);
     }
     late(trace, &mut gaps);
+    paused(trace, &mut gaps);
     counters(trace, &mut gaps);
     if let Some(plan) = plan {
         guides(trace, plan, &mut gaps);
@@ -90,6 +92,33 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     }
     calls(trace, &mut gaps);
     gaps
+}
+
+/// Spans that the program itself has left out.
+fn paused(trace: &Trace, gaps: &mut Vec<String>) {
+    let (known, unknown): (Vec<Paused>, Vec<Paused>) =
+        pauses::of(trace).into_iter().partition(|paused| paused.paused_ns.is_some());
+    let ranks = |paused: &[Paused]| {
+        let ranks = set(paused.iter().map(|paused| paused.rank));
+        format!("{} ({ranks}) paused ampl (MPI_Pcontrol)", plural(ranks.len(), "rank"))
+    };
+    let share = |paused: &Paused| paused.share.unwrap_or_default();
+    if let Some(most) = known.iter().max_by(|a, b| share(a).total_cmp(&share(b))) {
+        let time: f64 = known.iter().map(|paused| paused.of_ns).sum();
+        let paused: u64 = known.iter().filter_map(|paused| paused.paused_ns).sum();
+        let (whose, most) = match known.len() {
+            1 => ("its", String::new()),
+            _ => ("their", format!(" (most: {} of rank {})", percent(share(most)), most.rank)),
+        };
+        gaps.push(format!(
+            "{} for {} of {whose} time{most}: calls in it were counted, and are in no other total",
+            ranks(&known),
+            percent(paused as f64 / time),
+        ));
+    }
+    if !unknown.is_empty() {
+        gaps.push(format!("{}, for how long is not known", ranks(&unknown)));
+    }
 }
 
 /// Counters that some ranks could not read: their windows have no observation of them.

@@ -1,6 +1,9 @@
 use std::path::Path;
 
+use ampl_core::mpi::Function;
+use ampl_trace::RankTrace;
 use ampl_trace::model::{Cell, STEP_CLOCK, Step};
+use ampl_trace::structure::{Merged, Signature};
 
 use super::*;
 use crate::synthetic::Synthetic;
@@ -251,6 +254,51 @@ fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named()
     assert!(said.contains("the marker of 1 rank (2): not met there"), "{said}");
     // What does not fit on a line goes on in the next one.
     assert!(said.lines().all(|line| line.chars().count() <= WIDTH && !line.ends_with('…')), "{said}");
+}
+
+/// Takes a share of some windows' time out of what a rank measured, as a pause does.
+fn pause(rank: &mut RankTrace, windows: &[usize], share: f64) {
+    rank.process.calls.push((Function::by_name("MPI_Pcontrol").unwrap().0, 2));
+    for &window in windows {
+        let Cell { sum, .. } = &mut rank.windows[window].cells[0];
+        *sum *= 1.0 - share;
+    }
+}
+
+#[test]
+fn pauses_say_which_ranks_and_for_how_much_of_the_time() {
+    let mut trace = Synthetic::default().trace();
+    assert_eq!(trace.run.metrics[0].name, "wall");
+    assert!(!text(&trace, Path::new("r")).contains("MPI_Pcontrol"));
+    // A rank that calls it for markers only has none.
+    pause(&mut trace.ranks[1], &[], 0.0);
+    assert!(!text(&trace, Path::new("r")).contains("MPI_Pcontrol"));
+    pause(&mut trace.ranks[3], &[2, 3, 4], 0.4);
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("1 rank (3) paused ampl (MPI_Pcontrol) for 10 % of its time"), "{said}");
+    pause(&mut trace.ranks[5], &[0, 1, 2], 0.8);
+    let said = text(&trace, Path::new("r")).replace("\n                        ", " ");
+    assert!(said.contains("2 ranks (3,5) paused ampl (MPI_Pcontrol) for 15 % of their time"), "{said}");
+    assert!(said.contains("most: 20 % of rank 5"), "{said}");
+    assert!(!said.contains("nothing is known to be missing"), "{said}");
+}
+
+#[test]
+fn pauses_whose_length_is_not_stored_are_named_too() {
+    let config = "[output]\nrank_summaries = 'off'\n".to_owned();
+    let mut trace = Synthetic { config, ..Synthetic::default() }.trace();
+    let pcontrol = Function::by_name("MPI_Pcontrol").unwrap().0;
+    let mut structure = trace.structure.rank(2).unwrap();
+    let level = |level| Signature { function: pcontrol, words: vec![level], ..Signature::default() };
+    for (words, paused) in [(7, false), (0, true)] {
+        structure.threads[0].signatures[1] = level(words);
+        trace.structure = Merged::new(8);
+        trace.structure.join(Merged::of(structure.clone()));
+        trace.ranks[2].process.calls.push((pcontrol, 2));
+        let said = text(&trace, Path::new("r")).replace("\n                        ", " ");
+        let known = said.contains("1 rank (2) paused ampl (MPI_Pcontrol), for how long is not known");
+        assert_eq!(known, paused, "{said}");
+    }
 }
 
 #[test]

@@ -195,6 +195,9 @@ pub enum ErrorBound {
     Absolute(f64),
 }
 
+/// The group of the ranks that are in no configured one.
+pub const UNGROUPED: &str = "all";
+
 /// The bound of the group `all` and of groups that name none: 90 % confidence, 8 % error.
 pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: ErrorBound::Relative(0.08) };
 

@@ -188,16 +188,16 @@ fn site(block: &Block<'_>, report: &mut Report<'_>) -> Option<SitePolicy> {
 
 fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
     let target = target(block, report);
-    let name = match block.text("name") {
-        Some(name) if name.trim().is_empty() || name.chars().any(char::is_control) => {
-            invalid(block, "name", format!("{name:?}"), "a name on one line", report);
+    let name = match block.text("name").map(|name| (name, rules::group_name_fault(name))) {
+        Some((name, Some(expected))) => {
+            invalid(block, "name", format!("{name:?}"), &expected, report);
             None
         }
+        Some((name, None)) => Some(name),
         None => {
             missing(block, "name", "name = \"NAME\"", report);
             None
         }
-        name => name,
     };
     let pinned = rank_set(block, "pinned", report).unwrap_or_default();
     let members = match rank_set(block, "members", report) {

@@ -3,8 +3,8 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, GroupStrata, Keep, Metric, Quantity, Selection, Sizing, Summaries, Target, keys,
-    perf,
+    Config, Event, Group, GroupStrata, Keep, Metric, Quantity, Selection, Sizing, Summaries, Target,
+    UNGROUPED, keys, perf,
 };
 use crate::units::RankSet;
 
@@ -221,11 +221,31 @@ pub(super) fn unobservable(metric: &Metric) -> Option<Cause> {
             instead: "counters are read when windows end: use event = \"*\"",
         });
     }
-    let own = matches!(metric.quantity, Quantity::User(_));
-    (own && matches!(metric.event, Event::Function(_) | Event::Site(_))).then_some(Cause::Combination {
-        settings: "the program's own metric and an MPI call",
-        instead: "use region:NAME, path:OUTER>INNER or \"*\"; the program does not report from inside MPI",
-    })
+    if !matches!(metric.event, Event::Function(_) | Event::Site(_)) {
+        return None;
+    }
+    let (settings, instead) = match metric.quantity {
+        Quantity::User(_) => (
+            "the program's own metric and an MPI call",
+            "use region:NAME, path:OUTER>INNER or \"*\"; the program does not report from inside MPI",
+        ),
+        Quantity::ComputeTime => (
+            "compute.time and an MPI call",
+            "use region:NAME, path:OUTER>INNER or \"*\", or name = \"mpi.time\"; all of a call's time is inside MPI",
+        ),
+        _ => return None,
+    };
+    Some(Cause::Combination { settings, instead })
+}
+
+/// What is wrong with calling a group so, as what would be right.
+pub(super) fn group_name_fault(name: &str) -> Option<String> {
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Some("a name on one line".into());
+    }
+    // Two groups of one name could not be told apart.
+    (name.trim() == UNGROUPED)
+        .then(|| format!("another name: ampl calls the ranks in no group \"{UNGROUPED}\""))
 }
 
 fn first_shared(set: &RankSet, other: &RankSet) -> Option<u32> {

@@ -266,6 +266,17 @@ fn groups_need_name_and_members() {
     for name in ["''", "' '", "\"a\\nb\""] {
         one_error(&format!("[[group]]\nname = {name}\nmembers = '0'"), "2:8", "'group.name'", "on one line");
     }
+    // That is what ampl calls the ranks that are in no group.
+    for name in ["'all'", "' all '"] {
+        let text = format!("[[group]]\nname = {name}\nmembers = '0'");
+        one_error(
+            &text,
+            "2:8",
+            "'group.name' cannot be",
+            "another name: ampl calls the ranks in no group \"all\"",
+        );
+    }
+    accepted("[[group]]\nname = 'overall'\nmembers = '0'");
     one_error("[[group]]\nname = 'g'\nmembers = ''", "3:11", "'group.members'", "ranks");
     one_error("[[group]]\nname = 'g'\nmembers = '0-x'", "3:11", "0-x", "neither a rank nor a range");
     one_error("[[group]]\nname = 'g'\nmembers = '5-2'", "3:11", "5-2", "runs backwards");

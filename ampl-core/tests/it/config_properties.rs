@@ -52,7 +52,7 @@ fn any_config() -> impl Strategy<Value = Config> {
         (quantity, event, any::<bool>(), any::<bool>()).prop_map(|(quantity, event, guide, optional)| {
             let whole = match quantity {
                 Quantity::Perf(_) | Quantity::Papi(_) => true,
-                Quantity::User(_) => matches!(event, Event::Function(_)),
+                Quantity::User(_) | Quantity::ComputeTime => matches!(event, Event::Function(_)),
                 _ => false,
             };
             Metric { quantity, event: if whole { Event::Window } else { event }, guide, optional }

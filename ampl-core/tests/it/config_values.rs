@@ -75,6 +75,20 @@ fn events_are_functions_regions_and_paths() {
     one_error(&counter, "3:9", "a counter and an event", "event = \"*\"");
     let own = event("MPI_Send").replace("calls", "residual");
     one_error(&own, "3:9", "the program's own metric", "region:NAME");
+    // A call is inside of MPI from its beginning to its end, so this would be 0 of every one.
+    for call in ["MPI_Send", "solve.c:12", "app+0x1f"] {
+        let between = event(call).replace("calls", "compute.time");
+        one_error(&between, "3:9", "'metric.event': compute.time and an MPI call", "mpi.time");
+        one_error(
+            &between.replace("role = 'guide'\n", ""),
+            "3:9",
+            "compute.time and an MPI call",
+            "region:NAME",
+        );
+    }
+    for event in ["region:A", "path:A>B", "*"] {
+        accepted(&format!("[[metric]]\nname = 'compute.time'\nevent = '{event}'\nrole = 'guide'\n"));
+    }
 }
 
 #[test]

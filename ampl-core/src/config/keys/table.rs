@@ -134,7 +134,7 @@ pub const KEYS: &[Key] = &[
         .forms(&[
             ("wall", "time, ns; no guide of whole windows under a period, where every window is as long"),
             ("mpi.time", "time inside MPI, ns"),
-            ("compute.time", "time outside MPI, ns"),
+            ("compute.time", "time outside MPI, ns; of windows and visits, for a call is inside MPI all the time"),
             ("bytes.sent", "bytes of send buffers"),
             ("bytes.received", "bytes of receive buffers"),
             ("calls", "MPI calls"),
@@ -173,7 +173,7 @@ pub const KEYS: &[Key] = &[
     .default("false")
     .examples("true", "\"yes\""),
     Key::new("group", "name", Text, "What reports call the group; ranks in no group are called `all`.")
-        .range("not empty, unique in the file")
+        .range("not empty, unique in the file, not `all`")
         .examples("\"Fluid\"", "\"\""),
     Key::new("group", "members", Text, "Its ranks; no rank is in two groups or outside the job.")
         .range(RANKS)
@@ -316,7 +316,8 @@ pub const KEYS: &[Key] = &[
         "output",
         "journal",
         Text,
-        "Where every rank's journal lives until all are merged in MPI_Finalize.",
+        "Where every rank's journal lives until all are merged in MPI_Finalize. Directories that ampl makes for them go \
+         with the last run that uses them.",
     )
     .default("\"node\"")
     .forms(&[

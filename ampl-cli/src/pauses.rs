@@ -1,0 +1,81 @@
+//! Spans that a program has left out by `MPI_Pcontrol(0)`: whose, and for how long.
+//!
+//! The trace does not say when they were. Windows have their length, though, and what was measured of it, which is
+//! without pauses: the difference is theirs.
+
+use ampl_core::config::Quantity;
+use ampl_core::mpi::Function;
+use ampl_trace::model::WindowSummary;
+use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS};
+use ampl_trace::{RankTrace, Trace};
+use serde::Serialize;
+
+/// Share of a window's length up to which the two may differ without a pause: while a job runs its clock is known less
+/// well than at its end.
+const CLOCK: f64 = 1e-3;
+/// The same in nanoseconds, for windows of next to no length: both ends are whole nanoseconds.
+const ROUNDED: f64 = 10.0;
+
+/// The pauses of one rank.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Paused {
+    /// The rank.
+    pub rank: u32,
+    /// How long they were together, nanoseconds, in windows whose summary is stored; none where no window tells.
+    pub paused_ns: Option<u64>,
+    /// That as a share of these windows' time.
+    pub share: Option<f64>,
+    /// That time, nanoseconds.
+    #[serde(skip)]
+    pub of_ns: f64,
+}
+
+/// The ranks that had pauses, ascending.
+pub fn of(trace: &Trace) -> Vec<Paused> {
+    let Some(pcontrol) = Function::by_name("MPI_Pcontrol") else { return Vec::new() };
+    let name = Quantity::Wall.name();
+    let wall = trace.run.metrics.iter().position(|metric| metric.name == name && metric.event == "*");
+    let calls_it = |rank: &&RankTrace| {
+        rank.process.calls.iter().any(|&(function, calls)| function == pcontrol.0 && calls > 0)
+    };
+    trace.ranks.iter().filter(calls_it).filter_map(|rank| of_rank(trace, rank, wall, pcontrol)).collect()
+}
+
+fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Function) -> Option<Paused> {
+    let number = rank.process.rank;
+    let (mut paused, mut of_ns) = (0.0, 0.0);
+    for window in &rank.windows {
+        if let Some((length, measured)) = wall.and_then(|wall| lengths(window, wall)) {
+            of_ns += length;
+            let missing = length - measured;
+            paused += if missing > CLOCK * length + ROUNDED { missing } else { 0.0 };
+        }
+    }
+    if paused > 0.0 {
+        let share = Some(paused / of_ns);
+        return Some(Paused { rank: number, paused_ns: Some(paused as u64), share, of_ns });
+    }
+    asks_for_one(trace, number, pcontrol).then_some(Paused {
+        rank: number,
+        paused_ns: None,
+        share: None,
+        of_ns: 0.0,
+    })
+}
+
+/// How long `window` was, or the windows that were closed with it, and how long it was measured; nanoseconds.
+fn lengths(window: &WindowSummary, wall: usize) -> Option<(f64, f64)> {
+    let cell = window.cells.get(wall).filter(|cell| cell.n > 0.0)?;
+    let windows = window.repeat.max(1) as f64;
+    Some((window.end_ns.saturating_sub(window.start_ns) as f64, windows * cell.sum))
+}
+
+/// Whether a call of the rank's that was recorded begins a pause.
+fn asks_for_one(trace: &Trace, rank: u32, pcontrol: Function) -> bool {
+    let Some(structure) = trace.structure.rank(rank) else { return false };
+    structure.threads.iter().flat_map(|thread| &thread.signatures).any(|signature| {
+        signature.function == pcontrol.0
+            && signature.flags & (CALL_ERROR | CALL_NO_ARGS) == 0
+            && signature.words.first() == Some(&0)
+    })
+}

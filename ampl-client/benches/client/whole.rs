@@ -1,0 +1,177 @@
+//! What a whole update costs under the default selection, in which windows are decided when they are over:
+//! microseconds by the number of ranks, and bytes of what goes down the tree.
+//!
+//! Per window of the interval the census comes in, then the ranks by bin, and the verdict goes out, encoded; once per
+//! interval so do the directive and the reference by which ranks are to bin themselves. What ranks do for that, binning
+//! themselves, is not in it.
+
+use ampl_client::Policy;
+use ampl_core::config::{Mechanism, Selection};
+use ampl_core::message::{CensusWindow, DownMessage, MetricSummary, Reference, Shape, Summary};
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+use ampl_testkit::{Kind, Population};
+
+use super::{Cost, UPDATES, WINDOWS, numbered, timed};
+
+const RANKS: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
+
+/// Prints them; at most 200 us a window, however many ranks there are, and messages of one size.
+pub fn measure() {
+    println!(
+        "\n{:<10} {:>9} {:>20}   {:>9}   {:>9} {:>8}   {:>8}",
+        "whole", "ranks", "update of 4 windows,", "dearest", "directive", "verdict", "ranks"
+    );
+    println!("{:<20} {:>20}   {:>9}   {:>18}   {:>8}", "", "us, min  median", "window", "bytes", "kept");
+    let mut sizes = Vec::new();
+    for ranks in RANKS {
+        let Row { update, window, directive, verdict, kept } = Job::new(ranks).run();
+        println!(
+            "{:<10} {ranks:>9} {:>10.2} {:>9.2}   {:>9.2}   {directive:>9} {verdict:>8}   {kept:>8.0}",
+            "",
+            update.0 / 1e3,
+            update.1 / 1e3,
+            window / 1e3,
+        );
+        assert!(window <= 200_000.0, "{ranks} ranks: a window takes {window} ns");
+        assert!(directive.max(verdict) <= 4096, "{ranks} ranks: {directive} and {verdict} bytes");
+        assert!(kept >= 2.0 && kept < f64::from(ranks), "{ranks} ranks: {kept} are kept");
+        sizes.push((directive, verdict));
+    }
+    assert!(sizes.iter().all(|size| *size == sizes[0]), "sizes depend on ranks: {sizes:?}");
+}
+
+struct Row {
+    update: Cost,
+    /// The dearest window, each by the smallest of its times; nanoseconds.
+    window: f64,
+    /// Bytes.
+    directive: usize,
+    verdict: usize,
+    /// Ranks of a window, mean.
+    kept: f64,
+}
+
+struct Job {
+    plan: Plan,
+    shape: Shape,
+    /// By window and rank, the totals of the two guides.
+    totals: Vec<Vec<[(u64, f64); 2]>>,
+    census: Vec<CensusWindow>,
+    /// Windows by bin, as long as they are binned by the same reference.
+    binned: Vec<Option<(Reference, CensusWindow)>>,
+}
+
+impl Job {
+    fn new(ranks: u32) -> Self {
+        let mut config = super::plan(ranks, 1, Mechanism::Subset).config;
+        config.sampling.selection = Selection::Retrospective;
+        let plan = Plan::new(config, ranks).expect("groups inside the job");
+        let shape = Shape::of(&plan);
+        let guides = &shape.second.as_ref().expect("windows are decided when they are over").guides;
+        assert_eq!(guides.len(), 2, "the guides of a job without a configuration");
+        let mut first = Population::new(Kind::Heterogeneous, ranks as usize, 1);
+        // The second guide has nothing to do with the first one.
+        let mut second = Population::new(Kind::LogNormal, ranks as usize, 2);
+        let window = |_| {
+            let pairs = first.next_window().into_iter().zip(second.next_window());
+            pairs.map(|(one, two)| [(1, one.y), (1, two.y)]).collect()
+        };
+        let totals: Vec<Vec<[(u64, f64); 2]>> = (0..WINDOWS).map(window).collect();
+        let cells: Vec<usize> = (0..ranks).map(|rank| shape.cell_of(&plan, Rank(rank))).collect();
+        let mut summary = Summary::empty(&plan);
+        let census = totals.iter().map(|totals| {
+            let mut census = CensusWindow::new(&shape, WindowId(0), WindowId(0));
+            for (&cell, pair) in cells.iter().zip(totals) {
+                summary.metrics.fill(MetricSummary::one(1.0));
+                for (&guide, &(_, y)) in guides.iter().zip(pair) {
+                    summary.metrics[usize::from(guide)] = MetricSummary::one(y);
+                }
+                census.partial.add(&shape, cell, 1, &summary);
+                census.reported += 1;
+            }
+            census
+        });
+        let census = census.collect();
+        Self { plan, totals, census, binned: vec![None; WINDOWS as usize], shape }
+    }
+
+    /// That window's ranks by bin, as they arrive at the root.
+    fn binned(&mut self, number: u64, reference: &Reference) -> CensusWindow {
+        let Self { shape, totals, binned, .. } = self;
+        let index = (number % WINDOWS) as usize;
+        let known = binned[index].take().filter(|(by, _)| by.groups == reference.groups);
+        let (_, window) = binned[index].insert(known.unwrap_or_else(|| {
+            let mut window = CensusWindow::binned(shape, WindowId(number), WindowId(number));
+            let bins = shape.second.as_ref().map_or(0, |second| second.bins);
+            let how = reference.groups[0].as_ref().expect("there was a window before");
+            for pair in &totals[index] {
+                let (bin, points) = how.stand(bins, *pair);
+                window.partial.binned[0].add(bin, &points);
+                window.reported += 1;
+            }
+            (reference.clone(), window)
+        }));
+        (window.first_window, window.last_window) = (WindowId(number), WindowId(number));
+        window.clone()
+    }
+
+    fn run(&mut self) -> Row {
+        let interval = u64::from(self.plan.config.sampling.windows_per_update);
+        let mut policy = Policy::new(&self.plan);
+        policy.first_directive();
+        let mut references: Vec<Reference> = Vec::new();
+        let mut updates = Vec::new();
+        let mut least = vec![f64::INFINITY; WINDOWS as usize];
+        let (mut directive, mut verdict) = (0, 0);
+        let (mut kept, mut judged) = (0, 0u64);
+        let mut bytes = Vec::new();
+        for update in 0..UPDATES {
+            let mut all = 0.0;
+            for (place, number) in (update * interval..(update + 1) * interval).enumerate() {
+                let census = numbered(&self.census, number);
+                let (mut decided, mut reference) = (None, None);
+                let mut spent = timed(|| {
+                    decided = policy.end_window(&census);
+                    if let Some((decided, _)) = &decided {
+                        bytes.clear();
+                        DownMessage::Directive(decided.clone()).encode(&self.shape, &mut bytes);
+                        directive = directive.max(bytes.len());
+                    }
+                    reference = policy.reference();
+                    if let Some(reference) = &reference {
+                        bytes.clear();
+                        DownMessage::Reference(reference.clone()).encode(&self.shape, &mut bytes);
+                    }
+                });
+                assert_eq!(
+                    decided.is_some(),
+                    place as u64 + 1 == interval,
+                    "the directive ends the interval"
+                );
+                references.retain(|reference| reference.last_window.0 >= number);
+                references.extend(reference);
+                let by = references.iter().find(|reference| reference.first_window.0 <= number);
+                let binned = self.binned(number, &by.expect("references come ahead").clone());
+                let mut said = None;
+                spent += timed(|| {
+                    said = policy.judge(&binned);
+                    if let Some((said, _)) = &said {
+                        bytes.clear();
+                        DownMessage::Verdict(said.clone()).encode(&self.shape, &mut bytes);
+                        verdict = verdict.max(bytes.len());
+                    }
+                });
+                let (_, decisions) = said.expect("every rank has been told how to bin itself");
+                kept += decisions.iter().map(|decision| u64::from(decision.size)).sum::<u64>();
+                judged += 1;
+                let least = &mut least[(number % WINDOWS) as usize];
+                *least = spent.min(*least);
+                all += spent;
+            }
+            updates.push(all);
+        }
+        let window = least.into_iter().fold(0.0, f64::max);
+        Row { update: Cost::of(updates), window, directive, verdict, kept: kept as f64 / judged as f64 }
+    }
+}

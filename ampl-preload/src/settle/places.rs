@@ -1,0 +1,206 @@
+//! Directories for journals: made where they are missing, and removed when the last journal has gone.
+//!
+//! What ampl has made is known by a [mark] in it, so that it goes with the last job that uses it, whoever came first,
+//! and nothing goes that was there before. A directory that is not empty is never removed; and a job that starts while
+//! another one ends makes again what has just gone.
+//!
+//! [mark]: MARK
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use crate::environment::node_directory;
+
+/// A file in every directory that was made for the journals of a run to be in, and may be others' place too. Empty: a
+/// place may have no room for more.
+const MARK: &str = ".made-by-ampl";
+
+/// How often others may come in between.
+const TRIES: usize = 100;
+
+/// Makes the run's own `directory`, and what is missing above it; for this user only.
+///
+/// # Errors
+/// Those of mkdir(2), where it isn't there already.
+pub fn make(directory: &Path) -> io::Result<()> {
+    make_in(directory, &node_directory())
+}
+
+/// Removes the run's own `directory` once its last journal has gone, and above it what was made for it and is used by
+/// nobody else.
+pub fn leave(directory: &Path) {
+    leave_in(directory, &node_directory());
+}
+
+/// [`make`], where `node` is ampl's by its name and needs no mark.
+fn make_in(directory: &Path, node: &Path) -> io::Result<()> {
+    for _ in 1..TRIES {
+        match make_once(directory, node, false) {
+            // What it was to lie in has gone since it was looked for.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            made => return made,
+        }
+    }
+    make_once(directory, node, false)
+}
+
+fn make_once(directory: &Path, node: &Path, marked: bool) -> io::Result<()> {
+    let make = || match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => {
+            if marked && directory != node {
+                // Without it the directory stays, and does no harm.
+                let _ = File::create_new(directory.join(MARK));
+            }
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
+        Err(_) if directory.is_dir() => Ok(()),
+        Err(error) => Err(error),
+    };
+    match (make(), directory.parent()) {
+        (Err(error), Some(above)) if error.kind() == ErrorKind::NotFound && above != Path::new("") => {
+            make_once(above, node, true)?;
+            make()
+        }
+        (made, _) => made,
+    }
+}
+
+fn leave_in(directory: &Path, node: &Path) {
+    if fs::remove_dir(directory).is_err() {
+        return;
+    }
+    for above in directory.ancestors().skip(1) {
+        let removed = if above == node { fs::remove_dir(above).is_ok() } else { remove_made(above) };
+        if !removed {
+            return;
+        }
+    }
+}
+
+/// Removes `directory` if it was made by ampl and holds nothing.
+fn remove_made(directory: &Path) -> bool {
+    let mark = directory.join(MARK);
+    for _ in 0..TRIES {
+        let Ok(entries) = fs::read_dir(directory) else { return false };
+        let mut entries = entries.map(|entry| entry.map(|entry| entry.file_name()));
+        if !matches!((entries.next(), entries.next()), (Some(Ok(only)), None) if only == MARK) {
+            return false;
+        }
+        let _ = fs::remove_file(&mark);
+        match fs::remove_dir(directory) {
+            Ok(()) => return true,
+            // Another job has come meanwhile; it or the next round is to find the mark.
+            Err(_) => _ = File::create_new(&mark),
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("ampl-places-{}-{name}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn at(&self, name: &str) -> std::path::PathBuf {
+            self.0.join(name)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const NODE: &str = "/nowhere/ampl-7";
+
+    #[test]
+    fn what_was_made_goes_with_the_last_that_uses_it() {
+        let scratch = Scratch::new("last");
+        let node = Path::new(NODE);
+        let [first, second] = ["a/b/1", "a/b/2"].map(|name| scratch.at(name));
+        make_in(&first, node).unwrap();
+        make_in(&second, node).unwrap();
+        fs::write(second.join("rank"), "").unwrap();
+        // In use: it stays.
+        leave_in(&second, node);
+        leave_in(&first, node);
+        assert!(!first.exists() && second.join("rank").exists());
+        fs::remove_file(second.join("rank")).unwrap();
+        leave_in(&second, node);
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+        // Once more, and nobody to leave.
+        leave_in(&second, node);
+    }
+
+    #[test]
+    fn what_was_there_stays() {
+        let scratch = Scratch::new("there");
+        let node = Path::new(NODE);
+        fs::create_dir_all(scratch.at("a/b")).unwrap();
+        let own = scratch.at("a/b/c/1");
+        make_in(&own, node).unwrap();
+        leave_in(&own, node);
+        assert!(scratch.at("a/b").exists() && !scratch.at("a/b/c").exists());
+        // What somebody has put there is theirs.
+        make_in(&own, node).unwrap();
+        fs::write(scratch.at("a/b/c/file"), "").unwrap();
+        leave_in(&own, node);
+        assert!(scratch.at("a/b/c/file").exists() && !own.exists());
+    }
+
+    #[test]
+    fn the_node_s_directory_needs_no_mark() {
+        let scratch = Scratch::new("node");
+        let node = scratch.at("ampl-0");
+        make_in(&node.join("1"), &node).unwrap();
+        assert_eq!(fs::read_dir(&node).unwrap().count(), 1);
+        leave_in(&node.join("1"), &node);
+        assert!(!node.exists());
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_told() {
+        let scratch = Scratch::new("told");
+        fs::write(scratch.at("file"), "").unwrap();
+        assert!(make_in(&scratch.at("file/1"), Path::new(NODE)).is_err());
+        std::os::unix::fs::symlink(scratch.at("none"), scratch.at("link")).unwrap();
+        assert!(make_in(&scratch.at("link/1"), Path::new(NODE)).is_err());
+    }
+
+    #[test]
+    fn jobs_that_come_and_go_do_each_other_no_harm() {
+        let scratch = Scratch::new("come-and-go");
+        std::thread::scope(|scope| {
+            for job in 0..4 {
+                let place = scratch.at("a/b");
+                scope.spawn(move || {
+                    for run in 0..100 {
+                        let own = place.join(format!("{job}-{run}"));
+                        make_in(&own, Path::new(NODE)).unwrap();
+                        fs::write(own.join("rank"), "").expect("nobody else removes it");
+                        fs::remove_file(own.join("rank")).unwrap();
+                        leave_in(&own, Path::new(NODE));
+                        assert!(!own.exists());
+                    }
+                });
+            }
+        });
+        // The last to leave may have met another one that was about to.
+        let left = scratch.at("a/b");
+        make_in(&left.join("1"), Path::new(NODE)).unwrap();
+        leave_in(&left.join("1"), Path::new(NODE));
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+    }
+}
