@@ -62,7 +62,8 @@ impl Thread {
                 open.union = open.keep;
             }
         }
-        let wall = end.saturating_sub(open.since) / windows;
+        let paused = shared.pause.ticks(end).saturating_sub(open.paused_before);
+        let wall = end.saturating_sub(open.since).saturating_sub(paused) / windows;
         let mut one = Totals::new(&shared.events);
         one.mpi_ticks = if inside { wall } else { 0 };
         let mut cells = one.cells(&shared.events, wall, self.nanos_per_tick);

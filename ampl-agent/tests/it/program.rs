@@ -5,7 +5,7 @@ use ampl_agent::regions::Bystander;
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::{Function, ids};
 use ampl_trace::decode::Calls;
-use ampl_trace::model::{Cell, STEP_CLOCK};
+use ampl_trace::model::{Cell, STEP_CLOCK, WindowSummary};
 
 use crate::common::{Job, leave};
 
@@ -223,6 +223,35 @@ fn a_pause_is_in_no_total_but_in_the_sequence() {
         .collect();
     assert_eq!(sequence, [(0, Some(0)), (4, Some(0)), (5, Some(2))]);
     assert_eq!(read.rank.process.calls, [(ids::MPI_SEND.0, 6)]);
+}
+
+/// Windows that end during a pause are closed at once where they are many, and have their share of what was no pause.
+#[test]
+fn a_pause_is_in_no_total_of_many_windows() {
+    let job = Job::new("[window]\nmarker = \"period:100ns\"\n", 1);
+    let mut thread = job.thread(0);
+    send(&mut thread, 10, 20, 1);
+    thread.control(0, 50);
+    send(&mut thread, 20_010, 20_020, 1);
+    thread.control(1, 20_050);
+    // Nothing for as long again, which is no pause, and then one that begins in windows that nobody has closed yet.
+    thread.control(0, 40_050);
+    thread.control(1, 60_050);
+    send(&mut thread, 60_060, 60_070, 1);
+    thread.finish(60_100);
+
+    let windows = job.read().rank.windows;
+    let slot =
+        job.shared.plan.metrics.iter().position(|have| have.name() == "wall" && have.event.name() == "*");
+    let slot = slot.expect("wall of everything");
+    let measured = |window: &WindowSummary| window.repeat.max(1) as f64 * window.cells[slot].sum;
+    let until = |at: i64| windows.iter().filter(|window| window.end_ns <= at).map(measured).sum::<f64>();
+    // Windows are put together in whole nanoseconds each.
+    let near = |is: f64, should: f64| (is - should).abs() <= 201.0;
+    assert!(windows.len() < 50, "{} windows were closed one by one", windows.len());
+    assert!(near(until(20_000), 50.0), "{}", until(20_000));
+    assert!(near(until(40_000), 20_000.0), "{}", until(40_000));
+    assert!(near(until(60_100), 20_100.0), "{}", until(60_100));
 }
 
 #[test]

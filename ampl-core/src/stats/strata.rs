@@ -12,7 +12,7 @@ mod view;
 
 use super::bins::{Histogram, Residuals, Shift};
 use super::sizing::{Stratum, mean_variance};
-use view::{Limits, View, allocate};
+use view::{Limits, View, allocate, unlimited};
 
 /// Numbers of strata that are tried.
 const COUNTS: [usize; 6] = [1, 2, 3, 4, 6, 8];
@@ -124,7 +124,9 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     let before = running(occupied.iter().map(|&bin| histogram.ranks[bin] as f64));
     let outline = Outline::new(histogram, &occupied, binned, needs.get(binned).copied().flatten());
     let all = before[occupied.len()];
-    let mut limits = Vec::with_capacity(views.len());
+    let pricing = Pricing { views: &views, before: &before, terms };
+    // What is known of the strata that are looked at, and of those that they come from.
+    let (mut looked, mut known) = (Looked::default(), Looked::default());
     let mut best = Candidate { total: f64::INFINITY, ..Candidate::default() };
     let mut since = 0;
     // Who moves the mean beyond the bound all alone is what a window is looked at for: no draw leaves it out.
@@ -148,8 +150,7 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
                 continue;
             }
             tried = cuts.count;
-            let mut candidate = Candidate { cuts, full, total: full, ..Candidate::default() };
-            candidate.price(&views, &before, terms, best.total, &mut limits);
+            let candidate = pricing.price(Candidate::new(cuts, full), best.total, &known, &mut looked);
             if candidate.total < best.total {
                 best = candidate;
                 since = 0;
@@ -158,17 +159,20 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     }
     let mut tries = MOVES;
     while best.cuts.count > 0 && tries > 0 {
-        let moved = best.cuts.moved(within).take(tries).map(|cuts| {
+        let mut cheaper = best;
+        pricing.price(Candidate::new(best.cuts, best.full), f64::INFINITY, &Looked::default(), &mut known);
+        for cuts in best.cuts.moved(within).take(tries) {
             tries -= 1;
             let full = all - (before[cuts.at[cuts.count]] - before[cuts.at[0]]);
-            let mut candidate = Candidate { cuts, full, total: full, ..Candidate::default() };
-            candidate.price(&views, &before, terms, best.total, &mut limits);
-            candidate
-        });
-        match moved.min_by(|a, b| a.total.total_cmp(&b.total)).filter(|moved| moved.total < best.total) {
-            Some(cheaper) => best = cheaper,
-            None => break,
+            let candidate = pricing.price(Candidate::new(cuts, full), cheaper.total, &known, &mut looked);
+            if candidate.total < cheaper.total {
+                cheaper = candidate;
+            }
         }
+        if cheaper.total >= best.total {
+            break;
+        }
+        best = cheaper;
     }
     best.strata(&occupied, histogram.bins(), &views, &before, terms)
 }
@@ -303,57 +307,101 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Sizes that meet every view's need, and their total; infinite where that is no less than `most`.
-    fn price(
-        &mut self,
-        views: &[View],
-        before: &[f64],
-        terms: Terms,
-        most: f64,
-        limits: &mut Vec<[Limits; MOST]>,
-    ) {
-        let count = self.cuts.count;
+    /// Those strata, not priced yet, and so many ranks beside them.
+    fn new(cuts: Cuts, full: f64) -> Self {
+        Self { cuts, full, ..Self::default() }
+    }
+}
+
+/// What is known of strata, view by view.
+#[derive(Default)]
+struct Looked {
+    cuts: Cuts,
+    limits: Vec<[Limits; MOST]>,
+}
+
+impl Looked {
+    /// Whether the stratum of that number is that run of bins.
+    fn has(&self, h: usize, (a, b): (usize, usize)) -> bool {
+        h < self.cuts.count && (self.cuts.at[h], self.cuts.at[h + 1]) == (a, b)
+    }
+}
+
+/// What candidates are priced by.
+struct Pricing<'a> {
+    views: &'a [View],
+    /// Ranks up to every occupied bin.
+    before: &'a [f64],
+    terms: Terms,
+}
+
+impl Pricing<'_> {
+    /// The candidate with sizes that meet every view's need, and their total; infinite where that is no less than
+    /// `most`. Strata that are `known` are not looked at again; `looked` then has those of a candidate that is not
+    /// infinite.
+    fn price(&self, mut candidate: Candidate, most: f64, known: &Looked, looked: &mut Looked) -> Candidate {
+        let Self { views, before, terms } = *self;
+        let Candidate { cuts, full, .. } = candidate;
+        let count = cuts.count;
         let mut ranks = [0.0; MOST];
-        for (ranks, (a, b)) in ranks.iter_mut().zip(self.cuts.runs()) {
+        for (ranks, (a, b)) in ranks.iter_mut().zip(cuts.runs()) {
             *ranks = before[b] - before[a];
         }
         let ranks = &ranks[..count];
         let mut largest = -1.0;
         let mut least = [1.0_f64; MOST];
+        let Looked { limits, .. } = looked;
+        looked.cuts = cuts;
         limits.clear();
-        self.total = f64::INFINITY;
+        candidate.total = f64::INFINITY;
+        // Whether so many ranks that are not taken in full, or the next whole number of them, are no less than `most`.
+        let beaten = |drawn: f64| (full + drawn * (1.0 - 1e-9)).ceil() >= most;
         for (index, view) in views.iter().enumerate() {
             let mut of_view = [Limits::default(); MOST];
-            for (h, run) in self.cuts.runs().enumerate() {
-                of_view[h] = view.limits(ranks[h], run, terms);
+            for (h, run) in cuts.runs().enumerate() {
+                of_view[h] = match known.has(h, run) {
+                    true => known.limits[index][h],
+                    false => view.moments(ranks[h], run),
+                };
+            }
+            // Most candidates end here, before anyone has looked at their limits.
+            if beaten(unlimited(view.allowed, &of_view[..count])) {
+                return candidate;
+            }
+            limits.push(of_view);
+        }
+        for (index, (view, of_view)) in views.iter().zip(limits.iter_mut()).enumerate() {
+            for (h, run) in cuts.runs().enumerate() {
+                if !known.has(h, run) {
+                    view.limit(&mut of_view[h], ranks[h], run, terms);
+                }
                 least[h] = least[h].max(of_view[h].least);
             }
             let mut asked = [0.0; MOST];
             allocate(view.allowed, ranks, &of_view[..count], &mut asked[..count]);
-            limits.push(of_view);
             let total = asked[..count].iter().sum();
             if total > largest {
-                (largest, self.view) = (total, index);
+                (largest, candidate.view) = (total, index);
             }
-            for (size, asked) in self.sizes.iter_mut().zip(&asked[..count]) {
+            for (size, asked) in candidate.sizes.iter_mut().zip(&asked[..count]) {
                 *size = size.max(*asked);
             }
             // What rounding up can take is taken back at most.
-            if self.full + self.sizes[..count].iter().sum::<f64>() >= most {
-                return;
+            if beaten(total) || full + candidate.sizes[..count].iter().sum::<f64>() >= most {
+                return candidate;
             }
         }
         let extra = f64::from(u8::from(terms.coins));
         // A hair above a whole number is that number.
         let whole = |size: f64| (size * (1.0 - 1e-9)).ceil() + extra;
         for h in 0..count {
-            self.sizes[h] = whole(self.sizes[h]).max(1.0).min(ranks[h]);
+            candidate.sizes[h] = whole(candidate.sizes[h]).max(1.0).min(ranks[h]);
             least[h] = whole(least[h]).min(ranks[h]);
         }
-        self.round_down(views, limits, ranks, &least, extra);
-        let sizes = &mut self.sizes[..count];
+        candidate.round_down(views, limits, ranks, &least, extra);
+        let sizes = &mut candidate.sizes[..count];
         let all: f64 = ranks.iter().sum();
-        let floor = (terms.floor as f64 - self.full).min(all);
+        let floor = (terms.floor as f64 - full).min(all);
         let mut drawn: f64 = sizes.iter().sum();
         while drawn < floor {
             // Where a rank stands for most others.
@@ -362,14 +410,17 @@ impl Candidate {
             sizes[next] += 1.0;
             drawn += 1.0;
         }
-        self.total = self.full + drawn;
+        candidate.total = full + drawn;
+        candidate
     }
+}
 
+impl Candidate {
     /// Takes back ranks that only rounding up has brought.
     fn round_down(
         &mut self,
         views: &[View],
-        limits: &[[Limits; MOST]],
+        limits: &mut [[Limits; MOST]],
         ranks: &[f64],
         least: &[f64; MOST],
         extra: f64,
@@ -380,28 +431,34 @@ impl Candidate {
             _ if size >= ranks => 0.0,
             variance => (ranks * ranks / (size - extra) - ranks) * variance,
         };
+        // What a stratum adds to the variance of the sum, as it is and with a rank less.
+        let terms = |of_run: &mut Limits, ranks: f64, size: f64| {
+            (of_run.term, of_run.next) = (term(of_run, ranks, size), term(of_run, ranks, size - 1.0));
+        };
+        for of_view in limits.iter_mut() {
+            let sizes = self.sizes.iter().zip(ranks);
+            of_view.iter_mut().zip(sizes).for_each(|(of_run, (&size, &ranks))| terms(of_run, ranks, size));
+        }
         // Rounding up brings less than a rank per stratum; several guides may leave a little more.
         for _ in 0..2 * count {
-            let mut cheapest: Option<(f64, usize)> = None;
+            // The share of what is allowed that a rank less would use up, of the guide that has least left.
+            let mut used = [0.0_f64; MOST];
+            for (view, of_view) in views.iter().zip(limits.iter()) {
+                let sum: f64 = of_view[..count].iter().map(|of_run| of_run.term).sum();
+                for (used, of_run) in used.iter_mut().zip(&of_view[..count]) {
+                    let share = (sum - of_run.term + of_run.next) / view.allowed;
+                    *used = if share.is_nan() { f64::INFINITY } else { used.max(share) };
+                }
+            }
+            let mut cheapest: Option<usize> = None;
             for h in (0..count).filter(|&h| self.sizes[h] - 1.0 >= least[h].max(1.0)) {
-                // The share of what is allowed that this would use up, of the guide that has least left.
-                let mut used: f64 = 0.0;
-                for (view, limits) in views.iter().zip(limits) {
-                    let sizes = self.sizes[..count].iter().enumerate();
-                    let sum: f64 = sizes
-                        .map(|(i, &size)| term(&limits[i], ranks[i], size - f64::from(u8::from(i == h))))
-                        .sum();
-                    let share = sum / view.allowed;
-                    used = if share.is_nan() { f64::INFINITY } else { used.max(share) };
-                }
-                if used <= 1.0 + 1e-9 && cheapest.is_none_or(|(best, _)| used < best * (1.0 - 1e-9)) {
-                    cheapest = Some((used, h));
+                if used[h] <= 1.0 + 1e-9 && cheapest.is_none_or(|best| used[h] < used[best] * (1.0 - 1e-9)) {
+                    cheapest = Some(h);
                 }
             }
-            match cheapest {
-                Some((_, h)) => self.sizes[h] -= 1.0,
-                None => return,
-            }
+            let Some(h) = cheapest else { return };
+            self.sizes[h] -= 1.0;
+            limits.iter_mut().for_each(|of_view| terms(&mut of_view[h], ranks[h], self.sizes[h]));
         }
     }
 
@@ -423,7 +480,7 @@ impl Candidate {
         strata.guide = view.map_or(0, |view| view.guide);
         for (&size, (a, b)) in self.sizes.iter().zip(self.cuts.runs()) {
             let ranks = before[b] - before[a];
-            let variance = view.map_or(0.0, |view| view.moments(ranks, (a, b)).0);
+            let variance = view.map_or(0.0, |view| view.moments(ranks, (a, b)).variance);
             strata.parts.push(Part { ranks: ranks as u64, size: size as u64, variance });
             let worth = if terms.coins && size < ranks { size - 1.0 } else { size };
             if variance != 0.0 && worth < ranks {

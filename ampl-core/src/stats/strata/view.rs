@@ -8,8 +8,17 @@ use crate::stats::bins::{Histogram, Residuals, Shift};
 pub(super) struct Limits {
     /// S_h².
     pub variance: f64,
-    /// Fewest ranks.
+    /// M_h S_h and M_h S_h².
+    weight: f64,
+    square: f64,
+    /// The mean and the standard deviation that are not known to the guard: z̄ about the origin, and that of ν.
+    mean: f64,
+    counts: f64,
+    /// Fewest ranks, where [`View::limit`] has found them.
     pub least: f64,
+    /// What it adds to the variance of the sum at the size that it has, and with a rank less.
+    pub term: f64,
+    pub next: f64,
 }
 
 /// One guide's sums, in a form in which those over any run of occupied bins are at hand.
@@ -23,8 +32,7 @@ pub(super) struct View {
     /// Σ z, z², ν, ν², z ν over the bins between the centre and a place. From the outside in they would be
     /// differences of what the farthest ranks alone make large.
     outward: Vec<[f64; 5]>,
-    /// Smallest and largest z of every occupied bin.
-    extremes: Vec<(f64, f64)>,
+    extremes: Extremes,
 }
 
 impl View {
@@ -46,13 +54,12 @@ impl View {
         }
         let deviation = need.error / need.quantile;
         let allowed = (terms.population as f64 * deviation).powi(2) / SLACK;
-        let extremes = sums.iter().map(|sum| (sum.min, sum.max)).collect();
+        let extremes = Extremes::new(sums.iter().map(|sum| (sum.min, sum.max)).collect());
         Self { guide, need, allowed, centre, outward, extremes }
     }
 
-    /// S_h² of the `ranks` of a run of bins, and the mean and the standard deviation that are not known to
-    /// the guard: z̄ about the origin, and that of ν.
-    pub fn moments(&self, ranks: f64, (a, b): (usize, usize)) -> (f64, f64, f64) {
+    /// What follows from sums over the `ranks` of a run of bins: all but the fewest.
+    pub fn moments(&self, ranks: f64, (a, b): (usize, usize)) -> Limits {
         let (low, high) = (&self.outward[a], &self.outward[b]);
         let [z, zz, v, vv, zv] = std::array::from_fn(|index| {
             if a >= self.centre {
@@ -67,19 +74,16 @@ impl View {
         let centred = [zz - z * z / ranks, vv - v * v / ranks, zv - z * v / ranks];
         let squares = scale * scale * centred[0] + offset * (offset * centred[1] + 2.0 * scale * centred[2]);
         let counts = if centred[1] > 0.0 { (centred[1] / ranks).sqrt() } else { 0.0 };
-        if ranks < 2.0 {
-            return (0.0, z, counts);
-        }
         // Not a number stays one, and takes everyone.
-        let variance = if squares < 0.0 { 0.0 } else { squares / (ranks - 1.0) };
-        (variance, z / ranks, counts)
+        let variance = if ranks < 2.0 || squares < 0.0 { 0.0 } else { squares / (ranks - 1.0) };
+        let (weight, square) = (ranks * variance.sqrt(), ranks * variance);
+        Limits { variance, weight, square, mean: z / ranks.max(1.0), counts, ..Limits::default() }
     }
 
-    pub fn limits(&self, ranks: f64, run: (usize, usize), terms: Terms) -> Limits {
-        let (variance, mean, counts) = self.moments(ranks, run);
-        let extremes = &self.extremes[run.0..run.1];
-        let min = extremes.iter().fold(f64::INFINITY, |least, &(min, _)| least.min(min));
-        let max = extremes.iter().fold(f64::NEG_INFINITY, |most, &(_, max)| most.max(max));
+    /// Finds the fewest of the `ranks` of a run of bins whose `limits` are known but for that.
+    pub fn limit(&self, limits: &mut Limits, ranks: f64, run: (usize, usize), terms: Terms) {
+        let Limits { mean, counts, .. } = *limits;
+        let (min, max) = self.extremes.of(run);
         let Shift { scale, offset } = self.need.shift;
         // What is due to numbers of observations is known by its spread only.
         let deviation = scale.abs() * (max - mean).max(mean - min) + offset.abs() * 3.0 * counts;
@@ -89,9 +93,59 @@ impl View {
             true => (FEWEST_COINS, ranks < SMALLEST_COINS),
             false => (FEWEST, false),
         };
-        let least = if small || guard.is_nan() { ranks } else { guard.max(fewest).min(ranks) };
-        Limits { variance, least }
+        // A whole number, so that what is left for others is not more than there is. A hair above one is that one.
+        let least = (guard.max(fewest) * (1.0 - 1e-9)).ceil().min(ranks);
+        limits.least = if small || guard.is_nan() { ranks } else { least };
     }
+}
+
+/// Smallest and largest z of runs of occupied bins: every candidate asks for those of all its strata.
+///
+/// # Source
+/// Bender & Farach-Colton, *The LCA Problem Revisited* (LATIN 2000), §3: two overlapping runs of 2^k cover any other.
+struct Extremes {
+    /// By k, and the place where a run of 2^k bins begins.
+    levels: Vec<Vec<(f64, f64)>>,
+}
+
+impl Extremes {
+    /// From those of every bin.
+    fn new(bins: Vec<(f64, f64)>) -> Self {
+        let mut levels = vec![bins];
+        for half in (0..).map(|k| 1 << k) {
+            let Some(of_half) = levels.last().filter(|of_half| of_half.len() > half) else { break };
+            let twice = of_half.iter().zip(&of_half[half..]).map(|(&low, &high)| Self::both(low, high));
+            let twice = twice.collect();
+            levels.push(twice);
+        }
+        Self { levels }
+    }
+
+    fn both((min, max): (f64, f64), other: (f64, f64)) -> (f64, f64) {
+        (min.min(other.0), max.max(other.1))
+    }
+
+    /// Those of the bins from `a` to below `b`, at least one.
+    fn of(&self, (a, b): (usize, usize)) -> (f64, f64) {
+        let k = (b - a).ilog2();
+        let level = &self.levels[k as usize];
+        Self::both(level[a], level[b - (1 << k)])
+    }
+}
+
+/// Fewest ranks that bring the variance of the sum down to `allowed`, were there no limits: no limit makes them
+/// fewer.
+///
+/// # Source
+/// Cochran §5.9.
+pub(super) fn unlimited(allowed: f64, limits: &[Limits]) -> f64 {
+    let (spread, squares) = sums(limits.iter());
+    if spread == 0.0 { 0.0 } else { spread * spread / (allowed + squares) }
+}
+
+/// Σ M_h S_h and Σ M_h S_h².
+fn sums<'a>(limits: impl Iterator<Item = &'a Limits>) -> (f64, f64) {
+    limits.fold((0.0, 0.0), |(spread, squares), limits| (spread + limits.weight, squares + limits.square))
 }
 
 /// Real sizes of strata of `ranks` that bring the variance of the sum down to `allowed` with the fewest ranks.
@@ -107,15 +161,11 @@ pub(super) fn allocate(allowed: f64, ranks: &[f64], limits: &[Limits], sizes: &m
     }
     let mut left = allowed;
     loop {
-        let (mut spread, mut squares) = (0.0, 0.0);
-        for h in (0..ranks.len()).filter(|&h| open[h]) {
-            spread += ranks[h] * limits[h].variance.sqrt();
-            squares += ranks[h] * limits[h].variance;
-        }
+        let (spread, squares) = sums((0..ranks.len()).filter(|&h| open[h]).map(|h| &limits[h]));
         let room = left.max(0.0) + squares;
         let (mut above, mut below) = (false, false);
         for h in (0..ranks.len()).filter(|&h| open[h]) {
-            let share = ranks[h] * limits[h].variance.sqrt();
+            let share = limits[h].weight;
             sizes[h] = if share == 0.0 { 0.0 } else { share * spread / room };
             above |= sizes[h] > ranks[h];
             below |= sizes[h] < limits[h].least;
