@@ -25,7 +25,11 @@ use ampl_testkit::{Kind, Population};
 
 const RANKS: [u32; 5] = [10, 1_000, 10_000, 100_000, 1_000_000];
 const GROUPS: [u32; 3] = [1, 8, 64];
-const MECHANISMS: [Mechanism; 2] = [Mechanism::Subset, Mechanism::Global];
+/// What is measured by number of ranks, and for which numbers of groups.
+const CASES: [(Case, &[u32]); 3] = [(CENSUS, &GROUPS), (GLOBAL, &GROUPS), (SAMPLED, &[64])];
+const CENSUS: Case = Case { name: "subset", summaries: Summaries::Census, mechanism: Mechanism::Subset };
+const GLOBAL: Case = Case { name: "global", mechanism: Mechanism::Global, ..CENSUS };
+const SAMPLED: Case = Case { name: "sampled", summaries: Summaries::Sampled, ..CENSUS };
 /// Updates timed, and different windows that they are made from.
 const UPDATES: u64 = 400;
 const WINDOWS: u64 = 8;
@@ -46,10 +50,10 @@ fn main() {
         "bytes"
     );
     let mut rows = Vec::new();
-    for mechanism in MECHANISMS {
-        for groups in GROUPS {
+    for (case, groups) in CASES {
+        for &groups in groups {
             for ranks in RANKS.into_iter().filter(|&ranks| ranks >= groups) {
-                let row = measure(ranks, groups, mechanism);
+                let row = measure(ranks, groups, case);
                 println!("{row}");
                 rows.push(row);
             }
@@ -80,8 +84,16 @@ fn timed(work: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-struct Row {
+/// What a plan is like, apart from its size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Case {
+    name: &'static str,
+    summaries: Summaries,
     mechanism: Mechanism,
+}
+
+struct Row {
+    case: Case,
     ranks: u32,
     groups: u32,
     update: Cost,
@@ -93,12 +105,11 @@ struct Row {
 
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { mechanism, ranks, groups, update, message, draw, directive, up } = self;
-        let mechanism = format!("{mechanism:?}").to_lowercase();
+        let Self { case: Case { name, .. }, ranks, groups, update, message, draw, directive, up } = self;
         let us = |cost: &Cost| format!("{:>8.2} {:>8.2}", cost.0 / 1e3, cost.1 / 1e3);
         write!(
             f,
-            "{mechanism:<10} {ranks:>9} {groups:>7} {} {} {:>7.0} {:>7.0} {directive:>10} {up:>8}",
+            "{name:<10} {ranks:>9} {groups:>7} {} {} {:>7.0} {:>7.0} {directive:>10} {up:>8}",
             us(update),
             us(message),
             draw.0,
@@ -107,12 +118,12 @@ impl std::fmt::Display for Row {
     }
 }
 
-fn plan(ranks: u32, groups: u32, mechanism: Mechanism) -> Plan {
+fn plan(ranks: u32, groups: u32, case: Case) -> Plan {
     let mut config = Config::default();
-    config.sampling.summaries = Summaries::Census;
+    config.sampling.summaries = case.summaries;
     config.sampling.selection = Selection::Predictive;
     config.sampling.sizing = Sizing::Neyman;
-    config.sampling.update_mechanism = mechanism;
+    config.sampling.update_mechanism = case.mechanism;
     let first = |group: u32| (u64::from(group) * u64::from(ranks) / u64::from(groups)) as u32;
     config.groups = (0..groups)
         .map(|group| Group {
@@ -125,12 +136,14 @@ fn plan(ranks: u32, groups: u32, mechanism: Mechanism) -> Plan {
     Plan::new(config, ranks).expect("groups inside the job")
 }
 
-/// Census windows of all ranks, as they arrive at the root.
+/// Windows of all ranks, as they arrive at the root. Where only the sample's sums do, everyone is in it: who is
+/// makes no difference to what they take.
 fn census(plan: &Plan) -> Vec<CensusWindow> {
     let shape = Shape::of(plan);
     let cells: Vec<usize> = (0..plan.ranks).map(|rank| shape.cell_of(plan, Rank(rank))).collect();
     let mut population = Population::new(Kind::Heterogeneous, plan.ranks as usize, 1);
     let mut summary = Summary::empty(plan);
+    summary.kept = !shape.census;
     let window = |window| {
         let mut census = CensusWindow::new(&shape, WindowId(window), WindowId(window));
         for (&cell, total) in cells.iter().zip(population.next_window()) {
@@ -143,14 +156,14 @@ fn census(plan: &Plan) -> Vec<CensusWindow> {
     (0..WINDOWS).map(window).collect()
 }
 
-fn measure(ranks: u32, groups: u32, mechanism: Mechanism) -> Row {
-    let plan = plan(ranks, groups, mechanism);
+fn measure(ranks: u32, groups: u32, case: Case) -> Row {
+    let plan = plan(ranks, groups, case);
     let windows = census(&plan);
     let (update, directive) = updates(&plan, &windows);
     let Directives { last, bytes } = directive;
     let (message, up) = messages(&plan, &windows);
     let draw = draws(&plan, &last);
-    Row { mechanism, ranks, groups, update, message, draw, directive: bytes, up }
+    Row { case, ranks, groups, update, message, draw, directive: bytes, up }
 }
 
 /// The last directive and the bytes of the largest.
@@ -232,10 +245,10 @@ fn draws(plan: &Plan, directive: &Directive) -> Cost {
 /// The limits: an update within 200 us and a directive within 4 KiB, neither growing with the ranks.
 fn check(rows: &[Row]) {
     for row in rows {
-        let what = format!("{:?} {} ranks {} groups", row.mechanism, row.ranks, row.groups);
+        let what = format!("{} {} ranks {} groups", row.case.name, row.ranks, row.groups);
         assert!(row.update.0 <= 200_000.0, "{what}: an update takes {} ns", row.update.0);
         assert!(row.directive <= 4096, "{what}: a directive takes {} bytes", row.directive);
-        let alike = |other: &&Row| (other.mechanism, other.groups) == (row.mechanism, row.groups);
+        let alike = |other: &&Row| (other.case, other.groups) == (row.case, row.groups);
         for other in rows.iter().filter(alike) {
             assert_eq!((row.directive, row.up), (other.directive, other.up), "{what}: sizes depend on ranks");
             // Minima, and twofold: other work on the machine is no growth. Groups no larger than the

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use ampl_client::Policy;
 use ampl_core::cluster::Metric;
-use ampl_core::config::{GroupStrata, Mechanism};
+use ampl_core::config::GroupStrata;
 use ampl_core::message::{
     CensusWindow, Directive, Division, Divisions, DownMessage, MetricSummary, Sampled, Shape, StratumSums,
     Summary,
@@ -90,7 +90,7 @@ struct Run {
 
 impl Job {
     fn new(ranks: u32, windows: Vec<Vec<Total>>) -> Self {
-        let mut config = super::plan(ranks, 1, Mechanism::Subset).config;
+        let mut config = super::plan(ranks, 1, super::CENSUS).config;
         config.strata.push(GroupStrata { group: "group0".into(), k: None });
         let plan = Plan::new(config, ranks).expect("groups inside the job");
         let shape = Shape::of(&plan);

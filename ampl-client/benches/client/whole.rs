@@ -6,7 +6,7 @@
 //! themselves, is not in it.
 
 use ampl_client::Policy;
-use ampl_core::config::{Mechanism, Selection};
+use ampl_core::config::Selection;
 use ampl_core::message::{CensusWindow, DownMessage, MetricSummary, Reference, Shape, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
@@ -67,7 +67,7 @@ struct Job {
 
 impl Job {
     fn new(ranks: u32) -> Self {
-        let mut config = super::plan(ranks, 1, Mechanism::Subset).config;
+        let mut config = super::plan(ranks, 1, super::CENSUS).config;
         config.sampling.selection = Selection::Retrospective;
         let plan = Plan::new(config, ranks).expect("groups inside the job");
         let shape = Shape::of(&plan);

@@ -4,7 +4,7 @@ use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
 use ampl_core::message::{Cell, CensusWindow, Divided, Divisions, MetricMoments};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
-use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_two_sided, variance_freedom};
+use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
 use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008, Stratum, ampl_2008, mean_variance, neyman};
 
 use super::bound::{Bound, GroupMean};
@@ -427,7 +427,7 @@ impl Guide {
                 let mean = GroupMean::new(pinned, drawn, ranks.others as f64)?;
                 let variance = self.bound.variance(drawn, mean);
                 let kurtosis = drawn.kurtosis().unwrap_or(3.0);
-                tracker.observe(variance, variance_freedom(drawn.ranks, kurtosis));
+                tracker.observe(variance, kurtosis, drawn.ranks);
                 self.mean = Some(mean);
             }
             Tracker::Ampl2008(taken, sampled) => {
@@ -454,7 +454,7 @@ impl Guide {
                 let (Some(mean), Some((variance, freedom))) = (self.mean.take(), pooled) else {
                     return;
                 };
-                let t = student_two_sided(confidence, freedom);
+                let t = student_from_normal(normal_two_sided(confidence), freedom);
                 (variance, t, mean, size(ranks, variance, error, t))
             }
             Tracker::Ampl2008(taken, sampled) => {

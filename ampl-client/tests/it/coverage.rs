@@ -49,11 +49,18 @@ fn predictive_census_holds_its_bound_at_the_oracles_price() {
 }
 
 #[test]
-fn sampled_summaries_come_close() {
-    let scores = scores(Summaries::Sampled, Sizing::Neyman, Mechanism::Subset);
-    print(&scores);
-    assert!(mean_coverage(&scores) >= 0.90 - 0.03);
-    assert!(mean_cost(&scores) <= 1.1);
+fn sampled_summaries_hold_their_bound_too() {
+    for mechanism in [Mechanism::Subset, Mechanism::Global] {
+        let scores = scores(Summaries::Sampled, Sizing::Neyman, mechanism);
+        print(&scores);
+        // The few slow ranks and the rare spikes above all: a sample that misses them must not make the next one
+        // smaller.
+        for (kind, score) in &scores {
+            assert!(score.coverage() >= 0.90 - 0.07, "{mechanism:?} {kind:?}: {}", score.coverage());
+        }
+        assert!(mean_coverage(&scores) >= 0.90 - 0.01, "{mechanism:?}: {}", mean_coverage(&scores));
+        assert!(mean_cost(&scores) <= 1.1, "{mechanism:?}: {}", mean_cost(&scores));
+    }
 }
 
 #[test]
