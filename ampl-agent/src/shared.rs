@@ -104,6 +104,8 @@ pub(crate) struct Open {
     pub verdicts: Verdicts,
     /// Whether all of it so far has been summarised.
     pub measured: bool,
+    /// Windows before it that nobody has heard of yet, none of which was summarised. They are told with it.
+    pub untold: u64,
     pub governor: Governor,
     pub counting: Option<Counting>,
     /// Markers met.
@@ -132,6 +134,10 @@ fn decides_after(plan: &Plan, rank: Rank) -> bool {
     let after = Shape::of(plan).second.is_some_and(|second| second.group(group).is_some());
     after && plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank)
 }
+
+/// How long windows that are not summarised are gathered before they are told, nanoseconds: about as long as the tree
+/// takes, so that others do not wait for them longer than they do anyway.
+const TELLS_EVERY_NS: f64 = 10e6;
 
 /// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
 const WAITING: usize = 512;
@@ -185,6 +191,7 @@ impl Shared {
             marks_after: after && plan.config.output.verify,
             verdicts: Verdicts::default(),
             measured: true,
+            untold: 0,
             governor: Governor::new(
                 plan.config.max_overhead().unwrap_or(f64::INFINITY),
                 plan.config.trace.structure == Timing::All,
@@ -323,15 +330,42 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Ends the open window at `now`, which nothing is known of, without a word, and opens the next. Returns whether
+    /// that may be done: what ends windows may do so thousands of times a second, and a process that only counts must
+    /// not take part in the job each time.
+    pub(crate) fn pass_over(&self, open: &mut Open, now: u64) -> bool {
+        let gathered = now.saturating_sub(open.since) as f64 * self.journal.nanos_per_tick();
+        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
+        // All of them are drawn by one directive.
+        let same = held.next.as_ref().is_none_or(|next| next.first_window > open.window.next());
+        drop(held);
+        let off = !open.measured && open.governor.level() == Level::Off;
+        let passes = off && same && gathered < TELLS_EVERY_NS;
+        if passes {
+            open.window = open.window.next();
+            open.untold += 1;
+            self.open_next(open, now);
+            self.publish(open);
+        }
+        passes
+    }
+
     /// Opens the window numbered in `open` at `now`.
     pub(crate) fn begin(&self, open: &mut Open, now: u64) {
         open.since = now;
-        open.met = 0;
         (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
         let level = open.governor.level();
         open.buffered = open.decides_after && level == Level::Kept && !self.journal.is_short();
         open.stored = (open.buffered || self.stores(open.union)) && level == Level::Kept;
         open.measured = level < Level::Off;
+        open.paused_before = self.pause.ticks(now);
+        self.open_next(open, now);
+        self.publish(open);
+    }
+
+    /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
+    fn open_next(&self, open: &mut Open, now: u64) {
+        open.met = 0;
         let number = open.window.0;
         match self.boundary {
             Some(Boundary::Period { nanos }) => {
@@ -349,8 +383,6 @@ impl Shared {
             }
             _ => {}
         }
-        open.paused_before = self.pause.ticks(now);
-        self.publish(open);
     }
 
     /// Lets other threads know of the open window without the lock.

@@ -75,7 +75,7 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(DAMAGED, error, place(), "the calls before it were printed"));
     }
     if printed == 0 {
-        eprintln!("ampl: no calls are stored ({}): nothing of what it called was recorded", place());
+        tell!("ampl: no calls are stored ({}): nothing of what it called was recorded", place());
     }
     Ok(ExitCode::SUCCESS)
 }

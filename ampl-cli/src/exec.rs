@@ -49,7 +49,7 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
         ErrorKind::NotFound => (127, "check its path"),
         _ => (126, "check that it is a program for this machine that you may execute"),
     };
-    eprintln!("ampl: cannot start the application: {error} ({}): {fix}", args.command[0].to_string_lossy());
+    tell!("ampl: cannot start the application: {error} ({}): {fix}", args.command[0].to_string_lossy());
     Ok(ExitCode::from(status))
 }
 
@@ -100,7 +100,7 @@ fn preload(library: PathBuf, existing: Option<OsString>) -> OsString {
 fn warn(program: &Path) {
     for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default()
     {
-        eprintln!("ampl: {what} ({}): {fix}", program.display());
+        tell!("ampl: {what} ({}): {fix}", program.display());
     }
 }
 

@@ -43,11 +43,11 @@ impl std::error::Error for Failure {}
 pub fn report(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<Failure>() {
         Some(failure) => {
-            eprintln!("{failure}");
+            tell!("{failure}");
             ExitCode::from(failure.status)
         }
         None => {
-            eprintln!("ampl: {error:#} (unexpected): please report it");
+            tell!("ampl: {error:#} (unexpected): please report it");
             ExitCode::from(OTHER)
         }
     }

@@ -77,7 +77,7 @@ impl Job {
         match Config::parse(&text) {
             Ok((config, found)) => {
                 if notices {
-                    found.iter().for_each(|notice| eprintln!("{}", place_notice(notice, args, &file)));
+                    found.iter().for_each(|notice| tell!("{}", place_notice(notice, args, &file)));
                 }
                 Ok(Self { config, source, settings: args.set.clone(), text, edited })
             }

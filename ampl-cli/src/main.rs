@@ -1,6 +1,14 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
 #![deny(unsafe_code)]
 
+/// A line for people, on stderr. Where it cannot be written, nobody wants to read it: no reason to fail.
+macro_rules! tell {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod communicators;
 mod counting;
 mod decisions;
@@ -101,9 +109,6 @@ fn usage(error: &clap::Error) -> ExitCode {
     let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let message = message.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
     let tip = rest.lines().find_map(|line| line.trim().strip_prefix("tip: "));
-    eprintln!(
-        "ampl: {message} (command line): {}",
-        tip.unwrap_or("see 'ampl --help' or 'ampl COMMAND --help'")
-    );
+    tell!("ampl: {message} (command line): {}", tip.unwrap_or("see 'ampl --help' or 'ampl COMMAND --help'"));
     ExitCode::from(failure::USAGE)
 }

@@ -65,7 +65,8 @@ fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Funct
 
 /// How long `window` was, or the windows that were closed with it, and how long it was measured; nanoseconds.
 fn lengths(window: &WindowSummary, wall: usize) -> Option<(f64, f64)> {
-    let cell = window.cells.get(wall).filter(|cell| cell.n > 0.0)?;
+    // Of a window that was all pause there is no observation.
+    let cell = window.cells.get(wall)?;
     let windows = window.repeat.max(1) as f64;
     Some((window.end_ns.saturating_sub(window.start_ns) as f64, windows * cell.sum))
 }

@@ -32,7 +32,7 @@ pub struct Args {
 pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     let file = args.output.clone().unwrap_or_else(|| args.run.join(TRACE));
     if args.output.is_none() && file.exists() && rundir::read(&file).is_ok_and(|trace| trace.complete) {
-        eprintln!("ampl: {} is whole: there is nothing to recover", file.display());
+        tell!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(ExitCode::SUCCESS);
     }
     let mut trace = rundir::from_journals(&args.run, &args.others)?;
@@ -43,7 +43,7 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let size = fs::metadata(&file).map_or(0, |metadata| metadata.len());
     let calls: u64 = trace.ranks.iter().flat_map(|rank| &rank.process.calls).map(|&(_, calls)| calls).sum();
-    eprintln!(
+    tell!(
         "ampl: {} of {} and {} recovered into {} ({})",
         count(trace.ranks.len() as u64),
         plural(trace.run.ranks.into(), "rank"),
@@ -51,8 +51,8 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
         file.display(),
         bytes(size as f64)
     );
-    trace.run.recovered.iter().for_each(|what| eprintln!("ampl: {what}"));
-    eprintln!("ampl: the journals are still there; see what there is with 'ampl info {}'", file.display());
+    trace.run.recovered.iter().for_each(|what| tell!("ampl: {what}"));
+    tell!("ampl: the journals are still there; see what there is with 'ampl info {}'", file.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -42,7 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     library::find()?;
     if let Some(said) = leftovers::said() {
-        eprintln!("{said}");
+        tell!("{said}");
     }
     let dir = run_directory(&args.job, &job, &programs)?;
     let resolved = resolve_sites(&mut job, &programs)?;
@@ -80,10 +80,10 @@ fn starts_here(command: &[OsString]) -> bool {
 /// Prints what came of the run to stderr.
 fn after_run(dir: &Path) {
     if dir.is_dir() {
-        eprintln!("ampl: run directory {}", dir.display());
+        tell!("ampl: run directory {}", dir.display());
         summary::print(dir);
     } else {
-        eprintln!(
+        tell!(
             "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
              MPI_Init that ampl saw; 'ampl doctor ./app' says what ampl sees of it",
             dir.display()

@@ -14,6 +14,13 @@ use crate::accumulate::Totals;
 use crate::shared::{ClosedWindow, Open};
 use crate::verdicts::Undecided;
 
+/// A window that was all `paused` has no observation: zeros would be taken for what the rank has done in it.
+fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
+    if wall == 0 && paused > 0 {
+        cells.fill(Cell::default());
+    }
+}
+
 impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
     pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
@@ -29,15 +36,20 @@ impl Thread {
         if let Some(counting) = &mut open.counting {
             counting.close(end, &mut cells);
         }
-        self.write_window(open, end, cells, 1, partial);
+        forget_paused(&mut cells, wall, paused);
+        let windows = 1 + self.tell_all(open);
+        self.write_window(open, end, cells, windows, partial);
         self.totals.clear();
     }
 
     /// Ends the open window at `end`, where the next one begins.
     pub(super) fn turn(&mut self, open: &mut Open, end: u64) {
         let fell_back = open.fallen_back;
-        self.close(open, end, false);
-        self.shared.clone().begin(open, end);
+        let shared = self.shared.clone();
+        if !shared.pass_over(open, end) {
+            self.close(open, end, false);
+            shared.begin(open, end);
+        }
         if open.fallen_back && !fell_back {
             self.step(&Step { window: open.window.0, at: end, level: STEP_CLOCK.into(), share: 0.0 });
         }
@@ -55,13 +67,8 @@ impl Thread {
         let Some((windows, end)) = shared.over(open, now).filter(|&(windows, _)| windows >= MANY) else {
             return 0;
         };
-        // Where coins are flipped per window there is none for all of them: they are not in the sample.
-        if shared.plan.config.sampling.update_mechanism == Mechanism::Global && open.keep != Keep::ALWAYS {
-            open.keep = Keep { kept: false, probability: 0.0 };
-            if open.union != Keep::ALWAYS {
-                open.union = open.keep;
-            }
-        }
+        let windows = windows + self.tell_all(open);
+        self.drop_coins(open);
         let paused = shared.pause.ticks(end).saturating_sub(open.paused_before);
         let wall = end.saturating_sub(open.since).saturating_sub(paused) / windows;
         let mut one = Totals::new(&shared.events);
@@ -70,9 +77,32 @@ impl Thread {
         if let Some(counting) = &mut open.counting {
             counting.close_several(end, windows, &mut cells);
         }
+        forget_paused(&mut cells, wall, paused);
         self.write_window(open, end, cells, windows, false);
         shared.begin(open, end);
         end
+    }
+
+    /// Goes back to the first window that was [passed over](crate::shared::Shared::pass_over); returns how many there
+    /// are up to the open one.
+    fn tell_all(&self, open: &mut Open) -> u64 {
+        let untold = std::mem::take(&mut open.untold);
+        if untold > 0 {
+            open.window = WindowId(open.window.0 - untold);
+            self.drop_coins(open);
+        }
+        untold
+    }
+
+    /// Where coins are flipped per window there is none for several of them: they are not in the sample.
+    fn drop_coins(&self, open: &mut Open) {
+        let global = self.shared.plan.config.sampling.update_mechanism == Mechanism::Global;
+        if global && open.keep != Keep::ALWAYS {
+            open.keep = Keep { kept: false, probability: 0.0 };
+            if open.union != Keep::ALWAYS {
+                open.union = open.keep;
+            }
+        }
     }
 
     /// Writes and leaves to the tree `windows` windows from the open one on, up to `end`, in each of which there

@@ -246,12 +246,56 @@ fn a_pause_is_in_no_total_of_many_windows() {
     let slot = slot.expect("wall of everything");
     let measured = |window: &WindowSummary| window.repeat.max(1) as f64 * window.cells[slot].sum;
     let until = |at: i64| windows.iter().filter(|window| window.end_ns <= at).map(measured).sum::<f64>();
+    // Whoever was not looked at all the while has observed nothing, not zeros.
+    let whole = windows.iter().filter(|window| window.start_ns >= 100 && window.end_ns <= 20_000);
+    assert!(whole.clone().count() > 0 && whole.clone().all(|window| window.cells[slot].n == 0.0));
     // Windows are put together in whole nanoseconds each.
     let near = |is: f64, should: f64| (is - should).abs() <= 201.0;
     assert!(windows.len() < 50, "{} windows were closed one by one", windows.len());
     assert!(near(until(20_000), 50.0), "{}", until(20_000));
     assert!(near(until(40_000), 20_000.0), "{}", until(40_000));
     assert!(near(until(60_100), 20_100.0), "{}", until(60_100));
+}
+
+/// A process that only counts calls is not to write of every window, where they are many a second.
+#[test]
+fn windows_of_which_nothing_is_known_are_told_together() {
+    const WINDOWS: u64 = 20_000;
+    let job = Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n[agent]\nmax_overhead = \"0.5%\"\n", 1);
+    let mut thread = job.thread(0);
+    let mut at = 0;
+    let mut barrier = |thread: &mut Thread| {
+        at += 100_000;
+        call(thread, ids::MPI_BARRIER, at, at + 10, 0);
+        at
+    };
+    // It takes half of the time until calls are only counted.
+    let mut dear = 0;
+    while !thread.is_off() {
+        let now = barrier(&mut thread);
+        thread.add_own(50_000);
+        thread.look(now);
+        dear += 1;
+    }
+    let told = || std::iter::from_fn(|| job.shared.take_closed()).collect::<Vec<_>>();
+    assert_eq!(told().len() as u64, dear.min(512), "one by one, as many as wait for the tree");
+    for _ in 0..WINDOWS {
+        barrier(&mut thread);
+    }
+    let together = told();
+    thread.finish(at + 100);
+    // One of them in 10 ms at most, and none is missing or there twice.
+    assert!((WINDOWS / 101..=WINDOWS / 90).contains(&(together.len() as u64)), "{}", together.len());
+    assert!(together[1..].iter().all(|windows| !windows.measured));
+    assert!(together.windows(2).all(|pair| pair[0].last.next() == pair[1].window));
+    let read = job.read();
+    let mut next = 0;
+    for window in &read.rank.windows {
+        assert_eq!(window.window, next);
+        next += window.repeat.max(1);
+    }
+    assert_eq!(next, dear + WINDOWS + 1);
+    assert_eq!(read.rank.process.calls, [(ids::MPI_BARRIER.0, dear + WINDOWS)]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND};
 use crate::leftovers;
 use crate::library;
+use crate::output;
 use machine::{Clock, Counters, FileSystem, Launcher};
 use mpi::{FortranLibrary, Linked, MpiLibrary};
 
@@ -67,9 +68,10 @@ struct App {
 pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
     let report = examine(args)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        output::json(&report)?;
     } else {
-        print!("{}", lines(&report)?);
+        let text = lines(&report)?;
+        output::print(|out| std::io::Write::write_all(out, text.as_bytes()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,7 @@ pub enum Basis {
     Sampled,
     /// Totals by function, which every rank has where summaries are the sample's only.
     Totals,
-    /// Summaries of what was measured: elsewhere calls were only counted. Of the run, the windows that all ranks
+    /// Summaries of what was measured: elsewhere calls were only counted, or ampl was paused. Of the run, the windows that all ranks
     /// measured.
     Measured,
 }
@@ -124,15 +124,15 @@ pub fn is_only_counted(trace: &Trace) -> bool {
 /// Times of the whole run of every rank that left something, and what they rest on.
 pub fn run_times(trace: &Trace) -> (Vec<Times>, Basis) {
     let columns = Columns::of(trace);
+    let windows = || trace.ranks.iter().flat_map(|rank| &rank.windows);
     let has_all = |rank: &RankTrace| {
         rank.windows.iter().all(|window| columns.times(rank.process.rank, &window.cells).is_some())
     };
     if trace.ranks.iter().all(has_all) {
         (trace.ranks.iter().map(|rank| columns.sum(rank, &BTreeSet::new())).collect(), Basis::Census)
-    } else if is_only_counted(trace) {
-        // Totals lack what was only counted, too.
-        let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
-        let lacking = windows.filter(|window| columns.times(0, &window.cells).is_none());
+    } else if is_only_counted(trace) || windows().any(|window| columns.is_paused(&window.cells)) {
+        // Totals lack what was only counted, too, and what was not watched at all.
+        let lacking = windows().filter(|window| columns.times(0, &window.cells).is_none());
         let lacking = lacking.map(|window| window.window).collect();
         (trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect(), Basis::Measured)
     } else {
@@ -161,8 +161,16 @@ impl Columns {
         Self { wall: at("wall"), mpi: at("mpi.time"), compute: at("compute.time") }
     }
 
+    /// Whether the rank had paused ampl for all of a window with these cells.
+    fn is_paused(self, cells: &[Cell]) -> bool {
+        self.wall.and_then(|wall| cells.get(wall)).is_some_and(|wall| wall.n == 0.0)
+    }
+
     /// Times in `cells`; `None` where the window has none.
     fn times(self, rank: u32, cells: &[Cell]) -> Option<Times> {
+        if self.is_paused(cells) {
+            return None;
+        }
         let sum = |at: Option<usize>| Some(cells.get(at?)?.sum);
         Some(Times {
             rank,

@@ -18,7 +18,9 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         Basis::Census => "census, exact",
         Basis::Sampled => "sampled summaries",
         Basis::Totals => "call totals of every rank; windows from the sampled ranks",
-        Basis::Measured => "of the windows that all measured; in others calls were only counted",
+        Basis::Measured => {
+            "of the windows that all measured; in others calls were only counted, or ampl was paused"
+        }
     };
     writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks)", run.reported, run.population)?;
     let (Some(parallel), Some(balance), Some(communication)) =

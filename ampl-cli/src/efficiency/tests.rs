@@ -195,3 +195,15 @@ fn what_was_only_counted_is_in_no_number() {
     trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).for_each(|window| window.cells.clear());
     assert!(text(&rows(&trace)).contains("no time was measured"), "totals would lack what was counted");
 }
+
+/// Rank 1 has paused ampl in window 1: it is not a rank that did nothing.
+#[test]
+fn what_was_paused_is_in_no_number() {
+    let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);
+    let mut trace = run(&["a", "b"], 100.0, &all);
+    trace.ranks[1].windows[1].cells.fill(Cell::default());
+    let found = rows(&trace);
+    assert_eq!((found[0].basis, found[0].reported), (Basis::Measured, 2));
+    near(found[0].parallel, (140.0 + 80.0) / 2.0 / 200.0);
+    assert_eq!((found[2].basis, found[2].reported, found[2].population), (Basis::Measured, 1, 2));
+}

@@ -71,7 +71,7 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
     };
     if let Some(limits) = limits(&plan) {
-        eprintln!("ampl: {limits} ({place}): set it to \"all\" for the next run");
+        tell!("ampl: {limits} ({place}): set it to \"all\" for the next run");
     }
     let all = rows(&trace, &plan);
     let asked = |row: &Row| {

@@ -98,9 +98,9 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     let rows = write(&trace, (&selection, missing.is_some()), format, &file)
         .map_err(|error| unwritable(&file, &error))?;
     if let Some((missing, fix)) = missing {
-        eprintln!("ampl: {missing} ({}): {fix}", args.run.run.display());
+        tell!("ampl: {missing} ({}): {fix}", args.run.run.display());
     }
-    eprintln!("ampl: {} rows in {}", count(rows), file.display());
+    tell!("ampl: {} rows in {}", count(rows), file.display());
     Ok(ExitCode::SUCCESS)
 }
 

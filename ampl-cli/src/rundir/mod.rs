@@ -35,7 +35,7 @@ impl RunArg {
     /// Those of [`read`].
     pub fn read(&self) -> anyhow::Result<Trace> {
         let trace = read_spread(&self.run)?;
-        trace.damage.iter().for_each(|damage| eprintln!("{}", message(damage, &self.run)));
+        trace.damage.iter().for_each(|damage| tell!("{}", message(damage, &self.run)));
         Ok(trace)
     }
 }

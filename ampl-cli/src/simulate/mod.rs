@@ -91,7 +91,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let fill = |number, window: &mut _| windows.fill(number, window);
     let runs = drive::drive(&job, fill, extent.windows, &seeds).map_err(failure)?;
     if let Some(said) = lacking(&job, &windows) {
-        eprintln!("ampl: {said} ({}): {INSTEAD}", population.place());
+        tell!("ampl: {said} ({}): {INSTEAD}", population.place());
     }
     let entries = report::entries(&job, &runs);
     if args.json {
@@ -100,7 +100,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         output::print(|out| report::table(out, &job, &entries))?;
     }
     let memory = peak_memory().map_or(String::new(), |peak| format!("; peak memory {}", bytes(peak)));
-    eprintln!(
+    tell!(
         "ampl: {} of {}, {} in {} s{memory}",
         plural(extent.windows.1 - extent.windows.0 + 1, "window"),
         plural(u64::from(ranks), "rank"),
@@ -108,7 +108,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         digits(started.elapsed().as_secs_f64()),
     );
     if entries.iter().all(|entry| entry.windows.is_empty()) {
-        eprintln!(
+        tell!(
             "ampl: no window was scored ({}): give more than one update interval, {} windows",
             population.place(),
             count(job.interval())

@@ -104,7 +104,7 @@ pub fn strata(args: &Args) -> anyhow::Result<ExitCode> {
         std::fs::write(path, text).map_err(|error| {
             Failure::message(USAGE, format!("cannot write it: {error}"), path.display(), "name another file")
         })?;
-        eprintln!("ampl: wrote {}", path.display());
+        tell!("ampl: wrote {}", path.display());
     }
     let found = report::Found::of(&division);
     if args.json {

@@ -21,7 +21,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let basis = match basis {
         efficiency::Basis::Census => format!("exact: census of {whose} in every window"),
         efficiency::Basis::Measured => {
-            "of windows that all measured: elsewhere calls were only counted".into()
+            "of windows that all measured: elsewhere calls were only counted, or ampl paused".into()
         }
         // Window summaries are the sample's only, but every rank totals its call sites, unless they are left out.
         _ if plan.is_some_and(|plan| plan.config.sites.iter().any(|site| site.trace == SiteTrace::Off)) => {

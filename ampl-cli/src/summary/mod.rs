@@ -24,7 +24,7 @@ const HEIGHT: usize = 30;
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
 pub fn print(dir: &Path) {
     match rundir::read_spread(dir) {
-        Ok(trace) => eprint!("{}", text(&trace, dir)),
+        Ok(trace) => tell!("{}", text(&trace, dir).trim_end()),
         Err(error) => {
             crate::failure::report(&error);
         }
