@@ -244,6 +244,17 @@ fn a_launcher_ended_by_a_signal_gives_128_and_its_number() {
 }
 
 #[test]
+fn a_stderr_that_takes_nothing_ends_no_run() {
+    let place = Place::new();
+    place.script("work/three", "echo ran; exit 3");
+    let mut command = place.command(&["run", "--", "mpirun", "-n", "1", "./three"]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = start(command.stdout(Stdio::piped()).stderr(full));
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stdout.as_slice()), (Some(3), &b"ran\n"[..]));
+}
+
+#[test]
 fn disabled_runs_the_launcher_as_it_is() {
     let place = Place::new();
     place.script("work/show", "echo \"[$LD_PRELOAD] $*\"");
