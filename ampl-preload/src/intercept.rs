@@ -52,8 +52,13 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     if here.inside != 0 {
         // SAFETY: as above.
         match unsafe { who(here, address, next) } {
-            // SAFETY: the caller's promise.
-            Caller::Mpi => return unsafe { forward(next, words.as_ptr()) },
+            Caller::Mpi => {
+                if symbol.function == ids::MPI_FILE_OPEN {
+                    define_file(symbol, words);
+                }
+                // SAFETY: the caller's promise.
+                return unsafe { forward(next, words.as_ptr()) };
+            }
             Caller::Callback => {
                 // The outer call's record is being made in the thread's state: this one is only counted.
                 count_within(here, symbol.function);
@@ -80,6 +85,18 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     // SAFETY: as above; looked up again, because the call may have been long.
     unsafe { (*entry()).inside = 0 };
     result
+}
+
+/// MPICH's Fortran `MPI_FILE_OPEN` opens a file in C into a variable of its own that it has not set, and converts that
+/// whether or not the file could be opened. What was on the stack before decides whether a program survives; with a
+/// wrapper between them that is something else. It finds `MPI_FILE_NULL` there.
+#[cold]
+fn define_file(symbol: &Symbol, words: &[usize]) {
+    let is_mpich = abi::detect().is_some_and(|abi| abi.name == "mpich");
+    if is_mpich && symbol.language == Language::C && words[4] != 0 {
+        // SAFETY: the caller is MPI, and has room there for the handle that it asks for: a pointer.
+        unsafe { (words[4] as *mut usize).write_unaligned(0) };
+    }
 }
 
 /// On the stack while a call is forwarded: dropped only when an exception or a cancellation unwinds through it.

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::place::{Scratch, ampl, home};
 use ampl_tests::process::{self, Finished};
 use ampl_tests::run::{Form, monitor, number};
 use serde_json::Value;
@@ -292,4 +292,19 @@ fn unreadable_runs_are_told_apart() {
     std::fs::create_dir(scratch.path().join("broken")).expect("the scratch directory is ours");
     scratch.write("broken/trace.ampl", "this is no trace");
     assert_eq!(ask("broken").status.code(), Some(3));
+}
+
+/// MPICH's Fortran converts a handle then that nobody has set: what was on the stack says how that ends.
+#[test]
+fn a_file_that_cannot_be_opened_ends_no_fortran_program() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("missing");
+        let built = scratch.path().join("missing_file");
+        let mut compile = Command::new(mpi.fortran_compiler());
+        compile.arg("-o").arg(&built).arg(home().join("programs/missing_file.f90"));
+        process::run(&mut compile, Duration::from_secs(120)).success();
+        let run = monitor(&Job::new(mpi, 2, &built, &[]), "", Form::Run).success();
+        assert_eq!(run.finished.stdout.lines().filter(|line| line.trim() == "T T").count(), 2, "{mpi:?}");
+        assert_eq!((run.functions()["MPI_File_open"], &run.info()["complete"]), (2, &Value::Bool(true)));
+    }
 }
