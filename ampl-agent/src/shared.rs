@@ -330,24 +330,32 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the open window at `now`, which nothing is known of, without a word, and opens the next. Returns whether
-    /// that may be done: what ends windows may do so thousands of times a second, and a process that only counts must
-    /// not take part in the job each time.
+    /// How long the windows from the open one on have been watched until `end`, and how long paused; ticks.
+    pub(crate) fn length(&self, open: &Open, end: u64) -> (u64, u64) {
+        let paused = self.pause.ticks(end).saturating_sub(open.paused_before);
+        (end.saturating_sub(open.since).saturating_sub(paused), paused)
+    }
+
+    /// Ends the open window at `now`, which nothing is known of, without a word, and opens the next, if that may be
+    /// done; returns whether it was. What ends windows may do so thousands of times a second, and a process that only
+    /// counts must not take part in the job each time.
     pub(crate) fn pass_over(&self, open: &mut Open, now: u64) -> bool {
+        if open.measured || open.governor.level() != Level::Off {
+            return false;
+        }
         let gathered = now.saturating_sub(open.since) as f64 * self.journal.nanos_per_tick();
         let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         // All of them are drawn by one directive.
-        let same = held.next.as_ref().is_none_or(|next| next.first_window > open.window.next());
+        let other = held.next.as_ref().is_some_and(|next| next.first_window <= open.window.next());
         drop(held);
-        let off = !open.measured && open.governor.level() == Level::Off;
-        let passes = off && same && gathered < TELLS_EVERY_NS;
-        if passes {
-            open.window = open.window.next();
-            open.untold += 1;
-            self.open_next(open, now);
-            self.publish(open);
+        if other || gathered >= TELLS_EVERY_NS {
+            return false;
         }
-        passes
+        open.window = open.window.next();
+        open.untold += 1;
+        self.open_next(open, now);
+        self.publish(open);
+        true
     }
 
     /// Opens the window numbered in `open` at `now`.

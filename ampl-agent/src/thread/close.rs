@@ -21,6 +21,14 @@ fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
     }
 }
 
+/// Goes back to the first window that was [passed over](crate::shared::Shared::pass_over); returns how many there
+/// are up to the open one.
+fn tell_all(open: &mut Open) -> u64 {
+    let untold = std::mem::take(&mut open.untold);
+    open.window = WindowId(open.window.0 - untold);
+    untold
+}
+
 impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
     pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
@@ -30,14 +38,16 @@ impl Thread {
         self.totals.merge(&open.left);
         open.left.clear();
         let shared = self.shared.clone();
-        let paused = shared.pause.ticks(end).saturating_sub(open.paused_before);
-        let wall = end.saturating_sub(open.since).saturating_sub(paused);
+        let (wall, paused) = shared.length(open, end);
         let mut cells = self.totals.cells(&shared.events, wall, self.nanos_per_tick);
         if let Some(counting) = &mut open.counting {
             counting.close(end, &mut cells);
         }
         forget_paused(&mut cells, wall, paused);
-        let windows = 1 + self.tell_all(open);
+        let windows = 1 + tell_all(open);
+        if windows > 1 {
+            self.drop_coins(open);
+        }
         self.write_window(open, end, cells, windows, partial);
         self.totals.clear();
     }
@@ -67,10 +77,10 @@ impl Thread {
         let Some((windows, end)) = shared.over(open, now).filter(|&(windows, _)| windows >= MANY) else {
             return 0;
         };
-        let windows = windows + self.tell_all(open);
+        let windows = windows + tell_all(open);
         self.drop_coins(open);
-        let paused = shared.pause.ticks(end).saturating_sub(open.paused_before);
-        let wall = end.saturating_sub(open.since).saturating_sub(paused) / windows;
+        let (wall, paused) = shared.length(open, end);
+        let wall = wall / windows;
         let mut one = Totals::new(&shared.events);
         one.mpi_ticks = if inside { wall } else { 0 };
         let mut cells = one.cells(&shared.events, wall, self.nanos_per_tick);
@@ -81,17 +91,6 @@ impl Thread {
         self.write_window(open, end, cells, windows, false);
         shared.begin(open, end);
         end
-    }
-
-    /// Goes back to the first window that was [passed over](crate::shared::Shared::pass_over); returns how many there
-    /// are up to the open one.
-    fn tell_all(&self, open: &mut Open) -> u64 {
-        let untold = std::mem::take(&mut open.untold);
-        if untold > 0 {
-            open.window = WindowId(open.window.0 - untold);
-            self.drop_coins(open);
-        }
-        untold
     }
 
     /// Where coins are flipped per window there is none for several of them: they are not in the sample.

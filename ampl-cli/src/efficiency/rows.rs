@@ -19,8 +19,8 @@ pub enum Basis {
     Sampled,
     /// Totals by function, which every rank has where summaries are the sample's only.
     Totals,
-    /// Summaries of what was measured: elsewhere calls were only counted, or ampl was paused. Of the run, the windows that all ranks
-    /// measured.
+    /// Summaries of what was measured: elsewhere calls were only counted, or ampl was paused. Of the run, the windows
+    /// that all ranks measured.
     Measured,
 }
 

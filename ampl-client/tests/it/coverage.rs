@@ -34,33 +34,30 @@ fn print(scores: &[(Kind, Score)]) {
     println!("mean {:.3}, gm {:.3}", mean_coverage(scores), mean_cost(scores));
 }
 
-#[test]
-fn predictive_census_holds_its_bound_at_the_oracles_price() {
+/// Asserts, under both mechanisms, that coverage is at most `worst` below 90 % of any population's windows and `mean`
+/// below it on average, at 1.1 times the oracle's price.
+fn holds(summaries: Summaries, worst: f64, mean: f64) {
     for mechanism in [Mechanism::Subset, Mechanism::Global] {
-        let scores = scores(Summaries::Census, Sizing::Neyman, mechanism);
+        let scores = scores(summaries, Sizing::Neyman, mechanism);
         print(&scores);
         for (kind, score) in &scores {
-            assert!(score.coverage() >= 0.90 - 0.05, "{mechanism:?} {kind:?}: {}", score.coverage());
+            assert!(score.coverage() >= 0.90 - worst, "{mechanism:?} {kind:?}: {}", score.coverage());
         }
-        assert!(mean_coverage(&scores) >= 0.90 - 0.005);
-        // Without a take-all stratum, STATISTICS §2 measured 1.19.
-        assert!(mean_cost(&scores) <= 1.10);
+        assert!(mean_coverage(&scores) >= 0.90 - mean, "{mechanism:?}: {}", mean_coverage(&scores));
+        assert!(mean_cost(&scores) <= 1.1, "{mechanism:?}: {}", mean_cost(&scores));
     }
 }
 
 #[test]
+fn predictive_census_holds_its_bound_at_the_oracles_price() {
+    // Without a take-all stratum, STATISTICS §2 measured a price of 1.19.
+    holds(Summaries::Census, 0.05, 0.005);
+}
+
+#[test]
 fn sampled_summaries_hold_their_bound_too() {
-    for mechanism in [Mechanism::Subset, Mechanism::Global] {
-        let scores = scores(Summaries::Sampled, Sizing::Neyman, mechanism);
-        print(&scores);
-        // The few slow ranks and the rare spikes above all: a sample that misses them must not make the next one
-        // smaller.
-        for (kind, score) in &scores {
-            assert!(score.coverage() >= 0.90 - 0.07, "{mechanism:?} {kind:?}: {}", score.coverage());
-        }
-        assert!(mean_coverage(&scores) >= 0.90 - 0.01, "{mechanism:?}: {}", mean_coverage(&scores));
-        assert!(mean_cost(&scores) <= 1.1, "{mechanism:?}: {}", mean_cost(&scores));
-    }
+    // The few slow ranks and the rare spikes above all: a sample that misses them must not make the next one smaller.
+    holds(Summaries::Sampled, 0.07, 0.01);
 }
 
 #[test]
