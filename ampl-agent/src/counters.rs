@@ -47,8 +47,11 @@ impl Counting {
         (self.since, self.until) = (now, now);
     }
 
-    /// Reads the counters at `now`, ticks.
+    /// Reads the counters at `now`, ticks, unless they have been.
     pub fn read(&mut self, now: u64) {
+        if now == self.until {
+            return;
+        }
         self.source.take(&mut self.latest);
         let nothing_left = self.since >= self.until;
         for (pending, &latest) in self.pending.iter_mut().zip(&self.latest) {

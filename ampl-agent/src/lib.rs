@@ -19,6 +19,7 @@ pub mod named;
 mod node;
 mod numbers;
 pub mod partners;
+mod passing;
 pub mod paths;
 mod pending;
 pub mod policies;

@@ -22,6 +22,7 @@ use crate::counters::{Counters, Counting, counted};
 use crate::governor::{Governor, Level};
 use crate::journal::Journal;
 use crate::partners::{Drawn, Partners};
+use crate::passing::Passing;
 use crate::policies::Policies;
 use crate::regions::{Declared, Irregularities};
 use crate::verdicts::Verdicts;
@@ -71,6 +72,8 @@ pub struct Shared {
     /// What the program does with its regions that its author should know.
     pub irregular: Irregularities,
     open: Mutex<Open>,
+    /// Markers that threads may meet without it.
+    pub(crate) passing: Passing,
     directive: Mutex<InForce>,
     /// Whom messages are exchanged with, where windows are kept for partners' sake.
     pub partners: Option<Partners>,
@@ -106,10 +109,12 @@ pub(crate) struct Open {
     pub measured: bool,
     /// Windows before it that nobody has heard of yet, none of which was summarised. They are told with it.
     pub untold: u64,
+    /// Markers [lent out](Passing).
+    pub lent: u64,
     pub governor: Governor,
     pub counting: Option<Counting>,
     /// Markers met.
-    pub met: u32,
+    pub met: u64,
     /// Whether the clock ends windows, because nobody had heard of the marker's region in time.
     pub fallen_back: bool,
     /// Ticks paused before it began.
@@ -134,10 +139,6 @@ fn decides_after(plan: &Plan, rank: Rank) -> bool {
     let after = Shape::of(plan).second.is_some_and(|second| second.group(group).is_some());
     after && plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank)
 }
-
-/// How long windows that are not summarised are gathered before they are told, nanoseconds: about as long as the tree
-/// takes, so that others do not wait for them longer than they do anyway.
-const TELLS_EVERY_NS: f64 = 10e6;
 
 /// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
 const WAITING: usize = 512;
@@ -192,6 +193,7 @@ impl Shared {
             verdicts: Verdicts::default(),
             measured: true,
             untold: 0,
+            lent: 0,
             governor: Governor::new(
                 plan.config.max_overhead().unwrap_or(f64::INFINITY),
                 plan.config.trace.structure == Timing::All,
@@ -216,6 +218,7 @@ impl Shared {
             pause: Pause::default(),
             irregular: Irregularities::default(),
             open: Mutex::new(open),
+            passing: Passing::default(),
             directive: Mutex::default(),
             modules: Mutex::default(),
             policies,
@@ -229,7 +232,12 @@ impl Shared {
         self.lock().counting = Some(Counting::new(source, counted(&self.plan)));
     }
 
-    /// The window now open.
+    /// The window now open, whatever has been passed over.
+    pub fn window_now(&self) -> WindowId {
+        self.lock().window
+    }
+
+    /// The window open when the lock was held last.
     #[inline]
     pub fn window(&self) -> WindowId {
         WindowId(self.window.load(Ordering::Relaxed))
@@ -294,10 +302,17 @@ impl Shared {
     /// Whether more than its count is to be known of every call of `function`: a metric observes it,
     /// or windows end there.
     pub fn observes(&self, function: Function) -> bool {
-        let ends =
-            matches!(&self.boundary, Some(Boundary::Call { function: marker, .. }) if *marker == function);
+        let ends = self.marker().is_some_and(|(marker, _)| marker == function);
         // Its level matters, whatever ends windows.
         ends || function == ids::MPI_PCONTROL || self.events.observes(function)
+    }
+
+    /// The function whose calls end windows, and whether only those do that are made in some place.
+    pub fn marker(&self) -> Option<(Function, bool)> {
+        match &self.boundary {
+            Some(Boundary::Call { function, site, .. }) => Some((*function, site.is_some())),
+            _ => None,
+        }
     }
 
     /// A window finished since the last call, oldest first.
@@ -324,38 +339,22 @@ impl Shared {
     pub fn direct(&self, directive: Directive) {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         held.next = Some(directive);
+        drop(held);
+        // Markers were lent out without knowing of it.
+        drop(self.lock());
     }
 
+    /// The open window. Nobody meets markers without it until they are lent out again.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take_back(&mut open);
+        open
     }
 
     /// How long the windows from the open one on have been watched until `end`, and how long paused; ticks.
     pub(crate) fn length(&self, open: &Open, end: u64) -> (u64, u64) {
         let paused = self.pause.ticks(end).saturating_sub(open.paused_before);
         (end.saturating_sub(open.since).saturating_sub(paused), paused)
-    }
-
-    /// Ends the open window at `now`, which nothing is known of, without a word, and opens the next, if that may be
-    /// done; returns whether it was. What ends windows may do so thousands of times a second, and a process that only
-    /// counts must not take part in the job each time.
-    pub(crate) fn pass_over(&self, open: &mut Open, now: u64) -> bool {
-        if open.measured || open.governor.level() != Level::Off {
-            return false;
-        }
-        let gathered = now.saturating_sub(open.since) as f64 * self.journal.nanos_per_tick();
-        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
-        // All of them are drawn by one directive.
-        let other = held.next.as_ref().is_some_and(|next| next.first_window <= open.window.next());
-        drop(held);
-        if other || gathered >= TELLS_EVERY_NS {
-            return false;
-        }
-        open.window = open.window.next();
-        open.untold += 1;
-        self.open_next(open, now);
-        self.publish(open);
-        true
     }
 
     /// Opens the window numbered in `open` at `now`.
@@ -372,7 +371,7 @@ impl Shared {
     }
 
     /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
-    fn open_next(&self, open: &mut Open, now: u64) {
+    pub(crate) fn open_next(&self, open: &mut Open, now: u64) {
         open.met = 0;
         let number = open.window.0;
         match self.boundary {
@@ -416,12 +415,18 @@ impl Shared {
         // One less than there seem to be: ticks and nanoseconds are converted both ways.
         let mut next =
             ((elapsed as i64).saturating_add(first).max(0) as u64 / nanos.max(1)).saturating_sub(1);
-        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(directive) = held.next.as_ref().filter(|next| next.first_window > open.window) {
-            next = next.min(directive.first_window.0);
+        let directed = self.directed();
+        if directed > open.window.0 {
+            next = next.min(directed);
         }
         let windows = next.checked_sub(open.window.0)?;
         Some((windows, self.ticks_at(next.saturating_mul(nanos))))
+    }
+
+    /// The first window of a directive that is not in force yet; `u64::MAX` where there is none.
+    pub(crate) fn directed(&self) -> u64 {
+        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
+        held.next.as_ref().map_or(u64::MAX, |next| next.first_window.0)
     }
 
     /// The rank's own draw for `window`, that for it and its partners, the update that decided them, and the stratum

@@ -72,6 +72,8 @@ pub struct Thread {
     /// The open window as this thread knows it: its number, when the clock ends it, whether calls are stored.
     window: WindowId,
     until: u64,
+    /// Until when [passing](crate::passing) markers is all that there is to it, ticks; 0: not at all.
+    passes_until: u64,
     stores: bool,
     /// What is done for calls, as far as the agent may cost.
     level: Level,
@@ -121,6 +123,7 @@ impl Thread {
             totals: Totals::new(&shared.events),
             window: WindowId(0),
             until: u64::MAX,
+            passes_until: 0,
             stores: true,
             level: Level::Kept,
             marker,
@@ -268,21 +271,29 @@ impl Thread {
         self.mark(*every, now)
     }
 
-    /// A marker is met at `now`: ends the open window if it is the `every`-th. Returns whether it is.
+    /// Meets a marker at `now` without the lock. Returns whether that was all: [`Thread::end_windows`] must not
+    /// be told of it then.
+    #[inline]
+    pub fn pass_marker(&self, now: u64) -> bool {
+        now < self.passes_until && self.shared.passing.meet()
+    }
+
+    /// A marker is met at `now`: ends the open window if it is the `every`-th. Returns whether the window was
+    /// closed.
     fn mark(&mut self, every: u32, now: u64) -> bool {
+        if self.pass_marker(now) {
+            return false;
+        }
         let shared = self.shared.clone();
         let mut open = shared.lock();
         open.met += 1;
-        if open.fallen_back {
-            return false;
+        let ends = !open.fallen_back && open.met >= every.into();
+        let closed = ends && self.turn(&mut open, now, now);
+        if ends {
+            self.join(&open, now);
         }
-        if open.met < every {
-            return false;
-        }
-        open.read_counters(now);
-        self.turn(&mut open, now);
-        self.join(&open, now);
-        true
+        shared.lend(&mut open);
+        closed
     }
 
     /// Records the call that made this thread's process a rank; window 0 starts behind it.
@@ -326,14 +337,13 @@ impl Thread {
         shared.settle_marker(&mut open);
         let mut from = call.start;
         if open.window == self.window {
-            open.read_counters(call.end);
             while call.end >= open.until {
                 let end = open.until;
                 if call.timed {
                     self.totals.add_time(end.saturating_sub(from));
                 }
                 from = from.max(end);
-                self.turn(&mut open, end);
+                self.turn(&mut open, end, call.end);
                 from = from.max(self.close_empty(&mut open, call.end, call.timed));
             }
         } else {
@@ -355,25 +365,24 @@ impl Thread {
             self.leave_totals(&mut open);
         }
         shared.settle_marker(&mut open);
+        let due = now >= open.until;
         let closed = self.close_due(&mut open, now);
-        if behind || closed {
+        if behind || due {
             self.join(&open, now);
         }
         self.until = open.until;
         closed
     }
 
+    /// Ends the periods that are over at `now`; returns whether any was closed.
     fn close_due(&mut self, open: &mut Open, now: u64) -> bool {
-        let due = now >= open.until;
-        if due {
-            open.read_counters(now);
-        }
+        let mut closed = false;
         while now >= open.until {
             let end = open.until;
-            self.turn(open, end);
-            self.close_empty(open, now, false);
+            closed |= self.turn(open, end, now);
+            closed |= self.close_empty(open, now, false) > 0;
         }
-        due
+        closed
     }
 
     /// Another thread has moved on to a new window: leaves it what this one has.
@@ -412,6 +421,7 @@ impl Thread {
     fn join(&mut self, open: &Open, now: u64) {
         self.window = open.window;
         self.until = open.until;
+        self.passes_until = self.shared.passes_until(open);
         self.nanos_per_tick = self.shared.journal.nanos_per_tick();
         self.join_state(open);
         self.stream

@@ -57,6 +57,14 @@ impl Boundary {
             },
         })
     }
+
+    /// Markers per window; `None` where the clock ends windows.
+    pub fn markers(&self) -> Option<u32> {
+        match *self {
+            Self::Call { every, .. } | Self::Region { every } | Self::Pcontrol { every } => Some(every),
+            Self::Period { .. } => None,
+        }
+    }
 }
 
 /// Spans in which the program wants nothing recorded or summarised, between `MPI_Pcontrol(0)` and

@@ -13,6 +13,7 @@ use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hooks;
 use crate::process::{self, contained};
 use crate::reader::ierror_index;
+use crate::recipe::{Passage, Recipe};
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use crate::unseen;
@@ -40,6 +41,57 @@ fn absent_code() -> i32 {
 /// # Safety
 /// `words` must be the arguments of a call of `symbol`, and `forward` must have its arity.
 pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: Forward<usize>) -> usize {
+    let next = symbol.next_if_known();
+    // SAFETY: the calling thread's own block.
+    let here: &mut Entry = unsafe { &mut *entry() };
+    if here.inside != 0 || next.is_null() || !passes(here, symbol.function) {
+        // SAFETY: the caller's promise.
+        return unsafe { whole(symbol, words, forward) };
+    }
+    // SAFETY: the wrapper just entered.
+    enter(here, unsafe { here.origin().address }, symbol.function);
+    let unwound = Unwound;
+    // SAFETY: the caller's promise.
+    let result = unsafe { forward(next, words.as_ptr()) };
+    std::mem::forget(unwound);
+    // SAFETY: as above; looked up again, because the call may have been long.
+    unsafe { (*entry()).inside = 0 };
+    result
+}
+
+/// Whether it is enough that the call of `function` which begins is counted; it has been then. Most calls go this way
+/// while the agent is to cost next to nothing.
+#[inline(always)]
+fn passes(here: &Entry, function: Function) -> bool {
+    if !process::is_active() || here.thread.is_null() {
+        return false;
+    }
+    // SAFETY: the calling thread's own state, which no wrapper uses now.
+    let state = unsafe { &mut *here.thread };
+    let passage = state.process.passages[usize::from(function.0)];
+    let passes = state.thread.is_quiet()
+        && match passage {
+            Passage::Never => false,
+            Passage::Counted => true,
+            // A clock that has to be asked for would cost the others their registers.
+            Passage::Marking => state.process.invariant && state.thread.pass_marker(ticks(true)),
+        };
+    if passes {
+        state.thread.pass(function);
+    }
+    passes
+}
+
+/// The wrapper of `function` that returns to `address` has been entered, and no other is running.
+#[inline(always)]
+fn enter(here: &mut Entry, address: u64, function: Function) {
+    here.inside = here.stack;
+    here.outer = Outer { address, function: u64::from(function.0), start: 0, seen: false };
+}
+
+/// As [`intercept`], whatever is to be done.
+#[inline(never)]
+unsafe fn whole(symbol: &'static Symbol, words: &mut [usize], forward: Forward<usize>) -> usize {
     let next = symbol.next();
     if next.is_null() {
         // SAFETY: the caller's promise.
@@ -68,8 +120,7 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
             Caller::AfterJump => left(here, 0),
         }
     }
-    here.inside = here.stack;
-    here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0, seen: false };
+    enter(here, address, symbol.function);
     let state = if process::is_active() { here.thread } else { ptr::null_mut() };
     let unwound = Unwound;
     // SAFETY: the caller's promise; a thread's state is only ever used by that thread, and nested
@@ -157,8 +208,7 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     }
     if outermost {
         // MPICH's Fortran clocks come back through the C ones.
-        here.inside = here.stack;
-        here.outer = Outer { address, function: u64::from(symbol.function.0), start: 0, seen: false };
+        enter(here, address, symbol.function);
     }
     // SAFETY: the caller's promise.
     let result = unsafe { forward(next, words.as_ptr()) };
@@ -262,6 +312,16 @@ fn path(state: &mut ThreadState, address: u64) -> u64 {
     contained(|| walk::path(state, origin)).unwrap_or(address)
 }
 
+/// Closes the windows that end where `function` is called at `now`; returns whether one was closed.
+#[cold]
+fn end_windows(state: &mut ThreadState, recipe: &Recipe, function: Function, address: u64, now: u64) -> bool {
+    let closed = contained(|| state.thread.end_windows(function, address, now)) == Some(true);
+    if closed {
+        contained(|| hooks::window_closed(state, recipe));
+    }
+    closed
+}
+
 /// A call on a thread with state.
 #[inline(always)]
 unsafe fn recorded(
@@ -282,21 +342,22 @@ unsafe fn recorded(
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }
-    if state.thread.is_off() && recipe.passable {
-        if state.thread.is_look_due() {
-            let invariant = state.process.invariant;
-            let from = ticks(invariant);
-            state.thread.pass(function);
+    let invariant = state.process.invariant;
+    if state.thread.is_off() && recipe.passage != Passage::Never {
+        let quiet = state.thread.is_quiet();
+        let from = ticks(invariant);
+        state.thread.pass(function);
+        if recipe.passage == Passage::Marking && !state.thread.pass_marker(from) {
+            end_windows(state, recipe, function, address, from);
+        }
+        if !quiet {
             let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);
             state.thread.add_own(took * LOOK_EVERY);
             contained(|| hooks::look_around(state, recipe));
-        } else {
-            state.thread.pass(function);
         }
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }
-    let invariant = state.process.invariant;
     if recipe.local && !state.thread.records() {
         let now = ticks(invariant);
         let measured = state.local_meter.is_due();
@@ -322,10 +383,7 @@ unsafe fn recorded(
         contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
     }
     let mut start = ticks(invariant);
-    if state.thread.begin_call(function, start)
-        && contained(|| state.thread.end_windows(function, address, start)) == Some(true)
-    {
-        contained(|| hooks::window_closed(state, recipe));
+    if state.thread.begin_call(function, start) && end_windows(state, recipe, function, address, start) {
         start = ticks(invariant);
     }
     if recipe.class == Class::Lifecycle {

@@ -12,7 +12,7 @@ use ampl_agent::Thread;
 use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
-use ampl_core::mpi::Function;
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::index_of_predefined;
 
@@ -24,7 +24,7 @@ use crate::entry::{Origin, entry};
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
-use crate::recipe::Recipe;
+use crate::recipe::{Passage, Recipe};
 use crate::settle::Settlement;
 use crate::symbol::next_definition;
 use crate::thread_state::ThreadState;
@@ -49,6 +49,8 @@ pub struct Process {
     pub pmpi: &'static Pmpi,
     /// What the hooks do, by function.
     pub recipes: Vec<Recipe>,
+    /// Their passages, close together.
+    pub passages: [Passage; FUNCTION_COUNT],
     /// Whether ticks are of the time-stamp counter.
     pub invariant: bool,
     /// The agent's shared state.
@@ -194,10 +196,12 @@ pub fn start(function: Function, origin: Origin, before: (u64, i64)) {
         (handle, word)
     };
     let (request_null, request_null_word) = named(ObjectKind::Request, "MPI_REQUEST_NULL");
+    let recipes = crate::recipe::all(&parts.shared);
     let process: &'static Process = Box::leak(Box::new(Process {
         abi: parts.abi,
         pmpi: parts.pmpi,
-        recipes: crate::recipe::all(&parts.shared),
+        passages: std::array::from_fn(|function| recipes[function].passage),
+        recipes,
         invariant: clock::is_invariant(),
         shared: parts.shared,
         requests: Arc::new(Shelves::new(parts.concurrent)),

@@ -52,9 +52,8 @@ pub struct Recipe {
     pub in_out: bool,
     /// Whether it gives out objects, requests apart.
     pub gives: bool,
-    /// Whether its calls may be counted only, when the agent costs too much: they neither make nor end objects
-    /// that later calls are understood by, and end no window.
-    pub passable: bool,
+    /// What is done for its calls when the agent costs too much.
+    pub passage: Passage,
     /// Whether something must be noted or replaced before the call.
     pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
@@ -63,6 +62,19 @@ pub struct Recipe {
     pub inputs: Box<[(u8, Step)]>,
     /// How those of the exit part do.
     pub outputs: Box<[(u8, Step)]>,
+}
+
+/// What is done for calls of a function while the agent is to cost next to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Passage {
+    /// As much as always: they make or end objects that later calls are understood by, or it matters where or how
+    /// they are made.
+    Never,
+    /// They are counted.
+    Counted,
+    /// They are counted, and end windows.
+    Marking,
 }
 
 /// Classes of errors that are a message's, not the call's: MPI has done the rest of the call, and written its
@@ -173,11 +185,17 @@ pub fn all(shared: &Shared) -> Vec<Recipe> {
     recipes
         .zip(0..)
         .map(|(one, index)| {
-            let observed = shared.observes(Function(index));
+            let function = Function(index);
+            let observed = shared.observes(function);
             let partners = shared.partners.is_some();
+            let marker = shared.marker().filter(|&(marker, _)| marker == function);
             Recipe {
                 local: one.local && !observed,
-                passable: one.passable && !observed,
+                passage: match (one.passage, marker) {
+                    (Passage::Counted, Some((_, false))) => Passage::Marking,
+                    (Passage::Counted, None) => Passage::Counted,
+                    _ => Passage::Never,
+                },
                 ends: one.ends.filter(|_| partners),
                 tells_partners: one.tells_partners && partners,
                 ..one
@@ -251,11 +269,12 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
             || spec.name.starts_with("MPI_Isendrecv"),
         in_out,
         gives,
-        passable: !(gives
-            || makes_persistent
-            || ends_objects
-            || matches!(spec.class, Class::Lifecycle | Class::CountOnly))
-            && function != ids::MPI_REQUEST_FREE,
+        passage: match function {
+            ids::MPI_REQUEST_FREE | ids::MPI_PCONTROL => Passage::Never,
+            _ if gives || makes_persistent || ends_objects => Passage::Never,
+            _ if matches!(spec.class, Class::Lifecycle | Class::CountOnly) => Passage::Never,
+            _ => Passage::Counted,
+        },
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic != Traffic::None,
         inputs: steps(is_input, input_step),
@@ -301,12 +320,12 @@ mod tests {
         for objects in
             [ids::MPI_COMM_DUP, ids::MPI_COMM_FREE, ids::MPI_SEND_INIT, ids::MPI_REQUEST_FREE, ids::MPI_ABORT]
         {
-            assert!(!of(objects).passable, "{}", objects.name());
+            assert_eq!(of(objects).passage, Passage::Never, "{}", objects.name());
         }
         for traffic in
             [ids::MPI_ISEND, ids::MPI_WAITALL, ids::MPI_START, ids::MPI_ALLREDUCE, ids::MPI_COMM_RANK]
         {
-            assert!(of(traffic).passable, "{}", traffic.name());
+            assert_eq!(of(traffic).passage, Passage::Counted, "{}", traffic.name());
         }
         for (function, outcome) in [
             (ids::MPI_RECV, Some(Outcome::Message)),

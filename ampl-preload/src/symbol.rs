@@ -56,8 +56,14 @@ impl Symbol {
     /// The next definition behind ours in the search order; null if this MPI has none.
     #[inline]
     pub fn next(&self) -> *const () {
-        let next = self.next.load(Ordering::Relaxed);
+        let next = self.next_if_known();
         if next.is_null() { self.look_up() } else { next }
+    }
+
+    /// The same, null also if it has not been looked for.
+    #[inline]
+    pub fn next_if_known(&self) -> *const () {
+        self.next.load(Ordering::Relaxed)
     }
 
     #[cold]

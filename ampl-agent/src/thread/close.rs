@@ -52,17 +52,21 @@ impl Thread {
         self.totals.clear();
     }
 
-    /// Ends the open window at `end`, where the next one begins.
-    pub(super) fn turn(&mut self, open: &mut Open, end: u64) {
+    /// Ends the open window at `end`, where the next one begins; it is `now`. Returns whether it was closed: it
+    /// may have been passed over.
+    pub(super) fn turn(&mut self, open: &mut Open, end: u64, now: u64) -> bool {
         let fell_back = open.fallen_back;
         let shared = self.shared.clone();
-        if !shared.pass_over(open, end) {
+        let closes = !shared.pass_over(open, end);
+        if closes {
+            open.read_counters(now);
             self.close(open, end, false);
             shared.begin(open, end);
         }
         if open.fallen_back && !fell_back {
             self.step(&Step { window: open.window.0, at: end, level: STEP_CLOCK.into(), share: 0.0 });
         }
+        closes
     }
 
     /// Closes the windows from the open one on that are over at `now`, at once if they are many: none of the

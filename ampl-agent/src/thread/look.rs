@@ -27,10 +27,11 @@ impl Thread {
         self.level == Level::Off
     }
 
-    /// Whether the next call to [pass](Thread::pass) is one of the [`LOOK_EVERY`]th, when the clock is read.
+    /// Whether the thread [is off](Thread::is_off), and the next call to [pass](Thread::pass) is none of the
+    /// [`LOOK_EVERY`]th, when it looks around.
     #[inline]
-    pub fn is_look_due(&self) -> bool {
-        self.sequence.is_multiple_of(LOOK_EVERY)
+    pub fn is_quiet(&self) -> bool {
+        self.is_off() && !self.sequence.is_multiple_of(LOOK_EVERY)
     }
 
     /// A call while the thread [is off](Thread::is_off): counted, and in the sequence.

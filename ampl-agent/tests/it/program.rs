@@ -3,7 +3,10 @@
 
 use ampl_agent::regions::Bystander;
 use ampl_agent::{CallEnd, Thread};
+use ampl_core::config::Mechanism;
+use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::{Function, ids};
+use ampl_core::units::WindowId;
 use ampl_trace::decode::Calls;
 use ampl_trace::model::{Cell, STEP_CLOCK, WindowSummary};
 
@@ -257,45 +260,82 @@ fn a_pause_is_in_no_total_of_many_windows() {
     assert!(near(until(60_100), 20_100.0), "{}", until(60_100));
 }
 
-/// A process that only counts calls is not to write of every window, where they are many a second.
-#[test]
-fn windows_of_which_nothing_is_known_are_told_together() {
-    const WINDOWS: u64 = 20_000;
-    let job = Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n[agent]\nmax_overhead = \"0.5%\"\n", 1);
-    let mut thread = job.thread(0);
-    let mut at = 0;
-    let mut barrier = |thread: &mut Thread| {
-        at += 100_000;
-        call(thread, ids::MPI_BARRIER, at, at + 10, 0);
-        at
-    };
+/// A process that only counts calls is not to write of every window, where they are many a second, nor to take a lock
+/// for each: of one ended by every `every`th of the calls that two threads make in turn, the second a directive's.
+fn passes_windows(every: u64) {
+    const MARKERS: u64 = 21_000;
+    let config = format!(
+        "[window]\nmarker = \"mpi:MPI_Barrier\"\nevery = {every}\n[agent]\nmax_overhead = \"0.5%\"\n"
+    );
+    let job = Job::new(&config, 1);
+    let mut threads = [job.thread(0), job.thread(1)];
+    let (mut at, mut met) = (0, 0);
     // It takes half of the time until calls are only counted.
-    let mut dear = 0;
-    while !thread.is_off() {
-        let now = barrier(&mut thread);
-        thread.add_own(50_000);
-        thread.look(now);
-        dear += 1;
+    while !threads[0].is_off() {
+        at += 100_000;
+        met += 1;
+        call(&mut threads[0], ids::MPI_BARRIER, at, at + 10, 0);
+        threads[0].add_own(50_000);
+        threads[0].look(at);
     }
     let told = || std::iter::from_fn(|| job.shared.take_closed()).collect::<Vec<_>>();
-    assert_eq!(told().len() as u64, dear.min(512), "one by one, as many as wait for the tree");
-    for _ in 0..WINDOWS {
-        barrier(&mut thread);
+    assert_eq!(told().len() as u64, (met / every).min(512), "one by one, as many as wait for the tree");
+    call(&mut threads[1], ids::MPI_SEND, at + 20, at + 30, 0);
+
+    let (mut locked, mut directed) = (0, 0);
+    for marker in 0..MARKERS {
+        at += 100_000;
+        met += 1;
+        let thread = &mut threads[marker as usize % 2];
+        thread.pass(ids::MPI_BARRIER);
+        if !thread.pass_marker(at) {
+            locked += 1;
+            thread.end_windows(ids::MPI_BARRIER, 0x40, at);
+        }
+        if marker == MARKERS / 2 {
+            assert_eq!(job.shared.window_now().0, met / every);
+            directed = met / every + 7;
+            job.shared.direct(Directive {
+                update: 1,
+                first_window: WindowId(directed),
+                seed: 1,
+                mechanism: Mechanism::Global,
+                strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability: 0.5, policy: 1 }],
+                divided: Vec::new(),
+            });
+        }
     }
     let together = told();
-    thread.finish(at + 100);
-    // One of them in 10 ms at most, and none is missing or there twice.
-    assert!((WINDOWS / 101..=WINDOWS / 90).contains(&(together.len() as u64)), "{}", together.len());
+    threads[0].finish(at + 100);
+    // What is told is told in 10 ms at most, and none is missing or there twice.
+    let times = MARKERS / 100;
+    assert!((times * 9 / 10..=times * 11 / 10).contains(&(together.len() as u64)), "{}", together.len());
     assert!(together[1..].iter().all(|windows| !windows.measured));
     assert!(together.windows(2).all(|pair| pair[0].last.next() == pair[1].window));
+    // Once 10 ms are over, until the window is; and each thread looks who is there.
+    assert!(locked <= (4 + every) * times, "{locked} times");
     let read = job.read();
     let mut next = 0;
     for window in &read.rank.windows {
         assert_eq!(window.window, next);
+        assert_eq!(window.update, u64::from(next >= directed));
+        let first = next;
         next += window.repeat.max(1);
+        assert!(first >= directed || next <= directed, "{first} to {next} are not drawn by one directive");
     }
-    assert_eq!(next, dear + WINDOWS + 1);
-    assert_eq!(read.rank.process.calls, [(ids::MPI_BARRIER.0, dear + WINDOWS)]);
+    assert_eq!(next, met / every + 1);
+    let called = |function: Function| read.rank.process.calls.iter().find(|calls| calls.0 == function.0);
+    assert_eq!(called(ids::MPI_BARRIER), Some(&(ids::MPI_BARRIER.0, met)));
+}
+
+#[test]
+fn windows_of_which_nothing_is_known_are_told_together() {
+    passes_windows(1);
+}
+
+#[test]
+fn windows_of_several_markers_are_told_together_too() {
+    passes_windows(7);
 }
 
 #[test]

@@ -225,7 +225,7 @@ pub extern "C" fn ampl_is_traced() -> c_int {
 // SAFETY: see above.
 #[unsafe(no_mangle)]
 pub extern "C" fn ampl_window() -> c_long {
-    of_window(|shared| shared.window().0 as c_long).unwrap_or(-1)
+    of_window(|shared| shared.window_now().0 as c_long).unwrap_or(-1)
 }
 
 /// [`ampl_region_register`] for `integrations/fortran/ampl.f90`: characters and how many.

@@ -14,7 +14,7 @@ use super::program::Program;
 use crate::shell::find;
 
 /// Functions of the library that hand a call on to MPI, by the end of their name.
-const FORWARDERS: [&str; 4] = ["::forward", "::intercept", "::recorded", "::body"];
+const FORWARDERS: [&str; 5] = ["::forward", "::intercept", "::whole", "::recorded", "::body"];
 
 /// Functions that run by the clock; none of them calls another.
 const CLOCKED: [&str; 3] = ["hooks::progress", "Thread::close_periods", "Thread::split"];

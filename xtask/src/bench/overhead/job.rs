@@ -101,6 +101,7 @@ pub struct Bench {
     /// The compiled `alternate.c`.
     pub alternate: PathBuf,
     max_overhead: Option<String>,
+    marker: Option<String>,
     ranks: usize,
 }
 
@@ -130,6 +131,7 @@ impl Bench {
             scratch: setting.scratch,
             synthetic,
             max_overhead: options.max_overhead.clone(),
+            marker: options.marker.clone(),
             ranks: options.ranks,
         })
     }
@@ -161,8 +163,11 @@ impl Bench {
         if state == State::Structure {
             job.args(["--set", "trace.timing=\"off\"", "--set", "agent.max_overhead=0.99"]);
         }
-        if let (State::Default, Some(share)) = (state, &self.max_overhead) {
-            job.arg("--set").arg(format!("agent.max_overhead={share}"));
+        let chosen = [("agent.max_overhead", &self.max_overhead), ("window.marker", &self.marker)];
+        for (key, value) in chosen {
+            if let (State::Default, Some(value)) = (state, value) {
+                job.arg("--set").arg(format!("{key}={value}"));
+            }
         }
         if state == State::Kept {
             job.args(["--set", "trace.timing=\"all\""]);

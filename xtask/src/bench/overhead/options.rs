@@ -15,6 +15,7 @@ options of overhead (all optional):
   --seconds S         length of a run of the synthetic program (5)
   --rate R            its MPI calls per second and rank (70000)
   --max-overhead S    agent.max_overhead of the default configuration, such as 0.5%
+  --marker M          its window.marker, such as mpi:MPI_Allreduce
   --work ROWS         its work between calls, instead of finding out which makes that rate
   --lammps-steps N    timesteps of a run of LAMMPS (1000)
   --counted-steps N   steps of the synthetic program where instructions are counted (800)
@@ -49,6 +50,8 @@ pub struct Options {
     pub rate: f64,
     /// What the default configuration's `agent.max_overhead` is set to.
     pub max_overhead: Option<String>,
+    /// What its `window.marker` is set to.
+    pub marker: Option<String>,
     /// Its work per step, grid rows; found out without.
     pub work: Option<f64>,
     /// Timesteps of a run of LAMMPS.
@@ -74,6 +77,7 @@ impl Default for Options {
             seconds: 5.0,
             rate: 70_000.0,
             max_overhead: None,
+            marker: None,
             work: None,
             lammps_steps: 1000,
             counted_steps: 800.0,
@@ -107,6 +111,7 @@ impl Options {
                 "--seconds" => options.seconds = above_zero().with_context(wrong)?,
                 "--rate" => options.rate = above_zero().with_context(wrong)?,
                 "--max-overhead" => options.max_overhead = Some(value.to_owned()),
+                "--marker" => options.marker = Some(value.to_owned()),
                 "--work" => options.work = Some(above_zero().with_context(wrong)?),
                 "--lammps-steps" => options.lammps_steps = above_zero().with_context(wrong)?.ceil() as u32,
                 "--counted-steps" => options.counted_steps = above_zero().with_context(wrong)?.ceil(),
