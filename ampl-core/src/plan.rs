@@ -228,6 +228,25 @@ mod tests {
         assert_eq!(plan.metrics.iter().filter(|metric| metric.guide).count(), 2);
     }
 
+    /// A bound on calls of which no metric is a guide makes their time one: it is never without effect.
+    #[test]
+    fn a_bound_on_calls_has_a_guide_to_bind() {
+        let bounded = |text: &str| -> Vec<(String, Target)> {
+            let bound = "[[site]]\nmatch = 'MPI_Send'\nerror = 0.02\n";
+            let plan = Plan::new(Config::parse(&format!("{text}{bound}")).unwrap().0, 4).unwrap();
+            let on_calls = plan.metrics.iter().filter(|metric| metric.guide && metric.event != Event::Window);
+            on_calls
+                .map(|metric| (metric.name().into_owned(), plan.target(&plan.groups[0], metric)))
+                .collect()
+        };
+        let target = Target::Bound { confidence: 0.9, error: ErrorBound::Relative(0.02) };
+        let metric = |more: &str| format!("[[metric]]\nname = 'bytes.sent'\n{more}\n");
+        assert_eq!(bounded(&metric("role = 'guide'")), [("mpi.time".to_owned(), target)]);
+        assert_eq!(bounded(&metric("event = 'MPI_Send'")), [("mpi.time".to_owned(), target)]);
+        let own = metric("event = 'MPI_Send'\nrole = 'guide'");
+        assert_eq!(bounded(&own), [("bytes.sent".to_owned(), target)]);
+    }
+
     #[test]
     fn summaries_are_stored_of_whom_they_are_asked_for() {
         let stored = |rank_summaries, summaries| {

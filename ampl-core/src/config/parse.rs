@@ -57,7 +57,13 @@ impl Config {
                         draft.groups.push((block.at("name"), block.at("members"), group));
                     }
                 }
-                "site" => config.sites.extend(site(block, &mut report)),
+                "site" => {
+                    let policy = site(block, &mut report);
+                    if let Some(policy) = &policy {
+                        rules::notice_second_bound(policy, &config.sites, block, &mut report);
+                    }
+                    config.sites.extend(policy);
+                }
                 "trace" => trace(block, &mut config.trace, &mut report),
                 "output" => output(block, &mut config.output, &mut report),
                 "agent" => agent(block, &mut config.agent, &mut report),

@@ -3,8 +3,8 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, GroupStrata, Keep, Metric, Quantity, Selection, Sizing, Summaries, Target,
-    UNGROUPED, keys, perf,
+    Config, Event, Group, GroupStrata, Keep, Metric, Quantity, Selection, SitePolicy, Sizing, Summaries,
+    Target, UNGROUPED, keys, perf,
 };
 use crate::units::RankSet;
 
@@ -143,6 +143,22 @@ impl Draft {
                 "mpi.time and compute.time guide the sample",
             );
         }
+    }
+}
+
+/// Says so where `policy` bounds calls that one of the `earlier` ones bounds already: only the first bound counts.
+pub(super) fn notice_second_bound(
+    policy: &SitePolicy,
+    earlier: &[SitePolicy],
+    block: &Block<'_>,
+    report: &mut Report<'_>,
+) {
+    let same = |other: &SitePolicy| other.is_bound() && other.matches == policy.matches;
+    if policy.is_bound() && earlier.iter().any(same) {
+        let name = policy.matches.name();
+        let what = format!("an earlier [[site]] already bounds the error of {name}");
+        let instead = "this one's 'error' and 'confidence' have no effect: put them there";
+        report.notice(block.at("match"), "site.match", what, instead);
     }
 }
 

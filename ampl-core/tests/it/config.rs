@@ -362,6 +362,13 @@ fn what_is_done_differently_is_noticed() {
     };
     assert!(notice("[window]\nmarker = 'auto'").contains("(job.toml:2:10): period:250ms is used"));
     assert_eq!(accepted("[window]\nmarker = 'auto'").0.window.marker, Marker::Auto);
+    let site = |more: &str| format!("[[site]]\nmatch = 'MPI_Send'\n{more}\n");
+    let twice = notice(&(site("error = 0.1") + &site("confidence = 0.99")));
+    assert!(twice.contains("already bounds the error of MPI_Send (job.toml:5:9): "), "{twice}");
+    let elsewhere = site("error = 0.1") + "[[site]]\nmatch = 'MPI_Recv'\nerror = 0.2\n";
+    for sound in [site("error = 0.1") + &site("trace = 'off'"), elsewhere] {
+        assert_eq!(accepted(&sound).1, vec![]);
+    }
 }
 
 #[test]

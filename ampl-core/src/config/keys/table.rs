@@ -245,7 +245,7 @@ pub const KEYS: &[Key] = &[
         "site",
         "error",
         Number,
-        "Relative error bound of metrics on these calls, instead of the group's.",
+        "Relative error bound of guides on these calls, instead of the group's; their mpi.time guides where nothing else does.",
     )
     .range(INSIDE)
     .examples("0.03", "3"),
