@@ -134,14 +134,7 @@ const UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("
 /// Nanoseconds of a duration such as `250ms` or `0.5s`, parts of a nanosecond cut off; absent if `text` is none
 /// or too long for 64 bits.
 pub fn nanoseconds(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-    let (digits, unit) = text.split_at(digits_end);
-    let (_, unit_ns) = UNITS.into_iter().find(|(name, _)| *name == unit.trim_start())?;
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-        return None;
-    }
+    let (whole, fraction, unit_ns) = parts(text)?;
     let mut total = whole.parse::<u64>().ok()?.checked_mul(unit_ns)?;
     // Nine digits reach a nanosecond in the largest unit.
     let mut place_ns = unit_ns;
@@ -150,6 +143,22 @@ pub fn nanoseconds(text: &str) -> Option<u64> {
         total = total.checked_add(u64::from(digit - b'0') * place_ns)?;
     }
     Some(total)
+}
+
+/// Whether `text` is a duration in every way but its length, which 64 bits of nanoseconds do not hold.
+pub(super) fn is_too_long(text: &str) -> bool {
+    parts(text).is_some() && nanoseconds(text).is_none()
+}
+
+/// Digits before and behind the point of a duration, and its unit in nanoseconds.
+fn parts(text: &str) -> Option<(&str, &str, u64)> {
+    let text = text.trim();
+    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let (digits, unit) = text.split_at(digits_end);
+    let (_, unit_ns) = UNITS.into_iter().find(|(name, _)| *name == unit.trim_start())?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let sound = !whole.is_empty() && !fraction.is_empty() && !fraction.contains('.');
+    sound.then_some((whole, fraction, unit_ns))
 }
 
 const SIZES: [(&str, f64); 7] = [
@@ -207,6 +216,10 @@ mod tests {
         {
             assert_eq!(nanoseconds(text), None, "{text}");
         }
+        let most = u64::MAX / 1_000_000_000;
+        assert_eq!(nanoseconds(&format!("{most}s")), Some(most * 1_000_000_000));
+        assert!(!is_too_long(&format!("{most}s")) && is_too_long(&format!("{}s", most + 1)));
+        assert!(is_too_long("99999999999999999999s") && !is_too_long("5"));
     }
 
     #[test]

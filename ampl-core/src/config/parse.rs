@@ -313,13 +313,14 @@ fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
     if let Some(text) = block.text("time_floor") {
         match marker::nanoseconds(text) {
             Some(floor) => trace.time_floor_ns = floor,
-            None => invalid(
-                block,
-                "time_floor",
-                format!("{text:?}"),
-                "a duration with its unit, such as \"5us\"",
-                report,
-            ),
+            None => {
+                // Of a duration that is too long there is nothing wrong with its unit.
+                let expected = match marker::is_too_long(text) {
+                    true => format!("a duration of at most {}s, such as \"5us\"", u64::MAX / 1_000_000_000),
+                    false => "a duration with its unit, such as \"5us\"".to_owned(),
+                };
+                invalid(block, "time_floor", format!("{text:?}"), &expected, report);
+            }
         }
     }
     if let Some(call_sites) = block.boolean("call_sites") {

@@ -243,6 +243,7 @@ fn numbers_outside_their_range() {
         one_error(&format!("[trace]\ntime_error = {value}"), "2:14", "time_error", "[0, 1)");
     }
     one_error("[trace]\ntime_floor = '5'", "2:14", "time_floor", "\"5us\"");
+    one_error("[trace]\ntime_floor = '99999999999s'", "2:14", "time_floor", "at most 18446744073s");
     for value in ["0", "1.0", "1", "-0.5", "'100%'", "'0%'", "'1'", "'x%'", "nan"] {
         one_error(&format!("[agent]\nmax_overhead = {value}"), "2:16", "max_overhead", "\"1%\"");
     }
