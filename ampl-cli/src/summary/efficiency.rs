@@ -1,5 +1,7 @@
 //! POP efficiencies of the run, and the share of MPI.
 
+use std::collections::BTreeMap;
+
 use ampl_core::config::{Quantity, SiteTrace, Summaries};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
@@ -8,7 +10,7 @@ use ampl_trace::Trace;
 use super::{field, title};
 use crate::efficiency::{self, Shares, Times, run_times};
 use crate::estimate::{Row, run_rows};
-use crate::human::{digits, percent};
+use crate::human::{count, digits, percent, plural};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let read = trace.ranks.len() as u64;
@@ -19,7 +21,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     };
     let (times, basis) = run_times(trace);
     let basis = match basis {
-        efficiency::Basis::Census => format!("exact: census of {whose} in every window"),
+        efficiency::Basis::Census => census(trace, &whose),
         efficiency::Basis::Measured => {
             "of windows that all measured: elsewhere calls were only counted, or ampl paused".into()
         }
@@ -47,6 +49,27 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let alone = plan.and_then(|plan| from_sample(trace, plan, &times));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
     field(out, "time in MPI", &line(shares.mpi, &format!("of all time{alone}")));
+}
+
+/// How whole a census is in which every rank has times of each of its own windows.
+fn census(trace: &Trace, whose: &str) -> String {
+    // Who did not come to its end leaves nothing of the window that was open.
+    let exact = if trace.ranks.iter().all(|rank| rank.process.finalized) { "exact: " } else { "" };
+    let mut ranks: BTreeMap<u64, usize> = BTreeMap::new();
+    for window in trace.ranks.iter().flat_map(|rank| &rank.windows) {
+        *ranks.entry(window.window).or_default() += 1;
+    }
+    let windows = trace.windows();
+    // Ranks need not end in the same window, and what they did until then is all here.
+    let whole = ranks.values().filter(|&&ranks| ranks == trace.ranks.len()).count() as u64;
+    match whole == windows {
+        true => format!("{exact}census of {whose} in every window"),
+        false => format!(
+            "{exact}census of {whose}; all were there in {} of {}",
+            count(whole),
+            plural(windows, "window")
+        ),
+    }
 }
 
 /// What the sample alone says of the share of MPI, groups weighted by their sizes; `None` if it is no sample.

@@ -236,6 +236,18 @@ fn windows_by_the_clock_say_where_and_whether_others_have_other_ones() {
 }
 
 #[test]
+fn a_census_counts_the_windows_in_which_all_were_there() {
+    let mut trace = Synthetic::default().trace();
+    let whole = text(&trace, Path::new("r"));
+    says(&whole, "Efficiency", &["(exact: census of all ranks in every window)"]);
+    trace.ranks[5].windows.pop();
+    let short = text(&trace, Path::new("r"));
+    says(&short, "Efficiency", &["(exact: census of all ranks; all were there in 11 of 12 windows)"]);
+    trace.ranks[5].process.finalized = false;
+    says(&text(&trace, Path::new("r")), "Efficiency", &["(census of all ranks; all were there in 11"]);
+}
+
+#[test]
 fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named() {
     let config =
         "[window]\nmarker = 'pcontrol'\n[[metric]]\nname = 'bytes.sent'\nrole = 'guide'\n".to_owned();
