@@ -11,6 +11,7 @@ use ampl_trace::model::STEP_CLOCK;
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
+use super::sampling::ended_none;
 use super::{field, paragraph};
 use crate::decode::lacks_arguments;
 use crate::estimate::windows_lacking;
@@ -257,6 +258,13 @@ fn windows(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
             "{} of {} without a summary of every rank",
             count(short),
             plural(trace.windows(), "window")
+        ));
+    }
+    if ended_none(trace, plan) {
+        gaps.push(format!(
+            "the marker {} ended no window, all of the run is window 0: use one that the program meets, or \
+             period:250ms",
+            plan.config.window.marker
         ));
     }
     if trace.windows() > 1 && !plan.config.window.marker.is_clock() {

@@ -2,27 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::Keep;
+use ampl_core::config::{Keep, Marker};
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, RankSet};
-use ampl_trace::Trace;
+use ampl_trace::model::STEP_CLOCK;
+use ampl_trace::{RankTrace, Trace};
 
 use super::{field, title};
 use crate::decisions::{absolute_groups, by_group, reason};
-use crate::human::{count, cut, digits, plural};
+use crate::human::{count, cut, digits, duration, plural};
 use crate::info::is_sampled;
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
-    let marker = plan.map_or("?".into(), |plan| {
-        let window = &plan.config.window;
-        match window.every {
-            1 => window.marker.to_string(),
-            every => format!("{} markers '{}'", every, window.marker),
-        }
-    });
     let windows = plural(trace.windows(), "window");
-    title(out, &format!("Sampling ({windows}, each ends at {})", cut(&marker, 60)));
+    let ended = plan.map_or("each ends at ?".into(), |plan| ends(trace, plan));
+    title(out, &format!("Sampling ({windows}, {ended})"));
     let absolute = absolute_groups(trace);
     let groups = &trace.run.groups;
     // More than two have a line each, more than four not even that.
@@ -69,6 +64,46 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     if groups.is_empty() {
         field(out, "groups", "not known: what the client wrote is not here");
     }
+}
+
+/// What ended the windows, which need not be the marker that the job file names.
+fn ends(trace: &Trace, plan: &Plan) -> String {
+    let window = &plan.config.window;
+    let marker = match window.marker {
+        // The program's time step is not looked for yet.
+        Marker::Auto => Marker::Period(Marker::AUTO_PERIOD_NS),
+        _ => window.marker.clone(),
+    };
+    let marker = cut(&marker.to_string(), 50);
+    if ended_none(trace, plan) {
+        return format!("all of the run: {marker} ended none");
+    }
+    let clock = |rank: &RankTrace| {
+        rank.process.steps.iter().find(|step| step.level == STEP_CLOCK).map(|step| step.at)
+    };
+    let by_clock: Vec<u64> = trace.ranks.iter().filter_map(clock).collect();
+    if let Some(&first) = by_clock.iter().min()
+        && by_clock.len() == trace.ranks.len()
+    {
+        return format!("by the clock from {} on, for want of {marker}", duration(first as f64));
+    }
+    let marker = match window.every {
+        1 => marker,
+        every => format!("{every} markers '{marker}'"),
+    };
+    match by_clock.len() {
+        0 => format!("each ends at {marker}"),
+        some => {
+            let all = plural(trace.ranks.len() as u64, "rank");
+            format!("each ends at {marker}, on {some} of {all} by the clock")
+        }
+    }
+}
+
+/// Whether the run was over before its marker ended a window on any rank.
+pub(super) fn ended_none(trace: &Trace, plan: &Plan) -> bool {
+    let one = |rank: &RankTrace| rank.process.finalized && rank.windows.len() == 1;
+    !plan.config.window.marker.is_clock() && trace.windows() == 1 && trace.ranks.iter().all(one)
 }
 
 /// What asked for the size; who keeps everything has no error, and needs no `± 0`.

@@ -236,6 +236,30 @@ fn windows_by_the_clock_say_where_and_whether_others_have_other_ones() {
 }
 
 #[test]
+fn the_heading_says_what_really_ended_windows() {
+    let job = |marker: &str, windows| {
+        let config = format!("[window]\nmarker = '{marker}'\n");
+        Synthetic { config, windows, ..Synthetic::default() }
+    };
+    says(&summary(&job("auto", 12)), "Sampling (12 windows", &["each ends at period:250ms)"]);
+    says(&summary(&job("region:NOPE", 12)), "Sampling (12 windows", &["each ends at region:NOPE)"]);
+    let mut trace = job("region:NOPE", 12).trace();
+    let step = Step { window: 1, at: 10_000_000_000, level: STEP_CLOCK.into(), share: 0.0 };
+    trace.ranks[3].process.steps = vec![step.clone()];
+    let some = text(&trace, Path::new("r"));
+    says(&some, "Sampling", &["each ends at region:NOPE, on 1 of 8 ranks by the clock)"]);
+    trace.ranks.iter_mut().for_each(|rank| rank.process.steps = vec![step.clone()]);
+    let all = text(&trace, Path::new("r"));
+    says(&all, "Sampling", &["(12 windows, by the clock from 10 s on, for want of region:NOPE)"]);
+    // Over before anybody could know that the region would not come.
+    let short = summary(&job("region:NOPE", 1));
+    says(&short, "Sampling", &["(1 window, all of the run: region:NOPE ended none)"]);
+    says(&short, "not covered", &["the marker region:NOPE ended no window"]);
+    assert!(!short.contains("nothing is known to be missing"), "{short}");
+    says(&summary(&job("period:1s", 1)), "not covered", &["nothing is known to be missing"]);
+}
+
+#[test]
 fn a_census_counts_the_windows_in_which_all_were_there() {
     let mut trace = Synthetic::default().trace();
     let whole = text(&trace, Path::new("r"));
