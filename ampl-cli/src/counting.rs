@@ -1,25 +1,36 @@
 //! Whether this machine counts what metrics ask for.
 
+use std::path::{Path, PathBuf};
+
 use ampl_core::config::perf::{self, Counter, Kind};
 use ampl_core::config::{Config, Quantity};
 use ampl_core::refusal::{Answer, Refusal, is_in_kernel};
 use perf_event::Builder;
 use perf_event::events::Software;
 
+use crate::doctor::mpi;
+use crate::elf::{self, Executable};
 use crate::failure::{Failure, USAGE};
+
+/// How the names of PAPI's library begin.
+const PAPI: &str = "libpapi.so";
 
 /// Refuses a job whose metrics this machine does not measure and which are not optional.
 ///
-/// What is said is true of this node only: to be asked where ranks run. PAPI is not asked: the ranks load it.
+/// What is said is true of this node only: to be asked where ranks run. Of PAPI, only whether `programs` will find
+/// it: what it counts it tells the ranks, which load it.
 ///
 /// # Errors
 /// A [`Failure`] of status 2 naming the first of them.
-pub fn check(config: &Config) -> anyhow::Result<()> {
+pub fn check(config: &Config, programs: &[PathBuf]) -> anyhow::Result<()> {
     let needed = config.metrics.iter().filter(|metric| !metric.optional);
     for metric in needed {
-        if let Quantity::Perf(name) = &metric.quantity
-            && let Some(refusal) = perf::by_name(name).and_then(refusal)
-        {
+        let refused = match &metric.quantity {
+            Quantity::Perf(name) => perf::by_name(name).and_then(refusal),
+            Quantity::Papi(event) => lacks_papi(programs).then(|| Refusal::without_papi(event)),
+            _ => None,
+        };
+        if let Some(refusal) = refused {
             let what = format!("this machine cannot count {}", refusal.metric);
             return Err(Failure::message(USAGE, what, &refusal.why, refusal.fix()));
         }
@@ -40,6 +51,35 @@ pub fn refusal(counter: &Counter) -> Option<Refusal> {
         virtual_machine: is_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
     };
     Some(Refusal::of(counter, answer))
+}
+
+/// PAPI's library, where the dynamic linker would look first and where systems put it.
+pub fn papi() -> Option<PathBuf> {
+    let named = |dir: PathBuf| {
+        let mut names: Vec<PathBuf> = dir.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
+        names.retain(|path| is_papi(path));
+        names.into_iter().min()
+    };
+    mpi::library_directories().into_iter().find_map(named)
+}
+
+fn is_papi(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PAPI))
+}
+
+/// Whether it is certain that none of `programs` finds PAPI's library: all can be read, which scripts cannot that may
+/// set what the dynamic linker searches, none has it among its own, and this machine has none.
+fn lacks_papi(programs: &[PathBuf]) -> bool {
+    let without = |program: &PathBuf| {
+        Executable::read(program).is_some_and(|executable| !executable.opaque)
+            && elf::libraries(program).is_some_and(|libraries| !libraries.iter().any(|path| is_papi(path)))
+    };
+    // What the system's configuration adds to the usual places is in the linker's cache, by name.
+    let cached = || {
+        let cache = std::fs::read("/etc/ld.so.cache").unwrap_or_default();
+        cache.windows(PAPI.len()).any(|name| name == PAPI.as_bytes())
+    };
+    !programs.is_empty() && papi().is_none() && !cached() && programs.iter().all(without)
 }
 
 /// `kernel.perf_event_paranoid`.
@@ -86,12 +126,29 @@ mod tests {
         // Either this machine has hardware counters, or a job is refused that cannot do without.
         let job = |more: &str| {
             let text = format!("[[metric]]\nname = 'perf.cycles'\nrole = 'guide'\n{more}");
-            check(&Config::parse(&text).unwrap().0).map_err(|error| error.to_string())
+            check(&Config::parse(&text).unwrap().0, &[]).map_err(|error| error.to_string())
         };
         assert_eq!(job("optional = true\n"), Ok(()));
         match refusal(perf::by_name("cycles").unwrap()) {
             None => assert_eq!(job(""), Ok(())),
             Some(refusal) => assert_eq!(job(""), Err(format!("ampl: {refusal}"))),
         }
+    }
+
+    #[test]
+    fn papi_is_missed_where_that_is_certain() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script.sh");
+        std::fs::write(&script, "#!/bin/sh\nexec \"$@\"\n").unwrap();
+        let this = std::env::current_exe().unwrap();
+        let job = |more: &str, programs: &[PathBuf]| {
+            let text = format!("[[metric]]\nname = 'papi.PAPI_FP_INS'\nrole = 'guide'\n{more}");
+            check(&Config::parse(&text).unwrap().0, programs).map_err(|error| error.to_string())
+        };
+        assert_eq!(job("optional = true\n", std::slice::from_ref(&this)), Ok(()));
+        assert_eq!(job("", &[]), Ok(()), "the program is on another node");
+        assert_eq!(job("", &[this.clone(), script]), Ok(()), "a script may set LD_LIBRARY_PATH");
+        let without = Err(format!("ampl: {}", Refusal::without_papi("PAPI_FP_INS")));
+        assert_eq!(job("", &[this]), if papi().is_none() { without } else { Ok(()) });
     }
 }

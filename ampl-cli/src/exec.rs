@@ -58,8 +58,9 @@ fn prepare(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     let speaks = environment::speaks();
     let mut job = Job::load(&args.job, speaks && !args.checked)?;
     // Of another rank's node the others hear in MPI_Init: a job that runs unobserved is better than none.
+    let program = environment::which(Path::new(&args.command[0]));
     if speaks {
-        counting::check(&job.config)?;
+        counting::check(&job.config, program.as_slice())?;
     }
     let dir = match args.job.output.clone().or_else(environment::dir) {
         // Later ranks may start after rank 0 has made the directory.
@@ -67,7 +68,6 @@ fn prepare(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
         dir => dir.map(std::path::absolute).transpose()?,
     };
     let library = library::find()?;
-    let program = environment::which(Path::new(&args.command[0]));
     if let Some(program) = &program {
         if speaks {
             warn(program);

@@ -38,7 +38,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut job = Job::load(&args.job, true)?;
     let Inserted { programs, .. } = insert(&args.command, &[])?;
     if starts_here(&args.command) {
-        counting::check(&job.config)?;
+        let files = if sets_libraries(&args.command) { Vec::new() } else { files(&programs) };
+        counting::check(&job.config, &files)?;
     }
     library::find()?;
     if let Some(said) = leftovers::said() {
@@ -75,6 +76,18 @@ fn starts_here(command: &[OsString]) -> bool {
     let is_srun = |word: &str| Path::new(word).file_name().is_some_and(|name| name == "srun");
     !words.next().is_some_and(|first| is_srun(&first))
         && !words.any(|word| ELSEWHERE.contains(&word.split('=').next().unwrap_or_default()))
+}
+
+/// Whether the launcher is told what the dynamic linker is to search: ranks may find what is not found here.
+fn sets_libraries(command: &[OsString]) -> bool {
+    command.iter().any(|word| word.to_string_lossy().starts_with("LD_LIBRARY_PATH"))
+}
+
+/// The files of `programs`; none unless all are found.
+fn files(programs: &[OsString]) -> Vec<PathBuf> {
+    let files: Option<Vec<PathBuf>> =
+        programs.iter().map(|program| environment::which(Path::new(program))).collect();
+    files.unwrap_or_default()
 }
 
 /// Prints what came of the run to stderr.
@@ -130,12 +143,10 @@ fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Re
 /// Settings that give call sites as code ranges, where sites need resolving and the programs can be read here; each
 /// rank's `exec` does it otherwise.
 fn resolve_sites(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Vec<String>> {
-    let files: Vec<PathBuf> =
-        programs.iter().filter_map(|program| environment::which(Path::new(program))).collect();
-    if files.len() < programs.len() {
-        return Ok(Vec::new());
+    match &files(programs)[..] {
+        [] => Ok(Vec::new()),
+        files => marker_site::resolve(job, files),
     }
-    marker_site::resolve(job, &files)
 }
 
 /// `ampl exec …` as it stands before every program.
@@ -196,5 +207,7 @@ mod tests {
         assert!(!here("mpirun -n 8 --host=a,b ./app"));
         assert!(!here("mpiexec -f nodes ./app"));
         assert!(!here("/usr/bin/srun ./app"));
+        let sets = |words: &str| sets_libraries(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(sets("mpirun -x LD_LIBRARY_PATH=lib -n 8 ./app") && !sets("mpirun -x LIBRARY -n 8 ./app"));
     }
 }

@@ -69,6 +69,16 @@ impl Refusal {
         Self { metric: format!("perf.{}", counter.name), why, instead }
     }
 
+    /// There is no PAPI to ask for `event`.
+    pub fn without_papi(event: &str) -> Self {
+        Self {
+            metric: format!("papi.{event}"),
+            why: "no libpapi.so is found here".into(),
+            instead: "install PAPI, with its directory in LD_LIBRARY_PATH where that is not a usual one"
+                .into(),
+        }
+    }
+
     /// What to do about it.
     pub fn fix(&self) -> String {
         match self.instead.as_str() {
@@ -125,5 +135,12 @@ mod tests {
         assert!(said("context-switches", EACCES, 2, false).contains("kernel.perf_event_paranoid to 1"));
         assert!(said("task-clock", EPERM, 1, false).contains("seccomp"));
         assert!(said("task-clock", ENOSYS, 1, false).ends_with("): set optional = true"));
+        // Without PAPI there are no commands of PAPI either.
+        let without = Refusal::without_papi("PAPI_FP_INS").to_string();
+        assert!(
+            without.starts_with("this machine cannot count papi.PAPI_FP_INS (no libpapi.so"),
+            "{without}"
+        );
+        assert!(without.contains("or install PAPI") && !without.contains("papi_avail"), "{without}");
     }
 }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use ampl_core::config::perf::Kind;
 use serde::Serialize;
 
-use super::mpi;
 use crate::elf::few;
 use crate::launcher::{self, Detected, Flavour};
 use crate::{counting, environment};
@@ -98,7 +97,7 @@ pub fn counters() -> Counters {
         perf.extend(counted);
         refused.extend(not.into_iter().map(|(name, refusal)| RefusedCounter { name, why: refusal.why }));
     }
-    Counters { perf, refused, papi: papi() }
+    Counters { perf, refused, papi: counting::papi() }
 }
 
 impl Counters {
@@ -121,18 +120,6 @@ impl Counters {
         });
         lines
     }
-}
-
-/// PAPI's library, where the dynamic linker would look first and where systems put it.
-fn papi() -> Option<PathBuf> {
-    let named = |dir: PathBuf| {
-        let mut names: Vec<PathBuf> = dir.read_dir().ok()?.flatten().map(|entry| entry.path()).collect();
-        names.retain(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libpapi.so"))
-        });
-        names.into_iter().min()
-    };
-    mpi::library_directories().into_iter().find_map(named)
 }
 
 /// Launchers on PATH; names for the same file are listed once.

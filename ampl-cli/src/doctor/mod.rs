@@ -1,7 +1,7 @@
 //! `ampl doctor`: what would happen on this machine, with this program.
 
 mod machine;
-mod mpi;
+pub mod mpi;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -125,7 +125,7 @@ fn paused(trace: &Trace, gaps: &mut Vec<String>) {
 /// Counters that some ranks could not read: their windows have no observation of them.
 fn counters(trace: &Trace, gaps: &mut Vec<String>) {
     for (slot, metric) in trace.run.metrics.iter().enumerate() {
-        if !metric.name.starts_with("perf.") && !metric.name.starts_with("papi.") {
+        if !is_counter(&metric.name) {
             continue;
         }
         let cells =
@@ -138,7 +138,8 @@ fn counters(trace: &Trace, gaps: &mut Vec<String>) {
             let why = trace.run.unmeasured.iter().find(|(name, _)| *name == metric.name);
             let why = why.map_or(String::new(), |(_, why)| format!(": {why}"));
             let ranks = match trace.ranks.len() {
-                all if all == silent => String::new(),
+                // Ranks without a summary have not counted it either.
+                _ if !trace.ranks.iter().any(counted) => String::new(),
                 all => format!(" on {silent} of {}", plural(all as u64, "rank")),
             };
             gaps.push(format!("{} not counted{ranks}{why}", metric.name));
@@ -146,20 +147,27 @@ fn counters(trace: &Trace, gaps: &mut Vec<String>) {
     }
 }
 
+fn is_counter(metric: &str) -> bool {
+    ["perf.", "papi."].iter().any(|family| metric.starts_with(family))
+}
+
 /// Guides that nobody ever observed anything of: a name that the program does not use, most likely.
 fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
     for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
         let cells =
             trace.ranks.iter().flat_map(|rank| &rank.windows).filter_map(|window| window.cells.get(slot));
-        let (mut any, mut seen) = (false, false);
+        let (mut any, mut observed, mut seen) = (false, false, false);
         for cell in cells {
             any = true;
+            observed |= cell.n > 0.0;
             seen |= cell.n > 0.0 && (cell.sum != 0.0 || cell.sum_sq != 0.0);
         }
-        if any && !seen {
+        // A counter that nobody could read has been named with its reason.
+        if any && !seen && (observed || !is_counter(&metric.name())) {
             gaps.push(format!(
-                "the guide {} was 0 or not observed in every window of every rank: is that its name?",
-                of_event(&metric.name(), &metric.event.name())
+                "the guide {} was {} in every window of every rank: is that its name?",
+                of_event(&metric.name(), &metric.event.name()),
+                if observed { "0" } else { "not observed" },
             ));
         }
     }

@@ -282,7 +282,7 @@ fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named()
         window.cells[slot] = Cell { n: 1.0, ..Cell::default() };
     }
     let said = text(&trace, Path::new("r"));
-    assert!(said.contains("the guide bytes.sent was 0 or not observed in every window"), "{said}");
+    assert!(said.contains("the guide bytes.sent was 0 in every window"), "{said}");
     assert!(!said.contains("the marker of"), "{said}");
     trace.ranks[2].windows.truncate(1);
     trace.ranks[2].windows[0].partial = true;
@@ -290,6 +290,27 @@ fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named()
     assert!(said.contains("the marker of 1 rank (2): not met there"), "{said}");
     // What does not fit on a line goes on in the next one.
     assert!(said.lines().all(|line| line.chars().count() <= WIDTH && !line.ends_with('…')), "{said}");
+}
+
+#[test]
+fn a_counter_that_nobody_could_read_is_named_once() {
+    let config = "[[metric]]\nname = 'papi.PAPI_FP_INS'\nrole = 'guide'\noptional = true\n".to_owned();
+    let mut trace = Synthetic { config, ..Synthetic::default() }.trace();
+    let slot = trace.run.metrics.iter().position(|metric| metric.name == "papi.PAPI_FP_INS").unwrap();
+    trace.run.unmeasured = vec![("papi.PAPI_FP_INS".into(), "no libpapi.so is found here".into())];
+    for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
+        window.cells.resize(slot + 1, Cell::default());
+    }
+    // Two ranks have told nothing at all.
+    for rank in &mut trace.ranks[..2] {
+        rank.windows.iter_mut().for_each(|window| window.cells.clear());
+    }
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("papi.PAPI_FP_INS not counted: no libpapi.so"), "{said}");
+    assert!(!said.contains("the guide papi"), "{said}");
+    trace.ranks[7].windows[3].cells[slot] = Cell { n: 1.0, sum: 5.0, ..Cell::default() };
+    let said = text(&trace, Path::new("r"));
+    assert!(said.contains("papi.PAPI_FP_INS not counted on 5 of 8 ranks: no libpapi.so"), "{said}");
 }
 
 /// Takes a share of some windows' time out of what a rank measured, as a pause does.

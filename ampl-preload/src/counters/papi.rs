@@ -82,8 +82,11 @@ impl PapiCounters {
             why: why.to_owned(),
             instead: "see 'papi_avail' and 'papi_native_avail'".into(),
         };
+        let Some(original) = installed() else {
+            return (None, asked.iter().map(|one| Refusal::without_papi(&one.what)).collect());
+        };
         let held = HeldDescriptors::hold();
-        let mut papi = match Functions::load().and_then(Self::begin) {
+        let mut papi = match Functions::load(original).and_then(Self::begin) {
             Ok(papi) => papi,
             Err(why) => return (None, asked.iter().map(|one| refusal(one, &why)).collect()),
         };
@@ -199,8 +202,8 @@ impl Counters for PapiCounters {
 }
 
 impl Functions {
-    fn load() -> Result<Self, String> {
-        let library = private_copy()?;
+    fn load(original: *mut c_void) -> Result<Self, String> {
+        let library = private_copy(original)?;
         let function = |name: &CStr| {
             // SAFETY: a library that stays open.
             let found = unsafe { libc::dlsym(library, name.as_ptr()) };
@@ -230,15 +233,17 @@ impl Functions {
     }
 }
 
-/// A copy of the machine's libpapi, loaded beside one that the program may have.
-fn private_copy() -> Result<*mut c_void, String> {
+/// The machine's libpapi, or the program's; opened.
+fn installed() -> Option<*mut c_void> {
     // SAFETY: a text; PAPI's library does nothing on its own when it is loaded.
     let opened = |name: &&CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
-    let Some(original) = NAMES.iter().map(opened).find(|found| !found.is_null()) else {
-        return Err("there is no libpapi.so here: install PAPI, or set LD_LIBRARY_PATH".into());
-    };
+    NAMES.iter().map(opened).find(|found| !found.is_null())
+}
+
+/// A copy of libpapi, loaded beside the `original`, which the program may have and which is closed here.
+fn private_copy(original: *mut c_void) -> Result<*mut c_void, String> {
     let path = path_of(original);
-    // SAFETY: opened above, and no longer needed.
+    // SAFETY: an open library, which is no longer needed here.
     unsafe { libc::dlclose(original) };
     let copied = path.ok_or_else(|| io::Error::other("its file is not known")).and_then(|path| copy(&path));
     let copied = copied.map_err(|error| format!("libpapi cannot be copied: {error}"))?;
