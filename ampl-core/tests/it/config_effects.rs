@@ -22,7 +22,7 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "the_simulator_does_what_ranks_do_by_themselves",
     ),
     ("sampling.sizing", "ampl-client/tests/it/coverage.rs", "ampl_2008_falls_short_where_windows_vary"),
-    ("sampling.floor", "ampl-client/tests/it/policy.rs", "floors_static_sizes_and_small_groups"),
+    ("sampling.floor", "tests/e2e/sites.rs", "a_site_has_a_bound_of_its_own"),
     ("sampling.seed", "ampl-client/tests/it/figure4.rs", "another_seed_draws_others"),
     ("sampling.budget", "tests/e2e/adaptive.rs", "a_budget_is_kept_and_the_bound_attained_is_told"),
     ("sampling.partners", "tests/e2e/partners.rs", "without_the_key_nothing_is_kept_for_others"),
@@ -71,6 +71,37 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("agent.max_overhead", "tests/e2e/governor.rs", "steps_down_and_up_again_under_open_mpi"),
 ];
 
+/// How a test that makes its configuration of Rust's types writes a setting that has another name there.
+const OTHERWISE: &[(&str, &str)] = &[
+    ("metric.role", "guide: true"),
+    ("group.confidence", "relative(confidence, error)"),
+    ("group.error", "relative(confidence, error)"),
+    ("group.error_abs", "ErrorBound::Absolute("),
+];
+
+/// Whether the tests of a file with that `text` set the key: its name with a value, or what stands for it.
+///
+/// Of the file, not of the test alone, whose helpers may write the configuration.
+fn sets(text: &str, key: &Key) -> bool {
+    let path = key.path();
+    let code = |line: &&str| !line.trim_start().starts_with("//");
+    let otherwise = OTHERWISE.iter().find(|(of, _)| *of == path);
+    let forms = match otherwise {
+        Some((_, written)) => vec![(*written).to_owned()],
+        None => vec![format!("{} =", key.name), format!(".{}", key.name), format!("{}:", key.name)],
+    };
+    text.lines().filter(code).any(|line| forms.iter().any(|form| line.contains(form)))
+}
+
+/// Whether `text` has a test of that name which is run.
+fn has_test(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let begin = format!("fn {name}(");
+    let Some(at) = lines.iter().position(|line| line.starts_with(&begin)) else { return false };
+    let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+    attributes.clone().any(|line| *line == "#[test]") && !attributes.any(|line| line.starts_with("#[ignore"))
+}
+
 /// Whether this version says that it does not act on some value of the key, or on any.
 fn is_announced(key: &Key) -> bool {
     let notices =
@@ -89,13 +120,23 @@ fn no_key_is_without_effect() {
         };
         let text = std::fs::read_to_string(root.join(file))
             .unwrap_or_else(|error| panic!("{path}: {file}: {error}"));
-        assert!(text.contains(&format!("fn {test}(")), "{path}: {file} has no test {test}");
+        assert!(has_test(&text, test), "{path}: {file} has no test {test} that is run");
+        assert!(sets(&text, key), "{path}: no test in {file} sets it");
     }
 }
 
 #[test]
+fn tests_that_do_not_run_and_keys_in_comments_do_not_count() {
+    let seed = KEYS.iter().find(|key| key.path() == "sampling.seed").expect("it is a key");
+    assert!(has_test("#[test]\nfn a() {}", "a") && !has_test("fn a() {}", "a") && !has_test("", "a"));
+    assert!(!has_test("#[test]\n#[ignore = \"slow\"]\nfn a() {}", "a"));
+    assert!(sets("config.sampling.seed = 7;", seed) && sets("let text = \"seed = 7\";", seed));
+    assert!(!sets("// seed = 7\nlet reseeded = 3;", seed));
+}
+
+#[test]
 fn every_row_is_of_a_key() {
-    for (path, ..) in EFFECTS {
+    for path in EFFECTS.iter().map(|(path, ..)| path).chain(OTHERWISE.iter().map(|(path, _)| path)) {
         assert!(KEYS.iter().any(|key| key.path() == *path), "{path}");
     }
 }
