@@ -263,7 +263,7 @@ fn a_pause_is_in_no_total_of_many_windows() {
 /// A process that only counts calls is not to write of every window, where they are many a second, nor to take a lock
 /// for each: of one ended by every `every`th of the calls that two threads make in turn, the second a directive's.
 fn passes_windows(every: u64) {
-    const MARKERS: u64 = 21_000;
+    const MARKERS: u64 = 50_000;
     let config = format!(
         "[window]\nmarker = \"mpi:MPI_Barrier\"\nevery = {every}\n[agent]\nmax_overhead = \"0.5%\"\n"
     );
@@ -307,12 +307,12 @@ fn passes_windows(every: u64) {
     }
     let together = told();
     threads[0].finish(at + 100);
-    // What is told is told in 10 ms at most, and none is missing or there twice.
-    let times = MARKERS / 100;
-    assert!((times * 9 / 10..=times * 11 / 10).contains(&(together.len() as u64)), "{}", together.len());
+    // What is told is told in 100 ms at most, and none is missing or there twice.
+    let times = MARKERS / 1000;
+    assert!((times * 9 / 10..=times * 11 / 10 + 1).contains(&(together.len() as u64)), "{}", together.len());
     assert!(together[1..].iter().all(|windows| !windows.measured));
     assert!(together.windows(2).all(|pair| pair[0].last.next() == pair[1].window));
-    // Once 10 ms are over, until the window is; and each thread looks who is there.
+    // Once 100 ms are over, until the window is; and each thread looks who is there.
     assert!(locked <= (4 + every) * times, "{locked} times");
     let read = job.read();
     let mut next = 0;
