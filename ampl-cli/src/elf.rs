@@ -21,6 +21,8 @@ pub struct Executable {
     pub defines_mpi: bool,
     /// MPI functions that it defines itself, in C or Fortran, as its symbols have them.
     pub own_functions: Vec<String>,
+    /// Extensions of an MPI library (`MPIX_*`) that it refers to.
+    pub extensions: Vec<String>,
     /// Set-user-id, set-group-id or with file capabilities: the dynamic linker ignores LD_PRELOAD for it.
     pub set_id: bool,
 }
@@ -47,7 +49,10 @@ impl Executable {
         let own: BTreeSet<String> = names.filter(|name| is_mpi_function(name)).map(str::to_owned).collect();
         let defines_mpi = own.contains("MPI_Init") || own.contains("MPI_Init_thread");
         let own_functions = own.into_iter().collect();
-        Some(Self { opaque: false, is_static: !interpreted, defines_mpi, own_functions, set_id })
+        let undefined = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
+        let names = undefined.filter_map(|symbol| symbol.name().ok());
+        let extensions = of_mpi(path, names.filter(|name| is_extension(name)).collect());
+        Some(Self { opaque: false, is_static: !interpreted, defines_mpi, own_functions, extensions, set_id })
     }
 
     /// Reasons why ampl may see nothing, or not all, each with what to do.
@@ -65,6 +70,12 @@ impl Executable {
             let own = few(&self.own_functions);
             let what = format!("the program defines {own} itself, so ampl does not see these calls");
             found.push((what, "build it without wrappers of its own"));
+        }
+        if !self.extensions.is_empty() {
+            let names = few(&self.extensions);
+            let what =
+                format!("the program uses extensions of its MPI ({names}), which ampl does not record");
+            found.push((what, "count their time to the program's own"));
         }
         if self.set_id {
             let what = "the program is setuid, setgid or has capabilities, so LD_PRELOAD is ignored";
@@ -99,6 +110,29 @@ fn is_mpi_function(symbol: &str) -> bool {
         base = base.strip_suffix(form).unwrap_or(base);
     }
     FUNCTIONS.iter().any(|spec| spec.name.eq_ignore_ascii_case(base))
+}
+
+/// Whether `symbol` is named as the extensions of MPI libraries are, in C or Fortran.
+fn is_extension(symbol: &str) -> bool {
+    symbol.starts_with("MPIX_") || symbol.starts_with("mpix_")
+}
+
+/// Those of `extensions` that an MPI library of `program` has: other libraries name theirs so, too.
+fn of_mpi(program: &Path, mut extensions: BTreeSet<&str>) -> Vec<String> {
+    if !extensions.is_empty()
+        && let Some(libraries) = libraries(program)
+    {
+        let symbols = libraries.iter().filter(|path| is_mpi_library(path)).filter_map(|path| exported(path));
+        let symbols: BTreeSet<String> = symbols.flatten().collect();
+        extensions.retain(|name| symbols.contains(*name));
+    }
+    extensions.into_iter().map(str::to_owned).collect()
+}
+
+/// Whether `path` is named as MPI libraries are.
+pub fn is_mpi_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("lib") && name.contains("mpi")
 }
 
 /// Whether the file gives who runs it more than their own rights.

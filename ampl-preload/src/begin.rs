@@ -466,9 +466,8 @@ pub fn first_records(
     if process.shared.rank.0 == 0 {
         let run = RunInfo {
             mpi_library: process.pmpi.library_version(),
-            hidden: unseen::hidden_functions(),
             early_calls: early_calls(),
-            ..run.clone()
+            ..unseen::noted(run.clone())
         };
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);

@@ -1,6 +1,7 @@
 //! Which module an address of code lies in.
 
-use std::ffi::CStr;
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char};
 use std::sync::{Mutex, PoisonError};
 
 /// The beginning of the loader's `struct link_map`.
@@ -11,6 +12,39 @@ struct LinkMap {
     name: *const libc::c_char,
     dynamic: *const [u64; 2],
 }
+
+/// `Elf64_Sym`
+#[repr(C)]
+pub struct ElfSymbol {
+    /// Where its name begins in the table of strings.
+    pub name: u32,
+    /// Kind and binding.
+    pub info: u8,
+    /// Visibility.
+    pub other: u8,
+    /// Number of the section that defines it; 0 if the module does not.
+    pub section: u16,
+    /// Its address, as the file counts.
+    pub value: u64,
+    /// Bytes of what it names.
+    pub size: u64,
+}
+
+/// `Elf64_Rela`
+#[repr(C)]
+struct Relocation {
+    place: u64,
+    /// The symbol's index in the upper half.
+    info: u64,
+    addend: i64,
+}
+
+pub const DT_STRTAB: u64 = 5;
+pub const DT_SYMTAB: u64 = 6;
+const DT_PLTRELSZ: u64 = 2;
+const DT_RELA: u64 = 7;
+const DT_RELASZ: u64 = 8;
+const DT_JMPREL: u64 = 23;
 
 /// A loaded module.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +68,45 @@ impl Module {
             })
         })
     }
+
+    /// Address of the table that its dynamic section has under `tag`.
+    pub fn table(self, tag: u64) -> Option<u64> {
+        let found = self.dynamic().find(|&(have, _)| have == tag)?.1;
+        // The loader turns most of these into addresses in place.
+        Some(if found < self.base { found + self.base } else { found })
+    }
+
+    /// Names of the symbols that it takes from other modules and that `wanted` says yes to, as often as it does.
+    ///
+    /// Read from its relocations: what it takes has one, while the length of the table of symbols is nowhere told.
+    pub fn taken(self, wanted: fn(&[u8]) -> bool) -> Vec<String> {
+        let (Some(strings), Some(symbols)) = (self.table(DT_STRTAB), self.table(DT_SYMTAB)) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for (table, bytes) in [(DT_JMPREL, DT_PLTRELSZ), (DT_RELA, DT_RELASZ)] {
+            let bytes = self.dynamic().find(|&(have, _)| have == bytes);
+            let (Some(table), Some((_, bytes))) = (self.table(table), bytes) else { continue };
+            // SAFETY: the loader reads these tables itself, which stay as long as the module is loaded.
+            let relocations = unsafe {
+                std::slice::from_raw_parts(
+                    table as *const Relocation,
+                    bytes as usize / size_of::<Relocation>(),
+                )
+            };
+            let named =
+                relocations.iter().map(|relocation| relocation.info >> 32).filter(|&index| index != 0);
+            found.extend(named.filter_map(|index| {
+                // SAFETY: as above: a relocation names a symbol of the module's.
+                let (section, name) = unsafe {
+                    let symbol = &*(symbols as *const ElfSymbol).add(index as usize);
+                    (symbol.section, CStr::from_ptr((strings as *const c_char).add(symbol.name as usize)))
+                };
+                (section == 0 && wanted(name.to_bytes())).then(|| name.to_string_lossy().into_owned())
+            }));
+        }
+        found
+    }
 }
 
 /// This library.
@@ -46,18 +119,35 @@ pub fn own_module() -> Option<Module> {
 
 /// Paths of all loaded modules but the main program.
 pub fn loaded_modules() -> Vec<String> {
-    unsafe extern "C" fn add(info: *mut libc::dl_phdr_info, _: usize, out: *mut libc::c_void) -> i32 {
-        // SAFETY: the loader passes its record, and `out` is the vector below.
-        let (name, out) = unsafe { (CStr::from_ptr((*info).dlpi_name), &mut *out.cast::<Vec<String>>()) };
-        if !name.is_empty() {
-            out.push(name.to_string_lossy().into_owned());
+    let mut found = Vec::new();
+    each_module(&mut |path, _| {
+        if !path.is_empty() {
+            found.push(path.into_owned());
+        }
+    });
+    found
+}
+
+/// What [`each_module`] does with a path and a module.
+type Visit<'a> = &'a mut dyn FnMut(Cow<'_, str>, Module);
+
+/// Calls `visit` with all loaded modules and their paths; that of the main program is empty. None is unloaded meanwhile.
+pub fn each_module(mut visit: Visit) {
+    unsafe extern "C" fn step(info: *mut libc::dl_phdr_info, _: usize, visit: *mut libc::c_void) -> i32 {
+        // SAFETY: the loader passes its record with that many headers, and `visit` is the closure below.
+        let (info, headers, name, visit) = unsafe {
+            let info = &*info;
+            let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+            (info, headers, CStr::from_ptr(info.dlpi_name), &mut *visit.cast::<Visit>())
+        };
+        if let Some(dynamic) = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC) {
+            let dynamic = (info.dlpi_addr + dynamic.p_vaddr) as *const [u64; 2];
+            visit(name.to_string_lossy(), Module { base: info.dlpi_addr, dynamic });
         }
         0
     }
-    let mut found: Vec<String> = Vec::new();
-    // SAFETY: the callback gets a pointer to the vector and keeps nothing.
-    unsafe { libc::dl_iterate_phdr(Some(add), (&raw mut found).cast()) };
-    found
+    // SAFETY: the callback gets a pointer to the closure and keeps nothing.
+    unsafe { libc::dl_iterate_phdr(Some(step), (&raw mut visit).cast()) };
 }
 
 fn link_map(address: u64) -> Option<*const LinkMap> {

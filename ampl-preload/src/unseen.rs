@@ -1,19 +1,26 @@
 //! What ampl cannot see of a program, so that it can be said.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ampl_core::mpi::FUNCTIONS;
+use ampl_trace::model::RunInfo;
 
 use crate::begin::message;
 use crate::caller::is_library_of_mpi;
 use crate::environment;
 use crate::process;
-use crate::resolve::{is_in_same_module, module};
+use crate::resolve::{each_module, is_in_same_module, module};
 use crate::symbol::{next_definition, variable};
+
+/// `run` with what of the program is not seen from now on.
+pub fn noted(run: RunInfo) -> RunInfo {
+    RunInfo { hidden: hidden_functions(), extensions: extensions(), ..run }
+}
 
 /// MPI functions whose first definition in the process is neither ours nor that of an MPI library: the
 /// program's own profiling layer, or a tool that was loaded before ampl.
-pub fn hidden_functions() -> Vec<String> {
+fn hidden_functions() -> Vec<String> {
     let own = hidden_functions as *const () as u64;
     let is_hidden = |name: &str| {
         let found = variable(&format!("{name}\0"));
@@ -22,6 +29,24 @@ pub fn hidden_functions() -> Vec<String> {
             && !is_library_of_mpi(&module(found as u64).0)
     };
     FUNCTIONS.iter().map(|spec| spec.name).filter(|name| is_hidden(name)).map(str::to_owned).collect()
+}
+
+/// Extensions of the MPI library (`MPIX_*`, in Fortran `mpix_*`) that the program or a library of it refers to,
+/// as their symbols have them: what is not wrapped is not seen, but for this.
+fn extensions() -> Vec<String> {
+    let is_extension = |name: &[u8]| name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"mpix_"));
+    let mut names = BTreeSet::new();
+    each_module(&mut |path, module| {
+        if !is_library_of_mpi(&path) {
+            names.extend(module.taken(is_extension));
+        }
+    });
+    // Other libraries call theirs so, too; and of a weak reference nothing may be there.
+    let is_of_mpi = |name: &String| {
+        let found = variable(&format!("{name}\0"));
+        !found.is_null() && is_library_of_mpi(&module(found as u64).0)
+    };
+    names.into_iter().filter(is_of_mpi).collect()
 }
 
 /// A session has begun: sessions are not recorded, which is said once, where nothing else is.

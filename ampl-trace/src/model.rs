@@ -32,6 +32,9 @@ pub struct RunInfo {
     /// MPI functions that the program or a tool before ampl defines itself: calls of them are not seen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<String>,
+    /// Extensions of the MPI library (`MPIX_*`) that the program refers to: calls of them are not seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extensions: Vec<String>,
     /// Calls of rank 0 before `MPI_Init`: counted, but not in the sequence.
     #[serde(default)]
     pub early_calls: u64,

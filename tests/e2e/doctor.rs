@@ -35,6 +35,40 @@ program hello
   call MPI_Finalize()
 end program hello
 ";
+/// Uses an extension of its MPI, and a function of another library that is named like one.
+const EXTENDED: &str = "\
+#include <mpi.h>
+int MPIX_Query_cuda_support(void);
+int MPIX_Ours(MPI_Comm comm);
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    int has = MPIX_Query_cuda_support();
+    MPIX_Ours(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return has;
+}
+";
+/// That library, which uses another one.
+const EXTENDING: &str = "\
+#include <mpi.h>
+#ifdef OPEN_MPI
+int MPIX_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request *request);
+#else
+int MPIX_Comm_agree(MPI_Comm comm, int *flag);
+#endif
+int MPIX_Ours(MPI_Comm comm) {
+#ifdef OPEN_MPI
+    MPI_Request request;
+    MPIX_Barrier_init(comm, MPI_INFO_NULL, &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return MPI_Request_free(&request);
+#else
+    int flag = 1;
+    return comm == MPI_COMM_NULL ? MPIX_Comm_agree(comm, &flag) : MPI_Barrier(comm);
+#endif
+}
+";
 const NO_MPI: &str = "int main(void) { return 0; }\n";
 
 fn build(scratch: &Scratch, compilers: &[&str], source: &str, text: &str, options: &[&str]) -> PathBuf {
@@ -135,6 +169,31 @@ fn a_program_with_its_own_wrappers_is_named_with_them() {
     let functions = run.functions();
     assert_eq!(functions.get("MPI_Irecv"), Some(&1));
     assert_eq!(functions.get("MPI_Send"), None);
+}
+
+#[test]
+fn extensions_that_are_not_recorded_are_named() {
+    for (mpi, compilers, inner) in [
+        (Mpi::OpenMpi, &["mpicc.openmpi", "mpicc"][..], "MPIX_Barrier_init"),
+        (Mpi::Mpich, &["mpicc.mpich"], "MPIX_Comm_agree"),
+    ] {
+        let scratch = Scratch::new("doctor");
+        let library = build(&scratch, compilers, "libours.so.c", EXTENDING, &["-shared", "-fPIC"]);
+        let linked = library.to_str().expect("a path of ours");
+        let program = build(&scratch, compilers, "extended.c", EXTENDED, &[linked]);
+        let report = examined(&program);
+        assert_eq!(report["app"]["extensions"], Value::from(vec!["MPIX_Query_cuda_support"]));
+        let [problem] = problems(&report)[..] else { panic!("{report}") };
+        let says = "uses extensions of its MPI (MPIX_Query_cuda_support), which ampl does not record";
+        assert!(problem.contains(says), "{problem}");
+        let run =
+            monitor(&Job::new(mpi, 2, program, &[]), "[trace]\ntiming = \"all\"\n", Form::Run).success();
+        let said = run.finished.stderr.replace("\n                        ", " ");
+        assert!(said.contains(says), "{said}");
+        // Not those of other libraries.
+        let summary = format!("not covered         {inner}, MPIX_Query_cuda_support: extensions of this MPI");
+        assert!(said.contains(&summary) && !said.contains("nothing is known to be missing"), "{said}");
+    }
 }
 
 #[test]

@@ -59,6 +59,8 @@ struct App {
     defines_mpi: bool,
     /// MPI functions that it defines itself.
     own_functions: Vec<String>,
+    /// Extensions of its MPI that it refers to: they are not recorded.
+    extensions: Vec<String>,
 }
 
 /// Prints the report to stdout; 0 also when it names problems.
@@ -155,8 +157,8 @@ fn examine_program(
             .push(format!("ampl: it is linked to several MPI libraries, {paths} ({place}): link it to one"));
     }
     let path = std::path::absolute(file)?;
-    let Executable { defines_mpi, own_functions, .. } = executable;
-    Ok((App { path, kind, defines_mpi, own_functions }, linked))
+    let Executable { defines_mpi, own_functions, extensions, .. } = executable;
+    Ok((App { path, kind, defines_mpi, own_functions, extensions }, linked))
 }
 
 fn lines(report: &Report) -> Result<String, std::fmt::Error> {

@@ -98,10 +98,10 @@ fn examine_fortran(path: &Path, wrapped: &BTreeSet<String>) -> Option<FortranLib
 
 /// What `path` is, if it is an MPI library.
 fn examine(path: &Path) -> Option<MpiLibrary> {
-    let name = path.file_name()?.to_string_lossy();
-    if !name.starts_with("lib") || !name.contains("mpi") {
+    if !elf::is_mpi_library(path) {
         return None;
     }
+    let name = path.file_name()?.to_string_lossy();
     let symbols = elf::exported(path).filter(|symbols| symbols.contains("MPI_Init"))?;
     let missing: Vec<&str> =
         FUNCTIONS.iter().map(|spec| spec.name).filter(|name| !symbols.contains(*name)).collect();

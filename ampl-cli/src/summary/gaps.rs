@@ -79,6 +79,10 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
         let (names, more) = some(&trace.run.hidden);
         gaps.push(format!("{names}{more}: the program, or a tool loaded before ampl, defines them itself"));
     }
+    if !trace.run.extensions.is_empty() {
+        let (names, more) = some(&trace.run.extensions);
+        gaps.push(format!("{names}{more}: extensions of this MPI that the program uses are not recorded"));
+    }
     if trace.run.early_calls > 0 {
         gaps.push(format!(
             "{} of rank 0 before MPI_Init: counted, not in the sequence",

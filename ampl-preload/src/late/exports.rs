@@ -6,21 +6,8 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::resolve::own_module;
+use crate::resolve::{DT_STRTAB, DT_SYMTAB, ElfSymbol, own_module};
 
-/// `Elf64_Sym`
-#[repr(C)]
-struct ElfSymbol {
-    name: u32,
-    info: u8,
-    other: u8,
-    section: u16,
-    value: u64,
-    size: u64,
-}
-
-const DT_STRTAB: u64 = 5;
-const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
 /// The MPI functions in this library's symbol table.
@@ -33,12 +20,8 @@ impl Exports {
     /// Every exported MPI function; `None` if the loader's records are not as expected, or not to be written.
     pub fn find() -> Option<Self> {
         let module = own_module()?;
-        let entry = |tag: u64| {
-            let found = module.dynamic().find(|&(have, _)| have == tag)?.1;
-            // The loader turns most of these into addresses in place.
-            Some(if found < module.base { found + module.base } else { found })
-        };
-        let (strings, table, hash) = (entry(DT_STRTAB)?, entry(DT_SYMTAB)?, entry(DT_GNU_HASH)?);
+        let (strings, table, hash) =
+            (module.table(DT_STRTAB)?, module.table(DT_SYMTAB)?, module.table(DT_GNU_HASH)?);
         // SAFETY: the loader itself reads these tables, whose extent the hash table tells.
         let symbols = unsafe { exported(strings, table, hash) };
         let (first, last) = (symbols.first()?.1, symbols.last()?.1);
