@@ -107,6 +107,8 @@ impl Reader {
         for (index, &word) in words.iter().enumerate() {
             let converted = match params.get(out.len()) {
                 None => word,
+                // `mpi` and mpif.h declare it as a buffer, and write nothing (MPI-4.1 §3.6).
+                Some(param) if param.name == "buffer_addr" && !symbol.is_f08() => 0,
                 // SAFETY: a descriptor's first word is the buffer's address.
                 Some(param) if param.kind == Kind::Buffer && symbol.passes_descriptors() => unsafe {
                     self.fortran.buffer(self.long(word, 0).unwrap_or(0) as usize)

@@ -5,7 +5,7 @@ use ampl_core::mpi::{
     Class, Direction, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
 };
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::{Shape, is_input, is_output, is_overwritten, shape};
+use ampl_trace::args::{Shape, gives_address, is_input, is_output, is_overwritten, shape};
 
 use crate::traffic::{Ends, Operands};
 
@@ -108,6 +108,8 @@ pub enum Step {
     Buffer,
     /// Another address.
     Address,
+    /// The address that the call has written behind its own.
+    AddressAfter,
     /// A handle passed by value.
     Handle(Kind, ObjectKind),
     /// The request that the call is about.
@@ -150,6 +152,7 @@ fn input_step(param: &Param) -> Step {
     }
     match param.kind {
         Kind::Request => Step::Request,
+        _ if gives_address(param) => Step::AddressAfter,
         _ if param.length == Length::Unknown => Step::Address,
         Kind::Int | Kind::Logical => Step::Int,
         Kind::Rank => Step::Rank,
@@ -357,6 +360,8 @@ mod tests {
         let (rank, tag) = (Step::Rank, Step::Tag);
         let expected = [(0, Step::Block), (3, rank), (4, tag), (5, Step::Envelope)];
         assert_eq!(sendrecv.inputs[..], expected);
+        let allocate = of(ids::MPI_ALLOC_MEM);
+        assert_eq!(allocate.inputs.last(), Some(&(2, Step::AddressAfter)));
         let wait = of(ids::MPI_WAIT);
         assert_eq!(wait.inputs[..], [(0, Step::Request)]);
         assert_eq!(wait.outputs[..], [(0, Step::RequestAfter), (1, Step::Status)]);

@@ -85,6 +85,12 @@ pub fn is_input(param: &Param) -> bool {
     param.direction != Direction::Out || is_opaque(param)
 }
 
+/// Whether MPI writes an address behind that parameter: its word is in the entry part, as every address is, and 0
+/// where nothing was written. Until November 2026 it was where the program wanted it.
+pub fn gives_address(param: &Param) -> bool {
+    param.kind == Kind::Address && param.direction == Direction::Out
+}
+
 /// Whether `param` is in the exit part.
 pub fn is_output(param: &Param) -> bool {
     param.direction != Direction::In && !is_opaque(param)
@@ -125,11 +131,12 @@ pub fn decode(
         return words.is_empty().then(Default::default);
     }
     let mut at = words;
-    let mut inputs = Vec::new();
+    let (mut inputs, mut given) = (Vec::new(), Vec::new());
     for param in spec.params.iter().filter(|param| is_input(param)) {
-        inputs.push((param.name, take(param, &mut at, names)?));
+        let value = take(param, &mut at, names)?;
+        if gives_address(param) { given.push(value) } else { inputs.push((param.name, value)) }
     }
-    let mut outputs = Vec::new();
+    let (mut outputs, mut given) = (Vec::new(), given.into_iter());
     if flags & CALL_MISS != 0 {
         outputs.extend(spec.params.iter().filter_map(|param| match param.name {
             "flag" => Some(("flag", Value::Bool(false))),
@@ -137,9 +144,13 @@ pub fn decode(
             _ => None,
         }));
     } else if flags & CALL_OUTCOME != 0 || flags & (CALL_ERROR | CALL_UNFINISHED) == 0 {
-        for param in spec.params.iter().filter(|param| is_output(param)) {
+        for param in spec.params.iter().filter(|param| is_output(param) || gives_address(param)) {
             let with_errors = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
-            let value = if with_errors { take_outcomes(&mut at)? } else { take(param, &mut at, names)? };
+            let value = match with_errors {
+                _ if gives_address(param) => given.next()?,
+                true => take_outcomes(&mut at)?,
+                false => take(param, &mut at, names)?,
+            };
             outputs.push((param.name, value));
         }
     }
@@ -218,6 +229,7 @@ fn part<'a>(param: &Param, at: &mut &'a [u64]) -> Option<Option<&'a [u64]>> {
 fn take(param: &Param, at: &mut &[u64], names: &mut dyn Names) -> Option<Value> {
     let Some(words) = part(param, at)? else { return Some(Value::Absent) };
     Some(match shape(param) {
+        Shape::Scalar if gives_address(param) && words[0] == 0 => Value::Absent,
         Shape::Scalar => {
             let kind = if param.length == Length::Unknown { Kind::Address } else { param.kind };
             value(kind, words[0], names)
@@ -317,6 +329,19 @@ mod tests {
         let wait = Function::by_name("MPI_Wait").unwrap().spec();
         let (_, out) = decode(wait, CALL_ERROR | CALL_OUTCOME, &[7, null, told]).unwrap();
         assert_eq!(out[1], ("status", Value::Status { source: 3, tag: 9 }));
+    }
+
+    #[test]
+    fn an_address_that_mpi_gives_is_an_output() {
+        let query = Function::by_name("MPI_Win_shared_query").unwrap().spec();
+        let (args, out) = decode(query, 0, &[3, 1, 0x40, 64, 4]).unwrap();
+        assert_eq!(args.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["win", "rank"]);
+        let given = ("baseptr", Value::Address(0x40));
+        assert_eq!(out, [("size", Value::Int(64)), ("disp_unit", Value::Int(4)), given]);
+        let (args, out) = decode(query, CALL_ERROR, &[3, 1, 0]).unwrap();
+        assert!(args.len() == 2 && out.is_empty());
+        let (_, out) = decode(query, 0, &[3, 1, 0, 64, 4]).unwrap();
+        assert_eq!(out[2], ("baseptr", Value::Absent));
     }
 
     #[test]

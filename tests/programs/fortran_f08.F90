@@ -24,6 +24,7 @@
 #define ALL_H(x) v(size(x)), v(x%MPI_VAL)
 #define SOME_H(x, n) v(n), v(x(1:n)%MPI_VAL)
 #define SECTIONS
+#define GIVES_BUFFERS
 #ifdef WITHOUT_IERROR
 #define IERR
 #define HAS_IERROR .false.
@@ -32,11 +33,12 @@
 #define HAS_IERROR .true.
 #endif
 #define SOME(x, n) v(n), v(x(1:n))
+#define GIVEN(x) transfer(x, 0_MPI_ADDRESS_KIND)
 
 module calls
     use mpi_f08
     use recorder
-    use iso_c_binding, only: c_ptr, c_f_pointer
+    use iso_c_binding, only: c_ptr, c_f_pointer, c_null_ptr
     implicit none
 #include "fortran_data.inc"
 contains

@@ -35,13 +35,14 @@
 #define IERR , ierr
 #define HAS_IERROR .true.
 #define SOME(x, n) v(n), v(x(1:n))
+#define GIVEN(x) transfer(x, 0_MPI_ADDRESS_KIND)
 
 module calls
 #ifndef INCLUDE_MPIF
     use mpi
 #endif
     use recorder
-    use iso_c_binding, only: c_ptr
+    use iso_c_binding, only: c_ptr, c_f_pointer, c_null_ptr
     implicit none
 #ifdef INCLUDE_MPIF
     include 'mpif.h'

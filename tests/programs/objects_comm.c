@@ -389,7 +389,7 @@ static void queries(void) {
     RESULT(text, number, flag);
     CALL(MPI_Query_thread, ">provided:i", &number);
     CALL(MPI_Is_thread_main, ">flag:l", &flag);
-    CALL(MPI_Alloc_mem, "size:j info:n baseptr:a", (MPI_Aint)64, MPI_INFO_NULL, &memory);
+    CALL(MPI_Alloc_mem, "size:j info:n >baseptr:a", (MPI_Aint)64, MPI_INFO_NULL, &memory);
     CALL(MPI_Free_mem, "base:b", memory);
     double now = COUNTED(MPI_Wtime);
     RESULT("queries", now >= 0, COUNTED(MPI_Wtick) > 0, flag);

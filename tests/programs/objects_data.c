@@ -216,7 +216,7 @@ static void modes(void) {
     CALL(MPI_Cancel, "~request:q", &requests[0]);
     CALL(MPI_Wait, "~request:q >status:?", &requests[0], &statuses[0]);
     CALL(MPI_Test_cancelled, "status:? >flag:l", &statuses[0], &flag);
-    CALL(MPI_Buffer_detach, "buffer_addr:a >size:i", &back, &size);
+    CALL(MPI_Buffer_detach, ">buffer_addr:a >size:i", &back, &size);
     RESULT("buffer", flag, back == space, size == sizeof space);
 }
 

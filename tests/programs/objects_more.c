@@ -62,7 +62,7 @@ static void sends(void) {
     CALL(MPI_Waitall, "count:i ~array_of_requests:q(count) >array_of_statuses:s(count)", 4, requests,
          MPI_STATUSES_IGNORE);
     for (int i = 2; i < 4; i++) CALL(MPI_Request_free, "~request:q", &requests[i]);
-    CALL(MPI_Buffer_detach, "buffer_addr:a >size:i", &back, &size);
+    CALL(MPI_Buffer_detach, ">buffer_addr:a >size:i", &back, &size);
     RESULT("started", in[2], in[11], size == sizeof space);
 }
 

@@ -68,7 +68,7 @@ static void passive(void) {
     MPI_Win win;
     MPI_Aint bytes;
     int *memory, *theirs, unit, fetched = 0;
-    CALL(MPI_Win_allocate, "size:j disp_unit:i info:n comm:c baseptr:a >win:w", (MPI_Aint)64, 4,
+    CALL(MPI_Win_allocate, "size:j disp_unit:i info:n comm:c >baseptr:a >win:w", (MPI_Aint)64, 4,
          MPI_INFO_NULL, WORLD, &memory, &win);
     for (int i = 0; i < CELLS; i++) memory[i] = 0;
     CALL(MPI_Barrier, "comm:c", WORLD);
@@ -98,11 +98,11 @@ static void passive(void) {
     CALL(MPI_Barrier, "comm:c", WORLD);
     RESULT("locked", fetched, memory[3], memory[4], memory[6], memory[10]);
     free_win(&win);
-    CALL(MPI_Win_allocate_shared, "size:j disp_unit:i info:n comm:c baseptr:a >win:w", (MPI_Aint)8, 4,
+    CALL(MPI_Win_allocate_shared, "size:j disp_unit:i info:n comm:c >baseptr:a >win:w", (MPI_Aint)8, 4,
          MPI_INFO_NULL, WORLD, &memory, &win);
-    CALL(MPI_Win_shared_query, "win:w rank:r >size:j >disp_unit:i baseptr:a", win, right, &bytes, &unit,
+    CALL(MPI_Win_shared_query, "win:w rank:r >size:j >disp_unit:i >baseptr:a", win, right, &bytes, &unit,
          &theirs);
-    CALL(MPI_Win_shared_query, "win:w rank:r >size:j >disp_unit:i baseptr:a", win, MPI_PROC_NULL, &bytes,
+    CALL(MPI_Win_shared_query, "win:w rank:r >size:j >disp_unit:i >baseptr:a", win, MPI_PROC_NULL, &bytes,
          &unit, &theirs);
     fence(win);
     RESULT("shared", bytes, unit);

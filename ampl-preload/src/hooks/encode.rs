@@ -140,6 +140,12 @@ impl Encoder<'_> {
             Step::Tag => abi.tag(word as i32) as u64,
             Step::Buffer if word == abi.in_place => IN_PLACE,
             Step::Buffer | Step::Address => places::word(self.state, word as u64),
+            Step::AddressAfter if self.failed => 0,
+            Step::AddressAfter => {
+                // SAFETY: MPI has written an address there, or the program wanted none.
+                let given = unsafe { self.state.reader.load(Kind::Address, word, 0) }.unwrap_or(0);
+                places::word(self.state, given)
+            }
             Step::Handle(kind, object_kind) => {
                 object_word(self.state, object_kind, abi.handle_word(kind, word))
             }
