@@ -147,7 +147,7 @@ static void neighbours(void) {
 
 #define THERE "fh:f buf:b count:i datatype:t"
 #define AT "fh:f offset:j buf:b count:i datatype:t"
-#define ENDS "fh:f buf:b >status:?"
+#define ENDS "fh:f buf:b >status:-"
 
 static void files(void) {
     MPI_File file;

@@ -167,7 +167,7 @@ static void properties(void) {
 #define FILE_NAME "objects_shared.dat"
 
 static void wait_for(MPI_Request *request) {
-    CALL(MPI_Wait, "~request:q >status:?", request, MPI_STATUS_IGNORE);
+    CALL(MPI_Wait, "~request:q >status:s", request, MPI_STATUS_IGNORE);
 }
 
 static void by_offset(MPI_File file) {
@@ -175,9 +175,9 @@ static void by_offset(MPI_File file) {
     MPI_Status status;
     MPI_Offset own = 4 * CELLS * rank, bytes;
     int count;
-    CALL(MPI_File_write_at, AT " >status:?", file, own, mine, 4, MPI_INT, &status);
+    CALL(MPI_File_write_at, AT " >status:-", file, own, mine, 4, MPI_INT, &status);
     CALL(MPI_Get_count, "status:? datatype:t >count:u", &status, MPI_INT, &count);
-    CALL(MPI_File_write_at_all, AT " >status:?", file, own + 16, mine + 4, 4, MPI_INT, MPI_STATUS_IGNORE);
+    CALL(MPI_File_write_at_all, AT " >status:-", file, own + 16, mine + 4, 4, MPI_INT, MPI_STATUS_IGNORE);
     CALL(MPI_File_iwrite_at, AT " >request:q", file, own + 32, mine + 8, 4, MPI_INT, &request);
     wait_for(&request);
     CALL(MPI_File_iwrite_at_all, AT " >request:q", file, own + 48, mine + 12, 4, MPI_INT, &request);
@@ -187,13 +187,13 @@ static void by_offset(MPI_File file) {
     CALL(MPI_File_sync, "fh:f", file);
     CALL(MPI_File_get_size, "fh:f >size:j", file, &bytes);
     RESULT("written", count, bytes);
-    CALL(MPI_File_read_at, AT " >status:?", file, (MPI_Offset)(4 * CELLS * right), other, 4, MPI_INT,
+    CALL(MPI_File_read_at, AT " >status:-", file, (MPI_Offset)(4 * CELLS * right), other, 4, MPI_INT,
          &status);
-    CALL(MPI_File_read_at_all, AT " >status:?", file, own, other + 4, 4, MPI_INT, MPI_STATUS_IGNORE);
+    CALL(MPI_File_read_at_all, AT " >status:-", file, own, other + 4, 4, MPI_INT, MPI_STATUS_IGNORE);
     CALL(MPI_File_iread_at, AT " >request:q", file, own, other + 8, 4, MPI_INT, &request);
     wait_for(&request);
     CALL(MPI_File_read_at_all_begin, AT, file, own, other + 12, 4, MPI_INT);
-    CALL(MPI_File_read_at_all_end, "fh:f buf:b >status:?", file, other + 12, &status);
+    CALL(MPI_File_read_at_all_end, "fh:f buf:b >status:-", file, other + 12, &status);
     RESULT("read", other[0], other[7], other[11], other[15]);
 }
 
@@ -212,20 +212,20 @@ static void by_pointer(MPI_File file) {
     CALL(MPI_File_get_view, "fh:f >disp:j >etype:t >filetype:? >datarep:z", file, &start, &etype, &filetype,
          how);
     CALL(MPI_File_get_type_extent, "fh:f datatype:t >extent:j", file, MPI_INT, &extent);
-    CALL(MPI_File_write, THERE " >status:?", file, mine, 2, MPI_INT, MPI_STATUS_IGNORE);
-    CALL(MPI_File_write_all, THERE " >status:?", file, mine + 2, 2, MPI_INT, MPI_STATUS_IGNORE);
+    CALL(MPI_File_write, THERE " >status:-", file, mine, 2, MPI_INT, MPI_STATUS_IGNORE);
+    CALL(MPI_File_write_all, THERE " >status:-", file, mine + 2, 2, MPI_INT, MPI_STATUS_IGNORE);
     CALL(MPI_File_get_position, "fh:f >offset:j", file, &place);
     CALL(MPI_File_get_byte_offset, "fh:f offset:j >disp:j", file, place, &byte);
     CALL(MPI_File_seek, "fh:f offset:j whence:i", file, (MPI_Offset)-3, MPI_SEEK_CUR);
-    CALL(MPI_File_read, THERE " >status:?", file, other, 1, MPI_INT, MPI_STATUS_IGNORE);
-    CALL(MPI_File_read_all, THERE " >status:?", file, other + 1, 1, MPI_INT, MPI_STATUS_IGNORE);
+    CALL(MPI_File_read, THERE " >status:-", file, other, 1, MPI_INT, MPI_STATUS_IGNORE);
+    CALL(MPI_File_read_all, THERE " >status:-", file, other + 1, 1, MPI_INT, MPI_STATUS_IGNORE);
     CALL(MPI_File_seek, "fh:f offset:j whence:i", file, (MPI_Offset)0, MPI_SEEK_SET);
     CALL(MPI_File_iread, THERE " >request:q", file, other + 2, 1, MPI_INT, &request);
     wait_for(&request);
     CALL(MPI_File_iwrite, THERE " >request:q", file, mine + 1, 1, MPI_INT, &request);
     wait_for(&request);
     CALL(MPI_File_write_all_begin, THERE, file, mine, 1, MPI_INT);
-    CALL(MPI_File_write_all_end, "fh:f buf:b >status:?", file, mine, MPI_STATUS_IGNORE);
+    CALL(MPI_File_write_all_end, "fh:f buf:b >status:-", file, mine, MPI_STATUS_IGNORE);
     SAY(how);
     RESULT("view", place, byte - start, extent, start, other[0], other[1], other[2]);
     CALL(MPI_File_set_view, "fh:f disp:j etype:t filetype:t datarep:z info:n", file, (MPI_Offset)0, MPI_BYTE,
@@ -238,16 +238,16 @@ static void together(MPI_File file) {
     MPI_Request request;
     MPI_Offset place;
     CALL(MPI_File_seek_shared, "fh:f offset:j whence:i", file, (MPI_Offset)0, MPI_SEEK_SET);
-    CALL(MPI_File_write_shared, THERE " >status:?", file, mine, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    CALL(MPI_File_write_shared, THERE " >status:-", file, mine, 4, MPI_BYTE, MPI_STATUS_IGNORE);
     CALL(MPI_Barrier, "comm:c", WORLD);
     CALL(MPI_File_get_position_shared, "fh:f >offset:j", file, &place);
     CALL(MPI_Barrier, "comm:c", WORLD);
-    CALL(MPI_File_write_ordered, THERE " >status:?", file, mine, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    CALL(MPI_File_write_ordered, THERE " >status:-", file, mine, 4, MPI_BYTE, MPI_STATUS_IGNORE);
     CALL(MPI_File_seek_shared, "fh:f offset:j whence:i", file, (MPI_Offset)0, MPI_SEEK_SET);
-    CALL(MPI_File_read_ordered, THERE " >status:?", file, other, 4, MPI_BYTE, MPI_STATUS_IGNORE);
+    CALL(MPI_File_read_ordered, THERE " >status:-", file, other, 4, MPI_BYTE, MPI_STATUS_IGNORE);
     CALL(MPI_File_read_ordered_begin, THERE, file, other, 4, MPI_BYTE);
-    CALL(MPI_File_read_ordered_end, "fh:f buf:b >status:?", file, other, MPI_STATUS_IGNORE);
-    CALL(MPI_File_read_shared, THERE " >status:?", file, other + 1, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+    CALL(MPI_File_read_ordered_end, "fh:f buf:b >status:-", file, other, MPI_STATUS_IGNORE);
+    CALL(MPI_File_read_shared, THERE " >status:-", file, other + 1, 1, MPI_BYTE, MPI_STATUS_IGNORE);
     CALL(MPI_File_iread_shared, THERE " >request:q", file, other + 2, 1, MPI_BYTE, &request);
     wait_for(&request);
     RESULT("in order", place, other[0]);

@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::told;
+
 /// Which name of the other recorder stands for which of ours, at one point of the log.
 #[derive(Clone, Debug, Default)]
 pub struct Renaming {
@@ -13,13 +15,15 @@ pub struct Renaming {
     last_use: HashMap<String, usize>,
     /// Objects that cannot be told apart from another one by their handle.
     shared: HashSet<String>,
+    /// Source and tag of the messages that the rank was sent, if they are known.
+    sent: Option<HashSet<(i64, i64)>>,
 }
 
 impl Renaming {
-    /// Nothing named yet; the objects in `shared` may be taken for each other.
-    pub fn new(shared: &[(String, String)]) -> Self {
+    /// Nothing named yet; the objects in `shared` may be taken for each other, and statuses are of messages in `sent`.
+    pub fn new(shared: &[(String, String)], sent: Option<&HashSet<(i64, i64)>>) -> Self {
         let shared = shared.iter().flat_map(|(one, other)| [one.clone(), other.clone()]).collect();
-        Self { shared, ..Self::default() }
+        Self { shared, sent: sent.cloned(), ..Self::default() }
     }
 
     /// Notes that step `index` of our log names the objects in `values`.
@@ -44,7 +48,12 @@ impl Renaming {
             return Ok(());
         }
         if ours.get("ignored").is_some() {
-            return theirs.is_none_or(ignored).then_some(()).ok_or_else(|| differ(ours, theirs));
+            return theirs.is_none_or(may_be_ignored).then_some(()).ok_or_else(|| differ(ours, theirs));
+        }
+        if ours.get("matched").or(ours.get("fared")).is_some() {
+            let sent = |source, tag| self.sent.as_ref().is_none_or(|sent| sent.contains(&(source, tag)));
+            let fits = theirs.is_some_and(|theirs| told::fits(ours, theirs, &sent));
+            return fits.then_some(()).ok_or_else(|| differ(ours, theirs));
         }
         match (ours, theirs) {
             (Value::String(ours), Some(Value::String(theirs))) if kind(ours).is_some() => {
@@ -98,15 +107,14 @@ fn kind(name: &str) -> Option<&str> {
     rank.parse::<u64>().ok().and(own.parse::<u64>().ok()).map(|_| kind)
 }
 
-/// Whether this may stand where the program passed no status: nothing, or the statuses that ampl
-/// asked for in its place.
-fn ignored(theirs: &Value) -> bool {
+/// Whether this may stand where the program passed no status, of a request of which nothing is known: any status,
+/// or none. What is known of others is filled in before (`told.rs`).
+fn may_be_ignored(theirs: &Value) -> bool {
     match theirs {
         Value::Null => true,
         Value::Object(status) => {
             status.contains_key("error") || (status.contains_key("source") && status.contains_key("tag"))
         }
-        Value::Array(statuses) => statuses.iter().all(ignored),
         _ => false,
     }
 }
@@ -118,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_name_means_one_object_while_it_lives() {
-        let mut renaming = Renaming::new(&[]);
+        let mut renaming = Renaming::new(&[], None);
         let log = [json!("comm:1"), json!("comm:2"), json!("comm:1"), json!("comm:3")];
         for (index, value) in log.iter().enumerate() {
             renaming.note_use(index, std::iter::once(value));
@@ -140,7 +148,7 @@ mod tests {
 
     #[test]
     fn requests_of_one_handle_may_be_taken_for_each_other() {
-        let mut renaming = Renaming::new(&[("request:1".into(), "request:2".into())]);
+        let mut renaming = Renaming::new(&[("request:1".into(), "request:2".into())], None);
         renaming
             .same(&json!(["request:1", "request:2"]), Some(&json!(["request:5", "request:5"])), 0)
             .unwrap();
