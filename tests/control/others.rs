@@ -33,6 +33,14 @@ fn spawned_processes() {
                 let same = same.complete();
                 assert_eq!(same.functions()["MPI_Allreduce"], 10 * u64::from(RANKS));
                 says(&same, &["spawned", "not covered"]);
+                for rank in 0..RANKS {
+                    let calls = same.kept.decode(rank);
+                    let spawn =
+                        calls.iter().find(|call| call["fn"] == "MPI_Comm_spawn").expect("it is there");
+                    let command = spawn["args"]["command"].as_str();
+                    assert!(command.is_some_and(|path| path.ends_with("/spawn")) == (rank == 0), "{spawn}");
+                    assert_eq!(command.is_none(), rank > 0, "{spawn}");
+                }
             }
         }
     }

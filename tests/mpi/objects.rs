@@ -1,9 +1,17 @@
 //! Programs that touch every kind of object: each argument of each call is decoded as the program
 //! itself wrote it down, and nothing but the program's own calls is counted.
 
-use ampl_tests::job::Mpi;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
 
-use crate::decode_matches;
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, home};
+use ampl_tests::process;
+use ampl_tests::run::{Form, monitor};
+use serde_json::Value;
+
+use crate::{decode_matches, keep_everything};
 
 fn on_every_mpi(name: &str) {
     for mpi in Mpi::ALL {
@@ -44,4 +52,34 @@ fn errors_and_what_they_leave() {
 #[test]
 fn older_and_newer_ways() {
     on_every_mpi("objects_more");
+}
+
+/// The name of a port is there where MPI reads it, at the root; what others pass may be no text at all.
+#[test]
+fn names_of_ports() {
+    const RANKS: u32 = 4;
+    let scratch = Scratch::new("ports");
+    let fortran = scratch.path().join("ports");
+    let mut compile = Command::new(Mpi::OpenMpi.fortran_compiler());
+    compile.arg("-o").arg(&fortran).arg(home().join("programs/ports.f90"));
+    process::run(&mut compile, Duration::from_secs(120)).success();
+    // Debian's MPICH has no ports.
+    let programs: [(Mpi, PathBuf); 3] = [
+        (Mpi::OpenMpi, Mpi::OpenMpi.compile("ports")),
+        (Mpi::OpenMpi, fortran),
+        (Mpi::Abi, Mpi::Abi.compile("ports")),
+    ];
+    for (mpi, program) in programs {
+        let job = Job::new(mpi, RANKS, &program, &[]);
+        let run = monitor(&job, &keep_everything(RANKS), Form::Run).success();
+        let said = run.finished.sorted_lines();
+        assert!(said.len() == 2 && said[0] == said[1], "{said:?}");
+        for rank in 0..RANKS {
+            let function = if rank % 2 == 0 { "MPI_Comm_accept" } else { "MPI_Comm_connect" };
+            let calls = run.decode(rank);
+            let call = calls.iter().find(|call| call["fn"] == function).expect("it is there");
+            let name = if rank < RANKS - 2 { Value::Null } else { said[0].into() };
+            assert_eq!(call["args"]["port_name"], name, "{mpi:?}: {call}");
+        }
+    }
 }

@@ -1,6 +1,8 @@
 /* Two worlds: the ranks that were started, and two that they spawn.
  *
  * usage: spawn [disconnect]     both sides merge into one communicator, or part again at once
+ *
+ * Only the root passes a command: the others pass an address where nothing is.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -13,13 +15,13 @@ int main(int argc, char **argv) {
     MPI_Comm other, all;
     MPI_Init(&argc, &argv);
     MPI_Comm_get_parent(&other);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     int is_child = other != MPI_COMM_NULL;
     if (!is_child) {
         int codes[CHILDREN];
-        MPI_Comm_spawn(argv[0], argc > 1 ? argv + 1 : MPI_ARGV_NULL, CHILDREN, MPI_INFO_NULL, 0,
+        MPI_Comm_spawn(rank == 0 ? argv[0] : (char *)8, argc > 1 ? argv + 1 : MPI_ARGV_NULL, CHILDREN, MPI_INFO_NULL, 0,
                        MPI_COMM_WORLD, &other, codes);
     }
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     value = is_child ? 100 + rank : rank + 1;
     if (argc > 1 && !strcmp(argv[1], "disconnect")) {

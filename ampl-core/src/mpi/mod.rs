@@ -109,7 +109,7 @@ pub enum Length {
     OutCount(u8),
     /// As many as the parameter of the first index says, valid only if the flag in the parameter of the second index is set. (`MPI_Testall`.)
     IfFlag(u8, u8),
-    /// Not known from the arguments: only the address is recorded.
+    /// Not known from the arguments: only the address is recorded. Of an input string: only the root passes it.
     Unknown,
 }
 

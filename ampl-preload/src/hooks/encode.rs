@@ -174,10 +174,12 @@ impl Encoder<'_> {
                 let value = self.handle_or(param.kind, value);
                 out.push(value);
             }
-            // SAFETY: an input string is NUL-terminated; one that only the root passes is not read.
-            Shape::Text => unsafe {
-                self.text(index, if param.length == Length::Unknown { 0 } else { LONGEST_TEXT }, out)
-            },
+            Shape::Text => {
+                // What others than the root pass may be no string.
+                let is_passed = param.length != Length::Unknown || self.is_root();
+                // SAFETY: an input string is NUL-terminated.
+                unsafe { self.text(index, if is_passed { LONGEST_TEXT } else { 0 }, out) }
+            }
             Shape::Array if param.kind == Kind::Request => {
                 let named = &self.state.named;
                 out.push(named.len() as u64);

@@ -23,16 +23,7 @@ impl Encoder<'_> {
                 let own = self.recipe.operands.traffic == Traffic::ReduceScatter;
                 (if own { members.local } else { members.peers }) as i64
             }
-            Length::CommSizeAtRoot(comm, root) => {
-                let members = self.members(communicator(comm))?;
-                let root = words[usize::from(root)];
-                let is_root = root as i32 == self.state.process.abi.root
-                    || members.rank == Some(u64::from(root as u32));
-                if !is_root {
-                    return None;
-                }
-                members.peers as i64
-            }
+            Length::CommSizeAtRoot(comm, root) => self.members_at_root(comm, root)?.peers as i64,
             // What a call that failed says is a communicator may be none.
             Length::InDegree(comm) | Length::OutDegree(comm) | Length::CartDims(comm)
                 if self.failed && !self.is_live(communicator(comm)) =>
@@ -63,6 +54,23 @@ impl Encoder<'_> {
         let reader = self.state.reader;
         // SAFETY: the array has so many elements, which MPI has read itself, or which can be read.
         Some((0..count).map(move |at| unsafe { reader.load(param.kind, base, at) }.unwrap_or(0) as i64))
+    }
+
+    /// Who is in the communicator of the parameter number `comm`, if the caller is the root; `None` elsewhere, and as
+    /// [`Self::members`].
+    fn members_at_root(&mut self, comm: u8, root: u8) -> Option<Members> {
+        let (comm, root) = (self.words[usize::from(comm)], self.words[usize::from(root)]);
+        let members = self.members(comm)?;
+        let is_root =
+            root as i32 == self.state.process.abi.root || members.rank == Some(u64::from(root as u32));
+        is_root.then_some(members)
+    }
+
+    /// Whether the caller is the root of a call with one; no where that is not known.
+    pub(super) fn is_root(&mut self) -> bool {
+        let position = |name: &str| self.params().iter().position(|param| param.name == name);
+        let (Some(comm), Some(root)) = (position("comm"), position("root")) else { return false };
+        self.members_at_root(comm as u8, root as u8).is_some()
     }
 
     /// Who is in the communicator; `None` where that is not known, and MPI must not be asked.
