@@ -269,7 +269,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         completes,
         makes_persistent,
         makes_receive: matches!(spec.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
-            || spec.name.starts_with("MPI_Isendrecv"),
+            || spec.name.starts_with("MPI_Isendrecv")
+            || function == ids::MPI_PRECV_INIT,
         in_out,
         gives,
         passage: match function {
@@ -316,6 +317,7 @@ mod tests {
         assert!(!others.into_iter().any(|function| of(function).completes));
         assert_eq!(others.map(|function| of(function).request_by_value), [false, false, true, false]);
         assert_eq!(of(ids::MPI_WAITANY).index, Some(2));
+        assert!(of(ids::MPI_PRECV_INIT).makes_receive && !of(ids::MPI_PSEND_INIT).makes_receive);
         assert!(!of(ids::MPI_COMM_RANK).communicates && of(ids::MPI_COMM_RANK).local);
         assert!(of(ids::MPI_SEND).communicates && !of(ids::MPI_SEND).local);
         let testsome = of(ids::MPI_TESTSOME);

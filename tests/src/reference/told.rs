@@ -115,10 +115,6 @@ impl Known {
                 if is_none { message(call, &"MPI_PROC_NULL".into(), &says) } else { says.clone() },
             );
         }
-        // ampl takes partitioned receives for calls without a message.
-        if call.function == "MPI_Precv_init" {
-            says = Value::Null;
-        }
         if let Some(made) = text(call.out.get("request")) {
             let is_persistent = call.function.contains("_init");
             self.requests.insert(made, Request { says, is_persistent, is_active: !is_persistent });
