@@ -140,12 +140,19 @@ fn line(decision: &Decision, stratum: Option<u16>, absolute: bool) -> String {
         decision.update,
         decision.window,
         group,
-        format!("{} of {}", decision.size, decision.population),
+        kept(decision),
         decision.mechanism,
         reason(decision, absolute),
         decision.variance.map_or("-".into(), digits),
     );
     text.trim_end().to_owned()
+}
+
+/// `3 of 64`: how many are kept. `3+? of 64` where a verdict came without some ranks, for which holds what had been drawn
+/// before.
+pub fn kept(decision: &Decision) -> String {
+    let unheard = is_after(decision) && decision.reported < decision.population;
+    format!("{}{} of {}", decision.size, if unheard { "+?" } else { "" }, decision.population)
 }
 
 /// What asked for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
@@ -154,6 +161,9 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let Some(metric) = &decision.guide else {
         return match decision.size {
             // Of a window that is over everything is known: no metric's bound asks for anybody.
+            _ if is_after(decision) && decision.reported < decision.population => {
+                format!("no rank heard of differs{limit}")
+            }
             _ if is_after(decision) => format!("no rank differs{limit}"),
             size if u64::from(size) == decision.population => "nothing known yet".into(),
             _ => format!("fixed size{limit}"),
@@ -210,6 +220,9 @@ mod tests {
         assert!(line(&cut, None, false).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
         assert!(line(&late, None, false).ends_with("60 of 64, late"));
+        let after = Decision { selection: Some("retrospective".into()), guide: None, size: 1, ..late };
+        let said = line(&after, None, false);
+        assert!(said.contains(" 1+? of 64 ") && said.contains("no rank heard of differs"), "{said}");
         let merged = Decision { merged_windows: 5, ..decision() };
         assert!(line(&merged, None, false).ends_with("all, 5 windows merged"));
         let first = Decision { guide: None, size: 64, ..decision() };

@@ -53,7 +53,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     next(&mut end, trace, run);
     // Call sites take the lines that are left, but for their title.
     let rest = HEIGHT.saturating_sub(out.lines().count() + end.lines().count() + 2);
-    sites::write(&mut out, trace, rest.clamp(3, 5));
+    sites::write(&mut out, trace, plan.as_ref(), rest.clamp(3, 5));
     out + &end
 }
 

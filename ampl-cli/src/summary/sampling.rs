@@ -10,7 +10,7 @@ use ampl_trace::model::STEP_CLOCK;
 use ampl_trace::{RankTrace, Trace};
 
 use super::{field, title};
-use crate::decisions::{absolute_groups, by_group, reason};
+use crate::decisions::{absolute_groups, by_group, kept, reason};
 use crate::human::{count, cut, digits, duration, plural};
 use crate::info::is_sampled;
 
@@ -41,7 +41,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         let last = last.iter().rfind(|last| last.group == group.name && last.population > 0);
         if let Some(last) = last.filter(|_| groups.len() <= 2) {
             let why = why(last, absolute.contains(&last.group), traced);
-            let from = format!("from window {}: {} of {}", last.window, last.size, last.population);
+            let from = format!("from window {}: {}", last.window, kept(last));
             field(out, "", &format!("{from}; {why}"));
         }
     }

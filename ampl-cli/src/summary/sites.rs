@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use ampl_core::config::SiteTrace;
+use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use ampl_trace::totals::{SEVERAL, Total};
 
@@ -10,6 +12,7 @@ use super::label::{Detail, NOWHERE, Place};
 use super::title;
 use crate::efficiency::is_only_counted;
 use crate::human::{count, cut, digits, duration, percent};
+use crate::pauses;
 use crate::symbols::Symbols;
 
 /// Columns of a function and its call site.
@@ -35,7 +38,7 @@ struct Places<'a> {
 }
 
 /// Writes at most `most` places, those with the most time first.
-pub(super) fn write(out: &mut String, trace: &Trace, most: usize) {
+pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: usize) {
     let mut places = Places::default();
     let totals = totals(trace, &mut places);
     let all = totals.values().map(time_ns).sum();
@@ -49,7 +52,12 @@ pub(super) fn write(out: &mut String, trace: &Trace, most: usize) {
         all if all == u64::from(trace.run.ranks) => "all ranks".into(),
         some => format!("the {} ranks read", count(some)),
     };
-    let basis = if is_only_counted(trace) { "while it was measured" } else { "exact" };
+    let left_out = |plan: &Plan| plan.config.sites.iter().any(|policy| policy.trace == SiteTrace::Off);
+    let basis = match plan {
+        Some(plan) if left_out(plan) => "traced calls",
+        _ if is_only_counted(trace) || !pauses::of(trace).is_empty() => "while measured",
+        _ => "exact",
+    };
     let head = cut(&format!("Where MPI time goes ({basis}: {whose})"), NAME + 2);
     let line = |name: &str, [calls, share, mean, longest, worst]: [&str; 5]| {
         format!("{name} {calls:>10} {share:>8} {mean:>8} {longest:>7} {worst:>12}")

@@ -53,6 +53,11 @@ fn within(trace: &Trace, budget: f64) -> String {
 /// A kept window's calls take their share of what its rank's stored times take; it stands for as many
 /// windows as 1 over the probability that it was kept says, or for itself where everything was kept.
 pub(super) fn everything(trace: &Trace) -> Option<f64> {
+    // For times that the agent could not afford no kept window stands.
+    let leaves_out = |level: &str| ["structure", "summaries", "off"].contains(&level);
+    if trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| leaves_out(&step.level)) {
+        return None;
+    }
     let stored: u64 = trace.ranks.iter().map(stored).sum();
     let weighted: f64 = trace.ranks.iter().map(weighted).sum();
     (weighted > 0.0).then(|| trace.sizes.total.saturating_sub(stored) as f64 + weighted)

@@ -338,6 +338,21 @@ fn pauses_say_which_ranks_and_for_how_much_of_the_time() {
     assert!(said.contains("2 ranks (3,5) paused ampl (MPI_Pcontrol) for 15 % of their time"), "{said}");
     assert!(said.contains("most: 20 % of rank 5"), "{said}");
     assert!(!said.contains("nothing is known to be missing"), "{said}");
+    assert!(said.contains("Where MPI time goes (while measured: all ranks)"), "{said}");
+}
+
+#[test]
+fn what_stands_for_a_part_is_not_called_the_whole() {
+    let mut trace = Synthetic::default().trace();
+    assert!(storage::everything(&trace).is_some());
+    let step = |level: &str| Step { window: 3, at: 1, level: level.into(), share: 0.1 };
+    trace.ranks[1].process.steps.push(step("drawn"));
+    assert!(storage::everything(&trace).is_some());
+    trace.ranks[1].process.steps.push(step("structure"));
+    assert_eq!(storage::everything(&trace), None);
+    let config = "[[site]]\nmatch = 'MPI_Barrier'\ntrace = 'off'\n".to_owned();
+    let said = text(&Synthetic { config, ..Synthetic::default() }.trace(), Path::new("r"));
+    assert!(said.contains("Where MPI time goes (traced calls: all ranks)"), "{said}");
 }
 
 #[test]

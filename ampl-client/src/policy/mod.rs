@@ -152,7 +152,8 @@ impl Policy {
                     mean: reason.map(|reason| reason.mean),
                     variance: variance.filter(|value| value.is_finite()),
                     error_required: reason.map(|reason| reason.error),
-                    error_attained: reason.and_then(|reason| state.attained(reason)),
+                    // Where nobody reported nothing is known.
+                    error_attained: reason.filter(|_| reported > 0).and_then(|reason| state.attained(reason)),
                     limit: limit.clone(),
                     merged_windows: self.merged,
                     selection: Some("predictive".into()),

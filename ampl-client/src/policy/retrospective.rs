@@ -323,7 +323,9 @@ impl Group {
         let strata = &judged.strata;
         let guide = self.guides.get(strata.guide).filter(|_| judged.any);
         let mean = known.means.get(strata.guide).copied().flatten();
-        let attained = guide.map(|guide| guide.quantile * strata.attained.sqrt());
+        // What is not known of those that did not report bounds nothing.
+        let known_all = judged.missing == 0;
+        let attained = guide.filter(|_| known_all).map(|guide| guide.quantile * strata.attained.sqrt());
         let row = |stratum: usize, ranks: u64, size: u64, variance: Option<f64>| Decision {
             update: 0,
             window: 0,

@@ -228,7 +228,7 @@ fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option
         Some(_) if !divided => {
             report.error(
                 block.at("k"),
-                block.path("k"),
+                block.path("stratify"),
                 Cause::Missing { example: "stratify = \"k-medoids\"" },
             );
             return None;
@@ -385,7 +385,8 @@ fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
         Some(share) => agent.max_overhead = Some(share),
         None if block.has("max_overhead") => {
             let found = text.map(|text| format!("{text:?}")).or(share.map(|share| share.to_string()));
-            let expected = "a share between 0 and 1, such as \"1%\" or 0.01";
+            let expected =
+                "a share between 0 and 1, in percent as \"1%\", or as a number without quotes, 0.01";
             invalid(block, "max_overhead", found.unwrap_or_default(), expected, report);
         }
         None => {}

@@ -220,6 +220,8 @@ fn unknown_words_name_the_nearest() {
 
 #[test]
 fn numbers_outside_their_range() {
+    one_error("[[group]]\nname = 'g'\nmembers = '0-9'\nk = 3", "4:5", "'group.stratify'", "add stratify");
+    one_error("[agent]\nmax_overhead = '0.5'", "2:16", "\"0.5\"", "without quotes");
     for value in ["0", "-1", "4294967296"] {
         one_error(&format!("[sampling]\nwindows_per_update = {value}"), "2:22", value, "from 1");
         one_error(&format!("[window]\nevery = {value}"), "2:9", value, "from 1");
