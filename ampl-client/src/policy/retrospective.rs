@@ -31,6 +31,8 @@ pub(super) struct Retrospective {
     mechanism: Mechanism,
     windows_per_update: u64,
     floor: u64,
+    /// Strata of a group at most.
+    strata: usize,
     groups: Vec<Group>,
     /// Index in a summary of the windows' durations.
     wall: Option<usize>,
@@ -113,6 +115,7 @@ impl Retrospective {
             mechanism: sampling.update_mechanism,
             windows_per_update: u64::from(sampling.windows_per_update.max(1)),
             floor: sampling.floor.map_or(FLOOR, u64::from),
+            strata: second.strata(),
             groups: second.groups.iter().map(group).collect(),
             wall: Quantity::Wall.slot(),
             ledger: sampling.budget.map(Ledger::new),
@@ -195,7 +198,8 @@ impl Retrospective {
                 }
                 let coins = self.mechanism == Mechanism::Global;
                 let group = &self.groups[place];
-                Some(group.judge(reference, histogram, &known.groups[place], (coins, self.floor), pressure))
+                let terms = Terms { population: 0, floor: self.floor, strata: self.strata, coins };
+                Some(group.judge(reference, histogram, &known.groups[place], terms, pressure))
             };
             (0..self.groups.len()).map(judged).collect()
         };
@@ -292,12 +296,13 @@ impl Group {
         }
     }
 
+    /// What is kept of a window, by `terms` but for the population.
     fn judge(
         &self,
         reference: &GroupReference,
         histogram: &Histogram,
         known: &KnownGroup,
-        (coins, floor): (bool, u64),
+        terms: Terms,
         pressure: Pressure,
     ) -> Judged {
         let need = |index: usize| {
@@ -309,8 +314,8 @@ impl Group {
         };
         let needs: Vec<Option<Need>> = (0..self.guides.len()).map(need).collect();
         let population = histogram.population().saturating_add(known.pinned);
-        let mut strata =
-            stratify(histogram, usize::from(reference.guide), &needs, Terms { population, floor, coins });
+        let terms = Terms { population, ..terms };
+        let mut strata = stratify(histogram, usize::from(reference.guide), &needs, terms);
         if pressure.floor < 1.0 {
             strata.shrink(pressure.floor, population);
         }

@@ -219,6 +219,38 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_of_many_groups_has_fewer_strata_each() {
+        let strata = [1, 8, 32, 64].map(|groups| {
+            let of_thousand = |group: u32| Group {
+                name: group.to_string(),
+                members: RankSet::range(group * 1000, group * 1000 + 999),
+                target: DEFAULT_TARGET,
+                pinned: RankSet::default(),
+            };
+            let config = Config { groups: (0..groups).map(of_thousand).collect(), ..Config::default() };
+            let shape = Shape::of(&Plan::new(config, 64_000).unwrap());
+            let strata = shape.second.as_ref().unwrap().strata();
+            let stratum = StratumVerdict { ranks: 90, size: 4, before: 33 };
+            let group =
+                GroupVerdict { cuts: (1..=strata as u16 + 1).collect(), strata: vec![stratum; strata] };
+            let groups = vec![Some(group); groups as usize];
+            let message = DownMessage::Verdict(Verdict { window: WindowId(9), policy: 6, seed: 42, groups });
+            let mut bytes = Vec::new();
+            message.encode(&shape, &mut bytes);
+            assert!(bytes.len() <= 4096, "{strata} strata: {} bytes", bytes.len());
+            assert_eq!(bytes.len(), DownMessage::encoded_len(&shape));
+            // What is cut off is missed, but for padding.
+            assert!((0..bytes.len()).all(|len| match DownMessage::decode(&bytes[..len]) {
+                Ok(short) => short == message,
+                Err(error) => matches!(error, MessageError::Length { .. }),
+            }));
+            assert_eq!(DownMessage::decode(&bytes), Ok(message));
+            strata
+        });
+        assert_eq!(strata, [8, 8, 8, 4]);
+    }
+
+    #[test]
     fn wrong_bytes_are_named() {
         let shape = shape(Sizing::Neyman, Summaries::Census, "");
         let mut bytes = Vec::new();

@@ -4,6 +4,7 @@ use super::MessageError;
 use super::division::{DividedSums, Divisions};
 use super::down::DownMessage;
 use super::up::UpMessage;
+use super::verdict::{GroupVerdict, MOST_STRATA};
 use super::wire::{Reader, Writer};
 use crate::config::{Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
@@ -121,6 +122,9 @@ impl Second {
     /// More bytes than this a message has for the sake of fine bins only where there are many groups.
     const BYTES: usize = 64 << 10;
 
+    /// The same of a verdict, for the sake of many strata: with its header it is of 4 KiB.
+    const VERDICT_BYTES: usize = (4 << 10) - DownMessage::HEADER;
+
     /// No message is of more than that.
     const MOST_BYTES: usize = 64 << 20;
 
@@ -141,6 +145,12 @@ impl Second {
             second.bins /= 2;
         }
         Some(second)
+    }
+
+    /// Strata of a group at most: fewer where there are so many groups that a verdict would be too long a message.
+    pub fn strata(&self) -> usize {
+        let fits = |strata: &usize| self.groups.len() * GroupVerdict::bytes(*strata) <= Self::VERDICT_BYTES;
+        (2..=MOST_STRATA).rev().find(fits).unwrap_or(2)
     }
 
     /// The place of a group of the plan among those that are decided so.

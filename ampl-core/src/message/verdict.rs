@@ -80,6 +80,14 @@ impl GroupReference {
 }
 
 impl GroupVerdict {
+    /// Bytes of one with that number of strata.
+    pub(super) const fn bytes(strata: usize) -> usize {
+        match strata {
+            0 => 2,
+            _ => 2 + (strata + 1) * 2 + strata * 3 * 4,
+        }
+    }
+
     /// The stratum of a bin; none for one that is kept in full.
     pub fn stratum(&self, bin: usize) -> Option<usize> {
         let above = self.cuts.partition_point(|&cut| usize::from(cut) <= bin);
@@ -97,7 +105,7 @@ fn reference_payload(second: &Second) -> usize {
 }
 
 fn verdict_payload(second: &Second) -> usize {
-    second.groups.len() * (2 + 2 * (MOST_STRATA + 1) + MOST_STRATA * 3 * 4)
+    second.groups.len() * GroupVerdict::bytes(second.strata())
 }
 
 /// Stands for a group without an entry.
@@ -159,13 +167,15 @@ impl Reference {
 impl Verdict {
     pub(super) fn encode(&self, to: &mut Writer) {
         for group in &self.groups {
-            let strata = group.as_ref().map_or(&[][..], |group| &group.strata);
-            to.u16(group.as_ref().map_or(NONE, |group| group.strata.len() as u16));
-            for index in 0..=MOST_STRATA {
-                to.u16(group.as_ref().and_then(|group| group.cuts.get(index)).copied().unwrap_or(0));
+            let Some(group) = group else {
+                to.u16(NONE);
+                continue;
+            };
+            to.u16(group.strata.len() as u16);
+            if !group.strata.is_empty() {
+                group.cuts.iter().for_each(|&cut| to.u16(cut));
             }
-            for index in 0..MOST_STRATA {
-                let stratum = strata.get(index).copied().unwrap_or_default();
+            for stratum in &group.strata {
                 [stratum.ranks, stratum.size, stratum.before].into_iter().for_each(|value| to.u32(value));
             }
         }
@@ -176,14 +186,11 @@ impl Verdict {
         groups: u16,
         (window, policy, seed): (WindowId, u32, u64),
     ) -> Result<Self, MessageError> {
-        from.expect_padded(usize::from(groups) * (2 + 2 * (MOST_STRATA + 1) + MOST_STRATA * 12))?;
-        let mut all = Vec::with_capacity(usize::from(groups));
-        for _ in 0..groups {
+        let mut all = Vec::new();
+        for group in 0..usize::from(groups) {
+            let after = (usize::from(groups) - group - 1) * GroupVerdict::bytes(0);
+            from.expect_some(GroupVerdict::bytes(0) + after)?;
             let count = from.u16();
-            let mut cuts: Vec<u16> = (0..=MOST_STRATA).map(|_| from.u16()).collect();
-            let mut strata: Vec<StratumVerdict> = (0..MOST_STRATA)
-                .map(|_| StratumVerdict { ranks: from.u32(), size: from.u32(), before: from.u32() })
-                .collect();
             if count == NONE {
                 all.push(None);
                 continue;
@@ -192,8 +199,11 @@ impl Verdict {
             if count > MOST_STRATA {
                 return Err(MessageError::Value { field: "strata" });
             }
-            strata.truncate(count);
-            cuts.truncate(if count == 0 { 0 } else { count + 1 });
+            from.expect_some(GroupVerdict::bytes(count) - GroupVerdict::bytes(0) + after)?;
+            let cuts: Vec<u16> = (0..if count == 0 { 0 } else { count + 1 }).map(|_| from.u16()).collect();
+            let strata: Vec<StratumVerdict> = (0..count)
+                .map(|_| StratumVerdict { ranks: from.u32(), size: from.u32(), before: from.u32() })
+                .collect();
             let sound =
                 |stratum: &StratumVerdict| stratum.size <= stratum.ranks && stratum.before <= stratum.ranks;
             if !cuts.is_sorted() || !strata.iter().all(sound) {
@@ -201,6 +211,7 @@ impl Verdict {
             }
             all.push(Some(GroupVerdict { cuts, strata }));
         }
+        from.expect_padded(0)?;
         Ok(Self { window, policy, seed, groups: all })
     }
 }

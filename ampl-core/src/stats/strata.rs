@@ -60,6 +60,8 @@ pub struct Terms {
     pub population: u64,
     /// Fewest ranks that the histogram's ranks may be cut down to.
     pub floor: u64,
+    /// Strata at most; no more than 8 are made.
+    pub strata: usize,
     /// Whether every rank flips a coin, so that sizes are expectations.
     pub coins: bool,
 }
@@ -143,7 +145,7 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
         }
         since += 1;
         let mut tried = 0;
-        for count in COUNTS {
+        for count in COUNTS.into_iter().take_while(|&count| count <= terms.strata.max(1)) {
             let Some(cuts) = outline.cuts(low, high, count) else { break };
             // Bins that hold many ranks make strata coincide.
             if cuts.count == tried && count > 1 {
