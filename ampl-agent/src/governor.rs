@@ -2,7 +2,8 @@
 //!
 //! Each thread looks at itself from time to time. Where the share of its last stretch is too large, the
 //! process steps down: times of calls are no longer stored, then not what is called either, then calls are
-//! not timed any more, only counted. What a call costs in each state is remembered, so that it can be told beforehand when the dearer state fits
+//! not timed any more, only counted. States that cannot fit are passed over: to try each would disturb the job the longer.
+//! What a call costs in each state is remembered, so that it can be told beforehand when the dearer state fits
 //! again, and a quiet time after a busy beginning is recorded as usual.
 
 /// How much is done for a call.
@@ -75,6 +76,8 @@ const BRIEF_NS: f64 = 2e9;
 const REGRET_NS: f64 = 1e9;
 /// The share is to hold over any time so long: quiet hours do not pay for a disturbed minute.
 const HORIZON_NS: f64 = 10e9;
+/// What a call costs in each state at the least, of what it costs in the first: measured are more than twice as much.
+const LEAST: [f64; 4] = [1.0, 0.25, 0.125, 0.0];
 /// Part of the allowance that the dearer state may be expected to need, and of what is to be saved before: or steps
 /// would follow each other.
 const MARGIN: f64 = 0.5;
@@ -121,7 +124,7 @@ impl Governor {
             *cost = Some(stretch.own_ns / stretch.calls as f64);
         }
         let (next, share) = if was < Level::Off && share > self.allowed {
-            (self.below(was), share)
+            (self.fitting(was, stretch), share)
         } else {
             let next = self.above().filter(|&next| next >= self.floor)?;
             (next, self.expected(next, stretch)?)
@@ -138,6 +141,7 @@ impl Governor {
         }
         self.by = thread;
         self.level = next;
+        self.guess(was);
         Some((next, share))
     }
 
@@ -150,7 +154,31 @@ impl Governor {
         }
     }
 
-    fn below(&self, level: Level) -> Level {
+    /// The first state below `was`, in which `stretch` took too much, that may fit.
+    fn fitting(&self, was: Level, stretch: Stretch) -> Level {
+        let least = |level: Level| stretch.share() * LEAST[level as usize] / LEAST[was as usize];
+        let fits = |level: Level| match self.cost.get(level as usize).copied().flatten() {
+            Some(_) => self.expected(level, stretch).is_none_or(|share| share <= self.allowed),
+            None => least(level) <= self.allowed,
+        };
+        let mut next = self.below(was);
+        while next < Level::Off && !fits(next) {
+            next = self.below(next);
+        }
+        next
+    }
+
+    /// Takes it that states between `was` and the one in force, of which nothing is known, cost the least they can.
+    fn guess(&mut self, was: Level) {
+        let passed = was as usize + 1..self.level as usize;
+        let Some(cost) = self.cost.get(was as usize).copied().flatten() else { return };
+        for level in passed {
+            self.cost[level].get_or_insert(cost * LEAST[level] / LEAST[was as usize]);
+        }
+    }
+
+    /// The state that comes after `level`.
+    pub(crate) fn below(&self, level: Level) -> Level {
         match level {
             Level::Kept if self.structured => Level::Structure,
             Level::Kept | Level::Structure => Level::Summaries,
@@ -266,7 +294,18 @@ mod tests {
     fn a_brief_job_is_recorded_whole() {
         let mut program = Program::new(0.01);
         assert_eq!(program.run(4, 1e5, true), []); // 4 %, for less than half a second
-        assert_eq!(program.run(8, 1e5, true), [Level::Structure, Level::Summaries, Level::Off]); // 2 % at the least
+        assert_eq!(program.run(8, 1e5, true), [Level::Structure, Level::Off]); // summaries are 2 %
+    }
+
+    #[test]
+    fn what_cannot_fit_is_not_tried() {
+        let mut program = Program::new(0.01);
+        // 40 %: were summaries eight times as cheap, they would still be too much.
+        assert_eq!(program.run(2, 1e6, true), [Level::Off]);
+        assert_eq!(program.run(600, 2e5, true), []);
+        // At half of that they might fit; they are found not to, once.
+        assert_eq!(program.run(600, 1e5, true), [Level::Summaries, Level::Off]);
+        assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Structure, Level::Kept]);
     }
 
     #[test]
@@ -301,11 +340,11 @@ mod tests {
     fn an_idle_thread_does_not_speak_for_a_busy_one() {
         let mut governor = Governor::new(0.01, false);
         let busy = Stretch { elapsed_ns: 1e8, own_ns: 3e7, calls: 10_000, stored: true };
-        assert_eq!(governor.take(1, busy).map(|(level, _)| level), Some(Level::Summaries));
+        assert_eq!(governor.take(1, busy).map(|(level, _)| level), Some(Level::Off));
         let idle = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 1, stored: false };
         for _ in 0..10 {
             assert_eq!(governor.take(0, idle), None);
         }
-        assert_eq!(governor.take(1, idle).map(|(level, _)| level), Some(Level::Kept));
+        assert_eq!(governor.take(1, idle).map(|(level, _)| level), Some(Level::Summaries));
     }
 }

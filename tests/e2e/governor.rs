@@ -2,13 +2,10 @@
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::process::alone;
-use ampl_tests::run::{Form, Monitored, monitor};
+use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::Value;
 
 const RANKS: u32 = 2;
-
-/// Windows that are decided before they begin, and what is given up then.
-const BEFOREHAND: (&str, &[&str]) = ("selection = \"predictive\"\n", &["summaries", "off"]);
 
 /// A rank that exchanged less often was not frantic: on an idle machine it does 2 million times.
 const MANY: u64 = 100_000;
@@ -43,20 +40,17 @@ fn said(run: &Monitored, column: usize) -> Vec<u64> {
     lines.map(|line| line.split([' ', ',']).nth(column).unwrap().parse().unwrap()).collect()
 }
 
-/// `selection` is what the configuration says of when windows are decided, `down` the steps that follow from it.
-fn steps_down_and_up(mpi: Mpi, selection: &str, down: &[&str]) {
-    let config = format!(
-        "[sampling]\n{selection}[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.5%\"\n"
-    );
-    let run = frantic(mpi, &config);
+fn steps_down_and_up(mpi: Mpi) {
+    let run = frantic(mpi, "[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.5%\"\n");
     let info = run.info();
     assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
     for rank in 0..u64::from(RANKS) {
         let steps = steps(&info, rank);
         let levels: Vec<&str> = steps.iter().map(|(level, _)| level.as_str()).collect();
-        assert_eq!(levels[..down.len()], *down, "{steps:?}");
+        // What is fifty times too much is not given up bit by bit.
+        assert_eq!(levels[0], "off", "{steps:?}");
         // Few calls then: what was given up comes back in turn, though a busy machine may take it again.
-        assert!(levels[down.len()..].contains(&"summaries"), "{steps:?}");
+        assert_eq!(levels[1], "summaries", "{steps:?}");
         assert!(steps.is_sorted_by_key(|&(_, at)| at) && steps[0].1 < 20_000_000_000, "{steps:?}");
         // Messages and types are understood that were made while calls were only counted.
         let calls = run.decode(rank as u32);
@@ -72,7 +66,7 @@ fn steps_down_and_up(mpi: Mpi, selection: &str, down: &[&str]) {
     }
     // No number pretends to be of all ranks where some did not report.
     let windows = run.estimate();
-    let stepped = steps(&info, 0)[down.len() - 1].1 / 100_000_000;
+    let stepped = steps(&info, 0)[0].1 / 100_000_000;
     let of =
         |window: u64| windows.iter().filter(move |row| row["window"] == window && row["scope"] == "window");
     assert!(of(stepped + 1).all(|row| row["guaranteed"] == false), "window {}", stepped + 1);
@@ -88,8 +82,10 @@ fn steps_down_and_up(mpi: Mpi, selection: &str, down: &[&str]) {
             && row["metric"] == "calls"
             && row["kept"] == RANKS
     });
-    let lacking = info["windows"].as_u64().unwrap() - all_there.count() as u64;
-    assert_eq!(info["windows_without_summary"], lacking);
+    let of_some = info["windows"].as_u64().unwrap() - all_there.count() as u64;
+    let lacking = info["windows_without_summary"].as_u64().unwrap();
+    // A rank may be done before the last window begins, and owes it nothing.
+    assert!(lacking == of_some || lacking + 1 == of_some, "{lacking} of {of_some}");
     let told = format!("{lacking} of {} windows without a summary", info["windows"]);
     assert!(run.finished.stderr.contains(&told), "{told}: {}", run.finished.stderr);
     let said = &run.finished.stderr;
@@ -98,18 +94,43 @@ fn steps_down_and_up(mpi: Mpi, selection: &str, down: &[&str]) {
 
 #[test]
 fn steps_down_and_up_again_under_open_mpi() {
-    steps_down_and_up(Mpi::OpenMpi, BEFOREHAND.0, BEFOREHAND.1);
+    steps_down_and_up(Mpi::OpenMpi);
 }
 
 #[test]
 fn steps_down_and_up_again_under_mpich() {
-    steps_down_and_up(Mpi::Mpich, BEFOREHAND.0, BEFOREHAND.1);
+    steps_down_and_up(Mpi::Mpich);
 }
 
-/// To store every window until it is decided is given up first, once and for all.
+/// To store every window until it is decided is given up first, unless what comes next cannot be enough.
 #[test]
 fn draws_beforehand_before_it_stores_nothing() {
-    steps_down_and_up(Mpi::OpenMpi, "", &["drawn", "summaries", "off"]);
+    const ALLOWED: f64 = 0.12;
+    for _ in 0..4 {
+        let run = frantic(Mpi::OpenMpi, &format!("[agent]\nmax_overhead = {ALLOWED}\n"));
+        let info = run.info();
+        let steps = info["overhead"]["steps"].as_array().expect("an array");
+        let first = |rank: u32| steps.iter().find(|step| step["rank"] == rank);
+        let mut drawn = 0;
+        for step in (0..RANKS).filter_map(first) {
+            let share = number(&step["share"]);
+            // Less than a quarter is not saved by it, and not more than seven eighths by what is next.
+            let level = match share {
+                _ if share <= 4.0 * ALLOWED => "drawn",
+                _ if share <= 8.0 * ALLOWED => "summaries",
+                _ => "off",
+            };
+            assert!(share > ALLOWED && step["level"] == level, "{step}");
+            drawn += u32::from(level == "drawn");
+        }
+        if drawn > 0 {
+            let said = &run.finished.stderr;
+            assert!(said.contains("were drawn beforehand from"), "{said}");
+            return;
+        }
+        eprintln!("again: shares on this machine were too large, or too small: {steps:?}");
+    }
+    panic!("no rank's calls cost between {ALLOWED} and four times that");
 }
 
 /// Who asks for everything gets it, whatever it costs; who names a limit has it kept all the same.

@@ -80,7 +80,8 @@ impl Thread {
         }
         let before = open.governor.level();
         let Some((level, share)) = open.governor.take(self.number, stretch) else { return false };
-        let affords_less = level > before && level < Level::Off && open.decides_after && stretch.stored;
+        let next = level > before && level == open.governor.below(Level::Kept);
+        let affords_less = next && open.decides_after && stretch.stored;
         if affords_less {
             // What is dear is to store the calls of every window until it is decided. Fewer are drawn beforehand.
             open.decides_after = false;
