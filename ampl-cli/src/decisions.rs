@@ -69,6 +69,11 @@ fn is_after(decision: &Decision) -> bool {
     decision.selection.as_deref() == Some("retrospective")
 }
 
+/// Whether it was made without some ranks, for which holds what had been drawn before.
+fn is_of_some(decision: &Decision) -> bool {
+    is_after(decision) && decision.reported < decision.population
+}
+
 /// Without what was drawn beforehand in updates all of whose windows were decided when they were over: that is for
 /// ranks that could not wait for the decision. There are `windows` in the run, and so many in an update.
 fn in_force(mut decisions: Vec<Decision>, windows_per_update: u64, windows: u64) -> Vec<Decision> {
@@ -148,11 +153,10 @@ fn line(decision: &Decision, stratum: Option<u16>, absolute: bool) -> String {
     text.trim_end().to_owned()
 }
 
-/// `3 of 64`: how many are kept. `3+? of 64` where a verdict came without some ranks, for which holds what had been drawn
-/// before.
+/// `3 of 64`: how many are kept. `3+? of 64` where nobody knows of some.
 pub fn kept(decision: &Decision) -> String {
-    let unheard = is_after(decision) && decision.reported < decision.population;
-    format!("{}{} of {}", decision.size, if unheard { "+?" } else { "" }, decision.population)
+    let unheard = if is_of_some(decision) { "+?" } else { "" };
+    format!("{}{unheard} of {}", decision.size, decision.population)
 }
 
 /// What asked for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
@@ -160,10 +164,8 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let limit = decision.limit.as_ref().map(|limit| format!(", cut by the {limit}")).unwrap_or_default();
     let Some(metric) = &decision.guide else {
         return match decision.size {
+            _ if is_of_some(decision) => format!("no rank heard of differs{limit}"),
             // Of a window that is over everything is known: no metric's bound asks for anybody.
-            _ if is_after(decision) && decision.reported < decision.population => {
-                format!("no rank heard of differs{limit}")
-            }
             _ if is_after(decision) => format!("no rank differs{limit}"),
             size if u64::from(size) == decision.population => "nothing known yet".into(),
             _ => format!("fixed size{limit}"),

@@ -145,11 +145,12 @@ pub fn decode(
         }));
     } else if flags & CALL_OUTCOME != 0 || flags & (CALL_ERROR | CALL_UNFINISHED) == 0 {
         for param in spec.params.iter().filter(|param| is_output(param) || gives_address(param)) {
-            let with_errors = flags & CALL_OUTCOME != 0 && is_several_statuses(param);
-            let value = match with_errors {
-                _ if gives_address(param) => given.next()?,
-                true => take_outcomes(&mut at)?,
-                false => take(param, &mut at, names)?,
+            let value = if gives_address(param) {
+                given.next()?
+            } else if flags & CALL_OUTCOME != 0 && is_several_statuses(param) {
+                take_outcomes(&mut at)?
+            } else {
+                take(param, &mut at, names)?
             };
             outputs.push((param.name, value));
         }
