@@ -39,6 +39,8 @@ pub struct Stretch {
     pub elapsed_ns: f64,
     /// The agent's part of that, nanoseconds.
     pub own_ns: f64,
+    /// What the agent will have to do at the job's end because of it, nanoseconds: no rate of calls makes that more.
+    pub owed_ns: f64,
     /// Calls made.
     pub calls: u64,
     /// Whether calls were stored in any part of it.
@@ -115,7 +117,7 @@ impl Governor {
             self.level = self.floor;
             return Some((self.level, 0.0));
         }
-        let earned = self.allowed * stretch.elapsed_ns - stretch.own_ns;
+        let earned = self.allowed * stretch.elapsed_ns - stretch.own_ns - stretch.owed_ns;
         self.credit_ns =
             (self.credit_ns + earned).clamp(-self.allowed * REGRET_NS, self.allowed * HORIZON_NS);
         let share = stretch.share();
@@ -237,6 +239,7 @@ mod tests {
                 let stretch = Stretch {
                     elapsed_ns: 1e8,
                     own_ns: cost * rate * 0.1,
+                    owed_ns: 0.0,
                     calls: (rate * 0.1) as u64,
                     stored,
                 };
@@ -309,6 +312,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_owed_is_spent() {
+        let first = |own_ns: f64, owed_ns: f64| {
+            let mut governor = Governor::new(0.01, true);
+            let stretch = Stretch { elapsed_ns: 1e8, own_ns, owed_ns, calls: 10_000, stored: true };
+            (1..=50).find(|_| governor.take(0, stretch).is_some())
+        };
+        // 2 %, which is paid from the first two seconds' allowance of 20 ms; the same with 9 ms owed.
+        assert_eq!(first(2e6, 0.0), Some(21));
+        assert_eq!(first(2e6, 9e6), Some(3));
+        // It is no reason to do less by itself.
+        assert_eq!(first(0.9e6, 9e6), None);
+    }
+
+    #[test]
     fn the_whole_time_may_be_allowed() {
         assert_eq!(Program::new(f64::INFINITY).run(1000, 1e7, true), []);
     }
@@ -316,13 +333,13 @@ mod tests {
     #[test]
     fn what_has_no_room_does_not_come_back() {
         let mut governor = Governor::new(0.01, false);
-        let quiet = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 10, stored: true };
+        let quiet = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 10, stored: true, ..Stretch::default() };
         assert_eq!(governor.take(0, quiet), None);
         governor.give_up(Level::Summaries);
         assert_eq!(governor.take(1, quiet), Some((Level::Summaries, 0.0)));
         assert!((0..20).all(|_| governor.take(0, quiet).is_none()));
         // What costs too much is given up all the same, and comes back as far as there is room.
-        let busy = Stretch { elapsed_ns: 1e9, own_ns: 4e8, calls: 1_000_000, stored: false };
+        let busy = Stretch { own_ns: 4e8, calls: 1_000_000, stored: false, ..quiet };
         assert_eq!(governor.take(0, busy).map(|(level, _)| level), Some(Level::Off));
         let back: Vec<Level> = (0..50)
             .filter_map(|_| governor.take(0, Stretch { stored: false, ..quiet }))
@@ -339,9 +356,10 @@ mod tests {
     #[test]
     fn an_idle_thread_does_not_speak_for_a_busy_one() {
         let mut governor = Governor::new(0.01, false);
-        let busy = Stretch { elapsed_ns: 1e8, own_ns: 3e7, calls: 10_000, stored: true };
+        let busy =
+            Stretch { elapsed_ns: 1e8, own_ns: 3e7, calls: 10_000, stored: true, ..Stretch::default() };
         assert_eq!(governor.take(1, busy).map(|(level, _)| level), Some(Level::Off));
-        let idle = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 1, stored: false };
+        let idle = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 1, ..Stretch::default() };
         for _ in 0..10 {
             assert_eq!(governor.take(0, idle), None);
         }
