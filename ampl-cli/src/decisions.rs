@@ -61,7 +61,7 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
             })
         })?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(rundir::status(&trace))
 }
 
 /// Whether windows were decided by it after they were over.

@@ -48,7 +48,8 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
             }
             ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
         };
-        return Err(Failure::message(NOT_FOUND, what, place(), fix));
+        let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
+        return Err(Failure::message(status, what, place(), fix));
     };
     let mut symbols = Symbols::default();
     let verify = rundir::plan(&trace).is_some_and(|plan| plan.config.output.verify);
@@ -74,10 +75,10 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(error) = bad {
         return Err(Failure::message(DAMAGED, error, place(), "the calls before it were printed"));
     }
-    if printed == 0 {
+    if printed == 0 && trace.damage.is_empty() {
         tell!("ampl: no calls are stored ({}): nothing of what it called was recorded", place());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(rundir::status(&trace))
 }
 
 fn from_zero(ranks: u32) -> String {

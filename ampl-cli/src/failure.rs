@@ -25,6 +25,11 @@ impl Failure {
         Self::printed(status, format!("ampl: {what} ({place}): {fix}"))
     }
 
+    /// Whether `error` is one with that status.
+    pub fn has(error: &anyhow::Error, status: u8) -> bool {
+        error.downcast_ref::<Self>().is_some_and(|failure| failure.status == status)
+    }
+
     /// Lines that are already in the form of messages.
     pub fn printed(status: u8, message: String) -> anyhow::Error {
         anyhow::Error::new(Self { status, message })

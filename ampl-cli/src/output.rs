@@ -4,14 +4,16 @@ use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 
 use serde::Serialize;
 
+use crate::failure::{Failure, OTHER};
+
 /// Standard output, buffered.
 pub type Stdout = BufWriter<StdoutLock<'static>>;
 
 /// Lets `write` print; a reader that has seen enough (`| head`) is no error.
 ///
 /// # Errors
-/// Any other failure to write.
-pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> io::Result<()> {
+/// A [`Failure`] where it cannot be written.
+pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -19,7 +21,10 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> io::Result<()
             let _ = out.into_parts();
             Ok(())
         }
-        result => result,
+        result => result.map_err(|error| {
+            let fix = "make room, or write it somewhere else";
+            Failure::message(OTHER, format!("cannot write: {error}"), "standard output", fix)
+        }),
     }
 }
 
@@ -27,7 +32,7 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> io::Result<()
 ///
 /// # Errors
 /// Those of [`print`].
-pub fn json(value: &impl Serialize) -> io::Result<()> {
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     print(|out| {
         serde_json::to_writer_pretty(&mut *out, value)?;
         writeln!(out)

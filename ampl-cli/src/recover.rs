@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use ampl_trace::Trace;
 
-use crate::failure::{Failure, NOT_FOUND};
+use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::human::{bytes, count, plural};
 use crate::rundir::{self, TRACE};
 
@@ -28,14 +28,25 @@ pub struct Args {
 /// Writes the trace file and says what it lacks.
 ///
 /// # Errors
-/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read; that of writing the file.
+/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read, of status 2 when the file to be
+/// written exists; that of writing the file.
 pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     let file = args.output.clone().unwrap_or_else(|| args.run.join(TRACE));
     if args.output.is_none() && file.exists() && rundir::read(&file).is_ok_and(|trace| trace.complete) {
         tell!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(ExitCode::SUCCESS);
     }
-    let mut trace = rundir::from_journals(&args.run, &args.others)?;
+    if let Some(file) = args.output.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
+        return Err(Failure::message(USAGE, "the file exists", file.display(), "name a new one with -o"));
+    }
+    let there = args.run.join(TRACE).exists();
+    let mut trace = rundir::from_journals(&args.run, &args.others).map_err(|error| {
+        if !(there && Failure::has(&error, NOT_FOUND)) {
+            return error;
+        }
+        let fix = format!("see what there is in its {TRACE} with 'ampl info'");
+        Failure::message(NOT_FOUND, "no journals are left to recover it from", args.run.display(), fix)
+    })?;
     trace.run.recovered = lacking(&trace);
     write(&trace, &file).map_err(|error| {
         let fix = "name another file with -o";

@@ -86,8 +86,8 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
         None => linked.mpi = mpi::installed(),
         Some(path) => {
             let Some(file) = environment::which(path) else {
-                let fix = "name a program, or nothing";
-                return Err(Failure::message(NOT_FOUND, "there is no such program", path.display(), fix));
+                let what = if path.exists() { "this is no program" } else { "there is no such program" };
+                return Err(Failure::message(NOT_FOUND, what, path.display(), "name a program, or nothing"));
             };
             let (found, uses) = examine_program(&file, library.as_deref(), &mut problems)?;
             (app, linked) = (Some(found), uses);

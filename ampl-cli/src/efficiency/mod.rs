@@ -9,7 +9,7 @@ mod tests;
 use std::process::ExitCode;
 
 use crate::output;
-use crate::rundir::RunArg;
+use crate::rundir::{self, RunArg};
 
 pub use rows::{Basis, is_only_counted, run_times};
 pub use shares::{Shares, Times};
@@ -30,11 +30,12 @@ pub struct Args {
 /// # Errors
 /// Those of [`RunArg::read`], and failures to write.
 pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
-    let rows = rows::rows(&args.run.read()?);
+    let trace = args.run.read()?;
+    let rows = rows::rows(&trace);
     if args.json {
         output::json(&rows)?;
     } else {
         output::print(|out| table::write(out, &rows))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(rundir::status(&trace))
 }

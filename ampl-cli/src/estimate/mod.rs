@@ -93,12 +93,12 @@ pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
     };
     if args.json {
         output::json(&of_scope(args.scope))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(rundir::status(&trace));
     }
     let default = if args.window.is_some() { Scope::Window } else { Scope::Run };
     let scope = args.scope.unwrap_or(default);
     output::print(|out| {
         table::write(out, &of_scope(Some(scope)), args.scope.is_none() && args.window.is_none())
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(rundir::status(&trace))
 }

@@ -101,7 +101,7 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         tell!("ampl: {missing} ({}): {fix}", args.run.run.display());
     }
     tell!("ampl: {} rows in {}", count(rows), file.display());
-    Ok(ExitCode::SUCCESS)
+    Ok(rundir::status(&trace))
 }
 
 /// The format, and the time behind a second `--to`, in whichever order they came.

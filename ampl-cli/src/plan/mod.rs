@@ -91,7 +91,7 @@ pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         output::print(|out| table(out, &rows))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(rundir::status(&trace))
 }
 
 /// Confidence and error, none for a group's own.

@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use ampl_core::config::Config;
 use ampl_core::plan::Plan;
@@ -56,6 +57,11 @@ pub fn plan(trace: &Trace) -> Option<Plan> {
     Plan::new(config, trace.run.ranks).ok()
 }
 
+/// The status of a command that has printed what could be read of `trace`: that of damaged input if there is more.
+pub fn status(trace: &Trace) -> ExitCode {
+    if trace.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) }
+}
+
 /// The plan of a run that has windows, and all ranks' summaries of them; `run` names it.
 ///
 /// # Errors
@@ -71,8 +77,11 @@ pub fn summarised(trace: &Trace, run: &Path) -> anyhow::Result<Plan> {
         return Err(Failure::message(NOT_FOUND, "not all ranks' windows were stored", place, fix));
     }
     if trace.windows() == 0 {
-        let fix = "name a run that went on for longer";
-        return Err(Failure::message(NOT_FOUND, "no window was closed", place, fix));
+        let (status, fix) = match trace.damage.is_empty() {
+            true => (NOT_FOUND, "name a run that went on for longer"),
+            false => (DAMAGED, "see above what is damaged"),
+        };
+        return Err(Failure::message(status, "no window was closed", place, fix));
     }
     Ok(plan)
 }

@@ -9,7 +9,7 @@ use ampl_trace::Trace;
 
 use super::Args;
 use crate::export::progress::Progress;
-use crate::failure::{Failure, USAGE};
+use crate::failure::{DAMAGED, Failure, USAGE};
 use crate::job::{self, JobArgs};
 use crate::plan::recorded::Recorded;
 use crate::population::{Extent, Population, Windows};
@@ -119,6 +119,10 @@ type Opened = (Data, u32, Vec<(String, String)>, Config);
 
 fn run(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
     let trace = rundir::RunArg { run: args.run.clone() }.read()?;
+    if !trace.damage.is_empty() {
+        let fix = "name another run of the job: ranks of which windows are lost would seem to be of a class";
+        return Err(Failure::message(DAMAGED, "the run is damaged", args.run.display(), fix));
+    }
     let plan = rundir::summarised(&trace, &args.run)?;
     let known = trace.run.metrics.iter().map(|metric| (metric.name.clone(), metric.event.clone())).collect();
     let ranks = plan.ranks;
