@@ -60,7 +60,7 @@ fn cost(kind: Kind, ranks: u32) -> Cost {
         let shift = from[guide].shift(ratio, unit);
         Some(Need { shift, error: ERROR, quantile: normal_two_sided(0.99) })
     });
-    let terms = Terms { population: u64::from(ranks), floor: FLOOR, strata: 8, coins: false };
+    let terms = Terms { population: u64::from(ranks), floor: FLOOR, strata: 8, groups: 1, coins: false };
     let decide = |_| timed(|| _ = black_box(stratify(&histogram, 0, &needs, terms)));
     Cost::of((0..TIMES).map(decide).collect())
 }

@@ -198,7 +198,8 @@ impl Retrospective {
                 }
                 let coins = self.mechanism == Mechanism::Global;
                 let group = &self.groups[place];
-                let terms = Terms { population: 0, floor: self.floor, strata: self.strata, coins };
+                let (floor, strata, groups) = (self.floor, self.strata, self.groups.len());
+                let terms = Terms { population: 0, floor, strata, groups, coins };
                 Some(group.judge(reference, histogram, &known.groups[place], terms, pressure))
             };
             (0..self.groups.len()).map(judged).collect()

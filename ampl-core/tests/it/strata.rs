@@ -63,7 +63,7 @@ fn variance(values: &[f64]) -> f64 {
 fn check(ranks: &[Seen], stale: [(f64, f64); 2], error: f64, coins: bool, alike: bool) {
     let world = world(ranks, stale, error);
     let population = ranks.len() as u64;
-    let terms = Terms { population, floor: FLOOR, strata: 8, coins };
+    let terms = Terms { population, floor: FLOOR, strata: 8, groups: 1, coins };
     let strata = stratify(&world.histogram, 0, &world.needs, terms);
     assert!(strata.size() >= FLOOR.min(population), "{strata:?}");
     let mut full = 0;
@@ -150,6 +150,7 @@ proptest! {
         population in any::<u64>(),
         floor in any::<u64>(),
         most in 1..=8usize,
+        groups in 0..=70usize,
         coins in any::<bool>(),
         asked in any::<bool>(),
     ) {
@@ -161,7 +162,7 @@ proptest! {
         let shift = Shift { scale: shift.0, offset: shift.1 };
         let needs = [asked.then_some(Need { shift, error, quantile })];
         // A floor that is above what can be told apart from 2⁵³ would be counted up to.
-        let terms = Terms { population, floor: floor >> 54, strata: most, coins };
+        let terms = Terms { population, floor: floor >> 54, strata: most, groups, coins };
         let strata = stratify(&histogram, 0, &needs, terms);
         prop_assert!(strata.parts.iter().all(|part| part.size <= part.ranks), "{:?}", strata);
         prop_assert!(strata.cuts.is_sorted());
@@ -175,7 +176,7 @@ fn a_spike_is_kept_in_full_and_the_others_hardly() {
     let mut ranks: Vec<Seen> = (0..2000).map(|rank| [(1, 1.0 + f64::from(rank % 10) / 1e3); 2]).collect();
     ranks[77] = [(1, 400.0); 2];
     let world = world(&ranks, [(1.0, 1.0); 2], 0.05);
-    let terms = Terms { population: 2000, floor: FLOOR, strata: 8, coins: false };
+    let terms = Terms { population: 2000, floor: FLOOR, strata: 8, groups: 1, coins: false };
     let strata = stratify(&world.histogram, 0, &world.needs, terms);
     assert_eq!((stratum(&strata, world.bins[77]), strata.full), (None, 1), "{strata:?}");
     assert_eq!(strata.size(), FLOOR);
@@ -183,7 +184,7 @@ fn a_spike_is_kept_in_full_and_the_others_hardly() {
 
 #[test]
 fn nobody_is_no_trouble_and_no_need_takes_the_floor() {
-    let terms = Terms { population: 50, floor: FLOOR, strata: 8, coins: false };
+    let terms = Terms { population: 50, floor: FLOOR, strata: 8, groups: 1, coins: false };
     assert_eq!(stratify(&Histogram::new(BINS, 1), 0, &[None], terms).size(), 0);
     let ranks: Vec<Seen> = (1..=50).map(|rank| [(1, f64::from(rank)); 2]).collect();
     let world = world(&ranks, [(1.0, 1.0); 2], 0.05);
