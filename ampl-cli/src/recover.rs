@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use ampl_trace::Trace;
 
-use crate::failure::{Failure, NOT_FOUND, USAGE};
+use crate::failure::{Failure, NOT_FOUND};
 use crate::human::{bytes, count, plural};
 use crate::rundir::{self, TRACE};
 
@@ -28,16 +28,12 @@ pub struct Args {
 /// Writes the trace file and says what it lacks.
 ///
 /// # Errors
-/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read, of status 2 when the file to be
-/// written exists; that of writing the file.
+/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read; that of writing the file.
 pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     let file = args.output.clone().unwrap_or_else(|| args.run.join(TRACE));
     if args.output.is_none() && file.exists() && rundir::read(&file).is_ok_and(|trace| trace.complete) {
         tell!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(file) = args.output.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
-        return Err(Failure::message(USAGE, "the file exists", file.display(), "name a new one with -o"));
     }
     let there = args.run.join(TRACE).exists();
     let mut trace = rundir::from_journals(&args.run, &args.others).map_err(|error| {
