@@ -72,13 +72,15 @@ fn names_of_ports() {
     for (mpi, program) in programs {
         let job = Job::new(mpi, RANKS, &program, &[]);
         let run = monitor(&job, &keep_everything(RANKS), Form::Run).success();
-        let said = run.finished.sorted_lines();
-        assert!(said.len() == 2 && said[0] == said[1], "{said:?}");
+        // Both roots say it. Launchers may mix lines of two ranks: one name, the other, and both ends of lines.
+        let said: String = run.finished.stdout.lines().collect();
+        let (name, same) = said.split_at(said.len() / 2);
+        assert!(!name.is_empty() && name == same, "{said:?}");
         for rank in 0..RANKS {
             let function = if rank % 2 == 0 { "MPI_Comm_accept" } else { "MPI_Comm_connect" };
             let calls = run.decode(rank);
             let call = calls.iter().find(|call| call["fn"] == function).expect("it is there");
-            let name = if rank < RANKS - 2 { Value::Null } else { said[0].into() };
+            let name = if rank < RANKS - 2 { Value::Null } else { name.into() };
             assert_eq!(call["args"]["port_name"], name, "{mpi:?}: {call}");
         }
     }
