@@ -24,26 +24,37 @@ fn says(same: &Same, words: &[&str]) {
 
 #[test]
 fn spawned_processes() {
-    // Debian's MPICH cannot spawn: it fails the same way.
-    for mpi in Mpi::ALL {
+    for mpi in [Mpi::OpenMpi, Mpi::Abi] {
         for mode in [&[][..], &["disconnect"]] {
             let same = compare(&Job::of(mpi, RANKS, "spawn", mode)).kept_only().without_stderr().run();
-            if mpi != Mpi::Mpich {
-                assert_eq!(same.plain.sorted_lines().len(), 4, "{}", same.plain.stdout);
-                let same = same.complete();
-                assert_eq!(same.functions()["MPI_Allreduce"], 10 * u64::from(RANKS));
-                says(&same, &["spawned", "not covered"]);
-                for rank in 0..RANKS {
-                    let calls = same.kept.decode(rank);
-                    let spawn =
-                        calls.iter().find(|call| call["fn"] == "MPI_Comm_spawn").expect("it is there");
-                    let command = spawn["args"]["command"].as_str();
-                    assert!(command.is_some_and(|path| path.ends_with("/spawn")) == (rank == 0), "{spawn}");
-                    assert_eq!(command.is_none(), rank > 0, "{spawn}");
-                }
+            assert_eq!(same.plain.sorted_lines().len(), 4, "{}", same.plain.stdout);
+            let same = same.complete();
+            assert_eq!(same.functions()["MPI_Allreduce"], 10 * u64::from(RANKS));
+            says(&same, &["spawned", "not covered"]);
+            for rank in 0..RANKS {
+                let calls = same.kept.decode(rank);
+                let spawn = calls.iter().find(|call| call["fn"] == "MPI_Comm_spawn").expect("it is there");
+                let command = spawn["args"]["command"].as_str();
+                assert!(command.is_some_and(|path| path.ends_with("/spawn")) == (rank == 0), "{spawn}");
+                assert_eq!(command.is_none(), rank > 0, "{spawn}");
             }
         }
     }
+}
+
+/// Debian's MPICH cannot spawn: the root ends the job by its error handler, while the other rank dies of signal 11 as it
+/// words the same error. Which of them its launcher reports is a matter of time: without ampl, too, ranks died so in 19
+/// of 40 jobs.
+#[test]
+fn processes_that_cannot_be_spawned() {
+    const ENDS: [Option<i32>; 2] = [Some(15), Some(11)];
+    let job = Job::of(Mpi::Mpich, RANKS, "spawn", &[]);
+    let plain = job.plain();
+    let watched = monitor(&job, "[trace]\ntiming = \"all\"\n", Form::Run).finished;
+    for finished in [&plain, &watched] {
+        assert!(ENDS.contains(&finished.status.code()), "{}: {}", finished.status, finished.stderr);
+    }
+    assert_eq!((plain.sorted_lines(), watched.sorted_lines()), (Vec::new(), Vec::new()));
 }
 
 /// A program may close any number, and get it again for a file of its own: that one stays as it is.
