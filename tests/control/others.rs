@@ -48,13 +48,15 @@ fn spawned_processes() {
 #[test]
 fn processes_that_cannot_be_spawned() {
     const ENDS: [Option<i32>; 2] = [Some(15), Some(11)];
-    let job = Job::of(Mpi::Mpich, RANKS, "spawn", &[]);
-    let plain = job.plain();
-    let watched = monitor(&job, "[trace]\ntiming = \"all\"\n", Form::Run).finished;
-    for finished in [&plain, &watched] {
-        assert!(ENDS.contains(&finished.status.code()), "{}: {}", finished.status, finished.stderr);
+    for mode in [&[][..], &["disconnect"]] {
+        let job = Job::of(Mpi::Mpich, RANKS, "spawn", mode);
+        let plain = job.plain();
+        let watched = monitor(&job, "[trace]\ntiming = \"all\"\n", Form::Run).finished;
+        for finished in [&plain, &watched] {
+            assert!(ENDS.contains(&finished.status.code()), "{}: {}", finished.status, finished.stderr);
+        }
+        assert_eq!((plain.sorted_lines(), watched.sorted_lines()), (Vec::new(), Vec::new()));
     }
-    assert_eq!((plain.sorted_lines(), watched.sorted_lines()), (Vec::new(), Vec::new()));
 }
 
 /// A program may close any number, and get it again for a file of its own: that one stays as it is.

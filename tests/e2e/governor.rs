@@ -41,7 +41,9 @@ fn said(run: &Monitored, column: usize) -> Vec<u64> {
 }
 
 fn steps_down_and_up(mpi: Mpi) {
-    let run = frantic(mpi, "[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.5%\"\n");
+    let config = "[sampling]\nselection = \"predictive\"\n[window]\nmarker = \"period:100ms\"\n\
+                  [agent]\nmax_overhead = \"0.5%\"\n";
+    let run = frantic(mpi, config);
     let info = run.info();
     assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
     for rank in 0..u64::from(RANKS) {
