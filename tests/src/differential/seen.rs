@@ -5,7 +5,8 @@ use std::path::Path;
 
 /// What a job shows to the outside.
 pub(super) struct Seen {
-    pub(super) status: String,
+    /// Where the launcher can be believed.
+    pub(super) status: Option<String>,
     pub(super) stdout: Vec<String>,
     pub(super) stderr: Vec<String>,
     pub(super) files: BTreeMap<String, Vec<u8>>,
@@ -14,8 +15,10 @@ pub(super) struct Seen {
 impl Seen {
     /// The first thing that differs, in words.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
-        if self.status != other.status {
-            return Some(format!("status: {} became {}", self.status, other.status));
+        if let (Some(before), Some(after)) = (&self.status, &other.status)
+            && before != after
+        {
+            return Some(format!("status: {before} became {after}"));
         }
         let texts = [
             ("standard output", &self.stdout, &other.stdout),
@@ -118,13 +121,14 @@ mod tests {
     #[test]
     fn differences_are_found() {
         let seen = |status: &str, out: &str, file: &str| Seen {
-            status: status.into(),
+            status: (status != "unknown").then(|| status.into()),
             stdout: program_lines(out),
             stderr: Vec::new(),
             files: BTreeMap::from([("f".to_owned(), file.as_bytes().to_vec())]),
         };
         let one = seen("0", "a\nb", "x\ny");
         assert!(one.difference(&seen("0", "b\na", "x\ny")).is_none());
+        assert!(one.difference(&seen("unknown", "a\nb", "x\ny")).is_none());
         for (other, told) in [
             (seen("1", "a\nb", "x\ny"), "0 became 1"),
             (seen("0", "a\nb\nb", "x\ny"), "standard output"),
