@@ -25,7 +25,7 @@ use crate::partners::{Drawn, Partners};
 use crate::passing::Passing;
 use crate::policies::Policies;
 use crate::regions::{Declared, Irregularities};
-use crate::verdicts::Verdicts;
+use crate::verdicts::{After, LateDraw, Verdicts};
 use crate::window::{Boundary, Pause};
 
 /// Path of the module of a return address, and the offset in it.
@@ -75,6 +75,8 @@ pub struct Shared {
     /// Markers that threads may meet without it.
     pub(crate) passing: Passing,
     directive: Mutex<InForce>,
+    /// The first window of those that begin before a directive that is to draw them, if it comes.
+    late_from: Option<WindowId>,
     /// Whom messages are exchanged with, where windows are kept for partners' sake.
     pub partners: Option<Partners>,
     modules: Mutex<Vec<String>>,
@@ -100,10 +102,10 @@ pub(crate) struct Open {
     pub stored: bool,
     /// Whether they are buffered until it is decided, after its end, if it is kept.
     pub buffered: bool,
-    /// Whether windows are decided so, as long as the agent can afford it.
-    pub decides_after: bool,
-    /// Whether all are stored, and what is decided so is only marked (`output.verify`).
-    pub marks_after: bool,
+    /// Whether all of them are stored, and what is decided after its end is only marked (`output.verify`).
+    pub marked: bool,
+    /// Which windows are decided so, as long as the agent can afford it.
+    pub after: After,
     pub verdicts: Verdicts,
     /// Whether all of it so far has been summarised.
     pub measured: bool,
@@ -131,13 +133,6 @@ struct InForce {
     next: Option<Directive>,
     /// What `now` has drawn for the rank and its partners.
     drawn: Option<Drawn>,
-}
-
-/// Whether windows of the rank are decided when they are over.
-fn decides_after(plan: &Plan, rank: Rank) -> bool {
-    let group = plan.group_of(rank);
-    let after = Shape::of(plan).second.is_some_and(|second| second.group(group).is_some());
-    after && plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank)
 }
 
 /// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
@@ -176,8 +171,8 @@ impl Shared {
     /// Shared state of the process that is `rank`. No window is open before the first thread is there.
     pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
         let events = EventMap::new(&plan);
+        let late_from = Shape::of(&plan).second.and_then(|second| second.until);
         let policies = Policies::new(&plan);
-        let after = decides_after(&plan, rank);
         let open = Open {
             window: WindowId(0),
             since: 0,
@@ -188,8 +183,8 @@ impl Shared {
             stratum: None,
             stored: false,
             buffered: false,
-            decides_after: after && !plan.config.output.verify,
-            marks_after: after && plan.config.output.verify,
+            marked: false,
+            after: After::of(&plan, rank),
             verdicts: Verdicts::default(),
             measured: true,
             untold: 0,
@@ -220,6 +215,7 @@ impl Shared {
             open: Mutex::new(open),
             passing: Passing::default(),
             directive: Mutex::default(),
+            late_from,
             modules: Mutex::default(),
             policies,
             resolve,
@@ -335,6 +331,22 @@ impl Shared {
         Some(open.stored)
     }
 
+    /// The oldest window that is over and undecided, if it was to be drawn by a directive that has come since; no draw
+    /// is about several that were closed together.
+    pub(crate) fn drawn_late(&self) -> Option<(WindowId, Option<LateDraw>)> {
+        let from = self.late_from?;
+        let (first, last) = self.lock().verdicts.oldest().filter(|&(first, _)| first >= from)?;
+        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
+        let come = |directive: &&Directive| directive.update > 0 && directive.first_window <= first;
+        let directive = held.now.iter().chain(&held.next).find(come)?;
+        let draw = (first == last).then(|| LateDraw {
+            keep: kept(&self.plan, self.rank, first, directive),
+            stratum: stratum(&self.plan, self.rank, directive),
+            update: directive.update,
+        });
+        Some((last, draw))
+    }
+
     /// Takes a directive that arrived: in force from its first window, or from the next to open.
     pub fn direct(&self, directive: Directive) {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
@@ -362,7 +374,9 @@ impl Shared {
         open.since = now;
         (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
         let level = open.governor.level();
-        open.buffered = open.decides_after && level == Level::Kept && !self.journal.is_short();
+        let after = open.after.decides(open.update);
+        open.marked = after && self.plan.config.output.verify;
+        open.buffered = after && !open.marked && level == Level::Kept && !self.journal.is_short();
         open.stored = (open.buffered || self.stores(open.union)) && level == Level::Kept;
         open.measured = level < Level::Off;
         open.paused_before = self.pause.ticks(now);

@@ -2,8 +2,53 @@
 
 use std::collections::VecDeque;
 
+use ampl_core::config::Keep as Timing;
 use ampl_core::draw::Keep;
-use ampl_core::units::WindowId;
+use ampl_core::message::Shape;
+use ampl_core::plan::Plan;
+use ampl_core::units::{Rank, WindowId};
+
+/// Which windows are decided when they are over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    None,
+    /// Those that begin before the client's first directive has come.
+    First,
+    All,
+}
+
+impl After {
+    /// Those of `rank`.
+    pub fn of(plan: &Plan, rank: Rank) -> Self {
+        let group = plan.group_of(rank);
+        let second = Shape::of(plan).second.filter(|second| second.group(group).is_some());
+        let chosen = plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank);
+        match second.filter(|_| chosen) {
+            None => Self::None,
+            Some(second) if second.until.is_some() => Self::First,
+            Some(_) => Self::All,
+        }
+    }
+
+    /// Whether a window is, under the directive of that update.
+    pub fn decides(self, update: u64) -> bool {
+        match self {
+            Self::None => false,
+            Self::First => update == 0,
+            Self::All => true,
+        }
+    }
+}
+
+/// The draw of a window that began before the directive came that was to draw it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LateDraw {
+    pub keep: Keep,
+    /// The stratum, where the rank's group is divided.
+    pub stratum: Option<u16>,
+    /// The directive's.
+    pub update: u64,
+}
 
 /// Closed windows that are not decided yet, and which of the others are kept.
 ///
@@ -34,6 +79,11 @@ impl Verdicts {
     /// Takes windows that are to be decided.
     pub fn close(&mut self, windows: Undecided) {
         self.undecided.push_back(windows);
+    }
+
+    /// The oldest that is undecided: the first and the last of what was closed together.
+    pub fn oldest(&self) -> Option<(WindowId, WindowId)> {
+        self.undecided.front().map(|windows| (windows.window, windows.last))
     }
 
     /// Takes the decision about `window`; none where what was drawn holds, as for every older one. Returns it,

@@ -37,6 +37,8 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
         let windows_per_update = rundir::plan(&trace).map_or(1, |plan| windows_per_update(&plan));
         trace.decisions = in_force(std::mem::take(&mut trace.decisions), windows_per_update, trace.windows());
     }
+    // A window may be decided after those behind it.
+    trace.decisions.sort_by_key(|decision| decision.window);
     if args.json {
         output::json(&trace.decisions)?;
     } else {

@@ -95,7 +95,9 @@ fn numbers_follow_from_the_windows_listed() {
     let size = list("size").iter().sum::<f64>() / count;
     assert!((entry["mean_size"].as_f64().unwrap() - size).abs() < 1e-9);
     // cv 1.31 of 200 ranks at 90/8.
-    assert!((140.0..200.0).contains(&size) && size < entry["mean_size_with_first"].as_f64().unwrap());
+    assert!((140.0..200.0).contains(&size), "{size}");
+    // Windows of the first interval are decided by what happened in them.
+    assert!((20.0..size).contains(&entry["mean_size_with_first"].as_f64().unwrap()));
     assert!((120.0..190.0).contains(&entry["oracle_size"].as_f64().unwrap()));
     assert!(entry["coverage_interval"].as_f64().unwrap() > 0.7);
     // The truth is the mean over all ranks.

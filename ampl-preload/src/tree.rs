@@ -79,6 +79,7 @@ impl Tree {
             self.applied = Some(directive.update);
             thread.shared().direct(directive.clone());
         }
+        thread.draw_late();
         Ok(moved)
     }
 
@@ -100,14 +101,15 @@ impl Tree {
     fn decide(&mut self, mut thread: Option<&mut Thread>) {
         let Some(policy) = &mut self.policy else { return };
         while let Some(census) = self.node.next_census() {
-            if let Some((directive, decisions)) = policy.end_window(&census) {
+            let decided = policy.end_window(&census);
+            while let Some(reference) = policy.reference() {
+                self.node.refer(reference);
+            }
+            if let Some((directive, decisions)) = decided {
                 if let Some(thread) = thread.as_deref_mut() {
                     record(thread, &decisions);
                 }
                 self.node.direct(directive);
-            }
-            while let Some(reference) = policy.reference() {
-                self.node.refer(reference);
             }
         }
         while let Some(binned) = self.node.next_binned() {

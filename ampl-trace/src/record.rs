@@ -89,6 +89,8 @@ pub const WINDOW_BUFFERED: u8 = 64;
 pub const WINDOW_STRATUM: u8 = 128;
 /// Verdict flag: the window is kept.
 pub const VERDICT_KEPT: u8 = 1;
+/// Stands for the stratum in a verdict where there is none.
+pub const NO_STRATUM: u64 = u64::MAX;
 /// Text flag: run information.
 pub const TEXT_RUN: u8 = 1;
 /// Text flag: a decision of the client.

@@ -1,6 +1,6 @@
 //! `stratify = "k-medoids"` in jobs that run: two classes of ranks (`programs/loop_classes.c`) become two strata.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::Duration;
 
@@ -93,7 +93,14 @@ fn coins_and_decisions_afterwards_know_strata_too() {
         let last = updates(&run).pop_last().expect("there are updates").1;
         assert_eq!(column(&last, "stratum"), [0, 1], "{selection} {mechanism}: {last:?}");
         assert_eq!(column(&last, "population").iter().sum::<u64>(), u64::from(RANKS));
-        let afterwards = run.decisions().iter().any(|row| row["selection"] == "retrospective");
-        assert_eq!(afterwards, selection == "retrospective");
+        let afterwards: BTreeSet<u64> = run
+            .decisions()
+            .iter()
+            .filter(|row| row["selection"] == "retrospective")
+            .map(|row| row["window"].as_u64().expect("a number"))
+            .collect();
+        // With predictive selection those of the first interval.
+        let expected = if selection == "retrospective" { STEPS + 1 } else { 4 };
+        assert_eq!(afterwards.len() as u64, expected, "{afterwards:?}");
     }
 }

@@ -2,23 +2,43 @@
 
 use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
-use ampl_trace::record::{Kind, VERDICT_KEPT};
+use ampl_trace::record::{Kind, NO_STRATUM, VERDICT_KEPT};
 
 use super::Thread;
 use crate::stream::CallTimes;
+use crate::verdicts::LateDraw;
 
 impl Thread {
     /// Takes what was decided about `window` and what is older: whether it is kept and its stratum, or that
     /// what was drawn when it began holds. It is in the journal from here on.
     pub fn judged(&mut self, window: WindowId, decided: Option<(Keep, u16)>) {
+        match decided {
+            Some((keep, stratum)) => self.decided(window, Some(keep), &[stratum.into()]),
+            None => self.decided(window, None, &[]),
+        }
+    }
+
+    /// Draws windows that are over as the directive says that they should have begun under, and that has come since.
+    pub fn draw_late(&mut self) {
+        while let Some((window, drawn)) = self.shared.drawn_late() {
+            match drawn {
+                Some(LateDraw { keep, stratum, update }) => {
+                    self.decided(window, Some(keep), &[stratum.map_or(NO_STRATUM, u64::from), update]);
+                }
+                None => self.decided(window, None, &[]),
+            }
+        }
+    }
+
+    /// Takes a decision; `more` is what its record says besides whether it is kept, and how likely that was.
+    fn decided(&mut self, window: WindowId, keep: Option<Keep>, more: &[u64]) {
         let shared = self.shared.clone();
-        let mut open = shared.lock();
-        let keep = open.verdicts.judge(window, decided.map(|(keep, _)| keep));
-        drop(open);
-        if let (Some(keep), Some((_, stratum))) = (keep, decided) {
+        let keep = shared.lock().verdicts.judge(window, keep);
+        if let Some(keep) = keep {
             let flags = if keep.kept { VERDICT_KEPT } else { 0 };
             let before = self.stream.written();
-            self.stream.record(Kind::Verdict, flags, &[window.0, keep.probability.to_bits(), stratum.into()]);
+            let body = [&[window.0, keep.probability.to_bits()], more].concat();
+            self.stream.record(Kind::Verdict, flags, &body);
             // It is no call of the open window.
             self.written_before += self.stream.written() - before;
         }

@@ -146,7 +146,7 @@ impl Thread {
         let last = WindowId(open.window.0 + (windows - 1));
         cells.iter_mut().for_each(|cell| cell.times(windows));
         let mut keep = open.keep;
-        if open.buffered || open.marks_after {
+        if open.buffered || open.marked {
             let drawn = open.keep.kept;
             open.verdicts.close(Undecided { window: open.window, last, whole, drawn });
             // Nobody knows yet; the client prices what it would take.

@@ -6,6 +6,7 @@ use ampl_trace::record::TEXT_STEP;
 
 use super::Thread;
 use crate::governor::{Level, SHORTEST_NS, Stretch};
+use crate::verdicts::After;
 
 /// Calls between two readings of the clock while calls are only counted.
 pub const LOOK_EVERY: u64 = 64;
@@ -81,21 +82,21 @@ impl Thread {
         }
         if shared.journal.is_large() {
             // What is called takes little room; times would take the program's.
-            open.decides_after = false;
+            open.after = After::None;
             open.governor.give_up(Level::Structure);
         }
         if self.log.is_lost() {
             // There is no room for calls, however they are chosen.
-            open.decides_after = false;
+            open.after = After::None;
             open.governor.give_up(Level::Summaries);
         }
         let before = open.governor.level();
         let Some((level, share)) = open.governor.take(self.number, stretch) else { return false };
         let next = level > before && level == open.governor.below(Level::Kept);
-        let affords_less = next && open.decides_after && stretch.stored;
+        let affords_less = next && open.after == After::All && stretch.stored;
         if affords_less {
             // What is dear is to store the calls of every window until it is decided. Fewer are drawn beforehand.
-            open.decides_after = false;
+            open.after = After::None;
             open.governor.hold(Level::Kept);
         }
         let name = if affords_less { "drawn" } else { level.name() };

@@ -31,14 +31,18 @@ fn job() -> Job {
 
 /// What is drawn beforehand from `first` on: with certainty, or never.
 fn beforehand(job: &Job, first: u64, probability: f64) {
-    job.shared.direct(Directive {
+    job.shared.direct(directive(first, probability));
+}
+
+fn directive(first: u64, probability: f64) -> Directive {
+    Directive {
         update: first + 1,
         first_window: WindowId(first),
         seed: 1,
         mechanism: Mechanism::Global,
         strata: vec![StratumDirective { group: 0, stratum: 0, size: 8, probability, policy: 1 }],
         divided: Vec::new(),
-    });
+    }
 }
 
 fn stored(job: &Job) -> Stored {
@@ -202,6 +206,55 @@ fn a_dead_process_leaves_what_was_undecided() {
         (0..8).map(|window| window * 10_000..window * 10_000 + 3000).chain(std::iter::once(80_000..80_100));
     assert_eq!(sent, tags(all));
     assert_eq!(kept, [false, false, true, false, false, true, true, true]);
+}
+
+/// With predictive selection the first interval's windows alone are decided so, and what begins before the first
+/// directive has come is drawn by it when it has: as if it had come in time.
+#[test]
+fn what_begins_before_its_directive_comes_is_drawn_by_it() {
+    for (probability, dies) in [(0.0, false), (1.0, false), (1.0, true)] {
+        let windows = "windows_per_update = 4\nselection = \"predictive\"";
+        let job = Job::new(&format!("[sampling]\n{windows}\n[window]\nmarker = \"mpi:MPI_Barrier\"\n"), 64);
+        let mut thread = job.thread(0);
+        job.shared.direct(Directive { update: 0, ..directive(0, 1.0) });
+        for window in 0..12 {
+            if window == 6 {
+                // It was to be in force from window 4 on.
+                job.shared.direct(directive(4, probability));
+            }
+            sends(&mut thread, window * 10_000..window * 10_000 + 500);
+            barrier(&mut thread, 1000 + 20_000 * (window + 1));
+            thread.draw_late();
+            // What is decided by what happened comes later still.
+            if let Some(over @ 0..4) = window.checked_sub(6) {
+                thread.judged(WindowId(over), keep(over == 2));
+                thread.draw_late();
+            }
+            if dies && window == 8 {
+                break;
+            }
+        }
+        if !dies {
+            thread.finish(10_000_000);
+            job.shared.journal.mark_finalized();
+        }
+        let Stored { timed: found, tags: sent, kept } = stored(&job);
+        let count = |window| found.iter().filter(|&&(of, _)| of == window).count();
+        let counts: Vec<usize> = (0..12).map(count).collect();
+        let all = if probability == 1.0 { 500 } else { 0 };
+        if dies {
+            // Nothing is known of 3 to 6; 7 and 8 were stored at once.
+            assert_eq!(counts, [0, 0, 500, 500, 500, 500, 500, 500, 500, 0, 0, 0]);
+            continue;
+        }
+        assert_eq!(counts, [0, 0, 500, 0, all, all, all, all, all, all, all, all]);
+        assert_eq!(sent.len(), 12 * 500);
+        assert_eq!(kept[..4], [false, false, true, false]);
+        let read = job.read().rank.windows;
+        let of = |window: usize| (read[window].update, read[window].stratum, read[window].probability);
+        assert_eq!([of(0), of(3)], [(0, Some(2), 0.25); 2]);
+        assert!((4..12).all(|window| of(window) == (5, None, probability)), "{read:?}");
+    }
 }
 
 #[test]

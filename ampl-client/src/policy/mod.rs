@@ -49,7 +49,8 @@ impl Policy {
     pub fn new(plan: &Plan) -> Self {
         let sampling = &plan.config.sampling;
         let Shape { second, divisions, .. } = Shape::of(plan);
-        let buffered = second.as_ref().map_or_else(Vec::new, |second| second.groups.clone());
+        let always = second.as_ref().filter(|second| second.until.is_none());
+        let buffered = always.map_or_else(Vec::new, |second| second.groups.clone());
         let state = |group: usize| {
             StratumState::new(plan, group, buffered.contains(&(group as u16)), divisions.as_ref())
         };
@@ -107,9 +108,10 @@ impl Policy {
         Some(self.directive(next))
     }
 
-    /// How ranks are to bin themselves in windows to come, where windows are decided when they are over. To be
+    /// How ranks are to bin themselves in windows to come, where those are decided when they are over. To be
     /// asked after every [`Policy::end_window`]: after the first one for the windows of the first two update
-    /// intervals, at the end of every interval for the one after the next.
+    /// intervals, at the end of every interval for the one after the next; where all but the first interval's are
+    /// decided beforehand, once.
     pub fn reference(&mut self) -> Option<Reference> {
         self.retrospective.as_mut()?.reference()
     }

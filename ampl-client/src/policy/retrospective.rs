@@ -37,6 +37,8 @@ pub(super) struct Retrospective {
     /// Index in a summary of the windows' durations.
     wall: Option<usize>,
     ledger: Option<Ledger>,
+    /// First window that is decided beforehand, if one is.
+    until: Option<WindowId>,
     /// The last window whose census is known.
     ended: Option<u64>,
     /// First window without a reference.
@@ -119,6 +121,7 @@ impl Retrospective {
             groups: second.groups.iter().map(group).collect(),
             wall: Quantity::Wall.slot(),
             ledger: sampling.budget.map(Ledger::new),
+            until: second.until,
             ended: None,
             next: 0,
             merged: 0,
@@ -129,6 +132,9 @@ impl Retrospective {
 
     /// Takes a window's census, or that of a range of windows, which says no more than where to measure from.
     pub fn observe(&mut self, window: &CensusWindow) {
+        if self.until.is_some_and(|until| window.first_window >= until) {
+            return;
+        }
         self.ended = Some(window.last_window.0);
         let known: Vec<KnownGroup> = self.groups.iter_mut().map(|group| group.observe(window)).collect();
         self.merged = self.merged.saturating_add(window.merged());
@@ -162,7 +168,10 @@ impl Retrospective {
     /// ahead: up to the end of the update interval after the next one that has not ended.
     pub fn reference(&mut self) -> Option<Reference> {
         let ended = self.ended?.saturating_add(1) / self.windows_per_update;
-        let last = ended.saturating_add(2).saturating_mul(self.windows_per_update) - 1;
+        let mut last = ended.saturating_add(2).saturating_mul(self.windows_per_update) - 1;
+        if let Some(until) = self.until {
+            last = last.min(until.0 - 1);
+        }
         if self.next > last {
             return None;
         }

@@ -57,7 +57,9 @@ pub struct Job {
 
 impl Job {
     /// The job of that plan.
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(mut plan: Plan) -> Self {
+        // What a kept window takes is not in a population.
+        plan.config.sampling.budget = None;
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
         let guides = guides.map(|(index, _)| index).collect();
         let shape = Shape::of(&plan);

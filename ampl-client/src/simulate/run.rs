@@ -19,7 +19,7 @@ pub struct Run {
     seed: u64,
     policy: Policy,
     directive: Directive,
-    /// Where windows are decided when they are over: what is known of that.
+    /// Where windows are decided when they are over, or the first interval's are: what is known of that.
     second: Option<SecondPass>,
     /// Where groups are divided: what ranks know of that.
     divisions: Option<Divisions>,
@@ -36,8 +36,6 @@ impl Run {
     pub fn new(job: &Job, seed: u64) -> (Self, Vec<Decision>) {
         let mut plan = job.plan.clone();
         plan.config.sampling.seed = seed;
-        // What a kept window takes is not in a population.
-        plan.config.sampling.budget = None;
         let mut policy = Policy::new(&plan);
         let (directive, decisions) = policy.first_directive();
         let ranks = if job.shape.interval { job.plan.ranks as usize } else { 0 };
@@ -56,7 +54,7 @@ impl Run {
     /// Tells the policy of a window that nobody has been drawn in yet, where windows are decided when they are
     /// over; to be done before the ranks are binned.
     pub fn begin_window(&mut self, job: &Job, window: &Window, census: &Census) {
-        let Some(second) = &mut self.second else { return };
+        let Some(second) = self.second.as_mut().filter(|_| decides_after(job, window)) else { return };
         let mut told = told(job, window, census, &Draws::none(job));
         if let Some(divisions) = &mut self.divisions {
             divisions.tell(job, window, census, &mut told);
@@ -68,21 +66,26 @@ impl Run {
 
     /// Some ranks of `window` by bin, one of [`Job::chunks`]; none where windows are decided beforehand.
     pub fn bin(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Option<Binned> {
-        self.second.as_ref().map(|second| second.bin(job, window, ranks))
+        self.after(job, window).map(|second| second.bin(job, window, ranks))
     }
 
     /// Decides `window` by the bins of all its ranks, in their order.
     pub fn judge(&mut self, job: &Job, window: &Window, pieces: Vec<Binned>) -> Vec<Decision> {
-        match &mut self.second {
+        match self.second.as_mut().filter(|_| decides_after(job, window)) {
             Some(second) => second.judge(job, &mut self.policy, window.number, pieces),
             None => Vec::new(),
         }
     }
 
+    /// What is known of `window`, if that is decided when it is over.
+    fn after(&self, job: &Job, window: &Window) -> Option<&SecondPass> {
+        self.second.as_ref().filter(|_| decides_after(job, window))
+    }
+
     /// Who of `ranks`, one of [`Job::chunks`], keeps `window`.
     pub fn draw(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Draws {
         let mut draws = Draws::none(job);
-        if let Some(second) = &self.second {
+        if let Some(second) = self.after(job, window) {
             second.tell(job, &mut draws);
         } else {
             Divisions::stand_for(&self.directive, &mut draws);
@@ -116,7 +119,7 @@ impl Run {
         };
         let number = WindowId(window.number);
         let keep = |rank: Rank, own| kept_as(&job.plan, rank, number, &self.directive, own);
-        if let Some(second) = &self.second {
+        if let Some(second) = self.after(job, window) {
             return second.kept(job, ranks, |rank| keep(rank, own(rank)), each);
         }
         for rank in ranks {
@@ -147,9 +150,9 @@ impl Run {
         census: &Census,
         draws: &Draws,
     ) -> Vec<Decision> {
-        let decided = match self.second {
-            Some(_) => self.told.take(),
-            None => {
+        let decided = match decides_after(job, window) {
+            true => self.told.take(),
+            false => {
                 let mut told = told(job, window, census, draws);
                 if job.shape.interval {
                     self.add_totals(job, window, draws, &mut told);
@@ -196,6 +199,11 @@ impl Run {
         self.totals.iter_mut().for_each(|totals| totals.fill(MetricSummary::default()));
         self.sampled.fill(false);
     }
+}
+
+/// Whether `window` is decided when it is over.
+fn decides_after(job: &Job, window: &Window) -> bool {
+    job.shape.second.as_ref().is_some_and(|second| second.decides(WindowId(window.number)))
 }
 
 /// What the tree would have told of a window.

@@ -69,6 +69,8 @@ pub struct Node {
     census: Lane,
     /// Where windows are decided when they are over: their ranks by bin, and what that takes.
     binned: Option<(Lane, SecondPass)>,
+    /// The pass of the last message for the parent.
+    passed: u8,
     /// Where groups are divided: what that takes.
     divide: Option<Box<Divide>>,
     dropped: u64,
@@ -112,6 +114,7 @@ impl Node {
             cell: shape.cell_of(plan, rank),
             census: Lane::new(sources, height, ring::capacity(&shape, queues)),
             binned,
+            passed: 1,
             divide: Divide::new(plan, &shape, rank).map(Box::new),
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
@@ -220,7 +223,9 @@ impl Node {
             _ => return Err(TreeError::Shape),
         };
         if let Some(window) = message.window {
-            self.dropped = self.dropped.saturating_add(lane.push(source, window));
+            let late = lane.push(source, window);
+            // What is late for the bins only is in the sums.
+            self.dropped = self.dropped.saturating_add(if message.pass == 0 { late } else { 0 });
         }
         // Only ever more, whichever copy of a message comes last.
         let from = &mut lane.sources[source];
@@ -323,9 +328,10 @@ impl Node {
         self.parent()?;
         let ranks = self.topology.subtree(self.rank);
         let front = |lane: &Lane| lane.ring.front().map(|window| window.first_window);
-        // The older of the two, so that neither waits for the other for long.
-        let binned_first = self.binned.as_ref().is_some_and(|(lane, _)| {
-            front(lane).is_some_and(|own| front(&self.census).is_none_or(|other| own < other))
+        // The older of the two, so that neither waits for the other for long; ends in turn, as both may be repeated.
+        let binned_first = self.binned.as_ref().is_some_and(|(lane, _)| match front(lane) {
+            Some(own) => front(&self.census).is_none_or(|other| own < other),
+            None => front(&self.census).is_none() && self.passed == 0 && !lane.end_sent && lane.is_finished(),
         });
         let first = if binned_first { None } else { self.census.next_up(ranks) };
         let (pass, (window, finished)) = match (first, &mut self.binned) {
@@ -333,6 +339,7 @@ impl Node {
             (None, Some((lane, _))) => (1, lane.next_up(ranks)?),
             (None, None) => return None,
         };
+        self.passed = pass;
         self.bytes.clear();
         UpMessage { pass, finished, window }.encode(&self.shape, &mut self.bytes);
         Some(&self.bytes)
@@ -396,6 +403,9 @@ impl Node {
         if let Some(divide) = &mut self.divide {
             divide.direct(&mut directive);
         }
+        if let Some((_, second)) = &mut self.binned {
+            second.directed(directive.update);
+        }
         // More than one is early only at a rank far behind; of many, the newest matter.
         if self.directives.len() >= EARLY {
             self.directives.remove(1);
@@ -404,6 +414,7 @@ impl Node {
         for child in &mut self.children {
             child.directive_due = true;
         }
+        self.advance();
     }
 
     /// Takes a message from the parent.
@@ -430,8 +441,9 @@ impl Node {
         let number = self.children.iter().position(|known| known.rank == child)?;
         let child = &mut self.children[number];
         self.bytes.clear();
-        let queue = self.binned.as_mut().map(|(_, second)| &mut second.down[number]);
-        if let Some(message) = queue.filter(|_| done || !child.directive_due).and_then(VecDeque::pop_front) {
+        let directive_due = child.directive_due && !done;
+        let of_second = self.binned.as_mut().and_then(|(_, second)| second.next_down(number, directive_due));
+        if let Some(message) = of_second {
             message.encode(&self.shape, &mut self.bytes);
         } else if done {
             if child.done_sent {

@@ -39,13 +39,15 @@ pub(super) struct SecondPass {
     unbinned: VecDeque<Unbinned>,
     /// No window of this rank follows.
     pub ended: bool,
+    /// No reference follows: one that has not come is lost.
+    referred: bool,
     /// Own bins, oldest first.
     bins: VecDeque<(WindowId, usize)>,
     /// Ranks by contributor, group and bin of windows that have gone up.
     counts: VecDeque<Counts>,
     judged: VecDeque<Judged>,
     /// Per child: what it has not got, oldest first.
-    pub down: Vec<VecDeque<Arc<DownMessage>>>,
+    down: Vec<VecDeque<Arc<DownMessage>>>,
 }
 
 #[derive(Debug)]
@@ -79,6 +81,7 @@ impl SecondPass {
             references: VecDeque::new(),
             unbinned: VecDeque::new(),
             ended: false,
+            referred: false,
             bins: VecDeque::new(),
             counts: VecDeque::new(),
             judged: VecDeque::new(),
@@ -86,13 +89,19 @@ impl SecondPass {
         })
     }
 
-    /// Takes a window of this rank that is over, or several that were closed together.
+    /// Takes a window of this rank that is over, or several that were closed together. What is decided beforehand
+    /// has no second pass: nothing follows then.
     pub fn local(&mut self, first: WindowId, last: WindowId, summary: Option<&Summary>) {
+        if !self.second.decides(first) {
+            self.ended = true;
+            return;
+        }
         let seen = |&guide: &u16| {
             summary.and_then(|summary| summary.metrics.get(usize::from(guide))).map(|seen| (seen.n, seen.sum))
         };
         let seen = self.second.guides.iter().map(seen).collect::<Option<Vec<_>>>();
         self.unbinned.push_back(Unbinned { first, last, seen: seen.filter(|_| first == last) });
+        self.ended |= !self.second.decides(last.next());
     }
 
     /// The next of this rank's windows of which is known how to bin it: its part of the second lane.
@@ -105,7 +114,7 @@ impl SecondPass {
         let reference = self.references.front().filter(|reference| reference.first_window <= first);
         // One that is only for later windows says that none will come for this one.
         let awaited = reference.is_none() && self.references.is_empty() && waiting <= WAITING;
-        if awaited && self.unbinned.front().is_some_and(|window| window.seen.is_some()) {
+        if awaited && !self.referred && self.unbinned.front().is_some_and(|window| window.seen.is_some()) {
             return None;
         }
         let mut part = CensusWindow::binned(shape, first, last);
@@ -139,6 +148,12 @@ impl SecondPass {
         self.ended && self.unbinned.is_empty()
     }
 
+    /// A directive of that update has come. The only reference there is, where only the first interval has one, goes
+    /// before any that follows from what was reported.
+    pub fn directed(&mut self, update: u64) {
+        self.referred |= update > 0 && self.second.until.is_some();
+    }
+
     /// Takes a reference.
     pub fn refer(&mut self, reference: Reference) {
         if self.references.back().is_some_and(|newest| newest.last_window >= reference.last_window) {
@@ -149,6 +164,14 @@ impl SecondPass {
         for child in 0..self.down.len() {
             self.tell(child, message.clone());
         }
+    }
+
+    /// What a child is to be told now, if a directive that is due is not to be told first: only that does not
+    /// overtake the reference by which windows before it are decided.
+    pub fn next_down(&mut self, child: usize, directive_due: bool) -> Option<Arc<DownMessage>> {
+        let queue = &mut self.down[child];
+        let first = matches!(queue.front().map(Arc::as_ref), Some(DownMessage::Reference(_)));
+        if directive_due && !first { None } else { queue.pop_front() }
     }
 
     fn tell(&mut self, child: usize, message: Arc<DownMessage>) {

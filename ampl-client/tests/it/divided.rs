@@ -236,11 +236,17 @@ fn a_tree_decides_what_the_simulator_does() {
             let mut given = windows.iter().cloned();
             let simulated = Simulated::of(config.clone(), ranks, 40, 11, || given.next().unwrap());
             let net = live(config, ranks, 1, &windows);
-            let rows = |decisions: &[Decision]| {
-                let row = |row: &Decision| (row.update, row.stratum, row.population, row.size);
-                decisions.iter().map(row).collect::<Vec<_>>()
+            let rows = |decisions: &[Decision], selection: &str| {
+                let own = decisions.iter().filter(|row| row.selection.as_deref() == Some(selection));
+                own.map(|row| (row.window, row.stratum, row.population, row.size)).collect::<Vec<_>>()
             };
-            assert_eq!(rows(&net.decisions), rows(&simulated.decisions), "{mechanism:?} {pinned}");
+            let decided = [&net.decisions[..], &net.afterwards].concat();
+            for selection in ["predictive", "retrospective"] {
+                let [live, simulated] =
+                    [&decided, &simulated.decisions].map(|decisions| rows(decisions, selection));
+                assert!(live.len() >= INTERVAL as usize);
+                assert_eq!(live, simulated, "{mechanism:?} {pinned}");
+            }
             assert!(simulated.most_strata() >= 2);
         }
     }
@@ -316,9 +322,15 @@ fn messages_have_one_size_and_others_pay_nothing() {
         (UpMessage::encoded_len(&shape), DownMessage::encoded_len(&shape))
     });
     assert_eq!(sizes[0], sizes[1]);
-    assert!(sizes[0].0 <= 4096 && sizes[0].1 <= 4096, "{sizes:?}");
-    let config = undivided(&divided(1000, "0-4", Mechanism::Subset));
-    let plain = shape(&config, 1000);
+    assert!(sizes[0].0 <= 16 << 10 && sizes[0].1 <= 4096, "{sizes:?}");
+    // With a budget the first interval is decided beforehand, too.
+    let alone = |mut config: Config| {
+        config.sampling.budget = Some(1e6);
+        shape(&config, 1000)
+    };
+    let only = alone(divided(1000, "0-4", Mechanism::Subset));
+    assert!(UpMessage::encoded_len(&only) <= 4096 && only.divisions.is_some());
+    let plain = alone(undivided(&divided(1000, "0-4", Mechanism::Subset)));
     assert_eq!(plain.divisions, None);
     assert_eq!((UpMessage::encoded_len(&plain), DownMessage::encoded_len(&plain)), (2216, 52));
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ampl_client::Policy;
-use ampl_core::config::{Config, Mechanism, Selection, Sizing, Summaries, Target};
+use ampl_core::config::{Config, Mechanism, Sampling, Selection, Sizing, Summaries, Target};
 use ampl_core::message::{
     CensusWindow, GroupReference, GroupVerdict, Reference, Shape, StratumVerdict, Verdict,
 };
@@ -187,10 +187,57 @@ fn windows_wait_for_a_reference_and_are_given_up_where_none_comes() {
 
 #[test]
 fn a_policy_without_a_second_pass_has_none() {
-    let config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);
-    let net = Net::new(config, 4, 0, 0, 1);
-    assert!(Shape::of(&net.plan).second.is_none());
-    assert_eq!(Policy::new(&net.plan).first_directive().1.len(), 1);
+    let beforehand = |change: fn(&mut Sampling)| {
+        let mut config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);
+        change(&mut config.sampling);
+        config
+    };
+    for config in [
+        beforehand(|sampling| sampling.partners = true),
+        beforehand(|sampling| sampling.budget = Some(1e6)),
+        config(Summaries::Sampled, Sizing::Neyman, Mechanism::Subset),
+    ] {
+        let net = Net::new(config, 4, 0, 0, 1);
+        assert!(Shape::of(&net.plan).second.is_none());
+        assert_eq!(Policy::new(&net.plan).first_directive().1.len(), 1);
+    }
+}
+
+/// With predictive selection too there is nothing to draw the first interval by: it is decided as with retrospective
+/// selection, and then nothing more goes up than sums.
+#[test]
+fn the_first_interval_is_decided_when_it_is_over() {
+    let (ranks, first) = (90, 4);
+    let job = |selection, slowest| {
+        let mut config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);
+        config.sampling.selection = selection;
+        let mut net = Net::new(config, ranks, 3, slowest, 5);
+        for window in 0..5 * first {
+            for rank in 0..ranks {
+                net.local(rank as usize, window, Total { n: 1, y: value(rank, window) });
+            }
+            (0..40).for_each(|_| net.step());
+        }
+        let passed = net.nodes.iter_mut().filter_map(|node| node.next_up().map(|_| ())).count();
+        net.finish();
+        (net, passed)
+    };
+    for slowest in [0, 3] {
+        let (always, _) = job(Selection::Retrospective, slowest);
+        let (net, passed) = job(Selection::Predictive, slowest);
+        assert_eq!(passed, 0, "all is said");
+        let expected: Vec<_> = always.verdicts.iter().filter(|verdict| verdict.window.0 < first).collect();
+        assert_eq!(net.verdicts.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(expected.len() as u64, first);
+        let mut heard = vec![0; first as usize];
+        for (rank, judged) in &net.judged {
+            let (keep, _) = judged.keep.unwrap_or_else(|| panic!("{rank:?} {judged:?}"));
+            heard[judged.window.0 as usize] += 1;
+            let same = always.judged.iter().find(|(other, of)| other == rank && of.window == judged.window);
+            assert_eq!(same.and_then(|(_, of)| of.keep).map(|(keep, _)| keep), Some(keep));
+        }
+        assert_eq!(heard, [ranks; 4]);
+    }
 }
 
 proptest! {

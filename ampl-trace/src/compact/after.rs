@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::journal::{Block, BlockKind};
 use crate::model::WindowSummary;
-use crate::record::{Kind, Record, Records, VERDICT_KEPT, Word};
+use crate::record::{Kind, NO_STRATUM, Record, Records, VERDICT_KEPT, Word};
 
 /// What a journal says of them.
 #[derive(Debug)]
@@ -20,7 +20,9 @@ pub struct After {
 struct Verdict {
     kept: bool,
     probability: f64,
-    stratum: u16,
+    stratum: Option<u16>,
+    /// Of the directive that it was drawn by, if that was not the one in force when it began.
+    update: Option<u64>,
 }
 
 impl After {
@@ -31,12 +33,14 @@ impl After {
 
     /// Takes a verdict's record; `None` if it is too short.
     pub fn take(&mut self, record: Record<'_>) -> Option<()> {
-        let [window, probability, stratum] = record.body.first_chunk()?.map(u64::from_le_bytes);
+        let (fixed, more) = record.body.split_first_chunk()?;
+        let [window, probability, stratum] = fixed.map(u64::from_le_bytes);
         let kept = record.flags & VERDICT_KEPT != 0;
         let verdict = Verdict {
             kept,
             probability: f64::from_bits(probability),
-            stratum: stratum.min(u16::MAX.into()) as u16,
+            stratum: (stratum != NO_STRATUM).then_some(stratum.min(u16::MAX.into()) as u16),
+            update: more.first().map(|&update| u64::from_le_bytes(update)),
         };
         self.verdicts.insert(window, verdict);
         Some(())
@@ -53,9 +57,10 @@ impl After {
         for window in windows {
             let (single, buffered) = (window.repeat <= 1, self.buffered.contains(&window.window));
             match self.verdicts.get(&window.window).filter(|_| single && (buffered || window.kept)) {
-                Some(&Verdict { kept, probability, stratum }) => {
+                Some(&Verdict { kept, probability, stratum, update }) => {
                     (window.kept, window.drawn) = (kept || !buffered, kept);
-                    (window.probability, window.stratum) = (probability, Some(stratum));
+                    (window.probability, window.stratum) = (probability, stratum);
+                    window.update = update.unwrap_or(window.update);
                 }
                 None if buffered => window.kept = window.drawn || !self.ended,
                 None => {}
@@ -76,7 +81,7 @@ impl After {
         }
         pending.sort_by_key(|block| block.order);
         // What has been copied into the stream may still stand here too.
-        let copied = last_opened(blocks.iter().filter(|block| block.kind == BlockKind::Stream));
+        let copied = opened(blocks.iter().filter(|block| block.kind == BlockKind::Stream));
         let mut wanted = Vec::new();
         let mut wants = false;
         for block in pending {
@@ -85,8 +90,7 @@ impl After {
             for record in Records::new(block.words) {
                 if let (Kind::Open, Some(&window)) = (record.kind, record.body.first()) {
                     let window = u64::from_le_bytes(window);
-                    let wants_next = copied.is_none_or(|copied| window > copied)
-                        && known.get(&window).copied().unwrap_or(true);
+                    let wants_next = !copied.contains(&window) && known.get(&window).copied().unwrap_or(true);
                     if wants && from < at {
                         wanted.push(&block.words[from..at]);
                     }
@@ -102,9 +106,9 @@ impl After {
     }
 }
 
-/// The last window of which a stream has calls.
-fn last_opened<'a>(stream: impl Iterator<Item = &'a Block<'a>>) -> Option<u64> {
+/// The windows of which a stream has calls. Later ones than those that wait may be among them.
+fn opened<'a>(stream: impl Iterator<Item = &'a Block<'a>>) -> BTreeSet<u64> {
     let opened =
         stream.flat_map(|block| Records::new(block.words)).filter(|record| record.kind == Kind::Open);
-    opened.filter_map(|record| record.body.first().map(|&window| u64::from_le_bytes(window))).max()
+    opened.filter_map(|record| record.body.first().map(|&window| u64::from_le_bytes(window))).collect()
 }

@@ -22,7 +22,10 @@ pub struct Net {
     down: Vec<Option<(u32, Vec<u8>)>>,
     pub policy: Policy,
     pub census: Vec<CensusWindow>,
+    /// What directives draw by.
     pub decisions: Vec<Decision>,
+    /// About windows that are over.
+    pub afterwards: Vec<Decision>,
     random: u64,
     slowest: u32,
     now_ns: u64,
@@ -53,6 +56,7 @@ impl Net {
             policy,
             census: Vec::new(),
             decisions,
+            afterwards: Vec::new(),
             random: seed,
             slowest,
             now_ns: 0,
@@ -81,21 +85,22 @@ impl Net {
             }
             let Some(parent) = self.nodes[rank].parent() else {
                 while let Some(window) = self.nodes[rank].next_census() {
-                    if let Some((directive, decisions)) = self.policy.end_window(&window) {
-                        self.nodes[rank].direct(directive);
-                        self.decisions.extend(decisions);
-                    }
+                    let decided = self.policy.end_window(&window);
                     self.census.push(window);
                     // Where a test judges by itself it refers to itself, too.
                     while let Some(reference) = self.policy.reference().filter(|_| self.judge.is_none()) {
                         self.nodes[rank].refer(reference);
+                    }
+                    if let Some((directive, decisions)) = decided {
+                        self.nodes[rank].direct(directive);
+                        self.decisions.extend(decisions);
                     }
                 }
                 while let Some(binned) = self.nodes[rank].next_binned() {
                     let verdict = match self.judge {
                         Some(judge) => Some(judge(&binned)),
                         None => self.policy.judge(&binned).map(|(verdict, decisions)| {
-                            self.decisions.extend(decisions);
+                            self.afterwards.extend(decisions);
                             verdict
                         }),
                     };

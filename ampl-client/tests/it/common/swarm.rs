@@ -293,6 +293,14 @@ impl Swarm {
         if self.parents[index].is_none() {
             while let Some(window) = self.nodes[index].next_census() {
                 self.census(&window);
+                while let Some(reference) = self.policy.reference() {
+                    self.nodes[index].refer(reference);
+                }
+            }
+            while let Some(binned) = self.nodes[index].next_binned() {
+                if let Some((verdict, _)) = self.policy.judge(&binned) {
+                    self.nodes[index].judge(&verdict);
+                }
             }
         } else if !self.up_busy[index] {
             let mut bytes = self.spare.pop().unwrap_or_default();
@@ -331,7 +339,9 @@ impl Swarm {
     fn send_up(&mut self, child: u32, bytes: Vec<u8>) {
         let ticks = self.delay();
         if self.is_lost(child) {
-            let window = UpMessage::decode(&bytes).unwrap().window;
+            let message = UpMessage::decode(&bytes).unwrap();
+            // Who is not binned is counted all the same.
+            let window = message.window.filter(|_| message.pass == 0);
             self.outcome.lost += window.map_or(0, |window| window.reported);
             self.spare.push(bytes);
             return self.plan_in(ticks, Event::UpFree(child));

@@ -54,7 +54,11 @@ pub const KEYS: &[Key] = &[
             "after the window, from what happened in it: its calls are buffered until then. Needs \
              summaries = \"census\"; with partners = \"keep\" predictive is the default",
         ),
-        ("predictive", "before the window, from earlier ones: where storing calls is what costs"),
+        (
+            "predictive",
+            "before the window, from earlier ones: where storing calls is what costs. The first update interval is \
+             decided when it is over, unless there is a budget or partners = \"keep\"",
+        ),
     ])
     .examples("\"predictive\"", "\"predicted\""),
     Key::new("sampling", "sizing", Word(&["neyman", "ampl-2008"]), "Formula that prices the sample.")

@@ -9,6 +9,8 @@ use crate::units::RankSet;
 fn plan(ranks: u32) -> Plan {
     let mut config = Config::default();
     config.sampling.selection = Selection::Predictive;
+    // No window is decided when it is over.
+    config.sampling.budget = Some(1e6);
     config.groups.push(Group {
         name: "g".into(),
         members: RankSet::range(0, ranks - 1),
