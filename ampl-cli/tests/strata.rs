@@ -166,7 +166,8 @@ fn the_job_file_keeps_the_bound_of_the_whole_with_far_fewer_ranks() {
     let csv = place.population("waits.csv", 56, || job.next_window());
     place.file(
         "one.toml",
-        "[sampling]\nselection = \"predictive\"\n[[metric]]\nname = \"mpi.time\"\nrole = \"guide\"\n",
+        "[sampling]\nselection = \"predictive\"\n[[metric]]\nname = \"mpi.time\"\nrole = \"guide\"\n\
+         [[group]]\nname = \"one\"\nmembers = \"0-1023\"\nstratify = \"off\"\n",
     );
     let said = place.ampl(&csv, &["-c", "one.toml", "--k", "2", "-o", "two.toml"]);
     assert_eq!(said.status, 0, "{}", said.err);
@@ -176,7 +177,7 @@ fn the_job_file_keeps_the_bound_of_the_whole_with_far_fewer_ranks() {
     let (config, notices) = Config::parse(&text).unwrap();
     assert_eq!((config.groups.len(), config.sampling.floor, notices), (2, Some(8), vec![]));
     let name = |index: usize| config.groups[index].name.as_str();
-    assert_eq!((name(0), name(1)), ("all-1", "all-2"));
+    assert_eq!((name(0), name(1)), ("one-1", "one-2"));
     let (one, two) = (simulated(&place, "one.toml", &csv), simulated(&place, "two.toml", &csv));
     println!("one stratum: {one:?}; two: {two:?}");
     assert!(two.1 <= 0.35 * one.1, "{two:?} {one:?}");

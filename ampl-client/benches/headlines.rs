@@ -6,7 +6,7 @@
 
 use ampl_client::simulate::{Census, Job, Run, Score, Window};
 use ampl_core::config::{
-    Config, ErrorBound, Event, Group, GroupStrata, Metric, Quantity, Selection, Sizing, Summaries, Target,
+    Config, ErrorBound, Event, Group, Metric, Quantity, Selection, Sizing, Summaries, Target,
 };
 use ampl_core::message::MetricSummary;
 use ampl_core::plan::Plan;
@@ -65,8 +65,8 @@ fn wait_times() {
     for ranks in [128, 1024, 2048] {
         let of = |divided: bool| {
             let mut job = job(ranks, Selection::Predictive).plan;
-            if divided {
-                job.config.strata = vec![GroupStrata { group: "all".into(), k: None }];
+            if !divided {
+                job.config.whole = vec!["all".into()];
             }
             let job = Job::new(job);
             let (mut size, mut all, mut covered, mut windows) = (0.0, 0.0, 0.0, 0.0);

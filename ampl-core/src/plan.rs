@@ -1,9 +1,10 @@
 //! A configuration resolved against a job: which rank belongs to which group, what is measured.
 
 use crate::config::{
-    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, SitePolicy, Summaries,
-    Target, UNGROUPED,
+    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, Selection, SitePolicy,
+    Summaries, Target, UNGROUPED,
 };
+use crate::stats::sizing::FLOOR;
 use crate::units::{Rank, RankSet, WindowId};
 
 /// What every rank and the client agree on before the first window.
@@ -143,6 +144,27 @@ impl Plan {
         }
     }
 
+    /// Whether `group` is to be divided into strata while the job runs: as many as its configuration says, or as pay.
+    /// Where that says nothing, and it can be told beforehand only who differs for good, such ranks are told apart.
+    pub fn divides(&self, group: &GroupPlan) -> Option<Option<u32>> {
+        if let Some(strata) = self.config.divides(&group.name) {
+            return Some(strata.k);
+        }
+        self.divides_unasked(group).then_some(None)
+    }
+
+    /// Whether `group` is to be divided though nobody asks for it.
+    pub fn divides_unasked(&self, group: &GroupPlan) -> bool {
+        let sampling = &self.config.sampling;
+        let beforehand = sampling.selection == Selection::Predictive
+            && sampling.summaries == Summaries::Census
+            && !sampling.partners;
+        let asked = self.config.divides(&group.name).is_some() || self.config.whole.contains(&group.name);
+        let least = sampling.floor.map_or(FLOOR, u64::from);
+        let saves = group.members.len() - group.pinned.len() > least;
+        beforehand && !asked && saves && matches!(group.target, Target::Bound { .. })
+    }
+
     /// Whether everything is there that estimates from the sample can be checked against: `output.verify`, unless
     /// summaries are left out.
     pub fn verifies(&self) -> bool {
@@ -245,6 +267,26 @@ mod tests {
         assert_eq!(bounded(&metric("event = 'MPI_Send'")), [("mpi.time".to_owned(), target)]);
         let own = metric("event = 'MPI_Send'\nrole = 'guide'");
         assert_eq!(bounded(&own), [("bytes.sent".to_owned(), target)]);
+    }
+
+    #[test]
+    fn groups_are_divided_unasked_where_it_can_only_be_told_beforehand_who_differs() {
+        let divided = |sampling: &str, group: &str| -> Vec<Option<Option<u32>>> {
+            let named = format!("[[group]]\nname = 'g'\nmembers = '0-39'\n{group}\n");
+            let config = Config::parse(&format!("[sampling]\n{sampling}\n{named}")).unwrap().0;
+            let plan = Plan::new(config, 57).unwrap();
+            plan.groups.iter().map(|group| plan.divides(group)).collect()
+        };
+        let predictive = "selection = 'predictive'";
+        assert_eq!(divided(predictive, ""), [Some(None); 2]);
+        assert_eq!(divided(predictive, "stratify = 'off'"), [None, Some(None)]);
+        assert_eq!(divided(predictive, "stratify = 'k-medoids'\nk = 3"), [Some(Some(3)), Some(None)]);
+        assert_eq!(divided(predictive, "sample_size = 5"), [None, Some(None)]);
+        // Seventeen ranks are in no group, as many as are drawn at least, or one more.
+        assert_eq!(divided(&format!("{predictive}\nfloor = 17"), ""), [Some(None), None]);
+        for other in ["", "partners = 'keep'", "summaries = 'sampled'"] {
+            assert_eq!(divided(other, ""), [None; 2], "{other}");
+        }
     }
 
     #[test]

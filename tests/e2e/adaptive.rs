@@ -78,6 +78,7 @@ name = "classes"
 members = "0-{}"
 confidence = {CONFIDENCE}
 error = {ERROR}
+stratify = "off"
 "#,
         ranks - 1
     )

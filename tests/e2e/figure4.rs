@@ -59,6 +59,7 @@ name = "Adaptive"
 members = "0-{}"
 confidence = 0.90
 error = 0.005
+stratify = "off"
 
 [[group]]
 name = "Static"

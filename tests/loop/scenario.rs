@@ -47,8 +47,8 @@ pub struct Scenario {
     pub budget: bool,
     /// Whether message partners are kept with drawn ranks.
     pub partners: bool,
-    /// Whether windows are decided when they are over, where a group has a bound.
-    pub after: bool,
+    /// First window that is not decided when it is over, where a group has a bound.
+    pub after: u64,
     /// How ranks are drawn, as the configuration says.
     pub mechanism: &'static str,
     /// The function whose calls are not stored.
@@ -104,7 +104,7 @@ impl Scenario {
             census: chance.below(3) > 0,
             budget: chance.below(3) == 0,
             partners: chance.below(3) == 0,
-            after: false,
+            after: 0,
             mechanism: chance.of(&["subset", "global"]),
             left_out: [None, Some("MPI_Iprobe"), Some("MPI_Sendrecv"), None][chance.below(4) as usize],
             stored: true,
@@ -122,7 +122,12 @@ impl Scenario {
             true => chance.of(&["predictive", "retrospective", ""]),
             false => chance.of(&["predictive", ""]),
         };
-        self.after = self.census && !self.partners && selection != "predictive";
+        self.after = match selection {
+            _ if !self.census || self.partners => 0,
+            "predictive" if self.budget => 0,
+            "predictive" => self.windows_per_update,
+            _ => u64::MAX,
+        };
         let selection = match selection {
             "" => String::new(),
             word => format!("selection = \"{word}\"\n"),

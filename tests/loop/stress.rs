@@ -84,8 +84,8 @@ fn once(scenario: &Scenario) -> String {
     right_windows(scenario, &run, &ranks, &info);
     right_calls(scenario, &run, &info);
     let asked = match scenario.after {
-        true => format!(", {after} after their windows"),
-        false => String::new(),
+        0 => String::new(),
+        _ => format!(", {after} after their windows"),
     };
     format!("{windows} windows, {} decisions{asked}, {} calls", decisions.len(), info["calls"])
 }
@@ -124,6 +124,9 @@ fn counted(scenario: &Scenario, log: &Path) -> Vec<Told> {
     (0..scenario.ranks).map(of).collect()
 }
 
+/// Ranks of every stratum, and how many are drawn.
+type Strata = BTreeMap<u64, (u64, u64)>;
+
 /// Every interval is decided beforehand once per group, in order; sizes and probabilities are possible ones.
 fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     let decisions: Vec<&Value> = all.iter().filter(|row| row["selection"] == "predictive").collect();
@@ -131,25 +134,37 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     let expected = scenario.groups.len() + usize::from(left_over(scenario) > 0);
     assert_eq!(named.len(), expected, "{named:?}");
     let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut each: BTreeMap<(&str, u64), Strata> = BTreeMap::new();
     for row in &decisions {
         let [update, window, population, reported, size] =
             ["update", "window", "population", "reported", "size"].map(|name| whole(row, name));
         let group = row["group"].as_str().expect("a name");
         let before = last.insert(group, update);
-        assert!(before.is_none_or(|before| before < update), "decided twice, or out of order: {row}");
+        assert!(before.is_none_or(|before| before <= update), "out of order: {row}");
+        let strata = each.entry((group, update)).or_default();
+        assert!(strata.insert(whole(row, "stratum"), (population, size)).is_none(), "decided twice: {row}");
         assert!(window == update * scenario.windows_per_update, "{row}");
         assert!(window <= windows + scenario.windows_per_update, "of {windows} windows: {row}");
-        assert!(reported <= population && size <= population && row["stratum"] == 0, "{row}");
+        assert!(reported <= population && size <= population, "{row}");
         let probability = number(&row["probability"]);
         assert!((0.0..=1.0).contains(&probability), "{row}");
-        if let Some(&(_, first, last, pinned)) = scenario.groups.iter().find(|named| named.0 == group) {
-            assert_eq!(population, u64::from(last - first + 1), "{row}");
-            assert!(size >= u64::from(pinned), "{row}");
-            // A budget leaves fewer, nobody where there is no room in it for anybody.
-            let asked = population.div_ceil(2).max(pinned.into());
-            let fixed = if row["limit"] == "budget" { size <= asked } else { size == asked };
-            assert!(group != "fixed" || update == 0 || fixed, "{row}");
-        }
+    }
+    for (&(group, update), strata) in &each {
+        let Some(&(_, first, last, pinned)) = scenario.groups.iter().find(|named| named.0 == group) else {
+            continue;
+        };
+        let (population, size) = strata.values().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        let members = u64::from(last - first + 1);
+        // Who was not counted is in no stratum.
+        assert!(population == members || (strata.len() > 1 && population < members), "{group}: {strata:?}");
+        assert!(population < members || size >= u64::from(pinned), "{group}: {strata:?}");
+        // A budget leaves fewer, nobody where there is no room in it for anybody.
+        let asked = population.div_ceil(2).max(pinned.into());
+        let limited = decisions
+            .iter()
+            .any(|row| row["limit"] == "budget" && row["group"] == group && whole(row, "update") == update);
+        let fixed = if limited { size <= asked } else { size == asked };
+        assert!(group != "fixed" || update == 0 || fixed, "{group}: {strata:?}");
     }
     let updates: BTreeSet<u64> = decisions.iter().filter_map(|row| row["update"].as_u64()).collect();
     assert!(updates.contains(&0), "the start is a decision");
@@ -159,7 +174,9 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     if windows <= room(scenario) {
         assert_eq!(updates.len() as u64, last + 1, "no interval is passed over: {updates:?}");
     }
-    assert_eq!(decisions.len(), updates.len() * expected, "each interval, each group, once");
+    assert_eq!(each.len(), updates.len() * expected, "each interval, each group, once");
+    let is_divided = each.values().any(|strata| strata.len() > 1);
+    assert!(!is_divided || (scenario.census && !scenario.partners), "who divides needs to hear of everybody");
 }
 
 /// Every window of a group is decided at most once when it is over, in order; its strata are all that is known of
@@ -167,8 +184,8 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
 fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
     let mut decided: BTreeMap<&str, BTreeMap<u64, Vec<&Value>>> = BTreeMap::new();
     for row in all.iter().filter(|row| row["selection"] != "predictive") {
-        assert!(scenario.after && row["selection"] == "retrospective", "{row}");
         let (group, window) = (row["group"].as_str().expect("a name"), whole(row, "window"));
+        assert!(window < scenario.after && row["selection"] == "retrospective", "{row}");
         let of_group = decided.entry(group).or_default();
         let newest = of_group.last_key_value().map(|of| *of.0);
         assert!(newest.is_none_or(|newest| newest <= window), "out of order, after {newest:?}: {row}");
@@ -238,7 +255,8 @@ fn shown_in_force(scenario: &Scenario, windows: u64, all: &[Value], shown: &[Val
 /// the ranks left over; queues are as many again where windows go up a second time. Never fewer than four.
 fn room(scenario: &Scenario) -> u64 {
     let cells = 2 * scenario.groups.len() as u64 + 1;
-    (RING / cells / if scenario.after { 2 } else { 1 }).max(4)
+    // Groups that are drawn beforehand are divided, which takes some times as much.
+    (RING / cells / if scenario.after == u64::MAX { 2 } else { 6 }).max(4)
 }
 
 fn whole(row: &Value, name: &str) -> u64 {

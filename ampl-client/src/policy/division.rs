@@ -159,7 +159,7 @@ impl Division {
             Mechanism::Subset => MOST_STRATA,
             Mechanism::Global => (floor as usize / 8).clamp(2, MOST_STRATA),
         };
-        let k = plan.config.divides(&group.name)?.k;
+        let k = plan.divides(group)?;
         let sampling = &plan.config.sampling;
         let aim = |(guide, bound): (usize, &Bound)| Aim {
             guide,

@@ -12,7 +12,7 @@ use ampl_testkit::{Classes, Kind, Population};
 
 use crate::common::net::Net;
 use crate::common::simulated::{from, simulated};
-use crate::common::{config, group, metric, relative};
+use crate::common::{self, config, group, metric, relative};
 
 const INTERVAL: u64 = 4;
 
@@ -25,7 +25,7 @@ fn divided(ranks: u32, pinned: &str, mechanism: Mechanism) -> Config {
 }
 
 fn undivided(config: &Config) -> Config {
-    Config { strata: Vec::new(), ..config.clone() }
+    common::undivided(Config { strata: Vec::new(), ..config.clone() })
 }
 
 struct Simulated {

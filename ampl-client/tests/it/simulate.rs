@@ -13,7 +13,7 @@ use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 use proptest::prelude::*;
 
-use crate::common::{add_up, config, group, metric, relative, simulated};
+use crate::common::{add_up, config, group, metric, relative, simulated, undivided};
 
 const METHODS: [(Summaries, Sizing); 3] = [
     (Summaries::Census, Sizing::Neyman),
@@ -207,7 +207,7 @@ proptest! {
             group("a", "0-18", target, "3,7-8"),
             group("b", "25-39", Target::Static { ranks: 5 }, ""),
         ];
-        let plan = Plan::new(config, 40).unwrap();
+        let plan = Plan::new(undivided(config), 40).unwrap();
         // Under `global`, a live rank forgets that it kept a window in which nothing happened; the sums that this
         // is compared with remember.
         let busy = method == 2 && global;

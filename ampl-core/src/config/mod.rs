@@ -39,6 +39,8 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// Which of them are to be divided into strata, and how.
     pub strata: Vec<GroupStrata>,
+    /// Names of groups that are not to be divided (`stratify = "off"`).
+    pub whole: Vec<String>,
     /// `[[site]]`, in the order of the file; the first that matches a call decides.
     pub sites: Vec<SitePolicy>,
     /// `[trace]`
@@ -318,6 +320,7 @@ impl Default for Config {
             metrics: vec![guide(Quantity::MpiTime), guide(Quantity::ComputeTime)],
             groups: Vec::new(),
             strata: Vec::new(),
+            whole: Vec::new(),
             sites: Vec::new(),
             trace: Trace {
                 structure: Keep::All,

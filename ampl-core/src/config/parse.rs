@@ -54,6 +54,8 @@ impl Config {
                     if let Some(group) = group(block, &mut report) {
                         let strata = stratify(block, &group, &mut report);
                         draft.strata.extend(strata.map(|strata| (block.at("stratify"), strata)));
+                        let whole = block.text("stratify") == Some("off");
+                        draft.whole.extend(whole.then(|| group.name.clone()));
                         draft.groups.push((block.at("name"), block.at("members"), group));
                     }
                 }

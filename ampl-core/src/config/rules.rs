@@ -25,6 +25,8 @@ pub(super) struct Draft {
     pub(super) groups: Vec<(usize, usize, Group)>,
     /// Where a group's `stratify` stands, and how it is to be divided.
     pub(super) strata: Vec<(usize, GroupStrata)>,
+    /// Groups that are not to be divided.
+    pub(super) whole: Vec<String>,
 }
 
 impl Draft {
@@ -50,6 +52,7 @@ impl Draft {
         }
         config.groups = self.groups.into_iter().map(|(.., group)| group).collect();
         config.strata = self.strata.into_iter().map(|(_, strata)| strata).collect();
+        config.whole = self.whole;
     }
 
     fn check_combination(&self, config: &mut Config, report: &mut Report<'_>) {

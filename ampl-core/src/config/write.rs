@@ -65,6 +65,9 @@ impl Config {
                 writeln!(out, "stratify = \"k-medoids\"")?;
                 strata.k.map_or(Ok(()), |k| writeln!(out, "k = {k}"))?;
             }
+            if self.whole.contains(&group.name) {
+                writeln!(out, "stratify = \"off\"")?;
+            }
         }
         for site in &self.sites {
             write_site(site, out)?;

@@ -12,8 +12,8 @@ use super::wire::{Reader, Writer};
 use crate::cluster::Reference;
 use crate::config::Target;
 use crate::draw;
-use crate::message::MOST_STRATA;
-use crate::plan::Plan;
+use crate::message::{DownMessage, MOST_STRATA};
+use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
 use crate::units::{Rank, WindowId};
 
@@ -42,10 +42,20 @@ impl Divisions {
     pub(super) fn of(plan: &Plan, up: usize, down: usize) -> Option<Self> {
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
         let guides: Vec<u16> = guides.map(|(index, _)| index as u16).collect();
-        let groups = plan.groups.iter().enumerate().filter(|(_, group)| {
-            matches!(group.target, Target::Bound { .. }) && plan.config.divides(&group.name).is_some()
-        });
-        let groups: Vec<u16> = groups.map(|(index, _)| index as u16).collect();
+        let bound = |group: &GroupPlan| matches!(group.target, Target::Bound { .. });
+        let of = |unasked: bool| -> Vec<u16> {
+            let groups = plan.groups.iter().enumerate().filter(|(_, group)| {
+                bound(group) && plan.divides(group).is_some() && (unasked || !plan.divides_unasked(group))
+            });
+            groups.map(|(index, _)| index as u16).collect()
+        };
+        let all = Self::new(guides.clone(), of(true), (up, down))?;
+        // Long messages are not for what nobody has asked for.
+        let more = DownMessage::strata_payload(all.more_strata()) + all.down_payload();
+        if down + more <= Self::BYTES { Some(all) } else { Self::new(guides, of(false), (up, down)) }
+    }
+
+    fn new(guides: Vec<u16>, groups: Vec<u16>, (up, down): (usize, usize)) -> Option<Self> {
         if groups.is_empty() || guides.is_empty() {
             return None;
         }

@@ -102,6 +102,7 @@ mod tests {
             target: DEFAULT_TARGET,
             pinned: RankSet::parse(pinned).unwrap(),
         });
+        config.whole.push("g".into());
         Shape::of(&Plan::new(config, 100).unwrap())
     }
 

@@ -123,6 +123,7 @@ fn every_setting_arrives() {
             group("C", "9", bound(0.90, ErrorBound::Absolute(3.0)), ""),
         ],
         strata: Vec::new(),
+        whole: Vec::new(),
         sites: vec![
             site(SiteMatch::Function("MPI_Waitsome".into()), SiteTrace::Off),
             site(SiteMatch::Site("a.c:3".into()), SiteTrace::Aggregate),

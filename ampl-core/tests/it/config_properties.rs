@@ -131,13 +131,16 @@ fn any_config() -> impl Strategy<Value = Config> {
             let strata = groups.iter().filter(bounded).zip([None, Some(1), Some(8)]);
             let strata =
                 strata.filter(|_| dividable).map(|(group, k)| GroupStrata { group: group.name.clone(), k });
-            let strata = strata.collect();
+            let strata: Vec<GroupStrata> = strata.collect();
+            let is_asked = |group: &&Group| !strata.iter().any(|strata| strata.group == group.name);
+            let whole = groups.iter().filter(is_asked).step_by(2).map(|group| group.name.clone()).collect();
             Config {
                 sampling,
                 window: Window { marker, every },
                 metrics,
                 groups,
                 strata,
+                whole,
                 sites,
                 trace,
                 output,

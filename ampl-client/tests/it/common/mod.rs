@@ -30,6 +30,13 @@ pub fn config(summaries: Summaries, sizing: Sizing, mechanism: Mechanism) -> Con
     config.sampling.update_mechanism = mechanism;
     config.metrics =
         vec![Metric { quantity: Quantity::Wall, event: Event::Window, guide: true, optional: false }];
+    undivided(config)
+}
+
+/// Groups are divided only where that is asked for.
+pub fn undivided(mut config: Config) -> Config {
+    config.whole = config.groups.iter().map(|group| group.name.clone()).collect();
+    config.whole.push("all".into());
     config
 }
 

@@ -11,7 +11,7 @@ use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 use proptest::prelude::*;
 
-use super::{GUIDE, summary};
+use super::{GUIDE, summary, undivided};
 
 /// A network without processes. Every edge carries one message at a time and takes its time.
 pub struct Net {
@@ -41,7 +41,7 @@ pub struct Net {
 
 impl Net {
     pub fn new(config: Config, ranks: u32, root: u32, slowest: u32, seed: u64) -> Self {
-        let plan = Plan::new(config, ranks).unwrap();
+        let plan = Plan::new(undivided(config), ranks).unwrap();
         let topology = Topology::new(ranks, Rank(root), 8);
         let mut policy = Policy::new(&plan);
         let mut nodes: Vec<Node> =

@@ -204,8 +204,14 @@ pub const KEYS: &[Key] = &[
         Word(&["off", "k-medoids"]),
         "Whether the group is divided while the job runs, so that ranks that behave alike are sampled apart.",
     )
-    .default("\"off\"")
-    .forms(&[("off", "the group is one stratum"), ("k-medoids", "ranks that behave alike form strata, where that takes fewer ranks")])
+    .forms(&[
+        ("off", "the group is one stratum: the default, unless selection = \"predictive\""),
+        (
+            "k-medoids",
+            "ranks that behave alike form strata, where that takes fewer ranks. With selection = \"predictive\" it is the \
+             default of groups with a bound, a few at most, and more ranks than are drawn at least",
+        ),
+    ])
     .examples("\"k-medoids\"", "\"kmedoid\""),
     Key::new("group", "k", Count, "Number of strata; as many as pay with `auto`, or where it is not given.")
         .range("from 1 to 8, at most that of members; for `stratify`")

@@ -115,6 +115,26 @@ fn directive(reference: Option<Reference>) -> Directive {
     }
 }
 
+/// Directives do not grow beyond 4 KiB for what nobody asked for.
+#[test]
+fn of_many_groups_only_those_are_divided_that_are_to_be() {
+    let divided = |groups: u32| {
+        let of_hundred = |group: u32| Group {
+            name: group.to_string(),
+            members: RankSet::range(group * 100, group * 100 + 99),
+            target: DEFAULT_TARGET,
+            pinned: RankSet::default(),
+        };
+        let mut config = Config { groups: (0..groups).map(of_hundred).collect(), ..Config::default() };
+        config.sampling.selection = Selection::Predictive;
+        config.strata.push(GroupStrata { group: "1".into(), k: None });
+        let shape = Shape::of(&Plan::new(config, 100 * groups).unwrap());
+        assert!(DownMessage::encoded_len(&shape) <= 4096, "{groups}");
+        shape.divisions.unwrap().groups.len()
+    };
+    assert_eq!([2, 3, 40].map(divided), [2, 3, 1]);
+}
+
 #[test]
 fn messages_come_back_and_hostile_ones_are_named() {
     let sizes = [40, 1_000_000].map(|ranks| {
