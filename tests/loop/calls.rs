@@ -148,8 +148,8 @@ fn no_turn_is_given_away() {
         assert_eq!(counts.len(), RANKS as usize, "{mpi:?}: {}", run.finished.stdout);
         for counts in counts {
             assert_eq!(counts[0], 0, "{mpi:?}: {counts:?}");
-            // Open MPI is told to where tests run; the count goes through ampl.
-            assert!(mpi != Mpi::OpenMpi || counts[1] >= 200, "{counts:?}");
+            // Open MPI is told to where tests run, where it finds nothing to do; the count goes through ampl.
+            assert!(mpi != Mpi::OpenMpi || counts[1] >= 30, "{counts:?}");
         }
     }
 }
