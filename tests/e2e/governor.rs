@@ -76,7 +76,10 @@ fn steps_down_and_up(mpi: Mpi) {
     assert!(whole.clone().count() > 0 && whole.clone().all(|row| row["guaranteed"] == false));
     for row in whole {
         assert!(row["half_width"] != 0.0 && row["missing_windows"].as_u64() > Some(0), "{row}");
-        assert!(row["basis"] != "census" || (row["kept"] == 0 && row["half_width"].is_null()), "{row}");
+        assert!(row["basis"] != "sampled" || (row["kept"] == 0 && row["half_width"].is_null()), "{row}");
+    }
+    for row in windows.iter().filter(|row| row["basis"] == "census") {
+        assert!(row["kept"] == RANKS && (row["half_width"] == 0.0 || row["mean"].is_null()), "{row}");
     }
     let all_there = windows.iter().filter(|row| {
         row["scope"] == "window"

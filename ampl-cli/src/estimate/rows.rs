@@ -27,9 +27,10 @@ pub enum Scope {
 /// One estimate; serialised, one element of what `--json` prints.
 ///
 /// `population` is the group's size. `kept` counts the ranks that it was computed from: those in the sample, over
-/// several windows in that of any of them; or, of a `census`, those that reported all they did. Where that is not
-/// everyone the mean is that of the windows with a summary, `missing_windows` counts the others, and how far the
-/// mean of all may be from it is not known.
+/// several windows in that of any of them; or, where the mean is of all summaries, the ranks that reported all they
+/// did. That is a `census` if everyone did. Else who is lacking was not chosen by chance: it is `sampled`, the mean is
+/// that of the windows with a summary, `missing_windows` counts the others, and how far the mean of all may be from
+/// it is not known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The window, or the first of the update interval; none for the run.
@@ -59,6 +60,9 @@ pub struct Row {
     /// What it was computed from.
     #[serde(serialize_with = "basis")]
     pub basis: Basis,
+    /// Whether it was estimated from the drawn ranks alone, and is not the mean of all summaries.
+    #[serde(skip)]
+    pub drawn: bool,
     /// Whether the bound asked for holds by design.
     pub guaranteed: bool,
     /// Rank-windows that have no summary, though they were to have one.
@@ -121,7 +125,8 @@ pub fn run_rows(trace: &Trace, plan: &Plan, metric: usize) -> Vec<Row> {
 struct Known<'a> {
     scope: Scope,
     window: Option<u64>,
-    basis: Basis,
+    /// What the sample is of; none for the mean of all summaries.
+    sample: Option<Basis>,
     found: Option<Pooled>,
     kept: u64,
     points: &'a [Point],
@@ -146,19 +151,20 @@ impl Source<'_> {
             _ => 0..=u64::MAX,
         };
         let covered = self.ledger.coverage(windows, scope == Scope::Run);
-        let of = |basis, kept, found| self.row(Known { scope, window, basis, found, kept, points, covered });
+        let of =
+            |sample, kept, found| self.row(Known { scope, window, sample, found, kept, points, covered });
         let config = &self.plan.config;
         let drawn = || ranks(points.iter().filter(|point| point.drawn));
         let census = config.sampling.summaries == Summaries::Census && self.plan.stores_summary(false);
         let from = rows.len();
         if census || self.plan.verifies() {
             let exact = moments(points).ratio().map(|mean| Pooled { mean, half_width: 0.0 });
-            rows.push(of(Basis::Census, covered.whole, exact));
+            rows.push(of(None, covered.whole, exact));
         }
         if !census {
-            rows.push(of(Basis::Sampled, drawn(), self.sample(scope, points, false)));
+            rows.push(of(Some(Basis::Sampled), drawn(), self.sample(scope, points, false)));
         } else if config.trace.stored() != Keep::Off {
-            rows.push(of(Basis::Trace, drawn(), self.sample(scope, points, true)));
+            rows.push(of(Some(Basis::Trace), drawn(), self.sample(scope, points, true)));
         }
         if let [exact, estimated] = &mut rows[from..]
             && self.plan.verifies()
@@ -193,11 +199,12 @@ impl Source<'_> {
     }
 
     fn row(&self, known: Known<'_>) -> Row {
-        let Known { scope, window, basis, found, kept, points, covered } = known;
+        let Known { scope, window, sample, found, kept, points, covered } = known;
         let metric = self.metric();
         let population = self.group.members.len();
         let whole = covered == Coverage { whole: population, ..Coverage::default() };
-        let holds = |found: Pooled| basis == Basis::Census || self.bound_holds(scope, found, points);
+        let basis = sample.unwrap_or(if whole { Basis::Census } else { Basis::Sampled });
+        let holds = |found: Pooled| sample.is_none() || self.bound_holds(scope, found, points);
         // Infinite values of a program's own metric have no mean.
         let found = found.filter(|found| found.mean.is_finite());
         // What is missing is somewhere: an interval without any width would deny it.
@@ -218,6 +225,7 @@ impl Source<'_> {
             error: found.and_then(relative).filter(|error| error.is_finite()),
             scope,
             basis,
+            drawn: sample.is_some(),
             guaranteed: metric.guide && whole && half_width.is_some() && found.is_some_and(holds),
             missing_windows: covered.missing,
             check: None,

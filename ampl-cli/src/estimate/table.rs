@@ -111,8 +111,8 @@ pub fn interval(row: &Row) -> String {
     let at = || format!("at {} %", digits(100.0 * row.confidence));
     match (row.mean, row.half_width, row.error) {
         (None, ..) => "no observation".into(),
-        _ if row.basis == Basis::Census && row.half_width.is_some() => "exact".into(),
-        _ if row.basis == Basis::Census => "of windows summarised".into(),
+        _ if row.basis == Basis::Census => "exact".into(),
+        _ if !row.drawn => "of windows summarised".into(),
         (_, Some(_), Some(error)) => format!("± {} {}", percent(error), at()),
         (_, Some(half_width), None) => format!("± {} {}", Unit::of(&row.metric).text(half_width), at()),
         (_, None, _) if row.missing_windows > 0 => "of windows summarised".into(),
@@ -140,6 +140,7 @@ mod tests {
             error: Some(0.04),
             scope: Scope::Window,
             basis: Basis::Trace,
+            drawn: true,
             guaranteed: true,
             missing_windows: 0,
             check: None,
@@ -151,6 +152,7 @@ mod tests {
         }
         (row.basis, row.kept, row.guaranteed) = (Basis::Census, 64, false);
         assert!(line(&row).contains("exact ") && line(&row).ends_with("no guarantee"));
+        (row.basis, row.drawn) = (Basis::Sampled, false);
         (row.kept, row.half_width, row.missing_windows) = (63, None, 1);
         assert_eq!(interval(&row), "of windows summarised");
         let mut text = Vec::new();

@@ -18,6 +18,18 @@ fn only<'a>(rows: &'a [Row], metric: &str, scope: Scope, window: Option<u64>, ba
     found[0]
 }
 
+/// The mean of all summaries, which is a census where everybody's are there and nowhere else.
+fn reported(rows: &[Row], scope: Scope, window: Option<u64>) -> &Row {
+    let whole = |row: &Row| (row.kept, row.half_width) == (row.population, Some(0.0));
+    let census = rows.iter().filter(|row| row.basis == Basis::Census);
+    census.for_each(|row| assert!(row.mean.is_none() || whole(row), "{row:?}"));
+    let exact = |row: &&Row| (row.scope, row.window, row.basis) == (scope, window, Basis::Census);
+    let basis = if rows.iter().any(|row| exact(&row)) { Basis::Census } else { Basis::Sampled };
+    let row = only(rows, "mpi.time", scope, window, basis);
+    assert!(basis == Basis::Census || (row.half_width, row.guaranteed) == (None, false), "{row:?}");
+    row
+}
+
 fn job() -> Synthetic {
     Synthetic { ranks: 20, size: 8, ..Synthetic::default() }
 }
@@ -73,11 +85,11 @@ fn trace_rows_are_weighted_and_bounded() {
 #[test]
 fn a_window_that_not_all_reported_promises_nothing() {
     let rows = all(&Synthetic { killed: vec![3], ..job() });
-    let row = only(&rows, "mpi.time", Scope::Window, Some(11), Basis::Census);
+    let row = reported(&rows, Scope::Window, Some(11));
     assert_eq!((row.population, row.kept, row.guaranteed), (20, 19, false));
     assert!(only(&rows, "mpi.time", Scope::Window, Some(10), Basis::Census).guaranteed);
-    assert!(!only(&rows, "mpi.time", Scope::Update, Some(8), Basis::Census).guaranteed);
-    let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
+    assert!(!reported(&rows, Scope::Update, Some(8)).guaranteed);
+    let run = reported(&rows, Scope::Run, None);
     assert!(!run.guaranteed && run.mean.is_some());
     assert_eq!((run.kept, run.missing_windows, run.half_width, run.error), (19, 1, None, None));
 }
@@ -90,7 +102,7 @@ fn windows_that_end_otherwise_on_some_ranks_promise_nothing() {
     trace.ranks[..7].iter_mut().for_each(|rank| rank.process.steps = vec![clock.clone()]);
     let census = |trace: &ampl_trace::Trace, scope, window| {
         let rows = super::rows(trace, &job.plan());
-        let row = only(&rows, "mpi.time", scope, window, Basis::Census);
+        let row = reported(&rows, scope, window);
         assert!(row.mean.is_some());
         (row.guaranteed, row.half_width)
     };
@@ -120,7 +132,7 @@ fn a_window_that_ends_with_the_run_on_some_ranks_promises_nothing() {
     trace.ranks[3].windows.truncate(6);
     trace.ranks[3].windows[5].partial = true;
     let rows = super::rows(&trace, &job.plan());
-    let at = |window| only(&rows, "mpi.time", Scope::Window, Some(window), Basis::Census);
+    let at = |window| reported(&rows, Scope::Window, Some(window));
     assert!(at(4).guaranteed && !at(5).guaranteed && at(5).kept == 20);
 }
 
@@ -134,14 +146,14 @@ fn windows_without_a_summary_are_nowhere_claimed() {
         rank.windows.iter_mut().filter(|w| w.window >= first).for_each(|w| w.cells.clear());
     }
     let rows = super::rows(&trace, &job.plan());
-    for basis in [Basis::Census, Basis::Trace] {
+    for basis in [Basis::Sampled, Basis::Trace] {
         let run = only(&rows, "mpi.time", Scope::Run, None, basis);
         assert!(run.mean.is_some() && !run.guaranteed && run.half_width != Some(0.0), "{run:?}");
         assert_eq!(run.missing_windows, 5 * 6 + 15);
     }
-    let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
+    let run = reported(&rows, Scope::Run, None);
     assert_eq!((run.kept, run.half_width, run.error), (0, None, None), "nobody reported all it did");
-    let at = |scope, window| only(&rows, "mpi.time", scope, Some(window), Basis::Census);
+    let at = |scope, window| reported(&rows, scope, Some(window));
     assert_eq!((at(Scope::Window, 6).kept, at(Scope::Window, 6).missing_windows), (15, 5));
     assert_eq!((at(Scope::Update, 4).kept, at(Scope::Update, 4).missing_windows), (15, 10));
     let whole = at(Scope::Window, 5);
@@ -210,13 +222,22 @@ fn what_was_drawn_is_held_against_everything() {
         assert!(text.contains("c_trace") && text.contains(&format!("{inside} of 12")), "{text}");
     }
     assert!(all(&job()).iter().all(|row| row.check.is_none()));
+    // What is left of a census is no truth, and no sample.
+    let died = all(&Synthetic { killed: vec![3], ..verify(sampled) });
+    let last = died.iter().filter(|row| (row.scope, row.window) == (Scope::Window, Some(11)));
+    let [rest, drawn] = last.filter(|row| row.metric == "mpi.time").collect::<Vec<_>>()[..] else { panic!() };
+    assert_eq!((rest.basis, drawn.basis, &rest.check), (Basis::Sampled, Basis::Sampled, &None));
+    assert_eq!(drawn.check.as_ref().map(|check| check.truth), Some(None));
+    let run = died.iter().filter(|row| row.scope == Scope::Run && row.metric == "mpi.time");
+    let checked: Vec<Option<u64>> = run.filter_map(|row| Some(row.check.as_ref()?.windows_checked)).collect();
+    assert_eq!(checked, [Some(11)]);
 }
 
 #[test]
 fn a_job_that_died_promises_nothing_of_the_run() {
     let rows = all(&Synthetic { killed: (0..20).collect(), ..job() });
     assert!(only(&rows, "mpi.time", Scope::Update, Some(8), Basis::Census).guaranteed);
-    let run = only(&rows, "mpi.time", Scope::Run, None, Basis::Census);
+    let run = reported(&rows, Scope::Run, None);
     assert_eq!((run.guaranteed, run.kept, run.half_width), (false, 0, None));
 }
 

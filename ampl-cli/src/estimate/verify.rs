@@ -37,9 +37,9 @@ pub struct Check {
 impl Check {
     /// What `exact` says of `estimated`, both of the same windows and group; `None` where they are not such rows.
     pub(super) fn of(estimated: &Row, exact: &Row, metric: &Metric, target: Target) -> Option<Self> {
-        (exact.basis == Basis::Census && estimated.basis != Basis::Census).then(|| {
+        (!exact.drawn && estimated.drawn).then(|| {
             // Where summaries are missing it is the mean of the rest.
-            let truth = exact.mean.filter(|_| exact.half_width == Some(0.0));
+            let truth = exact.mean.filter(|_| exact.basis == Basis::Census);
             let inside = |truth: f64| {
                 let Target::Bound { error, .. } = target else { return None };
                 let allowed = match error {

@@ -75,8 +75,7 @@ fn census(trace: &Trace, whose: &str) -> String {
 /// What the sample alone says of the share of MPI, groups weighted by their sizes; `None` if it is no sample.
 fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
     let index = plan.metrics.iter().position(|metric| metric.quantity == Quantity::MpiTime)?;
-    let rows: Vec<Row> =
-        run_rows(trace, plan, index).into_iter().filter(|row| row.basis != Basis::Census).collect();
+    let rows: Vec<Row> = run_rows(trace, plan, index).into_iter().filter(|row| row.drawn).collect();
     let population: f64 = rows.iter().map(|row| row.population as f64).sum();
     let (mut mean, mut variance) = (0.0, 0.0);
     for row in &rows {

@@ -14,9 +14,9 @@ use crate::plan::Plan;
 /// What an estimate was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    /// Summaries of every rank: exact as far as all reported.
+    /// Summaries of every rank: exact.
     Census,
-    /// Summaries of the sampled ranks.
+    /// Summaries of some ranks: a sample, or those that there are where some are missing.
     Sampled,
     /// Kept traces.
     Trace,
