@@ -22,6 +22,7 @@ mod tests;
 pub use coverage::windows_lacking;
 pub use observed::windows_per_update;
 pub use rows::{Row, Scope, rows, run_rows};
+pub use verify::inside;
 
 /// Print means with confidence intervals, per window, update interval and run.
 #[derive(clap::Args, Debug)]

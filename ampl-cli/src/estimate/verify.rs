@@ -38,20 +38,10 @@ impl Check {
     /// What `exact` says of `estimated`, both of the same windows and group; `None` where they are not such rows.
     pub(super) fn of(estimated: &Row, exact: &Row, metric: &Metric, target: Target) -> Option<Self> {
         (!exact.drawn && estimated.drawn).then(|| {
-            // Where summaries are missing it is the mean of the rest.
-            let truth = exact.mean.filter(|_| exact.basis == Basis::Census);
-            let inside = |truth: f64| {
-                let Target::Bound { error, .. } = target else { return None };
-                let allowed = match error {
-                    ErrorBound::Relative(error) => error * truth.abs(),
-                    ErrorBound::Absolute(error) => error,
-                };
-                let slack = 1e-12 * truth.abs(); // two sums of the same numbers in another order
-                Some(estimated.mean.is_some_and(|mean| (mean - truth).abs() <= allowed + slack))
-            };
+            let truth = truth(exact);
             Self {
                 truth,
-                inside: truth.filter(|_| metric.guide).and_then(inside),
+                inside: inside(estimated, exact, target).filter(|_| metric.guide),
                 c_trace: None,
                 c_trace_sampled: None,
                 windows_inside: None,
@@ -59,6 +49,22 @@ impl Check {
             }
         })
     }
+}
+
+/// The mean of all ranks: where summaries are missing it is of the rest.
+fn truth(exact: &Row) -> Option<f64> {
+    exact.mean.filter(|_| exact.basis == Basis::Census)
+}
+
+/// Whether `estimated` is as near to what `exact` says as `target` asks; `None` where either is not known.
+pub fn inside(estimated: &Row, exact: &Row, target: Target) -> Option<bool> {
+    let (truth, Target::Bound { error, .. }) = (truth(exact)?, target) else { return None };
+    let allowed = match error {
+        ErrorBound::Relative(error) => error * truth.abs(),
+        ErrorBound::Absolute(error) => error,
+    };
+    let slack = 1e-12 * truth.abs(); // two sums of the same numbers in another order
+    Some(estimated.mean.is_some_and(|mean| (mean - truth).abs() <= allowed + slack))
 }
 
 /// Mean time that every window took the ranks of `members`, nanoseconds.

@@ -1,5 +1,6 @@
 //! `ampl plan`: what other bounds would have kept of a run, and written.
 
+mod kept;
 pub mod recorded;
 
 use std::io::Write;
@@ -47,10 +48,11 @@ fn share(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "a number between 0 and 1 is needed".into())
 }
 
-/// One bound; serialised, one element of what `--json` prints. Numbers are means over seeds.
+/// One bound; serialised, one element of what `--json` prints. Numbers are means over seeds; without a bound, those of
+/// the run itself.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
-    /// The confidence tried; none where every group keeps its own.
+    /// The confidence tried; none where every group kept its own.
     confidence: Option<f64>,
     /// The relative error tried; none likewise.
     error: Option<f64>,
@@ -84,8 +86,18 @@ struct GroupRow {
 pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let plan = rundir::summarised(&trace, &args.run.run)?;
-    let rows: Vec<Row> =
-        bounds(args).into_iter().map(|bound| row(&trace, &plan, bound, args.seeds)).collect();
+    let left_out = kept::left_out(&trace, &plan).join(" and ");
+    if !left_out.is_empty() {
+        let place = args.run.run.display();
+        tell!(
+            "ampl: other bounds are shown without the run's {left_out} ({place}): they may come to more than can be had"
+        );
+    }
+    let row = |bound| match bound {
+        (None, None) => kept::row(&trace, &plan),
+        bound => simulated(&trace, &plan, bound, args.seeds),
+    };
+    let rows: Vec<Row> = bounds(args).into_iter().map(row).collect();
     if args.json {
         output::json(&rows)?;
     } else {
@@ -109,7 +121,7 @@ fn bounds(args: &Args) -> Vec<(Option<f64>, Option<f64>)> {
     pairs.flat_map(|confidence| errors.iter().map(move |&error| (confidence, error))).collect()
 }
 
-fn row(trace: &Trace, plan: &Plan, bound: (Option<f64>, Option<f64>), seeds: u64) -> Row {
+fn simulated(trace: &Trace, plan: &Plan, bound: (Option<f64>, Option<f64>), seeds: u64) -> Row {
     let mut plan = plan.clone();
     for group in &mut plan.groups {
         if let Target::Bound { confidence, error } = &mut group.target {
@@ -199,6 +211,6 @@ fn table(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
     writeln!(
         out,
         "\nranks, covered: kept of a window, and windows estimated within the bound, after the first update interval.\n\
-         kept, trace: over the whole run, at the bytes per kept rank-window that it took."
+         kept, trace: over the whole run; of bounds that were not the run's, at the bytes per kept rank-window that it took."
     )
 }

@@ -1,0 +1,71 @@
+//! What a run did keep, which no simulation of it tells: of a budget, of steps down and of directives that were late
+//! a population knows nothing.
+
+use std::collections::BTreeSet;
+
+use ampl_core::config::Metric;
+use ampl_core::plan::{GroupPlan, Plan};
+use ampl_core::units::Rank;
+use ampl_trace::Trace;
+use ampl_trace::model::{STEP_CLOCK, WindowSummary};
+
+use super::{GroupRow, Row};
+use crate::estimate::{self, Scope, inside};
+
+/// The row of the run itself.
+pub fn row(trace: &Trace, plan: &Plan) -> Row {
+    let estimates = estimate::rows(trace, plan);
+    Row {
+        confidence: None,
+        error: None,
+        kept_windows: trace.kept_windows() as f64,
+        rank_windows: trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum(),
+        bytes: Some(trace.sizes.total as f64),
+        groups: plan.groups.iter().map(|group| group_row(trace, plan, &estimates, group)).collect(),
+    }
+}
+
+fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &GroupPlan) -> GroupRow {
+    let ranks = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
+    let windows: Vec<&WindowSummary> = ranks.flat_map(|rank| &rank.windows).collect();
+    let per_update = estimate::windows_per_update(plan);
+    let start = windows.iter().map(|window| window.window / per_update + 1).min().unwrap_or(0) * per_update;
+    let after = || windows.iter().filter(|window| window.window >= start);
+    let count = after().map(|window| window.window).collect::<BTreeSet<_>>().len();
+    let kept = after().filter(|window| window.kept).count();
+    let mean = |sum: usize, count: usize| (count > 0).then(|| sum as f64 / count as f64);
+    let covered = |metric: &Metric| {
+        let (name, event) = (metric.name(), metric.event.name());
+        let ours = |row: &&estimate::Row| {
+            row.scope == Scope::Window
+                && row.window >= Some(start)
+                && row.group == group.name
+                && row.metric == name
+                && row.event == event
+        };
+        let rows: Vec<&estimate::Row> = estimates.iter().filter(ours).collect();
+        let checked = rows.chunk_by(|a, b| a.window == b.window).filter_map(|rows| match rows {
+            [exact, drawn] => inside(drawn, exact, plan.target(group, metric)),
+            _ => None,
+        });
+        let checked: Vec<bool> = checked.collect();
+        mean(checked.iter().filter(|inside| **inside).count(), checked.len())
+    };
+    GroupRow {
+        group: group.name.clone(),
+        population: group.members.len(),
+        mean_size: mean(kept, count),
+        coverage_window: plan.metrics.iter().filter(|m| m.guide).filter_map(covered).reduce(f64::min),
+    }
+}
+
+/// What of the run rows of other bounds leave out; empty where nothing is.
+pub fn left_out(trace: &Trace, plan: &Plan) -> Vec<&'static str> {
+    let mut steps = trace.ranks.iter().flat_map(|rank| &rank.process.steps);
+    let stepped = steps.any(|step| step.level != STEP_CLOCK);
+    let budget = plan.config.sampling.budget.is_some();
+    [("budget", budget), ("steps down", stepped)]
+        .into_iter()
+        .filter_map(|(what, is)| is.then_some(what))
+        .collect()
+}
