@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
+use ampl_core::plan::RankOutsideJob;
 
 use crate::environment;
 use crate::failure::{Failure, USAGE};
@@ -109,6 +110,16 @@ impl Job {
         match setting_of(&table_path(key), &self.settings) {
             Some(setting) => format!("--set {setting}"),
             None => self.source.name(),
+        }
+    }
+
+    /// Where the rank that `error` is about is named.
+    pub fn place_of(&self, error: &RankOutsideJob) -> String {
+        let place = self.place(error.key());
+        // Settings move lines.
+        match error.place(&self.text).filter(|_| !self.edited) {
+            Some((line, column)) => format!("{place}:{line}:{column}"),
+            None => place,
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `ampl run`: starts a launcher with `ampl exec` put before every program.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ampl_core::naming::{Names, untaken};
+use ampl_core::naming::{Names, awaited, untaken};
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 
 use crate::environment;
@@ -49,9 +50,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let resolved = resolve_sites(&mut job, &programs)?;
     let exec = exec_argv(&args.job, &dir, resolved)?;
     let Inserted { argv, .. } = insert(&args.command, &exec)?;
+    let awaited = Awaited::begin(&dir);
     let mut child = spawn(&argv)?;
     let status = wait(&mut child)?;
-    after_run(&dir);
+    after_run(&dir, awaited.is_over());
     Ok(exit_code(status))
 }
 
@@ -90,12 +92,36 @@ fn files(programs: &[OsString]) -> Vec<PathBuf> {
     files.unwrap_or_default()
 }
 
-/// Prints what came of the run to stderr.
-fn after_run(dir: &Path) {
+/// Tells whether the library has been there, which says why where it records nothing.
+struct Awaited(Option<PathBuf>);
+
+impl Awaited {
+    /// Nothing is told where `dir` is not to lie in a directory that is there and takes files.
+    fn begin(dir: &Path) -> Self {
+        let path = awaited(dir);
+        let made = File::create_new(&path).is_ok();
+        Self(made.then_some(path))
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.as_ref().is_some_and(|path| !path.exists())
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Prints what came of the run to stderr; nothing where the library has `said` why nothing did.
+fn after_run(dir: &Path, said: bool) {
     if dir.is_dir() {
         tell!("ampl: run directory {}", dir.display());
         summary::print(dir);
-    } else {
+    } else if !said {
         tell!(
             "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
              MPI_Init that ampl saw; 'ampl doctor ./app' says what ampl sees of it",

@@ -1,7 +1,7 @@
 //! The name of a run directory from the template `output.dir`: the command line and the library name runs
 //! alike.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Variables in which schedulers name a job, the more specific first.
@@ -35,6 +35,15 @@ impl Names {
 /// What the directory of that user's journals on a node is called.
 pub fn node_directory_name(user: u32) -> String {
     format!("ampl-{user}")
+}
+
+/// The empty file by which `ampl run` knows at the end whether the library has been there, and said why where no run
+/// was recorded: it takes the file away.
+pub fn awaited(run: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(run.file_name().unwrap_or_default());
+    name.push(".awaited");
+    run.with_file_name(name)
 }
 
 /// `path`, or the first of `path-2`, `path-3`, … that is not `taken`.

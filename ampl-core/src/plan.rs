@@ -37,8 +37,8 @@ pub struct GroupPlan {
 /// What only the size of the job can tell to be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankOutsideJob {
-    /// What names it: a group, as `group "NAME"`, or a key.
-    pub named_by: String,
+    /// The group that names it; none: `agent.client` does.
+    pub group: Option<(usize, String)>,
     /// The largest rank that it names.
     pub rank: Rank,
     /// Ranks in the job.
@@ -47,13 +47,23 @@ pub struct RankOutsideJob {
 
 impl std::fmt::Display for RankOutsideJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} names rank {}, but the job has ranks 0-{}",
-            self.named_by,
-            self.rank.0,
-            self.ranks.saturating_sub(1)
-        )
+        match &self.group {
+            Some((_, name)) => write!(f, "group \"{name}\"")?,
+            None => f.write_str(self.key())?,
+        }
+        write!(f, " names rank {}, but the job has ranks 0-{}", self.rank.0, self.ranks.saturating_sub(1))
+    }
+}
+
+impl RankOutsideJob {
+    /// The key that names it.
+    pub fn key(&self) -> &'static str {
+        if self.group.is_some() { "group.members" } else { "agent.client" }
+    }
+
+    /// Line and column of its value in `text`, the configuration's; `None` where it is not there.
+    pub fn place(&self, text: &str) -> Option<(usize, usize)> {
+        Config::place(text, self.key(), self.group.as_ref().map_or(0, |(index, _)| *index))
     }
 }
 
@@ -67,13 +77,12 @@ impl Plan {
     pub fn new(config: Config, ranks: u32) -> Result<Self, RankOutsideJob> {
         let client = config.agent.client;
         if client.0 >= ranks.max(1) {
-            return Err(RankOutsideJob { named_by: "agent.client".into(), rank: client, ranks });
+            return Err(RankOutsideJob { group: None, rank: client, ranks });
         }
         let mut groups: Vec<GroupPlan> = Vec::new();
-        for group in &config.groups {
+        for (index, group) in config.groups.iter().enumerate() {
             if let Some(rank) = group.members.max().filter(|rank| rank.0 >= ranks) {
-                let named_by = format!("group \"{}\"", group.name);
-                return Err(RankOutsideJob { named_by, rank, ranks });
+                return Err(RankOutsideJob { group: Some((index, group.name.clone())), rank, ranks });
             }
             groups.push(GroupPlan {
                 name: group.name.clone(),
@@ -241,6 +250,23 @@ mod tests {
         assert!(Plan::new(config.clone(), 5).is_ok());
         let error = Plan::new(config, 4).unwrap_err().to_string();
         assert_eq!(error, "agent.client names rank 4, but the job has ranks 0-3");
+    }
+
+    #[test]
+    fn what_names_a_rank_outside_the_job_is_found_in_the_text() {
+        let group = |name: &str, members: &str| {
+            format!("[[group]]\nname = '{name}'\nsample_size = 1\nmembers = '{members}'\n")
+        };
+        let at = |text: &str| {
+            let error = Plan::new(Config::parse(text).unwrap().0, 4).unwrap_err();
+            error.place(text).unwrap()
+        };
+        assert_eq!(at(&format!("# Two\n{}{}", group("A", "0-1"), group("B", "2-8"))), (9, 11));
+        assert_eq!(at("group = [{ sample_size = 1, members = '0-9', name = 'A' }]"), (1, 39));
+        assert_eq!(at("agent.client = 7"), (1, 16));
+        let error = Plan::new(Config::parse("agent.client = 7").unwrap().0, 4).unwrap_err();
+        assert_eq!(error.place("[agent"), None);
+        assert_eq!(error.place(""), None);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! These are the only collectives that ampl adds to a job; the application is inside its own
 //! collective then. After a disagreement every rank goes on unobserved.
 
+mod announce;
+
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +17,6 @@ use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
 use ampl_core::mpi::{Class, FUNCTIONS, Function};
-use ampl_core::naming::candidates;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
@@ -41,6 +41,7 @@ use crate::tree::{self, Tree};
 use crate::unseen;
 use crate::walk;
 use crate::watch::Watch;
+use announce::{Announcement, announce};
 
 /// What was set, and where journals are; in the run directory.
 const RUN_FILE: &str = "run.toml";
@@ -70,20 +71,6 @@ pub struct Parts {
     pub fortran: Fortran,
     /// Written into the journal of rank 0.
     pub run: RunInfo,
-}
-
-/// What rank 0 tells the others.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
-struct Announcement {
-    /// Run directory, absolute.
-    directory: PathBuf,
-    /// T0, nanoseconds since the Unix epoch.
-    started_ns: i64,
-    /// T0 on rank 0's monotonic clock, and which that is.
-    epoch: i64,
-    clock: u64,
-    /// The configuration's text.
-    config: String,
 }
 
 /// Agrees with the other ranks; `None` where there is to be no agent.
@@ -234,61 +221,6 @@ fn is_concurrent(abi: &Abi, pmpi: &Pmpi) -> bool {
     unsafe { (pmpi.query_thread)(&raw mut provided as usize) };
     // MPI_THREAD_MULTIPLE is all that is above.
     provided > abi.thread_serialized
-}
-
-/// On rank 0: makes the run directory; `None` with a message where that cannot be.
-fn announce(ranks: u32) -> Option<Announcement> {
-    let config = environment::config_text().inspect_err(|error| message(error)).ok()?;
-    let parsed = match Config::parse(&config) {
-        Ok((parsed, _)) => parsed,
-        Err(errors) => {
-            message(errors.render("AMPL_CONFIG").trim_start_matches("ampl: "));
-            return None;
-        }
-    };
-    if let Err(error) = Plan::new(parsed.clone(), ranks) {
-        message(&format!("{error}: the job goes on without ampl"));
-        return None;
-    }
-    let wanted = environment::run_directory(&parsed.output.dir);
-    match make_directory(&wanted) {
-        Ok(directory) => {
-            // The second program under one `ampl exec`, or what else was given a name twice.
-            if environment::names_directory() && directory != wanted {
-                let (taken, run) = (wanted.display(), directory.display());
-                message(&format!("{taken} is taken, this run is in {run}: see it with 'ampl info {run}'"));
-            }
-            Some(Announcement {
-                directory,
-                started_ns: clock::epoch_ns(),
-                epoch: clock::monotonic_ns(),
-                clock: align::identity(),
-                config,
-            })
-        }
-        Err(error) => {
-            message(&format!(
-                "cannot make the run directory ({}): {error}; choose another with -o, the job goes on without ampl",
-                wanted.display()
-            ));
-            None
-        }
-    }
-}
-
-/// A directory that did not exist: `wanted`, or with `-2`, `-3`, … behind it.
-fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
-    if let Some(parent) = wanted.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    for name in candidates(wanted).take(1000) {
-        match fs::create_dir(&name) {
-            Ok(()) => return Ok(name),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::Error::other("a thousand runs of that name exist"))
 }
 
 /// What rank 0 says, on every rank; an empty message is `None`. The outer `None`: MPI refused.

@@ -20,31 +20,32 @@ pub fn is_first_rank() -> bool {
     names.iter().find_map(|name| env::var(name).ok()).is_none_or(|rank| rank == "0")
 }
 
-/// The configuration: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
+/// The configuration, and what to call it: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
 ///
 /// # Errors
 /// A message for people where the file cannot be read.
-pub fn config_text() -> Result<String, String> {
+pub fn config_text() -> Result<(String, String), String> {
     match env::var("AMPL_CONFIG") {
-        Err(_) => Ok(String::new()),
-        Ok(text) if text.contains('\n') => Ok(text),
-        Ok(path) if path.is_empty() => Ok(String::new()),
-        Ok(path) => fs::read_to_string(&path).map_err(|error| {
-            format!("cannot read the configuration ({path}): {error}; the job goes on without ampl")
-        }),
+        Ok(path) if !path.is_empty() && !path.contains('\n') => match fs::read_to_string(&path) {
+            Ok(text) => Ok((text, path)),
+            Err(error) => {
+                Err(format!("cannot read the configuration ({path}): {error}; the job goes on without ampl"))
+            }
+        },
+        text => Ok((text.unwrap_or_default(), "AMPL_CONFIG".into())),
     }
 }
 
-/// Whether whoever started the job has named the run directory, and so knows it.
-pub fn names_directory() -> bool {
-    env::var_os("AMPL_DIR").is_some_and(|path| !path.is_empty())
+/// The run directory if whoever started the job has named it, and so knows it.
+pub fn named_directory() -> Option<PathBuf> {
+    env::var_os("AMPL_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// The run directory: `AMPL_DIR`, or the configured template filled in; absolute.
 pub fn run_directory(template: &str) -> PathBuf {
-    let path = match env::var_os("AMPL_DIR") {
-        Some(path) if !path.is_empty() => PathBuf::from(path),
-        _ => {
+    let path = match named_directory() {
+        Some(path) => path,
+        None => {
             let program = command().into_iter().next().unwrap_or("app".into());
             let seconds = (crate::clock::epoch_ns() / 1_000_000_000).max(0) as u64;
             PathBuf::from(Names::new(program.as_ref(), &job_id(), seconds).fill(template))

@@ -102,7 +102,7 @@ impl Settlement {
         }
         match settled {
             Ok(true) => {
-                if self.rank == 0 && !crate::environment::names_directory() {
+                if self.rank == 0 && crate::environment::named_directory().is_none() {
                     // Under `ampl run` a summary follows; otherwise nobody else says where to look.
                     let trace = self.directory.display();
                     message(&format!("the run is in {trace}: see it with 'ampl info {trace}'"));

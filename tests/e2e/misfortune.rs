@@ -107,10 +107,22 @@ fn wrong_usage_starts_nothing() {
 fn ranks_outside_the_job_leave_it_unmonitored() {
     let job = Job::of(MPI, 2, "steady", &["5"]);
     let plain = job.plain().success();
-    let run = monitor(&job, "[[group]]\nname = \"many\"\nmembers = \"0-63\"\nsample_size = 2\n", Form::Run)
-        .success();
-    assert_eq!(run.finished.stdout, plain.stdout);
-    assert_eq!(run.finished.stderr.matches("many").count(), 1, "one message: {}", run.finished.stderr);
+    let groups = "[sampling]\nseed = 1\n[[group]]\nname = \"many\"\nmembers = \"0-63\"\nsample_size = 2\n";
+    let client = "[agent]\nclient = 2\n";
+    for (config, words) in [(groups, ["group \"many\"", ":5:11)"]), (client, ["agent.client", ":2:10)"])] {
+        for form in [Form::Run, Form::Exec] {
+            let run = monitor(&job, config, form).success();
+            assert_eq!(run.finished.stdout, plain.stdout);
+            let said: Vec<&str> =
+                run.finished.stderr.lines().filter(|line| line.starts_with("ampl: ")).collect();
+            let [said] = said[..] else { panic!("one message: {}", run.finished.stderr) };
+            let file = run.scratch.path().join("job.toml").display().to_string();
+            for word in words.into_iter().chain([file.as_str(), "the job has ranks 0-1"]) {
+                assert!(said.contains(word), "{word}: {said}");
+            }
+            assert_eq!(names(&run.scratch), ["job.toml"]);
+        }
+    }
 }
 
 #[test]

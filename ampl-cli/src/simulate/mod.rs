@@ -73,7 +73,8 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let config = measurable(loaded.config.clone(), &extent);
     let plan = Plan::new(config, ranks).map_err(|error| {
-        Failure::message(USAGE, error, loaded.place("group.members"), "correct its members, or give --ranks")
+        let place = loaded.place_of(&error);
+        Failure::message(USAGE, error, place, "correct it, or give --ranks")
     })?;
     let job = Job::new(plan);
     let guides = guides(&job, &extent).map_err(|missing| {

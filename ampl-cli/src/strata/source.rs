@@ -42,8 +42,7 @@ impl Source {
             }
             None => None,
         };
-        let named = job_file.as_ref().map(|job| job.place("group.members"));
-        let config = job_file.map(|job| job.config);
+        let config = job_file.as_ref().map(|job| job.config.clone());
         let divided = config.as_ref().map_or_else(Vec::new, |config| config.strata.clone());
         let (data, ranks, known, config) = match is_population(&args.run) {
             true => population(args, config)?,
@@ -55,8 +54,8 @@ impl Source {
             // Its windows are not all as long as each other, so something else delimited them.
             config.window.marker = Marker::Pcontrol;
         }
-        let place = named.unwrap_or_else(|| args.run.display().to_string());
         let plan = Plan::new(config, ranks).map_err(|error| {
+            let place = job_file.map_or_else(|| args.run.display().to_string(), |job| job.place_of(&error));
             Failure::message(USAGE, error, place, "correct it, or name the run it is for")
         })?;
         Ok(Self { job: Job::new(plan), divided, data })

@@ -75,6 +75,17 @@ impl Config {
         draft.complete(&mut config, &mut report);
         report.finish().map(|notices| (config, notices))
     }
+
+    /// Line and column of the value of `key` in `text`, in the table of that index among those of its name: for what
+    /// is found to be wrong when more is known than the text.
+    pub fn place(text: &str, key: &str, index: usize) -> Option<(usize, usize)> {
+        let mut report = Report::new(text);
+        let document = Document::parse(text).ok()?;
+        let (table, name) = key.split_once('.')?;
+        let blocks = tree::read(&document, &mut report);
+        let block = blocks.iter().filter(|block| block.table == table).nth(index)?;
+        block.has(name).then(|| report.place(block.at(name)))
+    }
 }
 
 fn sampling(block: &Block<'_>, sampling: &mut Sampling, report: &mut Report<'_>) {

@@ -87,8 +87,8 @@ pub fn render() -> Result<String> {
     }
     writeln!(
         out,
-        "\nHow many ranks there are, only MPI_Init tells: a rank outside the job gives one message there, and the job \
-         runs\nunobserved with its own exit status."
+        "\nHow many ranks there are, only MPI_Init tells: a rank outside the job gives one message there, with its \
+         line,\nand the job runs unobserved with its own exit status."
     )?;
     Ok(out)
 }
