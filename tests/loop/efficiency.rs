@@ -33,6 +33,8 @@ fn a_known_imbalance_is_told() {
     let rows = rows.as_array().expect("an array");
     let (whole, windows): (Vec<&Value>, Vec<&Value>) = rows.iter().partition(|row| row["window"].is_null());
     assert_eq!((whole.len(), windows.len()), (1, STEPS + 2));
+    // The end of the run cut the last one off.
+    assert!(windows.iter().enumerate().all(|(at, row)| row["partial"] == (at == STEPS + 1)), "{windows:?}");
     let (mut near, mut slow_in) = (0, 0);
     for (step, text) in run.finished.stdout.lines().enumerate() {
         let (told, row) = (parse(text), windows[step + 1]);

@@ -7,6 +7,7 @@ use ampl_trace::{RankTrace, Trace};
 use serde::Serialize;
 
 use super::shares::{Shares, Times};
+use crate::estimate::partial_windows;
 use crate::rundir;
 
 /// What numbers rest on.
@@ -45,6 +46,9 @@ pub struct Row {
     pub population: u64,
     /// Ranks whose times these are.
     pub reported: u64,
+    /// Of a window: whether the end of the run cut it off, on any rank.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<bool>,
     /// The longest of their times without what ampl took, nanoseconds.
     #[serde(skip)]
     pub elapsed_ns: f64,
@@ -92,6 +96,7 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
             reported.push(times);
         }
     }
+    let partial = partial_windows(trace.ranks.iter());
     let mut rows: Vec<Row> = Vec::new();
     for (window, (mut times, basis)) in windows {
         if times.is_empty() {
@@ -100,7 +105,8 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
         if basis != Basis::Sampled {
             times.iter_mut().for_each(|times| times.weight = 1.0);
         }
-        rows.push(Row::new(Some(window), &times, basis, trace, &hosts));
+        let row = Row::new(Some(window), &times, basis, trace, &hosts);
+        rows.push(Row { partial: Some(partial.contains(&window)), ..row });
     }
     let (times, basis) = run_times(trace);
     let mut run = Row::new(None, &times, basis, trace, &hosts);
@@ -251,6 +257,7 @@ impl Row {
             basis,
             population: trace.run.ranks.into(),
             reported: times.len() as u64,
+            partial: None,
             elapsed_ns: times.iter().map(Times::of_program).fold(0.0, f64::max),
         }
     }

@@ -34,6 +34,8 @@ pub struct Ledger {
     mixed_from: Option<u64>,
     /// Windows that the end of the run ended on some ranks, and a marker on others.
     cut_short: BTreeSet<u64>,
+    /// Windows that the end of the run ended on some rank.
+    partial: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -65,14 +67,20 @@ impl Ledger {
                 summarised: summarised.map(|window| window.window).collect(),
             }
         };
-        let ranks: Vec<Entry> = members.map(entry).collect();
+        let ranks: Vec<Entry> = members.clone().map(entry).collect();
         Self {
             absent: group.members.len().saturating_sub(ranks.len() as u64),
             ranks,
             last,
             mixed_from,
             cut_short,
+            partial: partial_windows(members),
         }
+    }
+
+    /// Whether the end of the run ended that window on some rank.
+    pub fn is_partial(&self, window: u64) -> bool {
+        self.partial.contains(&window)
     }
 
     /// How much of what the ranks did in `windows` was summarised; with `to_the_end`, who did not reach
@@ -93,6 +101,12 @@ impl Ledger {
         }
         found
     }
+}
+
+/// The windows that the end of the run ended on any of `ranks`.
+pub fn partial_windows<'a>(ranks: impl Iterator<Item = &'a RankTrace>) -> BTreeSet<u64> {
+    let windows = ranks.flat_map(|rank| &rank.windows);
+    windows.filter(|window| window.partial).map(|window| window.window).collect()
 }
 
 /// The first window that some of `ranks` end by the clock, where others of them have windows of their own by then.

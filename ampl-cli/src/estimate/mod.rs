@@ -19,7 +19,7 @@ use crate::rundir::{self, RunArg};
 #[cfg(test)]
 mod tests;
 
-pub use coverage::windows_lacking;
+pub use coverage::{partial_windows, windows_lacking};
 pub use observed::windows_per_update;
 pub use rows::{Row, Scope, rows, run_rows};
 pub use verify::inside;

@@ -65,6 +65,9 @@ pub struct Row {
     pub drawn: bool,
     /// Whether the bound asked for holds by design.
     pub guaranteed: bool,
+    /// Of a window: whether the end of the run cut it off, on any rank of the group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial: Option<bool>,
     /// Rank-windows that have no summary, though they were to have one.
     pub missing_windows: u64,
     /// Under `output.verify`: what was estimated from the sample alone, against everything.
@@ -227,6 +230,7 @@ impl Source<'_> {
             basis,
             drawn: sample.is_some(),
             guaranteed: metric.guide && whole && half_width.is_some() && found.is_some_and(holds),
+            partial: window.filter(|_| scope == Scope::Window).map(|window| self.ledger.is_partial(window)),
             missing_windows: covered.missing,
             check: None,
         }

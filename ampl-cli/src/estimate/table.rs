@@ -142,6 +142,7 @@ mod tests {
             basis: Basis::Trace,
             drawn: true,
             guaranteed: true,
+            partial: Some(false),
             missing_windows: 0,
             check: None,
         };

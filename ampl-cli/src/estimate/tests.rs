@@ -307,6 +307,27 @@ fn json_has_the_contract_s_fields() {
 }
 
 #[test]
+fn a_window_that_the_run_s_end_cut_off_is_flagged() {
+    let job = job();
+    let partial = |trace: &ampl_trace::Trace, scope, window| {
+        let row = super::rows(trace, &job.plan());
+        let row = row.iter().find(|row| (row.scope, row.window) == (scope, window)).unwrap();
+        serde_json::to_value(row).unwrap().get("partial").cloned()
+    };
+    let mut trace = job.trace();
+    assert_eq!(partial(&trace, Scope::Window, Some(10)), Some(false.into()));
+    assert_eq!(partial(&trace, Scope::Window, Some(11)), Some(true.into()));
+    assert_eq!(partial(&trace, Scope::Update, Some(8)), None);
+    assert_eq!(partial(&trace, Scope::Run, None), None);
+    // It is enough that one rank came to its end.
+    trace.ranks[7].windows.truncate(11);
+    trace.ranks[7].windows[10].partial = true;
+    assert_eq!(partial(&trace, Scope::Window, Some(10)), Some(true.into()));
+    trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).for_each(|window| window.partial = false);
+    assert_eq!(partial(&trace, Scope::Window, Some(11)), Some(false.into()));
+}
+
+#[test]
 fn what_was_not_stored_is_not_estimated_from() {
     let of =
         |what: &str| all(&Synthetic { config: format!("[output]\nrank_summaries = '{what}'\n"), ..job() });
