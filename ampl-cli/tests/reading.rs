@@ -8,6 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ampl_trace::format::Writer;
 use serde_json::Value;
 use synthetic::Synthetic;
 
@@ -302,4 +303,24 @@ fn every_command_has_help_with_an_example() {
         let said = ampl(&[command, "--help"]);
         assert!(said.status == 0 && said.out.contains("Example:\n"), "{}", said.out);
     }
+}
+
+/// What counts as structure is all that decoding needs where no times are stored.
+#[test]
+fn a_trace_of_nothing_but_structure_is_decoded() {
+    let place = Place::new();
+    let job = Synthetic { config: "[trace]\ntiming = \"off\"\n".into(), ..Synthetic::default() };
+    let run = place.run(&job);
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    writer.structure(&job.trace().structure).unwrap();
+    let alone = place.at("alone.ampl");
+    fs::write(&alone, writer.finish().unwrap()).unwrap();
+    for rank in ["0", "7"] {
+        let whole = ampl(&["decode", &run, "--rank", rank, "--json"]);
+        let alone = ampl(&["decode", &text(&alone), "--rank", rank, "--json"]);
+        assert!(whole.status == 0 && whole.out.lines().count() > 10, "{}", whole.err);
+        assert_eq!((alone.status, alone.out), (0, whole.out), "{}", alone.err);
+    }
+    let bytes = &json(&["info", &run, "--json"])["trace_bytes"];
+    assert!(bytes["addresses"].as_u64() > Some(0) && bytes["addresses"].as_u64() < bytes["other"].as_u64());
 }

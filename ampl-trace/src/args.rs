@@ -110,8 +110,8 @@ pub type Named = Vec<(&'static str, Value)>;
 
 /// What words mean that are not the same on every rank.
 pub trait Names {
-    /// The address that the word of a [place](crate::places) stands for.
-    fn address(&self, word: u64) -> u64;
+    /// What the word of a [place](crate::places) stands for.
+    fn place(&self, word: u64) -> Value;
     /// The name of a request: a number from 1.
     fn request(&mut self, word: u64) -> u64;
     /// The communicator that the program made of that word.
@@ -257,7 +257,7 @@ fn value(kind: Kind, word: u64, names: &mut dyn Names) -> Value {
         }
         Kind::Buffer if word == IN_PLACE => Value::Name("MPI_IN_PLACE".into()),
         Kind::Buffer if word == 0 => Value::Name("MPI_BOTTOM".into()),
-        Kind::Buffer | Kind::Address => Value::Address(names.address(word)),
+        Kind::Buffer | Kind::Address => names.place(word),
         Kind::Attribute | Kind::String => Value::Address(word),
         Kind::Request if !is_predefined(word) => Value::Object(ObjectKind::Request, names.request(word)),
         Kind::Comm if !is_predefined(word) => names.comm(word),
@@ -285,8 +285,8 @@ mod tests {
     struct Same;
 
     impl Names for Same {
-        fn address(&self, word: u64) -> u64 {
-            word
+        fn place(&self, word: u64) -> Value {
+            Value::Address(word)
         }
         fn request(&mut self, word: u64) -> u64 {
             word

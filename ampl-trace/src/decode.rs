@@ -95,8 +95,8 @@ struct RankNames<'a> {
 }
 
 impl Names for RankNames<'_> {
-    fn address(&self, word: u64) -> u64 {
-        self.places.address(self.thread, word)
+    fn place(&self, word: u64) -> Value {
+        self.places.value(self.thread, word)
     }
 
     fn request(&mut self, word: u64) -> u64 {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use ampl_core::value::Value;
+
 use crate::varint::{self, Reader, zigzag};
 
 const KIND_AT: u32 = 60;
@@ -56,22 +58,26 @@ impl Places {
         }
     }
 
-    /// The address that `word` stood for in a call of `thread`; the word itself where that is not known.
-    pub fn address(&self, thread: u32, word: u64) -> u64 {
+    /// What `word` stood for in a call of `thread`: the address, or where that is not known the place by what it is
+    /// measured from, `stack-0x30`, `module:2+0x40` or `address:3`.
+    pub fn value(&self, thread: u32, word: u64) -> Value {
         let value = word & ((1 << KIND_AT) - 1);
-        let found = match word >> KIND_AT {
-            OTHER => self.others.get(&value).copied(),
-            MODULE => self
-                .modules
-                .get(&((value >> OFFSET_BITS) as u32))
-                .map(|base| base.wrapping_add(value & (MOST_OFFSET - 1))),
+        let or = |found: Option<u64>, place: String| found.map_or(Value::Name(place), Value::Address);
+        match word >> KIND_AT {
+            OTHER => or(self.others.get(&value).copied(), format!("address:{value}")),
+            MODULE => {
+                let (module, offset) = ((value >> OFFSET_BITS) as u32, value & (MOST_OFFSET - 1));
+                let base = self.modules.get(&module);
+                or(base.map(|base| base.wrapping_add(offset)), format!("module:{module}+{offset:#x}"))
+            }
             STACK => {
                 let below = (value >> 1) as i64 ^ -((value & 1) as i64);
-                self.stacks.get(&thread).map(|base| base.wrapping_sub(below as u64))
+                let (sign, far) = (if below < 0 { '+' } else { '-' }, below.unsigned_abs());
+                let base = self.stacks.get(&thread);
+                or(base.map(|base| base.wrapping_sub(below as u64)), format!("stack{sign}{far:#x}"))
             }
-            _ => None,
-        };
-        found.unwrap_or(word)
+            _ => Value::Address(word),
+        }
     }
 
     /// As bytes.
@@ -134,12 +140,14 @@ mod tests {
             places.write(&mut bytes);
             prop_assert_eq!(Places::read(&bytes), Some(places.clone()));
             for (number, &address) in (0..).zip(&others) {
-                prop_assert_eq!(places.address(7, other(number)), address);
+                prop_assert_eq!(places.value(7, other(number)), Value::Address(address));
             }
-            prop_assert_eq!(places.address(7, module(number, offset)), base.wrapping_add(offset));
+            let inside = base.wrapping_add(offset);
+            prop_assert_eq!(places.value(7, module(number, offset)), Value::Address(inside));
             let address = base.wrapping_add(near as u64);
-            prop_assert_eq!(places.address(thread, stack(base, address)), address);
-            prop_assert_eq!(places.address(thread.wrapping_add(1), stack(base, address)), stack(base, address));
+            prop_assert_eq!(places.value(thread, stack(base, address)), Value::Address(address));
+            let elsewhere = places.value(thread.wrapping_add(1), stack(base, address));
+            prop_assert!(matches!(elsewhere, Value::Name(_)), "{elsewhere}");
         }
 
         #[test]
@@ -150,7 +158,19 @@ mod tests {
 
     #[test]
     fn the_word_of_an_address_that_is_its_own_is_the_address() {
-        assert_eq!(Places::default().address(0, 0x7fff_1234), 0x7fff_1234);
-        assert_eq!(Places::default().address(0, u64::MAX), u64::MAX);
+        assert_eq!(Places::default().value(0, 0x7fff_1234), Value::Address(0x7fff_1234));
+        assert_eq!(Places::default().value(0, u64::MAX), Value::Address(u64::MAX));
+    }
+
+    #[test]
+    fn a_place_without_its_address_is_told_by_what_it_is_measured_from() {
+        let mut places = Places::default();
+        let words = [other(3), module(2, 0x40), stack(0x7000, 0x6fd0), stack(0x7000, 0x7010)];
+        let told = |places: &Places| words.map(|word| places.value(1, word).to_string());
+        assert_eq!(told(&places), ["address:3", "module:2+0x40", "stack-0x30", "stack+0x10"]);
+        [(other(3), 0x99), (module(2, 0), 0x5000), (stack(0, 0), 0x7000)]
+            .into_iter()
+            .for_each(|(word, address)| places.take(1, word, address));
+        assert_eq!(told(&places), ["0x99", "0x5040", "0x6fd0", "0x7010"]);
     }
 }

@@ -116,6 +116,8 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
             trace.damage.push(Damage { rank: section.rank, what });
         }
     }
+    // What a rank called can be told without anything else of it.
+    trace.structure.ranks().for_each(|rank| _ = ranks.entry(rank).or_default());
     // A rank whose process is not told is still of that number.
     ranks.iter_mut().for_each(|(&number, rank)| rank.process.rank = number);
     trace.ranks = ranks.into_values().collect();
@@ -137,7 +139,7 @@ pub fn place_sites(trace: &mut Trace) {
 pub fn finish(trace: &mut Trace) {
     let present = trace.ranks.len() as u32;
     if trace.run.ranks == 0 {
-        trace.run.ranks = present;
+        trace.run.ranks = present.max(trace.structure.job());
     }
     // Of a trace without any rank nothing says how many there should be.
     let all =
@@ -167,7 +169,11 @@ fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
         Kind::Structure => sizes.structure += bytes,
         Kind::Times => sizes.timing += bytes,
         Kind::Aggregates => sizes.aggregates += bytes,
-        Kind::Windows | Kind::Run | Kind::Processes | Kind::Addresses | Kind::Decisions | Kind::Contents => {
+        Kind::Addresses => {
+            sizes.addresses += bytes;
+            sizes.other += bytes;
+        }
+        Kind::Windows | Kind::Run | Kind::Processes | Kind::Decisions | Kind::Contents => {
             sizes.other += bytes;
         }
     }

@@ -417,7 +417,10 @@ fn a_journal_becomes_what_it_says() {
     assert_eq!((calls[1].count, calls[2].code, calls[2].out.len()), (4, 13, 0));
     assert_eq!((calls[0].site, calls[4].site), (Some(0), None));
     assert_eq!(found.structure.comms, [Comm { word: 5, size: 16, rank: 2 }]);
-    assert_eq!(rank.places.address(0, ampl_trace::places::other(3)), 0x7fff_0000);
+    assert_eq!(
+        rank.places.value(0, ampl_trace::places::other(3)),
+        ampl_core::value::Value::Address(0x7fff_0000)
+    );
 }
 
 #[test]

@@ -375,8 +375,8 @@ pub fn predefined(name: &str) -> u64 {
 struct Same;
 
 impl Names for Same {
-    fn address(&self, word: u64) -> u64 {
-        word
+    fn place(&self, word: u64) -> Value {
+        Value::Address(word)
     }
     fn request(&mut self, word: u64) -> u64 {
         word
