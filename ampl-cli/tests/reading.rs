@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use ampl_trace::format::Writer;
+use ampl_trace::format::{Writer, rank_parts};
 use serde_json::Value;
 use synthetic::Synthetic;
 
@@ -302,6 +302,38 @@ fn every_command_has_help_with_an_example() {
     for command in ["info", "decode", "estimate", "decisions"] {
         let said = ampl(&[command, "--help"]);
         assert!(said.status == 0 && said.out.contains("Example:\n"), "{}", said.out);
+    }
+}
+
+#[test]
+fn ranks_that_there_are_not_cannot_be_exported() {
+    let place = Place::new();
+    let run = place.run(&Synthetic { ranks: 4, ..Synthetic::default() });
+    let out = text(&place.at("out"));
+    let export =
+        |ranks: &'static str| ["export", &run, "--to", "csv", "-o", &out, "--ranks", ranks].map(String::from);
+    for ranks in ["9", "4", "0-9"] {
+        let args = export(ranks);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        refused(&args, 4, &format!("--ranks {ranks}): name ranks from 0 to 3"));
+        assert!(!place.at("out").exists());
+    }
+    // A rank of the job of which nothing is left.
+    fs::remove_dir_all(place.at("run")).unwrap();
+    let job = Synthetic { ranks: 4, ..Synthetic::default() };
+    job.write_run(&place.at("run"));
+    let mut trace = job.trace();
+    trace.ranks.remove(2);
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    trace.ranks.iter().for_each(|rank| writer.rank(&rank_parts(rank)).unwrap());
+    writer.run(&trace.run, &[]).unwrap();
+    fs::write(place.at("run/trace.ampl"), writer.finish().unwrap()).unwrap();
+    for (ranks, status) in [("2", 4), ("1-2", 0)] {
+        let args = export(ranks);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let said = ampl(&args);
+        assert_eq!(said.status, status, "{}", said.err);
+        assert!(status == 0 || said.err.contains("left nothing that can be read"), "{}", said.err);
     }
 }
 

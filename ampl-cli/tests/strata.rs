@@ -240,7 +240,18 @@ fn a_group_is_divided_where_the_job_file_says_so() {
     assert_eq!((&found["group"], &found["population"]), (&"all".into(), &40.into()));
     place.refused(&csv, &["-c", "plain.toml", "--group", "fornt"], 2, &["fornt", "front, back"]);
     place.file("small.toml", &JOB.replace("10-39", "10-90"));
-    place.refused(&csv, &["-c", "small.toml"], 2, &["rank 90", "small.toml"]);
+    let named = JOB.replace("10-39", "10-90");
+    let line = 1 + named.lines().position(|line| line.contains("10-90")).unwrap();
+    place.refused(&csv, &["-c", "small.toml"], 2, &["rank 90", &format!("small.toml:{line}:")]);
+    // More strata than ranks, as both can ask for.
+    place.refused(
+        &csv,
+        &["-c", "plain.toml", "--group", "front", "--k", "11"],
+        2,
+        &["10 ranks cannot be 11 strata", "--k"],
+    );
+    place.file("few.toml", &format!("{}stratify = \"k-medoids\"\nk = 8\n", JOB.replace("10-39", "10-16")));
+    place.refused(&csv, &["-c", "few.toml"], 2, &["few.toml:14:", "to as many strata as members"]);
 }
 
 #[test]
@@ -250,6 +261,8 @@ fn what_cannot_be_divided_is_told() {
     let csv = place.population("two.csv", 6, || job.next_window());
     place.refused(&csv, &["--metric", "wall"], 2, &["no metric wall", "mpi.time"]);
     place.refused(&csv, &["--k", "0"], 2, &["'auto' or a number"]);
+    place.refused(&csv, &["--k", "99"], 2, &["20 ranks cannot be 99 strata (--k)", "20 at most"]);
+    assert_eq!(place.json(&csv, &["--k", "20"])["k"], 20);
     place.refused(&csv, &["--method", "kmeans"], 2, &["k-means"]);
     place.refused(&csv, &["--error", "2"], 2, &["between 0 and 1"]);
     let job = place.file("job.toml", "[[metric]]\nname = \"calls\"\nrole = \"guide\"\n");
@@ -262,7 +275,8 @@ fn what_cannot_be_divided_is_told() {
     assert!(said.out.starts_with("one class: it takes two windows"), "{}", said.out);
     assert_eq!(place.json(&short, &[])["strata"][0]["medoid"], Value::Null);
     let alone = place.population("alone.csv", 4, || vec![Total { n: 1, y: 2.0 }]);
-    assert_eq!(place.json(&alone, &["--k", "5"])["k"], 1);
+    assert_eq!(place.json(&alone, &[])["k"], 1);
+    place.refused(&alone, &["--k", "5"], 2, &["1 rank cannot be 5 strata"]);
     // A file of one metric says what it is about, and wall needs windows that a period does not close.
     let text = fs::read_to_string(&csv).unwrap().replace("mpi.time", "wall");
     let wall = place.file("wall.csv", &text);

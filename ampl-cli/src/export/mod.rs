@@ -82,11 +82,18 @@ trait Table {
 ///
 /// # Errors
 /// Those of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that
-/// exist, of status 4 where nothing was recorded that could be written.
+/// exist, of status 4 where nothing was recorded that could be written, or not of the ranks named.
 pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     let (format, until) = format(&args.to)?;
     let selection = Selection::new(args.from.as_deref(), until, args.ranks.as_deref())?;
     let trace = args.run.read()?;
+    let present = trace.ranks.iter().map(|rank| rank.process.rank);
+    if let Some((what, fix)) = selection.lacks(trace.run.ranks, present) {
+        let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
+        let place =
+            format!("{}, --ranks {}", args.run.run.display(), args.ranks.as_deref().unwrap_or_default());
+        return Err(Failure::message(status, what, place, fix));
+    }
     let missing = kept_back(&trace, &args.run.run)?;
     let directory = args.output.clone().unwrap_or_else(|| beside(&args.run.run, format));
     let file = directory.join(format!("summaries.{}", format.name()));

@@ -5,6 +5,7 @@ use ampl_core::units::{Rank, RankSet};
 use ampl_trace::model::WindowSummary;
 
 use crate::failure::{Failure, USAGE};
+use crate::human::plural;
 
 /// Ranks and a stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,23 @@ impl Selection {
                 .map_err(|error| Failure::message(USAGE, error, "--ranks", "write ranks as in 0-127,200"))
         });
         Ok(Self { ranks: ranks.transpose()?, from_ns, to_ns })
+    }
+
+    /// What is wrong with the ranks asked for in a run of `ranks`, and what to do, unless some of them are among those
+    /// `present` and all in the job.
+    pub fn lacks(&self, ranks: u32, present: impl IntoIterator<Item = u32>) -> Option<(String, String)> {
+        let asked = self.ranks.as_ref()?;
+        if asked.max().is_some_and(|rank| rank.0 >= ranks) {
+            let fix = format!("name ranks from 0 to {}", ranks.saturating_sub(1));
+            return Some((format!("the job has {}", plural(ranks.into(), "rank")), fix));
+        }
+        let none = !present.into_iter().any(|rank| self.takes_rank(rank));
+        none.then(|| {
+            (
+                format!("ranks {asked} left nothing that can be read"),
+                "see 'ampl info' for what there is".into(),
+            )
+        })
     }
 
     /// Whether `rank` is asked for.

@@ -13,6 +13,7 @@ use ampl_core::units::{Rank, RankSet};
 use super::source::{Source, bound_of};
 use super::{Args, K};
 use crate::failure::{Failure, USAGE};
+use crate::human::plural;
 
 /// Neighbours that a rank needs to be in the middle of a class.
 const DBSCAN_NEIGHBOURS: usize = 4;
@@ -126,6 +127,14 @@ impl Division {
             })
             .collect();
         let members: Vec<u32> = plan.groups[group].members.iter().map(|rank| rank.0).collect();
+        // The job file's k was held against its group already.
+        if let Some(K::Exactly(k)) = args.k
+            && k as usize > members.len()
+        {
+            let most = members.len() as u64;
+            let what = format!("{} cannot be {k} strata", plural(most, "rank"));
+            return Err(Failure::message(USAGE, what, "--k", format!("name {most} at most, or auto")));
+        }
         let mut vectors = Vectors::new(members.len(), source.job.guides.len());
         source.each_window(|window| {
             let observed = window.guides.iter().flat_map(|ranks| {
