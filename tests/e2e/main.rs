@@ -9,6 +9,7 @@ mod counters;
 mod deaf;
 mod doctor;
 mod figure4;
+mod floor;
 mod full;
 mod governor;
 mod journals;

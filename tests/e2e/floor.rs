@@ -1,0 +1,99 @@
+//! `trace.time_floor`: short durations are not told apart, and long ones are none the worse for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::ampl;
+use ampl_tests::process;
+use ampl_tests::run::{Form, Monitored, monitor};
+
+const RANKS: u32 = 2;
+const TURNS: u64 = 400;
+const FLOOR_NS: f64 = 10_000.0;
+const TIME_ERROR: f64 = 0.1;
+const FUNCTIONS: [&str; 2] = ["MPI_Sendrecv", "MPI_Barrier"];
+
+/// Whose call, of which function, and in which window: there is one of each.
+type Key = (u32, String, u64);
+
+fn run(floor: &str) -> Monitored {
+    let metric = |function| format!("[[metric]]\nname = \"mpi.time\"\nevent = \"{function}\"\n");
+    let config = format!(
+        "[window]\nmarker = \"mpi:MPI_Barrier\"\n{}[trace]\ntiming = \"all\"\ntime_error = {TIME_ERROR}\n\
+         time_floor = \"{floor}\"\n",
+        FUNCTIONS.map(metric).concat()
+    );
+    let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
+    monitor(&job, &config, Form::Run).success()
+}
+
+/// What the agent has measured: exact, for window summaries have no error.
+fn measured(run: &Monitored) -> BTreeMap<Key, f64> {
+    let mut export = Command::new(ampl());
+    export.arg("export").arg(&run.run).args(["--to", "csv"]);
+    process::run(&mut export, Duration::from_secs(60)).success();
+    let text = std::fs::read_to_string(run.run.join("csv/summaries.csv")).expect("it was just written");
+    let rows = text.lines().map(|line| line.split(',').collect::<Vec<&str>>());
+    // window, rank, metric, count, sum, sum_sq, min, max, event
+    let of_call = rows.filter(|row| row[2] == "mpi.time" && FUNCTIONS.contains(&row[8]));
+    let number = |text: &str| text.parse::<f64>().expect("a number");
+    of_call
+        .map(|row| {
+            assert_eq!(row[3], "1", "one call a window: {row:?}");
+            ((number(row[1]) as u32, row[8].to_owned(), number(row[0]) as u64), number(row[4]))
+        })
+        .collect()
+}
+
+/// What `ampl decode` says of the same calls, beside what was measured.
+fn told(run: &Monitored) -> Vec<(Key, f64, f64)> {
+    let measured = measured(run);
+    let mut told = Vec::new();
+    for rank in 0..RANKS {
+        for call in run.decode(rank) {
+            let function = call["fn"].as_str().expect("a name");
+            if FUNCTIONS.contains(&function) {
+                let window = call["window"].as_u64().expect("times of all windows are stored");
+                let key = (rank, function.to_owned(), window);
+                let exact = measured[&key];
+                told.push((key, exact, call["duration_ns"].as_f64().expect("a time")));
+            }
+        }
+    }
+    assert_eq!(told.len() as u64, 2 * TURNS * u64::from(RANKS));
+    told
+}
+
+/// How many values the short durations of a rank's calls of a function have, where they have most.
+fn values(told: &[(Key, f64, f64)]) -> usize {
+    let mut values: BTreeMap<(u32, &str), BTreeSet<u64>> = BTreeMap::new();
+    for ((rank, function, _), exact, duration) in told {
+        if *exact <= FLOOR_NS {
+            values.entry((*rank, function)).or_default().insert(*duration as u64);
+        }
+    }
+    values.values().map(BTreeSet::len).max().unwrap_or(0)
+}
+
+#[test]
+fn short_durations_share_a_bin_and_long_ones_keep_their_bound() {
+    let (without, with) = (told(&run("0us")), told(&run("10us")));
+    // A nanosecond more: what is decoded is a whole number.
+    let within = |exact: f64, duration: f64| (duration - exact).abs() <= TIME_ERROR * exact + 1.0;
+    for told in [&without, &with] {
+        let short = told.iter().filter(|(_, exact, _)| *exact <= FLOOR_NS).count();
+        assert!(short >= 40 && told.len() - short >= 40, "{short} of {} are short", told.len());
+    }
+    for (key, exact, duration) in &without {
+        assert!(within(*exact, *duration), "{key:?}: {duration} of {exact} ns");
+    }
+    for (key, exact, duration) in &with {
+        let right = if *exact <= FLOOR_NS { *duration <= FLOOR_NS } else { within(*exact, *duration) };
+        assert!(right, "{key:?}: {duration} of {exact} ns");
+    }
+    // One bin, whose mean is told anew at the 4th and the 256th.
+    let (apart, together) = (values(&without), values(&with));
+    assert!(apart > 3 && together <= 3, "{apart} values without a floor, {together} with one");
+}
