@@ -209,6 +209,31 @@ fn decisions_repeat_and_follow_neither_unit_nor_seed_of_others() {
     assert_eq!(sizes(&run(1.0, 7)), sizes(&run(2f64.powi(20), 7)));
 }
 
+#[test]
+fn sizes_follow_neither_units_nor_counts() {
+    for kind in Kind::ALL {
+        for (ranks, seed) in [(32, 1), (128, 2), (1000, 3)] {
+            let sizes = |change: fn(Total) -> Total| -> Vec<(u64, u16, u32)> {
+                let mut population = Population::new(kind, ranks as usize, seed);
+                let next = || population.next_window().into_iter().map(change).collect();
+                let run = Simulated::of(divided(ranks, "", Mechanism::Subset), ranks, 48, seed, next);
+                run.decisions.iter().map(|row| (row.window, row.stratum, row.size)).collect()
+            };
+            let base = sizes(|total| total);
+            let twice = sizes(|total| Total { y: total.y * 2f64.powi(20), ..total });
+            assert_eq!(base, twice, "{kind:?} {ranks}");
+            let often = sizes(|total| Total { n: 7 * total.n, ..total });
+            assert_eq!(base, often, "{kind:?} {ranks}");
+            let million = sizes(|total| Total { y: total.y * 1e6, ..total });
+            assert_eq!(base.len(), million.len(), "{kind:?} {ranks}");
+            for (one, other) in base.iter().zip(&million) {
+                let same = (one.0, one.1) == (other.0, other.1) && one.2.abs_diff(other.2) <= 1;
+                assert!(same, "{kind:?} {ranks}: {one:?} {other:?}");
+            }
+        }
+    }
+}
+
 /// A job of real nodes, driven window by window.
 fn live(config: Config, ranks: u32, slowest: u32, windows: &[Vec<Total>]) -> Net {
     let mut net = Net::new(config, ranks, 0, slowest, 9);
