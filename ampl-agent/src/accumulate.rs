@@ -1,6 +1,6 @@
 //! Accumulators of a window: what every call adds, whether its window is kept or not.
 
-use ampl_core::config::site::{CodeRange, Site};
+use ampl_core::config::site::CodeRange;
 use ampl_core::config::{Event, Quantity};
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
@@ -97,11 +97,9 @@ impl EventMap {
                     let function = Function::by_name(name);
                     metrics.extend(function.map(|function| (function.0, metric.quantity.clone(), slot)));
                 }
-                (Event::Site(text), _) if built_in => {
-                    // A source line holds no call: `ampl exec` resolves it before the program starts.
-                    if let Some(Site::Code(ranges)) = Site::parse(text) {
-                        sites.push((ranges, metric.quantity.clone(), slot));
-                    }
+                // A source line without its code holds no call: `ampl exec` looks it up before the program starts.
+                (Event::Site(site), _) if built_in && !site.code().is_empty() => {
+                    sites.push((site.code().to_vec(), metric.quantity.clone(), slot));
                 }
                 (Event::Window, _) => users.extend(user.map(|user| (user, slot))),
                 (_, Some(path)) => {

@@ -1,6 +1,6 @@
 //! `[[site]]`: which calls are stored, and which only added up or counted.
 
-use ampl_core::config::site::{CodeRange, Site};
+use ampl_core::config::site::CodeRange;
 use ampl_core::config::{SiteMatch, SiteTrace};
 use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
@@ -15,7 +15,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// The policies of `plan`. Sites that are source lines hold nothing: `ampl exec` resolves them before.
+    /// The policies of `plan`. Source lines without their code hold nothing: `ampl exec` looks them up before.
     pub fn new(plan: &Plan) -> Self {
         let mut all = Self::default();
         for policy in &plan.config.sites {
@@ -23,11 +23,7 @@ impl Policies {
                 SiteMatch::Function(name) => {
                     all.functions.extend(Function::by_name(name).map(|function| (function, policy.trace)));
                 }
-                SiteMatch::Site(site) => {
-                    if let Some(Site::Code(ranges)) = Site::parse(site) {
-                        all.sites.push((ranges, policy.trace));
-                    }
-                }
+                SiteMatch::Site(site) => all.sites.push((site.code().to_vec(), policy.trace)),
             }
         }
         all

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ampl_core::config::Marker;
-use ampl_core::config::site::{CodeRange, Site};
+use ampl_core::config::site::CodeRange;
 use ampl_core::mpi::Function;
 
 /// The marker of a job as the hot path checks it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Boundary {
     /// Entry of `function`, every so many times.
     Call {
@@ -46,12 +46,9 @@ impl Boundary {
             Marker::Mpi { function, site } => Self::Call {
                 function: Function::by_name(function)?,
                 site: match site {
-                    None => None,
-                    Some(site) => match Site::parse(site)? {
-                        Site::Code(ranges) => Some(ranges),
-                        // Only `ampl exec` can read line tables, before the program starts.
-                        Site::Line { .. } => return None,
-                    },
+                    // Only `ampl exec` can read line tables, before the program starts.
+                    Some(site) if site.code().is_empty() => return None,
+                    site => site.as_ref().map(|site| site.code().to_vec()),
                 },
                 every,
             },
@@ -114,11 +111,13 @@ pub fn holds(ranges: &[CodeRange], path: &str, offset: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::config::site::Site;
+
     use super::*;
 
     #[test]
     fn a_marker_may_be_bound_to_code() {
-        let marker = |site: &str| Marker::Mpi { function: "MPI_Barrier".into(), site: Some(site.into()) };
+        let marker = |site: &str| Marker::Mpi { function: "MPI_Barrier".into(), site: Site::parse(site) };
         let Some(Boundary::Call { site: Some(ranges), .. }) = Boundary::new(&marker("app+0x40"), 1) else {
             panic!("a site of code is a boundary");
         };
@@ -126,5 +125,6 @@ mod tests {
         assert!(!holds(&ranges, "/somewhere/app", 0x41));
         assert!(!holds(&ranges, "/somewhere/other", 0x40));
         assert!(Boundary::new(&marker("main.c:12"), 1).is_none());
+        assert_eq!(Boundary::new(&marker("main.c:12=app+0x40"), 1), Boundary::new(&marker("app+0x40"), 1));
     }
 }

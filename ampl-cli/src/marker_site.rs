@@ -1,4 +1,4 @@
-//! Call sites of the job, from `file:line` to the code they compiled to.
+//! Call sites of the job that are named by `file:line`: the code they compiled to.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ struct Lookup {
     lines: BTreeSet<u32>,
 }
 
-/// Replaces every `file:line` in the job by code ranges of `programs` or their libraries; returns the settings,
-/// `KEY=VALUE`, that do the same.
+/// Puts the code that every `file:line` of the job has in `programs` or their libraries behind that name, unless it is
+/// there; returns the settings, `KEY=VALUE`, that do the same.
 ///
 /// Offsets are the addresses of the module's own ELF file: what is left of a run-time address after subtracting
 /// the load bias (`dlpi_addr`). They are what `addr2line -e MODULE` takes.
@@ -61,8 +61,8 @@ pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Vec<String
         }
     }
     let mut settings = Vec::new();
-    for (named, lookup) in named.iter().zip(found) {
-        let code = code(named, lookup).map_err(|(what, fix)| {
+    for (named, lookup) in named.into_iter().zip(found) {
+        let code = code(&named, lookup).map_err(|(what, fix)| {
             Failure::message(
                 USAGE,
                 what,
@@ -70,16 +70,17 @@ pub fn resolve(job: &mut Job, programs: &[PathBuf]) -> anyhow::Result<Vec<String
                 fix,
             )
         })?;
-        let value = format!("{}{}", named.before, Site::Code(code));
-        job.set(&named.key, &value)?;
-        settings.push(format!("{}={value}", named.key));
+        let Named { key, before, file, line } = named;
+        let value = format!("{before}{}", Site::Line { file, line, code }.with_code());
+        job.set(&key, &value)?;
+        settings.push(format!("{key}={value}"));
     }
     Ok(settings)
 }
 
-/// Every source line that the job names.
+/// Every source line that the job names and whose code is not known.
 fn lines_of(config: &Config) -> Vec<Named> {
-    let mut sites: Vec<(String, String, &str)> = Vec::new();
+    let mut sites: Vec<(String, String, &Site)> = Vec::new();
     if let Marker::Mpi { function, site: Some(site) } = &config.window.marker {
         sites.push(("window.marker".into(), format!("mpi:{function}@"), site));
     }
@@ -93,9 +94,11 @@ fn lines_of(config: &Config) -> Vec<Named> {
             sites.push((format!("site.{index}.match"), String::new(), site));
         }
     }
-    let named = |(key, before, site): (String, String, &str)| match Site::parse(site)? {
-        Site::Line { file, line } => Some(Named { key, before, file, line }),
-        Site::Code(_) => None,
+    let named = |(key, before, site): (String, String, &Site)| match site {
+        Site::Line { file, line, code } if code.is_empty() => {
+            Some(Named { key, before, file: file.clone(), line: *line })
+        }
+        _ => None,
     };
     sites.into_iter().filter_map(named).collect()
 }
@@ -195,9 +198,10 @@ mod tests {
     #[test]
     fn lines_are_found_wherever_a_job_names_them() {
         let text = "[window]\nmarker = 'mpi:MPI_Send@a.c:1'\n[[site]]\nmatch = 'MPI_Send'\n\
-                    [[site]]\nmatch = 'b.c:2'\n[[site]]\nmatch = 'app+0x3'\n";
+                    [[site]]\nmatch = 'b.c:2'\n[[site]]\nmatch = 'app+0x3'\n\
+                    [[site]]\nmatch = 'd.c:4=app+0x3-0x9'\n";
         let (mut config, _) = Config::parse(text).unwrap();
-        config.metrics[1].event = Event::Site("c.c:3".into());
+        config.metrics[1].event = Event::Site(Site::parse("c.c:3").unwrap());
         let found = lines_of(&config);
         let keys: Vec<_> = found.iter().map(|named| (named.key.as_str(), named.line)).collect();
         assert_eq!(keys, [("window.marker", 1), ("metric.1.event", 3), ("site.1.match", 2)]);

@@ -305,7 +305,7 @@ fn compiled(place: &Place, source: &str, flags: &[&str]) -> Option<PathBuf> {
 const LOOP: &str = "#include <stdio.h>\n\nint main(void) {\n  puts(\"loop\");\n  return 0;\n}\n";
 
 #[test]
-fn a_marker_s_source_line_becomes_code_ranges() {
+fn a_marker_s_source_line_gets_its_code() {
     let place = Place::new();
     let set = |site: &str| format!("window.marker=mpi:MPI_Barrier@{site}");
     let Some(program) = compiled(&place, LOOP, &["-g"]) else { return };
@@ -313,9 +313,9 @@ fn a_marker_s_source_line_becomes_code_ranges() {
     let dry = |site: &str| place.said(&["exec", "--dry-run", "--set", &set(site), "--", program]);
     let (code, out, err) = dry("loop.c:4");
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains("mpi:MPI_Barrier@loop+0x") && out.contains("-0x"), "{out}");
+    assert!(out.contains("mpi:MPI_Barrier@loop.c:4=loop+0x") && out.contains("-0x"), "{out}");
     let (_, out, _) = dry("work/loop.c:4");
-    assert!(out.contains("@loop+0x"), "{out}");
+    assert!(out.contains("@work/loop.c:4=loop+0x"), "{out}");
     let (_, out, _) = dry("loop+0x10");
     assert!(out.contains("@loop+0x10\""), "{out}");
     refused(
@@ -356,7 +356,7 @@ fn a_file_of_sites_takes_its_place() {
         let (code, out, err) = exec(&["site.MPI_Iprobe.trace=aggregate"], program);
         assert_eq!(code, 0, "{err}");
         assert!(out.contains("trace = \"aggregate\"") && !out.contains("trace = \"off\""), "{out}");
-        assert!(out.contains("match = \"loop+0x"), "{out}");
+        assert!(out.contains("match = \"loop.c:4=loop+0x"), "{out}");
     }
     // What is wrong in it is wrong there, and what is wrong in the job file keeps its line.
     sites("[[site]]\nmatch = \"MPI_Iprobe\"\n");

@@ -19,6 +19,7 @@ mod paths;
 mod recipes;
 mod recover;
 mod retrospective;
+mod site_names;
 mod sites;
 mod strata;
 mod summaries;

@@ -105,7 +105,7 @@ fn run(name: &str, text: &str) {
         assert!(estimated.contains(&(&*name, &*event)), "{name} of {event}: {}", context());
     }
     // What is left out one by one is in no line.
-    let left_out: Vec<&str> = config.sites.iter().map(|policy| policy.matches.name()).collect();
+    let left_out: Vec<_> = config.sites.iter().map(|policy| policy.matches.name()).collect();
     let stored: Vec<Value> = run.decode(0);
     assert!(!stored.iter().any(|call| left_out.iter().any(|name| call["fn"] == **name)), "{}", context());
     eprintln!("{name}: {ranks} ranks, {windows} windows, {} decisions", decisions.len());

@@ -214,7 +214,7 @@ fn policies(plan: &Plan, gaps: &mut Vec<String>) {
         (SiteTrace::Off, "neither stored nor added up by call site"),
     ] {
         let such = plan.config.sites.iter().filter(|policy| policy.trace == trace);
-        let names: Vec<String> = such.map(|policy| policy.matches.name().to_owned()).collect();
+        let names: Vec<String> = such.map(|policy| policy.matches.name().into_owned()).collect();
         if !names.is_empty() {
             let (names, more) = some(&names);
             gaps.push(format!("calls of {names}{more} are {lacks}: [[site]] says so"));

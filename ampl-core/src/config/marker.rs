@@ -38,7 +38,7 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
                     expected: "the site as FILE:LINE or MODULE+0xOFFSET".into(),
                 }
             })?;
-            Ok(Marker::Mpi { function, site: site.map(|site| site.to_string()) })
+            Ok(Marker::Mpi { function, site })
         }
         ("region", Some(name)) => region(text, name, "\"region:TIMESTEP\"").map(Marker::Region),
         ("pcontrol", None) => Ok(Marker::Pcontrol),
@@ -66,7 +66,7 @@ pub(super) fn event(text: &str) -> Result<Event, Cause> {
         return names.collect::<Result<_, _>>().map(Event::Path);
     }
     if let Some(site) = Site::parse(text) {
-        return Ok(Event::Site(site.to_string()));
+        return Ok(Event::Site(site));
     }
     match function(text) {
         Ok(function) => met(function, text).map(|function| Event::Function(function.name().to_owned())),
@@ -83,7 +83,7 @@ pub(super) fn event(text: &str) -> Result<Event, Cause> {
 /// What `text` matches in a `[[site]]`: an MPI function or a call site.
 pub(super) fn site_match(text: &str) -> Result<SiteMatch, Cause> {
     match Site::parse(text) {
-        Some(site) => Ok(SiteMatch::Site(site.to_string())),
+        Some(site) => Ok(SiteMatch::Site(site)),
         None => met(function(text)?, text).map(|function| SiteMatch::Function(function.name().to_owned())),
     }
 }
@@ -300,8 +300,8 @@ mod tests {
         for (text, expected) in [
             ("*", Event::Window),
             ("MPI_Send", Event::Function("MPI_Send".into())),
-            ("solve.c:12", Event::Site("solve.c:12".into())),
-            ("app+0x40", Event::Site("app+0x40".into())),
+            ("solve.c:12", Event::Site(Site::parse("solve.c:12").unwrap())),
+            ("app+0x40", Event::Site(Site::parse("app+0x40").unwrap())),
             ("region:MPI_Send", Event::Region("MPI_Send".into())),
             ("path:A>B b>C", path(&["A", "B b", "C"])),
             ("path:A", path(&["A"])),

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::site::Site;
+
 /// `[[metric]]`: one measured quantity over one kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
@@ -110,8 +112,8 @@ pub enum Event {
     Window,
     /// Every call of one MPI function (C-cased name), one observation per call.
     Function(String),
-    /// Every call made at one site (`file:line`, or ranges of code as in [`super::site::Site`]).
-    Site(String),
+    /// Every call made at one site.
+    Site(Site),
     /// Every visit of the region of that name.
     Region(String),
     /// Every visit of the last region while the others enclose it, outermost first.
@@ -123,7 +125,8 @@ impl Event {
     pub fn name(&self) -> Cow<'_, str> {
         match self {
             Self::Window => "*".into(),
-            Self::Function(name) | Self::Site(name) => name.into(),
+            Self::Function(name) => name.into(),
+            Self::Site(site) => site.to_string().into(),
             Self::Region(name) => format!("region:{name}").into(),
             Self::Path(regions) => format!("path:{}", regions.join(">")).into(),
         }

@@ -25,6 +25,7 @@ pub use policy::{SiteMatch, SitePolicy, SiteTrace};
 pub use sites::SitesFault;
 
 use crate::units::{Rank, RankSet};
+use site::Site;
 
 /// Everything a user may set in `JOB.toml`. [`Config::default`] is what an empty file means.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,8 +127,8 @@ pub enum Marker {
     Mpi {
         /// C-cased name.
         function: String,
-        /// `file:line` or `module+0xoffset`.
-        site: Option<String>,
+        /// Where; everywhere, if none.
+        site: Option<Site>,
     },
     /// Exit of the region of that name (`region:NAME`).
     Region(String),

@@ -1,6 +1,9 @@
 //! `[[site]]`: what happens to the calls of one function or one call site.
 
+use std::borrow::Cow;
+
 use super::Event;
+use super::site::Site;
 
 /// `[[site]]`: what happens to the calls that match.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,15 +38,16 @@ impl SitePolicy {
 pub enum SiteMatch {
     /// Every call of one MPI function (C-cased name).
     Function(String),
-    /// Every call made at one site (`file:line`, or ranges of code as in [`super::site::Site`]).
-    Site(String),
+    /// Every call made at one site.
+    Site(Site),
 }
 
 impl SiteMatch {
     /// The match as in configuration.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> Cow<'_, str> {
         match self {
-            Self::Function(name) | Self::Site(name) => name,
+            Self::Function(name) => name.into(),
+            Self::Site(site) => site.to_string().into(),
         }
     }
 }

@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
+use super::site::{Ranges, Site};
 use super::{
-    Config, ErrorBound, Group, Journal, Keep, Mechanism, RankSummaries, Selection, SitePolicy, SiteTrace,
-    Sizing, Summaries, Target, Trace,
+    Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, RankSummaries, Selection, SiteMatch,
+    SitePolicy, SiteTrace, Sizing, Summaries, Target, Trace,
 };
 
 impl Config {
     /// Every setting as TOML, defaults included; [`Config::parse`] reads it back to an equal configuration.
+    ///
+    /// The code of source lines is a comment: the next program may have it elsewhere.
     ///
     /// TOML has no integers above `i64::MAX`; a seed beyond cannot come from a file and would not read back.
     pub fn to_toml(&self) -> String {
@@ -51,12 +54,21 @@ impl Config {
         }
         let partners = if sampling.partners { "keep" } else { "off" };
         writeln!(out, "partners = \"{partners}\"")?;
-        writeln!(out, "\n[window]\nmarker = {}", quoted(&self.window.marker.to_string()))?;
+        let site = match &self.window.marker {
+            Marker::Mpi { site, .. } => site.as_ref(),
+            _ => None,
+        };
+        writeln!(out, "\n[window]\nmarker = {}{}", quoted(&self.window.marker.to_string()), code(site))?;
         writeln!(out, "every = {}", self.window.every)?;
         for metric in &self.metrics {
             let role = if metric.guide { "guide" } else { "report" };
             let (name, event) = (quoted(&metric.name()), quoted(&metric.event.name()));
-            writeln!(out, "\n[[metric]]\nname = {name}\nevent = {event}\nrole = \"{role}\"")?;
+            let site = match &metric.event {
+                Event::Site(site) => Some(site),
+                _ => None,
+            };
+            let code = code(site);
+            writeln!(out, "\n[[metric]]\nname = {name}\nevent = {event}{code}\nrole = \"{role}\"")?;
             writeln!(out, "optional = {}", metric.optional)?;
         }
         for group in &self.groups {
@@ -128,13 +140,28 @@ fn write_site(site: &SitePolicy, out: &mut String) -> std::fmt::Result {
         SiteTrace::Off => "off",
         SiteTrace::Aggregate => "aggregate",
     };
-    writeln!(out, "\n[[site]]\nmatch = {}\ntrace = \"{trace}\"", quoted(site.matches.name()))?;
+    let code = match &site.matches {
+        SiteMatch::Site(site) => code(Some(site)),
+        SiteMatch::Function(_) => String::new(),
+    };
+    writeln!(out, "\n[[site]]\nmatch = {}{code}\ntrace = \"{trace}\"", quoted(&site.matches.name()))?;
     for (name, value) in [("confidence", site.confidence), ("error", site.error)] {
         if let Some(value) = value {
             writeln!(out, "{name} = {value:?}")?;
         }
     }
     Ok(())
+}
+
+/// Behind the value that names `site`: what is matched, where the name does not say it.
+fn code(site: Option<&Site>) -> String {
+    match site {
+        // A file's name may break a line, a comment must not.
+        Some(Site::Line { code, .. }) if !code.is_empty() => {
+            format!(" # {}", Ranges(code).to_string().escape_debug())
+        }
+        _ => String::new(),
+    }
 }
 
 fn quoted(text: &str) -> String {

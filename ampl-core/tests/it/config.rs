@@ -1,5 +1,6 @@
 //! Every rule of `JOB.toml`: what is refused, where, and with which advice.
 
+use ampl_core::config::site::Site;
 use ampl_core::config::*;
 use ampl_core::units::{Rank, RankSet};
 
@@ -106,7 +107,7 @@ fn every_setting_arrives() {
             partners: false,
         },
         window: Window {
-            marker: Marker::Mpi { function: "MPI_Allreduce".into(), site: Some("solve.c:12".into()) },
+            marker: Marker::Mpi { function: "MPI_Allreduce".into(), site: Site::parse("solve.c:12") },
             every: 3,
         },
         metrics: vec![
@@ -126,7 +127,7 @@ fn every_setting_arrives() {
         whole: Vec::new(),
         sites: vec![
             site(SiteMatch::Function("MPI_Waitsome".into()), SiteTrace::Off),
-            site(SiteMatch::Site("a.c:3".into()), SiteTrace::Aggregate),
+            site(SiteMatch::Site(Site::parse("a.c:3").unwrap()), SiteTrace::Aggregate),
         ],
         trace: Trace {
             structure: Keep::Off,
@@ -146,6 +147,26 @@ fn every_setting_arrives() {
     };
     assert_eq!(config, expected);
     assert_eq!(accepted(&expected.to_toml()).0, expected);
+}
+
+/// What is recorded of a job whose lines have been looked up is a job file with the names that the user wrote.
+#[test]
+fn the_code_of_lines_is_a_comment() {
+    let text = "[window]\nmarker = 'mpi:MPI_Send@a.c:1=app+0x1-0x2'\n\
+                [[metric]]\nname = 'calls'\nevent = 'b.c:2=app+0x3-0x4,app+0x7-0x8'\nrole = 'guide'\n\
+                [[site]]\nmatch = \"c.c:3=two\\nlines+0x5-0x6\"\n[[site]]\nmatch = 'app+0x9'\n";
+    let written = accepted(text).0.to_toml();
+    for line in [
+        "marker = \"mpi:MPI_Send@a.c:1\" # app+0x1-0x2",
+        "event = \"b.c:2\" # app+0x3-0x4,app+0x7-0x8",
+        "match = \"c.c:3\" # two\\nlines+0x5-0x6",
+        "match = \"app+0x9\"",
+    ] {
+        assert!(written.lines().any(|have| have == line), "{line}: {written}");
+    }
+    let again = accepted(&written).0;
+    assert_eq!(again.metrics[0].event.name(), "b.c:2");
+    assert_eq!(again.metrics[0].event, Event::Site(Site::parse("b.c:2").unwrap()), "without code");
 }
 
 #[test]

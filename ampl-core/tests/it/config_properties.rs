@@ -1,5 +1,6 @@
 //! Settings survive being written and read, and no text breaks the parser.
 
+use ampl_core::config::site::Site;
 use ampl_core::config::*;
 use ampl_core::units::{Rank, RankSet};
 use proptest::prelude::*;
@@ -13,7 +14,8 @@ fn any_config() -> impl Strategy<Value = Config> {
     let functions =
         || prop::sample::select(vec!["MPI_Send", "MPI_Allreduce", "MPI_Waitall"]).prop_map(str::to_owned);
     let site = prop::option::of(
-        prop::sample::select(vec!["a b.c:3", "app+0x1", "l.so+0x1-0x2f,app+0x3"]).prop_map(str::to_owned),
+        prop::sample::select(vec!["a b.c:3", "app+0x1", "l.so+0x1-0x2f,app+0x3"])
+            .prop_map(|site| Site::parse(site).unwrap()),
     );
     let marker = prop_oneof![
         (1..=365 * 24 * 3600 * 1_000_000_000_u64).prop_map(Marker::Period),
@@ -59,7 +61,8 @@ fn any_config() -> impl Strategy<Value = Config> {
         });
     let matches = prop_oneof![
         functions().prop_map(SiteMatch::Function),
-        prop::sample::select(vec!["a b.c:3", "app+0x1-0x2f"]).prop_map(|site| SiteMatch::Site(site.into())),
+        prop::sample::select(vec!["a b.c:3", "app+0x1-0x2f"])
+            .prop_map(|site| SiteMatch::Site(Site::parse(site).unwrap())),
     ];
     let stored = prop::sample::select(vec![SiteTrace::On, SiteTrace::Off, SiteTrace::Aggregate]);
     let site_policy = (matches, stored).prop_map(|(matches, trace)| SitePolicy {

@@ -1,5 +1,6 @@
 //! The small languages inside values: markers, metrics and events.
 
+use ampl_core::config::site::Site;
 use ampl_core::config::*;
 
 use crate::common::{accepted, one_error};
@@ -27,7 +28,7 @@ fn markers_are_checked() {
         Marker::Mpi { site, .. } => site,
         other => panic!("{other:?}"),
     };
-    assert_eq!(site("mpi:MPI_Send@app+0x1f"), Some("app+0x1f".into()));
+    assert_eq!(site("mpi:MPI_Send@app+0x1f"), Site::parse("app+0x1f"));
     assert_eq!(site("mpi:MPI_SEND"), None);
 }
 

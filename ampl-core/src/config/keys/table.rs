@@ -153,7 +153,7 @@ pub const KEYS: &[Key] = &[
         .forms(&[
             ("*", "the total of a rank's window"),
             ("FUNCTION", "one call of that MPI function"),
-            ("FILE:LINE or MODULE+0xOFFSET", "one call made there"),
+            ("FILE:LINE or MODULE+0xOFFSET", "one call made there; outputs call it as it is written here"),
             (
                 "region:NAME",
                 "one visit of that region; the bare NAME too, where no MPI function is called like it",
