@@ -21,7 +21,7 @@ use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::model::RunInfo;
-use ampl_trace::record::{CALL_NO_ARGS, TEXT_RUN};
+use ampl_trace::record::TEXT_RUN;
 use std::sync::atomic::Ordering;
 
 use crate::abi::{self, Abi};
@@ -385,7 +385,7 @@ fn early_calls() -> u64 {
 }
 
 /// The first records of the thread that called `MPI_Init`: the run, the client's first decisions, calls made
-/// earlier, `MPI_Init` itself.
+/// earlier, `MPI_Init` itself with the arguments in `state.args`.
 pub fn first_records(
     state: &mut ThreadState,
     run: &RunInfo,
@@ -412,11 +412,8 @@ pub fn first_records(
     for (index, early) in EARLY.iter().enumerate() {
         state.thread.count(Function(index as u16), early.swap(0, Ordering::Relaxed));
     }
-    let terminal = if state.thread.records() {
-        state.thread.terminal(function, address, CALL_NO_ARGS, &[])
-    } else {
-        None
-    };
+    let terminal =
+        if state.thread.records() { state.thread.terminal(function, address, 0, &state.args) } else { None };
     state.thread.initialised(&CallEnd {
         function,
         address,
@@ -424,7 +421,7 @@ pub fn first_records(
         end: clock::ticks(process.invariant),
         sent: 0,
         received: 0,
-        flags: CALL_NO_ARGS,
+        flags: 0,
         terminal,
         timed: true,
     });

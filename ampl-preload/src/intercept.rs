@@ -257,7 +257,8 @@ unsafe fn outside(
     if let Some(before) = before {
         // SAFETY: the arguments of the call just made.
         if unsafe { error_code(symbol, words, result) } == 0 {
-            contained(|| process::start(symbol.function, origin, before));
+            // SAFETY: as above, and the call has succeeded.
+            contained(|| unsafe { process::start(symbol, words, origin, before) });
         }
     }
     result

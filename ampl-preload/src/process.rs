@@ -12,7 +12,7 @@ use ampl_agent::Thread;
 use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
-use ampl_core::mpi::{FUNCTION_COUNT, Function};
+use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::index_of_predefined;
 
@@ -26,7 +26,7 @@ use crate::hooks;
 use crate::pmpi::Pmpi;
 use crate::recipe::{Passage, Recipe};
 use crate::settle::Settlement;
-use crate::symbol::next_definition;
+use crate::symbol::{Symbol, next_definition};
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
 use crate::turn::Turn;
@@ -175,7 +175,10 @@ extern "C" fn in_forked_child() {
 }
 
 /// `MPI_Init` has returned: makes the agent, if there is to be one. `before` is a clock pair from before it.
-pub fn start(function: Function, origin: Origin, before: (u64, i64)) {
+///
+/// # Safety
+/// `words` must be the arguments of a call of `symbol` that has just succeeded.
+pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u64, i64)) {
     if STATE.swap(STARTED, Ordering::AcqRel) != NOT_STARTED {
         return;
     }
@@ -225,7 +228,9 @@ pub fn start(function: Function, origin: Origin, before: (u64, i64)) {
     api::announce(process);
     ACTIVE.store(true, Ordering::Release);
     if let Some(state) = adopt_thread() {
-        begin::first_records(state, &parts.run, function, origin, before.0);
+        // SAFETY: the caller's promise.
+        unsafe { hooks::begun(state, symbol, words) };
+        begin::first_records(state, &parts.run, symbol.function, origin, before.0);
     }
 }
 

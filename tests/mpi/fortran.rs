@@ -9,15 +9,13 @@ use crate::objects::several;
 
 fn every_interface(mpi: Mpi) {
     for interface in Fortran::ALL {
-        for ranks in [several(mpi), 1] {
+        // After MPI_Init_thread, Open MPI 4.1 may not come back from MPI_Waitall with a message that was too long for a
+        // receive from another rank.
+        for (ranks, begun) in [(several(mpi), &[][..]), (1, &["threads"])] {
             let logs = Scratch::new("log");
             let log = logs.path().join("ref");
-            let job = Job::new(
-                mpi,
-                ranks,
-                mpi.compile_fortran(interface),
-                &[log.to_str().expect("a path of ours")],
-            );
+            let words = [&[log.to_str().expect("a path of ours")], begun].concat();
+            let job = Job::new(mpi, ranks, mpi.compile_fortran(interface), &words);
             log_matches(&job, &log, "fortran");
         }
     }

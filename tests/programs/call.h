@@ -358,9 +358,20 @@ static int call_ends(const char *layout, ...) {
 
 static int rank, ranks;
 
-/* MPI_Init; with an argument the log is ARGUMENT.<rank>. */
+#ifdef THREADS
+static int provided;
+#define BEGIN MPI_Init_thread, "argc:a argv:a required:i >provided:i", &argc, &argv, THREADS, &provided
+#else
+#define BEGIN MPI_Init, "argc:a argv:a", &argc, &argv
+#endif
+#define APPLY(macro, ...) macro(__VA_ARGS__)
+#define MADE_ONLY(function, layout, ...) (code_of_call = function(__VA_ARGS__))
+#define LOGGED_ONLY(function, layout, ...) \
+    (call_begins(#function, layout, __VA_ARGS__), call_ends(layout, __VA_ARGS__))
+
+/* MPI_Init, or MPI_Init_thread for the level THREADS; with an argument the log is ARGUMENT.<rank>. */
 static void begin(int argc, char **argv) {
-    COUNTED(MPI_Init, &argc, &argv);
+    APPLY(MADE_ONLY, BEGIN);
     if (argc > 1) {
         char path[4096];
         PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -368,6 +379,7 @@ static void begin(int argc, char **argv) {
         log_file = fopen(path, "w");
         if (!log_file) { perror(path); exit(9); }
     }
+    APPLY(LOGGED_ONLY, BEGIN);
     CALL(MPI_Comm_rank, "comm:c >rank:r", MPI_COMM_WORLD, &rank);
     CALL(MPI_Comm_size, "comm:c >size:i", MPI_COMM_WORLD, &ranks);
 }
@@ -399,6 +411,7 @@ static int end(void) {
     count_call("MPI_Finalize");
     MPI_Finalize();
     if (!log_file) return 0;
+    fputs("{\"fn\":\"MPI_Finalize\",\"args\":{},\"out\":{}}\n", log_file);
     print_counts(log_file, rank);
     return fclose(log_file) ? 9 : 0;
 }

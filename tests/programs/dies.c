@@ -80,11 +80,12 @@ int main(int argc, char **argv) {
     char path[4096];
     if (argc < 4) return 9;
     int last = atoi(argv[3]), surprise = !strcmp(argv[2], "surprise");
-    COUNTED(MPI_Init, &argc, &argv);
+    APPLY(MADE_ONLY, BEGIN);
     PMPI_Comm_rank(WORLD, &rank);
     snprintf(path, sizeof path, "%s.%d", argv[1], rank);
     log_file = fopen(path, "w");
     if (!log_file || setvbuf(log_file, NULL, _IONBF, 0)) return 9;
+    APPLY(LOGGED_ONLY, BEGIN);
     CALL(MPI_Comm_size, "comm:c >size:i", WORLD, &ranks);
     left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
     if (surprise && rank == VICTIM) kill_after(last);

@@ -1,7 +1,7 @@
 ! Messages, collectives and every kind of object through `use mpi_f08`, each call logged; with
 ! WITHOUT_IERROR no call has that argument.
 !
-! usage: PROGRAM [LOG]   see fortran_mpi.F90.
+! usage: PROGRAM [LOG [threads]]   see fortran_mpi.F90.
 #define T_COMM type(MPI_Comm)
 #define T_TYPE type(MPI_Datatype)
 #define T_OP type(MPI_Op)

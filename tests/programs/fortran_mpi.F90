@@ -1,7 +1,8 @@
 ! Messages, collectives and every kind of object through `use mpi`, each call logged; with
 ! INCLUDE_MPIF through mpif.h instead.
 !
-! usage: PROGRAM [LOG]   writes its calls and then its counts to LOG.<rank>; prints results.
+! usage: PROGRAM [LOG [threads]]   writes its calls and then its counts to LOG.<rank>; prints results.
+! It begins with MPI_Init_thread or MPI_Init.
 ! Runs on 1 to 4 ranks.
 !
 ! The procedures are in fortran_messages.inc and fortran_objects.inc. What differs between the

@@ -418,6 +418,7 @@ contains
             write (*, '(a)', advance='no') trim(all(i))
         end do
         call counted('MPI_Finalize')
+        write (unit, '(a)') '{"fn":"MPI_Finalize","args":{},"out":{}}'  ! which is next
         write (unit, '(3a)', advance='no') '{"rank":', decimal(v(rank)), ',"counts":{'
         do i = 1, findloc(tally%calls, 0, 1) - 1
             if (i > 1) write (unit, '(a)', advance='no') ','

@@ -3,6 +3,7 @@
  * usage: objects_data [LOG]   writes its calls and then its counts to LOG.<rank>; prints results.
  * Runs on 1 to 4 ranks.
  */
+#define THREADS MPI_THREAD_FUNNELED
 #include "call.h"
 
 #define WORLD MPI_COMM_WORLD

@@ -4,6 +4,7 @@
  * usage: objects_more [LOG]   writes its calls and then its counts to LOG.<rank>; prints results.
  * Runs on 1 to 4 ranks; its file objects_more.dat goes into the working directory and is deleted.
  */
+#define THREADS MPI_THREAD_SERIALIZED
 #include "call.h"
 
 #define WORLD MPI_COMM_WORLD

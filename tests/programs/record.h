@@ -7,7 +7,8 @@
  *   i int          l truth value     r rank          g tag           u int or MPI_UNDEFINED
  *   b buffer       t datatype        o operation     c communicator  p group
  *   q request      Q requests        I ints          L truth values  s status   S statuses
- *   T datatypes    A addresses       ? a value that is not known (takes no argument)
+ *   T datatypes    A addresses       a other address
+ *   ? a value that is not known (takes no argument)
  * Q, I, L, S, T, A take a count and a pointer. Requests are given by the program's numbers (0:
  * MPI_REQUEST_NULL). A NULL status was passed as MPI_STATUS_IGNORE; one whose MPI_SOURCE is
  * UNKNOWN belongs to a send, where MPI leaves the fields undefined.
@@ -167,6 +168,7 @@ static void record(const char *function, const char *layout, ...) {
         case 'r': case 'u': put_rank(va_arg(values, int)); break;
         case 'g': put_tag(va_arg(values, int)); break;
         case 'b': put_buffer(va_arg(values, const void *)); break;
+        case 'a': fprintf(log_file, "\"0x%lx\"", (unsigned long)va_arg(values, const void *)); break;
         case 't': put_type(va_arg(values, MPI_Datatype)); break;
         case 'o': put_op(va_arg(values, MPI_Op)); break;
         case 'c': put_comm(va_arg(values, MPI_Comm)); break;

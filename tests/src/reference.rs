@@ -29,9 +29,6 @@ const POLLS: &[&str] = &[
     "MPI_Win_test",
 ];
 
-/// Calls that begin and end MPI: outside every window.
-const OUTSIDE: &[&str] = &["MPI_Init", "MPI_Init_thread", "MPI_Finalize"];
-
 /// One rank's log.
 #[derive(Debug)]
 pub struct Reference {
@@ -94,7 +91,7 @@ enum Step<'a> {
 
 fn steps(calls: &[Call]) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
-    for call in calls.iter().filter(|call| !OUTSIDE.contains(&call.function.as_str())) {
+    for call in calls {
         if !call.is_miss() {
             steps.push(Step::Call(call));
             continue;
@@ -279,6 +276,7 @@ mod tests {
     use super::*;
 
     const LOG: &str = r#"
+{"fn":"MPI_Init_thread","args":{"argc":"0x20","required":2},"out":{"provided":3}}
 {"fn":"MPI_Irecv","args":{"buf":"0x10","source":"MPI_ANY_SOURCE"},"out":{"request":"request:1"}}
 {"fn":"MPI_Test","args":{"request":"request:1"},"out":{"request":"request:1","flag":false,"status":{"any":true}}}
 {"fn":"MPI_Iprobe","args":{"tag":4},"out":{"flag":false,"status":{"any":true}}}
@@ -291,7 +289,7 @@ mod tests {
 {"rank":0,"counts":{"MPI_Irecv":2,"MPI_Test":3,"MPI_Iprobe":1,"MPI_Testsome":1,"MPI_Wait":1,"MPI_Info_set":1}}"#;
 
     const DECODED: &str = r#"
-{"fn":"MPI_Init","args":{},"out":{}}
+{"fn":"MPI_Init_thread","args":{"argc":"0x20","required":2},"out":{"provided":3}}
 {"fn":"MPI_Irecv","args":{"source":"MPI_ANY_SOURCE"},"out":{"buf":"0x10","request":"request:7"}}
 {"fn":"MPI_Iprobe","args":{"tag":4},"out":{"flag":false}}
 {"fn":"MPI_Test","args":{"request":"request:7"},"out":{"flag":false},"count":2}
@@ -318,6 +316,11 @@ mod tests {
             assert!(DECODED.contains(from), "{from}");
             assert!(compare_with(|lines| lines.replacen(from, to, 1)).is_err(), "{from} -> {to}");
         };
+        differs(
+            "\"args\":{\"argc\":\"0x20\",\"required\":2},\"out\":{\"provided\":3}",
+            "\"args\":{},\"out\":{}",
+        );
+        differs("\"provided\":3", "\"provided\":2");
         differs("\"count\":2", "\"count\":3");
         differs("\"source\":3", "\"source\":4");
         differs("\"source\":2,\"tag\":4", "\"source\":2,\"tag\":5");

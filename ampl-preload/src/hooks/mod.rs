@@ -279,6 +279,29 @@ unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usi
     }
 }
 
+/// `MPI_Init` has returned: its arguments are in `state.args` then, if calls are stored.
+///
+/// # Safety
+/// `words` must be the arguments of a call of `symbol` that has just succeeded.
+pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
+    if !state.thread.records() {
+        return;
+    }
+    let (function, process) = (symbol.function, state.process);
+    let recipe = &process.recipes[usize::from(function.0)];
+    state.reader = state.reader.for_call(symbol);
+    let mut as_c = std::mem::take(&mut state.words);
+    // SAFETY: the caller's promise; what MPI has read behind the arguments is still there.
+    unsafe {
+        if symbol.language == Language::Fortran {
+            state.reader.as_c(symbol, words, &mut as_c);
+        }
+        let words = if symbol.language == Language::C { words } else { &as_c };
+        encode::call(state, function, recipe, words, 0, 0);
+    }
+    state.words = as_c;
+}
+
 /// `MPI_Finalize` or `MPI_Abort` is entered: the call is recorded now, the last window ends.
 ///
 /// # Safety
