@@ -171,7 +171,7 @@ impl Shared {
     /// Shared state of the process that is `rank`. No window is open before the first thread is there.
     pub fn new(journal: Arc<Journal>, plan: Plan, rank: Rank, resolve: Resolve) -> Self {
         let events = EventMap::new(&plan);
-        let late_from = Shape::of(&plan).second.and_then(|second| second.until);
+        let second = Shape::of(&plan).second;
         let policies = Policies::new(&plan);
         let open = Open {
             window: WindowId(0),
@@ -184,7 +184,7 @@ impl Shared {
             stored: false,
             buffered: false,
             marked: false,
-            after: After::of(&plan, rank),
+            after: After::of(&plan, rank, second.as_ref()),
             verdicts: Verdicts::default(),
             measured: true,
             untold: 0,
@@ -215,7 +215,7 @@ impl Shared {
             open: Mutex::new(open),
             passing: Passing::default(),
             directive: Mutex::default(),
-            late_from,
+            late_from: second.and_then(|second| second.until),
             modules: Mutex::default(),
             policies,
             resolve,

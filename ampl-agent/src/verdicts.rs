@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ampl_core::config::Keep as Timing;
 use ampl_core::draw::Keep;
-use ampl_core::message::Shape;
+use ampl_core::message::Second;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
@@ -18,10 +18,10 @@ pub(crate) enum After {
 }
 
 impl After {
-    /// Those of `rank`.
-    pub fn of(plan: &Plan, rank: Rank) -> Self {
+    /// Those of `rank`, where `second` is the second pass of the plan.
+    pub fn of(plan: &Plan, rank: Rank, second: Option<&Second>) -> Self {
         let group = plan.group_of(rank);
-        let second = Shape::of(plan).second.filter(|second| second.group(group).is_some());
+        let second = second.filter(|second| second.group(group).is_some());
         let chosen = plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank);
         match second.filter(|_| chosen) {
             None => Self::None,

@@ -159,19 +159,14 @@ impl Plan {
         if let Some(strata) = self.config.divides(&group.name) {
             return Some(strata.k);
         }
-        self.divides_unasked(group).then_some(None)
-    }
-
-    /// Whether `group` is to be divided though nobody asks for it.
-    pub fn divides_unasked(&self, group: &GroupPlan) -> bool {
         let sampling = &self.config.sampling;
         let beforehand = sampling.selection == Selection::Predictive
             && sampling.summaries == Summaries::Census
             && !sampling.partners;
-        let asked = self.config.divides(&group.name).is_some() || self.config.whole.contains(&group.name);
         let least = sampling.floor.map_or(FLOOR, u64::from);
         let saves = group.members.len() - group.pinned.len() > least;
-        beforehand && !asked && saves && matches!(group.target, Target::Bound { .. })
+        let bound = matches!(group.target, Target::Bound { .. });
+        (beforehand && saves && bound && !self.config.whole.contains(&group.name)).then_some(None)
     }
 
     /// Whether everything is there that estimates from the sample can be checked against: `output.verify`, unless

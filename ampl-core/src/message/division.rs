@@ -43,16 +43,17 @@ impl Divisions {
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
         let guides: Vec<u16> = guides.map(|(index, _)| index as u16).collect();
         let bound = |group: &GroupPlan| matches!(group.target, Target::Bound { .. });
-        let of = |unasked: bool| -> Vec<u16> {
-            let groups = plan.groups.iter().enumerate().filter(|(_, group)| {
-                bound(group) && plan.divides(group).is_some() && (unasked || !plan.divides_unasked(group))
-            });
+        let those = |divides: &dyn Fn(&GroupPlan) -> bool| -> Vec<u16> {
+            let groups = plan.groups.iter().enumerate().filter(|(_, group)| bound(group) && divides(group));
             groups.map(|(index, _)| index as u16).collect()
         };
-        let all = Self::new(guides.clone(), of(true), (up, down))?;
+        let all = Self::new(guides.clone(), those(&|group| plan.divides(group).is_some()), (up, down))?;
         // Long messages are not for what nobody has asked for.
         let more = DownMessage::strata_payload(all.more_strata()) + all.down_payload();
-        if down + more <= Self::BYTES { Some(all) } else { Self::new(guides, of(false), (up, down)) }
+        if down + more <= Self::BYTES {
+            return Some(all);
+        }
+        Self::new(guides, those(&|group| plan.config.divides(&group.name).is_some()), (up, down))
     }
 
     fn new(guides: Vec<u16>, groups: Vec<u16>, (up, down): (usize, usize)) -> Option<Self> {
