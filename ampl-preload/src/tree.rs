@@ -5,9 +5,9 @@ use ampl_agent::shared::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
 use ampl_client::tree::Judged;
 use ampl_client::{Node, Policy};
-use ampl_core::message::{Decision, MetricSummary, Summary};
+use ampl_core::message::{Decision, Directive, MetricSummary, Summary};
 use ampl_core::plan::Plan;
-use ampl_core::units::Rank;
+use ampl_core::units::{Rank, WindowId};
 use ampl_trace::record::TEXT_DECISION;
 
 use crate::transport::{MpiTransport, Patience};
@@ -20,7 +20,8 @@ pub struct Tree {
     transport: Option<MpiTransport>,
     parent: Option<Rank>,
     children: Vec<Rank>,
-    applied: Option<u64>,
+    /// Update and first window of the directive that this rank has.
+    applied: Option<(u64, WindowId)>,
     finished: bool,
 }
 
@@ -75,8 +76,10 @@ impl Tree {
             thread.judged(window, keep);
         }
         let next = thread.shared().window().next();
-        if let Some(directive) = self.node.directive(next).filter(|new| Some(new.update) != self.applied) {
-            self.applied = Some(directive.update);
+        let number = |directive: &Directive| Some((directive.update, directive.first_window));
+        let applied = self.applied;
+        if let Some(directive) = self.node.directive(next).filter(|new| number(new) != applied) {
+            self.applied = number(directive);
             thread.shared().direct(directive.clone());
         }
         thread.draw_late();

@@ -3,8 +3,10 @@
 //! The design makes independent draws per update (`subset`) or per window (`global`), in every stratum of a divided
 //! group, and where windows are decided by their own values per window and stratum; so these are the units that are
 //! added up. Within a unit a rank counts once, with its totals over all windows that it
-//! decided about under that directive: ranks that learn of a directive late are handled by this alone, and
-//! windows that share a sample are not taken for independent ones. Variances of units are added.
+//! decided about under directives of that size: ranks that learn of a directive late are handled by this alone, and
+//! windows that share a sample are not taken for independent ones. Variances of units are added. Samples of one
+//! update that differ in size are parts of each other: of those, standard deviations are added, as if they had
+//! everything in common, which overstates the variance rather than understating it.
 //!
 //! A unit with too few drawn ranks is merged with its neighbour (collapsed strata, Cochran §5A.12), which
 //! overstates the variance rather than understating it; Student's ν is the smallest of any unit's.
@@ -18,6 +20,9 @@ use ampl_core::stats::quantile::{normal_two_sided, student_two_sided, variance_f
 use ampl_trace::model::LASTING_STRATA;
 
 use super::observed::{Point, moments};
+
+/// Stratum, and update or window.
+type Draw = (Option<u16>, u64);
 
 /// A rank's totals in a unit, and the first of its windows there: they were all drawn together.
 struct Totals {
@@ -37,6 +42,8 @@ struct Entry {
 /// Ranks that one directive drew from.
 #[derive(Clone, Debug, Default)]
 struct Unit {
+    /// Stratum, and update or window: what its draw was made for.
+    draw: Draw,
     /// Totals n and y over ranks kept with certainty.
     certain: (f64, f64),
     /// The drawn ones of the others.
@@ -78,40 +85,55 @@ pub fn pooled(points: &[Point], mechanism: Mechanism, confidence: f64, census: b
     let mean = total / count;
     let (variance, quantile) = if census {
         let ratio = moments(points).ratio().unwrap_or(mean);
-        let variance: f64 = units.iter().map(|unit| unit.known_variance(ratio)).sum();
-        (variance, normal_two_sided(confidence))
+        let variances = units.iter().map(|unit| (unit.draw, unit.known_variance(ratio)));
+        (together(points, variances), normal_two_sided(confidence))
     } else {
-        let (mut variance, mut freedom) = (0.0, f64::INFINITY);
-        for unit in units.iter().filter(|unit| unit.drawn.len() < unit.others) {
-            let (more, own) = unit.estimated_variance(mean);
-            variance += more;
+        let mut freedom = f64::INFINITY;
+        let estimated = units.iter().filter(|unit| unit.drawn.len() < unit.others).map(|unit| {
+            let (variance, own) = unit.estimated_variance(mean);
             freedom = own.min(freedom);
-        }
+            (unit.draw, variance)
+        });
+        let variance = together(points, estimated);
         (variance, student_two_sided(confidence, freedom))
     };
     let half_width = if variance == 0.0 { 0.0 } else { quantile * variance.sqrt() / count };
     Some(Pooled { mean, half_width })
 }
 
+/// The variance of a sum of units of `points`, from theirs: those of one draw vary together, unless they are of one
+/// window, where none of them has a rank of another.
+fn together(points: &[Point], units: impl Iterator<Item = (Draw, f64)>) -> f64 {
+    if points.windows(2).all(|pair| pair[0].window == pair[1].window) {
+        return units.map(|(_, variance)| variance).sum();
+    }
+    let mut deviations: BTreeMap<Draw, f64> = BTreeMap::new();
+    units.for_each(|(draw, variance)| *deviations.entry(draw).or_default() += variance.sqrt());
+    deviations.values().map(|deviation| deviation * deviation).sum()
+}
+
 /// The units of `points`, each with at least `least` drawn ranks or all of them, unless there is only one.
 fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
-    let mut draws: BTreeMap<(Option<u16>, u64), BTreeMap<u32, Totals>> = BTreeMap::new();
+    let mut draws: BTreeMap<(Draw, u64), BTreeMap<u32, Totals>> = BTreeMap::new();
     for point in points {
-        let key = match (point.stratum, mechanism) {
+        let draw = match (point.stratum, mechanism) {
             (Some(stratum), _) if stratum < LASTING_STRATA => (Some(stratum), point.window),
             (stratum, Mechanism::Subset) => (stratum, point.update),
             (stratum, Mechanism::Global) => (stratum, point.window),
         };
         let (n, y) = point.value.unwrap_or((0, 0.0));
         let first = Totals { point: *point, n: 0, y: 0.0 };
+        // Of chances, larger ones have larger bits.
+        let key = (draw, point.probability.max(0.0).to_bits());
         let totals = draws.entry(key).or_default().entry(point.rank).or_insert(first);
         totals.n = totals.n.saturating_add(n);
         totals.y += y;
     }
     let mut units: Vec<Unit> = Vec::new();
-    for unit in draws.values().map(|ranks| Unit::of(ranks.values())) {
+    for unit in draws.iter().map(|(&(draw, _), ranks)| Unit::of(draw, ranks.values())) {
         match units.last_mut() {
-            Some(last) if last.is_short(least) => last.merge(unit),
+            // Who is certain is no sample, and adds nothing to the variance.
+            Some(last) if last.is_short(least) || last.others == 0 || unit.others == 0 => last.merge(unit),
             _ => units.push(unit),
         }
     }
@@ -123,8 +145,8 @@ fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
 }
 
 impl Unit {
-    fn of<'a>(ranks: impl Iterator<Item = &'a Totals>) -> Self {
-        let mut unit = Self::default();
+    fn of<'a>(draw: Draw, ranks: impl Iterator<Item = &'a Totals>) -> Self {
+        let mut unit = Self { draw, ..Self::default() };
         for &Totals { point, n, y } in ranks {
             if !point.by_chance() {
                 unit.certain.0 += n as f64;
@@ -145,6 +167,9 @@ impl Unit {
     }
 
     fn merge(&mut self, other: Self) {
+        if self.others == 0 {
+            self.draw = other.draw;
+        }
         self.certain.0 += other.certain.0;
         self.certain.1 += other.certain.1;
         self.drawn.extend(other.drawn);
@@ -312,6 +337,33 @@ mod tests {
             // Coin flips make the size of the sample vary, which the normal quantile does not know of.
             assert!((0.86..=0.97).contains(&share), "{mechanism:?} {census}: {share}");
         }
+    }
+
+    #[test]
+    fn a_sample_that_grows_is_not_two() {
+        // Six of 40 ranks, then twelve with the same six among them; ranks differ for good.
+        let size = |window: u64| if window < 4 { 6 } else { 12 };
+        let mut grown = population(40, 8, 8, 0.0, |_, _| false);
+        for point in grown.iter_mut().filter(|point| point.rank != 0) {
+            point.drawn = u64::from((point.rank * 17) % 39) < size(point.window);
+            point.probability = size(point.window) as f64 / 39.0;
+        }
+        let width =
+            |points: &[Point], census| pooled(points, Mechanism::Subset, 0.9, census).unwrap().half_width;
+        for census in [false, true] {
+            let (one, other) = (width(&grown[..160], census), width(&grown[160..], census));
+            let (both, mean) = (width(&grown, census), (one + other) / 2.0);
+            assert!((both / mean - 1.0).abs() < 0.1, "{both} of {one} and {other}");
+        }
+        // Of one window, those whom the directive has not reached are other ranks than those whom it has.
+        let mut mixed: Vec<Point> = grown[..40].to_vec();
+        mixed.extend_from_slice(&grown[160..200]);
+        mixed.retain(|point| (point.window == 0) == (point.rank % 2 == 0));
+        mixed.iter_mut().for_each(|point| point.window = 0);
+        let apart =
+            |even| mixed.iter().filter(|point| (point.rank % 2 == 0) == even).copied().collect::<Vec<_>>();
+        let (one, other) = (width(&apart(true), true), width(&apart(false), true));
+        assert!(width(&mixed, true) < 0.6 * (one + other), "{one} {other}");
     }
 
     #[test]

@@ -7,8 +7,7 @@
 ///
 /// # Source
 /// STATISTICS §2; λ after Gibbs & Candès, *Adaptive Conformal Inference* (NeurIPS 2021).
-/// Departures: (1) sizes are decided once per interval, at its last window, whose S² it is.
-/// (2) `miss` is not the 0/1 outcome of the draw but its probability given the window's exact
+/// Departure: `miss` is not the 0/1 outcome of the draw but its probability given the window's exact
 /// variance and the size in force. The expectation is the same where the estimate is about normal,
 /// and decisions then follow from the census alone: they repeat exactly from the seed however late
 /// a directive reached a rank.
@@ -19,15 +18,15 @@ pub(super) struct CensusTracker {
     last: f64,
     /// S² of this interval's first window.
     first: Option<f64>,
-    /// v of this interval without its margins.
-    planned: Option<f64>,
+    /// v without its margins when this interval began.
+    before: Option<f64>,
     growth: f64,
     lambda: f64,
 }
 
 impl Default for CensusTracker {
     fn default() -> Self {
-        Self { ewma: None, last: 0.0, first: None, planned: None, growth: 1.0, lambda: 0.0 }
+        Self { ewma: None, last: 0.0, first: None, before: None, growth: 1.0, lambda: 0.0 }
     }
 }
 
@@ -43,7 +42,7 @@ impl CensusTracker {
         }
         if self.first.is_none() {
             self.first = Some(variance);
-            if let Some(planned) = self.planned {
+            if let Some(planned) = self.before {
                 let growth = if variance == planned { 1.0 } else { variance / planned };
                 self.growth = (0.7 * self.growth + 0.3 * growth).clamp(1.0, 1.5);
             }
@@ -52,12 +51,21 @@ impl CensusTracker {
         self.last = variance;
     }
 
+    /// The S² to price the next window for.
+    pub fn expected(&self) -> f64 {
+        self.planned() * self.growth * self.lambda.exp()
+    }
+
     /// The S² to price the next interval for; ends this one.
     pub fn end_interval(&mut self) -> f64 {
-        let planned = self.last.max(self.ewma.unwrap_or(0.0));
         self.first = None;
-        self.planned = Some(planned).filter(|planned| planned.is_finite());
-        planned * self.growth * self.lambda.exp()
+        self.before = Some(self.planned()).filter(|planned| planned.is_finite());
+        self.expected()
+    }
+
+    /// v without its margins.
+    fn planned(&self) -> f64 {
+        self.last.max(self.ewma.unwrap_or(0.0))
     }
 }
 

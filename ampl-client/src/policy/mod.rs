@@ -1,12 +1,14 @@
 //! The client's decisions as a state machine: windows in, directives out.
 //!
-//! Sizes are decided once per update interval, at its last window, for the next one. Equal plans
-//! and equal windows give equal decisions, bit for bit: nothing else enters.
+//! Sizes are decided at the last window of every update interval, for the next one. Where every rank's summary is
+//! known they are decided again at every window of it, and told when they have changed enough. Equal plans and
+//! equal windows give equal decisions, bit for bit: nothing else enters.
 
 mod bound;
 mod budget;
 mod census;
 mod division;
+mod guide;
 mod retrospective;
 mod sampled;
 mod stratum;
@@ -75,11 +77,11 @@ impl Policy {
         if self.budget.is_some() {
             self.strata.iter_mut().for_each(|stratum| stratum.limit(Pressure::FLOORS));
         }
-        self.directive(0)
+        self.directive(0, 0)
     }
 
     /// Takes the next window, or range of windows, in ascending order; at the end of an update
-    /// interval, what holds from the next one on.
+    /// interval, what holds from the next one on; within it, what holds from the next window on, if that is new.
     ///
     /// A range counts as one window and may end several intervals at once: there is one directive
     /// then, for the interval after them.
@@ -97,7 +99,7 @@ impl Policy {
         }
         let next = window.last_window.0.saturating_add(1) / self.windows_per_update;
         if next <= self.update {
-            return None;
+            return self.amend(window);
         }
         for stratum in &mut self.strata {
             stratum.end_interval(next);
@@ -105,7 +107,21 @@ impl Policy {
         if let Some(budget) = &mut self.budget {
             budget.cut(&mut self.strata, self.windows_per_update);
         }
-        Some(self.directive(next))
+        let directive = self.directive(next, next.saturating_mul(self.windows_per_update));
+        self.strata.iter_mut().for_each(StratumState::begin_interval);
+        self.late = false;
+        self.merged = 0;
+        Some(directive)
+    }
+
+    /// What holds from the next window on, where that is not what was decided for the interval.
+    fn amend(&mut self, window: &CensusWindow) -> Option<(Directive, Vec<Decision>)> {
+        // Nothing is drawn in the first interval, and a budget is spent by the interval.
+        if self.update == 0 || self.budget.is_some() {
+            return None;
+        }
+        let changed = self.strata.iter_mut().fold(false, |changed, stratum| stratum.amend() | changed);
+        changed.then(|| self.directive(self.update, window.last_window.0.saturating_add(1)))
     }
 
     /// How ranks are to bin themselves in windows to come, where those are decided when they are over. To be
@@ -125,9 +141,9 @@ impl Policy {
         self.retrospective.as_mut()?.judge(binned)
     }
 
-    fn directive(&mut self, update: u64) -> (Directive, Vec<Decision>) {
+    fn directive(&mut self, update: u64, first_window: u64) -> (Directive, Vec<Decision>) {
         self.update = update;
-        let first_window = WindowId(update.saturating_mul(self.windows_per_update));
+        let first_window = WindowId(first_window);
         let mut strata = Vec::with_capacity(self.strata.len());
         let mut decisions = Vec::with_capacity(self.strata.len());
         let mut divided = Vec::new();
@@ -190,10 +206,7 @@ impl Policy {
                     }
                 }
             }
-            state.begin_interval();
         }
-        self.late = false;
-        self.merged = 0;
         self.policy += 1;
         let directive =
             Directive { update, first_window, seed: self.seed, mechanism: self.mechanism, strata, divided };

@@ -4,14 +4,17 @@ use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
 use ampl_core::message::{Cell, CensusWindow, Divided, Divisions, MetricMoments};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
-use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
-use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008, Stratum, ampl_2008, mean_variance, neyman};
+use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008};
 
-use super::bound::{Bound, GroupMean};
+use super::bound::Bound;
 use super::budget::{Cost, Pressure};
 use super::census::CensusTracker;
 use super::division::{Ask, Division, Set, Terms};
+use super::guide::{Guide, Ranks, Reason, Tracker, size};
 use super::sampled::SampledTracker;
+
+/// Share by which a size has to change within an interval to be worth a directive.
+const WORTH: f64 = 0.1;
 
 /// One stratum of one group: its pinned ranks are taken in full, the others are drawn.
 #[derive(Clone, Debug)]
@@ -49,61 +52,6 @@ pub(super) struct StratumState {
 struct Spent {
     drawn: (u64, u64),
     pinned: (u64, u64),
-}
-
-/// How many ranks there are to draw from, and how many are taken anyway.
-#[derive(Clone, Copy, Debug)]
-struct Ranks {
-    others: u64,
-    pinned: u64,
-}
-
-impl Ranks {
-    fn all(self) -> u64 {
-        self.others + self.pinned
-    }
-
-    /// Variance of the group's mean with `drawn` of the others, whose variance is `variance`.
-    fn mean_variance(self, variance: f64, drawn: f64) -> f64 {
-        mean_variance(Stratum { ranks: self.others, variance }, drawn, self.all())
-    }
-}
-
-/// Why a size is what it is.
-#[derive(Clone, Debug)]
-pub(super) struct Reason {
-    /// The metric's name.
-    pub guide: String,
-    /// Its event.
-    pub event: String,
-    /// The group's mean when it was decided.
-    pub mean: f64,
-    /// S² that was priced, in the unit of `error` squared.
-    pub variance: f64,
-    /// The bound asked for.
-    pub error: f64,
-    quantile: f64,
-}
-
-#[derive(Clone, Debug)]
-struct Guide {
-    metric: usize,
-    name: String,
-    event: String,
-    optional: bool,
-    bound: Bound,
-    tracker: Tracker,
-    mean: Option<GroupMean>,
-    /// How many of the other ranks it asked for last; none before it saw an observation.
-    asked: Option<(u64, Reason)>,
-}
-
-#[derive(Clone, Debug)]
-enum Tracker {
-    Census(CensusTracker),
-    Sampled(SampledTracker),
-    /// The interval's totals of pinned and of drawn ranks.
-    Ampl2008(Moments, Moments),
 }
 
 impl StratumState {
@@ -307,22 +255,58 @@ impl StratumState {
         for guide in &mut self.guides {
             guide.end_interval(self.ranks, correlation);
         }
+        let few = self.under_one(Pressure::NONE) <= self.least_drawn();
+        if let Some(division) = &mut self.division {
+            division.end_interval(next, few);
+        }
+        let sizes = self.wanted();
+        self.draw(&sizes);
+    }
+
+    /// Decides the size again within an interval, for what its windows so far lead to expect; whether it has changed
+    /// by so much that it is worth telling.
+    pub fn amend(&mut self) -> bool {
+        if self.buffered {
+            return false;
+        }
+        self.guides.iter_mut().for_each(|guide| guide.amend(self.ranks));
+        self.division.iter_mut().for_each(Division::amend);
+        let sizes = self.wanted();
+        let in_force = match self.strata() {
+            Some(set) => set.strata.iter().map(|stratum| stratum.size).collect(),
+            None => vec![self.size - self.ranks.pinned],
+        };
+        let differs =
+            |(&one, &other): (&u64, &u64)| one.abs_diff(other) as f64 > WORTH * one.min(other) as f64;
+        let worth = sizes.iter().zip(&in_force).any(differs);
+        if worth {
+            self.draw(&sizes);
+        }
+        worth
+    }
+
+    /// Ranks that are asked for now, of every stratum in force, or of the group; says why.
+    fn wanted(&mut self) -> Vec<u64> {
         let asked = self.guides.iter().filter_map(|guide| guide.asked.as_ref());
         // Every guide's bound must hold; the first of equals is named.
         let most = asked.reduce(|most, next| if next.0 > most.0 { next } else { most });
         if let Some((_, reason)) = most {
             self.reason = Some(reason.clone());
         }
-        let few = self.under_one(Pressure::NONE) <= self.least_drawn();
-        if let Some(division) = &mut self.division {
-            division.end_interval(next, few);
+        let Some((sizes, most)) = self.sizes(Pressure::NONE) else {
+            return vec![self.under_one(Pressure::NONE)];
+        };
+        let asked = most.and_then(|guide| self.guides[guide].asked.as_ref());
+        self.reason = asked.map(|(_, reason)| reason.clone()).or(self.reason.take());
+        sizes
+    }
+
+    /// Draws so many ranks of every stratum in force, or of the group.
+    fn draw(&mut self, sizes: &[u64]) {
+        if self.strata().is_some() {
+            self.division.iter_mut().for_each(|division| division.resize(sizes));
         }
-        if let Some((sizes, most)) = self.sizes(Pressure::NONE) {
-            let asked = most.and_then(|guide| self.guides[guide].asked.as_ref());
-            self.reason = asked.map(|(_, reason)| reason.clone()).or(self.reason.take());
-            self.division.iter_mut().for_each(|division| division.resize(&sizes));
-        }
-        self.size = self.ranks.pinned + self.under(Pressure::NONE);
+        self.size = self.ranks.pinned + sizes.iter().sum::<u64>();
     }
 
     /// How many ranks that are not pinned the next interval draws under that pressure; as long as nothing was
@@ -390,101 +374,4 @@ impl StratumState {
             pinned: each(pinned).unwrap_or(before.pinned),
         });
     }
-}
-
-impl Guide {
-    /// Whether it is the one of `reason`.
-    fn is(&self, reason: &Reason) -> bool {
-        (&self.name, &self.event) == (&reason.guide, &reason.event)
-    }
-
-    /// Takes a window; `of_strata` is the variance of the group's mean under samples of strata, if there are any.
-    /// Returns the group's mean and how likely its bound was missed, where every rank's summary is known.
-    fn observe(
-        &mut self,
-        ranks: Ranks,
-        in_force: f64,
-        (drawn, pinned): (&MetricMoments, &MetricMoments),
-        of_strata: impl Fn(GroupMean) -> Option<f64>,
-    ) -> Option<(GroupMean, f64)> {
-        match &mut self.tracker {
-            Tracker::Census(tracker) => {
-                let (drawn, pinned) = (&drawn.census, &pinned.census);
-                let mean = GroupMean::new(pinned, drawn, drawn.ranks as f64)?;
-                let variance = self.bound.variance(drawn, mean);
-                let error = of_strata(mean).unwrap_or_else(|| ranks.mean_variance(variance, in_force)).sqrt();
-                let miss = match error {
-                    0.0 => 0.0,
-                    _ if variance.is_finite() => normal_outside(self.bound.error() / error),
-                    _ => 1.0,
-                };
-                tracker.observe(variance, miss, 1.0 - self.bound.confidence);
-                self.mean = Some(mean);
-                return Some((mean, miss));
-            }
-            Tracker::Sampled(tracker) => {
-                let (drawn, pinned) = (&drawn.kept, &pinned.kept);
-                let mean = GroupMean::new(pinned, drawn, ranks.others as f64)?;
-                let variance = self.bound.variance(drawn, mean);
-                let kurtosis = drawn.kurtosis().unwrap_or(3.0);
-                tracker.observe(variance, kurtosis, drawn.ranks);
-                self.mean = Some(mean);
-            }
-            Tracker::Ampl2008(taken, sampled) => {
-                taken.merge(&pinned.interval);
-                sampled.merge(&drawn.interval);
-            }
-        }
-        None
-    }
-
-    /// Asks anew, unless the interval had no observation.
-    fn end_interval(&mut self, ranks: Ranks, correlation: f64) {
-        let confidence = self.bound.confidence;
-        let error = self.bound.error();
-        let (variance, quantile, mean, asked) = match &mut self.tracker {
-            Tracker::Census(tracker) => {
-                let Some(mean) = self.mean.take() else { return };
-                let variance = tracker.end_interval();
-                let z = normal_two_sided(confidence);
-                (variance, z, mean, size(ranks, variance, error, z))
-            }
-            Tracker::Sampled(tracker) => {
-                let pooled = tracker.end_interval(correlation);
-                let (Some(mean), Some((variance, freedom))) = (self.mean.take(), pooled) else {
-                    return;
-                };
-                let t = student_from_normal(normal_two_sided(confidence), freedom);
-                (variance, t, mean, size(ranks, variance, error, t))
-            }
-            Tracker::Ampl2008(taken, sampled) => {
-                let (taken, sampled) = (std::mem::take(taken), std::mem::take(sampled));
-                let mean = GroupMean::new(&taken, &sampled, ranks.others as f64);
-                let Some(mean) = mean else { return };
-                let z = normal_two_sided(confidence);
-                // The drawn ranks' part of the error, when others are taken in full.
-                let share = ranks.others as f64 / ranks.all() as f64;
-                let half_width = self.bound.half_width(mean) / share;
-                let s_r2 = sampled.residual_variance_about(mean.ratio);
-                let asked = ampl_2008(ranks.others, s_r2, mean.mean_n, half_width, z);
-                (self.bound.variance(&sampled, mean), z, mean, asked)
-            }
-        };
-        let reason = Reason {
-            guide: self.name.clone(),
-            event: self.event.clone(),
-            mean: mean.ratio,
-            variance,
-            error,
-            quantile,
-        };
-        self.asked = Some((asked, reason));
-    }
-}
-
-/// The other ranks that `variance` takes for a half-width of `error`.
-fn size(ranks: Ranks, variance: f64, error: f64, quantile: f64) -> u64 {
-    let stratum = Stratum { ranks: ranks.others, variance };
-    let allowed = (error / quantile).powi(2);
-    neyman(&[stratum], ranks.all(), allowed)[0]
 }

@@ -397,7 +397,8 @@ impl Node {
     ///
     /// One that is not newer than what is known is a copy, or was overtaken: nothing changes.
     pub fn direct(&mut self, mut directive: Directive) {
-        if self.directives.back().is_some_and(|newest| newest.update >= directive.update) {
+        let number = |directive: &Directive| (directive.update, directive.first_window);
+        if self.directives.back().is_some_and(|newest| number(newest) >= number(&directive)) {
             return;
         }
         if let Some(divide) = &mut self.divide {

@@ -43,9 +43,10 @@ impl Simulated {
         Self { score, decisions }
     }
 
+    /// What was decided for an interval before it began.
     fn update(&self, update: u64) -> Vec<&Decision> {
-        let own = self.decisions.iter();
-        own.filter(|row| row.update == update && row.selection.as_deref() == Some("predictive")).collect()
+        let own = self.decisions.iter().filter(|row| row.window == update * INTERVAL);
+        own.filter(|row| row.selection.as_deref() == Some("predictive")).collect()
     }
 
     fn most_strata(&self) -> usize {

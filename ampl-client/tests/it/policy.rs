@@ -96,6 +96,58 @@ fn pinning_the_odd_rank_makes_the_rest_cheap() {
     assert_eq!(size("7"), 16);
 }
 
+/// Sizes told while windows `from`.. differ by so much, four windows per interval: window and size.
+fn told(config: Config, spreads: &[(u64, f64)]) -> Vec<(u64, u64, u32)> {
+    let plan = Plan::new(config, 400).unwrap();
+    let mut policy = Policy::new(&plan);
+    let mut directive = policy.first_directive().0;
+    let (mut interval, mut told) = (Vec::new(), Vec::new());
+    for window in 0..20 {
+        let spread = spreads.iter().rfind(|&&(from, _)| from <= window).unwrap().1;
+        let census = add_up(&plan, window, &alternating(400, spread), &directive, &mut interval).census;
+        let Some((next, decisions)) = policy.end_window(&census) else { continue };
+        assert_eq!(decisions.len(), 1);
+        assert_eq!((decisions[0].window, decisions[0].size), (next.first_window.0, next.strata[0].size));
+        assert_eq!((decisions[0].reported, decisions[0].policy), (400, told.len() as u32 + 1));
+        told.push((next.update, next.first_window.0, next.strata[0].size));
+        directive = next;
+    }
+    told
+}
+
+#[test]
+fn a_jump_is_answered_at_the_next_window() {
+    let intervals = |told: &[(u64, u64, u32)]| {
+        told.iter().filter(|row| row.1 % 4 == 0).map(|row| (row.0, row.1)).collect::<Vec<_>>()
+    };
+    let each: Vec<(u64, u64)> = (1..=5).map(|update| (update, 4 * update)).collect();
+    // What stays as it is is told once per interval; what jumps in the first is decided at its end.
+    for spreads in [&[(0, 0.3)][..], &[(0, 0.1), (2, 0.5)]] {
+        let steady = told(census(), spreads);
+        assert_eq!((steady.len(), intervals(&steady)), (5, each.clone()), "{spreads:?}");
+    }
+    let jump = told(census(), &[(0, 0.2), (9, 0.6)]);
+    assert_eq!(intervals(&jump), each);
+    let size = |window: u64| jump.iter().rfind(|row| row.1 <= window).unwrap().2;
+    let asked = |spread: f64| {
+        let s2 = spread * spread * 400.0 / 399.0;
+        simple_random(400, s2, (0.08 / normal_two_sided(0.9)).powi(2)) as u32
+    };
+    assert!(size(9).abs_diff(asked(0.2)) <= 1, "{jump:?}");
+    assert!(size(10) >= asked(0.6) && jump.iter().any(|row| (row.0, row.1) == (2, 10)), "{jump:?}");
+    // A spike is remembered for as long as the average does.
+    let spike = told(census(), &[(0, 0.2), (9, 0.6), (10, 0.2)]);
+    let sizes: Vec<u32> = spike.iter().filter(|row| row.1 >= 10).map(|row| row.2).collect();
+    assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes.len() > 4, "{spike:?}");
+    // Who spends by the interval is told by the interval; who knows only drawn ranks has to wait for more of them.
+    let mut thrifty = census();
+    thrifty.sampling.budget = Some(1e9);
+    let sampled = config(Summaries::Sampled, Sizing::Neyman, Mechanism::Subset);
+    for config in [thrifty, sampled] {
+        assert_eq!(told(config, &[(0, 0.2), (9, 0.6)]).len(), 5);
+    }
+}
+
 #[test]
 fn global_keeps_one_more_with_its_probability() {
     let sizes = [Mechanism::Subset, Mechanism::Global].map(|mechanism| {

@@ -1,0 +1,175 @@
+//! One guide metric of a group: what is known of it, and how many ranks it asks for.
+
+use ampl_core::message::MetricMoments;
+use ampl_core::stats::Moments;
+use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
+use ampl_core::stats::sizing::{Stratum, ampl_2008, mean_variance, neyman};
+
+use super::bound::{Bound, GroupMean};
+use super::census::CensusTracker;
+use super::sampled::SampledTracker;
+
+/// How many ranks there are to draw from, and how many are taken anyway.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ranks {
+    pub others: u64,
+    pub pinned: u64,
+}
+
+impl Ranks {
+    pub fn all(self) -> u64 {
+        self.others + self.pinned
+    }
+
+    /// Variance of the group's mean with `drawn` of the others, whose variance is `variance`.
+    pub fn mean_variance(self, variance: f64, drawn: f64) -> f64 {
+        mean_variance(Stratum { ranks: self.others, variance }, drawn, self.all())
+    }
+}
+
+/// Why a size is what it is.
+#[derive(Clone, Debug)]
+pub(super) struct Reason {
+    /// The metric's name.
+    pub guide: String,
+    /// Its event.
+    pub event: String,
+    /// The group's mean when it was decided.
+    pub mean: f64,
+    /// S² that was priced, in the unit of `error` squared.
+    pub variance: f64,
+    /// The bound asked for.
+    pub error: f64,
+    pub quantile: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Guide {
+    pub metric: usize,
+    pub name: String,
+    pub event: String,
+    pub optional: bool,
+    pub bound: Bound,
+    pub tracker: Tracker,
+    pub mean: Option<GroupMean>,
+    /// How many of the other ranks it asked for last; none before it saw an observation.
+    pub asked: Option<(u64, Reason)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Tracker {
+    Census(CensusTracker),
+    Sampled(SampledTracker),
+    /// The interval's totals of pinned and of drawn ranks.
+    Ampl2008(Moments, Moments),
+}
+
+impl Guide {
+    /// Whether it is the one of `reason`.
+    pub fn is(&self, reason: &Reason) -> bool {
+        (&self.name, &self.event) == (&reason.guide, &reason.event)
+    }
+
+    /// Takes a window; `of_strata` is the variance of the group's mean under samples of strata, if there are any.
+    /// Returns the group's mean and how likely its bound was missed, where every rank's summary is known.
+    pub fn observe(
+        &mut self,
+        ranks: Ranks,
+        in_force: f64,
+        (drawn, pinned): (&MetricMoments, &MetricMoments),
+        of_strata: impl Fn(GroupMean) -> Option<f64>,
+    ) -> Option<(GroupMean, f64)> {
+        match &mut self.tracker {
+            Tracker::Census(tracker) => {
+                let (drawn, pinned) = (&drawn.census, &pinned.census);
+                let mean = GroupMean::new(pinned, drawn, drawn.ranks as f64)?;
+                let variance = self.bound.variance(drawn, mean);
+                let error = of_strata(mean).unwrap_or_else(|| ranks.mean_variance(variance, in_force)).sqrt();
+                let miss = match error {
+                    0.0 => 0.0,
+                    _ if variance.is_finite() => normal_outside(self.bound.error() / error),
+                    _ => 1.0,
+                };
+                tracker.observe(variance, miss, 1.0 - self.bound.confidence);
+                self.mean = Some(mean);
+                return Some((mean, miss));
+            }
+            Tracker::Sampled(tracker) => {
+                let (drawn, pinned) = (&drawn.kept, &pinned.kept);
+                let mean = GroupMean::new(pinned, drawn, ranks.others as f64)?;
+                let variance = self.bound.variance(drawn, mean);
+                let kurtosis = drawn.kurtosis().unwrap_or(3.0);
+                tracker.observe(variance, kurtosis, drawn.ranks);
+                self.mean = Some(mean);
+            }
+            Tracker::Ampl2008(taken, sampled) => {
+                taken.merge(&pinned.interval);
+                sampled.merge(&drawn.interval);
+            }
+        }
+        None
+    }
+
+    /// Asks anew within an interval for what its windows so far lead to expect, where every rank's summary is known.
+    pub fn amend(&mut self, ranks: Ranks) {
+        if let (Tracker::Census(tracker), Some(mean)) = (&self.tracker, self.mean) {
+            let quantile = normal_two_sided(self.bound.confidence);
+            let variance = tracker.expected();
+            let asked = size(ranks, variance, self.bound.error(), quantile);
+            self.asked = Some((asked, self.reason(mean, variance, quantile)));
+        }
+    }
+
+    /// Asks anew, unless the interval had no observation.
+    pub fn end_interval(&mut self, ranks: Ranks, correlation: f64) {
+        let confidence = self.bound.confidence;
+        let error = self.bound.error();
+        let (variance, quantile, mean, asked) = match &mut self.tracker {
+            Tracker::Census(tracker) => {
+                let Some(mean) = self.mean.take() else { return };
+                let variance = tracker.end_interval();
+                let z = normal_two_sided(confidence);
+                (variance, z, mean, size(ranks, variance, error, z))
+            }
+            Tracker::Sampled(tracker) => {
+                let pooled = tracker.end_interval(correlation);
+                let (Some(mean), Some((variance, freedom))) = (self.mean.take(), pooled) else {
+                    return;
+                };
+                let t = student_from_normal(normal_two_sided(confidence), freedom);
+                (variance, t, mean, size(ranks, variance, error, t))
+            }
+            Tracker::Ampl2008(taken, sampled) => {
+                let (taken, sampled) = (std::mem::take(taken), std::mem::take(sampled));
+                let mean = GroupMean::new(&taken, &sampled, ranks.others as f64);
+                let Some(mean) = mean else { return };
+                let z = normal_two_sided(confidence);
+                // The drawn ranks' part of the error, when others are taken in full.
+                let share = ranks.others as f64 / ranks.all() as f64;
+                let half_width = self.bound.half_width(mean) / share;
+                let s_r2 = sampled.residual_variance_about(mean.ratio);
+                let asked = ampl_2008(ranks.others, s_r2, mean.mean_n, half_width, z);
+                (self.bound.variance(&sampled, mean), z, mean, asked)
+            }
+        };
+        self.asked = Some((asked, self.reason(mean, variance, quantile)));
+    }
+
+    fn reason(&self, mean: GroupMean, variance: f64, quantile: f64) -> Reason {
+        Reason {
+            guide: self.name.clone(),
+            event: self.event.clone(),
+            mean: mean.ratio,
+            variance,
+            error: self.bound.error(),
+            quantile,
+        }
+    }
+}
+
+/// The other ranks that `variance` takes for a half-width of `error`.
+pub(super) fn size(ranks: Ranks, variance: f64, error: f64, quantile: f64) -> u64 {
+    let stratum = Stratum { ranks: ranks.others, variance };
+    let allowed = (error / quantile).powi(2);
+    neyman(&[stratum], ranks.all(), allowed)[0]
+}
