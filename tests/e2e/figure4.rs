@@ -84,10 +84,10 @@ fn is_after(decision: &Value) -> bool {
     decision["selection"] == "retrospective"
 }
 
-/// Sizes and probabilities by group and update, as drawn beforehand.
+/// Sizes and probabilities by group and first window, as drawn beforehand.
 fn sizes(decisions: &[Value]) -> BTreeMap<(String, u64), (u64, f64)> {
     let key = |decision: &Value| {
-        (decision["group"].as_str().unwrap().to_owned(), decision["update"].as_u64().unwrap())
+        (decision["group"].as_str().unwrap().to_owned(), decision["window"].as_u64().unwrap())
     };
     let size = |decision: &Value| (decision["size"].as_u64().unwrap(), number(&decision["probability"]));
     decisions
@@ -108,7 +108,7 @@ fn half_by_its_guide_and_half_by_number() {
     let decisions = run.decisions();
     let sizes = sizes(&decisions);
     for update in 0..STEPS / PER_UPDATE {
-        let of = |group: &str| sizes[&(group.to_owned(), update)];
+        let of = |group: &str| sizes[&(group.to_owned(), update * PER_UPDATE)];
         let (size, always) = fixed();
         let (fixed, drawn_with) = of("Static");
         assert_eq!(fixed, size, "{update}");
@@ -132,15 +132,19 @@ fn half_by_its_guide_and_half_by_number() {
         first.keys().copied().eq(0..PER_UPDATE) && first.values().all(|&(all, _)| all == half),
         "{first:?}"
     );
+    let told: BTreeSet<u64> = sizes.keys().map(|&(_, window)| window).collect();
     for decision in &decisions {
         assert_eq!(decision["mechanism"], "subset");
         if is_after(decision) {
             continue;
         }
+        // What an interval begins with, and within it what has changed by much.
+        let window = decision["window"].as_u64().unwrap();
+        assert_eq!(decision["update"], window / PER_UPDATE);
+        assert_eq!(decision["policy"], told.range(..window).count());
         assert_eq!(decision["reported"], half, "{decision}");
         let guided = decision["group"] == "Adaptive";
         assert_eq!(decision["guide"], if guided { "work".into() } else { Value::Null });
-        assert_eq!(decision["policy"], decision["update"]);
     }
     // Pinned ranks have the calls of every step; of the others, just those that were drawn.
     let mut stored: BTreeMap<(bool, u64), BTreeSet<u32>> = BTreeMap::new();
@@ -154,14 +158,12 @@ fn half_by_its_guide_and_half_by_number() {
     let pinned = half as u32..(half + fixed().1) as u32;
     let rows = run.estimate();
     for step in 0..STEPS {
-        let update = step / PER_UPDATE;
         for (in_second, group) in [(false, "Adaptive"), (true, "Static")] {
             let there = &stored[&(in_second, step)];
             if let Some((_, size)) = first.get(&step).filter(|_| !in_second) {
                 assert_eq!(there.len() as u64, *size, "step {step}");
                 continue;
             }
-            let (size, _) = sizes[&(group.to_owned(), update)];
             let drawn = rows.iter().find(|row| {
                 row["scope"] == "window"
                     && (&row["window"], &row["group"]) == (&step.into(), &group.into())
@@ -169,11 +171,12 @@ fn half_by_its_guide_and_half_by_number() {
             });
             assert_eq!(drawn.expect("a row")["kept"], there.len(), "{group}, step {step}");
             // A rank that a directive reaches late keeps to the one before until then, in the same order.
-            let since = update.saturating_sub(2).max(u64::from(!in_second));
-            let recent = (since..=update).map(|update| sizes[&(group.to_owned(), update)].0);
+            let since = (step / PER_UPDATE).saturating_sub(2).max(u64::from(!in_second)) * PER_UPDATE;
+            let recent = sizes.range((group.to_owned(), since)..=(group.to_owned(), step));
+            let recent = recent.map(|(_, &(size, _))| size);
             let (least, most) = (recent.clone().min().unwrap(), recent.max().unwrap());
             assert!((least..=most).contains(&(there.len() as u64)), "{group}, step {step}: {}", there.len());
-            assert!(!in_second || there.len() as u64 == size, "step {step}: {} of {size}", there.len());
+            assert!(!in_second || there.len() as u64 == fixed().0, "step {step}: {}", there.len());
             assert!(!in_second || pinned.clone().all(|rank| there.contains(&rank)), "step {step}: {there:?}");
         }
     }

@@ -44,8 +44,8 @@ fn strata(run: &Path, file: &Path) -> Value {
 /// Ranks drawn of the last windows, all groups together.
 fn drawn(run: &Monitored) -> f64 {
     let decisions = run.decisions();
-    let last = decisions.iter().map(|decision| number(&decision["update"])).fold(0.0, f64::max);
-    decisions.iter().filter(|decision| number(&decision["update"]) == last).map(|d| number(&d["size"])).sum()
+    let last = decisions.iter().map(|decision| number(&decision["window"])).fold(0.0, f64::max);
+    decisions.iter().filter(|decision| number(&decision["window"]) == last).map(|d| number(&d["size"])).sum()
 }
 
 #[test]

@@ -13,6 +13,9 @@ use serde_json::Value;
 const RANKS: u32 = 24;
 const STEPS: u64 = 100;
 
+/// By default.
+const WINDOWS_PER_UPDATE: u64 = 4;
+
 fn config(selection: &str, mechanism: &str) -> String {
     format!(
         "[sampling]\nselection = \"{selection}\"\nupdate_mechanism = \"{mechanism}\"\nfloor = 4\nseed = 3\n\
@@ -28,14 +31,15 @@ fn run(mpi: Mpi, selection: &str, mechanism: &str) -> Monitored {
     monitor(&job, &config(selection, mechanism), Form::Run).success()
 }
 
-/// Predictive rows by update, those of windows that were decided when they were over too.
+/// Predictive rows by update, as it began, those of windows that were decided when they were over too.
 fn updates(run: &Monitored) -> BTreeMap<u64, Vec<Value>> {
     let mut updates: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
     let mut command = Command::new(ampl());
     command.args(["decisions", "--json", "--all"]).arg(&run.run);
     let all = parse(&process::run(&mut command, Duration::from_secs(60)).success().stdout);
     for row in all.as_array().cloned().expect("rows") {
-        if row["selection"] == "predictive" {
+        let of = |name: &str| row[name].as_u64().expect("a number");
+        if row["selection"] == "predictive" && of("window") == of("update") * WINDOWS_PER_UPDATE {
             updates.entry(row["update"].as_u64().expect("a number")).or_default().push(row);
         }
     }

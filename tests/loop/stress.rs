@@ -127,7 +127,8 @@ fn counted(scenario: &Scenario, log: &Path) -> Vec<Told> {
 /// Ranks of every stratum, and how many are drawn.
 type Strata = BTreeMap<u64, (u64, u64)>;
 
-/// Every interval is decided beforehand once per group, in order; sizes and probabilities are possible ones.
+/// Every interval is decided beforehand once per group, in order, and within it only where sizes change; sizes and
+/// probabilities are possible ones.
 fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     let decisions: Vec<&Value> = all.iter().filter(|row| row["selection"] == "predictive").collect();
     let named: BTreeSet<&str> = decisions.iter().filter_map(|row| row["group"].as_str()).collect();
@@ -139,17 +140,19 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
         let [update, window, population, reported, size] =
             ["update", "window", "population", "reported", "size"].map(|name| whole(row, name));
         let group = row["group"].as_str().expect("a name");
-        let before = last.insert(group, update);
-        assert!(before.is_none_or(|before| before <= update), "out of order: {row}");
-        let strata = each.entry((group, update)).or_default();
+        let before = last.insert(group, window);
+        assert!(before.is_none_or(|before| before <= window), "out of order: {row}");
+        let strata = each.entry((group, window)).or_default();
         assert!(strata.insert(whole(row, "stratum"), (population, size)).is_none(), "decided twice: {row}");
-        assert!(window == update * scenario.windows_per_update, "{row}");
+        let within = window % scenario.windows_per_update;
+        assert!(window - within == update * scenario.windows_per_update, "{row}");
+        assert!(within == 0 || (scenario.census && !scenario.budget && update > 0), "{row}");
         assert!(window <= windows + scenario.windows_per_update, "of {windows} windows: {row}");
         assert!(reported <= population && size <= population, "{row}");
         let probability = number(&row["probability"]);
         assert!((0.0..=1.0).contains(&probability), "{row}");
     }
-    for (&(group, update), strata) in &each {
+    for (&(group, window), strata) in &each {
         let Some(&(_, first, last, pinned)) = scenario.groups.iter().find(|named| named.0 == group) else {
             continue;
         };
@@ -162,9 +165,9 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
         let asked = population.div_ceil(2).max(pinned.into());
         let limited = decisions
             .iter()
-            .any(|row| row["limit"] == "budget" && row["group"] == group && whole(row, "update") == update);
+            .any(|row| row["limit"] == "budget" && row["group"] == group && whole(row, "window") == window);
         let fixed = if limited { size <= asked } else { size == asked };
-        assert!(group != "fixed" || update == 0 || fixed, "{group}: {strata:?}");
+        assert!(group != "fixed" || window == 0 || fixed, "{group}: {strata:?}");
     }
     let updates: BTreeSet<u64> = decisions.iter().filter_map(|row| row["update"].as_u64()).collect();
     assert!(updates.contains(&0), "the start is a decision");
@@ -174,7 +177,10 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     if windows <= room(scenario) {
         assert_eq!(updates.len() as u64, last + 1, "no interval is passed over: {updates:?}");
     }
-    assert_eq!(each.len(), updates.len() * expected, "each interval, each group, once");
+    let begin = |&&(_, window): &&(&str, u64)| window % scenario.windows_per_update == 0;
+    let intervals = each.keys().filter(begin).count();
+    assert_eq!(intervals, updates.len() * expected, "each interval, each group, once");
+    assert_eq!(each.len() % expected, 0, "a directive is about all groups");
     let is_divided = each.values().any(|strata| strata.len() > 1);
     assert!(!is_divided || (scenario.census && !scenario.partners), "who divides needs to hear of everybody");
 }

@@ -14,7 +14,7 @@ use super::guide::{Guide, Ranks, Reason, Tracker, size};
 use super::sampled::SampledTracker;
 
 /// Share by which a size has to change within an interval to be worth a directive.
-const WORTH: f64 = 0.1;
+const WORTH: f64 = 0.25;
 
 /// One stratum of one group: its pinned ranks are taken in full, the others are drawn.
 #[derive(Clone, Debug)]
