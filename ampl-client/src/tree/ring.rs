@@ -35,7 +35,7 @@ pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
 
 /// The same for the second pass.
 pub(super) fn capacity_binned(second: &Second, queues: usize) -> usize {
-    let bin = size_of::<u64>() + second.guides.len() * size_of::<Residuals>();
+    let bin = size_of::<u64>() + size_of::<u16>() + second.guides.len() * size_of::<Residuals>();
     let group = size_of::<Histogram>() + usize::from(second.bins) * bin;
     let record = size_of::<CensusWindow>() + second.groups.len() * group;
     (MEMORY_BINNED / (queues * record)).clamp(2 * LEAST, RING)

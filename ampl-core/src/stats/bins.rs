@@ -114,18 +114,32 @@ impl Residuals {
 }
 
 /// A group's ranks by bin.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Most are about one rank or a few: only bins that somebody is in take room for their sums.
+#[derive(Clone, Debug)]
 pub struct Histogram {
     guides: usize,
     /// Ranks per bin.
     pub ranks: Vec<u64>,
+    /// Per bin, where its sums are; 0 as long as it has none.
+    places: Vec<u16>,
+    /// Place after place, one entry per guide; what is at the first are sums over nobody.
     residuals: Vec<Residuals>,
 }
 
+impl PartialEq for Histogram {
+    /// Whichever of the bins was filled first.
+    fn eq(&self, other: &Self) -> bool {
+        let sums = |of: &Self| (0..of.bins()).flat_map(|bin| of.residuals(bin).to_vec()).collect::<Vec<_>>();
+        (self.guides, &self.ranks) == (other.guides, &other.ranks) && sums(self) == sums(other)
+    }
+}
+
 impl Histogram {
-    /// No ranks.
+    /// No ranks, in fewer than 65536 bins.
     pub fn new(bins: usize, guides: usize) -> Self {
-        Self { guides, ranks: vec![0; bins], residuals: vec![Residuals::default(); bins * guides] }
+        let nobody = vec![Residuals::default(); guides];
+        Self { guides, ranks: vec![0; bins], places: vec![0; bins], residuals: nobody }
     }
 
     /// Number of bins.
@@ -140,12 +154,18 @@ impl Histogram {
 
     /// Sums over the ranks of a bin, one entry per guide.
     pub fn residuals(&self, bin: usize) -> &[Residuals] {
-        &self.residuals[bin * self.guides..(bin + 1) * self.guides]
+        let place = usize::from(self.places[bin]);
+        &self.residuals[place * self.guides..(place + 1) * self.guides]
     }
 
     /// The same, to be changed.
     pub fn residuals_mut(&mut self, bin: usize) -> &mut [Residuals] {
-        &mut self.residuals[bin * self.guides..(bin + 1) * self.guides]
+        if self.places[bin] == 0 {
+            self.places[bin] = (self.residuals.len() / self.guides.max(1)) as u16;
+            self.residuals.resize(self.residuals.len() + self.guides, Residuals::default());
+        }
+        let place = usize::from(self.places[bin]);
+        &mut self.residuals[place * self.guides..(place + 1) * self.guides]
     }
 
     /// Adds a rank that stands in `bin`, with one point per guide.
@@ -156,10 +176,13 @@ impl Histogram {
 
     /// Adds the ranks of `other`, of as many bins and guides.
     pub fn merge(&mut self, other: &Self) {
-        for (sum, more) in self.ranks.iter_mut().zip(&other.ranks) {
-            *sum = sum.saturating_add(*more);
+        for bin in (0..other.bins()).filter(|&bin| other.ranks[bin] > 0 || other.places[bin] > 0) {
+            self.ranks[bin] = self.ranks[bin].saturating_add(other.ranks[bin]);
+            self.residuals_mut(bin)
+                .iter_mut()
+                .zip(other.residuals(bin))
+                .for_each(|(sum, more)| sum.merge(more));
         }
-        self.residuals.iter_mut().zip(&other.residuals).for_each(|(sum, more)| sum.merge(more));
     }
 
     /// All ranks in it.
@@ -185,6 +208,32 @@ mod tests {
             assert_eq!(at(bounds) + at(-bounds), 127, "{bounds}");
         }
         assert_eq!(bin(5.0, 1), 0);
+    }
+
+    #[test]
+    fn sums_do_not_depend_on_which_bin_was_filled_first() {
+        let points =
+            [(3, 0.5), (1, -2.0), (3, 0.25), (7, 9.0)].map(|(bin, z)| (bin, Point { z, v: z / 2.0 }));
+        let of = |order: &[usize]| {
+            let mut histogram = Histogram::new(8, 2);
+            order.iter().for_each(|&at| histogram.add(points[at].0, &[points[at].1, Point::default()]));
+            histogram
+        };
+        let all = of(&[0, 1, 2, 3]);
+        assert_eq!(all, of(&[3, 0, 1, 2]));
+        let mut merged = of(&[3, 1]);
+        merged.merge(&of(&[0, 2]));
+        assert_eq!(all, merged);
+        assert_ne!(all, of(&[0, 1, 2]));
+        assert_eq!((all.ranks.as_slice(), all.population()), (&[0, 1, 0, 2, 0, 0, 0, 1][..], 4));
+        assert_eq!((all.residuals(3)[0].z, all.residuals(3)[0].max), (0.75, 0.5));
+        // Nobody is nobody, in a bin that has been looked at too.
+        assert_eq!(all.residuals(0), [Residuals::default(); 2]);
+        let mut looked = Histogram::new(8, 2);
+        looked.residuals_mut(5);
+        assert_eq!(looked, Histogram::new(8, 2));
+        merged.merge(&looked);
+        assert_eq!(all, merged);
     }
 
     #[test]
