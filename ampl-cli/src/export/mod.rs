@@ -82,7 +82,8 @@ trait Table {
 ///
 /// # Errors
 /// Those of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that
-/// exist, of status 4 where nothing was recorded that could be written, or not of the ranks named.
+/// exist, of status 4 where nothing was recorded that could be written, or not of the ranks or the time
+/// named.
 pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     let (format, until) = format(&args.to)?;
     let selection = Selection::new(args.from.as_deref(), until, args.ranks.as_deref())?;
@@ -95,6 +96,10 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(status, what, place, fix));
     }
     let missing = kept_back(&trace, &args.run.run)?;
+    let taken = trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank));
+    if let Some((what, fix)) = selection.is_past(taken.flat_map(|rank| &rank.windows)) {
+        return Err(Failure::message(NOT_FOUND, what, args.run.run.display(), fix));
+    }
     let directory = args.output.clone().unwrap_or_else(|| beside(&args.run.run, format));
     let file = directory.join(format!("summaries.{}", format.name()));
     if file.exists() {

@@ -5,7 +5,7 @@ use ampl_core::units::{Rank, RankSet};
 use ampl_trace::model::WindowSummary;
 
 use crate::failure::{Failure, USAGE};
-use crate::human::plural;
+use crate::human::{duration, plural};
 
 /// Ranks and a stretch of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,22 @@ impl Selection {
                 format!("ranks {asked} left nothing that can be read"),
                 "see 'ampl info' for what there is".into(),
             )
+        })
+    }
+
+    /// What is wrong with the time asked for, and what to do, unless one of `windows` is in it; nothing is where there
+    /// are no windows at all.
+    pub fn is_past<'a>(&self, windows: impl Iterator<Item = &'a WindowSummary>) -> Option<(String, String)> {
+        let mut last = None;
+        for window in windows {
+            if self.takes_window(window) {
+                return None;
+            }
+            last = last.max(Some(window.end_ns));
+        }
+        let fix = "ask for an earlier --from or a later --to, or leave them out".into();
+        last.map(|end| {
+            (format!("nothing was recorded then: the last window ended at {}", duration(end as f64)), fix)
         })
     }
 

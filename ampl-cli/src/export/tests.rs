@@ -147,6 +147,21 @@ fn ranks_and_times_are_selected() {
 }
 
 #[test]
+fn a_time_at_which_nothing_was_recorded_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    job().write_run(&run);
+    let mut late = args(&run, &["csv"]);
+    late.from = Some("3600s".into());
+    let error = export(&late).unwrap_err();
+    assert!(
+        Failure::has(&error, NOT_FOUND) && error.to_string().contains("the last window ended at"),
+        "{error}"
+    );
+    assert!(!run.join("csv").exists());
+}
+
+#[test]
 fn options_that_make_no_sense_are_told() {
     let wrong = |to: &[&str]| {
         let to: Vec<String> = to.iter().map(|word| (*word).to_owned()).collect();
