@@ -173,22 +173,17 @@ fn balance(rules: &[Vec<u32>], counts: &mut [Counts], back: bool) {
 /// The rules in an order in which every one comes behind those that use it; those in a cycle are left out.
 fn users_first(rules: &[Vec<u32>]) -> Vec<usize> {
     let mut users = vec![0u32; rules.len()];
-    let used = |rule: &[u32]| -> Vec<usize> {
-        let rules = rule.iter().filter(|&symbol| symbol & 1 != 0).map(|&symbol| symbol as usize >> 1);
-        rules.collect()
-    };
-    for rule in rules {
-        for other in used(rule) {
-            if let Some(users) = users.get_mut(other) {
-                *users += 1;
-            }
+    for &symbol in rules.iter().flatten().filter(is_rule) {
+        if let Some(users) = users.get_mut(symbol as usize >> 1) {
+            *users += 1;
         }
     }
     let mut order: Vec<usize> = (0..rules.len()).filter(|&rule| users[rule] == 0).collect();
     let mut next = 0;
     while let Some(&rule) = order.get(next) {
         next += 1;
-        for other in used(&rules[rule]) {
+        for &symbol in rules[rule].iter().filter(is_rule) {
+            let other = symbol as usize >> 1;
             if let Some(users) = users.get_mut(other) {
                 *users -= 1;
                 if *users == 0 {
@@ -200,6 +195,11 @@ fn users_first(rules: &[Vec<u32>]) -> Vec<usize> {
     order
 }
 
+/// Whether a symbol of a grammar is a rule.
+fn is_rule(symbol: &&u32) -> bool {
+    **symbol & 1 != 0
+}
+
 /// Whether the rules end, exist, are all used, and name terminals below `signatures` only.
 pub fn is_sound(rules: &[Vec<u32>], signatures: usize) -> bool {
     let within = |&symbol: &u32| {
@@ -207,17 +207,13 @@ pub fn is_sound(rules: &[Vec<u32>], signatures: usize) -> bool {
         if symbol & 1 != 0 { number != 0 && number < rules.len() } else { number < signatures }
     };
     let exists = rules.iter().flatten().all(within);
-    // Every rule but the first has a user where only the first begins the order.
     exists && {
         let order = users_first(rules);
-        order.len() == rules.len() && users_of_none(rules) <= 1
+        // Those that nobody uses begin it: the first alone, or a rule would be there for nothing.
+        let mut used = vec![false; rules.len()];
+        for &symbol in rules.iter().flatten().filter(is_rule) {
+            used[symbol as usize >> 1] = true;
+        }
+        order.len() == rules.len() && used.iter().filter(|&&used| !used).count() <= 1
     }
-}
-
-fn users_of_none(rules: &[Vec<u32>]) -> usize {
-    let mut used = vec![false; rules.len()];
-    for &symbol in rules.iter().flatten().filter(|&symbol| symbol & 1 != 0) {
-        used[symbol as usize >> 1] = true;
-    }
-    used.iter().filter(|&&used| !used).count()
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::body::{Body, Head, ONCE, Row, Table, ThreadBody, is_sound};
+use super::body::{Body, Head, ONCE, Row, Table, ThreadBody};
 use super::callers::{self, PATHS};
 use super::fit::{Fit, keys};
 use super::formula::{kind, read_fit, read_formula, read_values};
@@ -234,12 +234,11 @@ impl Words<'_> {
                 }
                 heads.push(head);
             }
-            let rules = symbols::read(self.stream)?;
-            if !is_sound(&rules, heads.len()) {
-                return Err(self.stream.broken());
-            }
+            let rules = symbols::read(self.stream, heads.len())?;
             self.stream.reading("counts");
-            for _ in rules.iter().flatten() {
+            let positions = rules.iter().map(Vec::len).sum();
+            group.first.lists.reserve(positions);
+            for _ in 0..positions {
                 self.list(&mut group)?;
             }
             body.threads.push(ThreadBody { thread, heads, rules });
@@ -356,10 +355,13 @@ impl Words<'_> {
         let stream = &mut *self.stream;
         let index = group.first.lists.len() as u32;
         let runs = stream.get(Field::CountRuns, 0)?;
+        if runs == 1 {
+            group.first.lists.push(Counts::from(ONCE));
+            return Ok(());
+        }
         let runs = usize::try_from(runs).map_err(|_| stream.broken())?;
         if runs > 0 {
-            let counts = if runs == 1 { Counts::from(ONCE) } else { get_counts(stream, runs - 2)? };
-            group.first.lists.push(counts);
+            group.first.lists.push(get_counts(stream, runs - 2)?);
             return Ok(());
         }
         let lists = match stream.get_length(Field::CountRuns, 1)? {

@@ -81,8 +81,13 @@ impl Out {
     }
 
     /// As [`Out::put`], for a field by its number.
+    #[inline]
     pub fn put_as(&mut self, field: u8, context: u32, value: u64) {
         let from = self.bytes.len();
+        if value < 0x80 && from >= MOST_MIXED {
+            self.bytes.push(value as u8);
+            return;
+        }
         varint::put(&mut self.bytes, value);
         if self.bytes.len() <= MOST_MIXED {
             self.marks.extend((0..self.bytes.len() - from).map(|place| Mark::new(field, context, place)));
@@ -103,6 +108,12 @@ impl Out {
         self.marks.extend(bytes.iter().map(|_| Mark::new(field as u8, context, 0)));
     }
 
+    /// Takes back what came behind the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+        self.marks.truncate(length);
+    }
+
     /// Bytes so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -120,17 +131,23 @@ impl Out {
                 best = whole;
             }
         };
-        let level = match effort {
-            Effort::Quick => 1,
-            Effort::Best if self.bytes.len() <= MOST_MIXED => {
-                // Nothing that zstd finds is left by mixed contexts.
-                consider(2, self.mix());
-                return best;
+        if effort == Effort::Best && self.bytes.len() <= MOST_MIXED {
+            // Nothing that zstd finds is left by mixed contexts.
+            consider(2, self.mix());
+            return best;
+        }
+        let zstd = |level| zstd::bulk::compress(&self.bytes, level).ok();
+        let stronger = if self.bytes.len() <= STRONG { 19 } else { 6 };
+        let packed = match (effort, zstd(1)) {
+            // What is no quarter at once repeats too little for a stronger level to find more than a few percent.
+            (Effort::Best, Some(quick))
+                if self.bytes.len() <= STRONG || quick.len() <= self.bytes.len() / 4 =>
+            {
+                zstd(stronger).or(Some(quick))
             }
-            Effort::Best if self.bytes.len() <= STRONG => 19,
-            Effort::Best => 6,
+            (_, quick) => quick,
         };
-        if let Ok(packed) = zstd::bulk::compress(&self.bytes, level) {
+        if let Some(packed) = packed {
             consider(1, packed);
         }
         best
@@ -310,6 +327,7 @@ impl In {
     }
 
     /// As [`In::get`], for a field by its number.
+    #[inline]
     pub fn get_as(&mut self, field: u8, context: u32) -> Result<u64, Broken> {
         if let Source::Bytes(bytes) = &self.source
             && let Some(&byte) = bytes.get(self.at)
@@ -318,6 +336,10 @@ impl In {
             self.at += 1;
             return Ok(byte.into());
         }
+        self.get_long(field, context)
+    }
+
+    fn get_long(&mut self, field: u8, context: u32) -> Result<u64, Broken> {
         let mut value = 0;
         for place in 0..10 {
             let byte = self.byte(Mark::new(field, context, place)).ok_or_else(|| self.broken())?;
