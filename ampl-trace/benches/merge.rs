@@ -48,7 +48,7 @@ fn since(start: Instant) -> f64 {
 fn merge(ranks: &[RankStructure]) -> ([f64; 3], usize) {
     let (mut own, mut way) = (0.0f64, 0.0);
     let mut parts: Vec<Merged> = Vec::new();
-    for rank in ranks.to_vec() {
+    for rank in ranks.iter().cloned() {
         let start = Instant::now();
         parts.push(Merged::of(rank));
         own = own.max(since(start));
