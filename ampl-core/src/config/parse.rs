@@ -47,7 +47,7 @@ impl Config {
                 "metric" => {
                     draft.first_metric_at.get_or_insert(block.at);
                     if let Some(metric) = metric(block, &mut report) {
-                        draft.metrics.push((block.at("name"), metric));
+                        draft.take_metric(block.at("name"), metric, &mut report);
                     }
                 }
                 "group" => {
@@ -62,12 +62,15 @@ impl Config {
                 "site" => {
                     let policy = site(block, &mut report);
                     if let Some(policy) = &policy {
-                        rules::notice_second_bound(policy, &config.sites, block, &mut report);
+                        rules::notice_second_policy(policy, &config.sites, block, &mut report);
                     }
                     config.sites.extend(policy);
                 }
                 "trace" => trace(block, &mut config.trace, &mut report),
-                "output" => output(block, &mut config.output, &mut report),
+                "output" => {
+                    draft.verify_at = Some(block.at("verify"));
+                    output(block, &mut config.output, &mut report);
+                }
                 "agent" => agent(block, &mut config.agent, &mut report),
                 other => unreachable!("[{other}] is a table without a reader"),
             }
@@ -239,11 +242,14 @@ fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option
     let divided = block.text("stratify") == Some("k-medoids");
     let k = match block.integer("k") {
         Some(_) if !divided => {
-            report.error(
-                block.at("k"),
-                block.path("stratify"),
-                Cause::Missing { example: "stratify = \"k-medoids\"" },
-            );
+            let cause = match block.has("stratify") {
+                true => Cause::Combination {
+                    settings: "stratify = \"off\" and k",
+                    instead: "leave k out, or use stratify = \"k-medoids\"",
+                },
+                false => Cause::Missing { example: "stratify = \"k-medoids\"" },
+            };
+            report.error(block.at("k"), block.path("stratify"), cause);
             return None;
         }
         Some(k) => match u32::try_from(k) {

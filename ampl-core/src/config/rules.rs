@@ -17,6 +17,8 @@ pub(super) struct Draft {
     pub(super) selection: Option<Selection>,
     /// Where `budget` stands, if it is written.
     pub(super) budget_at: Option<usize>,
+    /// Where `verify` stands, if there is an `[output]`.
+    pub(super) verify_at: Option<usize>,
     /// Where the first `[[metric]]` stands, right or wrong.
     pub(super) first_metric_at: Option<usize>,
     /// Name offset and metric.
@@ -30,6 +32,17 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// Takes a metric, whose name stands `at`; of one that is there already its role only.
+    pub(super) fn take_metric(&mut self, at: usize, metric: Metric, report: &mut Report<'_>) {
+        let same = |other: &Metric| other.quantity == metric.quantity && other.event == metric.event;
+        let Some((_, first)) = self.metrics.iter_mut().find(|(_, other)| same(other)) else {
+            return self.metrics.push((at, metric));
+        };
+        first.guide |= metric.guide;
+        first.optional &= metric.optional;
+        report.notice(at, "metric.name", "an earlier [[metric]] has the same name and event", "they are one");
+    }
+
     /// Moves the draft into `config`; what is wrong goes to `report`.
     pub(super) fn complete(self, config: &mut Config, report: &mut Report<'_>) {
         self.check_combination(config, report);
@@ -63,6 +76,15 @@ impl Draft {
             true => Selection::Predictive,
             false => Selection::Retrospective,
         });
+        if let Some(at) =
+            self.verify_at.filter(|_| config.output.verify && config.trace.structure == Keep::Off)
+        {
+            let cause = Cause::Combination {
+                settings: "verify = true and structure = \"off\"",
+                instead: "leave one of them out: calls that are not recorded cannot be compared",
+            };
+            report.error(at, "output.verify", cause);
+        }
         let Some((selection_at, sizing_at)) = self.sampling_at else { return };
         if beforehand && self.selection == Some(Selection::Retrospective) {
             let (settings, instead) = match sampled {
@@ -149,20 +171,33 @@ impl Draft {
     }
 }
 
-/// Says so where `policy` bounds calls that one of the `earlier` ones bounds already: only the first bound counts.
-pub(super) fn notice_second_bound(
+/// Says so where one of the `earlier` policies is for the same calls: only the first bound counts, and the first word
+/// on whether they are traced.
+pub(super) fn notice_second_policy(
     policy: &SitePolicy,
     earlier: &[SitePolicy],
     block: &Block<'_>,
     report: &mut Report<'_>,
 ) {
-    let same = |other: &SitePolicy| other.is_bound() && other.matches == policy.matches;
-    if policy.is_bound() && earlier.iter().any(same) {
-        let name = policy.matches.name();
-        let what = format!("an earlier [[site]] already bounds the error of {name}");
-        let instead = "this one's 'error' and 'confidence' have no effect: put them there";
-        report.notice(block.at("match"), "site.match", what, instead);
+    let mut same = earlier.iter().filter(|other| other.matches == policy.matches).peekable();
+    if same.peek().is_none() {
+        return;
     }
+    let name = policy.matches.name();
+    let (what, instead) = if policy.is_bound() && same.any(SitePolicy::is_bound) {
+        (
+            format!("an earlier [[site]] already bounds the error of {name}"),
+            "this one's 'error' and 'confidence' have no effect: put them there",
+        )
+    } else if block.has("trace") || !policy.is_bound() {
+        (
+            format!("an earlier [[site]] already says whether {name} is traced"),
+            "this one's 'trace' has no effect: put it there",
+        )
+    } else {
+        return;
+    };
+    report.notice(block.at("match"), "site.match", what, instead);
 }
 
 /// Whether pinned ranks and sample size fit the members; what does not goes to `report`.

@@ -40,6 +40,7 @@ fn what_makes_no_sense_is_refused() {
         ("stratify = 'k-medoids'\nk = 0", "job.toml:5:5", "from 1"),
         ("stratify = 'k-medoids'\nk = 11", "job.toml:5:5", "members"),
         ("stratify = 'k-medoids'\nk = 9", "job.toml:5:5", "from 1 to 8"),
+        ("stratify = 'off'\nk = 3", "job.toml:5:5", "leave k out"),
         ("stratify = 'k-medoids'\nk = 'all'", "job.toml:5:5", "\"auto\""),
         ("stratify = 'k-mediods'", "job.toml:4:12", "k-medoids"),
         ("stratify = 'k-medoids'\nsample_size = 5", "job.toml:4:12", "group.sample_size"),

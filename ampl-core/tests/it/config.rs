@@ -79,7 +79,7 @@ fn every_setting_arrives() {
          [[group]]\nname = 'A'\nmembers = '0-3, 8'\nconfidence = 0.95\nerror = 0.05\npinned = '8'\n\
          [[group]]\nname = 'B'\nmembers = '4-7'\nsample_size = 2\npinned = '4,5'\n\
          [[group]]\nname = 'C'\nmembers = '9'\nerror_abs = 3\n\
-         [trace]\nstructure = 'off'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 64\n\
+         [trace]\nstructure = 'kept'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 64\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\n",
@@ -130,7 +130,7 @@ fn every_setting_arrives() {
             site(SiteMatch::Site(Site::parse("a.c:3").unwrap()), SiteTrace::Aggregate),
         ],
         trace: Trace {
-            structure: Keep::Off,
+            structure: Keep::Kept,
             timing: Keep::All,
             time_error: 0.25,
             time_floor_ns: 5000,
@@ -391,9 +391,17 @@ fn what_is_done_differently_is_noticed() {
     let twice = notice(&(site("error = 0.1") + &site("confidence = 0.99")));
     assert!(twice.contains("already bounds the error of MPI_Send (job.toml:5:9): "), "{twice}");
     let elsewhere = site("error = 0.1") + "[[site]]\nmatch = 'MPI_Recv'\nerror = 0.2\n";
-    for sound in [site("error = 0.1") + &site("trace = 'off'"), elsewhere] {
+    for sound in [site("trace = 'off'") + &site("error = 0.1"), elsewhere] {
         assert_eq!(accepted(&sound).1, vec![]);
     }
+    for unheard in [site("error = 0.1") + &site("trace = 'off'"), site("trace = 'off'") + &site("")] {
+        assert!(notice(&unheard).contains("already says whether MPI_Send is traced"), "{}", notice(&unheard));
+    }
+    let (config, notices) = accepted(
+        "[[metric]]\nname = 'mpi.time'\nrole = 'report'\n[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n",
+    );
+    assert!(config.metrics.len() == 1 && config.metrics[0].guide, "{:?}", config.metrics);
+    assert!(notices[0].render("job.toml").contains("the same name and event (job.toml:5:8)"), "{notices:?}");
 }
 
 #[test]
@@ -457,4 +465,12 @@ fn set_names_what_it_cannot_find() {
     let edited = Config::set("", "samplng.seed", "1").unwrap();
     assert!(refused(&edited).contains("unknown key 'samplng'"));
     assert!(refused(&Config::set("", "nonsense", "x y").unwrap()).contains("unknown key 'nonsense'"));
+}
+
+#[test]
+fn nothing_is_compared_where_nothing_is_recorded() {
+    let text = "[trace]\nstructure = 'off'\n[output]\nverify = true\n";
+    let error = Config::parse(text).unwrap_err().render("job.toml");
+    assert!(error.contains("job.toml:4:10") && error.contains("structure = \"off\""), "{error}");
+    assert!(accepted("[trace]\nstructure = 'off'\n[output]\nverify = false\n").1.is_empty());
 }

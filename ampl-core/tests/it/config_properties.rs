@@ -18,7 +18,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             .prop_map(|site| Site::parse(site).unwrap()),
     );
     let marker = prop_oneof![
-        (1..=365 * 24 * 3600 * 1_000_000_000_u64).prop_map(Marker::Period),
+        (1000..=365 * 24 * 3600 * 1_000_000_000_u64).prop_map(Marker::Period),
         (functions(), site).prop_map(|(function, site)| Marker::Mpi { function, site }),
         region().prop_map(Marker::Region),
         Just(Marker::Pcontrol),
@@ -124,11 +124,22 @@ fn any_config() -> impl Strategy<Value = Config> {
     );
     let rest = (trace, output, agent, sites);
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
-        |(sampling, marker, every, mut metrics, groups, (trace, output, agent, sites))| {
+        |(sampling, marker, every, mut metrics, groups, (trace, mut output, agent, mut sites))| {
+            output.verify &= trace.structure != Keep::Off;
+            sites.dedup_by(|later, earlier| later.matches == earlier.matches);
             let (quantity, event) = (Quantity::Calls, Event::Window);
             metrics.push(Metric { quantity, event, guide: true, optional: false });
             let period = matches!(marker, Marker::Period(_) | Marker::Auto);
             metrics.retain(|m| !(period && m.quantity == Quantity::Wall && m.event == Event::Window));
+            let mut seen = Vec::new();
+            metrics.retain(|m| {
+                let is_new = !seen.contains(&(m.quantity.clone(), m.event.clone()));
+                seen.push((m.quantity.clone(), m.event.clone()));
+                is_new
+            });
+            if !metrics.iter().any(|m| m.guide) {
+                metrics[0].guide = true;
+            }
             let dividable = sampling.summaries == Summaries::Census && !sampling.partners;
             let bounded = |group: &&Group| matches!(group.target, Target::Bound { .. });
             let strata = groups.iter().filter(bounded).zip([None, Some(1), Some(8)]);
