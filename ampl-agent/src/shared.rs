@@ -102,7 +102,7 @@ pub(crate) struct Open {
     pub stored: bool,
     /// Whether they are buffered until it is decided, after its end, if it is kept.
     pub buffered: bool,
-    /// Whether all of them are stored, and what is decided after its end is only marked (`output.verify`).
+    /// Whether all of them are stored, and what is decided after its end is only marked.
     pub marked: bool,
     /// Which windows are decided so, as long as the agent can afford it.
     pub after: After,
@@ -375,7 +375,7 @@ impl Shared {
         (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
         let level = open.governor.level();
         let after = open.after.decides(open.update);
-        open.marked = after && self.plan.config.output.verify;
+        open.marked = after && self.plan.config.stores_everything();
         open.buffered = after && !open.marked && level == Level::Kept && !self.journal.is_short();
         open.stored = (open.buffered || self.stores(open.union)) && level == Level::Kept;
         open.measured = level < Level::Off;
@@ -467,9 +467,8 @@ impl Shared {
     /// Whether the calls of a window drawn so are stored.
     fn stores(&self, keep: Keep) -> bool {
         match self.plan.config.trace.stored() {
-            Timing::Kept => keep.kept || self.plan.config.output.verify,
-            Timing::All => true,
             Timing::Off => false,
+            _ => keep.kept || self.plan.config.stores_everything(),
         }
     }
 

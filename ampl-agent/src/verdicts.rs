@@ -22,7 +22,7 @@ impl After {
     pub fn of(plan: &Plan, rank: Rank, second: Option<&Second>) -> Self {
         let group = plan.group_of(rank);
         let second = second.filter(|second| second.group(group).is_some());
-        let chosen = plan.config.trace.stored() == Timing::Kept && !plan.groups[group].pinned.contains(rank);
+        let chosen = plan.config.trace.stored() != Timing::Off && !plan.groups[group].pinned.contains(rank);
         match second.filter(|_| chosen) {
             None => Self::None,
             Some(second) if second.until.is_some() => Self::First,

@@ -9,17 +9,17 @@ use serde_json::Value;
 const RANKS: u32 = 6;
 const TURNS: u64 = 60;
 
-fn run(sampling: &str) -> Monitored {
+fn run(sampling: &str, stored: &str) -> Monitored {
     let config = format!(
         "[sampling]\nwindows_per_update = 5\nfloor = 2\n{sampling}[window]\nmarker = \"mpi:MPI_Barrier\"\n\
-         [[metric]]\nname = \"calls\"\nrole = \"guide\"\n[output]\nverify = true\n"
+         [[metric]]\nname = \"calls\"\nrole = \"guide\"\n{stored}"
     );
     let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
     monitor(&job, &config, Form::Run).success()
 }
 
 fn check(sampling: &str, basis: &str) {
-    let run = run(sampling);
+    let run = run(sampling, "[output]\nverify = true\n");
     let info = run.info();
     let windows = TURNS + 1;
     assert_eq!(
@@ -39,18 +39,10 @@ fn check(sampling: &str, basis: &str) {
     }
     assert_eq!(info["would_keep_windows"], marked.len());
     // Of windows that were decided when they were over, as many as was decided.
-    let mut sizes: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
-    for row in run.decisions().iter().filter(|row| row["selection"] == "retrospective") {
-        let [window, size] = ["window", "size"].map(|name| row[name].as_u64().expect("a number"));
-        let (sum, whole) = sizes.entry(window).or_insert((0, true));
-        *sum += size;
-        *whole &= row["late"] == false;
-    }
-    sizes.retain(|_, (_, whole)| *whole);
+    let sizes = sizes(&run);
     assert_eq!(sizes.len() as u64 > windows / 2, basis == "trace", "{sizes:?}");
-    let exact = |(&window, &(size, _)): (&u64, &(u64, bool))| {
-        marked.iter().filter(|(_, of)| *of == window).count() as u64 == size
-    };
+    let exact =
+        |(&window, &size): (&u64, &u64)| marked.iter().filter(|(_, of)| *of == window).count() as u64 == size;
     // A verdict may be on its way when the buffer ends.
     let wrong = sizes.iter().filter(|&of| !exact(of)).count();
     assert!(wrong as u64 <= windows / 10, "{wrong} of {}", sizes.len());
@@ -84,6 +76,39 @@ fn check(sampling: &str, basis: &str) {
     // The share of time inside the bound, not outside of it.
     assert!(c_trace > 0.9 && c_trace <= 1.0, "{whole}");
     assert!(run.finished.stderr.contains("would be kept (output.verify)"), "{}", run.finished.stderr);
+}
+
+/// Sizes that were decided of windows when they were over, in time.
+fn sizes(run: &Monitored) -> BTreeMap<u64, u64> {
+    let mut sizes: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
+    for row in run.decisions().iter().filter(|row| row["selection"] == "retrospective") {
+        let [window, size] = ["window", "size"].map(|name| row[name].as_u64().expect("a number"));
+        let (sum, whole) = sizes.entry(window).or_insert((0, true));
+        *sum += size;
+        *whole &= row["late"] == false;
+    }
+    sizes.retain(|_, (_, whole)| *whole);
+    sizes.into_iter().map(|(window, (size, _))| (window, size)).collect()
+}
+
+#[test]
+fn who_is_drawn_afterwards_holds_where_all_times_are_stored_too() {
+    let run = run("", "[trace]\ntiming = \"all\"\n");
+    let windows = TURNS + 1;
+    assert_eq!(run.info()["kept_windows"], windows * u64::from(RANKS));
+    let sizes = sizes(&run);
+    assert!(sizes.len() as u64 > windows / 2, "{sizes:?}");
+    let rows = run.estimate();
+    let of_trace =
+        |row: &&Value| row["scope"] == "window" && row["basis"] == "trace" && row["metric"] == "calls";
+    let drawn: BTreeMap<u64, u64> = rows
+        .iter()
+        .filter(of_trace)
+        .map(|row| (row["window"].as_u64().expect("a window"), row["kept"].as_u64().expect("a number")))
+        .collect();
+    let wrong: Vec<_> = sizes.iter().filter(|&(window, size)| drawn.get(window) != Some(size)).collect();
+    // A verdict may be on its way when the buffer ends.
+    assert!(wrong.len() as u64 <= windows / 10, "{wrong:?}, {drawn:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     // More than two have a line each, more than four not even that.
     let shown = if groups.len() > 4 { 3 } else { groups.len() };
     let stores = plan.map_or(Keep::Kept, |plan| match plan.config.trace.stored() {
-        Keep::Kept if plan.config.output.verify => Keep::All,
+        Keep::Kept if plan.config.stores_everything() => Keep::All,
         keep => keep,
     });
     let traced = stores == Keep::Kept;

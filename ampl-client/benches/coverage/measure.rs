@@ -142,7 +142,7 @@ fn run(options: &Options, jobs: &[Job], kind: Kind, seed: u64) -> Vec<Sums> {
     for number in 0..options.windows {
         let totals = population.next_window();
         let window = Window { number, guides: vec![totals.into_iter().map(summary).collect()] };
-        let census = Census::of_all(&jobs[0], &window);
+        let census = Census::of_jobs(jobs, &window);
         let values = other.as_mut().map(|other| other.next_window(&window.guides[0]));
         for (job, (run, score, undeclared)) in jobs.iter().zip(&mut runs) {
             let (draws, _) = run.draw_all(job, &window, &census);

@@ -67,6 +67,12 @@ impl Census {
         census
     }
 
+    /// Sums over all ranks that any of `jobs` can be decided by: jobs of the same groups and guides.
+    pub fn of_jobs(jobs: &[Job], window: &Window) -> Self {
+        let most = jobs.iter().find(|job| job.shape.divisions.is_some()).or(jobs.first());
+        Self::of_all(most.expect("there are jobs"), window)
+    }
+
     /// Adds the ranks of `other`, all of them larger.
     pub fn merge(&mut self, other: &Self) {
         self.seen.0.extend_from_slice(&other.seen.0);

@@ -226,6 +226,32 @@ proptest! {
 }
 
 #[test]
+fn jobs_of_all_methods_share_a_census() {
+    // The first of them divides nothing, predictive selection does.
+    let job = |method| {
+        let mut config = base(method, Mechanism::Subset, 4);
+        config.whole.clear();
+        Job::new(Plan::new(config, 64).unwrap())
+    };
+    let jobs: Vec<Job> = (0..METHODS.len()).rev().map(job).collect();
+    let begin = |job: &Job| [Run::new(job, 9).0, Run::new(job, 9).0];
+    let mut runs: Vec<[Run; 2]> = jobs.iter().map(begin).collect();
+    let mut population = Population::new(Kind::Heterogeneous, 64, 2);
+    for number in 0..40 {
+        let guides = vec![population.next_window().into_iter().map(metric).collect()];
+        let window = Window { number, guides };
+        let shared = Census::of_jobs(&jobs, &window);
+        for (job, [with, alone]) in jobs.iter().zip(&mut runs) {
+            let mut step = |run: &mut Run, census: &Census| {
+                let (draws, _) = run.draw_all(job, &window, census);
+                run.end_window(job, &window, census, &draws)
+            };
+            assert_eq!(step(with, &shared), step(alone, &Census::of_all(job, &window)));
+        }
+    }
+}
+
+#[test]
 fn pieces_of_a_large_job_add_up() {
     let ranks = 40_000;
     let job = Job::new(Plan::new(base(0, Mechanism::Subset, 4), ranks).unwrap());

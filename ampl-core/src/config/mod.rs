@@ -287,11 +287,18 @@ impl Config {
         self.strata.iter().find(|strata| strata.group == group)
     }
 
+    /// Whether the times of all calls are stored, whoever is sampled: what is decided is only marked then.
+    pub fn stores_everything(&self) -> bool {
+        match self.trace.stored() {
+            Keep::Kept => self.output.verify,
+            stored => stored == Keep::All,
+        }
+    }
+
     /// Share of the job's time that the agent may take; 1 % where nothing is said, and no limit (`None`) where
     /// nothing is said but that everything is to be recorded.
     pub fn max_overhead(&self) -> Option<f64> {
-        let everything = self.trace.stored() == Keep::All || self.output.verify;
-        self.agent.max_overhead.or((!everything).then_some(0.01))
+        self.agent.max_overhead.or((!self.stores_everything()).then_some(0.01))
     }
 }
 
