@@ -7,6 +7,7 @@ use ampl_core::config::Quantity;
 use ampl_core::mpi::Function;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS};
+use ampl_trace::structure::Signature;
 use ampl_trace::{RankTrace, Trace};
 use serde::Serialize;
 
@@ -15,6 +16,9 @@ use serde::Serialize;
 const CLOCK: f64 = 1e-3;
 /// The same in nanoseconds, for windows of next to no length: both ends are whole nanoseconds.
 const ROUNDED: f64 = 10.0;
+
+/// What stands for calls that were counted but not recorded, instead of a function.
+const COUNTED: u16 = u16::MAX;
 
 /// The pauses of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -43,6 +47,9 @@ pub fn of(trace: &Trace) -> Vec<Paused> {
 
 fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Function) -> Option<Paused> {
     let number = rank.process.rank;
+    if begins(trace, number, pcontrol) == Some(false) {
+        return None;
+    }
     let (mut paused, mut of_ns) = (0.0, 0.0);
     for window in &rank.windows {
         if let Some((length, measured)) = wall.and_then(|wall| lengths(window, wall)) {
@@ -55,12 +62,8 @@ fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Funct
         let share = Some(paused / of_ns);
         return Some(Paused { rank: number, paused_ns: Some(paused as u64), share, of_ns });
     }
-    asks_for_one(trace, number, pcontrol).then_some(Paused {
-        rank: number,
-        paused_ns: None,
-        share: None,
-        of_ns: 0.0,
-    })
+    let told = begins(trace, number, pcontrol) == Some(true);
+    told.then_some(Paused { rank: number, paused_ns: None, share: None, of_ns: 0.0 })
 }
 
 /// How long `window` was, or the windows that were closed with it, and how long it was measured; nanoseconds.
@@ -71,12 +74,15 @@ fn lengths(window: &WindowSummary, wall: usize) -> Option<(f64, f64)> {
     Some((window.end_ns.saturating_sub(window.start_ns) as f64, windows * cell.sum))
 }
 
-/// Whether a call of the rank's that was recorded begins a pause.
-fn asks_for_one(trace: &Trace, rank: u32, pcontrol: Function) -> bool {
-    let Some(structure) = trace.structure.rank(rank) else { return false };
-    structure.threads.iter().flat_map(|thread| &thread.signatures).any(|signature| {
-        signature.function == pcontrol.0
-            && signature.flags & (CALL_ERROR | CALL_NO_ARGS) == 0
-            && signature.words.first() == Some(&0)
-    })
+/// Whether a call of the rank's begins a pause; `None` where no recorded one does and not all are recorded.
+fn begins(trace: &Trace, rank: u32, pcontrol: Function) -> Option<bool> {
+    let structure = trace.structure.rank(rank)?;
+    let all = || structure.threads.iter().flat_map(|thread| &thread.signatures);
+    let is_whole = |signature: &&Signature| signature.flags & (CALL_ERROR | CALL_NO_ARGS) == 0;
+    let own = || all().filter(|signature| signature.function == pcontrol.0);
+    if own().filter(is_whole).any(|signature| signature.words.first() == Some(&0)) {
+        return Some(true);
+    }
+    let counted = all().any(|signature| signature.function == COUNTED);
+    (!counted && own().next().is_some() && own().all(|signature| is_whole(&signature))).then_some(false)
 }

@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     writeln!(out, "  load balance   {:<9} mean/max of compute time", percent(balance))?;
     writeln!(out, "  communication  {:<9} most compute time of a rank / run time", percent(communication))?;
     if windows.is_empty() {
-        writeln!(out, "\nNo window was closed.")?;
+        writeln!(out, "\nNo rank's window is in the trace.")?;
     } else {
         course(out, windows)?;
         worst(out, windows)?;

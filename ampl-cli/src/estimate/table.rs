@@ -21,7 +21,7 @@ pub fn write(out: &mut impl Write, rows: &[Row], more: bool) -> io::Result<()> {
         writeln!(out, "{}", line(row))?;
     }
     if rows.is_empty() {
-        writeln!(out, "(no window was closed)")?;
+        writeln!(out, "(no rank's window is in the trace)")?;
     }
     missing(out, rows)?;
     checked(out, rows)?;

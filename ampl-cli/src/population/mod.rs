@@ -51,7 +51,10 @@ impl Population {
         };
         let found = candidates.iter().find(|file| file.exists()).unwrap_or(&candidates[0]);
         let absent = |error: std::io::Error| {
-            let fix = "name a CSV or Parquet file, or a directory that 'ampl export' wrote";
+            let fix = match path.join("trace.ampl").exists() {
+                true => "a run is made a population by 'ampl export --to parquet RUN'",
+                false => "name a CSV or Parquet file, or a directory that 'ampl export' wrote",
+            };
             let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { DAMAGED };
             Failure::message(status, format!("no such population: {error}"), found.display(), fix)
         };

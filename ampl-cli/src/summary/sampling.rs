@@ -55,7 +55,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     if plan.is_some_and(|plan| plan.config.sampling.partners) {
         let (partner, kept) = (trace.partner_windows(), trace.kept_windows());
         let text = format!(
-            "{} of {} kept rank-windows for the sake of drawn ranks that they exchange messages with",
+            "{} of {} kept rank-windows are of ranks that drawn ones talk to",
             count(partner),
             count(kept)
         );

@@ -40,11 +40,11 @@ fn within(trace: &Trace, budget: f64) -> String {
     let rate = stored as f64 / (longest_ns(trace).max(1) as f64 * 1e-9);
     let cut = trace.decisions.iter().filter(|decision| decision.limit.is_some()).count();
     format!(
-        "{}/s before coding, {}/s in the file; it cut {} of {} decisions: bounds attained, see ampl decisions",
-        bytes(budget),
-        bytes(rate),
+        "{} of {} decisions cut: their bounds by ampl decisions; {}/s of {}/s, coded",
         count(cut as u64),
-        count(trace.decisions.len() as u64)
+        count(trace.decisions.len() as u64),
+        bytes(rate),
+        bytes(budget),
     )
 }
 

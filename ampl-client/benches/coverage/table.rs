@@ -17,9 +17,11 @@ pub fn print(options: &Options, ranks: u32, cells: &[Cell]) {
             let each = cell.populations.iter().map(|(_, sums)| sums.undeclared.coverage());
             let (plain, calibrated) = each.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
             println!(
-                "         undeclared metric, cv .3, correlation .5: {:.3}; calibrated on the guide's total {:.3}",
+                "         undeclared metric, cv .3, correlation .5: {:.3}; calibrated on the guide's total {:.3}; \
+                 {:.1} ranks kept",
                 plain / count,
-                calibrated / count
+                calibrated / count,
+                cell.populations.iter().map(|(_, sums)| sums.mean_size()).sum::<f64>() / count
             );
         }
         if options.detail {

@@ -123,6 +123,8 @@ impl Score {
             ErrorBound::Relative(error) => error * truth.abs(),
             ErrorBound::Absolute(error) => error,
         };
-        Some(everyone || estimate.is_some_and(|estimate| (estimate - truth).abs() <= allowed))
+        // Sums beyond what a number holds tell nothing.
+        let known = truth.is_finite();
+        Some(known && (everyone || estimate.is_some_and(|estimate| (estimate - truth).abs() <= allowed)))
     }
 }

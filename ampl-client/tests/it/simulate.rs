@@ -242,7 +242,7 @@ fn jobs_of_all_methods_share_a_census() {
         let window = Window { number, guides };
         let shared = Census::of_jobs(&jobs, &window);
         for (job, [with, alone]) in jobs.iter().zip(&mut runs) {
-            let mut step = |run: &mut Run, census: &Census| {
+            let step = |run: &mut Run, census: &Census| {
                 let (draws, _) = run.draw_all(job, &window, census);
                 run.end_window(job, &window, census, &draws)
             };
