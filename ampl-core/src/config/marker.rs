@@ -13,8 +13,6 @@ const MARKERS: [&str; 5] = ["period:250ms", "mpi:FUNCTION", "region:NAME", "pcon
 /// What stands for the kinds of event that is no MPI function.
 const EVENTS: &str = "use an MPI function, region:NAME, path:OUTER>INNER or \"*\"";
 
-/// The shortest period: a call takes as long.
-const SHORTEST_NS: u64 = 1000;
 /// The longest period, a year: ends of windows must not be beyond what clocks count.
 const LONGEST_NS: u64 = 365 * 24 * 3600 * 1_000_000_000;
 
@@ -23,12 +21,12 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
     let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
     match (word, rest) {
         ("period", Some(period)) => match nanoseconds(period) {
-            Some(period_ns @ SHORTEST_NS..=LONGEST_NS) => Ok(Marker::Period(period_ns)),
+            Some(period_ns @ 1..=LONGEST_NS) => Ok(Marker::Period(period_ns)),
             _ => Err(Cause::Invalid {
                 found: format!("\"{text}\""),
-                expected:
-                    "a period from 1us to a year, with its unit: ns, us, ms or s, as in \"period:250ms\""
-                        .into(),
+                expected: "a period above zero, of a year at most, with its unit: ns, us, ms or s, as in \
+                           \"period:250ms\""
+                    .into(),
             }),
         },
         ("mpi", Some(call)) => {
@@ -239,7 +237,7 @@ mod tests {
         for text in [
             "period:250ms",
             "period:1s",
-            "period:1us",
+            "period:1ns",
             "mpi:MPI_Allreduce",
             "mpi:MPI_Send@a.c:3",
             "region:a::b <c>",

@@ -18,7 +18,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             .prop_map(|site| Site::parse(site).unwrap()),
     );
     let marker = prop_oneof![
-        (1000..=365 * 24 * 3600 * 1_000_000_000_u64).prop_map(Marker::Period),
+        (1..=365 * 24 * 3600 * 1_000_000_000_u64).prop_map(Marker::Period),
         (functions(), site).prop_map(|(function, site)| Marker::Mpi { function, site }),
         region().prop_map(Marker::Region),
         Just(Marker::Pcontrol),
