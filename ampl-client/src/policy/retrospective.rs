@@ -30,7 +30,7 @@ pub(super) struct Retrospective {
     seed: u64,
     mechanism: Mechanism,
     windows_per_update: u64,
-    floor: u64,
+    floor: Option<u64>,
     /// Strata of a group at most.
     strata: usize,
     groups: Vec<Group>,
@@ -93,6 +93,13 @@ struct KnownGroup {
     bytes: (f64, f64),
 }
 
+/// Ranks that are drawn of a window at least, of a group of so many: [`FLOOR`], where that is not more than a few
+/// percent. What happened in the window is known, no rank moves the estimate by more than half the bound, and more
+/// ranks than that are not needed for either.
+fn usual_floor(members: u64) -> u64 {
+    FLOOR.min((members / 32).max(2))
+}
+
 impl Retrospective {
     /// What decides the groups of `second`.
     pub fn new(plan: &Plan, second: &Second) -> Self {
@@ -116,7 +123,7 @@ impl Retrospective {
             seed: sampling.seed,
             mechanism: sampling.update_mechanism,
             windows_per_update: u64::from(sampling.windows_per_update.max(1)),
-            floor: sampling.floor.map_or(FLOOR, u64::from),
+            floor: sampling.floor.map(u64::from),
             strata: second.strata(),
             groups: second.groups.iter().map(group).collect(),
             wall: Quantity::Wall.slot(),
@@ -207,7 +214,8 @@ impl Retrospective {
                 }
                 let coins = self.mechanism == Mechanism::Global;
                 let group = &self.groups[place];
-                let (floor, strata, groups) = (self.floor, self.strata, self.groups.len());
+                let floor = self.floor.unwrap_or_else(|| usual_floor(group.members));
+                let (strata, groups) = (self.strata, self.groups.len());
                 let terms = Terms { population: 0, floor, strata, groups, coins };
                 Some(group.judge(reference, histogram, &known.groups[place], terms, pressure))
             };

@@ -3,11 +3,12 @@
 //! Everything is seeded: the numbers repeat.
 
 use ampl_client::Policy;
-use ampl_core::config::{Mechanism, Sizing, Summaries};
+use ampl_core::config::{Mechanism, Selection, Sizing, Summaries};
 use ampl_core::plan::Plan;
 use ampl_testkit::Kind;
+use ampl_testkit::population::Total;
 
-use crate::common::{Score, config, group, relative, run, run_seeds};
+use crate::common::{Score, config, group, metric, relative, run, run_seeds, simulated};
 
 const RANKS: u32 = 128;
 const SEEDS: u64 = 12;
@@ -116,5 +117,21 @@ fn decisions_do_not_depend_on_the_unit_and_repeat() {
         let again = || run(&plan, Kind::Drift, 40, 5, 1.0).decisions;
         assert_eq!(again(), again());
         assert_eq!(Policy::new(&plan).first_directive().0.strata[0].size, RANKS);
+    }
+}
+
+#[test]
+fn windows_in_which_ranks_do_the_same_take_few_of_small_groups() {
+    for (ranks, floor, least) in
+        [(20, None, 2), (64, None, 2), (128, None, 4), (256, None, 8), (1000, None, 8), (64, Some(8), 8)]
+    {
+        let mut config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);
+        config.sampling.selection = Selection::Retrospective;
+        config.sampling.floor = floor;
+        let same = vec![vec![metric(Total { n: 1, y: 1.0 }); ranks as usize]];
+        let windows = std::iter::repeat_n(same, 12);
+        let (scores, _) = simulated::simulated(&Plan::new(config, ranks).unwrap(), windows, 3);
+        let sizes: Vec<u64> = scores[0].windows.iter().map(|scored| scored.size).collect();
+        assert_eq!(sizes, vec![least; sizes.len()], "{ranks} ranks");
     }
 }

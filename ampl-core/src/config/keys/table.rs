@@ -73,7 +73,8 @@ pub const KEYS: &[Key] = &[
         "sampling",
         "floor",
         Integer,
-        "Fewest ranks that a bound may ask for; 16, or 10 with ampl-2008, where not given.",
+        "Fewest ranks that a bound may ask for. Where not given 16, or 10 with ampl-2008; with retrospective selection \
+         2 for groups of up to 64 ranks, 8 from 256 on, in between a rank in 32.",
     )
     .range(COUNT)
     .examples("3", "0"),
