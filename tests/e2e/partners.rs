@@ -143,7 +143,7 @@ fn both_ends_are_kept(mpi: Mpi, ranks: u32, mechanism: &str, ways: &[Way]) {
         let window = row["window"].as_u64().unwrap();
         assert_eq!(number(&row["kept"]), drawn(window).len() as f64, "{row}");
     }
-    let line = run.finished.stderr.lines().find(|line| line.contains("for the sake of"));
+    let line = run.finished.stderr.lines().find(|line| line.contains("that drawn ones talk to"));
     assert!(line.is_some_and(|line| line.contains(&format!("{said} of "))), "{}", run.finished.stderr);
 }
 
@@ -177,5 +177,5 @@ fn without_the_key_nothing_is_kept_for_others() {
     assert_eq!(run.info()["partner_windows"], 0);
     let windows = kept(&run, 8);
     assert!(windows.values().flat_map(BTreeMap::values).all(|is| is.drawn && is.inclusion.is_none()));
-    assert!(!run.finished.stderr.contains("for the sake of"), "{}", run.finished.stderr);
+    assert!(!run.finished.stderr.contains("that drawn ones talk to"), "{}", run.finished.stderr);
 }
