@@ -6,7 +6,7 @@
 use ampl_core::config::Quantity;
 use ampl_core::mpi::Function;
 use ampl_trace::model::WindowSummary;
-use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS};
+use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS, GAP};
 use ampl_trace::structure::Signature;
 use ampl_trace::{RankTrace, Trace};
 use serde::Serialize;
@@ -16,9 +16,6 @@ use serde::Serialize;
 const CLOCK: f64 = 1e-3;
 /// The same in nanoseconds, for windows of next to no length: both ends are whole nanoseconds.
 const ROUNDED: f64 = 10.0;
-
-/// What stands for calls that were counted but not recorded, instead of a function.
-const COUNTED: u16 = u16::MAX;
 
 /// The pauses of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -47,7 +44,8 @@ pub fn of(trace: &Trace) -> Vec<Paused> {
 
 fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Function) -> Option<Paused> {
     let number = rank.process.rank;
-    if begins(trace, number, pcontrol) == Some(false) {
+    let begins = begins(trace, number, pcontrol);
+    if begins == Some(false) {
         return None;
     }
     let (mut paused, mut of_ns) = (0.0, 0.0);
@@ -62,8 +60,7 @@ fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Funct
         let share = Some(paused / of_ns);
         return Some(Paused { rank: number, paused_ns: Some(paused as u64), share, of_ns });
     }
-    let told = begins(trace, number, pcontrol) == Some(true);
-    told.then_some(Paused { rank: number, paused_ns: None, share: None, of_ns: 0.0 })
+    begins.map(|_| Paused { rank: number, paused_ns: None, share: None, of_ns: 0.0 })
 }
 
 /// How long `window` was, or the windows that were closed with it, and how long it was measured; nanoseconds.
@@ -83,6 +80,6 @@ fn begins(trace: &Trace, rank: u32, pcontrol: Function) -> Option<bool> {
     if own().filter(is_whole).any(|signature| signature.words.first() == Some(&0)) {
         return Some(true);
     }
-    let counted = all().any(|signature| signature.function == COUNTED);
+    let counted = all().any(|signature| signature.function == GAP);
     (!counted && own().next().is_some() && own().all(|signature| is_whole(&signature))).then_some(false)
 }

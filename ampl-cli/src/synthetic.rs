@@ -217,8 +217,8 @@ impl Synthetic {
             let (start, probability) = (window * WINDOW_NS, keep.probability.to_bits());
             let mpi = self.mpi_ns(rank, window);
             let stored = match plan.config.trace.stored() {
-                Keep::Kept => union.kept || plan.config.output.verify,
-                keep => keep == Keep::All,
+                Keep::Off => false,
+                _ => union.kept || plan.config.stores_everything(),
             };
             last_stored = stored;
             if stored {

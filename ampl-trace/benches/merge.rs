@@ -7,20 +7,12 @@ use std::time::Instant;
 
 use ampl_trace::grammar::Builder;
 use ampl_trace::structure::{Merged, RankStructure, Signature, ThreadStructure};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 const CALLS: u32 = 20_000;
 /// Builds of the whole of which the fastest counts.
 const REPETITIONS: usize = 5;
-/// `MPI_Send` by its number in the table would do as well as any other function.
-const FUNCTION: u16 = 0;
-
-/// A pseudorandom number from another: the same in every run.
-fn next(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
 
 /// A rank that calls with tags drawn by `tag`.
 fn rank(number: u32, mut tag: impl FnMut(u32) -> u64) -> RankStructure {
@@ -34,7 +26,7 @@ fn rank(number: u32, mut tag: impl FnMut(u32) -> u64) -> RankStructure {
         });
         builder.push(terminal as u32, 1);
     }
-    let signature = |&tag: &u64| Signature { function: FUNCTION, words: vec![tag], ..Signature::default() };
+    let signature = |&tag: &u64| Signature { words: vec![tag], ..Signature::default() };
     let signatures = tags.iter().map(signature).collect();
     let thread = ThreadStructure { thread: 0, signatures, grammar: builder.into_grammar() };
     RankStructure { rank: number, threads: vec![thread], ..RankStructure::default() }
@@ -73,10 +65,10 @@ fn merge(ranks: &[RankStructure]) -> ([f64; 3], usize) {
 }
 
 fn main() {
-    let mut state = 88172645463325252;
+    let mut numbers = ChaCha8Rng::seed_from_u64(1);
     let stencil = |number: u32| rank(number, |call| u64::from(call % 9));
     let thousand = |number: u32| rank(number, |call| u64::from(call % 1000));
-    let mut random = |number: u32| rank(number, |_| next(&mut state) % 100);
+    let mut random = |number: u32| rank(number, |_| numbers.random_range(0..100));
     let table: [(&str, Vec<RankStructure>); 5] = [
         ("64 ranks, loop of 9", (0..64).map(stencil).collect()),
         ("64 ranks, loop of 1000", (0..64).map(thousand).collect()),

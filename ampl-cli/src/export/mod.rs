@@ -97,7 +97,7 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let missing = kept_back(&trace, &args.run.run)?;
     let taken = trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank));
-    if let Some((what, fix)) = selection.is_past(taken.flat_map(|rank| &rank.windows)) {
+    if let Some((what, fix)) = selection.misses(taken.flat_map(|rank| &rank.windows)) {
         return Err(Failure::message(NOT_FOUND, what, args.run.run.display(), fix));
     }
     let directory = args.output.clone().unwrap_or_else(|| beside(&args.run.run, format));

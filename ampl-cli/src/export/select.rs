@@ -58,7 +58,7 @@ impl Selection {
 
     /// What is wrong with the time asked for, and what to do, unless one of `windows` is in it; nothing is where there
     /// are no windows at all.
-    pub fn is_past<'a>(&self, windows: impl Iterator<Item = &'a WindowSummary>) -> Option<(String, String)> {
+    pub fn misses<'a>(&self, windows: impl Iterator<Item = &'a WindowSummary>) -> Option<(String, String)> {
         let mut last = None;
         for window in windows {
             if self.takes_window(window) {

@@ -137,15 +137,14 @@ impl Out {
             return best;
         }
         let zstd = |level| zstd::bulk::compress(&self.bytes, level).ok();
-        let stronger = if self.bytes.len() <= STRONG { 19 } else { 6 };
-        let packed = match (effort, zstd(1)) {
+        let packed = match effort {
+            Effort::Quick => zstd(1),
+            Effort::Best if self.bytes.len() <= STRONG => zstd(19),
             // What is no quarter at once repeats too little for a stronger level to find more than a few percent.
-            (Effort::Best, Some(quick))
-                if self.bytes.len() <= STRONG || quick.len() <= self.bytes.len() / 4 =>
-            {
-                zstd(stronger).or(Some(quick))
-            }
-            (_, quick) => quick,
+            Effort::Best => match zstd(1) {
+                Some(quick) if quick.len() <= self.bytes.len() / 4 => zstd(6),
+                quick => quick,
+            },
         };
         if let Some(packed) = packed {
             consider(1, packed);
