@@ -7,7 +7,7 @@ use ampl_core::cluster::{
 };
 use ampl_core::config::{ErrorBound, Selection, Target};
 use ampl_core::plan::Plan;
-use ampl_core::stats::{sizing, strata};
+use ampl_core::stats::sizing;
 use ampl_core::units::{Rank, RankSet};
 
 use super::source::{Source, bound_of};
@@ -95,7 +95,7 @@ impl Division {
     pub fn floor(&self) -> u64 {
         let sampling = &self.plan.config.sampling;
         let usual = match sampling.selection {
-            Selection::Retrospective => strata::FLOOR,
+            Selection::Retrospective => sizing::retrospective_floor(self.members.len() as u64),
             Selection::Predictive => sizing::FLOOR,
         };
         sampling.floor.map_or(usual, u64::from)

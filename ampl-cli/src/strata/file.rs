@@ -3,17 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use ampl_core::cluster::{floor_of_each, target_of};
 use ampl_core::config::{Config, ErrorBound, Group, Target, UNGROUPED};
 use ampl_core::units::{Rank, RankSet};
 
 use super::divide::{Division, Stratum};
 use crate::human::{digits, percent, plural};
-
-/// Fewest ranks of a stratum that its own error can be told from.
-const LEAST: u64 = 2;
-
-/// Share of its ranks from which a stratum is taken as a whole.
-const ALL: f64 = 0.95;
 
 /// The text, which [`Config::parse`] takes.
 pub fn text(division: &Division, run: &Path) -> String {
@@ -25,8 +20,7 @@ pub fn text(division: &Division, run: &Path) -> String {
     config.groups.retain(|group| group.name != own);
     let floor = division.floor();
     if several {
-        let floor = floor.div_ceil(division.strata.len() as u64).max(LEAST);
-        config.sampling.floor = Some(floor as u32);
+        config.sampling.floor = Some(floor_of_each(floor, division.strata.len()) as u32);
     }
     let groups = division.strata.iter().map(|stratum| group(division, stratum, several));
     let groups: Vec<Group> = groups.collect();
@@ -91,9 +85,8 @@ fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
     let confidence = division.confidence;
     let ranks = stratum.ranks.len();
     let target = match division.error {
-        error if !several => Target::Bound { confidence, error },
-        _ if stratum.size >= ALL * ranks as f64 => Target::Static { ranks: ranks as u32 },
-        error => Target::Bound { confidence, error: own_error(stratum, error) },
+        whole if several => target_of(ranks, stratum.size, stratum.error, confidence, whole),
+        error => Target::Bound { confidence, error },
     };
     let pinned = division.plan.groups[division.group].pinned.iter();
     let pinned: Vec<String> =
@@ -104,20 +97,4 @@ fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
         target,
         pinned: RankSet::parse(&pinned.join(",")).expect("numbers parse"),
     }
-}
-
-/// The relative error of a stratum's own mean with which it plays its part in that of all, rounded down.
-fn own_error(stratum: &Stratum, whole: ErrorBound) -> ErrorBound {
-    let rounded = |error: f64| (error * 1e4).floor() / 1e4;
-    let error = match stratum.error {
-        // Its ranks do not differ: any bound holds.
-        0.0 => {
-            return match whole {
-                ErrorBound::Relative(_) => whole,
-                ErrorBound::Absolute(_) => ErrorBound::Relative(0.08),
-            };
-        }
-        error => rounded(error).clamp(1e-4, 0.99),
-    };
-    ErrorBound::Relative(error)
 }

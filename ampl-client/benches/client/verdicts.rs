@@ -6,7 +6,8 @@ use std::hint::black_box;
 use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Origin, bin};
 use ampl_core::stats::quantile::normal_two_sided;
-use ampl_core::stats::strata::{FLOOR, Need, Terms, stratify};
+use ampl_core::stats::sizing::retrospective_floor;
+use ampl_core::stats::strata::{Need, Terms, stratify};
 use ampl_testkit::population::Total;
 use ampl_testkit::{Kind, Population};
 
@@ -60,7 +61,9 @@ fn cost(kind: Kind, ranks: u32) -> Cost {
         let shift = from[guide].shift(ratio, unit);
         Some(Need { shift, error: ERROR, quantile: normal_two_sided(0.99) })
     });
-    let terms = Terms { population: u64::from(ranks), floor: FLOOR, strata: 8, groups: 1, coins: false };
+    let population = u64::from(ranks);
+    let terms =
+        Terms { population, floor: retrospective_floor(population), strata: 8, groups: 1, coins: false };
     let decide = |_| timed(|| _ = black_box(stratify(&histogram, 0, &needs, terms)));
     Cost::of((0..TIMES).map(decide).collect())
 }

@@ -14,8 +14,8 @@ use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Origin};
 use ampl_core::stats::quantile::normal_two_sided;
-use ampl_core::stats::sizing::simple_random;
-use ampl_core::stats::strata::{FLOOR, Need, Strata, Terms, stratify};
+use ampl_core::stats::sizing::{retrospective_floor, simple_random};
+use ampl_core::stats::strata::{Need, Strata, Terms, stratify};
 use ampl_core::units::WindowId;
 
 use super::bound::{Bound, GroupMean};
@@ -91,13 +91,6 @@ struct KnownGroup {
     drawn: u64,
     /// Bytes that pinned ranks take together, and that one of the others takes.
     bytes: (f64, f64),
-}
-
-/// Ranks that are drawn of a window at least, of a group of so many: [`FLOOR`], where that is not more than a few
-/// percent. What happened in the window is known, no rank moves the estimate by more than half the bound, and more
-/// ranks than that are not needed for either.
-fn usual_floor(members: u64) -> u64 {
-    FLOOR.min((members / 32).max(2))
 }
 
 impl Retrospective {
@@ -214,7 +207,7 @@ impl Retrospective {
                 }
                 let coins = self.mechanism == Mechanism::Global;
                 let group = &self.groups[place];
-                let floor = self.floor.unwrap_or_else(|| usual_floor(group.members));
+                let floor = self.floor.unwrap_or_else(|| retrospective_floor(group.members));
                 let (strata, groups) = (self.strata, self.groups.len());
                 let terms = Terms { population: 0, floor, strata, groups, coins };
                 Some(group.judge(reference, histogram, &known.groups[place], terms, pressure))

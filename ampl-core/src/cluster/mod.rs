@@ -12,6 +12,7 @@
 //! # Source
 //! AMPL 2008 §2.3 and §4.7 for strata from k-medoids over vectors of local means; STATISTICS §5 for what k costs.
 
+mod alone;
 mod choose;
 mod clara;
 mod distance;
@@ -25,6 +26,7 @@ mod price;
 mod vectors;
 mod work;
 
+pub use alone::{floor_of_each, target_of};
 pub use choose::{Choice, LEAST_GAIN, MOST_STRATA, Rule, Search, Tried, choose, k_medoids, numbered};
 pub use clara::{Clustering, Effort, KMedoids, nearest};
 pub use distance::{Dissimilarity, Distances, Metric, Points};

@@ -7,6 +7,13 @@
 /// not to be trusted below.
 pub const FLOOR: u64 = 16;
 
+/// Fewest ranks that retrospective selection keeps of a group of `members`: 8, where that is not more than a few percent,
+/// and 2 at least. What happened in the window is known, no rank moves the estimate by more than half the bound, and
+/// more ranks than that are not needed for either.
+pub fn retrospective_floor(members: u64) -> u64 {
+    8.min((members / 32).max(2))
+}
+
 /// Fewest ranks under `ampl-2008` (AMPL 2008 §4.4: small samples are oversampled).
 pub const FLOOR_AMPL_2008: u64 = 10;
 

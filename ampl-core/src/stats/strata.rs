@@ -39,9 +39,6 @@ const FEWEST: f64 = 2.0;
 const FEWEST_COINS: f64 = 8.0;
 const SMALLEST_COINS: f64 = 8.0;
 
-/// Fewest ranks of a group that are kept because of a bound.
-pub const FLOOR: u64 = 8;
-
 /// What is asked of one guide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {

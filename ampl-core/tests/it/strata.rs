@@ -1,8 +1,11 @@
 //! Strata of a window that is over, against sums over its ranks.
 
 use ampl_core::stats::bins::{Histogram, Origin, Residuals, Shift, bin};
-use ampl_core::stats::strata::{FLOOR, Need, Strata, Terms, stratify};
+use ampl_core::stats::strata::{Need, Strata, Terms, stratify};
 use proptest::prelude::*;
+
+/// Fewest ranks of a group, as it is for large ones.
+const FLOOR: u64 = 8;
 
 const BINS: usize = 128;
 const QUANTILE: f64 = 1.96;
