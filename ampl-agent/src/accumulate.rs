@@ -4,7 +4,7 @@ use ampl_core::config::site::CodeRange;
 use ampl_core::config::{Event, Quantity};
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
-use ampl_trace::model::Cell;
+use ampl_trace::cells::Cell;
 
 use crate::regions::{Declared, Reading};
 use crate::window::holds;

@@ -5,7 +5,7 @@
 
 use ampl_core::config::Quantity;
 use ampl_core::plan::Plan;
-use ampl_trace::model::Cell;
+use ampl_trace::cells::Cell;
 
 /// A source of counts: how to read them is none of the agent's business.
 pub trait Counters: std::fmt::Debug + Send {

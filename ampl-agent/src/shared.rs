@@ -15,7 +15,7 @@ use ampl_core::message::{Directive, Shape};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::model::Cell;
+use ampl_trace::cells::Cell;
 
 use crate::accumulate::{EventMap, Totals};
 use crate::counters::{Counters, Counting, counted};

@@ -11,11 +11,13 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::args::predefined_word;
+use ampl_trace::cells::{Cell, Cells};
 use ampl_trace::compact::compact;
 use ampl_trace::format::{Writer, rank_parts, read};
 use ampl_trace::journal::{
-    BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
+    BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, VERSION, flag, table_checksum, word,
 };
+use ampl_trace::model::WindowSummary;
 use ampl_trace::record::{
     CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN,
     WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, header, put_text,
@@ -146,6 +148,7 @@ impl Synthetic {
         let end = self.windows * WINDOW_NS;
         for (index, value) in [
             (word::MAGIC, MAGIC),
+            (word::VERSION, VERSION),
             (word::RANK, rank.into()),
             (word::RANKS, self.ranks.into()),
             (word::PID, 1000 + u64::from(rank)),
@@ -235,11 +238,8 @@ impl Synthetic {
                 break;
             }
             let values = [WINDOW_NS, mpi, WINDOW_NS - mpi - 1000, 40, 8, 5].map(|value| value as f64);
-            let cells: Vec<u64> = if !plan.stores_summary(keep.kept) {
-                Vec::new()
-            } else {
-                values.iter().flat_map(|&v| [1.0, v, v * v, v, v].map(f64::to_bits)).collect()
-            };
+            let cells = values.map(Cell::one);
+            let cells = if plan.stores_summary(keep.kept) { &cells[..] } else { &[] };
             let weighted = union.kept && union != keep;
             let flags = [
                 (stored, WINDOW_KEPT),
@@ -249,11 +249,10 @@ impl Synthetic {
                 (last, WINDOW_PARTIAL),
             ];
             let flags = flags.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag);
-            let inclusion = [union.probability.to_bits()];
-            let inclusion = if weighted { &inclusion[..] } else { &[] };
-            let fixed =
-                [window, start, start + WINDOW_NS, 1000, probability, update, (cells.len() / 5) as u64];
-            record(Kind::Window, flags, 0, &[&fixed[..], &cells, inclusion].concat());
+            let mut body = vec![window, start, start + WINDOW_NS, 1000, probability, update];
+            Cells::put(&mut body, cells);
+            body.extend(weighted.then(|| union.probability.to_bits()));
+            record(Kind::Window, flags, 0, &body);
         }
         if !killed {
             if last_stored {
@@ -328,4 +327,12 @@ impl Synthetic {
             fs::write(journals.join(format!("rank-{rank:06}.journal")), self.journal(rank)).unwrap();
         }
     }
+}
+
+/// Makes `cell` the one of metric `slot`; there is nothing in those before it that there were none of.
+pub fn put_cell(window: &mut WindowSummary, slot: usize, cell: Cell) {
+    let mut cells: Vec<Cell> = window.cells.iter().collect();
+    cells.resize(cells.len().max(slot + 1), Cell::default());
+    cells[slot] = cell;
+    window.cells = cells.into_iter().collect();
 }

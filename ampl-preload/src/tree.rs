@@ -215,7 +215,7 @@ pub fn record(thread: &mut Thread, decisions: &[Decision]) {
 }
 
 fn summary(closed: &ClosedWindow) -> Summary {
-    let metric = |cell: &ampl_trace::model::Cell| MetricSummary {
+    let metric = |cell: &ampl_trace::cells::Cell| MetricSummary {
         n: cell.n as u64,
         sum: cell.sum,
         sum_sq: cell.sum_sq,

@@ -13,7 +13,7 @@ use crate::record::Word;
 /// First word of a journal: `AMPLJRN0`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"AMPLJRN0");
 /// Layout version in the second word.
-pub const VERSION: u64 = 0;
+pub const VERSION: u64 = 1;
 /// Words of the header page (4096 bytes).
 pub const HEADER_WORDS: usize = 512;
 /// First word of a block: `AMPLBLK0`.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod cells;
 pub mod communicators;
 pub mod compact;
 pub mod decode;

@@ -5,6 +5,7 @@ use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 
+use crate::cells::Cells;
 use crate::error::Damage;
 use crate::places::Places;
 use crate::structure::Merged;
@@ -300,7 +301,7 @@ pub struct WindowSummary {
     /// The update whose directive decided.
     pub update: u64,
     /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.
-    pub cells: Vec<Cell>,
+    pub cells: Cells,
     /// How many windows in a row, this one the first, were alike; 0 is as good as 1.
     pub repeat: u64,
 }
@@ -333,41 +334,6 @@ impl WindowSummary {
             })
         };
         *windows = std::mem::take(windows).into_iter().flat_map(each).collect();
-    }
-}
-
-/// One metric's observations in one rank's window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Cell {
-    /// Number of observations.
-    pub n: f64,
-    /// Their sum, in the metric's unit.
-    pub sum: f64,
-    /// Their sum of squares.
-    pub sum_sq: f64,
-    /// The smallest; 0 without observations.
-    pub min: f64,
-    /// The largest; 0 without observations.
-    pub max: f64,
-}
-
-impl Cell {
-    /// Becomes that of so many windows with the same observations each.
-    pub fn times(&mut self, windows: u64) {
-        for value in [&mut self.n, &mut self.sum, &mut self.sum_sq] {
-            *value *= windows as f64;
-        }
-    }
-
-    /// Adds the observations of `other`.
-    pub fn add(&mut self, other: &Self) {
-        if other.n > 0.0 {
-            self.min = if self.n > 0.0 { self.min.min(other.min) } else { other.min };
-            self.max = if self.n > 0.0 { self.max.max(other.max) } else { other.max };
-            self.n += other.n;
-            self.sum += other.sum;
-            self.sum_sq += other.sum_sq;
-        }
     }
 }
 

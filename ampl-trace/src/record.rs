@@ -14,7 +14,8 @@ pub enum Kind {
     Call = 1,
     /// Collection begins: window, start ticks, probability (f64 bits), update, calls of the thread before it.
     Open = 2,
-    /// A window's summary: [`Window`].
+    /// A window's summary: window, start and end ticks, the agent's own ticks, probability (f64 bits), update, and its
+    /// [cells](crate::cells::Cells::put).
     Window = 3,
     /// A call site: index in the thread's site table, module number, offset in the module; then module and offset of
     /// each caller on its path, outwards.
@@ -104,9 +105,7 @@ pub const CALL_WORDS: usize = 4;
 /// nothing is to be stored of them.
 pub const GAP: u16 = u16::MAX;
 /// Words of a window record before its cells.
-pub const WINDOW_FIXED_WORDS: usize = 8;
-/// Words of one metric's cell: n, sum, sum of squares, min, max.
-pub const CELL_WORDS: usize = 5;
+pub const WINDOW_FIXED_WORDS: usize = 7;
 
 /// A header word.
 pub fn header(kind: Kind, flags: u8, function: u16, words: usize) -> u64 {

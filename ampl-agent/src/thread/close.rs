@@ -3,7 +3,8 @@
 use ampl_core::config::Mechanism;
 use ampl_core::draw::Keep;
 use ampl_core::units::WindowId;
-use ampl_trace::model::{Cell, STEP_CLOCK, Step};
+use ampl_trace::cells::{Cell, Cells};
+use ampl_trace::model::{STEP_CLOCK, Step};
 use ampl_trace::record::{
     Kind, WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
     WINDOW_RUN, WINDOW_STRATUM,
@@ -116,12 +117,10 @@ impl Thread {
         shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
         let stores = open.measured && shared.plan.stores_summary(open.keep.kept);
         let stated = if stores { &cells[..] } else { &[][..] };
-        let mut body = Vec::with_capacity(8 + cells.len() * 5);
+        let mut body = Vec::with_capacity(16 + cells.len());
         let probability = open.keep.probability.to_bits();
-        body.extend([open.window.0, open.since, end, own, probability, open.update, stated.len() as u64]);
-        for cell in stated {
-            body.extend([cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].map(f64::to_bits));
-        }
+        body.extend([open.window.0, open.since, end, own, probability, open.update]);
+        Cells::put(&mut body, stated);
         if windows > 1 {
             body.push(windows);
         }

@@ -7,8 +7,9 @@ use ampl_core::config::Mechanism;
 use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::units::WindowId;
+use ampl_trace::cells::Cell;
 use ampl_trace::decode::Calls;
-use ampl_trace::model::{Cell, STEP_CLOCK, WindowSummary};
+use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 
 use crate::common::{Job, leave};
 
@@ -21,7 +22,7 @@ fn cells(job: &Job, metric: &str, event: &str) -> Vec<Cell> {
     let metrics = &job.shared.plan.metrics;
     let of = metrics.iter().position(|have| have.name() == metric && have.event.name() == event);
     let slot = of.unwrap_or_else(|| panic!("{metric} of {event} is in no summary"));
-    job.read().rank.windows.iter().map(|window| window.cells[slot]).collect()
+    job.read().rank.windows.iter().map(|window| window.cells.get(slot).unwrap()).collect()
 }
 
 /// A call of `MPI_Send` from `start` to `end` with that many bytes.
@@ -247,11 +248,13 @@ fn a_pause_is_in_no_total_of_many_windows() {
     let slot =
         job.shared.plan.metrics.iter().position(|have| have.name() == "wall" && have.event.name() == "*");
     let slot = slot.expect("wall of everything");
-    let measured = |window: &WindowSummary| window.repeat.max(1) as f64 * window.cells[slot].sum;
+    let measured = |window: &WindowSummary| window.repeat.max(1) as f64 * window.cells.get(slot).unwrap().sum;
     let until = |at: i64| windows.iter().filter(|window| window.end_ns <= at).map(measured).sum::<f64>();
     // Whoever was not looked at all the while has observed nothing, not zeros.
     let whole = windows.iter().filter(|window| window.start_ns >= 100 && window.end_ns <= 20_000);
-    assert!(whole.clone().count() > 0 && whole.clone().all(|window| window.cells[slot].n == 0.0));
+    assert!(
+        whole.clone().count() > 0 && whole.clone().all(|window| window.cells.get(slot).unwrap().n == 0.0)
+    );
     // Windows are put together in whole nanoseconds each.
     let near = |is: f64, should: f64| (is - should).abs() <= 201.0;
     assert!(windows.len() < 50, "{} windows were closed one by one", windows.len());

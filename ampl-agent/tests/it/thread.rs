@@ -55,9 +55,10 @@ fn a_marker_call_belongs_to_the_next_window() {
     make(&mut thread, ids::MPI_ALLREDUCE, 100, 130, 8, &reduce);
     thread.finish(150);
     let read = job.read();
-    let sent = |window: usize| read.rank.windows[window].cells[slot(&Quantity::BytesSent)].sum;
+    let sent = |window: usize| read.rank.windows[window].cells.get(slot(&Quantity::BytesSent)).unwrap().sum;
     assert_eq!((sent(0), sent(1), sent(2)), (100.0, 1008.0, 8.0));
-    let cell = |window: usize, quantity: Quantity| read.rank.windows[window].cells[slot(&quantity)].sum;
+    let cell =
+        |window: usize, quantity: Quantity| read.rank.windows[window].cells.get(slot(&quantity)).unwrap().sum;
     assert_eq!(cell(0, Quantity::Wall), 40.0);
     assert_eq!(cell(0, Quantity::MpiTime), 5.0);
     assert_eq!(cell(1, Quantity::MpiTime), 22.0);
@@ -79,7 +80,7 @@ fn periods_split_time_but_not_calls() {
     thread.finish(650);
     let read = job.read();
     let column = |quantity: Quantity| -> Vec<f64> {
-        read.rank.windows.iter().map(|window| window.cells[slot(&quantity)].sum).collect()
+        read.rank.windows.iter().map(|window| window.cells.get(slot(&quantity)).unwrap().sum).collect()
     };
     assert_eq!(column(Quantity::MpiTime), [50.0, 100.0, 100.0, 30.0, 0.0, 0.0, 10.0]);
     assert_eq!(column(Quantity::BytesSent), [0.0, 0.0, 0.0, 7.0, 0.0, 0.0, 9.0]);
@@ -114,7 +115,7 @@ fn dropped_windows_leave_summaries_and_their_place_in_the_sequence() {
     assert_eq!(windows.iter().map(|w| w.kept).collect::<Vec<_>>(), [true, false, false, true, true]);
     assert_eq!(windows.iter().map(|w| w.update).collect::<Vec<_>>(), [0, 1, 1, 2, 2]);
     assert_eq!(windows[1].probability, 0.0);
-    assert_eq!(windows[1].cells[slot(&Quantity::BytesSent)].sum, 1.0);
+    assert_eq!(windows[1].cells.get(slot(&Quantity::BytesSent)).unwrap().sum, 1.0);
     // The barrier that closes window 0 is the first call of window 1, which is dropped.
     let all = calls(&read);
     assert_eq!(all.iter().map(|call| call.seq).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6, 7]);
@@ -151,7 +152,7 @@ fn single_call_events_count_every_call_of_their_function() {
     }
     make(&mut thread, ids::MPI_BARRIER, 40, 90, 0, &[1]);
     thread.finish(100);
-    let cell = job.read().rank.windows[0].cells[slot];
+    let cell = job.read().rank.windows[0].cells.get(slot).unwrap();
     assert_eq!((cell.n, cell.sum, cell.sum_sq, cell.min, cell.max), (3.0, 9.0, 29.0, 2.0, 4.0));
 }
 
@@ -167,7 +168,8 @@ fn other_threads_add_to_the_window_that_is_open() {
     second.hand_over();
     first.finish(90);
     let read = job.read();
-    let sent: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::BytesSent)].sum).collect();
+    let sent: Vec<f64> =
+        read.rank.windows.iter().map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum).collect();
     assert_eq!(sent, [0.0, 5.0, 6.0]);
     assert_eq!(calls(&read).iter().filter(|call| call.thread == 1).count(), 2);
 }
@@ -185,7 +187,7 @@ fn local_calls_are_counted_and_not_timed() {
     thread.finish(200);
     let read = job.read();
     let of = |metric: Quantity| -> Vec<f64> {
-        read.rank.windows.iter().map(|window| window.cells[slot(&metric)].sum).collect()
+        read.rank.windows.iter().map(|window| window.cells.get(slot(&metric)).unwrap().sum).collect()
     };
     assert_eq!(of(Quantity::Calls)[..2], [1.0, 2.0]);
     assert_eq!(of(Quantity::MpiTime)[..2], [0.0, 0.0]);
@@ -205,9 +207,11 @@ fn any_thread_closes_windows() {
     second.hand_over();
     first.finish(350);
     let read = job.read();
-    let sent: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::BytesSent)].sum).collect();
+    let sent: Vec<f64> =
+        read.rank.windows.iter().map(|w| w.cells.get(slot(&Quantity::BytesSent)).unwrap().sum).collect();
     assert_eq!(sent, [0.0, 0.0, 2.0, 13.0]);
-    let time: Vec<f64> = read.rank.windows.iter().map(|w| w.cells[slot(&Quantity::MpiTime)].sum).collect();
+    let time: Vec<f64> =
+        read.rank.windows.iter().map(|w| w.cells.get(slot(&Quantity::MpiTime)).unwrap().sum).collect();
     assert_eq!(time, [0.0, 50.0, 50.0, 30.0]);
     let mut all = calls(&read);
     all.sort_by_key(|call| call.timed.map(|timed| timed.start_ns));
@@ -251,9 +255,12 @@ fn closed(job: &Job) -> (u64, u64, f64, f64) {
         assert_eq!(window.window.0, windows, "in order, none left out");
         windows = window.last.0 + 1;
         records += 1;
-        mpi += window.cells[slot(&Quantity::MpiTime)].sum;
-        wall += window.cells[slot(&Quantity::Wall)].sum;
-        assert_eq!(window.cells[slot(&Quantity::Wall)].n, (window.last.0 - window.window.0 + 1) as f64);
+        mpi += window.cells.get(slot(&Quantity::MpiTime)).unwrap().sum;
+        wall += window.cells.get(slot(&Quantity::Wall)).unwrap().sum;
+        assert_eq!(
+            window.cells.get(slot(&Quantity::Wall)).unwrap().n,
+            (window.last.0 - window.window.0 + 1) as f64
+        );
     }
     (records, windows, mpi, wall)
 }
@@ -285,8 +292,8 @@ fn a_long_absence_costs_no_more_than_a_short_one() {
         for window in [100, 4711, 999_000] {
             assert_eq!(at(window).window, window);
             assert_eq!(at(window).start_ns, window as i64 * 1000);
-            assert_eq!(at(window).cells[slot(&Quantity::MpiTime)].sum, mpi);
-            assert_eq!(at(window).cells[slot(&Quantity::Wall)].sum, 1000.0);
+            assert_eq!(at(window).cells.get(slot(&Quantity::MpiTime)).unwrap().sum, mpi);
+            assert_eq!(at(window).cells.get(slot(&Quantity::Wall)).unwrap().sum, 1000.0);
         }
     }
 }
@@ -323,7 +330,7 @@ fn what_is_left_out_of_a_full_queue_is_in_no_range() {
     let mut covered = 0;
     while let Some(closed) = job.shared.take_closed() {
         let windows = closed.last.0 - closed.window.0 + 1;
-        assert_eq!(closed.cells[slot(&Quantity::Wall)].n, windows as f64, "{closed:?}");
+        assert_eq!(closed.cells.get(slot(&Quantity::Wall)).unwrap().n, windows as f64, "{closed:?}");
         covered += windows;
     }
     assert!((512..2000).contains(&covered), "{covered}");

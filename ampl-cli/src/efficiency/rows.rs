@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ampl_trace::model::Cell;
+use ampl_trace::cells::Cells;
 use ampl_trace::{RankTrace, Trace};
 use serde::Serialize;
 
@@ -168,12 +168,12 @@ impl Columns {
     }
 
     /// Whether the rank had paused ampl for all of a window with these cells.
-    fn is_paused(self, cells: &[Cell]) -> bool {
+    fn is_paused(self, cells: &Cells) -> bool {
         self.wall.and_then(|wall| cells.get(wall)).is_some_and(|wall| wall.n == 0.0)
     }
 
     /// Times in `cells`; `None` where the window has none.
-    fn times(self, rank: u32, cells: &[Cell]) -> Option<Times> {
+    fn times(self, rank: u32, cells: &Cells) -> Option<Times> {
         if self.is_paused(cells) {
             return None;
         }

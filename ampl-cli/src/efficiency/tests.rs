@@ -1,6 +1,7 @@
 //! Against a naive second computation, on made-up runs.
 
-use ampl_trace::model::{Cell, MetricInfo, Process, Step, WindowSummary};
+use ampl_trace::cells::{Cell, Cells};
+use ampl_trace::model::{MetricInfo, Process, Step, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use super::rows::{Basis, Row, rows};
@@ -20,7 +21,7 @@ fn run(hosts: &[&str], wall: f64, compute: &[Vec<Option<f64>>]) -> Trace {
         let window = |(window, ranks): (usize, &Vec<Option<f64>>)| {
             let compute = ranks[rank]?;
             let cell = |sum| Cell { n: 1.0, sum, ..Cell::default() };
-            let cells = [3.0, compute, wall, wall - compute].map(cell).to_vec();
+            let cells = [3.0, compute, wall, wall - compute].map(cell).into_iter().collect();
             Some(WindowSummary { window: window as u64, cells, probability: 0.5, ..WindowSummary::default() })
         };
         let windows = compute.iter().enumerate().filter_map(window).collect();
@@ -183,7 +184,7 @@ fn the_contract_has_its_fields() {
 fn what_was_only_counted_is_in_no_number() {
     let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);
     let mut trace = run(&["a", "b"], 100.0, &all);
-    trace.ranks[1].windows[1].cells.clear();
+    trace.ranks[1].windows[1].cells = Cells::default();
     trace.ranks[1].process.steps = vec![Step { window: 1, level: "off".into(), ..Step::default() }];
     let found = rows(&trace);
     assert_eq!((found[0].basis, found[0].reported), (Basis::Measured, 2));
@@ -193,7 +194,11 @@ fn what_was_only_counted_is_in_no_number() {
     near(found[2].parallel, 0.1);
     let said = text(&found);
     assert!(said.contains("of the windows that all measured") && said.contains("1 of 2"), "{said}");
-    trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).for_each(|window| window.cells.clear());
+    trace
+        .ranks
+        .iter_mut()
+        .flat_map(|rank| &mut rank.windows)
+        .for_each(|window| window.cells = Cells::default());
     assert!(text(&rows(&trace)).contains("no time was measured"), "totals would lack what was counted");
 }
 
@@ -202,7 +207,8 @@ fn what_was_only_counted_is_in_no_number() {
 fn what_was_paused_is_in_no_number() {
     let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);
     let mut trace = run(&["a", "b"], 100.0, &all);
-    trace.ranks[1].windows[1].cells.fill(Cell::default());
+    let window = &mut trace.ranks[1].windows[1];
+    window.cells = window.cells.iter().map(|_| Cell::default()).collect();
     let found = rows(&trace);
     assert_eq!((found[0].basis, found[0].reported), (Basis::Measured, 2));
     near(found[0].parallel, (140.0 + 80.0) / 2.0 / 200.0);

@@ -1,9 +1,10 @@
 use ampl_core::stats::Basis;
+use ampl_trace::cells::{Cell, Cells};
 use ampl_trace::model::{STEP_CLOCK, Step};
 
 use super::rows::{Row, Scope, rows};
 use super::windows_lacking;
-use crate::synthetic::{Synthetic, WINDOW_NS};
+use crate::synthetic::{Synthetic, WINDOW_NS, put_cell};
 
 fn all(job: &Synthetic) -> Vec<Row> {
     rows(&job.trace(), &job.plan())
@@ -143,7 +144,7 @@ fn windows_without_a_summary_are_nowhere_claimed() {
     let mut trace = job.trace();
     for rank in &mut trace.ranks {
         let first = if rank.process.rank < 5 { 6 } else { 11 };
-        rank.windows.iter_mut().filter(|w| w.window >= first).for_each(|w| w.cells.clear());
+        rank.windows.iter_mut().filter(|w| w.window >= first).for_each(|w| w.cells = Cells::default());
     }
     let rows = super::rows(&trace, &job.plan());
     for basis in [Basis::Sampled, Basis::Trace] {
@@ -173,8 +174,11 @@ fn windows_without_a_summary_are_nowhere_claimed() {
 fn values_without_a_mean_have_no_guarantee() {
     let job = Synthetic { config: "[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n".into(), ..job() };
     let mut trace = job.trace();
-    trace.ranks[0].windows[5].cells[1].sum = f64::INFINITY;
-    trace.ranks[0].windows[6].cells[1].sum = f64::NAN;
+    for (window, sum) in [(5, f64::INFINITY), (6, f64::NAN)] {
+        let window = &mut trace.ranks[0].windows[window];
+        let cell = window.cells.get(1).unwrap();
+        put_cell(window, 1, Cell { sum, ..cell });
+    }
     let rows = super::rows(&trace, &job.plan());
     for row in rows.iter().filter(|row| row.mean.is_none()) {
         assert!(!row.guaranteed && row.half_width.is_none() && row.error.is_none(), "{row:?}");

@@ -39,7 +39,7 @@ pub fn rows<'a>(
     rank: &'a RankTrace,
     window: &'a WindowSummary,
 ) -> impl Iterator<Item = Row<'a>> {
-    let observed = run.metrics.iter().zip(&window.cells).filter(|(_, cell)| cell.n > 0.0);
+    let observed = run.metrics.iter().zip(window.cells.iter()).filter(|(_, cell)| cell.n > 0.0);
     observed.map(|(metric, cell)| Row {
         window: window.window,
         rank: rank.process.rank,

@@ -3,7 +3,8 @@
 use ampl_client::simulate::{Job, Window};
 use ampl_core::message::MetricSummary;
 use ampl_trace::Trace;
-use ampl_trace::model::{Cell, WindowSummary};
+use ampl_trace::cells::Cell;
+use ampl_trace::model::WindowSummary;
 
 /// The recorded windows of every rank, one after the other.
 pub struct Recorded<'a> {
@@ -55,8 +56,8 @@ impl<'a> Recorded<'a> {
     }
 }
 
-fn summary(cell: &Cell) -> MetricSummary {
-    let Cell { n, sum, sum_sq, min, max } = *cell;
+fn summary(cell: Cell) -> MetricSummary {
+    let Cell { n, sum, sum_sq, min, max } = cell;
     // The numbers of a damaged file may be anything.
     let sound = n > 0.0 && [n, sum, sum_sq, min, max].iter().all(|value| value.is_finite());
     if sound { MetricSummary { n: n as u64, sum, sum_sq, min, max } } else { MetricSummary::default() }

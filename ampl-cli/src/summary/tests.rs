@@ -2,11 +2,12 @@ use std::path::Path;
 
 use ampl_core::mpi::Function;
 use ampl_trace::RankTrace;
-use ampl_trace::model::{Cell, STEP_CLOCK, Step};
+use ampl_trace::cells::{Cell, Cells};
+use ampl_trace::model::{STEP_CLOCK, Step};
 use ampl_trace::structure::{Merged, Signature};
 
 use super::*;
-use crate::synthetic::Synthetic;
+use crate::synthetic::{Synthetic, put_cell};
 
 fn summary(job: &Synthetic) -> String {
     let text = text(&job.trace(), Path::new("ampl-app-1"));
@@ -204,7 +205,7 @@ fn windows_without_a_summary_are_all_counted() {
     let job = Synthetic { ranks: 20, size: 8, ..Synthetic::default() };
     let mut trace = job.trace();
     let lost = trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows).filter(|window| window.window >= 9);
-    lost.for_each(|window| window.cells.clear());
+    lost.for_each(|window| window.cells = Cells::default());
     let text = text(&trace, Path::new("r"));
     assert!(text.contains("3 of 12 windows without a summary of every rank"), "{text}");
 }
@@ -279,7 +280,7 @@ fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named()
     let mut trace = job.trace();
     let slot = trace.run.metrics.iter().position(|metric| metric.name == "bytes.sent").unwrap();
     for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
-        window.cells[slot] = Cell { n: 1.0, ..Cell::default() };
+        put_cell(window, slot, Cell { n: 1.0, ..Cell::default() });
     }
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("the guide bytes.sent was 0 in every window"), "{said}");
@@ -299,16 +300,16 @@ fn a_counter_that_nobody_could_read_is_named_once() {
     let slot = trace.run.metrics.iter().position(|metric| metric.name == "papi.PAPI_FP_INS").unwrap();
     trace.run.unmeasured = vec![("papi.PAPI_FP_INS".into(), "no libpapi.so is found here".into())];
     for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
-        window.cells.resize(slot + 1, Cell::default());
+        put_cell(window, slot, Cell::default());
     }
     // Two ranks have told nothing at all.
     for rank in &mut trace.ranks[..2] {
-        rank.windows.iter_mut().for_each(|window| window.cells.clear());
+        rank.windows.iter_mut().for_each(|window| window.cells = Cells::default());
     }
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("papi.PAPI_FP_INS not counted: no libpapi.so"), "{said}");
     assert!(!said.contains("the guide papi"), "{said}");
-    trace.ranks[7].windows[3].cells[slot] = Cell { n: 1.0, sum: 5.0, ..Cell::default() };
+    put_cell(&mut trace.ranks[7].windows[3], slot, Cell { n: 1.0, sum: 5.0, ..Cell::default() });
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("papi.PAPI_FP_INS not counted on 5 of 8 ranks: no libpapi.so"), "{said}");
 }
@@ -317,8 +318,9 @@ fn a_counter_that_nobody_could_read_is_named_once() {
 fn pause(rank: &mut RankTrace, windows: &[usize], share: f64) {
     rank.process.calls.push((Function::by_name("MPI_Pcontrol").unwrap().0, 2));
     for &window in windows {
-        let Cell { sum, .. } = &mut rank.windows[window].cells[0];
-        *sum *= 1.0 - share;
+        let window = &mut rank.windows[window];
+        let cell = window.cells.get(0).unwrap();
+        put_cell(window, 0, Cell { sum: cell.sum * (1.0 - share), ..cell });
     }
 }
 

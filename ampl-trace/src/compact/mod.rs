@@ -14,13 +14,12 @@ use std::collections::BTreeMap;
 use ampl_core::message::Decision;
 use ampl_core::value::ObjectKind;
 
+use crate::cells::Cells;
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
-use crate::model::{
-    Aggregate, Cell, ClockFit, LASTING_STRATA, Process, RankTrace, RunInfo, Step, WindowSummary,
-};
+use crate::model::{Aggregate, ClockFit, LASTING_STRATA, Process, RankTrace, RunInfo, Step, WindowSummary};
 use crate::record::{
-    CELL_WORDS, Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
+    Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
     WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
     WINDOW_STRATUM, Word, get_text,
 };
@@ -266,10 +265,9 @@ impl Sites {
 }
 
 fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary> {
-    let (&[window, start, end, own, probability, update, cells], rest) =
+    let (&[window, start, end, own, probability, update], rest) =
         body.split_first_chunk::<{ WINDOW_FIXED_WORDS - 1 }>()?;
-    let cells = usize::try_from(cells).ok()?;
-    let (words, behind) = rest.split_at_checked(cells.checked_mul(CELL_WORDS)?)?;
+    let (cells, behind) = Cells::take(rest)?;
     let mut behind = behind.iter();
     let mut word = |flag| if flags & flag != 0 { behind.next().map(Some) } else { Some(None) };
     let (repeat, inclusion, stratum) = (word(WINDOW_RUN)?, word(WINDOW_INCLUSION)?, word(WINDOW_STRATUM)?);
@@ -288,16 +286,7 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
         probability: f64::from_bits(probability),
         stratum: stratum.map(lasting),
         update,
-        cells: words
-            .chunks_exact(CELL_WORDS)
-            .map(|cell| Cell {
-                n: f64::from_bits(cell[0]),
-                sum: f64::from_bits(cell[1]),
-                sum_sq: f64::from_bits(cell[2]),
-                min: f64::from_bits(cell[3]),
-                max: f64::from_bits(cell[4]),
-            })
-            .collect(),
+        cells,
     })
 }
 

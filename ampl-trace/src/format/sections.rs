@@ -6,7 +6,8 @@ use std::io::Read as _;
 use ampl_core::message::Decision;
 
 use super::v1::Kind;
-use crate::model::{Cell, RankTrace, RunInfo, WindowSummary};
+use crate::cells::{Cell, Shape};
+use crate::model::{RankTrace, RunInfo, WindowSummary};
 use crate::places::Places;
 use crate::timing::Decoder;
 use crate::varint::{self, Reader};
@@ -174,43 +175,16 @@ fn get_float(reader: &mut Reader<'_>) -> Option<f64> {
     Some(f64::from_bits(reader.get()?.swap_bytes()))
 }
 
-/// What stands before a cell.
-mod cell {
-    /// Nothing: no observations.
-    pub const EMPTY: u8 = 0;
-    /// The sum: one observation.
-    pub const SINGLE: u8 = 1;
-    /// Everything.
-    pub const FULL: u8 = 2;
-}
-
-fn put_cell(out: &mut Vec<u8>, one: &Cell) {
-    let single = Cell { n: 1.0, sum: one.sum, sum_sq: one.sum * one.sum, min: one.sum, max: one.sum };
-    let bits = |cell: &Cell| [cell.n, cell.sum, cell.sum_sq, cell.min, cell.max].map(f64::to_bits);
-    if bits(one) == bits(&Cell::default()) {
-        out.push(cell::EMPTY);
-    } else if bits(one) == bits(&single) {
-        out.push(cell::SINGLE);
-        put_float(out, one.sum);
-    } else {
-        out.push(cell::FULL);
-        [one.n, one.sum, one.sum_sq, one.min, one.max].iter().for_each(|&value| put_float(out, value));
-    }
+/// A byte for its shape, then its values.
+fn put_cell(out: &mut Vec<u8>, cell: Cell) {
+    let shape = out.len();
+    out.push(0);
+    out[shape] = cell.put(|value| put_float(out, value)) as u8;
 }
 
 fn get_cell(reader: &mut Reader<'_>) -> Option<Cell> {
-    Some(match reader.take(1)?[0] {
-        cell::EMPTY => Cell::default(),
-        cell::SINGLE => {
-            let sum = get_float(reader)?;
-            Cell { n: 1.0, sum, sum_sq: sum * sum, min: sum, max: sum }
-        }
-        cell::FULL => {
-            let mut value = || get_float(reader);
-            Cell { n: value()?, sum: value()?, sum_sq: value()?, min: value()?, max: value()? }
-        }
-        _ => return None,
-    })
+    let shape = Shape::of(reader.take(1)?[0].into())?;
+    Cell::get(shape, || get_float(reader))
 }
 
 fn windows(windows: &[WindowSummary]) -> Vec<u8> {
@@ -293,7 +267,7 @@ fn read_window(reader: &mut Reader<'_>, before: &WindowSummary) -> Option<Window
         inclusion,
         stratum,
         update,
-        cells,
+        cells: cells.into_iter().collect(),
         repeat,
     })
 }

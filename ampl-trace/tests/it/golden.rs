@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 use ampl_core::message::Decision;
 use ampl_core::mpi::{Function, PREDEFINED};
 use ampl_trace::args::{NO_STATUS, predefined_word, status_word};
+use ampl_trace::cells::Cell;
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::format::{Writer, rank_parts, read, v1};
 use ampl_trace::grammar::Builder;
-use ampl_trace::model::{
-    Aggregate, Cell, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary,
-};
+use ampl_trace::model::{Aggregate, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary};
 use ampl_trace::places::{self, Places};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
@@ -177,7 +176,9 @@ fn rank(number: u32) -> RankTrace {
         inclusion: (window == 2).then_some(0.75),
         stratum: (window == 2).then_some(3),
         update: window / 2,
-        cells: vec![Cell::default(), cell(1.0, 81_000.0), cell(4.0, f64::from(number) + 0.25)],
+        cells: [Cell::default(), cell(1.0, 81_000.0), cell(4.0, f64::from(number) + 0.25)]
+            .into_iter()
+            .collect(),
         repeat: if window == 1 { 40 } else { 1 },
     };
     let number_of = |name: &str| Function::by_name(name).expect("MPI has it").0;

@@ -400,7 +400,7 @@ fn a_journal_becomes_what_it_says() {
     );
     let partners: Vec<_> = rank.windows.iter().map(|w| (w.partner, w.inclusion(), w.repeat)).collect();
     assert_eq!(partners, [(false, 0.5, 1), (true, 0.75, 1), (false, 0.5, 1)]);
-    assert_eq!((rank.windows[1].probability, rank.windows[1].cells[0].sum), (0.5, 300.0));
+    assert_eq!((rank.windows[1].probability, rank.windows[1].cells.get(0).unwrap().sum), (0.5, 300.0));
     let calls: Vec<_> = Calls::new(&found.structure, rank).map(Result::unwrap).collect();
     let timed = |window, start_ns, duration_ns| Some(Timed { window, start_ns, duration_ns });
     let short: Vec<_> = calls.iter().map(|c| (c.thread, c.seq, c.function.name(), c.timed)).collect();

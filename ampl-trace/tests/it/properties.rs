@@ -2,11 +2,12 @@
 
 use ampl_core::message::Decision;
 use ampl_core::mpi::FUNCTION_COUNT;
+use ampl_trace::cells::Cell;
 use ampl_trace::format::v1::Kind as Holds;
 use ampl_trace::format::{Part, Writer, rank_parts, read, run_parts};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{self, HEADER_WORDS, word};
-use ampl_trace::model::{Aggregate, Cell, ClockFit, Process, Site, Step, WindowSummary};
+use ampl_trace::model::{Aggregate, ClockFit, Process, Site, Step, WindowSummary};
 use ampl_trace::places::Places;
 use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Time};
@@ -55,7 +56,7 @@ prop_compose! {
             inclusion,
             stratum,
             update,
-            cells,
+            cells: cells.into_iter().collect(),
             repeat,
         }
     }

@@ -3,11 +3,12 @@
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::predefined_word;
+use ampl_trace::cells::{Cell, Cells};
 use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::Calls;
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{
-    self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, flag, table_checksum, word,
+    self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, VERSION, flag, table_checksum, word,
 };
 use ampl_trace::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, Kind, WINDOW_DRAWN, WINDOW_INCLUSION,
@@ -44,6 +45,7 @@ pub fn compacted(bytes: &[u8]) -> Result<Compacted, ReadError> {
 pub fn journal_header() -> Vec<u64> {
     let mut words = vec![0; HEADER_WORDS];
     words[word::MAGIC] = MAGIC;
+    words[word::VERSION] = VERSION;
     words[word::TABLE] = table_checksum().into();
     words
 }
@@ -146,10 +148,10 @@ pub fn small_journal() -> Vec<u8> {
     push(&mut stream, Kind::Call, CALL_ERROR, 0, &[1500, 10, 3 | 1 << 32]);
     push(&mut stream, Kind::Place, 0, 0, &[ampl_trace::places::other(3), 0x7fff_0000]);
     push(&mut stream, Kind::Object, 0, 0, &[ObjectKind::Comm as u64, 5, 16, 2]);
-    let cell = [1.0, 300.0, 90_000.0, 300.0, 300.0].map(f64::to_bits);
     let window = |number: u64, kept: bool| {
-        let fixed = [number, 1000 + 2000 * number, 3000 + 2000 * number, 4, 0.5f64.to_bits(), 1, 1];
-        (if kept { WINDOW_KEPT | WINDOW_DRAWN } else { 0 }, [&fixed[..], &cell].concat())
+        let mut body = vec![number, 1000 + 2000 * number, 3000 + 2000 * number, 4, 0.5f64.to_bits(), 1];
+        Cells::put(&mut body, &[Cell::one(300.0)]);
+        (if kept { WINDOW_KEPT | WINDOW_DRAWN } else { 0 }, body)
     };
     let (flags, body) = window(0, true);
     push(&mut stream, Kind::Window, flags, 0, &body);
