@@ -234,7 +234,31 @@ fn wrong_populations_are_refused_where_they_are_wrong() {
     let metric = "metric=[{name=\"calls\",role=\"guide\"}]";
     place.refused(&good, &["--set", metric], 2, &["no rows of the guide calls", "wall"]);
     let said = place.ampl(&good, &[]);
-    assert!(said.status == 0 && said.err.contains("no window was scored"), "{}", said.err);
+    let told =
+        |said: &Said, words: &str| assert!(said.status == 0 && said.err.contains(words), "{}", said.err);
+    told(&said, "no window was scored");
+    told(&said, "give more than one update interval");
+    let nothing = "window,rank,metric,count,sum,sum_sq,min,max\n0,1,wall,0,0,0,0,0\n9,1,wall,0,0,0,0,0\n";
+    let nothing = place.csv("nothing.csv", nothing);
+    told(&place.ampl(&nothing, &[]), "nobody observed any of the guides");
+    told(&place.ampl(&good, &["--set", "sampling.budget='1MB/s'"]), "sampling.budget is left aside");
+}
+
+/// What can be read only once, `<(…)` and the like.
+#[test]
+fn a_population_may_come_through_a_pipe() {
+    let place = Place::new();
+    let text = population(Kind::Normal, 40, 12);
+    let file = place.csv("normal.csv", &text);
+    let pipe = place.at("pipe.csv");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::write(pipe, text).unwrap()
+    });
+    let through = place.json(&pipe, &[]);
+    writer.join().unwrap();
+    assert_eq!(through, place.json(&file, &[]));
 }
 
 #[test]

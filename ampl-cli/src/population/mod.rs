@@ -2,7 +2,7 @@
 //!
 //! Rows may come in any order. The file is read twice: first for its extent (ranks, windows, metrics, whether
 //! windows ascend), then window by window. Memory holds a batch of rows and a few windows at a time, however
-//! long the file; where windows do not ascend, rows go through a temporary file.
+//! long the file; where windows do not ascend, rows go through a temporary file, and so does what can be read only once.
 
 mod csv;
 mod extent;
@@ -12,8 +12,11 @@ mod spool;
 mod windows;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempPath;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 
@@ -36,6 +39,8 @@ enum Columns {
 #[derive(Clone, Debug)]
 pub struct Population {
     path: PathBuf,
+    /// What came through a pipe.
+    copy: Option<Arc<TempPath>>,
     parquet: bool,
 }
 
@@ -50,7 +55,7 @@ impl Population {
             false => vec![path.to_owned()],
         };
         let found = candidates.iter().find(|file| file.exists()).unwrap_or(&candidates[0]);
-        let absent = |error: std::io::Error| {
+        let absent = |error: io::Error| {
             let fix = match path.join("trace.ampl").exists() {
                 true => "a run is made a population by 'ampl export --to parquet RUN'",
                 false => "name a CSV or Parquet file, or a directory that 'ampl export' wrote",
@@ -58,20 +63,30 @@ impl Population {
             let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { DAMAGED };
             Failure::message(status, format!("no such population: {error}"), found.display(), fix)
         };
+        let copy = match std::fs::metadata(found) {
+            Ok(what) if !what.is_file() => Some(Arc::new(copied(found).map_err(absent)?)),
+            _ => None,
+        };
+        let mut population = Self { path: found.clone(), copy, parquet: false };
         let mut magic = Vec::new();
-        File::open(found).and_then(|file| file.take(4).read_to_end(&mut magic)).map_err(absent)?;
-        Ok(Self { path: found.clone(), parquet: magic == b"PAR1" })
+        population.file().and_then(|file| file.take(4).read_to_end(&mut magic)).map_err(absent)?;
+        population.parquet = magic == b"PAR1";
+        Ok(population)
+    }
+
+    fn file(&self) -> io::Result<File> {
+        File::open(self.copy.as_ref().map_or(&*self.path, |copy| copy))
     }
 
     /// How many rows it has, where the file says so.
     pub fn row_count(&self) -> Option<u64> {
-        let file = self.parquet.then(|| File::open(&self.path).ok())??;
+        let file = self.parquet.then(|| self.file().ok())??;
         parquet::row_count(file)
     }
 
     /// Its rows from the first one on.
     fn rows(&self, columns: Columns, names: Names) -> Result<Box<dyn Rows + Send>, Fault> {
-        let file = File::open(&self.path).map_err(Fault::reading)?;
+        let file = self.file().map_err(Fault::reading)?;
         Ok(match self.parquet {
             true => Box::new(parquet::ParquetRows::new(file, columns, names)?),
             false => Box::new(csv::CsvRows::new(file, columns, names)?),
@@ -106,4 +121,11 @@ impl Population {
     pub fn place(&self) -> std::path::Display<'_> {
         self.path.display()
     }
+}
+
+/// A file that can be read again, with what `pipe` brings.
+fn copied(pipe: &Path) -> io::Result<TempPath> {
+    let mut copy = tempfile::NamedTempFile::new()?;
+    io::copy(&mut File::open(pipe)?, &mut copy)?;
+    Ok(copy.into_temp_path())
 }

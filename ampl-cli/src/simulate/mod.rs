@@ -91,6 +91,12 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds: Vec<u64> = (0..args.seeds).map(|index| seed.wrapping_add(index)).collect();
     let fill = |number, window: &mut _| windows.fill(number, window);
     let runs = drive::drive(&job, fill, extent.windows, &seeds).map_err(failure)?;
+    if loaded.config.sampling.budget.is_some() {
+        tell!(
+            "ampl: sampling.budget is left aside ({}): a population does not say how many bytes",
+            population.place()
+        );
+    }
     if let Some(said) = lacking(&job, &windows) {
         tell!("ampl: {said} ({}): {INSTEAD}", population.place());
     }
@@ -109,11 +115,12 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         digits(started.elapsed().as_secs_f64()),
     );
     if entries.iter().all(|entry| entry.windows.is_empty()) {
-        tell!(
-            "ampl: no window was scored ({}): give more than one update interval, {} windows",
-            population.place(),
-            count(job.interval())
-        );
+        let why = if entries.iter().all(|entry| entry.first_windows.is_empty()) {
+            "nobody observed any of the guides".to_owned()
+        } else {
+            format!("give more than one update interval, {} windows", count(job.interval()))
+        };
+        tell!("ampl: no window was scored ({}): {why}", population.place());
     }
     Ok(ExitCode::SUCCESS)
 }
