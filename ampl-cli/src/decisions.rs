@@ -43,11 +43,6 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
         output::json(&trace.decisions)?;
     } else {
         output::print(|out| {
-            writeln!(
-                out,
-                "{:>6} {:>7}  {:<12} {:>13}  {:<10} {:<30} {:>9}  reported",
-                "update", "window", "group", "kept of ranks", "mechanism", "decided by", "variance"
-            )?;
             let absolute = absolute_groups(&trace);
             let decisions = together(&trace.decisions, is_after);
             let mut divided = BTreeSet::new();
@@ -56,10 +51,20 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
                     divided.insert((two[0].window, two[0].group.clone()));
                 }
             }
-            decisions.iter().try_for_each(|decision| {
+            let reasons: Vec<String> = decisions
+                .iter()
+                .map(|decision| reason(decision, absolute.contains(&decision.group)))
+                .collect();
+            let wide = reasons.iter().map(|reason| reason.chars().count()).max().unwrap_or(0).max(10);
+            writeln!(
+                out,
+                "{:>6} {:>7}  {:<12} {:>13}  {:<10} {:<wide$} {:>9}  reported",
+                "update", "window", "group", "kept of ranks", "mechanism", "decided by", "variance"
+            )?;
+            decisions.iter().zip(&reasons).try_for_each(|(decision, reason)| {
                 let several = divided.contains(&(decision.window, decision.group.clone()));
                 let stratum = several.then_some(decision.stratum);
-                writeln!(out, "{}", line(decision, stratum, absolute.contains(&decision.group)))
+                writeln!(out, "{}", line(decision, stratum, &format!("{reason:<wide$}")))
             })
         })?;
     }
@@ -128,7 +133,7 @@ pub fn absolute_groups(trace: &Trace) -> Vec<String> {
     groups.into_iter().filter(|group| absolute(group.target)).map(|group| group.name).collect()
 }
 
-fn line(decision: &Decision, stratum: Option<u16>, absolute: bool) -> String {
+fn line(decision: &Decision, stratum: Option<u16>, reason: &str) -> String {
     let group = match stratum {
         Some(stratum) => format!("{}/{stratum}", decision.group),
         None => decision.group.clone(),
@@ -143,13 +148,12 @@ fn line(decision: &Decision, stratum: Option<u16>, absolute: bool) -> String {
         reported.push_str(&format!(", {} merged", plural(decision.merged_windows, "window")));
     }
     let text = format!(
-        "{:>6} {:>7}  {:<12} {:>13}  {:<10} {:<30} {:>9}  {reported}",
+        "{:>6} {:>7}  {:<12} {:>13}  {:<10} {reason} {:>9}  {reported}",
         decision.update,
         decision.window,
         group,
         kept(decision),
         decision.mechanism,
-        reason(decision, absolute),
         decision.variance.map_or("-".into(), digits),
     );
     text.trim_end().to_owned()
@@ -166,7 +170,7 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let limit = decision.limit.as_ref().map(|limit| format!(", cut by the {limit}")).unwrap_or_default();
     let Some(metric) = &decision.guide else {
         return match decision.size {
-            _ if is_of_some(decision) => format!("no rank heard of differs{limit}"),
+            _ if is_of_some(decision) => format!("ranks that reported do not differ{limit}"),
             // Of a window that is over everything is known: no metric's bound asks for anybody.
             _ if is_after(decision) => format!("no rank differs{limit}"),
             size if u64::from(size) == decision.population => "nothing known yet".into(),
@@ -215,22 +219,23 @@ mod tests {
 
     #[test]
     fn a_line_says_how_many_and_why() {
-        let text = line(&decision(), None, false);
-        assert!(line(&decision(), Some(3), false).contains(" all/3 "));
+        let line = |decision: &Decision, stratum| super::line(decision, stratum, &reason(decision, false));
+        let text = line(&decision(), None);
+        assert!(line(&decision(), Some(3)).contains(" all/3 "));
         for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         let cut = Decision { limit: Some("budget".into()), ..decision() };
-        assert!(line(&cut, None, false).contains("(bound 8 %, cut by the budget)"));
+        assert!(line(&cut, None).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
-        assert!(line(&late, None, false).ends_with("60 of 64, late"));
+        assert!(line(&late, None).ends_with("60 of 64, late"));
         let after = Decision { selection: Some("retrospective".into()), guide: None, size: 1, ..late };
-        let said = line(&after, None, false);
-        assert!(said.contains(" 1+? of 64 ") && said.contains("no rank heard of differs"), "{said}");
+        let said = line(&after, None);
+        assert!(said.contains(" 1+? of 64 ") && said.contains("ranks that reported do not differ"), "{said}");
         let merged = Decision { merged_windows: 5, ..decision() };
-        assert!(line(&merged, None, false).ends_with("all, 5 windows merged"));
+        assert!(line(&merged, None).ends_with("all, 5 windows merged"));
         let first = Decision { guide: None, size: 64, ..decision() };
-        assert!(line(&first, None, false).contains("nothing known yet"));
+        assert!(line(&first, None).contains("nothing known yet"));
         let absolute = Decision { error_required: Some(2e3), error_attained: Some(1.5e3), ..decision() };
         assert_eq!(reason(&absolute, true), "mpi.time ± 1.50 us (bound 2 us)");
     }
