@@ -123,6 +123,8 @@ pub struct Sizes {
     pub aggregates: u64,
     /// Window summaries, addresses, run information, decisions, section table.
     pub other: u64,
+    /// Those of `other` that summarise ranks' windows: `output.rank_summaries` says whose.
+    pub summaries: u64,
     /// Those of `other` that tell at which address a rank had the buffers that structure names by their places.
     pub addresses: u64,
 }

@@ -74,6 +74,11 @@ impl Bound {
         }
     }
 
+    /// The chance that is left to samples in which nobody has an observation: a tenth of what the bound may be missed by.
+    pub fn unseen(&self) -> f64 {
+        (1.0 - self.confidence) / 10.0
+    }
+
     /// S² of the residuals of `ranks` about the group's mean, in the unit of [`Bound::error`]
     /// squared: z of STATISTICS §2 for a relative bound, e/N̄ for an absolute one.
     pub fn variance(&self, ranks: &Moments, mean: GroupMean) -> f64 {

@@ -2,6 +2,7 @@
 
 use ampl_core::message::MetricMoments;
 use ampl_core::stats::Moments;
+use ampl_core::stats::observers::observed;
 use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
 use ampl_core::stats::sizing::{Stratum, ampl_2008, mean_variance, neyman};
 
@@ -52,6 +53,10 @@ pub(super) struct Guide {
     pub bound: Bound,
     pub tracker: Tracker,
     pub mean: Option<GroupMean>,
+    /// Smallest share of the ranks that observed in a window of this interval.
+    pub observing: Option<f64>,
+    /// Fewest of the other ranks among which is one that observes.
+    pub least: u64,
     /// How many of the other ranks it asked for last; none before it saw an observation.
     pub asked: Option<(u64, Reason)>,
 }
@@ -92,6 +97,7 @@ impl Guide {
                 };
                 tracker.observe(variance, miss, 1.0 - self.bound.confidence);
                 self.mean = Some(mean);
+                self.see(drawn, pinned);
                 return Some((mean, miss));
             }
             Tracker::Sampled(tracker) => {
@@ -101,6 +107,7 @@ impl Guide {
                 let kurtosis = drawn.kurtosis().unwrap_or(3.0);
                 tracker.observe(variance, kurtosis, drawn.ranks);
                 self.mean = Some(mean);
+                self.see(drawn, pinned);
             }
             Tracker::Ampl2008(taken, sampled) => {
                 taken.merge(&pinned.interval);
@@ -110,8 +117,20 @@ impl Guide {
         None
     }
 
+    /// Takes who observed in a window: pinned ranks that did are in every sample.
+    fn see(&mut self, drawn: &Moments, pinned: &Moments) {
+        let share = if pinned.n > 0 { 1.0 } else { drawn.observing() };
+        self.observing = Some(self.observing.map_or(share, |least| least.min(share)));
+    }
+
+    /// Fewest of the other ranks among which is one that observes, as it was in this interval.
+    fn least(&self, ranks: Ranks, coins: bool) -> u64 {
+        self.observing.map_or(self.least, |share| observed(ranks.others, share, self.bound.unseen(), coins))
+    }
+
     /// Asks anew within an interval for what its windows so far lead to expect, where every rank's summary is known.
-    pub fn amend(&mut self, ranks: Ranks) {
+    pub fn amend(&mut self, ranks: Ranks, coins: bool) {
+        self.least = self.least(ranks, coins);
         if let (Tracker::Census(tracker), Some(mean)) = (&self.tracker, self.mean) {
             let quantile = normal_two_sided(self.bound.confidence);
             let variance = tracker.expected();
@@ -121,7 +140,9 @@ impl Guide {
     }
 
     /// Asks anew, unless the interval had no observation.
-    pub fn end_interval(&mut self, ranks: Ranks, correlation: f64) {
+    pub fn end_interval(&mut self, ranks: Ranks, correlation: f64, coins: bool) {
+        self.least = self.least(ranks, coins);
+        self.observing = None;
         let confidence = self.bound.confidence;
         let error = self.bound.error();
         let (variance, quantile, mean, asked) = match &mut self.tracker {

@@ -13,6 +13,7 @@ use ampl_core::message::{
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::stats::bins::{Histogram, Origin};
+use ampl_core::stats::observers::observed;
 use ampl_core::stats::quantile::normal_two_sided;
 use ampl_core::stats::sizing::{retrospective_floor, simple_random};
 use ampl_core::stats::strata::{Need, Strata, Terms, stratify};
@@ -86,6 +87,8 @@ struct Known {
 struct KnownGroup {
     /// Per guide: the mean, where there was an observation, and whether ranks differed at all.
     means: Vec<Option<(GroupMean, bool)>>,
+    /// Per guide: fewest ranks among which is one that observes, where that takes several.
+    least: Vec<Option<u64>>,
     /// Pinned ranks that reported, and others.
     pinned: u64,
     drawn: u64,
@@ -136,7 +139,9 @@ impl Retrospective {
             return;
         }
         self.ended = Some(window.last_window.0);
-        let known: Vec<KnownGroup> = self.groups.iter_mut().map(|group| group.observe(window)).collect();
+        let coins = self.mechanism == Mechanism::Global;
+        let known: Vec<KnownGroup> =
+            self.groups.iter_mut().map(|group| group.observe(window, coins)).collect();
         self.merged = self.merged.saturating_add(window.merged());
         if window.windows() > 1 {
             return;
@@ -263,7 +268,7 @@ fn number(window: WindowId) -> u32 {
 
 impl Group {
     /// Takes what the census of a window says, and what residuals of windows to come are measured from.
-    fn observe(&mut self, window: &CensusWindow) -> KnownGroup {
+    fn observe(&mut self, window: &CensusWindow, coins: bool) -> KnownGroup {
         let cell = |pinned| window.partial.cell(self.index, 0, pinned);
         let (drawn, pinned) = (cell(false), cell(true));
         let moments = |cell: Option<&Cell>, metric: usize| {
@@ -271,6 +276,7 @@ impl Group {
         };
         let mut means = Vec::with_capacity(self.guides.len());
         let mut asks: Option<(u64, usize)> = None;
+        let mut least = vec![None; self.guides.len()];
         let mut origins: Vec<Origin> = match &self.newest {
             Some(newest) => newest.origins.clone(),
             // For a guide without a mean any origin will do: sums are moved to the window's own.
@@ -282,6 +288,11 @@ impl Group {
             let variance = mean.map_or(0.0, |mean| guide.bound.variance(&drawn, mean));
             means.push(mean.map(|mean| (mean, variance != 0.0)));
             let Some(mean) = mean else { continue };
+            // Pinned ranks that observe are in every sample.
+            if pinned.n == 0 {
+                let size = observed(drawn.ranks, drawn.observing(), guide.bound.unseen(), coins);
+                least[index] = Some(size).filter(|_| size > 1);
+            }
             let unit = guide.bound.unit(mean);
             if !(unit != 0.0 && unit.is_finite() && mean.ratio.is_finite()) {
                 continue;
@@ -301,6 +312,7 @@ impl Group {
         let bytes = |cell: Option<&Cell>| cell.map_or(0.0, |cell| cell.bytes as f64);
         KnownGroup {
             means,
+            least,
             pinned: count(pinned),
             drawn: count(drawn),
             bytes: (bytes(pinned), bytes(drawn) / count(drawn).max(1) as f64),
@@ -327,11 +339,22 @@ impl Group {
         let population = histogram.population().saturating_add(known.pinned);
         let terms = Terms { population, ..terms };
         let mut strata = stratify(histogram, usize::from(reference.guide), &needs, terms);
+        let mut any = needs.iter().any(Option::is_some);
+        for (index, guide) in self.guides.iter().enumerate() {
+            if let Some(size) = known.least[index]
+                && strata.ln_unseen(histogram, index, terms.coins) > guide.bound.unseen().ln()
+            {
+                strata.raise(size, histogram.population());
+                if !std::mem::replace(&mut any, true) {
+                    strata.guide = index;
+                }
+            }
+        }
         if pressure.floor < 1.0 {
             strata.shrink(pressure.floor, population);
         }
         let missing = self.members.saturating_sub(population);
-        Judged { strata, any: needs.iter().any(Option::is_some), missing }
+        Judged { strata, any, missing }
     }
 
     /// The rows of a verdict, but for what they have in common.

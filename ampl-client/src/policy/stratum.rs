@@ -4,6 +4,7 @@ use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
 use ampl_core::message::{Cell, CensusWindow, Divided, Divisions, MetricMoments};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
+use ampl_core::stats::observers::part_of;
 use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008};
 
 use super::bound::Bound;
@@ -86,6 +87,8 @@ impl StratumState {
             bound,
             tracker: tracker.clone(),
             mean: None,
+            observing: None,
+            least: 0,
             asked: None,
         });
         let guides: Vec<Guide> = guides.collect();
@@ -173,6 +176,11 @@ impl StratumState {
         }
     }
 
+    /// Fewest ranks that are drawn so that somebody observes every guide.
+    fn observed(&self) -> u64 {
+        self.guides.iter().map(|guide| guide.least).max().unwrap_or(0)
+    }
+
     /// Sizes of the strata in force under that pressure, and the guide that asks for the most.
     fn sizes(&self, pressure: Pressure) -> Option<(Vec<u64>, Option<usize>)> {
         let set = self.strata()?;
@@ -182,6 +190,9 @@ impl StratumState {
         });
         let asks: Vec<Ask> = asks.collect();
         let (mut sizes, most) = set.allocate(&asks, self.terms(pressure));
+        for (size, stratum) in sizes.iter_mut().zip(&set.strata) {
+            *size = (*size).max(part_of(stratum.ranks, self.observed(), self.ranks.others));
+        }
         if pressure.floor < 1.0 {
             sizes.iter_mut().for_each(|size| *size = (*size as f64 * pressure.floor) as u64);
         }
@@ -252,10 +263,11 @@ impl StratumState {
             Mechanism::Subset => 1.0,
             Mechanism::Global => self.probability(),
         };
+        let coins = self.mechanism == Mechanism::Global;
         for guide in &mut self.guides {
-            guide.end_interval(self.ranks, correlation);
+            guide.end_interval(self.ranks, correlation, coins);
         }
-        let few = self.under_one(Pressure::NONE) <= self.least_drawn();
+        let few = self.under_one(Pressure::NONE) <= self.least_drawn().max(self.observed());
         if let Some(division) = &mut self.division {
             division.end_interval(next, few);
         }
@@ -269,7 +281,8 @@ impl StratumState {
         if self.buffered {
             return false;
         }
-        self.guides.iter_mut().for_each(|guide| guide.amend(self.ranks));
+        let coins = self.mechanism == Mechanism::Global;
+        self.guides.iter_mut().for_each(|guide| guide.amend(self.ranks, coins));
         self.division.iter_mut().for_each(Division::amend);
         let sizes = self.wanted();
         let in_force = match self.strata() {
@@ -318,7 +331,7 @@ impl StratumState {
     /// The same as long as the group is one stratum.
     fn under_one(&self, pressure: Pressure) -> u64 {
         let others = self.ranks.others;
-        let floor = self.least_drawn();
+        let floor = self.least_drawn().max(self.observed());
         let extra = u64::from(self.mechanism == Mechanism::Global);
         let asked = self.guides.iter().filter_map(|guide| {
             let (asked, reason) = guide.asked.as_ref()?;

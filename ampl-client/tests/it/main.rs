@@ -5,6 +5,7 @@ mod common;
 mod coverage;
 mod divided;
 mod divided_bounds;
+mod few_observers;
 mod figure4;
 mod lossy;
 mod policy;

@@ -8,6 +8,7 @@
 pub mod bins;
 pub mod estimate;
 pub mod moments;
+pub mod observers;
 pub mod quantile;
 pub mod sizing;
 pub mod strata;

@@ -77,6 +77,17 @@ impl Moments {
         if self.ranks == 0 { 0.0 } else { self.n as f64 / self.ranks as f64 }
     }
 
+    /// Share of the ranks that have observations, in (0, 1]: of ranks with as many each, if their n vary as these do,
+    /// (Σn)² / (M Σn²). 1 without observations: there is nobody to be missed.
+    pub fn observing(&self) -> f64 {
+        if self.n == 0 {
+            return 1.0;
+        }
+        // M Σ(n − n̄)² / (Σn)², the squared cv of n.
+        let vary = self.cnn * self.ranks as f64 / (self.n as f64).powi(2);
+        1.0 / (1.0 + vary)
+    }
+
     /// Adds the points of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.ranks == 0 {

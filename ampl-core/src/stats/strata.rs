@@ -99,17 +99,13 @@ impl Strata {
 
     /// Leaves no more than that share of what is drawn, below every need; `population` is M.
     pub fn shrink(&mut self, share: f64, population: u64) {
-        for part in &mut self.parts {
-            let size = (part.size as f64 * share) as u64;
-            part.size = size.min(part.size);
-        }
-        let variance = |part: &Part| {
-            mean_variance(
-                Stratum { ranks: part.ranks, variance: part.variance },
-                part.size as f64,
-                population,
-            )
-        };
+        self.resize(population, |part| ((part.size as f64 * share) as u64).min(part.size));
+    }
+
+    pub(super) fn resize(&mut self, population: u64, size: impl Fn(&Part) -> u64) {
+        self.parts.iter_mut().for_each(|part| part.size = size(part));
+        let stratum = |part: &Part| Stratum { ranks: part.ranks, variance: part.variance };
+        let variance = |part: &Part| mean_variance(stratum(part), part.size as f64, population);
         self.attained = self.parts.iter().map(variance).sum();
     }
 }

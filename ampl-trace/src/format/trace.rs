@@ -173,7 +173,11 @@ fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
             sizes.addresses += bytes;
             sizes.other += bytes;
         }
-        Kind::Windows | Kind::Run | Kind::Processes | Kind::Decisions | Kind::Contents => {
+        Kind::Windows => {
+            sizes.summaries += bytes;
+            sizes.other += bytes;
+        }
+        Kind::Run | Kind::Processes | Kind::Decisions | Kind::Contents => {
             sizes.other += bytes;
         }
     }
