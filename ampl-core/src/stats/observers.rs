@@ -33,6 +33,10 @@ pub fn ln_none(ranks: u64, observers: f64, drawn: u64, coins: bool) -> f64 {
 pub fn observed(ranks: u64, observing: f64, risk: f64, coins: bool) -> u64 {
     let observers = (observing * ranks as f64).max(1.0);
     let (mut few, mut enough) = (0, ranks);
+    // Mostly all do.
+    if observers >= ranks as f64 && !coins {
+        return ranks.min(1);
+    }
     while few + 1 < enough {
         let middle = few + (enough - few) / 2;
         match ln_none(ranks, observers, middle, coins) <= risk.ln() {
