@@ -56,15 +56,21 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
                 .map(|decision| reason(decision, absolute.contains(&decision.group)))
                 .collect();
             let wide = reasons.iter().map(|reason| reason.chars().count()).max().unwrap_or(0).max(10);
+            let groups: Vec<String> = decisions
+                .iter()
+                .map(|decision| match divided.contains(&(decision.window, decision.group.clone())) {
+                    true => format!("{}/{}", decision.group, decision.stratum),
+                    false => decision.group.clone(),
+                })
+                .collect();
+            let name = groups.iter().map(|group| group.chars().count()).max().unwrap_or(0).max(12);
             writeln!(
                 out,
-                "{:>6} {:>7}  {:<12} {:>13}  {:<10} {:<wide$} {:>9}  reported",
+                "{:>6} {:>7}  {:<name$} {:>13}  {:<10} {:<wide$} {:>9}  reported",
                 "update", "window", "group", "kept of ranks", "mechanism", "decided by", "variance"
             )?;
-            decisions.iter().zip(&reasons).try_for_each(|(decision, reason)| {
-                let several = divided.contains(&(decision.window, decision.group.clone()));
-                let stratum = several.then_some(decision.stratum);
-                writeln!(out, "{}", line(decision, stratum, &format!("{reason:<wide$}")))
+            decisions.iter().zip(groups.iter().zip(&reasons)).try_for_each(|(decision, (group, reason))| {
+                writeln!(out, "{}", line(decision, &format!("{group:<name$}"), &format!("{reason:<wide$}")))
             })
         })?;
     }
@@ -133,11 +139,7 @@ pub fn absolute_groups(trace: &Trace) -> Vec<String> {
     groups.into_iter().filter(|group| absolute(group.target)).map(|group| group.name).collect()
 }
 
-fn line(decision: &Decision, stratum: Option<u16>, reason: &str) -> String {
-    let group = match stratum {
-        Some(stratum) => format!("{}/{stratum}", decision.group),
-        None => decision.group.clone(),
-    };
+fn line(decision: &Decision, group: &str, reason: &str) -> String {
     let mut reported = match (decision.reported == decision.population, decision.late) {
         (true, false) => "all".into(),
         (_, late) => {
@@ -148,10 +150,9 @@ fn line(decision: &Decision, stratum: Option<u16>, reason: &str) -> String {
         reported.push_str(&format!(", {} merged", plural(decision.merged_windows, "window")));
     }
     let text = format!(
-        "{:>6} {:>7}  {:<12} {:>13}  {:<10} {reason} {:>9}  {reported}",
+        "{:>6} {:>7}  {group} {:>13}  {:<10} {reason} {:>9}  {reported}",
         decision.update,
         decision.window,
-        group,
         kept(decision),
         decision.mechanism,
         decision.variance.map_or("-".into(), digits),
@@ -219,23 +220,22 @@ mod tests {
 
     #[test]
     fn a_line_says_how_many_and_why() {
-        let line = |decision: &Decision, stratum| super::line(decision, stratum, &reason(decision, false));
-        let text = line(&decision(), None);
-        assert!(line(&decision(), Some(3)).contains(" all/3 "));
+        let line = |decision: &Decision| super::line(decision, &decision.group, &reason(decision, false));
+        let text = line(&decision());
         for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }
         let cut = Decision { limit: Some("budget".into()), ..decision() };
-        assert!(line(&cut, None).contains("(bound 8 %, cut by the budget)"));
+        assert!(line(&cut).contains("(bound 8 %, cut by the budget)"));
         let late = Decision { reported: 60, late: true, ..decision() };
-        assert!(line(&late, None).ends_with("60 of 64, late"));
+        assert!(line(&late).ends_with("60 of 64, late"));
         let after = Decision { selection: Some("retrospective".into()), guide: None, size: 1, ..late };
-        let said = line(&after, None);
+        let said = line(&after);
         assert!(said.contains(" 1+? of 64 ") && said.contains("ranks that reported do not differ"), "{said}");
         let merged = Decision { merged_windows: 5, ..decision() };
-        assert!(line(&merged, None).ends_with("all, 5 windows merged"));
+        assert!(line(&merged).ends_with("all, 5 windows merged"));
         let first = Decision { guide: None, size: 64, ..decision() };
-        assert!(line(&first, None).contains("nothing known yet"));
+        assert!(line(&first).contains("nothing known yet"));
         let absolute = Decision { error_required: Some(2e3), error_attained: Some(1.5e3), ..decision() };
         assert_eq!(reason(&absolute, true), "mpi.time ± 1.50 us (bound 2 us)");
     }

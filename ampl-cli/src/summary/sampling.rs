@@ -11,6 +11,7 @@ use ampl_trace::{RankTrace, Trace};
 
 use super::{field, title};
 use crate::decisions::{absolute_groups, by_group, kept, reason};
+use crate::estimate::partial_windows;
 use crate::human::{count, cut, digits, duration, plural};
 use crate::info::is_sampled;
 
@@ -33,13 +34,17 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         Keep::Off => "drawn in an average window; no calls are stored",
     };
     let last = by_group(&trace.decisions);
+    // The end of the run cuts its last window off: what was decided for that one says little of the others.
+    let (windows, partial) = (trace.windows(), partial_windows(trace.ranks.iter()));
+    let is_whole = |last: &&Decision| last.window < windows && !partial.contains(&last.window);
     for group in &groups[..shown] {
         let members = RankSet::parse(&group.members).unwrap_or_default();
         let text = format!("{} ranks {stored}", sampled(trace, &members, traced));
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
         // Of a window that nobody reported nothing was decided.
-        let last = last.iter().rfind(|last| last.group == group.name && last.population > 0);
-        if let Some(last) = last.filter(|_| groups.len() <= 2) {
+        let own = || last.iter().filter(|last| last.group == group.name && last.population > 0);
+        if let Some(last) = own().rfind(is_whole).or_else(|| own().next_back()).filter(|_| groups.len() <= 2)
+        {
             let why = why(last, absolute.contains(&last.group), traced);
             let from = format!("from window {}: {}", last.window, kept(last));
             field(out, "", &format!("{from}; {why}"));
