@@ -58,19 +58,16 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
             let wide = reasons.iter().map(|reason| reason.chars().count()).max().unwrap_or(0).max(10);
             let groups: Vec<String> = decisions
                 .iter()
-                .map(|decision| match divided.contains(&(decision.window, decision.group.clone())) {
-                    true => format!("{}/{}", decision.group, decision.stratum),
-                    false => decision.group.clone(),
-                })
+                .map(|decision| name(decision, divided.contains(&(decision.window, decision.group.clone()))))
                 .collect();
-            let name = groups.iter().map(|group| group.chars().count()).max().unwrap_or(0).max(12);
+            let named = groups.iter().map(|group| group.chars().count()).max().unwrap_or(0).max(12);
             writeln!(
                 out,
-                "{:>6} {:>7}  {:<name$} {:>13}  {:<10} {:<wide$} {:>9}  reported",
+                "{:>6} {:>7}  {:<named$} {:>13}  {:<10} {:<wide$} {:>9}  reported",
                 "update", "window", "group", "kept of ranks", "mechanism", "decided by", "variance"
             )?;
             decisions.iter().zip(groups.iter().zip(&reasons)).try_for_each(|(decision, (group, reason))| {
-                writeln!(out, "{}", line(decision, &format!("{group:<name$}"), &format!("{reason:<wide$}")))
+                writeln!(out, "{}", line(decision, &format!("{group:<named$}"), &format!("{reason:<wide$}")))
             })
         })?;
     }
@@ -137,6 +134,14 @@ pub fn absolute_groups(trace: &Trace) -> Vec<String> {
     let absolute = |target| matches!(target, Target::Bound { error: ErrorBound::Absolute(_), .. });
     let groups = rundir::plan(trace).map(|plan| plan.groups).unwrap_or_default();
     groups.into_iter().filter(|group| absolute(group.target)).map(|group| group.name).collect()
+}
+
+/// `all`, or `all/3` where the group has `several` strata.
+fn name(decision: &Decision, several: bool) -> String {
+    match several {
+        true => format!("{}/{}", decision.group, decision.stratum),
+        false => decision.group.clone(),
+    }
 }
 
 fn line(decision: &Decision, group: &str, reason: &str) -> String {
@@ -220,8 +225,12 @@ mod tests {
 
     #[test]
     fn a_line_says_how_many_and_why() {
-        let line = |decision: &Decision| super::line(decision, &decision.group, &reason(decision, false));
+        let of = |decision: &Decision, several| {
+            super::line(decision, &name(decision, several), &reason(decision, false))
+        };
+        let line = |decision: &Decision| of(decision, false);
         let text = line(&decision());
+        assert!(of(&Decision { stratum: 3, ..decision() }, true).contains(" all/3 "));
         for word in ["17 of 64", "subset", "mpi.time ± 7.12 % (bound 8", "0.0123", "all"] {
             assert!(text.contains(word), "{word}: {text}");
         }

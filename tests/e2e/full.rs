@@ -87,7 +87,7 @@ fn a_place_that_cannot_be_made_is_done_without() {
 
 #[test]
 fn a_place_that_fills_up_takes_no_more_times() {
-    let turns = 400;
+    let turns = 500;
     let Some(run) = fills_up(680, turns, "all", "structure") else { return };
     // What is called is known to the end.
     for rank in 0..RANKS {
@@ -116,14 +116,9 @@ fn fills_up(kib: u32, turns: u32, structure: &str, level: &str) -> Option<Monito
     let run = run(turns, &small.path, &format!("[sampling]\nselection = \"predictive\"\n{trace}"));
     let info = run.info();
     let steps = info["overhead"]["steps"].as_array().expect("steps");
-    assert!(!steps.is_empty());
     for rank in 0..RANKS {
         let of: Vec<&Value> = steps.iter().filter(|step| step["rank"] == rank).collect();
-        let [step] = of[..] else {
-            // What the other one takes no more may be enough for this one.
-            assert!(of.is_empty(), "{steps:?}");
-            continue;
-        };
+        let [step] = of[..] else { panic!("{steps:?}") };
         assert_eq!((&step["level"], &step["reason"]), (&level.into(), &"journal".into()), "{step}");
         // Calls up to then are there, and none from then on.
         let since = step["window"].as_u64().expect("a window");

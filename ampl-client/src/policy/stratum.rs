@@ -164,7 +164,7 @@ impl StratumState {
     /// How sizes of strata are limited under that pressure.
     fn terms(&self, pressure: Pressure) -> Terms {
         let floor = (self.least_drawn() as f64 * pressure.floor) as u64;
-        Terms { population: self.ranks.all(), floor, coins: self.mechanism == Mechanism::Global }
+        Terms { population: self.ranks.all(), floor, coins: self.coins() }
     }
 
     /// Fewest ranks that are drawn, where a bound asks.
@@ -181,6 +181,15 @@ impl StratumState {
         self.guides.iter().map(|guide| guide.least).max().unwrap_or(0)
     }
 
+    /// Fewest that are drawn while the group is one stratum.
+    fn least_of_one(&self) -> u64 {
+        self.least_drawn().max(self.observed())
+    }
+
+    fn coins(&self) -> bool {
+        self.mechanism == Mechanism::Global
+    }
+
     /// Sizes of the strata in force under that pressure, and the guide that asks for the most.
     fn sizes(&self, pressure: Pressure) -> Option<(Vec<u64>, Option<usize>)> {
         let set = self.strata()?;
@@ -190,8 +199,9 @@ impl StratumState {
         });
         let asks: Vec<Ask> = asks.collect();
         let (mut sizes, most) = set.allocate(&asks, self.terms(pressure));
+        let observed = self.observed();
         for (size, stratum) in sizes.iter_mut().zip(&set.strata) {
-            *size = (*size).max(part_of(stratum.ranks, self.observed(), self.ranks.others));
+            *size = (*size).max(part_of(stratum.ranks, observed, self.ranks.others));
         }
         if pressure.floor < 1.0 {
             sizes.iter_mut().for_each(|size| *size = (*size as f64 * pressure.floor) as u64);
@@ -263,11 +273,11 @@ impl StratumState {
             Mechanism::Subset => 1.0,
             Mechanism::Global => self.probability(),
         };
-        let coins = self.mechanism == Mechanism::Global;
+        let coins = self.coins();
         for guide in &mut self.guides {
             guide.end_interval(self.ranks, correlation, coins);
         }
-        let few = self.under_one(Pressure::NONE) <= self.least_drawn().max(self.observed());
+        let few = self.under_one(Pressure::NONE) <= self.least_of_one();
         if let Some(division) = &mut self.division {
             division.end_interval(next, few);
         }
@@ -281,7 +291,7 @@ impl StratumState {
         if self.buffered {
             return false;
         }
-        let coins = self.mechanism == Mechanism::Global;
+        let coins = self.coins();
         self.guides.iter_mut().for_each(|guide| guide.amend(self.ranks, coins));
         self.division.iter_mut().for_each(Division::amend);
         let sizes = self.wanted();
@@ -331,8 +341,8 @@ impl StratumState {
     /// The same as long as the group is one stratum.
     fn under_one(&self, pressure: Pressure) -> u64 {
         let others = self.ranks.others;
-        let floor = self.least_drawn().max(self.observed());
-        let extra = u64::from(self.mechanism == Mechanism::Global);
+        let floor = self.least_of_one();
+        let extra = u64::from(self.coins());
         let asked = self.guides.iter().filter_map(|guide| {
             let (asked, reason) = guide.asked.as_ref()?;
             Some(match pressure.wider {

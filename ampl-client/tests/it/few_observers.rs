@@ -25,21 +25,18 @@ fn window(population: &mut Population, every: usize, spread: f64) -> Vec<MetricS
 
 /// Share of windows within 8 % of the mean, and ranks kept of a window.
 fn covered(config: &Config, ranks: u32, every: usize, spread: f64) -> (f64, f64) {
-    let (mut covered, mut kept, mut windows) = (0.0, 0.0, 0.0);
-    for seed in 0..SEEDS {
+    let one = |seed: u64| {
         let mut config = config.clone();
         config.sampling.seed = seed;
         config.groups = vec![group("all", &format!("0-{}", ranks - 1), relative(0.9, 0.08), "")];
         let plan = Plan::new(config, ranks).unwrap();
         let mut population = Population::new(Kind::Normal, ranks as usize, seed);
         let guides = (0..WINDOWS).map(|_| vec![window(&mut population, every, spread)]);
-        for scored in &simulated::simulated(&plan, guides, seed).0[0].windows {
-            covered += f64::from(u8::from(scored.covered == Some(true)));
-            kept += scored.size as f64;
-            windows += 1.0;
-        }
-    }
-    (covered / windows, kept / windows)
+        let (scores, _) = simulated::simulated(&plan, guides, seed);
+        simulated::from(&scores[0], 0)
+    };
+    let (kept, covered) = (0..SEEDS).map(one).fold((0.0, 0.0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    (covered / SEEDS as f64, kept / SEEDS as f64)
 }
 
 #[test]

@@ -250,10 +250,7 @@ fn read_window(reader: &mut Reader<'_>, before: &WindowSummary) -> Option<Window
     let inclusion = if is(5) { Some(get_float(reader)?) } else { None };
     let stratum = if is(6) { Some(u16::try_from(reader.get()?).ok()?) } else { None };
     let update = reader.get()?;
-    let mut cells = Vec::new();
-    for _ in 0..reader.get()? {
-        cells.push(get_cell(reader)?);
-    }
+    let cells = (0..reader.get()?).map(|_| get_cell(reader)).collect::<Option<_>>()?;
     Some(WindowSummary {
         window,
         start_ns,
@@ -267,7 +264,7 @@ fn read_window(reader: &mut Reader<'_>, before: &WindowSummary) -> Option<Window
         inclusion,
         stratum,
         update,
-        cells: cells.into_iter().collect(),
+        cells,
         repeat,
     })
 }
