@@ -87,8 +87,8 @@ fn a_place_that_cannot_be_made_is_done_without() {
 
 #[test]
 fn a_place_that_fills_up_takes_no_more_times() {
-    let turns = 500;
-    let Some(run) = fills_up(680, turns, "all", "structure") else { return };
+    let turns = 400;
+    let Some(run) = fills_up(440, turns, "all", "structure") else { return };
     // What is called is known to the end.
     for rank in 0..RANKS {
         let calls = run.decode(rank);
