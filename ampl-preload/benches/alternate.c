@@ -1,10 +1,10 @@
 /* Has any MPI program call MPI by its public and by its profiling names in turns: preload it before what is to be
  * measured. The profiling names are nobody's to intercept, so that one run times both, and drift has no part.
  *
- * $ALTERNATE says where blocks end, "FUNCTION N FIRST FILE": at every N-th call of the function, which should be one
- * that finds no request under way. Blocks go wrapped, bare, bare, wrapped where FIRST is 1, and the other way round
- * where it is 0, so that of two such jobs each block is wrapped in one. Where MPI_Finalize is entered each process
- * leaves a line per block in FILE.RANK: "WRAPPED CPU_NS CALLS".
+ * $ALTERNATE says where blocks end, "FUNCTION N BARE FILE": at every N-th call of the function, which should be one
+ * that finds no request under way. Of each four blocks the one number BARE, from 0, is bare, so that of four such jobs
+ * each block is bare in one. Not half of them: what the library does by the clock falls into wrapped blocks alone.
+ * Where MPI_Finalize is entered each process leaves a line per block in FILE.RANK: "WRAPPED CPU_NS CALLS".
  *
  * For Open MPI, whose launcher tells the rank, and programs that call MPI from one thread.
  */
@@ -20,7 +20,7 @@
     X(Allreduce) X(Barrier) X(Bcast) X(Comm_rank) X(Comm_size) X(Iprobe) X(Irecv) X(Isend) X(Recv) X(Reduce) X(Send)  \
     X(Sendrecv) X(Test) X(Wait) X(Waitall) X(Waitany) X(Wtime)
 
-#define WRAPPED(block) (((block) % 4 == 0 || (block) % 4 == 3) == first)
+#define WRAPPED(block) ((block) % 4 != bare)
 
 #define ENTRY(name)                                                                                                   \
     __attribute__((used)) static void *target_##name;                                                                 \
@@ -50,7 +50,7 @@ static struct block {
     long long cpu_ns;
     long calls;
 } blocks[MOST];
-static int ended = -1, every, first, *left;
+static int ended = -1, every, bare, *left;
 static long long since;
 static long before;
 static char file[4096];
@@ -77,7 +77,7 @@ static void turn(void) {
 __attribute__((constructor)) static void begin(void) {
     char where[64], name[80];
     const char *order = getenv("ALTERNATE");
-    int known = order && sscanf(order, "%63s %d %d %4000s", where, &every, &first, file) == 4;
+    int known = order && sscanf(order, "%63s %d %d %4000s", where, &every, &bare, file) == 4;
     for (int i = 0; i < COUNT; i++) {
         struct function *function = &functions[i];
         snprintf(name, sizeof name, "PMPI_%s", function->name);

@@ -7,8 +7,8 @@ use super::options::Options;
 use super::program::Program;
 use super::spread::Spread;
 
-/// Share of values left out at each end of a mean: other processes' turns on the processor.
-const TRIMMED: f64 = 0.01;
+/// Share of values left out at each end of a mean: what is left is the middle half, which no disturbance reaches.
+const TRIMMED: f64 = 0.25;
 
 /// What happens between two calls of a program's [`Program::block`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,16 +27,19 @@ impl Block {
     }
 }
 
-/// Runs the program once, the first block wrapped if `first` is 1: every rank's blocks, and the time that the agents
-/// tell of.
-fn blocks(bench: &Bench, program: &Program, state: State, first: u8) -> Result<(Vec<Vec<Block>>, f64)> {
+/// Blocks that belong together, and jobs: each of them is bare in one.
+const GROUP: usize = 4;
+
+/// Runs the program once, of each [`GROUP`] of blocks the one number `bare` without ampl: every rank's blocks, and the
+/// time that the agents tell of.
+fn blocks(bench: &Bench, program: &Program, state: State, bare: usize) -> Result<(Vec<Vec<Block>>, f64)> {
     let directory = bench.scratch.join("blocks");
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory)?;
     let file = directory.join("of");
     let (function, every) = program.block;
     let front = "ALTERNATE=$0 LD_PRELOAD=$1:$LD_PRELOAD; export ALTERNATE LD_PRELOAD; shift; exec \"$@\"";
-    let order = format!("{function} {every} {first} {}", file.display());
+    let order = format!("{function} {every} {bare} {}", file.display());
     let mut words = ["sh", "-c", front, &order].map(str::to_owned).to_vec();
     words.push(bench.alternate.display().to_string());
     words.extend(program.words.iter().cloned());
@@ -49,7 +52,7 @@ fn blocks(bench: &Bench, program: &Program, state: State, first: u8) -> Result<(
     Ok((blocks, finished.own.map_or(0.0, |own| own.agent_ns)))
 }
 
-/// Differences of one state: wrapped, bare, bare, wrapped, and the same work the other way round.
+/// Differences of one state.
 #[derive(Debug, Default)]
 struct Differences {
     /// Wrapped over bare, minus one.
@@ -66,30 +69,32 @@ struct Differences {
 /// When a job fails.
 pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()> {
     for program in programs {
-        let states = [State::Bare, State::Summaries, State::Structure, State::Kept, State::Default];
-        let mut found = states.map(|_| Differences::default());
+        let watched =
+            State::COUNTED.into_iter().filter(|&state| options.state.is_none_or(|one| one == state));
+        let states: Vec<State> = [State::Bare].into_iter().chain(watched).collect();
+        let mut found: Vec<Differences> = states.iter().map(|_| Differences::default()).collect();
         for _ in 0..options.runs {
-            for (differences, state) in found.iter_mut().zip(states) {
-                // What is wrapped in one of them is bare in the other: the same work, and either is as often the later.
-                let (first, one) = blocks(bench, program, state, 1)?;
-                let (second, other) = blocks(bench, program, state, 0)?;
-                differences.agent_ns += one + other;
-                for (first, second) in first.iter().zip(&second) {
-                    differences.take(first, second);
+            for (differences, &state) in found.iter_mut().zip(&states) {
+                let jobs: Vec<_> =
+                    (0..GROUP).map(|bare| blocks(bench, program, state, bare)).collect::<Result<_>>()?;
+                differences.agent_ns += jobs.iter().map(|(_, agent_ns)| agent_ns).sum::<f64>();
+                for rank in 0..jobs[0].0.len() {
+                    let of_rank: Vec<_> = jobs.iter().map(|(ranks, _)| &ranks[rank][..]).collect();
+                    differences.take(&of_rank);
                 }
             }
         }
         let (function, every) = program.block;
         println!(
-            "\n{}, alternating: processor time of wrapped over bare blocks in {} pairs of runs, a block ends at every \
-             call number {every} of {function}; without ampl (bare) the difference is noise",
+            "\n{}, alternating: processor time of wrapped over bare blocks, one in {GROUP} bare, in {} times {GROUP} \
+             runs, a block ends at every call number {every} of {function}; without ampl (bare) the difference is noise",
             program.name, options.runs
         );
         println!(
             "{:<10} {:>44} {:>12} {:>12} {:>14} {:>8}",
             "state", "median [95 %] (quartiles)", "ns per call", "mean ns", "agent says ns", "factor"
         );
-        for (differences, state) in found.iter().zip(states) {
+        for (differences, &state) in found.iter().zip(&states) {
             println!("{}", differences.row(state).context("no blocks were reported")?);
         }
     }
@@ -97,17 +102,21 @@ pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()>
 }
 
 impl Differences {
-    /// Adds the same rank's blocks of two runs, each wrapped in one of them.
-    fn take(&mut self, first: &[Block], second: &[Block]) {
-        for (first, second) in first.chunks_exact(4).zip(second.chunks_exact(4)) {
-            let sum = |wrapped: bool| {
-                let those = first.iter().chain(second).filter(|block| block.wrapped == wrapped);
+    /// Adds the same rank's blocks of [`GROUP`] jobs. A piece of work is bare in one of them; the same piece two jobs on
+    /// is what it is compared with: as many blocks on either side, or the median would lean to where there are more
+    /// that were disturbed.
+    fn take(&mut self, jobs: &[&[Block]]) {
+        let groups = jobs.iter().map(|blocks| blocks.len() / GROUP).min().unwrap_or(0);
+        for group in 0..groups {
+            let sum = |jobs_on: usize| {
+                let those = (0..GROUP).map(|at| jobs[(at + jobs_on) % GROUP][group * GROUP + at]);
                 those.fold((0.0, 0.0), |(cpu, calls), block| (cpu + block.cpu_ns, calls + block.calls))
             };
-            let ((wrapped, calls), (bare, _)) = (sum(true), sum(false));
+            let ((bare, _), (wrapped, calls)) = (sum(0), sum(GROUP / 2));
             self.ratios.push(wrapped / bare - 1.0);
             self.per_call.push((wrapped - bare) / calls);
-            self.calls += calls;
+            let all = jobs.iter().flat_map(|blocks| &blocks[group * GROUP..(group + 1) * GROUP]);
+            self.calls += all.filter(|block| block.wrapped).map(|block| block.calls).sum::<f64>();
         }
     }
 
@@ -140,17 +149,24 @@ fn trimmed_mean(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     #[test]
-    fn four_blocks_are_one_difference() {
-        let mut found = Differences { agent_ns: 50.0, ..Differences::default() };
-        let block = |line: &&str| Block::parse(line).unwrap();
-        // The second piece of work is twice the first, and the fifth has no other three.
-        let first = ["1 130 20", "0 200 20", "0 100 20", "1 130 20", "1 9 9"].each_ref().map(block);
-        let second = ["0 100 20", "1 260 30", "1 130 30", "0 100 20"].each_ref().map(block);
-        found.take(&first, &second);
-        assert_eq!((&found.per_call[..], found.calls), (&[1.5][..], 100.0));
+    fn a_piece_of_work_is_bare_in_one_of_four_jobs() {
+        let mut found = Differences { agent_ns: 90.0, ..Differences::default() };
+        let job = |bare: usize, rest: &[&str]| {
+            // The second piece of work is twice the others; what comes last has no other three.
+            let blocks = (0..GROUP).map(|at| match (at == bare, at == 1) {
+                (true, false) => "0 100 10",
+                (true, true) => "0 200 20",
+                (false, false) => "1 130 10",
+                (false, true) => "1 260 20",
+            });
+            blocks.chain(rest.iter().copied()).map(|line| Block::parse(line).unwrap()).collect::<Vec<_>>()
+        };
+        let jobs = [job(0, &["1 9 9"]), job(1, &[]), job(2, &["1 9 9", "1 9 9"]), job(3, &[])];
+        found.take(&jobs.each_ref().map(|blocks| &blocks[..]));
+        assert_eq!((&found.per_call[..], found.calls), (&[3.0][..], 150.0));
         assert!((found.ratios[0] - 0.3).abs() < 1e-12);
         let row = found.row(State::Kept).unwrap();
-        assert!(row.contains("+30.00 %") && row.ends_with("0.33"), "{row}");
+        assert!(row.contains("+30.00 %") && row.ends_with("0.20"), "{row}");
         assert_eq!(Block::parse("1 130"), None);
     }
 

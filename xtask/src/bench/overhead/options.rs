@@ -10,7 +10,7 @@ use super::job::State;
 const USAGE: &str = "\
 options of overhead (all optional):
   --pairs N           rounds of whole jobs (15)
-  --runs N            pairs of runs of the jobs that alternate (3)
+  --runs N            times four runs of the jobs that alternate (3)
   --ranks N           ranks of a job, each on a processor of its own (2); alone, none waits for another
   --seconds S         length of a run of the synthetic program (5)
   --rate R            its MPI calls per second and rank (70000)
@@ -19,7 +19,7 @@ options of overhead (all optional):
   --work ROWS         its work between calls, instead of finding out which makes that rate
   --lammps-steps N    timesteps of a run of LAMMPS (1000)
   --counted-steps N   steps of the synthetic program where instructions are counted (800)
-  --state NAME        the one state to count instructions in, or to compare whole jobs in, such as default
+  --state NAME        the one state to measure beside none, such as default
   --program NAME      synthetic or lammps; both without
   --part NAME         alternating, pairs or instructions; all without
   --dist DIR          an installation to measure instead of building one";
@@ -40,7 +40,7 @@ pub enum Part {
 pub struct Options {
     /// Rounds of whole jobs, at least 1.
     pub pairs: usize,
-    /// Pairs of runs of the jobs that alternate, at least 1; states take turns.
+    /// How often the jobs that alternate are run four times, at least 1; states take turns.
     pub runs: usize,
     /// Ranks of a job, at least 1.
     pub ranks: usize,
@@ -58,7 +58,7 @@ pub struct Options {
     pub lammps_steps: u32,
     /// Steps of the synthetic program where instructions are counted.
     pub counted_steps: f64,
-    /// The one state to count instructions or to compare whole jobs in; all of them without.
+    /// The one state to measure beside none; all of them without.
     pub state: Option<State>,
     /// The one program to measure; all of them without.
     pub program: Option<String>,
