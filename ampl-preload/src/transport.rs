@@ -5,6 +5,7 @@
 //! anywhere, whatever the receiver is busy with. What has gathered meanwhile goes together: a window takes several
 //! messages, and a program may call MPI, so that the tree can be looked after, once a window only.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use ampl_agent::transport::{Transport, TransportError};
@@ -414,9 +415,9 @@ impl Channel {
     /// # Errors
     /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
     pub fn send(&self, to: Rank, bytes: &[u8]) -> Result<(), TransportError> {
-        let mut pending = Pending::new(0);
-        let started = pending.send(self, to, TAG_MERGE, bytes);
-        self.complete(started, pending, Patience::new()).map(drop)
+        let mut outbox = Outbox::new(self);
+        outbox.put(to, bytes)?;
+        outbox.wait(0)
     }
 
     /// Sends `bytes` to `to` and leaves them to MPI: who does not take them is not waited for.
@@ -478,5 +479,55 @@ impl Channel {
                 Err(error)
             }
         }
+    }
+}
+
+/// Messages that are sent together and waited for together: who takes them looks only now and then, and one wait for
+/// many is as long as one for each.
+#[derive(Debug)]
+pub struct Outbox<'a> {
+    channel: &'a Channel,
+    /// The eldest first.
+    under_way: VecDeque<Pending>,
+}
+
+impl<'a> Outbox<'a> {
+    /// Nothing is under way.
+    pub fn new(channel: &'a Channel) -> Self {
+        Self { channel, under_way: VecDeque::new() }
+    }
+
+    /// Sends `bytes` to `to`; they are copied.
+    ///
+    /// # Errors
+    /// [`TransportError`] with MPI's error code.
+    pub fn put(&mut self, to: Rank, bytes: &[u8]) -> Result<(), TransportError> {
+        let mut pending = Pending::new(0);
+        let started = pending.send(self.channel, to, TAG_MERGE, bytes);
+        self.under_way.push_back(pending);
+        started
+    }
+
+    /// Waits, politely, until at most `most` messages have not been taken.
+    ///
+    /// # Errors
+    /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
+    pub fn wait(&mut self, most: usize) -> Result<(), TransportError> {
+        let mut patience = Patience::new();
+        while self.under_way.len() > most {
+            if self.under_way[0].is_done(self.channel)? {
+                self.under_way.pop_front();
+                patience.reset();
+            } else {
+                patience.pause()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Outbox<'_> {
+    fn drop(&mut self) {
+        self.under_way.drain(..).for_each(Pending::abandon);
     }
 }
