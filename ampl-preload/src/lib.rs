@@ -19,6 +19,7 @@ mod frames;
 mod hooks;
 mod intercept;
 mod late;
+mod patience;
 mod pmpi;
 mod process;
 mod reader;

@@ -24,7 +24,7 @@ use crate::align::Reading;
 use crate::begin::message;
 use crate::entry::entry;
 use crate::process::{Process, contained};
-use crate::transport::{Channel, TAG_MERGE};
+use crate::transport::{Channel, Outbox, TAG_MERGE};
 use crate::tree::Tree;
 
 /// Bytes of one message while a rank's part travels.
@@ -167,11 +167,12 @@ impl Settlement {
         let mut distance = 1;
         while distance < self.ranks {
             if self.rank & distance != 0 {
-                let to = Rank(self.rank - distance);
+                let mut parcel = Parcel::new(&self.channel, Rank(self.rank - distance));
                 for bytes in [structure.pack(), totals.encode()] {
-                    self.channel.send(to, &(bytes.len() as u64).to_le_bytes())?;
-                    bytes.chunks(CHUNK).try_for_each(|chunk| self.channel.send(to, chunk))?;
+                    parcel.put(&(bytes.len() as u64).to_le_bytes())?;
+                    bytes.chunks(CHUNK).try_for_each(|chunk| parcel.put(chunk))?;
                 }
+                parcel.arrive()?;
                 return Ok((Totals::default(), Merged::new(self.ranks)));
             }
             if self.rank + distance < self.ranks {
@@ -214,8 +215,10 @@ impl Settlement {
         if self.channel.await_turn(client, 1)? != [1] {
             return Ok(false);
         }
-        self.channel.send(client, &Part::packed_bytes(&own_sections).to_le_bytes())?;
-        Part::pack(&own_sections, CHUNK, |chunk| self.channel.send(client, chunk))?;
+        let mut parcel = Parcel::new(&self.channel, client);
+        parcel.put(&Part::packed_bytes(&own_sections).to_le_bytes())?;
+        Part::pack(&own_sections, CHUNK, |chunk| parcel.put(chunk))?;
+        parcel.arrive()?;
         // Waiting takes as long as all other ranks' parts do.
         drop(own_sections);
         drop(own);
@@ -226,6 +229,11 @@ impl Settlement {
     /// few that were asked ahead.
     fn collect(&self, own: Option<Compacted>, (totals, structure): Common) -> Result<bool, TransportError> {
         let _held = FileSizeSignal::hold();
+        let mut asked = Outbox::new(&self.channel);
+        // Before the structure is coded: meanwhile they come to look.
+        for rank in 1..self.ranks.min(1 + AHEAD) {
+            asked.put(Rank(rank), &[1])?;
+        }
         let path = self.directory.join("trace.ampl");
         let mut file =
             File::create(&path).map(BufWriter::new).and_then(Writer::new).and_then(|mut writer| {
@@ -247,13 +255,11 @@ impl Settlement {
             Some(own) => write(&sections(&own)),
             None => unread.push(0),
         }
-        for rank in 1..self.ranks.min(1 + AHEAD) {
-            self.ask(rank)?;
-        }
         for rank in 1..self.ranks {
             let part = self.receive_all(Rank(rank))?;
             if let Some(next) = rank.checked_add(AHEAD).filter(|&next| next < self.ranks) {
-                self.ask(next)?;
+                asked.put(Rank(next), &[1])?;
+                asked.wait(AHEAD as usize)?;
             }
             let parts = Part::unpack(&part).unwrap_or_default();
             if parts.is_empty() {
@@ -271,9 +277,11 @@ impl Settlement {
                 false
             }
         };
+        asked.wait(0)?;
         for rank in 1..self.ranks {
-            self.channel.send(Rank(rank), &[u8::from(written)])?;
+            asked.put(Rank(rank), &[u8::from(written)])?;
         }
+        asked.wait(0)?;
         Ok(written)
     }
 
@@ -293,9 +301,30 @@ impl Settlement {
         let _ = fs::remove_file(self.directory.join("trace.ampl"));
         false
     }
+}
 
-    fn ask(&self, rank: u32) -> Result<(), TransportError> {
-        self.channel.send(Rank(rank), &[1])
+/// Messages to one rank that belong together.
+struct Parcel<'a> {
+    to: Rank,
+    outbox: Outbox<'a>,
+}
+
+impl<'a> Parcel<'a> {
+    /// Messages that are copied before the first is taken: a length and a chunk, twice.
+    const AT_ONCE: usize = 4;
+
+    fn new(channel: &'a Channel, to: Rank) -> Self {
+        Self { to, outbox: Outbox::new(channel) }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<(), TransportError> {
+        self.outbox.wait(Self::AT_ONCE - 1)?;
+        self.outbox.put(self.to, bytes)
+    }
+
+    /// Waits until all have been taken.
+    fn arrive(mut self) -> Result<(), TransportError> {
+        self.outbox.wait(0)
     }
 }
 

@@ -5,12 +5,13 @@
 //! anywhere, whatever the receiver is busy with. What has gathered meanwhile goes together: a window takes several
 //! messages, and a program may call MPI, so that the tree can be looked after, once a window only.
 
-use std::time::{Duration, Instant};
+use std::collections::VecDeque;
 
 use ampl_agent::transport::{Transport, TransportError};
 use ampl_core::units::Rank;
 
 use crate::batch::{LENGTH, messages, room};
+use crate::patience::Patience;
 use crate::pmpi::Pmpi;
 
 const TAG_UP: usize = 1;
@@ -328,77 +329,6 @@ impl Transport for MpiTransport {
     }
 }
 
-/// Gives up on a rank that has said that it is at its end too, when nothing has come of it for so long.
-const SILENCE: Duration = Duration::from_secs(600);
-/// Gives up on ranks that may still be at work when nothing has moved for so long. `MPI_Finalize` would wait for them
-/// as well, so that waiting costs nothing; and who takes no further part [says so](MpiTransport::bid_farewell). This
-/// is for a rank that could not even do that.
-const WORKING: Duration = Duration::from_secs(6 * 3600);
-
-/// What is awaited eagerly comes sooner than this, or it is late.
-const AT_ONCE: Duration = Duration::from_millis(1);
-
-/// Waits for others at the end of the job, politely: cores may be shared with ranks still working.
-#[derive(Debug)]
-pub struct Patience {
-    since: Instant,
-    pause: Duration,
-    /// How long nothing may move before it is taken for certain that nothing will.
-    limit: Option<Duration>,
-    /// How long to look without a rest.
-    eager: Duration,
-}
-
-impl Patience {
-    /// Starts to wait for a rank that is at its end.
-    pub fn new() -> Self {
-        let (since, pause, eager) = (Instant::now(), Duration::ZERO, Duration::ZERO);
-        Self { since, pause, limit: Some(SILENCE), eager }
-    }
-
-    /// Starts to wait for what is about to come, at this very moment.
-    fn short() -> Self {
-        Self { eager: AT_ONCE, ..Self::new() }
-    }
-
-    /// Starts to wait for ranks that may still be at work.
-    pub fn with_the_working() -> Self {
-        Self { limit: Some(WORKING), ..Self::new() }
-    }
-
-    /// Starts to wait for as long as it takes: for rank 0, which serves one rank after the other, and
-    /// without which the launcher ends the job anyway.
-    fn endless() -> Self {
-        Self { limit: None, ..Self::new() }
-    }
-
-    /// Something moved: the wait starts anew.
-    pub fn reset(&mut self) {
-        *self = Self { limit: self.limit, eager: self.eager, ..Self::new() };
-    }
-
-    /// Pauses a little, longer each time.
-    ///
-    /// # Errors
-    /// [`TransportError`] when nothing has moved for too long.
-    pub fn pause(&mut self) -> Result<(), TransportError> {
-        if let Some(limit) = self.limit.filter(|&limit| self.since.elapsed() > limit) {
-            let minutes = limit.as_secs() / 60;
-            return Err(TransportError(format!("no other rank has been heard of for {minutes} minutes")));
-        }
-        if self.since.elapsed() < self.eager {
-            std::thread::yield_now();
-        } else if self.pause.is_zero() {
-            std::thread::yield_now();
-            self.pause = Duration::from_micros(20);
-        } else {
-            std::thread::sleep(self.pause);
-            self.pause = (self.pause * 2).min(Duration::from_millis(2));
-        }
-        Ok(())
-    }
-}
-
 impl Channel {
     /// Rank 0's `bytes` on every rank: only inside `MPI_Init`, where the application is in a
     /// collective of its own. `None` where MPI refuses.
@@ -414,9 +344,9 @@ impl Channel {
     /// # Errors
     /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
     pub fn send(&self, to: Rank, bytes: &[u8]) -> Result<(), TransportError> {
-        let mut pending = Pending::new(0);
-        let started = pending.send(self, to, TAG_MERGE, bytes);
-        self.complete(started, pending, Patience::new()).map(drop)
+        let mut outbox = Outbox::new(self);
+        outbox.put(to, bytes)?;
+        outbox.wait(0)
     }
 
     /// Sends `bytes` to `to` and leaves them to MPI: who does not take them is not waited for.
@@ -478,5 +408,55 @@ impl Channel {
                 Err(error)
             }
         }
+    }
+}
+
+/// Messages that are sent together and waited for together: who takes them looks only now and then, and one wait for
+/// many is as long as one for each.
+#[derive(Debug)]
+pub struct Outbox<'a> {
+    channel: &'a Channel,
+    /// The eldest first.
+    under_way: VecDeque<Pending>,
+}
+
+impl<'a> Outbox<'a> {
+    /// Nothing is under way.
+    pub fn new(channel: &'a Channel) -> Self {
+        Self { channel, under_way: VecDeque::new() }
+    }
+
+    /// Sends `bytes` to `to`; they are copied.
+    ///
+    /// # Errors
+    /// [`TransportError`] with MPI's error code.
+    pub fn put(&mut self, to: Rank, bytes: &[u8]) -> Result<(), TransportError> {
+        let mut pending = Pending::new(0);
+        let started = pending.send(self.channel, to, TAG_MERGE, bytes);
+        self.under_way.push_back(pending);
+        started
+    }
+
+    /// Waits, politely, until at most `most` messages have not been taken.
+    ///
+    /// # Errors
+    /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
+    pub fn wait(&mut self, most: usize) -> Result<(), TransportError> {
+        let mut patience = Patience::new();
+        while self.under_way.len() > most {
+            if self.under_way[0].is_done(self.channel)? {
+                self.under_way.pop_front();
+                patience.reset();
+            } else {
+                patience.pause()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Outbox<'_> {
+    fn drop(&mut self) {
+        self.under_way.drain(..).for_each(Pending::abandon);
     }
 }

@@ -10,7 +10,8 @@ use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::record::TEXT_DECISION;
 
-use crate::transport::{MpiTransport, Patience};
+use crate::patience::Patience;
+use crate::transport::MpiTransport;
 
 /// This rank's node, its edges and, on top, the policy.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
+use super::symbols::Rules;
 use super::words::Turner;
 use super::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::grammar::{Counts, Grammar, Item, Symbol};
@@ -40,7 +41,7 @@ pub struct ThreadBody {
     /// Its signatures.
     pub heads: Vec<Head>,
     /// Symbols of its rules.
-    pub rules: Vec<Vec<u32>>,
+    pub rules: Rules,
 }
 
 /// What is equal on all ranks of a group.
@@ -62,8 +63,24 @@ pub const ONCE: [(u64, u64); 1] = [(1, 0)];
 pub struct Row {
     /// Word, size and rank of every communicator, then the turned words of every signature.
     pub words: Vec<u64>,
-    /// Counts of every position; the last run's length is what is left of the rule's expansions.
-    pub lists: Vec<Counts>,
+    /// Counts of positions that are not [`ONCE`], ascending; the last run's length is what is left of the rule's
+    /// expansions.
+    pub lists: Vec<(u32, Counts)>,
+}
+
+impl Row {
+    /// The counts of a position.
+    pub fn list(&self, position: u32) -> &[(u64, u64)] {
+        let found = self.lists.binary_search_by_key(&position, |&(at, _)| at);
+        found.map_or(&ONCE, |index| &self.lists[index].1)
+    }
+
+    /// Adds the counts of a position behind all others.
+    pub fn push_list(&mut self, position: u32, counts: Counts) {
+        if counts[..] != ONCE {
+            self.lists.push((position, counts));
+        }
+    }
 }
 
 impl Body {
@@ -74,6 +91,11 @@ impl Body {
         hasher.finish()
     }
 
+    /// Positions of all rules.
+    pub fn positions(&self) -> usize {
+        self.threads.iter().map(|thread| thread.rules.positions()).sum()
+    }
+
     /// `rank` taken apart.
     pub fn split(rank: RankStructure) -> (Self, Row) {
         let mut row = Row::default();
@@ -81,6 +103,7 @@ impl Body {
             row.words.extend([comm.word, comm.size, comm.rank]);
         }
         let mut threads = Vec::with_capacity(rank.threads.len());
+        let mut positions = 0u32;
         for thread in rank.threads {
             let mut turner = Turner::new(&rank.comms, false);
             let mut heads = Vec::with_capacity(thread.signatures.len());
@@ -92,9 +115,12 @@ impl Body {
             }
             let symbols = |rule: &Vec<Item>| rule.iter().map(|item| item.symbol.0).collect();
             let rules: Vec<Vec<u32>> = thread.grammar.rules.iter().map(symbols).collect();
-            let from = row.lists.len();
-            row.lists.extend(thread.grammar.rules.into_iter().flatten().map(|item| item.counts));
-            balance(&rules, &mut row.lists[from..], false);
+            let mut counts: Vec<Counts> =
+                thread.grammar.rules.into_iter().flatten().map(|item| item.counts).collect();
+            balance(&rules, &mut counts, false);
+            row.lists.extend((positions..).zip(counts).filter(|(_, counts)| counts[..] != ONCE));
+            let rules = Rules::of(&rules);
+            positions += rules.positions() as u32;
             threads.push(ThreadBody { thread: thread.thread, heads, rules });
         }
         let table = Arc::new(Table { modules: rank.modules, sites: rank.sites });
@@ -106,8 +132,8 @@ impl Body {
         let (comms, mut rest) = row.words.split_at(self.comms * 3);
         let comm = |&[word, size, rank]: &[u64; 3]| Comm { word, size, rank };
         let comms: Vec<Comm> = comms.as_chunks().0.iter().map(comm).collect();
-        let mut lists = row.lists;
-        let mut lists = &mut lists[..];
+        let mut lists = row.lists.into_iter().peekable();
+        let mut begin = 0u32;
         let mut threads = Vec::with_capacity(self.threads.len());
         for thread in &self.threads {
             let mut turner = Turner::new(&comms, true);
@@ -120,12 +146,16 @@ impl Body {
                 turner.turn(&mut signature);
                 signatures.push(signature);
             }
-            let positions = thread.rules.iter().map(Vec::len).sum();
-            let (own, behind) = lists.split_at_mut(positions);
-            lists = behind;
-            balance(&thread.rules, own, true);
-            let mut counts = own.iter_mut().map(std::mem::take);
-            let rules = thread.rules.iter().map(|rule| {
+            let rules = thread.rules.unpacked();
+            let mut own = vec![Counts::from(ONCE); thread.rules.positions()];
+            let end = begin + own.len() as u32;
+            while let Some((at, counts)) = lists.next_if(|&(at, _)| at < end) {
+                own[(at - begin) as usize] = counts;
+            }
+            begin = end;
+            balance(&rules, &mut own, true);
+            let mut counts = own.into_iter();
+            let rules = rules.iter().map(|rule| {
                 let items = rule.iter().zip(&mut counts);
                 items.map(|(&symbol, counts)| Item { symbol: Symbol(symbol), counts }).collect()
             });

@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::fit::{Fit, Partner};
 use super::grid::{Dimension, Step};
-use super::stream::{Broken, Field, In, Out, unzigzag};
+use super::stream::{Broken, Effort, Field, In, Out, unzigzag};
 use super::words::Role;
 use crate::varint::zigzag;
 
@@ -41,7 +41,7 @@ pub enum Coded<'a> {
 /// The shortest of `ways`.
 pub fn shortest<'a>(ways: impl Iterator<Item = Coded<'a>>) -> Coded<'a> {
     let length = |way: &Coded| {
-        let mut scratch = Out::default();
+        let mut scratch = Out::new(Effort::Quick);
         way.put(&mut scratch);
         scratch.len()
     };

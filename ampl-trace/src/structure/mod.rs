@@ -22,7 +22,7 @@ mod write;
 
 use std::sync::Arc;
 
-use body::{Body, Row};
+use body::{Body, ONCE, Row};
 use column::Column;
 use fit::Fit;
 use rustc_hash::FxHashMap;
@@ -183,11 +183,14 @@ impl Group {
         for (&(index, _), value) in self.words.iter().zip(self.varying(position, rank)) {
             row.words[index as usize] = value;
         }
-        for (index, lists) in &self.lists {
-            let span = lists.partition_point(|&(end, _)| end <= position);
-            if let Some((_, list)) = lists.get(span) {
-                row.lists[*index as usize] = list.clone();
+        if !self.lists.is_empty() {
+            let varying = |at| self.lists.binary_search_by_key(&at, |&(index, _)| index).is_ok();
+            row.lists.retain(|&(at, _)| !varying(at));
+            for (index, lists) in &self.lists {
+                let span = lists.partition_point(|&(end, _)| end <= position);
+                row.push_list(*index, lists.get(span).map_or(Counts::from(ONCE), |(_, list)| list.clone()));
             }
+            row.lists.sort_unstable_by_key(|&(at, _)| at);
         }
         row
     }
@@ -227,17 +230,22 @@ impl Group {
             }
             self.words.push((index, Varying::Column(column)));
         }
+        let varying: Vec<u32> = self.lists.iter().chain(&other.lists).map(|&(at, _)| at).collect();
         let mut left = std::mem::take(&mut self.lists).into_iter().peekable();
         let mut right = other.lists.into_iter().peekable();
-        for (index, (one, two)) in self.first.lists.iter().zip(&other.first.lists).enumerate() {
-            let index = index as u32;
+        let given = self.first.lists.iter().chain(&other.first.lists).map(|&(at, _)| at);
+        let mut positions: Vec<u32> = given.chain(varying).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        for index in positions {
+            let (one, two) = (self.first.list(index), other.first.list(index));
             let (first, second) =
                 (left.next_if(|&(at, _)| at == index), right.next_if(|&(at, _)| at == index));
             if first.is_none() && second.is_none() && one == two {
                 continue;
             }
-            let mut lists = first.map_or_else(|| vec![(own, one.clone())], |(_, lists)| lists);
-            for (end, list) in second.map_or_else(|| vec![(others, two.clone())], |(_, lists)| lists) {
+            let mut lists = first.map_or_else(|| vec![(own, Counts::from(one))], |(_, lists)| lists);
+            for (end, list) in second.map_or_else(|| vec![(others, Counts::from(two))], |(_, lists)| lists) {
                 match lists.last_mut() {
                     Some((last, same)) if *same == list => *last = own + end,
                     _ => lists.push((own + end, list)),
@@ -323,12 +331,12 @@ impl Merged {
 
     /// All of it as bytes that [`Merged::decode`] reads, as short as they get in reasonable time.
     pub fn encode(&self) -> Vec<u8> {
-        write::write(self).pack(Effort::Best)
+        write::write(self, Effort::Best).pack()
     }
 
     /// As [`Merged::encode`], but quickly: for the way to another process.
     pub fn pack(&self) -> Vec<u8> {
-        write::write(self).pack(Effort::Quick)
+        write::write(self, Effort::Quick).pack()
     }
 
     /// What [`Merged::encode`] or [`Merged::pack`] wrote.

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use super::body::{Body, Head, ONCE, Row, Table, ThreadBody};
+use super::body::{Body, Head, Row, Table, ThreadBody};
 use super::callers::{self, PATHS};
 use super::fit::{Fit, keys};
 use super::formula::{kind, read_fit, read_formula, read_values};
 use super::guess::Guess;
 use super::names::{self, Unreadable};
 use super::stream::{Broken, Field, In, unzigzag};
+use super::symbols::Rules;
 use super::words::{Layout, Role, Slot};
 use super::write::{BUDGET, LIST_COST, MOST_MAPPED, SHORT_LIST, comm_guess, comm_slot, context};
-use super::{Group, Lists, Merged, Varying, symbols};
+use super::{Group, Lists, Merged, Varying};
 use crate::error::ReadError;
 use crate::grammar::Counts;
 use crate::model::Site;
@@ -212,7 +213,7 @@ impl Words<'_> {
             self.word(slot, context(0, slot), guess, &mut group, &mut values)?;
         }
         let threads = self.stream.get_length(Field::Length, 21)?;
-        let mut number = 0i64;
+        let (mut number, mut position) = (0i64, 0u32);
         for _ in 0..threads {
             self.stream.reading("thread");
             number = number.wrapping_add(self.stream.get_signed(Field::Head, 22)?);
@@ -234,12 +235,11 @@ impl Words<'_> {
                 }
                 heads.push(head);
             }
-            let rules = symbols::read(self.stream, heads.len())?;
+            let rules = Rules::read(self.stream, heads.len())?;
             self.stream.reading("counts");
-            let positions = rules.iter().map(Vec::len).sum();
-            group.first.lists.reserve(positions);
-            for _ in 0..positions {
-                self.list(&mut group)?;
+            for _ in 0..rules.positions() {
+                self.list(position, &mut group)?;
+                position = position.checked_add(1).ok_or_else(|| self.stream.broken())?;
             }
             body.threads.push(ThreadBody { thread, heads, rules });
         }
@@ -351,17 +351,15 @@ impl Words<'_> {
         }))
     }
 
-    fn list(&mut self, group: &mut Group) -> Result<(), Broken> {
+    fn list(&mut self, position: u32, group: &mut Group) -> Result<(), Broken> {
         let stream = &mut *self.stream;
-        let index = group.first.lists.len() as u32;
         let runs = stream.get(Field::CountRuns, 0)?;
         if runs == 1 {
-            group.first.lists.push(Counts::from(ONCE));
             return Ok(());
         }
         let runs = usize::try_from(runs).map_err(|_| stream.broken())?;
         if runs > 0 {
-            group.first.lists.push(get_counts(stream, runs - 2)?);
+            group.first.push_list(position, get_counts(stream, runs - 2)?);
             return Ok(());
         }
         let lists = match stream.get_length(Field::CountRuns, 1)? {
@@ -383,8 +381,8 @@ impl Words<'_> {
         if lists.last().map(|&(end, _)| end) != Some(self.length) {
             return Err(self.stream.broken());
         }
-        group.first.lists.push(lists[0].1.clone());
-        group.lists.push((index, lists));
+        group.first.push_list(position, lists[0].1.clone());
+        group.lists.push((position, lists));
         Ok(())
     }
 

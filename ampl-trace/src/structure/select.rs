@@ -31,7 +31,7 @@ impl Merged {
                 let heads = group.body.threads.iter().flat_map(|thread| &thread.heads);
                 heads.into_iter().any(|head| wanted(head.function))
             })
-            .map(|group| (group, (group.first.words.len() + group.first.lists.len()) as u64))
+            .map(|group| (group, (group.first.words.len() + group.body.positions()) as u64))
             .collect();
         groups.into_iter().flat_map(|(group, extent)| {
             let ranks = (0..).zip(group.members());

@@ -67,14 +67,23 @@ pub enum Field {
 }
 
 /// Collects values.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Out {
+    effort: Effort,
     bytes: Vec<u8>,
     /// Of every byte, unless they are too many to be mixed.
     marks: Vec<Mark>,
+    /// Bytes that marks are kept for.
+    most_marked: usize,
 }
 
 impl Out {
+    /// Nothing yet.
+    pub fn new(effort: Effort) -> Self {
+        let most_marked = if effort == Effort::Best { MOST_MIXED } else { 0 };
+        Self { effort, bytes: Vec::new(), marks: Vec::new(), most_marked }
+    }
+
     /// Appends `value`, which means `field` in a context of its own.
     pub fn put(&mut self, field: Field, context: u32, value: u64) {
         self.put_as(field as u8, context, value);
@@ -84,12 +93,12 @@ impl Out {
     #[inline]
     pub fn put_as(&mut self, field: u8, context: u32, value: u64) {
         let from = self.bytes.len();
-        if value < 0x80 && from >= MOST_MIXED {
+        if value < 0x80 && from >= self.most_marked {
             self.bytes.push(value as u8);
             return;
         }
         varint::put(&mut self.bytes, value);
-        if self.bytes.len() <= MOST_MIXED {
+        if self.bytes.len() <= self.most_marked {
             self.marks.extend((0..self.bytes.len() - from).map(|place| Mark::new(field, context, place)));
         }
     }
@@ -102,16 +111,19 @@ impl Out {
     /// Appends bytes without their length.
     pub fn put_bytes(&mut self, field: Field, context: u32, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() > MOST_MIXED {
+        if self.bytes.len() > self.most_marked {
             return;
         }
         self.marks.extend(bytes.iter().map(|_| Mark::new(field as u8, context, 0)));
     }
 
-    /// Takes back what came behind the first `length` bytes.
-    pub fn truncate(&mut self, length: usize) {
-        self.bytes.truncate(length);
-        self.marks.truncate(length);
+    /// Appends values that are bytes already, if there is too much to be mixed; else they are to be put one by one.
+    pub fn put_unmarked(&mut self, values: &[u8]) -> bool {
+        let is_much = self.bytes.len() + values.len() > self.most_marked;
+        if is_much {
+            self.bytes.extend_from_slice(values);
+        }
+        is_much
     }
 
     /// Bytes so far.
@@ -119,10 +131,23 @@ impl Out {
         self.bytes.len()
     }
 
+    /// Appends `value`, less than 128, so many times.
+    pub fn put_times(&mut self, field: Field, context: u32, value: u8, times: usize) {
+        debug_assert!(value < 0x80);
+        self.bytes.resize(self.bytes.len() + times, value);
+        if self.bytes.len() <= self.most_marked {
+            self.marks.resize(self.bytes.len(), Mark::new(field as u8, context, 0));
+        }
+    }
+
     /// The shortest of the ways to store it that are worth their time.
-    pub fn pack(&self, effort: Effort) -> Vec<u8> {
+    pub fn pack(&self) -> Vec<u8> {
         let mut best = vec![0];
         best.extend_from_slice(&self.bytes);
+        if self.effort == Effort::Quick {
+            // Networks, and memory all the more, are quicker than any compression.
+            return best;
+        }
         let mut consider = |way: u8, packed: Vec<u8>| {
             let mut whole = vec![way];
             varint::put(&mut whole, self.bytes.len() as u64);
@@ -131,20 +156,20 @@ impl Out {
                 best = whole;
             }
         };
-        if effort == Effort::Best && self.bytes.len() <= MOST_MIXED {
+        if self.bytes.len() <= MOST_MIXED {
             // Nothing that zstd finds is left by mixed contexts.
             consider(2, self.mix());
             return best;
         }
         let zstd = |level| zstd::bulk::compress(&self.bytes, level).ok();
-        let packed = match effort {
-            Effort::Quick => zstd(1),
-            Effort::Best if self.bytes.len() <= STRONG => zstd(19),
+        let packed = if self.bytes.len() <= STRONG {
+            zstd(19)
+        } else {
             // What is no quarter at once repeats too little for a stronger level to find more than a few percent.
-            Effort::Best => match zstd(1) {
+            match zstd(1) {
                 Some(quick) if quick.len() <= self.bytes.len() / 4 => zstd(6),
                 quick => quick,
-            },
+            }
         };
         if let Some(packed) = packed {
             consider(1, packed);

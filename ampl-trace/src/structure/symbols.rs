@@ -3,17 +3,102 @@
 //! Rules are written inside each other, each where it appears first. Codes: 0 the next terminal, 1 the next
 //! rule, then those that have appeared by their distance from the newest: `2 + 2 * distance` a terminal, `3 +
 //! 2 * distance` a rule. Rules numbered otherwise are listed as they are.
+//!
+//! In memory they are the same string of bytes: what joining structures only hands on is not taken apart.
 
 use super::body::is_sound;
 use super::stream::{Broken, Field, In, Out};
+use crate::varint::{self, Reader};
 
 const NESTED: u64 = 0;
 const LISTED: u64 = 1;
 const NEXT_TERMINAL: u64 = 0;
 const NEXT_RULE: u64 = 1;
 const KNOWN: u64 = 2;
-/// Symbols that most rules have at most.
-const USUAL: usize = 8;
+
+/// Symbols of a thread's rules as they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Rules {
+    bytes: Vec<u8>,
+    positions: usize,
+}
+
+impl Rules {
+    /// These.
+    pub fn of(rules: &[Vec<u32>]) -> Self {
+        let positions = rules.iter().map(Vec::len).sum();
+        let mut bytes = Vec::with_capacity(2 * positions);
+        if put_nested(&mut bytes, rules).is_none() {
+            bytes.clear();
+            varint::put(&mut bytes, LISTED);
+            varint::put(&mut bytes, rules.len() as u64);
+            for rule in rules {
+                varint::put(&mut bytes, rule.len() as u64);
+                rule.iter().for_each(|&symbol| varint::put(&mut bytes, symbol.into()));
+            }
+        }
+        Self { bytes, positions }
+    }
+
+    /// Symbols that all rules have together.
+    pub fn positions(&self) -> usize {
+        self.positions
+    }
+
+    /// Each rule's symbols.
+    pub fn unpacked(&self) -> Vec<Vec<u32>> {
+        let (mut values, mut rules) = (Reader::new(&self.bytes), Vec::<Vec<u32>>::new());
+        let take = |rule: usize, symbol| {
+            rules.resize(rules.len().max(rule + 1), Vec::new());
+            rules[rule].push(symbol);
+        };
+        let count = visit(usize::MAX, |_, _| values.get(), take).expect("what was written");
+        rules.resize(count, Vec::new());
+        rules
+    }
+
+    /// Writes them.
+    pub fn write(&self, out: &mut Out) {
+        if out.put_unmarked(&self.bytes) {
+            return;
+        }
+        let mut values = Reader::new(&self.bytes);
+        let mut put = |field, context| {
+            let value = values.get()?;
+            out.put(field, context, value);
+            Some(value)
+        };
+        if put(Field::Length, 40) == Some(NESTED) {
+            put(Field::Length, 43);
+            while let Some(code) = put(Field::Symbol, 43) {
+                if code == NEXT_RULE {
+                    put(Field::Length, 43);
+                }
+            }
+            return;
+        }
+        put(Field::Length, 41);
+        while let Some(length) = put(Field::Length, 42) {
+            for _ in 0..length {
+                put(Field::Symbol, 9);
+            }
+        }
+    }
+
+    /// Reads what [`Rules::write`] wrote: rules that end, exist, are all used, and name terminals below `signatures`
+    /// only.
+    pub fn read(stream: &mut In, signatures: usize) -> Result<Self, Broken> {
+        stream.reading("grammar");
+        let mut rules = Self::default();
+        let get = |field, context| {
+            let value = stream.get(field, context).ok()?;
+            varint::put(&mut rules.bytes, value);
+            Some(value)
+        };
+        let read = visit(signatures, get, |_, _| rules.positions += 1);
+        if read.is_some() { Ok(rules) } else { Err(stream.broken()) }
+    }
+}
 
 /// Numbers given so far.
 struct Numbers {
@@ -21,26 +106,11 @@ struct Numbers {
     rules: u32,
 }
 
-/// Writes `rules`.
-pub fn write(out: &mut Out, rules: &[Vec<u32>]) {
-    let before = out.len();
-    out.put(Field::Length, 40, NESTED);
-    if write_nested(out, rules).is_some() {
-        return;
-    }
-    out.truncate(before);
-    out.put(Field::Length, 40, LISTED);
-    out.put(Field::Length, 41, rules.len() as u64);
-    for rule in rules {
-        out.put(Field::Length, 42, rule.len() as u64);
-        rule.iter().for_each(|&symbol| out.put(Field::Symbol, 9, u64::from(symbol)));
-    }
-}
-
-/// Lengths and codes in the order of the walk; `None`, and some of them written, if the numbering is another.
-fn write_nested(out: &mut Out, rules: &[Vec<u32>]) -> Option<()> {
+/// Appends lengths and codes in the order of the walk; `None`, and some of them, if the numbering is another.
+fn put_nested(out: &mut Vec<u8>, rules: &[Vec<u32>]) -> Option<()> {
     let mut numbers = Numbers { terminals: 0, rules: 1 };
-    out.put(Field::Length, 43, rules.first()?.len() as u64);
+    varint::put(out, NESTED);
+    varint::put(out, rules.first()?.len() as u64);
     let mut walk = vec![rules[0].iter()];
     while let Some(symbols) = walk.last_mut() {
         let Some(&symbol) = symbols.next() else {
@@ -54,46 +124,57 @@ fn write_nested(out: &mut Out, rules: &[Vec<u32>]) -> Option<()> {
             return None;
         }
         if number < *next {
-            let code = KNOWN + u64::from(is_rule) + 2 * u64::from(*next - 1 - number);
-            out.put(Field::Symbol, 43, code);
+            varint::put(out, KNOWN + u64::from(is_rule) + 2 * u64::from(*next - 1 - number));
             continue;
         }
         *next += 1;
-        out.put(Field::Symbol, 43, if is_rule { NEXT_RULE } else { NEXT_TERMINAL });
+        varint::put(out, if is_rule { NEXT_RULE } else { NEXT_TERMINAL });
         if is_rule {
             let inner = rules.get(number as usize)?;
-            out.put(Field::Length, 43, inner.len() as u64);
+            varint::put(out, inner.len() as u64);
             walk.push(inner.iter());
         }
     }
     (numbers.rules as usize == rules.len()).then_some(())
 }
 
-/// Reads what [`write`] wrote: rules that end, exist, are all used, and name terminals below `signatures` only.
-pub fn read(stream: &mut In, signatures: usize) -> Result<Vec<Vec<u32>>, Broken> {
-    stream.reading("grammar");
-    if stream.get_most(Field::Length, 40, LISTED)? == NESTED {
-        return read_nested(stream, signatures);
-    }
-    let length = stream.get_length(Field::Length, 41)?;
-    let mut rules = Vec::new();
-    for _ in 0..length {
-        let length = stream.get_length(Field::Length, 42)?;
-        let mut rule = Vec::new();
-        for _ in 0..length {
-            rule.push(stream.get_most(Field::Symbol, 9, u32::MAX.into())? as u32);
+/// Hands the number of the rule and the symbol of every position to `take`, of values that `get` gets by field and
+/// context; how many rules there are. `None` unless these end, exist, are all used, and name terminals below
+/// `signatures` only.
+fn visit(
+    signatures: usize,
+    mut get: impl FnMut(Field, u32) -> Option<u64>,
+    mut take: impl FnMut(usize, u32),
+) -> Option<usize> {
+    match get(Field::Length, 40)? {
+        NESTED => visit_nested(signatures, get, take),
+        LISTED => {
+            let mut rules = Vec::new();
+            for _ in 0..get(Field::Length, 41)? {
+                let mut rule = Vec::new();
+                for _ in 0..get(Field::Length, 42)? {
+                    rule.push(u32::try_from(get(Field::Symbol, 9)?).ok()?);
+                }
+                rules.push(rule);
+            }
+            for (rule, symbols) in rules.iter().enumerate() {
+                symbols.iter().for_each(|&symbol| take(rule, symbol));
+            }
+            is_sound(&rules, signatures).then_some(rules.len())
         }
-        rules.push(rule);
+        _ => None,
     }
-    if is_sound(&rules, signatures) { Ok(rules) } else { Err(stream.broken()) }
 }
 
 /// Rules inside each other: every one is used and exists by being read, and ends if it names none that is still open.
-fn read_nested(stream: &mut In, signatures: usize) -> Result<Vec<Vec<u32>>, Broken> {
-    let mut numbers = Numbers { terminals: 0, rules: 1 };
-    let mut rules = vec![Vec::new()];
+fn visit_nested(
+    signatures: usize,
+    mut get: impl FnMut(Field, u32) -> Option<u64>,
+    mut take: impl FnMut(usize, u32),
+) -> Option<usize> {
+    let mut terminals = 0u32;
     let mut is_open = vec![true];
-    let mut walk = vec![(0, stream.get_length(Field::Length, 43)?)];
+    let mut walk = vec![(0, get(Field::Length, 43)?)];
     while let Some((rule, left)) = walk.last_mut() {
         let rule = *rule;
         if *left == 0 {
@@ -103,33 +184,30 @@ fn read_nested(stream: &mut In, signatures: usize) -> Result<Vec<Vec<u32>>, Brok
         }
         *left -= 1;
         let number = |number: u64| u32::try_from(number).ok().filter(|&number| number < 1 << 31);
-        let symbol = match stream.get(Field::Symbol, 43)? {
+        let symbol = match get(Field::Symbol, 43)? {
             NEXT_TERMINAL => {
-                numbers.terminals += 1;
-                number((numbers.terminals - 1).into()).map(|number| number << 1)
+                terminals += 1;
+                number((terminals - 1).into())? << 1
             }
             NEXT_RULE => {
-                let length = stream.get_length(Field::Length, 43)?;
-                walk.push((rules.len(), length));
-                // What a file claims is not believed further than most rules are long.
-                rules.push(Vec::with_capacity(length.min(USUAL)));
+                let number = number(is_open.len() as u64)?;
+                walk.push((is_open.len(), get(Field::Length, 43)?));
                 is_open.push(true);
-                numbers.rules += 1;
-                number((numbers.rules - 1).into()).map(|number| number << 1 | 1)
+                number << 1 | 1
             }
             code => {
                 let is_rule = code & 1;
-                let newest = if is_rule != 0 { numbers.rules } else { numbers.terminals };
-                let distance = (code - KNOWN) / 2 + 1;
-                let known = u64::from(newest).checked_sub(distance).and_then(number);
-                known
-                    .filter(|&known| is_rule == 0 || !is_open[known as usize])
-                    .map(|known| known << 1 | is_rule as u32)
+                let newest = if is_rule != 0 { is_open.len() as u64 } else { terminals.into() };
+                let known = newest.checked_sub((code - KNOWN) / 2 + 1).and_then(number)?;
+                if is_rule != 0 && is_open[known as usize] {
+                    return None;
+                }
+                known << 1 | is_rule as u32
             }
         };
-        rules[rule].push(symbol.ok_or_else(|| stream.broken())?);
+        take(rule, symbol);
     }
-    if numbers.terminals as usize <= signatures { Ok(rules) } else { Err(stream.broken()) }
+    (terminals as usize <= signatures).then_some(is_open.len())
 }
 
 #[cfg(test)]
@@ -138,8 +216,10 @@ mod tests {
     use super::*;
 
     fn read_back(out: &Out, signatures: usize) -> Option<Vec<Vec<u32>>> {
-        let mut stream = In::new(&out.pack(Effort::Quick)).unwrap();
-        read(&mut stream, signatures).ok().filter(|_| stream.is_empty())
+        let mut stream = In::new(&out.pack()).unwrap();
+        let rules = Rules::read(&mut stream, signatures).ok().filter(|_| stream.is_empty())?;
+        assert_eq!(rules.positions(), rules.unpacked().iter().map(Vec::len).sum::<usize>());
+        Some(rules.unpacked())
     }
 
     #[test]
@@ -153,10 +233,12 @@ mod tests {
         let listed =
             vec![vec![rule(2), rule(1), rule(2)], vec![terminal(1), terminal(0)], vec![terminal(3), rule(1)]];
         for rules in [nested, listed] {
-            let mut out = Out::default();
-            write(&mut out, &rules);
-            assert_eq!(read_back(&out, 4).as_ref(), Some(&rules));
-            assert_eq!(read_back(&out, 2), None, "a terminal that is not there");
+            for effort in [Effort::Quick, Effort::Best] {
+                let mut out = Out::new(effort);
+                Rules::of(&rules).write(&mut out);
+                assert_eq!(read_back(&out, 4).as_ref(), Some(&rules));
+                assert_eq!(read_back(&out, 2), None, "a terminal that is not there");
+            }
         }
     }
 
@@ -164,15 +246,15 @@ mod tests {
     fn rules_that_never_end_are_refused() {
         let (open, outer) = (KNOWN + 1, KNOWN + 3);
         for symbol in [open, outer] {
-            let mut out = Out::default();
+            let mut out = Out::new(Effort::Quick);
             out.put(Field::Length, 40, NESTED);
             for value in [2, NEXT_TERMINAL, NEXT_RULE, 2, NEXT_TERMINAL, symbol] {
                 out.put(Field::Symbol, 43, value);
             }
             assert_eq!(read_back(&out, 2), None);
         }
-        let mut out = Out::default();
-        write(&mut out, &[vec![3], vec![5], vec![3]]);
+        let mut out = Out::new(Effort::Quick);
+        Rules::of(&[vec![3], vec![5], vec![3]]).write(&mut out);
         assert_eq!(read_back(&out, 0), None);
     }
 }

@@ -10,16 +10,16 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::body::{Body, Head, ONCE, Table};
+use super::body::{Body, Head, Table};
 use super::callers::{self, PATHS, have_callers};
 use super::column::Column;
 use super::fit::{Finder, Fit, keys, map};
 use super::formula::{Coded, kind, shortest};
 use super::grid::Grids;
 use super::guess::Guess;
-use super::stream::{Field, Out};
+use super::stream::{Effort, Field, Out};
 use super::words::{Layout, Role, Slot};
-use super::{Group, Lists, Merged, Varying, names, symbols};
+use super::{Group, Lists, Merged, Varying, names};
 use crate::varint::zigzag;
 
 /// Ranks that formulas may be worked out for while reading, all formulas together.
@@ -34,8 +34,8 @@ pub const SHORT_LIST: usize = 4;
 pub const MOST_MAPPED: u32 = 1 << 22;
 
 /// The whole of `merged`.
-pub fn write(merged: &Merged) -> Out {
-    let mut out = Out::default();
+pub fn write(merged: &Merged, effort: Effort) -> Out {
+    let mut out = Out::new(effort);
     let groups = &merged.groups;
     let paths = groups.iter().any(|group| have_callers(&group.body.table.sites));
     out.put(Field::Head, 0, u64::from(merged.ranks) | if paths { PATHS } else { 0 });
@@ -240,7 +240,8 @@ impl Words<'_> {
         }
         self.out.put(Field::Length, 21, body.threads.len() as u64);
         let mut lists = group.lists.iter().peekable();
-        let mut list = 0;
+        let mut own_lists = group.first.lists.iter().peekable();
+        let mut list = 0u32;
         let mut number = 0u32;
         for thread in &body.threads {
             self.out.put_signed(Field::Head, 22, i64::from(thread.thread) - i64::from(number));
@@ -264,22 +265,27 @@ impl Words<'_> {
                     index += 1;
                 }
             }
-            symbols::write(self.out, &thread.rules);
-            for _ in thread.rules.iter().flatten() {
-                match lists.next_if(|&&(at, _)| at as usize == list) {
+            thread.rules.write(self.out);
+            let end = list + thread.rules.positions() as u32;
+            while list < end {
+                let own = own_lists.peek().map_or(end, |&&(at, _)| at);
+                let next = lists.peek().map_or(own, |&&(at, _)| at.min(own)).min(end);
+                self.out.put_times(Field::CountRuns, 0, 1, (next - list) as usize);
+                if next == end {
+                    break;
+                }
+                let own = own_lists.next_if(|&&(at, _)| at == next);
+                match lists.next_if(|&&(at, _)| at == next) {
                     Some((_, spans)) => self.lists(spans),
                     None => {
-                        let counts = &group.first.lists[list];
-                        if counts[..] == ONCE {
-                            self.out.put(Field::CountRuns, 0, 1);
-                        } else {
-                            self.out.put(Field::CountRuns, 0, 2 + counts.len() as u64);
-                            put_counts(self.out, counts);
-                        }
+                        let (_, counts) = own.expect("one of both comes next");
+                        self.out.put(Field::CountRuns, 0, 2 + counts.len() as u64);
+                        put_counts(self.out, counts);
                     }
                 }
-                list += 1;
+                list = next + 1;
             }
+            list = end;
         }
     }
 

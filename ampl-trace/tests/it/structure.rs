@@ -366,12 +366,40 @@ fn read_all(bytes: &[u8]) {
     }
 }
 
+/// Sends in an order of its own, and a loop in between whose trips grow with the rank.
+fn disordered(rank: u32, order: u32, calls: u32) -> RankStructure {
+    let mut recorder = Recorder::new(rank, 8);
+    let mut state = u64::from(order) << 32 | 1;
+    let mut send = |tag| {
+        recorder.call("MPI_Send", 1, vec![heap(0), 1, double(), PROC_NULL as u64, tag, world()]);
+    };
+    for _ in 0..calls {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        send(state >> 33 & 63);
+    }
+    (0..2 + rank).for_each(|_| [64, 65].into_iter().for_each(&mut send));
+    recorder.finish()
+}
+
+#[test]
+fn ranks_that_differ_take_together_what_they_take_alone() {
+    // Too much to be mixed, and what is: both ways are taken.
+    for calls in [500, 20_000] {
+        let alone = checked(1, |rank| disordered(rank, 1, calls)).len();
+        let all_differ = checked(8, |rank| disordered(rank, rank, calls)).len();
+        assert!(all_differ <= 10 * alone, "{calls}: {all_differ}, {alone} alone");
+        let by_twos = checked(8, |rank| disordered(rank, rank / 2, calls)).len();
+        assert!(2 * by_twos <= all_differ + all_differ / 8, "{calls}: {by_twos}, {all_differ}");
+    }
+}
+
 #[test]
 fn changed_bytes_are_refused_or_read() {
     let packed = merged(16, |rank| stencil(&[4, 4], false, 5, rank)).pack();
     let encoded = merged(12, |rank| if rank == 5 { random(5) } else { ring(12, rank) }).encode();
-    let plain = zstd_free(&packed);
-    for original in [&encoded, &packed, &plain] {
+    let compressed = with_zstd(&packed);
+    assert_eq!(Merged::decode(&compressed).unwrap().pack(), packed);
+    for original in [&encoded, &packed, &compressed] {
         for length in (0..original.len()).step_by(1 + original.len() / 60) {
             read_all(&original[..length]);
         }
@@ -386,12 +414,12 @@ fn changed_bytes_are_refused_or_read() {
     assert!(Merged::decode(&[]).is_err());
 }
 
-/// The same structure, not compressed.
-fn zstd_free(packed: &[u8]) -> Vec<u8> {
-    assert_eq!(packed[0], 1);
-    let mut reader = ampl_trace::varint::Reader::new(&packed[1..]);
-    let length = reader.get().unwrap() as usize;
-    let mut plain = vec![0];
-    plain.extend(zstd::bulk::decompress(&packed[1 + reader.position()..], length).unwrap());
-    plain
+/// The same structure, compressed as large ones are for keeps.
+fn with_zstd(packed: &[u8]) -> Vec<u8> {
+    let (way, plain) = packed.split_first().unwrap();
+    assert_eq!(*way, 0);
+    let mut compressed = vec![1];
+    ampl_trace::varint::put(&mut compressed, plain.len() as u64);
+    compressed.extend(zstd::bulk::compress(plain, 1).unwrap());
+    compressed
 }

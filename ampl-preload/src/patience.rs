@@ -1,0 +1,76 @@
+//! How long to wait for other ranks at the end of a job, and how.
+
+use std::time::{Duration, Instant};
+
+use ampl_agent::transport::TransportError;
+
+/// Gives up on a rank that has said that it is at its end too, when nothing has come of it for so long.
+const SILENCE: Duration = Duration::from_secs(600);
+/// Gives up on ranks that may still be at work when nothing has moved for so long. `MPI_Finalize` would wait for them
+/// as well, so that waiting costs nothing; and who takes no further part [says so](crate::transport::MpiTransport::bid_farewell). This
+/// is for a rank that could not even do that.
+const WORKING: Duration = Duration::from_secs(6 * 3600);
+
+/// What is awaited eagerly comes sooner than this, or it is late.
+const AT_ONCE: Duration = Duration::from_millis(1);
+
+/// Waits for others at the end of the job, politely: cores may be shared with ranks still working.
+#[derive(Debug)]
+pub struct Patience {
+    since: Instant,
+    pause: Duration,
+    /// How long nothing may move before it is taken for certain that nothing will.
+    limit: Option<Duration>,
+    /// How long to look without a rest.
+    eager: Duration,
+}
+
+impl Patience {
+    /// Starts to wait for a rank that is at its end.
+    pub fn new() -> Self {
+        let (since, pause, eager) = (Instant::now(), Duration::ZERO, Duration::ZERO);
+        Self { since, pause, limit: Some(SILENCE), eager }
+    }
+
+    /// Starts to wait for what is about to come, at this very moment.
+    pub fn short() -> Self {
+        Self { eager: AT_ONCE, ..Self::new() }
+    }
+
+    /// Starts to wait for ranks that may still be at work.
+    pub fn with_the_working() -> Self {
+        Self { limit: Some(WORKING), ..Self::new() }
+    }
+
+    /// Starts to wait for as long as it takes: for rank 0, which serves one rank after the other, and
+    /// without which the launcher ends the job anyway.
+    pub fn endless() -> Self {
+        Self { limit: None, ..Self::new() }
+    }
+
+    /// Something moved: the wait starts anew.
+    pub fn reset(&mut self) {
+        *self = Self { limit: self.limit, eager: self.eager, ..Self::new() };
+    }
+
+    /// Pauses a little, longer each time.
+    ///
+    /// # Errors
+    /// [`TransportError`] when nothing has moved for too long.
+    pub fn pause(&mut self) -> Result<(), TransportError> {
+        if let Some(limit) = self.limit.filter(|&limit| self.since.elapsed() > limit) {
+            let minutes = limit.as_secs() / 60;
+            return Err(TransportError(format!("no other rank has been heard of for {minutes} minutes")));
+        }
+        if self.since.elapsed() < self.eager {
+            std::thread::yield_now();
+        } else if self.pause.is_zero() {
+            std::thread::yield_now();
+            self.pause = Duration::from_micros(20);
+        } else {
+            std::thread::sleep(self.pause);
+            self.pause = (self.pause * 2).min(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}
