@@ -1,5 +1,5 @@
-/* An MPI that stops serving ampl on one rank, to be preloaded behind ampl: after so many looks at its messages, fewer than a run takes, every
- * further one fails. The program's own calls are left alone: they do not use profiling names.
+/* An MPI that stops serving ampl on one rank, to be preloaded behind ampl: after so many looks at its messages, fewer
+ * than a run takes, every further one fails. The program's own calls are left alone: they do not use profiling names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

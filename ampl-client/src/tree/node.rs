@@ -143,10 +143,10 @@ impl Node {
         (UpMessage::encoded_len(&self.shape), DownMessage::encoded_len(&self.shape))
     }
 
-    /// How many windows may gather here between two looks after the tree, where they wait for their decision: what is
-    /// under way meanwhile has to have room. None where they do not, and what is decided about others waits for them.
+    /// How many windows may gather here between two looks after the tree, where they wait for their decision. None where
+    /// what is decided about others waits for them: sizes drawn beforehand, or how a group is to be divided.
     pub fn gathers(&self) -> Option<usize> {
-        let (lane, second) = self.binned.as_ref()?;
+        let (lane, second) = self.binned.as_ref().filter(|_| self.divide.is_none())?;
         let room = lane.capacity.min(self.census.capacity) / 4;
         Some(second.gathers()?.min(room).max(1))
     }
