@@ -64,6 +64,12 @@ impl Pending {
         self.segments.front().map(|segment| segment.window)
     }
 
+    /// Whether half of what may be buffered is in use.
+    pub fn is_crowded(&self) -> bool {
+        let free: usize = self.free.iter().map(|block| block.words.len()).sum();
+        self.words - free > MOST_WORDS / 2
+    }
+
     /// `window` begins where the cursor is.
     pub fn begin(&mut self, window: WindowId, cursor: &mut Cursor) {
         if self.segments.is_empty() && cursor.at > 0 {

@@ -113,6 +113,11 @@ impl Stream {
         self.resolve(decided);
     }
 
+    /// Whether there will soon be no more room in the buffer.
+    pub fn is_crowded(&self) -> bool {
+        self.pending.is_crowded()
+    }
+
     /// The oldest window in the buffer.
     pub fn oldest_buffered(&self) -> Option<WindowId> {
         self.pending.oldest()

@@ -3,11 +3,11 @@
 /// Bytes that each message has before it in what goes together: its length. The last is followed by a length of 0.
 pub const LENGTH: usize = 4;
 
-/// Bytes of what goes together where a message has so many at most: two of any kind fit, and more small ones. MPI sends
-/// as much at once.
+/// Bytes of what goes together where a message has so many at most: two of any kind fit, and as many small ones as
+/// windows gather between two looks.
 pub const fn room(message: usize) -> usize {
     let two = 2 * (LENGTH + message) + LENGTH;
-    if two > 8192 { two } else { 8192 }
+    if two > 1 << 16 { two } else { 1 << 16 }
 }
 
 /// The messages in what went together.

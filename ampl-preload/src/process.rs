@@ -65,6 +65,8 @@ pub struct Process {
     pub request_null_word: u64,
     /// `MPI_COMM_WORLD`, as a handle and as recorded.
     pub world: (u64, u64),
+    /// Windows that [may gather](ampl_client::Node::gathers) between two looks after the tree.
+    pub gathers: Option<u32>,
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
     handles: Mutex<Handles>,
@@ -212,6 +214,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         request_null,
         request_null_word,
         world: named(ObjectKind::Comm, "MPI_COMM_WORLD"),
+        gathers: parts.tree.gathers(),
         epoch: parts.epoch,
         handles: Mutex::new(handles),
         generation: AtomicU64::new(0),

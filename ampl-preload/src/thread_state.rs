@@ -74,7 +74,7 @@ impl ThreadState {
             statuses: Vec::with_capacity(64),
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
-            pace: Pace::default(),
+            pace: Pace::new(process.gathers),
             slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),

@@ -108,8 +108,8 @@ impl Pending {
     }
 }
 
-/// What a rank sends that takes no further part: no message of the tree reads so.
-const FAREWELL: u8 = 0xFF;
+/// What a rank sends that takes no further part: no message of the tree is so long.
+const FAREWELL: [u8; LENGTH] = [0xFF; LENGTH];
 
 #[derive(Debug)]
 struct Edge {
@@ -230,7 +230,7 @@ impl MpiTransport {
     /// As [`MpiTransport::abandon`], and tells those at the other ends, so that nobody waits for this rank.
     pub fn bid_farewell(self) {
         for edge in self.edges.iter().filter(|edge| !edge.lost) {
-            self.channel.throw(edge.peer, edge.send_tag, vec![FAREWELL; room(edge.outgoing_bytes)]);
+            self.channel.throw(edge.peer, edge.send_tag, FAREWELL.to_vec());
         }
         self.abandon();
     }
@@ -318,7 +318,7 @@ impl Transport for MpiTransport {
                 continue;
             }
             let edge = &mut self.edges[index];
-            if edge.incoming.iter().all(|&byte| byte == FAREWELL) {
+            if edge.incoming.starts_with(&FAREWELL) {
                 edge.lost = true;
                 continue;
             }

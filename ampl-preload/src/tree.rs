@@ -41,6 +41,11 @@ impl Tree {
         Self { parent, children, policy, transport, node, applied: None, finished: false }
     }
 
+    /// See [`Node::gathers`].
+    pub fn gathers(&self) -> Option<u32> {
+        self.node.gathers().and_then(|windows| u32::try_from(windows).ok())
+    }
+
     /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.
     ///
     /// Says whether anything was on its way.

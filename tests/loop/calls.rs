@@ -120,7 +120,7 @@ fn nothing_that_waits_is_added() {
             assert_eq!(program, Counts::new(), "the program itself uses public names");
             // The loop was at work: summaries went up, directives came down.
             let of = |name: &str| library.get(name).copied().unwrap_or(0);
-            assert!(of("MPI_Issend") > 10 && of("MPI_Irecv") > 10 && of("MPI_Testsome") > 10, "{library:?}");
+            assert!(of("MPI_Issend") > 4 && of("MPI_Irecv") > 4 && of("MPI_Testsome") > 10, "{library:?}");
         }
     }
 }

@@ -18,6 +18,11 @@ impl Thread {
         }
     }
 
+    /// Whether windows that wait for their decision hardly leave room for others.
+    pub fn is_crowded(&self) -> bool {
+        self.stream.is_crowded()
+    }
+
     /// Draws windows that are over as the directive says that they should have begun under, and that has come since.
     pub fn draw_late(&mut self) {
         while let Some((window, drawn)) = self.shared.drawn_late() {

@@ -25,7 +25,7 @@ pub(super) struct Lane {
     /// Complete windows, oldest first: for the parent, or for the client at the root.
     pub ring: VecDeque<CensusWindow>,
     /// Records that the ring and every source may hold.
-    capacity: usize,
+    pub capacity: usize,
     /// Levels below the node.
     height: u64,
     /// First window that is not complete.

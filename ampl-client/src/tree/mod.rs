@@ -48,7 +48,7 @@ use ampl_core::units::Rank;
 pub const ARITY: u32 = 8;
 
 /// Complete windows that wait for a busy edge before they merge into ranges.
-pub const RING: usize = 64;
+pub const RING: usize = 128;
 
 /// A complete k-ary tree over the ranks of a job, known everywhere without communication.
 ///

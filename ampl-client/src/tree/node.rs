@@ -52,7 +52,7 @@ impl From<MessageError> for TreeError {
 /// The transport moves bytes: [`Node::next_up`] when the edge to the parent is free,
 /// [`Node::next_down`] when a child's is. Sums are added in the order of the children, never in
 /// that of arrival, so they repeat bit for bit. Memory is bounded whatever happens above: windows
-/// beyond [`RING`](super::RING), or a megabyte in all, merge into ranges.
+/// beyond [`RING`](super::RING), or some megabytes in all, merge into ranges.
 #[derive(Debug)]
 pub struct Node {
     rank: Rank,
@@ -141,6 +141,14 @@ impl Node {
     /// Bytes of messages to and from the parent, at most: up, down.
     pub fn message_bytes(&self) -> (usize, usize) {
         (UpMessage::encoded_len(&self.shape), DownMessage::encoded_len(&self.shape))
+    }
+
+    /// How many windows may gather here between two looks after the tree, where they wait for their decision. None where
+    /// what is decided about others waits for them: sizes drawn beforehand, or how a group is to be divided.
+    pub fn gathers(&self) -> Option<usize> {
+        let (lane, second) = self.binned.as_ref().filter(|_| self.divide.is_none())?;
+        let room = lane.capacity.min(self.census.capacity) / 4;
+        Some(second.gathers()?.min(room).max(1))
     }
 
     /// Takes this rank's own summary of the windows `first`..=`last`, in ascending order.

@@ -15,7 +15,17 @@ use ampl_core::units::{Rank, WindowId};
 
 /// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
 /// most: a rank keeps no more windows undecided than fit in its buffer anyway.
-const WAITING: usize = 32;
+const WAITING: usize = 256;
+
+/// Where messages and counts are large, there are fewer, so that they take no more bytes than this ...
+const MEMORY: usize = 4 << 20;
+
+/// ... but so many in any case.
+const LEAST: usize = 32;
+
+/// Looks after the tree, at each of the ranks it goes by, until a window is decided, and some to spare: its sums go up,
+/// a reference comes down, its bins go up, the verdict comes down.
+const LOOKS: usize = 8;
 
 /// What has been decided about a window of this rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +44,8 @@ pub(super) struct SecondPass {
     /// The rank's group among those decided so; none where it is not in one, or is pinned.
     group: Option<(usize, u16)>,
     second: Second,
+    /// See [`WAITING`].
+    waiting: usize,
     references: VecDeque<Reference>,
     /// Own windows that have not gone up yet.
     unbinned: VecDeque<Unbinned>,
@@ -73,11 +85,14 @@ impl SecondPass {
         let second = shape.second.clone()?;
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
+        let counts = (children + 2) * second.groups.len() * usize::from(second.bins) * size_of::<u32>();
+        let window = counts + children * DownMessage::encoded_len(shape);
         Some(Self {
             mechanism: plan.config.sampling.update_mechanism,
             rank,
             group: second.group(group).filter(|_| !pinned).map(|place| (place, group as u16)),
             second,
+            waiting: (MEMORY / window).clamp(LEAST, WAITING),
             references: VecDeque::new(),
             unbinned: VecDeque::new(),
             ended: false,
@@ -87,6 +102,12 @@ impl SecondPass {
             judged: VecDeque::new(),
             down: vec![VecDeque::new(); children],
         })
+    }
+
+    /// How many windows may gather between two looks after the tree, so that none is forgotten before it is decided;
+    /// none where all but a few are decided beforehand.
+    pub fn gathers(&self) -> Option<usize> {
+        self.second.until.is_none().then_some(self.waiting / LOOKS)
     }
 
     /// Takes a window of this rank that is over, or several that were closed together. What is decided beforehand
@@ -113,7 +134,7 @@ impl SecondPass {
         }
         let reference = self.references.front().filter(|reference| reference.first_window <= first);
         // One that is only for later windows says that none will come for this one.
-        let awaited = reference.is_none() && self.references.is_empty() && waiting <= WAITING;
+        let awaited = reference.is_none() && self.references.is_empty() && waiting <= self.waiting;
         if awaited && !self.referred && self.unbinned.front().is_some_and(|window| window.seen.is_some()) {
             return None;
         }
@@ -126,7 +147,7 @@ impl SecondPass {
             part.reported = 1;
             part.partial.binned[place].add(bin, &points);
             self.bins.push_back((first, bin));
-            if self.bins.len() > WAITING {
+            if self.bins.len() > self.waiting {
                 self.bins.pop_front();
             }
         }
@@ -138,7 +159,7 @@ impl SecondPass {
         let mut before = vec![vec![0; totals.first().map_or(0, Vec::len)]];
         before.extend(totals);
         self.counts.push_back(Counts { window, before });
-        if self.counts.len() > WAITING {
+        if self.counts.len() > self.waiting {
             self.counts.pop_front();
         }
     }
@@ -177,7 +198,7 @@ impl SecondPass {
     fn tell(&mut self, child: usize, message: Arc<DownMessage>) {
         let queue = &mut self.down[child];
         queue.push_back(message);
-        if queue.len() > WAITING {
+        if queue.len() > self.waiting {
             // A lost verdict costs a window; without a reference windows would wait for ever.
             let verdict = queue.iter().position(|waiting| matches!(**waiting, DownMessage::Verdict(_)));
             queue.remove(verdict.unwrap_or(0));
@@ -198,7 +219,7 @@ impl SecondPass {
         }
         let keep = self.own(&own);
         self.judged.push_back(Judged { window: verdict.window, keep });
-        if self.judged.len() > WAITING {
+        if self.judged.len() > self.waiting {
             self.judged.pop_front();
         }
     }

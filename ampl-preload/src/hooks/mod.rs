@@ -22,6 +22,7 @@ use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
+use pace::Look;
 pub use pace::Pace;
 pub use places::{Near, Places, stack_bounds};
 
@@ -406,7 +407,7 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     if closed {
         state.process.take_clock_pair();
         state.thread.recalibrate();
-        state.pace.soon();
+        state.pace.soon(state.thread.is_crowded());
     }
     if may_communicate && state.pace.is_due(now) {
         now = look_after_tree(state, now);
@@ -416,13 +417,14 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
 
 /// Returns when it was done.
 fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
-    let cpu_from = thread_cpu_ns();
+    let cpu_from = thread_cpu_ns().max(0) as u64;
     let moved = state.process.progress(&mut state.thread);
-    let now = ticks(state.process.invariant);
-    state.pace.done(from, now, moved);
-    state.slow_ticks += now - from;
-    state.thread.add_slow(now - from, (thread_cpu_ns() - cpu_from).max(0) as u64);
-    now
+    let to = ticks(state.process.invariant);
+    let cpu_to = thread_cpu_ns().max(0) as u64;
+    state.pace.done(Look { from, to, cpu_from, cpu_to, moved });
+    state.slow_ticks += to - from;
+    state.thread.add_slow(to - from, cpu_to.saturating_sub(cpu_from));
+    to
 }
 
 /// Lets the agent step down or up if it costs too much, or less than it may. Requests are not followed while

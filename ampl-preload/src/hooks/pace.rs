@@ -4,37 +4,86 @@
 const SHORTEST: u64 = 300_000;
 /// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
 const IDLE: u64 = 64 * SHORTEST;
-/// Where ranks share processors MPI gives its own away when it finds nothing, and gets it back when others have had
-/// theirs. So looks are so many times as far apart as the last one took, and no further than so many ticks: some 6 ms
-/// where nothing waits to be said ...
+
+/// Where windows wait for their decision, a thread spends no more than one part in so many of its processor time on
+/// looks, for what gathers meanwhile costs little more than one window does: nothing of that is in the caches when its
+/// turn comes. A thread that shares its processor, or sleeps, gets little of it and looks accordingly rarely ...
+const SHARE: u64 = 100;
+/// ... but every 250 ms or so. A window takes some such rests until it is decided, and who rests must not be
+/// [taken for late](ampl_client::tree).
+const LONGEST: u64 = 2500 * SHORTEST;
+
+/// Where they do not, or there is no more room for them to wait, looks are so many times as far apart as the last one took,
+/// and no further than so many ticks: some 6 ms where nothing waits to be said ...
 const QUIET: (u64, u64) = (20, IDLE);
-/// ... and 2 ms where a window is over, for its interval's end is what the next one's size waits for.
+/// ... and 2 ms where a window is over, for its interval's end is what the next one's size waits for. Windows may be as
+/// short as calls are.
 const WANTED: (u64, u64) = (10, 20 * SHORTEST);
 
 /// When a thread looks after the tree.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Pace {
+    /// How many windows may gather, where they wait for their decision.
+    gathers: Option<u32>,
     /// Ticks at which the last look was over, and how long it took.
     last: u64,
     took: u64,
+    /// The thread's processor time then, nanoseconds.
+    cpu: u64,
+    /// Ticks until the thread can afford another.
+    rest: u64,
     /// Ticks until it is worth another: more and more while nothing is on its way.
     pause: u64,
+    /// Windows that have ended since.
+    gathered: u32,
     /// Ticks of the next look.
     next: u64,
 }
 
+/// A look after the tree: ticks of the clock, and nanoseconds of the thread's processor time.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// When it began, ticks.
+    pub from: u64,
+    /// When it was over.
+    pub to: u64,
+    /// The thread's processor time when it began, nanoseconds.
+    pub cpu_from: u64,
+    /// The same when it was over.
+    pub cpu_to: u64,
+    /// Whether anything was on its way.
+    pub moved: bool,
+}
+
 impl Pace {
-    /// Something is to be said.
-    pub fn soon(&mut self) {
-        self.pause = SHORTEST;
-        self.next = self.after(WANTED);
+    /// That of a thread where so many windows [may gather](ampl_client::Node::gathers).
+    pub fn new(gathers: Option<u32>) -> Self {
+        Self { gathers, last: 0, took: 0, cpu: 0, rest: 0, pause: 0, gathered: 0, next: 0 }
     }
 
-    /// A look from `from` to `to` is over; `moved` if anything was on its way.
-    pub fn done(&mut self, from: u64, to: u64, moved: bool) {
-        (self.last, self.took) = (to, to - from);
+    /// A window is over; `crowded` says that there is hardly room for others to wait with it.
+    pub fn soon(&mut self, crowded: bool) {
+        self.pause = SHORTEST;
+        self.gathered = self.gathered.saturating_add(1);
+        let hurries = crowded || self.gathers.is_none_or(|most| self.gathered >= most);
+        self.next = if hurries { self.after(WANTED) } else { self.rested() };
+    }
+
+    /// A look is over.
+    pub fn done(&mut self, look: Look) {
+        let Look { from, to, cpu_from, cpu_to, moved } = look;
+        // Of the first it is not known how far away the one before is, nor where the thread has become another.
+        let passed = if self.last == 0 || cpu_from < self.cpu { 0 } else { to.saturating_sub(self.last) };
+        let (spent, got) = (cpu_to.saturating_sub(cpu_from), cpu_to.saturating_sub(self.cpu).max(1));
+        let rest = u128::from(SHARE) * u128::from(passed) * u128::from(spent) / u128::from(got);
+        self.rest = u64::try_from(rest).unwrap_or(LONGEST).min(LONGEST);
+        (self.last, self.took, self.cpu, self.gathered) = (to, to - from, cpu_to, 0);
         self.pause = if moved { SHORTEST } else { (self.pause * 2).clamp(SHORTEST, IDLE) };
-        self.next = self.after(QUIET);
+        self.next = if self.gathers.is_some() { self.rested() } else { self.after(QUIET) };
+    }
+
+    fn rested(&self) -> u64 {
+        self.last + self.rest.max(self.pause)
     }
 
     fn after(&self, (times, most): (u64, u64)) -> u64 {
@@ -52,26 +101,78 @@ impl Pace {
 mod tests {
     use super::*;
 
+    const GATHERED: u32 = 20;
+
+    /// A look in the middle of which nothing else ran, of a thread whose ticks are nanoseconds.
+    fn look(from: u64, took: u64, cpu_from: u64, moved: bool) -> Look {
+        Look { from, to: from + took, cpu_from, cpu_to: cpu_from + took, moved }
+    }
+
     #[test]
-    fn a_look_comes_soon_where_something_is_said_and_late_where_it_took_long() {
-        let mut pace = Pace::default();
+    fn a_look_comes_soon_where_sizes_wait_and_late_where_it_took_long() {
+        let mut pace = Pace::new(None);
         assert!(pace.is_due(0));
-        pace.done(0, 1000, true);
+        pace.done(look(0, 1000, 0, true));
         assert_eq!(pace.next, 1000 + SHORTEST);
         for _ in 0..10 {
-            pace.done(0, 1000, false);
+            pace.done(look(0, 1000, 0, false));
         }
         assert_eq!(pace.next, 1000 + IDLE);
-        pace.soon();
+        pace.soon(false);
         assert_eq!(pace.next, 1000 + SHORTEST);
         // However often something is said, most of the time is the program's.
-        pace.done(0, SHORTEST, false);
+        pace.done(look(0, SHORTEST, 0, false));
         assert_eq!(pace.next, SHORTEST + 20 * SHORTEST);
-        pace.soon();
+        pace.soon(false);
         assert_eq!(pace.next, SHORTEST + 10 * SHORTEST);
-        pace.done(0, 1 << 40, true);
+        pace.done(look(0, 1 << 40, 0, true));
         assert_eq!(pace.next, (1 << 40) + QUIET.1);
-        pace.soon();
+        pace.soon(false);
         assert_eq!(pace.next, (1 << 40) + WANTED.1);
+    }
+
+    #[test]
+    fn where_windows_wait_looks_take_a_hundredth_of_what_the_thread_gets() {
+        let mut pace = Pace::new(Some(GATHERED));
+        pace.done(look(1, 10_000, 0, true));
+        assert_eq!(pace.next, 10_001 + SHORTEST, "nothing is known yet");
+        // A processor of its own: 50 µs of every 5 ms.
+        pace.done(Look {
+            from: 10_000_000,
+            to: 10_050_000,
+            cpu_from: 9_999_999,
+            cpu_to: 10_049_999,
+            moved: true,
+        });
+        assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "{pace:?}");
+        pace.soon(false);
+        assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "a window more is no reason: {pace:?}");
+        // Every eighth of a processor that others want, too.
+        let (to, cpu) = (pace.last + 20_000_000, pace.cpu + 2_500_000);
+        pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
+        assert_eq!(pace.next, to + 100 * 8 * 50_000);
+        // Hardly anything: what is decided is decided in time all the same.
+        let (to, cpu) = (pace.last + 500_000_000, pace.cpu + 100_000);
+        pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
+        assert_eq!(pace.next, to + LONGEST);
+        // Another thread goes on with the state.
+        pace.done(Look { from: to + 1000, to: to + 2000, cpu_from: 50, cpu_to: 60, moved: true });
+        assert_eq!(pace.next, to + 2000 + SHORTEST);
+    }
+
+    #[test]
+    fn looks_do_not_wait_where_windows_cannot() {
+        let mut rested = Pace::new(Some(GATHERED));
+        rested.done(look(1, 1000, 0, true));
+        rested.done(Look { from: 1 << 40, to: (1 << 40) + 1000, cpu_from: 2000, cpu_to: 3000, moved: true });
+        let (last, mut many) = (rested.last, rested);
+        for _ in 1..GATHERED {
+            many.soon(false);
+        }
+        assert_eq!(many.next, last + LONGEST);
+        many.soon(false);
+        assert_eq!(many.next, last + SHORTEST);
+        rested.soon(true);
+        assert_eq!(rested.next, last + SHORTEST);
     }
 }
