@@ -17,6 +17,7 @@ mod environment;
 mod fortran;
 mod frames;
 mod hooks;
+mod inquiry;
 mod intercept;
 mod late;
 mod patience;

@@ -23,7 +23,7 @@ use super::bound::{Bound, GroupMean};
 use super::budget::{Ledger, Pressure};
 
 /// Windows whose means are remembered; the second pass of an older one decides nothing.
-const REMEMBERED: usize = 512;
+const REMEMBERED: usize = 256;
 
 /// What decides windows that are over.
 #[derive(Clone, Debug)]

@@ -33,6 +33,7 @@
 //! every window, which is flagged, and at the end they are waited for until the settle time-out.
 
 mod division;
+mod fits;
 mod lane;
 mod node;
 mod ring;
@@ -48,7 +49,7 @@ use ampl_core::units::Rank;
 pub const ARITY: u32 = 8;
 
 /// Complete windows that wait for a busy edge before they merge into ranges.
-pub const RING: usize = 128;
+pub const RING: usize = 64;
 
 /// A complete k-ary tree over the ranks of a job, known everywhere without communication.
 ///

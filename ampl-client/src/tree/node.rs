@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use ampl_core::message::{
-    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Partial, Reference, Shape, Summary,
-    UpMessage, Verdict,
+    CensusWindow, Directive, DownMessage, MessageError, MetricSummary, Reference, Shape, Summary, UpMessage,
+    Verdict,
 };
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
 use super::division::{self, Divide};
+use super::fits::fits;
 use super::lane::Lane;
 use super::second::{self, Judged, Ranks, SecondPass};
 use super::{ARITY, Topology, ring};
@@ -52,7 +53,7 @@ impl From<MessageError> for TreeError {
 /// The transport moves bytes: [`Node::next_up`] when the edge to the parent is free,
 /// [`Node::next_down`] when a child's is. Sums are added in the order of the children, never in
 /// that of arrival, so they repeat bit for bit. Memory is bounded whatever happens above: windows
-/// beyond [`RING`](super::RING), or some megabytes in all, merge into ranges.
+/// beyond [`RING`](super::RING), or a megabyte in all, merge into ranges.
 #[derive(Debug)]
 pub struct Node {
     rank: Rank,
@@ -222,7 +223,7 @@ impl Node {
             return Err(TreeError::Shape);
         }
         let message = UpMessage::decode(bytes)?;
-        if message.window.as_ref().is_some_and(|window| !self.fits(message.pass, window)) {
+        if message.window.as_ref().is_some_and(|window| !fits(&self.shape, message.pass, window)) {
             return Err(TreeError::Shape);
         }
         let lane = match (&mut self.binned, message.pass) {
@@ -244,37 +245,6 @@ impl Node {
         }
         self.advance();
         Ok(())
-    }
-
-    /// Whether sums have this job's shape.
-    fn fits(&self, pass: u8, window: &CensusWindow) -> bool {
-        let (partial, metrics) = (&window.partial, usize::from(self.shape.metrics));
-        match (&self.shape.second, pass) {
-            (_, 0) => {
-                partial.cells.iter().map(|cell| cell.key).eq(self.shape.cells.iter().copied())
-                    && partial.cells.iter().all(|cell| cell.metrics.len() == metrics)
-                    && self.fits_divisions(partial)
-            }
-            (Some(second), 1) => {
-                let bins = usize::from(second.bins);
-                partial.binned.len() == second.groups.len()
-                    && partial
-                        .binned
-                        .iter()
-                        .all(|group| (group.bins(), group.guides()) == (bins, second.guides.len()))
-            }
-            _ => false,
-        }
-    }
-
-    fn fits_divisions(&self, partial: &Partial) -> bool {
-        match &self.shape.divisions {
-            None => partial.divided.is_empty(),
-            Some(divisions) => {
-                partial.divided.len() == divisions.groups.len()
-                    && partial.divided.iter().all(|sums| sums.fits(divisions))
-            }
-        }
     }
 
     /// Completes every window that can be.

@@ -11,16 +11,16 @@ use ampl_core::stats::bins::{Histogram, Residuals};
 use super::RING;
 
 /// Bytes that all queues of a node may take together.
-const MEMORY: usize = 2 << 20;
+const MEMORY: usize = 960 << 10;
 
 /// The same where ranks are binned: windows that had to be merged cannot be decided by their values any more.
-const MEMORY_BINNED: usize = 8 << 20;
+const MEMORY_BINNED: usize = 4 << 20;
 
 /// Records that a queue has room for, however large they are: neighbours to merge and one more.
 const LEAST: usize = 4;
 
-/// How many records each of `queues` queues of a node may hold: [`RING`], or as many as fit in a few
-/// megabytes with the rest of the node where a plan of many groups makes records large.
+/// How many records each of `queues` queues of a node may hold: [`RING`], or as many as fit in a megabyte
+/// with the rest of the node where a plan of many groups makes records large.
 pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
     let cell = size_of::<Cell>() + usize::from(shape.metrics) * size_of::<MetricMoments>();
     let divided = shape.divisions.as_ref().map_or(0, |divisions| {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_fits_in_a_few_megabytes_unless_its_records_are_huge() {
+    fn a_node_fits_in_a_megabyte_unless_its_records_are_huge() {
         let mut shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
         let cell = shape.cells[0];
         let capacities = [(1, 2), (1, 10), (8, 10), (64, 2), (64, 10)].map(|(groups, queues)| {

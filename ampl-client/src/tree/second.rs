@@ -15,10 +15,10 @@ use ampl_core::units::{Rank, WindowId};
 
 /// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
 /// most: a rank keeps no more windows undecided than fit in its buffer anyway.
-const WAITING: usize = 256;
+const WAITING: usize = 64;
 
 /// Where messages and counts are large, there are fewer, so that they take no more bytes than this ...
-const MEMORY: usize = 4 << 20;
+const MEMORY: usize = 1 << 20;
 
 /// ... but so many in any case.
 const LEAST: usize = 32;

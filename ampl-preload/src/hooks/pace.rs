@@ -12,6 +12,8 @@ const SHARE: u64 = 100;
 /// ... but every 250 ms or so. A window takes some such rests until it is decided, and who rests must not be
 /// [taken for late](ampl_client::tree).
 const LONGEST: u64 = 2500 * SHORTEST;
+/// [`IDLE`] there: what comes down is awaited by nobody, and a look among much work takes some 20 µs.
+const IDLE_GATHERING: u64 = 640 * SHORTEST;
 
 /// Where they do not, or there is no more room for them to wait, looks are so many times as far apart as the last one took,
 /// and no further than so many ticks: some 6 ms where nothing waits to be said ...
@@ -78,8 +80,11 @@ impl Pace {
         let rest = u128::from(SHARE) * u128::from(passed) * u128::from(spent) / u128::from(got);
         self.rest = u64::try_from(rest).unwrap_or(LONGEST).min(LONGEST);
         (self.last, self.took, self.cpu, self.gathered) = (to, to - from, cpu_to, 0);
-        self.pause = if moved { SHORTEST } else { (self.pause * 2).clamp(SHORTEST, IDLE) };
-        self.next = if self.gathers.is_some() { self.rested() } else { self.after(QUIET) };
+        let gathers = self.gathers.is_some();
+        // Less than a rest would be no pause.
+        let (least, most) = if gathers { (self.rest, IDLE_GATHERING) } else { (0, IDLE) };
+        self.pause = if moved { SHORTEST } else { (2 * self.pause.max(least)).clamp(SHORTEST, most) };
+        self.next = if gathers { self.rested() } else { self.after(QUIET) };
     }
 
     fn rested(&self) -> u64 {
@@ -155,6 +160,14 @@ mod tests {
         let (to, cpu) = (pace.last + 500_000_000, pace.cpu + 100_000);
         pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
         assert_eq!(pace.next, to + LONGEST);
+        // Nothing comes: rarer and rarer.
+        for pause in [2 * LONGEST, 2 * LONGEST] {
+            let to = pace.last + 500_000_000;
+            let cpu = pace.cpu + 100_000;
+            pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: false });
+            assert_eq!(pace.next, to + pause.min(LONGEST.max(IDLE_GATHERING)));
+        }
+        let to = pace.last;
         // Another thread goes on with the state.
         pace.done(Look { from: to + 1000, to: to + 2000, cpu_from: 50, cpu_to: 60, moved: true });
         assert_eq!(pace.next, to + 2000 + SHORTEST);

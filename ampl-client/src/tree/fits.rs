@@ -1,0 +1,34 @@
+//! Whether what came up the tree can be this job's: it came from outside the process.
+
+use ampl_core::message::{CensusWindow, Partial, Shape};
+
+/// Whether the sums of a message of `pass` have the `shape` of the job's.
+pub(super) fn fits(shape: &Shape, pass: u8, window: &CensusWindow) -> bool {
+    let (partial, metrics) = (&window.partial, usize::from(shape.metrics));
+    match (&shape.second, pass) {
+        (_, 0) => {
+            partial.cells.iter().map(|cell| cell.key).eq(shape.cells.iter().copied())
+                && partial.cells.iter().all(|cell| cell.metrics.len() == metrics)
+                && fits_divisions(shape, partial)
+        }
+        (Some(second), 1) => {
+            let bins = usize::from(second.bins);
+            partial.binned.len() == second.groups.len()
+                && partial
+                    .binned
+                    .iter()
+                    .all(|group| (group.bins(), group.guides()) == (bins, second.guides.len()))
+        }
+        _ => false,
+    }
+}
+
+fn fits_divisions(shape: &Shape, partial: &Partial) -> bool {
+    match &shape.divisions {
+        None => partial.divided.is_empty(),
+        Some(divisions) => {
+            partial.divided.len() == divisions.groups.len()
+                && partial.divided.iter().all(|sums| sums.fits(divisions))
+        }
+    }
+}
