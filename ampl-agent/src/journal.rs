@@ -10,6 +10,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -24,6 +25,7 @@ use ampl_trace::record::put_text;
 use crate::descriptor::high;
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 use crate::room::Room;
+use crate::uncancelled::Uncancelled;
 
 const PAGE_WORDS: usize = 512;
 
@@ -166,8 +168,9 @@ impl Journal {
         }
     }
 
-    fn growing(&self) -> std::sync::MutexGuard<'_, Growing> {
-        self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn growing(&self) -> Held<'_> {
+        let whole = Uncancelled::begin();
+        Held { growing: self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner), _whole: whole }
     }
 
     fn set(&self, index: usize, value: u64) {
@@ -252,6 +255,27 @@ impl Journal {
         block.head[3].store((words - BLOCK_HEADER_WORDS) as u64, Ordering::Relaxed);
         block.head[0].store(BLOCK_MAGIC, Ordering::Release);
         Ok(block)
+    }
+}
+
+/// The file, for this thread alone, which cannot be cancelled meanwhile.
+struct Held<'a> {
+    // Dropped first.
+    growing: std::sync::MutexGuard<'a, Growing>,
+    _whole: Uncancelled,
+}
+
+impl Deref for Held<'_> {
+    type Target = Growing;
+
+    fn deref(&self) -> &Growing {
+        &self.growing
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Growing {
+        &mut self.growing
     }
 }
 

@@ -35,6 +35,8 @@ pub mod stream;
 mod sync;
 pub mod thread;
 pub mod transport;
+#[allow(unsafe_code)]
+pub mod uncancelled;
 mod verdicts;
 pub mod window;
 

@@ -14,6 +14,7 @@ mod clock;
 mod counters;
 mod entry;
 mod environment;
+mod floating;
 mod fortran;
 mod frames;
 mod hooks;

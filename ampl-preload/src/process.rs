@@ -12,6 +12,7 @@ use ampl_agent::Thread;
 use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
+use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::index_of_predefined;
@@ -21,6 +22,7 @@ use crate::api;
 use crate::begin::{self, message};
 use crate::clock;
 use crate::entry::{Origin, entry};
+use crate::floating::Environment;
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
@@ -123,6 +125,7 @@ pub fn lose_sight() {
 /// Runs a hook; if it panics, the agent ends and the job goes on.
 #[inline(always)]
 pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
+    let _as_it_was = Environment::begin();
     match catch_unwind(AssertUnwindSafe(hook)) {
         Ok(value) => Some(value),
         Err(_) => {
@@ -130,35 +133,6 @@ pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
             None
         }
     }
-}
-
-/// While it lives, the thread cannot be cancelled: a cancellation unwinds, and must not meet
-/// [`contained`] in a hook that waits for the system or for MPI.
-#[derive(Debug)]
-pub struct Uncancelled(i32);
-
-impl Uncancelled {
-    /// From now on.
-    pub fn begin() -> Self {
-        let mut before = 0;
-        // SAFETY: a place for the state before.
-        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-        Self(before)
-    }
-}
-
-impl Drop for Uncancelled {
-    fn drop(&mut self) {
-        // SAFETY: puts back what was.
-        unsafe { pthread_setcancelstate(self.0, ptr::null_mut()) };
-    }
-}
-
-const PTHREAD_CANCEL_DISABLE: i32 = 1;
-
-unsafe extern "C" {
-    // Not in the libc crate.
-    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
 }
 
 #[cold]

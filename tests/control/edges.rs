@@ -61,3 +61,14 @@ fn contents_that_fill_a_part() {
         assert_eq!(send["args"]["datatype"], made["out"]["newtype"], "{mpi:?}");
     });
 }
+
+/// Means are computed in the program's threads: it sees nothing of that, and is not ended by what it traps.
+#[test]
+fn floating_point_exceptions_are_the_programs_own() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        for mode in ["ask", "trap"] {
+            let same = compare(&Job::of(mpi, 2, "floating", &["400", mode])).kept_only().run().complete();
+            assert_eq!(same.plain.sorted_lines().len(), 2, "{}", same.plain.stdout);
+        }
+    }
+}

@@ -92,6 +92,9 @@ fn cancelled_threads() {
     for mpi in Mpi::ALL {
         threads(mpi, "cancel").expect(RANKS, &each, &["MPI_Test"]);
         threads(mpi, "cancel-first").expect(RANKS, &first, &[]).stored();
+        let late =
+            [("Barrier", 20000), ("Comm_rank", 1), ("Comm_size", 2), ("Finalize", 1), ("Init_thread", 1)];
+        threads(mpi, "cancel-late").expect(RANKS, &late, &[]).stored();
         // The process ends then, without MPI_Finalize: up to there everything is known.
         let job = Job::of(mpi, RANKS, "threads", &["cancel-inside"]);
         let same = compare(&job).without_stderr().launcher_may_fail().kept_only().run();

@@ -1,6 +1,6 @@
 /* Threads that call MPI, under MPI_THREAD_MULTIPLE.
  *
- * usage: threads ring | short | crossed | idle-main | wait-main | cancel | cancel-inside | cancel-first
+ * usage: threads ring | short | crossed | idle-main | wait-main | cancel | cancel-inside | cancel-first | cancel-late
  *   ring          4 threads, each with a communicator of its own: rings and reductions
  *   short         1000 threads, one after the other in groups of 4, a few calls each
  *   crossed       requests made on one thread and completed on another, statuses ignored or not
@@ -9,6 +9,7 @@
  *   cancel        a thread is cancelled while it polls in MPI; the others go on
  *   cancel-inside a thread is cancelled where it waits in MPI_Recv; then the process ends
  *   cancel-first  a thread calls MPI for the first time with a cancellation pending
+ *   cancel-late   a thread makes so many calls with a cancellation pending that what is recorded of them needs more room
  */
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -309,6 +310,31 @@ static void cancel_first(void) {
     }
 }
 
+static void *many_calls(void *argument) {
+    int size;
+    pthread_cleanup_push(cleanup, argument);
+    MPI_Comm_size(MPI_COMM_SELF, &size);
+    while (!pending) continue; /* no cancellation point */
+    for (int i = 0; i < 20000; i++) {
+        MPI_Barrier(MPI_COMM_SELF);
+        reached++;
+    }
+    pthread_testcancel();
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void cancel_late(void) {
+    int cleaned = 0;
+    void *result;
+    pthread_t thread = started(many_calls, &cleaned);
+    pthread_cancel(thread);
+    pending = 1;
+    pthread_join(thread, &result);
+    printf("rank %d: %s after %d turns, cleaned %d\n", rank, result == PTHREAD_CANCELED ? "cancelled" : "not", reached,
+           cleaned);
+}
+
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
     if (!strcmp(mode, "idle-main")) {
@@ -323,6 +349,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(mode, "cancel")) cancel();
     else if (!strcmp(mode, "cancel-inside")) cancel_inside();
     else if (!strcmp(mode, "cancel-first")) cancel_first();
+    else if (!strcmp(mode, "cancel-late")) cancel_late();
     else fail("no such mode");
     MPI_Finalize();
     return 0;

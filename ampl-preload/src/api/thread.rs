@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use ampl_agent::meter::Meter;
 use ampl_agent::regions::Bystander;
+use ampl_agent::uncancelled::Uncancelled;
 
 use crate::clock::ticks;
 use crate::entry::entry;
 use crate::hooks;
-use crate::process::{self, Uncancelled, contained};
+use crate::process::{self, contained};
 use crate::thread_state::ThreadState;
 
 /// How long the end waits for a call of the API on another thread.

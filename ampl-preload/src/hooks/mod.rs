@@ -9,13 +9,13 @@ mod requests;
 
 use ampl_agent::CallEnd;
 use ampl_agent::requests::TELLS;
+use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
 
 use crate::clock::{thread_cpu_ns, ticks};
-use crate::process::Uncancelled;
 use crate::reader::ierror_index;
 use crate::recipe::{Outcome, Recipe};
 use crate::symbol::{Language, Symbol};

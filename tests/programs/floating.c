@@ -1,0 +1,28 @@
+/* Whole numbers only: which floating-point exceptions has somebody raised in this thread meanwhile?
+ *
+ * usage: floating TURNS trap|ask
+ *   trap  an inexact result is a signal
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+int main(int argc, char **argv) {
+    int turns = argc > 1 ? atoi(argv[1]) : 100, one = 1, sum = 0, rank;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    _MM_SET_EXCEPTION_STATE(0);
+    if (argc > 2 && !strcmp(argv[2], "trap")) _MM_SET_EXCEPTION_MASK(_MM_MASK_MASK & ~_MM_MASK_INEXACT);
+    for (int turn = 0; turn < turns; turn++) {
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        usleep(1000);
+    }
+    unsigned raised = _MM_GET_EXCEPTION_STATE();
+    _MM_SET_EXCEPTION_MASK(_MM_MASK_MASK);
+    printf("rank %d: %u exceptions, sum %d\n", rank, raised, sum);
+    MPI_Finalize();
+    return 0;
+}
