@@ -10,11 +10,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ampl_trace::journal::{
     BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, table_checksum, word,
@@ -130,7 +129,7 @@ impl Journal {
     /// # Errors
     /// That of mmap(2), or that the program has closed the file and it has no name.
     pub fn contents(&self) -> io::Result<ReadOnlyMap> {
-        let mut growing = self.growing();
+        let (mut growing, _whole) = self.growing();
         growing.recover(self.path.as_deref())?;
         let Growing { file, end, spill, .. } = &mut *growing;
         let mut parts = vec![(&*file, *end)];
@@ -150,7 +149,8 @@ impl Journal {
     /// Whether the program has room enough beside another `words` words. If not, the journal [is
     /// large](Self::is_large) from then on.
     pub fn has_room(&self, words: usize) -> bool {
-        let scarce = self.room.is_scarce(self.growing().file.as_fd(), words as u64 * 8);
+        let (growing, _whole) = self.growing();
+        let scarce = self.room.is_scarce(growing.file.as_fd(), words as u64 * 8);
         self.large.fetch_or(scarce, Ordering::Relaxed);
         !scarce
     }
@@ -168,9 +168,10 @@ impl Journal {
         }
     }
 
-    fn growing(&self) -> Held<'_> {
+    /// The file, for this thread alone, which cannot be cancelled meanwhile.
+    fn growing(&self) -> (MutexGuard<'_, Growing>, Uncancelled) {
         let whole = Uncancelled::begin();
-        Held { growing: self.file.lock().unwrap_or_else(std::sync::PoisonError::into_inner), _whole: whole }
+        (self.file.lock().unwrap_or_else(PoisonError::into_inner), whole)
     }
 
     fn set(&self, index: usize, value: u64) {
@@ -239,7 +240,7 @@ impl Journal {
     /// closed the file and it has no name.
     pub fn block(&self, kind: BlockKind, thread: u32, payload_words: usize) -> io::Result<MappedBlock> {
         let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
-        let mut growing = self.growing();
+        let (mut growing, _whole) = self.growing();
         growing.recover(self.path.as_deref())?;
         let block = match growing.grow(words) {
             Ok(block) => block,
@@ -255,27 +256,6 @@ impl Journal {
         block.head[3].store((words - BLOCK_HEADER_WORDS) as u64, Ordering::Relaxed);
         block.head[0].store(BLOCK_MAGIC, Ordering::Release);
         Ok(block)
-    }
-}
-
-/// The file, for this thread alone, which cannot be cancelled meanwhile.
-struct Held<'a> {
-    // Dropped first.
-    growing: std::sync::MutexGuard<'a, Growing>,
-    _whole: Uncancelled,
-}
-
-impl Deref for Held<'_> {
-    type Target = Growing;
-
-    fn deref(&self) -> &Growing {
-        &self.growing
-    }
-}
-
-impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut Growing {
-        &mut self.growing
     }
 }
 

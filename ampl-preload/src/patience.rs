@@ -7,8 +7,8 @@ use ampl_agent::transport::TransportError;
 /// Gives up on a rank that has said that it is at its end too, when nothing has come of it for so long.
 const SILENCE: Duration = Duration::from_secs(600);
 /// Gives up on ranks that may still be at work when nothing has moved for so long. `MPI_Finalize` would wait for them
-/// as well, so that waiting costs nothing; and who takes no further part [says so](crate::transport::MpiTransport::bid_farewell). This
-/// is for a rank that could not even do that.
+/// as well, so that waiting costs nothing; and who takes no further part
+/// [says so](crate::transport::MpiTransport::bid_farewell). This is for a rank that could not even do that.
 const WORKING: Duration = Duration::from_secs(6 * 3600);
 
 /// What is awaited eagerly comes sooner than this, or it is late.

@@ -68,7 +68,7 @@ pub struct Process {
     /// `MPI_COMM_WORLD`, as a handle and as recorded.
     pub world: (u64, u64),
     /// Windows that [may gather](ampl_client::Node::gathers) between two looks after the tree.
-    pub gathers: Option<u32>,
+    pub gathers: Option<usize>,
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
     handles: Mutex<Handles>,

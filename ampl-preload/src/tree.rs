@@ -42,8 +42,8 @@ impl Tree {
     }
 
     /// See [`Node::gathers`].
-    pub fn gathers(&self) -> Option<u32> {
-        self.node.gathers().and_then(|windows| u32::try_from(windows).ok())
+    pub fn gathers(&self) -> Option<usize> {
+        self.node.gathers()
     }
 
     /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.

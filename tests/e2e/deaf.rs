@@ -9,6 +9,7 @@ use ampl_tests::process;
 use ampl_tests::run::{Form, monitor};
 
 const RANKS: u32 = 12;
+const TURNS: u64 = 1000;
 
 #[test]
 fn who_gives_up_says_so() {
@@ -17,10 +18,10 @@ fn who_gives_up_says_so() {
     let mut compile = Command::new(program(&["gcc", "cc"]));
     compile.args(["-O1", "-fPIC", "-shared", "-o"]).arg(&shim).arg(home().join("programs/deaf.c"));
     process::run(&mut compile, Duration::from_secs(60)).success();
-    let plain = Job::of(Mpi::OpenMpi, RANKS, "steady", &["200"]).plain().success();
+    let plain = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]).plain().success();
     // The root, a node with ranks below it, and a leaf.
     for deaf in [0, 1, RANKS - 1] {
-        let mut job = Job::of(Mpi::OpenMpi, RANKS, "steady", &["200"])
+        let mut job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()])
             .with("LD_PRELOAD", &shim)
             .with("DEAF_RANK", deaf.to_string());
         job.limit = Duration::from_secs(120);
@@ -34,7 +35,7 @@ fn who_gives_up_says_so() {
             info["complete"] == false && info["agent_failures"].as_u64() > Some(0),
             "rank {deaf}: {info}"
         );
-        assert_eq!(run.functions()["MPI_Barrier"], 200 * u64::from(RANKS), "rank {deaf}");
+        assert_eq!(run.functions()["MPI_Barrier"], TURNS * u64::from(RANKS), "rank {deaf}");
         let said = &run.finished.stderr;
         assert!(said.contains("the journals stay unmerged"), "rank {deaf}: {said}");
         assert!(!said.contains("minutes"), "rank {deaf}: {said}");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKS = 3, FAILS = 16 };
+enum { LOOKS = 20, FAILS = 16 };
 
 int PMPI_Testsome(long count, void *requests, void *done, void *indices, void *statuses) {
     static int (*next)(long, void *, void *, void *, void *);

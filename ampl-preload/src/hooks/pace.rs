@@ -26,7 +26,7 @@ const WANTED: (u64, u64) = (10, 20 * SHORTEST);
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// How many windows may gather, where they wait for their decision.
-    gathers: Option<u32>,
+    gathers: Option<usize>,
     /// Ticks at which the last look was over, and how long it took.
     last: u64,
     took: u64,
@@ -37,7 +37,7 @@ pub struct Pace {
     /// Ticks until it is worth another: more and more while nothing is on its way.
     pause: u64,
     /// Windows that have ended since.
-    gathered: u32,
+    gathered: usize,
     /// Ticks of the next look.
     next: u64,
 }
@@ -59,7 +59,7 @@ pub struct Look {
 
 impl Pace {
     /// That of a thread where so many windows [may gather](ampl_client::Node::gathers).
-    pub fn new(gathers: Option<u32>) -> Self {
+    pub fn new(gathers: Option<usize>) -> Self {
         Self { gathers, last: 0, took: 0, cpu: 0, rest: 0, pause: 0, gathered: 0, next: 0 }
     }
 
@@ -106,7 +106,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const GATHERED: u32 = 20;
+    const GATHERED: usize = 20;
 
     /// A look in the middle of which nothing else ran, of a thread whose ticks are nanoseconds.
     fn look(from: u64, took: u64, cpu_from: u64, moved: bool) -> Look {
