@@ -24,6 +24,7 @@ pub mod paths;
 mod pending;
 pub mod policies;
 pub mod regions;
+pub mod repeats;
 pub mod requests;
 mod room;
 pub mod shared;

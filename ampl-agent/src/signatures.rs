@@ -23,11 +23,20 @@ pub struct Signatures {
     /// The terminal found last, and behind each the one that came after it last: programs repeat themselves.
     last: u32,
     follows: Vec<u32>,
+    /// Whether the terminal found last is the one that had come there before.
+    expected: bool,
 }
 
 impl Default for Signatures {
     fn default() -> Self {
-        Self { words: Vec::new(), begins: vec![0], index: vec![0; 256], last: 0, follows: Vec::new() }
+        Self {
+            words: Vec::new(),
+            begins: vec![0],
+            index: vec![0; 256],
+            last: 0,
+            follows: Vec::new(),
+            expected: false,
+        }
     }
 }
 
@@ -81,6 +90,24 @@ impl Signatures {
         stored.len() == words.len() + 1 && stored[0] == head && stored[1..] == *words
     }
 
+    /// The terminal that came behind the latest one before, or that of nothing yet.
+    #[inline]
+    pub fn next(&self) -> Option<u32> {
+        self.follows.get(self.last as usize).copied()
+    }
+
+    /// A call of the terminal `next`, which is that of [`next`](Self::next), has been made.
+    #[inline]
+    pub fn advance(&mut self, next: u32) {
+        self.last = next;
+    }
+
+    /// Whether the terminal found last is the one that had come there before.
+    #[inline]
+    pub fn was_expected(&self) -> bool {
+        self.expected
+    }
+
     /// The terminal of a signature, and whether it is new.
     #[inline]
     pub fn find(&mut self, head: u64, words: &[u64]) -> (u32, bool) {
@@ -88,8 +115,10 @@ impl Signatures {
             && self.is(next, head, words)
         {
             self.last = next;
+            self.expected = true;
             return (next, false);
         }
+        self.expected = false;
         self.search(head, words)
     }
 

@@ -15,6 +15,7 @@ use crate::handles::HandleCache;
 use crate::log::Log;
 use crate::paths::Paths;
 use crate::regions::Visits;
+use crate::repeats::Repeats;
 use crate::shared::{Open, Shared};
 use crate::signatures::Signatures;
 use crate::sites::{SITE_ENTRIES, SiteTable};
@@ -63,6 +64,7 @@ pub struct Thread {
     paths: Paths,
     stream: Stream,
     signatures: Signatures,
+    repeats: Repeats,
     log: Log,
     /// Whether calls are recorded: all of them, or those of windows that are stored.
     structure: Of,
@@ -117,6 +119,7 @@ impl Thread {
             paths: Paths::default(),
             stream: Stream::new(shared.journal.clone(), number)?,
             signatures: Signatures::default(),
+            repeats: Repeats::default(),
             log: Log::new(shared.journal.clone(), number)?,
             structure: shared.plan.config.trace.structure,
             handles: HandleCache::default(),

@@ -1,5 +1,6 @@
 //! What the hooks must do for a function, worked out once from the table.
 
+use ampl_agent::repeats::MOST_WORDS;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::{
     Class, Direction, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
@@ -62,6 +63,10 @@ pub struct Recipe {
     pub inputs: Box<[(u8, Step)]>,
     /// How those of the exit part do.
     pub outputs: Box<[(u8, Step)]>,
+    /// How many of its words, the first ones, say all that is recorded of its inputs; `None` where they do not.
+    pub telling: Option<u8>,
+    /// Whether nothing is recorded of its outputs, but for the request that it makes.
+    pub silent: bool,
 }
 
 /// What is done for calls of a function while the agent is to cost next to nothing.
@@ -244,6 +249,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         let params = spec.params.iter().zip(0u8..).filter(move |(param, _)| takes(param));
         together(params.map(move |(param, index)| (index, step(param))).collect())
     };
+    let (inputs, outputs) = (steps(is_input, input_step), steps(is_output, output_step));
     Recipe {
         class: spec.class,
         local: spec.class == Class::Local,
@@ -282,9 +288,31 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         },
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic != Traffic::None,
-        inputs: steps(is_input, input_step),
-        outputs: steps(is_output, output_step),
+        telling: telling(&inputs),
+        silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
+        inputs,
+        outputs,
     }
+}
+
+/// See [`Recipe::telling`].
+fn telling(inputs: &[(u8, Step)]) -> Option<u8> {
+    let mut words = 0;
+    for &(index, step) in inputs {
+        let width = match step {
+            Step::Block | Step::Envelope => 3,
+            Step::Word
+            | Step::Int
+            | Step::Rank
+            | Step::Tag
+            | Step::Buffer
+            | Step::Address
+            | Step::Handle(..) => 1,
+            _ => return None,
+        };
+        words = if index == words { words + width } else { return None };
+    }
+    (usize::from(words) <= MOST_WORDS).then_some(words)
 }
 
 /// Whether MPI writes handles there that the program owns from then on. What `MPI_Comm_get_parent`
@@ -348,6 +376,38 @@ mod tests {
             assert_eq!(of(function).outcome, outcome, "{}", function.name());
         }
         assert!(of(ids::MPI_COMM_GROUP).gives && !of(ids::MPI_COMM_GET_PARENT).gives);
+    }
+
+    #[test]
+    fn words_tell_all_of_calls_that_read_and_write_nothing_that_is_recorded() {
+        for (function, words) in [
+            (ids::MPI_SEND, 6),
+            (ids::MPI_IRECV, 6),
+            (ids::MPI_SEND_INIT, 6),
+            (ids::MPI_ALLREDUCE, 6),
+            (ids::MPI_ALLTOALL, 7),
+            (ids::MPI_BARRIER, 1),
+        ] {
+            assert_eq!(
+                (of(function).telling, of(function).silent),
+                (Some(words), true),
+                "{}",
+                function.name()
+            );
+        }
+        for (function, words) in
+            [(ids::MPI_RECV, 6), (ids::MPI_IPROBE, 3), (ids::MPI_COMM_RANK, 1), (ids::MPI_COMM_DUP, 1)]
+        {
+            assert_eq!(
+                (of(function).telling, of(function).silent),
+                (Some(words), false),
+                "{}",
+                function.name()
+            );
+        }
+        for function in [ids::MPI_WAIT, ids::MPI_START, ids::MPI_ALLTOALLV, ids::MPI_INFO_SET] {
+            assert_eq!(of(function).telling, None, "{}", function.name());
+        }
     }
 
     #[test]

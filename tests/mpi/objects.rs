@@ -8,7 +8,7 @@ use std::time::Duration;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, home};
 use ampl_tests::process;
-use ampl_tests::run::{Form, monitor};
+use ampl_tests::run::{Form, monitor, number};
 use serde_json::Value;
 
 use crate::{decode_matches, keep_everything};
@@ -52,6 +52,23 @@ fn errors_and_what_they_leave() {
 #[test]
 fn older_and_newer_ways() {
     on_every_mpi("objects_more");
+}
+
+/// Calls of one line with the same words are not the same calls where a handle stands for another object, where more
+/// requests are live, or where MPI refuses: neither what they say nor the bytes they move.
+#[test]
+fn the_same_words_with_another_meaning() {
+    on_every_mpi("again");
+    let metrics = "[[metric]]\nname = \"mpi.time\"\n[[metric]]\nname = \"bytes.sent\"\nevent = \"MPI_Bcast\"\n\
+                   role = \"report\"\n";
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 1, "again", &[]);
+        let run = monitor(&job, &(keep_everything(1) + metrics), Form::Run).success();
+        let rows = run.estimate();
+        let sent = |row: &&Value| row["scope"] == "run" && row["event"] == "MPI_Bcast";
+        // Two of 4, 8 and 12 bytes in turns.
+        assert_eq!(number(&rows.iter().find(sent).expect("a row")["mean"]), 16.0, "{mpi:?}");
+    }
 }
 
 /// The name of a port is there where MPI reads it, at the root; what others pass may be no text at all.

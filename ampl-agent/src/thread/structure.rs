@@ -6,6 +6,7 @@ use ampl_trace::record::{GAP, Kind};
 
 use super::{CallEnd, Thread};
 use crate::governor::Level;
+use crate::repeats::{Given, Outcome};
 use crate::signatures::head;
 use crate::stream::CallTimes;
 
@@ -35,6 +36,24 @@ impl Thread {
             self.new_signature(function.0, flags, site, words);
         }
         Some(terminal)
+    }
+
+    /// What the call `given`, which has succeeded, comes to, if it is the one expected here, made as it was before: then
+    /// [`Thread::terminal`] need not be asked. Calls are to be [recorded](Self::records).
+    #[inline(always)]
+    pub fn repeated(&mut self, given: &Given<'_>) -> Option<Outcome> {
+        let outcome = self.repeats.find(self.signatures.next()?, given)?;
+        self.signatures.advance(outcome.terminal);
+        Some(outcome)
+    }
+
+    /// Remembers what the call `given` came to, whose [terminal](Self::terminal) was asked for last, if it is likely to
+    /// come here again.
+    #[inline]
+    pub fn repeats(&mut self, given: &Given<'_>, outcome: &Outcome) {
+        if self.signatures.was_expected() {
+            self.repeats.note(given, outcome);
+        }
     }
 
     #[cold]

@@ -8,6 +8,7 @@ mod places;
 mod requests;
 
 use ampl_agent::CallEnd;
+use ampl_agent::repeats::{Given, Outcome as Came};
 use ampl_agent::requests::TELLS;
 use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
@@ -169,18 +170,24 @@ unsafe fn finish(
     call: &Returned,
 ) {
     let mut flags = 0;
-    let (mut sent, mut received) = (0, 0);
     if call.code != 0 {
         flags |= error_flags(state, recipe, call.code);
-    } else {
-        if let Some(index) = recipe.flag {
-            // SAFETY: a successful poll has written its flag or count, an int.
-            if unsafe { state.reader.load(Kind::Int, words[usize::from(index)], 0) } == Some(0) {
-                flags |= CALL_MISS;
-            }
+    } else if let Some(index) = recipe.flag {
+        // SAFETY: a successful poll has written its flag or count, an int.
+        if unsafe { state.reader.load(Kind::Int, words[usize::from(index)], 0) } == Some(0) {
+            flags |= CALL_MISS;
         }
-        (sent, received) = traffic(state, recipe, words);
     }
+    let tells = call.code == 0 && (recipe.silent || flags == CALL_MISS) && state.thread.records();
+    let telling = recipe.telling.filter(|_| tells).and_then(|telling| words.get(..usize::from(telling)));
+    let generation = state.process.generation();
+    let given = telling.map(|words| Given { function, flags, address: call.address, generation, words });
+    let repeated = given.and_then(|given| state.thread.repeated(&given));
+    let (mut sent, mut received) = match repeated {
+        Some(came) => (came.sent, came.received),
+        None if call.code == 0 => traffic(state, recipe, words),
+        None => (0, 0),
+    };
     if let (Some(ends), true) = (&recipe.ends, call.code == 0 && flags & CALL_MISS == 0) {
         // SAFETY: the caller's promise.
         unsafe { partners::exchanged(state, recipe, ends, words) };
@@ -193,11 +200,16 @@ unsafe fn finish(
     }
     // SAFETY: the caller's promise.
     unsafe { requests::look_again(state, recipe, words) };
-    let mut terminal = None;
-    if state.thread.records() {
+    let mut terminal = repeated.map(|came| came.terminal);
+    if repeated.is_none() && state.thread.records() {
         // SAFETY: the caller's promise.
         unsafe { encode::call(state, function, recipe, words, flags, call.code) };
         terminal = state.thread.terminal(function, call.address, flags, &state.args);
+        // Of one that makes a request it is remembered what it comes to where that is the first of its kind.
+        let alone = recipe.request.is_none() || state.args.last() == Some(&0);
+        if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
+            state.thread.repeats(&given, &Came { terminal, sent, received });
+        }
     }
     // A failed completion may have completed some of its requests all the same.
     let follows = call.code == 0 || matches!(recipe.class, Class::Completion | Class::Poll);
@@ -211,11 +223,20 @@ unsafe fn finish(
         // SAFETY: the caller's promise.
         let followed = unsafe { requests::follow(state, recipe, words, &follow) };
         (sent, received) = followed.bytes.unwrap_or((sent, received));
-        if let (Some(slot @ 1..), true, Some(told)) =
-            (followed.told, terminal.is_some(), state.args.last_mut())
-        {
-            // Not the first of its kind that is live: that is part of what the call says.
-            *told = slot;
+        // Not the first of its kind that is live: that is part of what the call says.
+        let differs = match followed.told {
+            Some(slot) => slot > 0,
+            // No request has been made, which the words do not say.
+            None => repeated.is_some(),
+        };
+        if differs && terminal.is_some() {
+            if repeated.is_some() {
+                // SAFETY: the caller's promise.
+                unsafe { encode::call(state, function, recipe, words, flags, call.code) };
+            }
+            if let (Some(slot), Some(told)) = (followed.told, state.args.last_mut()) {
+                *told = slot;
+            }
             terminal = state.thread.terminal(function, call.address, flags, &state.args);
         }
     }
