@@ -1,6 +1,7 @@
 //! Adaptive probabilities of bits and their mixture, in integers.
 
 use super::bits::{Bits, PRECISION};
+use super::lanes::{LANES, Lanes};
 
 /// Units of log odds in one natural unit.
 const NAT: usize = 256;
@@ -13,10 +14,8 @@ const LEAST: u32 = 16;
 const LIKELY: u32 = (1 << PRECISION) - LEAST;
 /// One as a weight.
 const ONE: i32 = 1 << 13;
-/// Counters mixed for a bit, and places for them and for what else may be mixed with them: as many as fit a
-/// vector.
+/// Counters mixed for a bit, at most.
 pub const INPUTS: usize = 3;
-const ALL: usize = 8;
 /// Counts after which probabilities follow what is new: of a signature's own, of a context's, of the rank's.
 pub const LIMITS: [u32; INPUTS] = [255, 255, 1023];
 
@@ -61,9 +60,8 @@ impl Node {
     }
 }
 
-/// Weights of the inputs of a mixture, 8192ths.
-#[derive(Clone, Copy, Debug)]
-pub struct Weights([i16; ALL]);
+/// Weights of the inputs of a mixture, 8192ths: of its counters, and of what else may be mixed with them.
+pub type Weights = Lanes;
 
 /// How much the first of a mixture's inputs, the signature's own, has seen, as a number below [`AGES`].
 pub const AGES: usize = 8;
@@ -71,48 +69,30 @@ pub const AGES: usize = 8;
 /// The age of a node of so many seen: none, 1, 2 to 3, to 7, to 15, to 31, to 63, more.
 #[inline]
 fn age(count: u32) -> usize {
-    ((u32::BITS - count.leading_zeros()) as usize).min(AGES - 1)
+    ((2 * count + 1).ilog2() as usize).min(AGES - 1)
 }
 
-impl Weights {
-    /// What each age begins with: the young rely on the others.
-    pub fn by_age() -> [Self; AGES] {
-        [0, 4, 6, 8, 10, 11, 12, 13].map(|own| {
-            let rest = (14 - own) * ONE / 16 / 2;
-            Self([own * ONE / 16, rest, rest, 0, 0, 0, 0, 0].map(|weight| weight as i16))
-        })
-    }
+/// What each age begins with: the young rely on the others.
+pub fn weights_by_age() -> [Weights; AGES] {
+    [0, 4, 6, 8, 10, 11, 12, 13].map(|own| {
+        let rest = (14 - own) * ONE / 16 / 2;
+        Weights::new([own * ONE / 16, rest, rest, 0, 0, 0, 0, 0].map(|weight| weight as i16))
+    })
+}
 
-    /// The same where there are others: about what is learnt of the calls of stencils and solvers.
-    pub fn by_age_among_others() -> [Self; AGES] {
-        const PARTS: [[i32; ALL]; AGES] = [
-            [0, 10, 6, 12, 12, 6, 0, 0],
-            [5, 10, 6, 12, 10, 6, 0, 0],
-            [7, 9, 6, 12, 9, 6, 0, 0],
-            [9, 9, 5, 11, 9, 6, 0, 0],
-            [12, 8, 5, 10, 9, 6, 0, 0],
-            [16, 9, 3, 9, 8, 6, 0, 0],
-            [22, 10, 2, 8, 5, 6, 0, 0],
-            [28, 7, 1, 3, 2, 6, 0, 0],
-        ];
-        PARTS.map(|parts| Self(parts.map(|part| (part * ONE / 32) as i16)))
-    }
-
-    /// The weighted sum of log odds. Neither this nor what follows is inlined: alone they become vector
-    /// instructions, among the rest they do not.
-    #[inline(never)]
-    fn sum(&self, odds: &[i16; ALL]) -> i32 {
-        odds.iter().zip(&self.0).map(|(&odds, &weight)| i32::from(odds) * i32::from(weight)).sum()
-    }
-
-    /// Descends the code length, faster for more of the mixed probability's error.
-    #[inline(never)]
-    fn learn(&mut self, odds: &[i16; ALL], error: i16) {
-        for (weight, &odds) in self.0.iter_mut().zip(odds) {
-            let step = (i32::from(odds) * i32::from(error) + (1 << 14)) >> 15;
-            *weight = weight.saturating_add(step as i16);
-        }
-    }
+/// The same where there are others: about what is learnt of the calls of stencils and solvers.
+pub fn weights_by_age_among_others() -> [Weights; AGES] {
+    const PARTS: [[i32; LANES]; AGES] = [
+        [0, 10, 6, 12, 12, 6, 0, 0],
+        [5, 10, 6, 12, 10, 6, 0, 0],
+        [7, 9, 6, 12, 9, 6, 0, 0],
+        [9, 9, 5, 11, 9, 6, 0, 0],
+        [12, 8, 5, 10, 9, 6, 0, 0],
+        [16, 9, 3, 9, 8, 6, 0, 0],
+        [22, 10, 2, 8, 5, 6, 0, 0],
+        [28, 7, 1, 3, 2, 6, 0, 0],
+    ];
+    PARTS.map(|parts| Weights::new(parts.map(|part| (part * ONE / 32) as i16)))
 }
 
 /// The logarithm of a number that is not 0.
@@ -140,19 +120,21 @@ pub fn code<B: Bits, const N: usize, const M: usize>(
     }
     let age = age(nodes[0].count());
     let weights = &mut weights[age];
-    let mut odds = [0; ALL];
+    let mut odds = [0; LANES];
     for (odds, node) in odds.iter_mut().zip(&nodes) {
         *odds = node.stretched();
     }
     if let Some(others) = others {
         odds[INPUTS..][..M].copy_from_slice(&others);
     }
-    let mixed = (weights.sum(&odds) >> ONE.ilog2()).clamp(-MOST, MOST);
-    let one = TABLES.squash[(mixed + MOST) as usize];
-    let bit = bits.bit(one.into(), bit);
-    let error = i32::from(bit) * (1 << PRECISION) - i32::from(one);
-    // Those of the oldest are about right.
-    weights.learn(&odds, (error / if age < AGES - 1 { 2 } else { 3 }) as i16);
+    let odds = Lanes::new(odds);
+    let mixed = (weights.dot(odds) >> ONE.ilog2()).clamp(-MOST, MOST);
+    let one = u32::from(TABLES.squash[(mixed + MOST) as usize]);
+    let bit = bits.bit(one, bit);
+    // The code length is descended, faster for more of the mixed probability's error.
+    let error = if bit { (1 << PRECISION) - one } else { one };
+    let error = (error * TABLES.part[age] >> 17) as i16;
+    *weights = weights.add_scaled(odds, if bit { error } else { -error });
     for (node, limit) in nodes.into_iter().zip(LIMITS) {
         node.learn(bit, limit);
     }
@@ -173,6 +155,9 @@ struct Tables {
     stretch: [i16; STEPS],
     /// The share of the way to go after so many were seen: `1 / (seen + 2)`, in 65536ths.
     share: [u16; 1 << Node::COUNT],
+    /// The part of an error that weights learn by, by age, 131072ths that are rounded down: half of it, or a
+    /// third, as those of the oldest are about right.
+    part: [u32; AGES],
     /// The logarithms of 1 and what follows it in steps of `1 / LOGS`.
     log: [i16; LOGS],
 }
@@ -185,8 +170,10 @@ impl Tables {
             squash: [0; 2 * MOST as usize + 1],
             stretch: [0; STEPS],
             share: [0; 1 << Node::COUNT],
+            part: [1 << 16; AGES],
             log: [0; LOGS],
         };
+        tables.part[AGES - 1] = (1 << 17) / 3 + 1;
         // exp(-1 / NAT) by its series, in fixed point.
         const UNIT: u128 = 1 << 60;
         let (mut term, mut factor, mut order) = (UNIT, UNIT, 1);

@@ -33,6 +33,7 @@ mod bits;
 mod decoder;
 mod encoder;
 mod heads;
+mod lanes;
 mod masses;
 mod mixing;
 mod models;

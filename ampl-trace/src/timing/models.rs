@@ -8,7 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
 use super::masses::{Histogram, Sums};
-use super::mixing::{AGES, LIMITS, Node, Weights, code};
+use super::mixing::{
+    AGES, LIMITS, Node, Weights, code, weights_by_age, weights_by_age_among_others,
+};
 use super::scale::{Bin, GROUPS, Scale};
 use super::trees::{Arena, HALF, Half, MIDDLE, NEAR, NODES, Side, TREES, Tree, walk};
 
@@ -117,9 +119,11 @@ struct OwnFlag {
 #[derive(Debug)]
 struct Way {
     near: [Weights; AGES],
-    /// By level.
-    halves: [[Weights; AGES]; 2 * HALF],
+    halves: Halves,
 }
+
+/// Weights of mixtures over first halves and over second ones, by level.
+type Halves = [[[Weights; AGES]; HALF]; 2];
 
 /// What all signatures share for a kind and sign.
 #[derive(Debug)]
@@ -128,7 +132,7 @@ struct SharedSide {
     ways: [Way; 2],
     /// Of first values, which have no anchor: over groups.
     first: [Half; TREES],
-    first_weights: [[Weights; AGES]; 2 * HALF],
+    first_weights: Halves,
     /// Groups of first values.
     groups: Histogram,
     /// Whether a distance is near.
@@ -172,7 +176,7 @@ impl Own {
 impl Flag {
     fn new() -> Self {
         Self {
-            weights: Weights::by_age_among_others(),
+            weights: weights_by_age_among_others(),
             all: Node::NEW,
             context: [Node::NEW; 2],
             latest: [Node::NEW; LATEST],
@@ -208,16 +212,16 @@ impl Flag {
 impl Shared {
     fn new() -> Self {
         let side = || SharedSide {
-            ways: [Weights::by_age(), Weights::by_age_among_others()]
-                .map(|weights| Way { near: weights, halves: [weights; 2 * HALF] }),
+            ways: [weights_by_age(), weights_by_age_among_others()]
+                .map(|weights| Way { near: weights, halves: [[weights; HALF]; 2] }),
             first: [[Node::NEW; NODES]; TREES],
-            first_weights: [Weights::by_age_among_others(); 2 * HALF],
+            first_weights: [[weights_by_age_among_others(); HALF]; 2],
             groups: Histogram::NEW,
             near: Node::NEW,
             flows: Vec::new(),
             low_groups: Vec::new(),
             low_near: [[Node::NEW; NODES]; NODES + 1],
-            low_weights: [Weights::by_age(); HALF],
+            low_weights: [weights_by_age(); HALF],
         };
         Self { short: Flag::new(), sides: [side(), side()] }
     }
@@ -315,24 +319,24 @@ const YOUNG: u16 = 4096;
 impl SharedSide {
     /// Codes a group of which nothing is known.
     fn first<B: Bits>(&mut self, bits: &mut B, like: &Histogram, group: u8) -> u8 {
-        let (first_weights, second_weights) = self.first_weights.split_at_mut(HALF);
+        let [first_weights, second_weights] = &mut self.first_weights;
         let tree = &mut self.first[0];
         let (like_first, all_first) = (like.groups(), self.groups.groups());
         let first = walk(group >> HALF, |level, at, bit| {
-            let others = Some([all_first.upper(level, at), like_first.upper(level, at)]);
+            let others = Some([all_first.upper(at), like_first.upper(at)]);
             code(bits, [&mut tree[at]], others, &mut first_weights[level], bit)
         });
         let tree = &mut self.first[1 + usize::from(first)];
         let (like, all) = (like.group(first), self.groups.group(first));
         let second = walk(group, |level, at, bit| {
-            let others = Some([all.upper(level, at), like.upper(level, at)]);
+            let others = Some([all.upper(at), like.upper(at)]);
             code(bits, [&mut tree[at]], others, &mut second_weights[level], bit)
         });
         first << HALF | second
     }
 
-    /// Codes a group by its distance.
-    #[inline]
+    /// Codes a group by its distance; `like` is known of values that are alike, of a signature that is young.
+    #[inline(always)]
     fn group<B: Bits>(
         &mut self,
         bits: &mut B,
@@ -346,27 +350,26 @@ impl SharedSide {
             self.flows = vec![[[Node::NEW; NODES]; TREES]; CONTEXTS];
         }
         let distance = side.distance(group);
-        let flow = &mut self.flows[usize::from(*before / CONTEXT)];
+        let flow = &mut self.flows[usize::from(*before / CONTEXT) % CONTEXTS];
         let way = &mut self.ways[usize::from(like.is_some())];
         let nodes = [&mut side.near, &mut flow[0][0], &mut self.near];
-        let others = like.map(|like| [0, like.near(side.anchor)]);
+        let like_near = like.map(|like| like.second(side.anchor, NEAR));
+        let others = like.zip(like_near.as_ref()).map(|(like, near)| [0, like.near(near)]);
         let near = code(bits, nodes, others, &mut way.near, distance >> HALF == NEAR);
-        let (first_weights, second_weights) = way.halves.split_at_mut(HALF);
-        let (first, own) = if near {
-            (NEAR, arena.tree(&mut side.near_tree))
+        let [first_weights, second_weights] = &mut way.halves;
+        let (first, own, like) = if near {
+            (NEAR, arena.tree(&mut side.near_tree), like_near)
         } else {
             let far = arena.far(&mut side.far);
-            let like = like.map(|like| like.first(side.anchor));
+            let firsts = like.map(|like| like.first(side.anchor));
             let first =
-                half(bits, &mut far.first, &mut flow[0], like.as_ref(), first_weights, distance >> HALF);
-            (first, arena.second(side.far, first))
+                half(bits, &mut far.first, &mut flow[0], firsts.as_ref(), first_weights, distance >> HALF);
+            (first, arena.second(side.far, first), like.map(|like| like.second(side.anchor, first)))
         };
-        let at = 1 + usize::from(first);
-        let like = like.map(|like| like.second(side.anchor, first));
-        let distance =
-            first << HALF | half(bits, own, &mut flow[at], like.as_ref(), second_weights, distance);
-        *before = distance;
-        side.group(distance)
+        let flow = &mut flow[1 + usize::from(first)];
+        let second = half(bits, own, flow, like.as_ref(), second_weights, distance);
+        *before = first << HALF | second;
+        side.group(*before)
     }
 
     /// Codes the low bits of a bin's number, of that width.
@@ -398,22 +401,45 @@ impl SharedSide {
 }
 
 /// Codes the low half of `value`; `like` is known of values that are alike, of a signature that is young.
-#[inline]
+#[inline(always)]
 fn half<B: Bits>(
     bits: &mut B,
     own: &mut Tree,
     flow: &mut Half,
     like: Option<&Sums>,
-    weights: &mut [[Weights; AGES]],
+    weights: &mut [[Weights; AGES]; HALF],
+    value: u8,
+) -> u8 {
+    match like {
+        Some(like) => young_half(bits, own, flow, like, weights, value),
+        None => old_half(bits, &mut own.nodes, flow, weights, value),
+    }
+}
+
+fn old_half<B: Bits>(
+    bits: &mut B,
+    own: &mut Half,
+    flow: &mut Half,
+    weights: &mut [[Weights; AGES]; HALF],
+    value: u8,
+) -> u8 {
+    walk(value, |level, at, bit| {
+        code(bits, [&mut own[at], &mut flow[at]], None::<[i16; 0]>, &mut weights[level], bit)
+    })
+}
+
+fn young_half<B: Bits>(
+    bits: &mut B,
+    own: &mut Tree,
+    flow: &mut Half,
+    like: &Sums,
+    weights: &mut [[Weights; AGES]; HALF],
     value: u8,
 ) -> u8 {
     let value = walk(value, |level, at, bit| {
-        let others = like.map(|like| [own.masses.upper(at), like.upper(level, at)]);
-        let nodes = [&mut own.nodes[at], &mut flow[at]];
-        code(bits, nodes, others, &mut weights[level], bit)
+        let others = Some([own.masses.upper(at), like.upper(at)]);
+        code(bits, [&mut own.nodes[at], &mut flow[at]], others, &mut weights[level], bit)
     });
-    if like.is_some() {
-        own.masses.note(value);
-    }
+    own.masses.note(value);
     value
 }
