@@ -33,7 +33,6 @@ mod bits;
 mod decoder;
 mod encoder;
 mod heads;
-mod lanes;
 mod masses;
 mod mixing;
 mod models;

@@ -8,9 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::Bits;
 use super::masses::{Histogram, Sums};
-use super::mixing::{
-    AGES, LIMITS, Node, Weights, code, weights_by_age, weights_by_age_among_others,
-};
+use super::mixing::{AGES, LIMITS, Node, Weights, code};
 use super::scale::{Bin, GROUPS, Scale};
 use super::trees::{Arena, HALF, Half, MIDDLE, NEAR, NODES, Side, TREES, Tree, walk};
 
@@ -94,7 +92,7 @@ struct Shared {
 /// What all signatures share for a flag.
 #[derive(Debug)]
 struct Flag {
-    weights: [Weights; AGES],
+    weights: [Weights<6>; AGES],
     all: Node,
     /// By the flag before.
     context: [Node; 2],
@@ -117,22 +115,25 @@ struct OwnFlag {
 
 /// Weights of mixtures over distances.
 #[derive(Debug)]
-struct Way {
-    near: [Weights; AGES],
-    halves: Halves,
+struct Way<const OF_NEAR: usize, const OF_HALF: usize> {
+    near: [Weights<OF_NEAR>; AGES],
+    halves: Halves<OF_HALF>,
 }
 
-/// Weights of mixtures over first halves and over second ones, by level.
-type Halves = [[[Weights; AGES]; HALF]; 2];
+/// Weights of mixtures over halves, by level.
+type Levels<const ALL: usize> = [[Weights<ALL>; AGES]; HALF];
+/// Over first halves and over second ones.
+type Halves<const ALL: usize> = [Levels<ALL>; 2];
 
 /// What all signatures share for a kind and sign.
 #[derive(Debug)]
 struct SharedSide {
     /// Of signatures that are not young, and of young ones.
-    ways: [Way; 2],
+    old: Way<3, 2>,
+    young: Way<4, 4>,
     /// Of first values, which have no anchor: over groups.
     first: [Half; TREES],
-    first_weights: Halves,
+    first_weights: Halves<3>,
     /// Groups of first values.
     groups: Histogram,
     /// Whether a distance is near.
@@ -143,7 +144,7 @@ struct SharedSide {
     /// Over low bits: by group and by near distance, the last for all others. None until needed.
     low_groups: Vec<Half>,
     low_near: [Half; NODES + 1],
-    low_weights: [[Weights; AGES]; HALF],
+    low_weights: Levels<3>,
 }
 
 /// All models of a rank; what they need is bounded by the signatures that occur.
@@ -176,7 +177,7 @@ impl Own {
 impl Flag {
     fn new() -> Self {
         Self {
-            weights: weights_by_age_among_others(),
+            weights: Weights::by_age_among_others([0, 1, 2, 3, 4, 5]),
             all: Node::NEW,
             context: [Node::NEW; 2],
             latest: [Node::NEW; LATEST],
@@ -201,7 +202,7 @@ impl Flag {
             &mut self.latest[*latest],
         ];
         let known = others.each_ref().map(|node| node.stretched());
-        let flag = code(bits, nodes, Some(known), &mut self.weights, flag);
+        let flag = code(bits, nodes, known, &mut self.weights, flag);
         others.iter_mut().for_each(|node| node.learn(flag, LIMITS[0]));
         own.before = flag;
         *latest = (*latest << 1 | usize::from(flag)) % LATEST;
@@ -212,16 +213,19 @@ impl Flag {
 impl Shared {
     fn new() -> Self {
         let side = || SharedSide {
-            ways: [weights_by_age(), weights_by_age_among_others()]
-                .map(|weights| Way { near: weights, halves: [[weights; HALF]; 2] }),
+            old: Way { near: Weights::by_age(), halves: [[Weights::by_age(); HALF]; 2] },
+            young: Way {
+                near: Weights::by_age_among_others([0, 1, 2, 4]),
+                halves: [[Weights::by_age_among_others([0, 1, 3, 4]); HALF]; 2],
+            },
             first: [[Node::NEW; NODES]; TREES],
-            first_weights: [[weights_by_age_among_others(); HALF]; 2],
+            first_weights: [[Weights::by_age_among_others([0, 3, 4]); HALF]; 2],
             groups: Histogram::NEW,
             near: Node::NEW,
             flows: Vec::new(),
             low_groups: Vec::new(),
             low_near: [[Node::NEW; NODES]; NODES + 1],
-            low_weights: [weights_by_age(); HALF],
+            low_weights: [Weights::by_age(); HALF],
         };
         Self { short: Flag::new(), sides: [side(), side()] }
     }
@@ -323,13 +327,13 @@ impl SharedSide {
         let tree = &mut self.first[0];
         let (like_first, all_first) = (like.groups(), self.groups.groups());
         let first = walk(group >> HALF, |level, at, bit| {
-            let others = Some([all_first.upper(at), like_first.upper(at)]);
+            let others = [all_first.upper(at), like_first.upper(at)];
             code(bits, [&mut tree[at]], others, &mut first_weights[level], bit)
         });
         let tree = &mut self.first[1 + usize::from(first)];
         let (like, all) = (like.group(first), self.groups.group(first));
         let second = walk(group, |level, at, bit| {
-            let others = Some([all.upper(at), like.upper(at)]);
+            let others = [all.upper(at), like.upper(at)];
             code(bits, [&mut tree[at]], others, &mut second_weights[level], bit)
         });
         first << HALF | second
@@ -351,23 +355,31 @@ impl SharedSide {
         }
         let distance = side.distance(group);
         let flow = &mut self.flows[usize::from(*before / CONTEXT) % CONTEXTS];
-        let way = &mut self.ways[usize::from(like.is_some())];
         let nodes = [&mut side.near, &mut flow[0][0], &mut self.near];
+        let is_near = distance >> HALF == NEAR;
         let like_near = like.map(|like| like.second(side.anchor, NEAR));
-        let others = like.zip(like_near.as_ref()).map(|(like, near)| [0, like.near(near)]);
-        let near = code(bits, nodes, others, &mut way.near, distance >> HALF == NEAR);
-        let [first_weights, second_weights] = &mut way.halves;
+        let near = match (like, &like_near) {
+            (Some(like), Some(sums)) => code(bits, nodes, [like.near(sums)], &mut self.young.near, is_near),
+            _ => code(bits, nodes, [], &mut self.old.near, is_near),
+        };
+        let ([old_first, old_second], [young_first, young_second]) =
+            (&mut self.old.halves, &mut self.young.halves);
         let (first, own, like) = if near {
             (NEAR, arena.tree(&mut side.near_tree), like_near)
         } else {
             let far = arena.far(&mut side.far);
-            let firsts = like.map(|like| like.first(side.anchor));
-            let first =
-                half(bits, &mut far.first, &mut flow[0], firsts.as_ref(), first_weights, distance >> HALF);
+            let (own, flow, firsts) = (&mut far.first, &mut flow[0], distance >> HALF);
+            let first = match like.map(|like| like.first(side.anchor)) {
+                Some(like) => young_half(bits, own, flow, &like, young_first, firsts),
+                None => old_half(bits, own, flow, old_first, firsts),
+            };
             (first, arena.second(side.far, first), like.map(|like| like.second(side.anchor, first)))
         };
         let flow = &mut flow[1 + usize::from(first)];
-        let second = half(bits, own, flow, like.as_ref(), second_weights, distance);
+        let second = match like {
+            Some(like) => young_half(bits, own, flow, &like, young_second, distance),
+            None => old_half(bits, own, flow, old_second, distance),
+        };
         *before = first << HALF | second;
         side.group(*before)
     }
@@ -392,7 +404,7 @@ impl SharedSide {
         let mut at = 1;
         for (level, weights) in (even..width).rev().zip(&mut self.low_weights) {
             let nodes = [&mut own[at], &mut by_distance[at], &mut all[at]];
-            let bit = code(bits, nodes, None::<[i16; 0]>, weights, low >> level & 1 == 1);
+            let bit = code(bits, nodes, [], weights, low >> level & 1 == 1);
             at = at << 1 | usize::from(bit);
         }
         let top = (at - (1 << (width - even))) as u64;
@@ -400,44 +412,30 @@ impl SharedSide {
     }
 }
 
-/// Codes the low half of `value`; `like` is known of values that are alike, of a signature that is young.
-#[inline(always)]
-fn half<B: Bits>(
+/// Codes the low half of `value`.
+fn old_half<B: Bits>(
     bits: &mut B,
     own: &mut Tree,
     flow: &mut Half,
-    like: Option<&Sums>,
-    weights: &mut [[Weights; AGES]; HALF],
-    value: u8,
-) -> u8 {
-    match like {
-        Some(like) => young_half(bits, own, flow, like, weights, value),
-        None => old_half(bits, &mut own.nodes, flow, weights, value),
-    }
-}
-
-fn old_half<B: Bits>(
-    bits: &mut B,
-    own: &mut Half,
-    flow: &mut Half,
-    weights: &mut [[Weights; AGES]; HALF],
+    weights: &mut Levels<2>,
     value: u8,
 ) -> u8 {
     walk(value, |level, at, bit| {
-        code(bits, [&mut own[at], &mut flow[at]], None::<[i16; 0]>, &mut weights[level], bit)
+        code(bits, [&mut own.nodes[at], &mut flow[at]], [], &mut weights[level], bit)
     })
 }
 
+/// The same of a signature that is young; `like` is known of values that are alike.
 fn young_half<B: Bits>(
     bits: &mut B,
     own: &mut Tree,
     flow: &mut Half,
     like: &Sums,
-    weights: &mut [[Weights; AGES]; HALF],
+    weights: &mut Levels<4>,
     value: u8,
 ) -> u8 {
     let value = walk(value, |level, at, bit| {
-        let others = Some([own.masses.upper(at), like.upper(at)]);
+        let others = [own.masses.upper(at), like.upper(at)];
         code(bits, [&mut own.nodes[at], &mut flow[at]], others, &mut weights[level], bit)
     });
     own.masses.note(value);
