@@ -60,17 +60,20 @@ const CONTEXTS: usize = GROUPS / CONTEXT as usize;
 /// Low bits of a bin's number that are modelled; those below are even.
 const LOW: u32 = HALF as u32;
 
-/// Number of a signature's models.
+/// Numbers of a signature's models, and of what is known of all that are like it.
 #[derive(Clone, Copy, Debug)]
-pub struct Signature(u32);
+pub struct Signature {
+    own: u32,
+    alike: u32,
+}
 
 impl Signature {
-    /// Not one, but what they share.
-    pub const RANK: Self = Self(0);
+    /// Not one, but what they share; like those of number 0.
+    pub const RANK: Self = Self { own: 0, alike: 0 };
 
     /// The number, by order of first appearance; 0 is the rank's.
     pub fn number(self) -> usize {
-        self.0 as usize
+        self.own as usize
     }
 }
 
@@ -156,8 +159,10 @@ pub struct Models {
     owns: Vec<[Own; KINDS]>,
     arena: Arena,
     shared: Vec<Shared>,
-    /// Groups of values of signatures that are alike, by kind and sign.
-    alike: FxHashMap<(u16, Kind, bool), Box<Histogram>>,
+    /// Numbers of those that are alike, the latest of them, and groups of their values by kind and sign.
+    alike: FxHashMap<u16, u32>,
+    latest: (u16, u32),
+    groups: Vec<[[Option<Box<Histogram>>; 2]; KINDS]>,
     /// The distance of the value before.
     before: u8,
     /// Whether the values before were short.
@@ -240,21 +245,31 @@ impl Models {
             owns: vec![[Own::NEW; KINDS]],
             arena: Arena::new(),
             shared: (0..KINDS).map(|_| Shared::new()).collect(),
-            alike: FxHashMap::default(),
+            alike: FxHashMap::from_iter([(0, 0)]),
+            latest: (0, 0),
+            groups: vec![Default::default()],
             before: MIDDLE,
             short: 0,
             seldom: [(false, [Node::NEW; 2]); 3],
         }
     }
 
-    /// The models of the signature with this key.
-    pub fn signature(&mut self, key: u64) -> Signature {
-        let number = *self.numbers.entry(key).or_insert_with(|| {
+    /// The models of the signature with this key, which is like others with that number.
+    #[inline]
+    pub fn signature(&mut self, key: u64, like: u16) -> Signature {
+        let own = *self.numbers.entry(key).or_insert_with(|| {
             self.owns.push([Own::NEW; KINDS]);
             self.keys.push(key);
             self.owns.len() as u32 - 1
         });
-        Signature(number)
+        if self.latest.0 != like {
+            let number = *self.alike.entry(like).or_insert_with(|| {
+                self.groups.push(Default::default());
+                self.groups.len() as u32 - 1
+            });
+            self.latest = (like, number);
+        }
+        Signature { own, alike: self.latest.1 }
     }
 
     /// The key of a signature.
@@ -284,19 +299,20 @@ impl Models {
         *before
     }
 
-    /// Codes a magnitude of a signature that is like others with that number.
+    /// Codes a magnitude.
     #[inline]
     pub fn magnitude<B: Bits>(
         &mut self,
         bits: &mut B,
-        (of, like, kind, negative): (Signature, u16, Kind, bool),
+        (of, kind, negative): (Signature, Kind, bool),
         scale: &Scale,
         bin: Bin,
     ) -> Bin {
         let side = &mut self.owns[of.number()][kind as usize].sides[usize::from(negative)];
         let shared = &mut self.shared[kind as usize].sides[usize::from(negative)];
         let group = if side.seen < YOUNG {
-            let like = self.alike.entry((like, kind, negative)).or_insert_with(|| Box::new(Histogram::NEW));
+            let like = &mut self.groups[of.alike as usize][kind as usize][usize::from(negative)];
+            let like = &mut **like.get_or_insert_with(|| Box::new(Histogram::NEW));
             let group = if side.seen == 0 {
                 let group = shared.first(bits, like, bin.group);
                 shared.groups.count(group);
