@@ -152,8 +152,8 @@ pub fn code<B: Bits, const NODES: usize, const OTHERS: usize, const ALL: usize>(
     let bit = bits.bit(one, bit);
     // No branches: what a bit will be is hard to tell.
     let set = u32::from(bit).wrapping_neg();
-    let error = (one ^ set).wrapping_sub(set).wrapping_add(set & 1 << PRECISION);
-    let step = (error * TABLES.part[age] >> 17) as i32;
+    let error = (one ^ set).wrapping_sub(set).wrapping_add(set & (1 << PRECISION));
+    let step = ((error * TABLES.part[age]) >> 17) as i32;
     let down = !set as i32;
     weights.learn(&odds, ((step ^ down) - down) as i16);
     for (node, limit) in nodes.into_iter().zip(LIMITS) {

@@ -213,13 +213,7 @@ impl<B: Bits> Stream<B> {
 
     /// Codes a magnitude; its bin, and what that is decoded as.
     #[inline]
-    fn bin(
-        &mut self,
-        of: Signature,
-        kind: Kind,
-        negative: bool,
-        magnitude: i128,
-    ) -> Option<(Bin, i128)> {
+    fn bin(&mut self, of: Signature, kind: Kind, negative: bool, magnitude: i128) -> Option<(Bin, i128)> {
         // Differences of two times, and durations, have 64 bits beside the sign.
         let bin = self.scale.bin(magnitude as u64);
         let bin = self.models.magnitude(&mut self.bits, (of, kind, negative), &self.scale, bin);
