@@ -41,9 +41,10 @@ impl Aim {
         }
     }
 
-    /// How far a reader's time may stay off.
-    fn patience(&self) -> i128 {
-        self.long.min(self.end - self.begin) * self.error / i128::from(MILLION)
+    /// Whether a reader's time may stay off that far.
+    #[inline]
+    fn is_patient(&self, off: i128) -> bool {
+        at_most(off, self.long.min(self.end - self.begin) * self.error)
     }
 
     /// The gap to aim at for a call that starts then, where the reader has `end` as the end of the call
@@ -59,9 +60,9 @@ impl Aim {
             return (whole, true_gap);
         }
         let off = (whole - true_gap).abs();
-        let patience = if std::mem::take(&mut self.fresh) { 0 } else { self.patience() };
+        let patient = if std::mem::take(&mut self.fresh) { off == 0 } else { self.is_patient(off) };
         let alike = off * i128::from(MILLION) <= true_gap * self.error;
-        (if off <= patience && !alike { true_gap } else { whole }, true_gap)
+        (if patient && !alike { true_gap } else { whole }, true_gap)
     }
 
     /// Takes note of when the call is.
@@ -85,6 +86,31 @@ impl Aim {
 
     /// Whether a duration had better be stored as less, if a reader had that as the end of the call.
     pub fn is_late(&self, end: i128) -> bool {
-        end - self.end > self.patience()
+        !self.is_patient(end - self.end)
+    }
+}
+
+/// Whether a number is at most so many millionths, rounded towards 0, which would be a long division.
+#[inline]
+fn at_most(number: i128, millionths: i128) -> bool {
+    let million = i128::from(MILLION);
+    let edge = if millionths < 0 { millionths + (million - 1) } else { millionths };
+    number * million <= edge
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_division_is_needed(number in -9..9i128, near in -2_000_000..2_000_000i128, any: i64) {
+            let millionths = number * i128::from(MILLION) + near;
+            prop_assert_eq!(at_most(number, millionths), number <= millionths / i128::from(MILLION));
+            let (number, millionths) = (number * i128::from(any), millionths * i128::from(any));
+            prop_assert_eq!(at_most(number, millionths), number <= millionths / i128::from(MILLION));
+        }
     }
 }

@@ -1,18 +1,11 @@
-//! Bits with probabilities, by constriction's range coder.
-
-use std::borrow::Borrow;
-use std::num::NonZeroU32;
-
-use constriction::backends::ReadWords;
-use constriction::stream::model::{DecoderModel, EncoderModel, EntropyModel};
-use constriction::stream::queue::{RangeDecoder, RangeEncoder};
-use constriction::stream::{Decode, Encode};
-use constriction::{Queue, UnwrapInfallible};
+//! Bits with probabilities, by a range coder: bytes are those of constriction's, whose symbols would be far
+//! more work than a bit.
 
 /// Bits of a probability.
 pub const PRECISION: usize = 16;
-/// Bytes of a word of the coder.
+/// Bytes of a word of the coder, and their bits.
 const WORD: usize = 4;
+const WORD_BITS: u32 = 8 * WORD as u32;
 /// Words past the end that a decoder looks at: it is two words ahead.
 const AHEAD: usize = 2;
 
@@ -26,30 +19,89 @@ pub trait Bits {
 }
 
 /// Writes bits.
-#[derive(Debug, Default)]
-pub struct Writer(RangeEncoder<u32, u64>);
+#[derive(Debug)]
+pub struct Writer {
+    bytes: Vec<u8>,
+    /// What is written further is from `lower` on, less than `range` above it, in units of the word after
+    /// the next.
+    lower: u64,
+    range: u64,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), lower: 0, range: u64::MAX }
+    }
+}
 
 impl Writer {
     /// What was written; of the last word without the zeros at its end, but never all of it.
-    pub fn into_bytes(self) -> Vec<u8> {
-        let words = self.0.into_compressed().unwrap_infallible();
-        let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_be_bytes).collect();
-        while bytes.len() % WORD != 1 && bytes.pop_if(|last| *last == 0).is_some() {}
-        bytes
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        if self.range < u64::MAX {
+            // The least number of one word in the range, or of two.
+            let last = self.lower.wrapping_add(self.range) >> WORD_BITS;
+            self.raise((1 << WORD_BITS) - 1);
+            self.word();
+            if self.lower >> WORD_BITS == last {
+                self.bytes.extend([0; WORD]);
+            }
+        }
+        while self.bytes.len() % WORD != 1 && self.bytes.pop_if(|last| *last == 0).is_some() {}
+        self.bytes
+    }
+
+    /// Narrows the range to these of its parts.
+    #[inline]
+    fn narrow(&mut self, above: u64, range: u64) {
+        self.raise(above);
+        self.range = range;
+        if range >> WORD_BITS == 0 {
+            self.word();
+            self.lower <<= WORD_BITS;
+            self.range <<= WORD_BITS;
+        }
+    }
+
+    #[inline]
+    fn raise(&mut self, above: u64) {
+        let (lower, carries) = self.lower.overflowing_add(above);
+        self.lower = lower;
+        if carries {
+            self.carry();
+        }
+    }
+
+    /// Adds one to what was written.
+    #[cold]
+    fn carry(&mut self) {
+        for byte in self.bytes.iter_mut().rev() {
+            *byte = byte.wrapping_add(1);
+            if *byte > 0 {
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn word(&mut self) {
+        self.bytes.extend(((self.lower >> WORD_BITS) as u32).to_be_bytes());
     }
 }
 
 impl Bits for Writer {
-    #[inline]
+    #[inline(always)]
     fn bit(&mut self, one: u32, bit: bool) -> bool {
-        self.0.encode_symbol(bit, Chance(one)).expect("no probability is 0");
+        let part = self.range >> PRECISION;
+        let edge = part * u64::from(one);
+        let (above, range) = if bit { (0, edge) } else { (edge, (part << PRECISION) - edge) };
+        self.narrow(above, range);
         bit
     }
 
     fn plain(&mut self, width: u32, value: u64) -> u64 {
         for (width, at) in parts(width) {
-            let part = (value >> at) as u32 & ((1 << width) - 1);
-            self.0.encode_symbol(part, Uniform(width)).expect("no probability is 0");
+            let part = self.range >> PRECISION << (PRECISION as u32 - width);
+            self.narrow(part * (value >> at & ((1 << width) - 1)), part);
         }
         value
     }
@@ -58,16 +110,21 @@ impl Bits for Writer {
 /// Reads what a [`Writer`] wrote.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    decoder: RangeDecoder<u32, u64, Words<'a>>,
+    words: Words<'a>,
+    /// How far what is read further is above the range's lower end.
+    above: u64,
+    range: u64,
     sound: bool,
 }
 
 impl<'a> Reader<'a> {
     /// A reader of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
-        let decoder =
-            RangeDecoder::with_backend(Words { bytes, past: 0 }).expect("looks as far ahead at once");
-        Self { decoder, sound: true }
+        let mut reader = Self { words: Words { bytes, past: 0 }, above: 0, range: u64::MAX, sound: true };
+        for _ in 0..AHEAD {
+            reader.word();
+        }
+        reader
     }
 
     /// Whether all that was read may have been written: not past the end, nor something never written.
@@ -75,55 +132,72 @@ impl<'a> Reader<'a> {
         self.sound
     }
 
-    fn read<S: Default, M>(&mut self, model: M) -> S
-    where
-        M: DecoderModel<PRECISION, Symbol = S, Probability = u32>,
-    {
-        match self.decoder.decode_symbol(model) {
-            Ok(symbol) => symbol,
-            Err(_) => {
-                self.sound = false;
-                S::default()
-            }
+    #[inline]
+    fn narrow(&mut self, below: u64, range: u64) {
+        self.above -= below;
+        self.range = range;
+        if range >> WORD_BITS == 0 {
+            self.word();
+            self.range <<= WORD_BITS;
         }
+    }
+
+    #[inline]
+    fn word(&mut self) {
+        let word = self.words.read();
+        self.sound &= word.is_some();
+        self.above = self.above << WORD_BITS | u64::from(word.unwrap_or(0));
     }
 }
 
 impl Bits for Reader<'_> {
-    #[inline]
+    #[inline(always)]
     fn bit(&mut self, one: u32, _: bool) -> bool {
-        self.read(Chance(one))
+        let part = self.range >> PRECISION;
+        let edge = part * u64::from(one);
+        let bit = self.above < edge;
+        let (below, range) = if bit { (0, edge) } else { (edge, (part << PRECISION) - edge) };
+        if self.above - below < range {
+            self.narrow(below, range);
+        } else {
+            self.sound = false;
+        }
+        bit
     }
 
     fn plain(&mut self, width: u32, _: u64) -> u64 {
-        parts(width).fold(0, |value, (width, at)| value | u64::from(self.read(Uniform(width))) << at)
+        parts(width).fold(0, |value, (width, at)| {
+            let part = self.range >> PRECISION << (PRECISION as u32 - width);
+            let number = self.above / part;
+            if number >> width > 0 {
+                self.sound = false;
+                return value;
+            }
+            self.narrow(part * number, part);
+            value | number << at
+        })
     }
 }
 
-/// The parts of so many bits that one symbol can have: width and lowest bit of each.
+/// The parts of so many bits that are coded at once: width and lowest bit of each.
 fn parts(width: u32) -> impl Iterator<Item = (u32, u32)> {
     (0..width).step_by(PRECISION).map(move |at| ((width - at).min(PRECISION as u32), at))
 }
 
-/// Words, big-endian, then zeros; an error when more of those are asked for than any decoder needs.
+/// Words, big-endian, then zeros.
 #[derive(Debug)]
 struct Words<'a> {
     bytes: &'a [u8],
     past: usize,
 }
 
-/// There are no more words.
-#[derive(Debug)]
-struct AtEnd;
-
-impl ReadWords<u32, Queue> for Words<'_> {
-    type ReadError = AtEnd;
-
+impl Words<'_> {
+    /// The next; `None` when more zeros are asked for than any decoder needs.
     #[inline]
-    fn read(&mut self) -> Result<Option<u32>, AtEnd> {
+    fn read(&mut self) -> Option<u32> {
         if let Some((word, rest)) = self.bytes.split_first_chunk::<WORD>() {
             self.bytes = rest;
-            return Ok(Some(u32::from_be_bytes(*word)));
+            return Some(u32::from_be_bytes(*word));
         }
         let mut word = [0; WORD];
         if self.bytes.is_empty() {
@@ -131,54 +205,71 @@ impl ReadWords<u32, Queue> for Words<'_> {
         }
         word[..self.bytes.len()].copy_from_slice(self.bytes);
         self.bytes = &[];
-        if self.past > AHEAD { Err(AtEnd) } else { Ok(Some(u32::from_be_bytes(word))) }
+        (self.past <= AHEAD).then(|| u32::from_be_bytes(word))
     }
 }
 
-/// A bit by its probability of being 1.
-struct Chance(u32);
+#[cfg(test)]
+mod tests {
+    use constriction::stream::Encode;
+    use constriction::stream::model::{EncoderModel, EntropyModel};
+    use constriction::stream::queue::DefaultRangeEncoder;
+    use proptest::prelude::*;
 
-impl EntropyModel<PRECISION> for Chance {
-    type Symbol = bool;
-    type Probability = u32;
-}
+    use super::*;
 
-impl EncoderModel<PRECISION> for Chance {
-    #[inline]
-    fn left_cumulative_and_probability(&self, bit: impl Borrow<bool>) -> Option<(u32, NonZeroU32)> {
-        let (left, wide) = if *bit.borrow() { (0, self.0) } else { (self.0, (1 << PRECISION) - self.0) };
-        Some((left, NonZeroU32::new(wide)?))
+    /// A symbol: its left edge and width.
+    struct Part(u32, u32);
+
+    impl EntropyModel<PRECISION> for Part {
+        type Symbol = ();
+        type Probability = u32;
     }
-}
 
-impl DecoderModel<PRECISION> for Chance {
-    #[inline]
-    fn quantile_function(&self, quantile: u32) -> (bool, u32, NonZeroU32) {
-        let bit = quantile < self.0;
-        let (left, wide) = self.left_cumulative_and_probability(bit).expect("no probability is 0");
-        (bit, left, wide)
+    impl EncoderModel<PRECISION> for Part {
+        fn left_cumulative_and_probability(
+            &self,
+            _: impl std::borrow::Borrow<()>,
+        ) -> Option<(u32, std::num::NonZeroU32)> {
+            Some((self.0, self.1.try_into().ok()?))
+        }
     }
-}
 
-/// Any of the numbers of so many bits.
-struct Uniform(u32);
-
-impl EntropyModel<PRECISION> for Uniform {
-    type Symbol = u32;
-    type Probability = u32;
-}
-
-impl EncoderModel<PRECISION> for Uniform {
-    fn left_cumulative_and_probability(&self, number: impl Borrow<u32>) -> Option<(u32, NonZeroU32)> {
-        let beyond = PRECISION as u32 - self.0;
-        Some((*number.borrow() << beyond, NonZeroU32::new(1 << beyond)?))
-    }
-}
-
-impl DecoderModel<PRECISION> for Uniform {
-    fn quantile_function(&self, quantile: u32) -> (u32, u32, NonZeroU32) {
-        let number = quantile >> (PRECISION as u32 - self.0);
-        let (left, wide) = self.left_cumulative_and_probability(number).expect("never 0");
-        (number, left, wide)
+    proptest! {
+        #[test]
+        fn bytes_are_those_of_constriction_and_are_read_back(
+            symbols in prop::collection::vec((any::<bool>(), 1..65536u32, any::<bool>(), any::<u64>(), 0..=64u32), 0..400),
+        ) {
+            let (mut ours, mut theirs) = (Writer::default(), DefaultRangeEncoder::new());
+            for &(plain, one, bit, value, width) in &symbols {
+                if plain {
+                    ours.plain(width, value);
+                    for (width, at) in parts(width) {
+                        let beyond = PRECISION as u32 - width;
+                        let number = (value >> at) as u32 & ((1 << width) - 1);
+                        theirs.encode_symbol((), Part(number << beyond, 1 << beyond)).expect("no probability is 0");
+                    }
+                } else {
+                    ours.bit(one, bit);
+                    let part = if bit { Part(0, one) } else { Part(one, 65536 - one) };
+                    theirs.encode_symbol((), part).expect("no probability is 0");
+                }
+            }
+            let bytes = ours.into_bytes();
+            let mut words: Vec<u8> = bytes.clone();
+            words.resize(bytes.len().next_multiple_of(WORD), 0);
+            let theirs: Vec<u8> = theirs.into_compressed().expect("memory").into_iter().flat_map(u32::to_be_bytes).collect();
+            prop_assert_eq!(words, theirs);
+            let mut reader = Reader::new(&bytes);
+            for (plain, one, bit, value, width) in symbols {
+                if plain {
+                    let all = if width == 64 { u64::MAX } else { (1 << width) - 1 };
+                    prop_assert_eq!(reader.plain(width, 0), value & all);
+                } else {
+                    prop_assert_eq!(reader.bit(one, false), bit);
+                }
+            }
+            prop_assert!(reader.is_sound());
+        }
     }
 }

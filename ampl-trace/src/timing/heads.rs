@@ -71,9 +71,9 @@ impl<B: Bits> Heads<B> {
     }
 
     fn number(&mut self, field: Field, number: u64) -> Option<u64> {
-        let of = self.models.signature(field as u64);
+        let of = self.models.signature(field as u64, field as u16);
         let bin = Scale::Exact.bin(number);
-        let which = (of, field as u16, Kind::Window, false);
+        let which = (of, Kind::Window, false);
         Scale::Exact.value(self.models.magnitude(&mut self.bits, which, &Scale::Exact, bin))
     }
 }

@@ -58,29 +58,26 @@ impl Masses {
     }
 }
 
-/// How much lies below each leaf of a tree.
+/// How much lies below each node of a tree, and at each leaf, of a histogram.
 #[derive(Debug)]
-pub struct Sums([u16; NODES + 1]);
+pub struct Sums([u16; ALL]);
 
 impl Sums {
     /// Those of leaves.
     #[inline]
     fn of(leaves: &[u16; NODES]) -> Self {
-        let (mut sums, mut sum) = ([0; NODES + 1], 0);
-        for (to, leaf) in sums[1..].iter_mut().zip(leaves) {
-            sum += leaf;
-            *to = sum;
+        let mut sums = [0; ALL];
+        sums[NODES..].copy_from_slice(leaves);
+        for at in (1..NODES).rev() {
+            sums[at] = sums[2 * at] + sums[2 * at + 1];
         }
         Self(sums)
     }
 
-    /// Log odds that something below a node of that level is in its upper half.
+    /// Log odds that something below a node is in its upper half.
     #[inline]
-    pub fn upper(&self, level: usize, at: usize) -> i16 {
-        let half = NODES >> level >> 1;
-        let from = 2 * half * at % NODES;
-        let [from, middle, to] = [from, from + half, from + 2 * half].map(|at| self.0[at.min(NODES)]);
-        odds(to - middle, middle - from, Histogram::LEAST)
+    pub fn upper(&self, at: usize) -> i16 {
+        odds(self.0[(2 * at + 1) % ALL], self.0[2 * at % ALL], Histogram::LEAST)
     }
 }
 
@@ -124,11 +121,10 @@ impl Histogram {
         }
     }
 
-    /// Log odds of a distance that is near.
+    /// Log odds of a distance that is near; `near` are the sums of such.
     #[inline]
-    pub fn near(&self, anchor: u8) -> i16 {
-        let near = self.counts[usize::from(anchor) + (usize::from(NEAR) << HALF)..][..NODES].iter().sum();
-        odds(near, self.all.saturating_sub(near), Self::LEAST)
+    pub fn near(&self, near: &Sums) -> i16 {
+        odds(near.0[1], self.all.saturating_sub(near.0[1]), Self::LEAST)
     }
 
     /// Of distances with that first half.

@@ -13,10 +13,8 @@ const LEAST: u32 = 16;
 const LIKELY: u32 = (1 << PRECISION) - LEAST;
 /// One as a weight.
 const ONE: i32 = 1 << 13;
-/// Counters mixed for a bit, and places for them and for what else may be mixed with them: as many as fit a
-/// vector.
+/// Counters mixed for a bit, at most.
 pub const INPUTS: usize = 3;
-const ALL: usize = 8;
 /// Counts after which probabilities follow what is new: of a signature's own, of a context's, of the rank's.
 pub const LIMITS: [u32; INPUTS] = [255, 255, 1023];
 
@@ -54,16 +52,17 @@ impl Node {
     pub fn learn(&mut self, bit: bool, limit: u32) {
         let count = self.count();
         let probability = i64::from(self.0 >> Self::COUNT);
-        let target = if bit { (1 << Self::PROBABILITY) - 1 } else { 0 };
+        let target = i64::from(bit).wrapping_neg() & ((1 << Self::PROBABILITY) - 1);
         let step = ((target - probability) * i64::from(TABLES.share[count as usize])) >> 16;
         let more = u32::from(count < limit);
         self.0 = self.0.wrapping_add((step << Self::COUNT) as u32).wrapping_add(more);
     }
 }
 
-/// Weights of the inputs of a mixture, 8192ths.
+/// Weights of the inputs of a mixture, 8192ths: of its counters, then of what else is mixed with them. No more
+/// than there are, so that all are in one register.
 #[derive(Clone, Copy, Debug)]
-pub struct Weights([i16; ALL]);
+pub struct Weights<const ALL: usize>([i16; ALL]);
 
 /// How much the first of a mixture's inputs, the signature's own, has seen, as a number below [`AGES`].
 pub const AGES: usize = 8;
@@ -71,88 +70,92 @@ pub const AGES: usize = 8;
 /// The age of a node of so many seen: none, 1, 2 to 3, to 7, to 15, to 31, to 63, more.
 #[inline]
 fn age(count: u32) -> usize {
-    ((u32::BITS - count.leading_zeros()) as usize).min(AGES - 1)
+    TABLES.age[(count as usize).min(OLD)].into()
 }
 
-impl Weights {
+/// The oldest are those of which so many were seen.
+const OLD: usize = 1 << (AGES - 2);
+
+impl<const ALL: usize> Weights<ALL> {
     /// What each age begins with: the young rely on the others.
     pub fn by_age() -> [Self; AGES] {
         [0, 4, 6, 8, 10, 11, 12, 13].map(|own| {
             let rest = (14 - own) * ONE / 16 / 2;
-            Self([own * ONE / 16, rest, rest, 0, 0, 0, 0, 0].map(|weight| weight as i16))
+            Self(std::array::from_fn(|at| if at == 0 { own * ONE / 16 } else { rest } as i16))
         })
     }
 
-    /// The same where there are others: about what is learnt of the calls of stencils and solvers.
-    pub fn by_age_among_others() -> [Self; AGES] {
-        const PARTS: [[i32; ALL]; AGES] = [
-            [0, 10, 6, 12, 12, 6, 0, 0],
-            [5, 10, 6, 12, 10, 6, 0, 0],
-            [7, 9, 6, 12, 9, 6, 0, 0],
-            [9, 9, 5, 11, 9, 6, 0, 0],
-            [12, 8, 5, 10, 9, 6, 0, 0],
-            [16, 9, 3, 9, 8, 6, 0, 0],
-            [22, 10, 2, 8, 5, 6, 0, 0],
-            [28, 7, 1, 3, 2, 6, 0, 0],
+    /// The same where there are others: of counters and others at these places, about what is learnt of the
+    /// calls of stencils and solvers.
+    pub fn by_age_among_others(places: [usize; ALL]) -> [Self; AGES] {
+        const PARTS: [[i32; 2 * INPUTS]; AGES] = [
+            [0, 10, 6, 12, 12, 6],
+            [5, 10, 6, 12, 10, 6],
+            [7, 9, 6, 12, 9, 6],
+            [9, 9, 5, 11, 9, 6],
+            [12, 8, 5, 10, 9, 6],
+            [16, 9, 3, 9, 8, 6],
+            [22, 10, 2, 8, 5, 6],
+            [28, 7, 1, 3, 2, 6],
         ];
-        PARTS.map(|parts| Self(parts.map(|part| (part * ONE / 32) as i16)))
+        PARTS.map(|parts| Self(places.map(|at| (parts[at] * ONE / 32) as i16)))
     }
 
-    /// The weighted sum of log odds. Neither this nor what follows is inlined: alone they become vector
-    /// instructions, among the rest they do not.
-    #[inline(never)]
+    /// The weighted sum of log odds.
+    #[inline(always)]
     fn sum(&self, odds: &[i16; ALL]) -> i32 {
         odds.iter().zip(&self.0).map(|(&odds, &weight)| i32::from(odds) * i32::from(weight)).sum()
     }
 
     /// Descends the code length, faster for more of the mixed probability's error.
-    #[inline(never)]
+    #[inline(always)]
     fn learn(&mut self, odds: &[i16; ALL], error: i16) {
-        for (weight, &odds) in self.0.iter_mut().zip(odds) {
-            let step = (i32::from(odds) * i32::from(error) + (1 << 14)) >> 15;
-            *weight = weight.saturating_add(step as i16);
+        // All steps before any weight: a compiler has them in a vector then.
+        let steps = odds.map(|odds| ((i32::from(odds) * i32::from(error) + (1 << 14)) >> 15) as i16);
+        for (weight, step) in self.0.iter_mut().zip(steps) {
+            *weight = weight.saturating_add(step);
         }
     }
 }
 
-/// The logarithm of a number that is not 0.
+/// The logarithm of a number from 1 to 2^20.
 #[inline]
 pub fn log(number: u32) -> i16 {
-    let zeros = number.leading_zeros();
-    let top = (number << zeros) >> (u32::BITS - LOGS.ilog2() - 1);
-    TABLES.log[top as usize % LOGS] + (((u32::BITS - 1 - zeros) * LOG_2) >> 8) as i16
+    // As a float it is exact, on every machine, and begins with exponent and highest bits. Asked for the highest
+    // one, some processors take longer than for all the rest.
+    let float = (number as i32 as f32).to_bits();
+    TABLES.log[(float >> (f32::MANTISSA_DIGITS - 1 - LOGS.ilog2())) as usize % ALL_LOGS]
 }
 
 /// Codes a bit by the mixture of `nodes`, the signature's own first, and of what `others` say, log odds; lets
 /// the nodes and the weights of the first one's age learn.
 #[inline(always)]
-pub fn code<B: Bits, const N: usize, const M: usize>(
+pub fn code<B: Bits, const NODES: usize, const OTHERS: usize, const ALL: usize>(
     bits: &mut B,
-    nodes: [&mut Node; N],
-    others: Option<[i16; M]>,
-    weights: &mut [Weights; AGES],
+    nodes: [&mut Node; NODES],
+    others: [i16; OTHERS],
+    weights: &mut [Weights<ALL>; AGES],
     bit: bool,
 ) -> bool {
-    if others.is_none() && nodes[0].count() >= SURE {
+    const { assert!(NODES + OTHERS == ALL) };
+    let own = *nodes[0];
+    if OTHERS == 0 && own.count() >= SURE {
         // What others know adds little, and asking them is most of the work.
-        let own = nodes.into_iter().next().expect("a node of its own");
-        return own.code(bits, LIMITS[0], bit);
+        return nodes.into_iter().next().expect("a node of its own").code(bits, LIMITS[0], bit);
     }
-    let age = age(nodes[0].count());
+    let age = age(own.count());
     let weights = &mut weights[age];
-    let mut odds = [0; ALL];
-    for (odds, node) in odds.iter_mut().zip(&nodes) {
-        *odds = node.stretched();
-    }
-    if let Some(others) = others {
-        odds[INPUTS..][..M].copy_from_slice(&others);
-    }
+    let odds: [i16; ALL] =
+        std::array::from_fn(|at| if at < NODES { nodes[at].stretched() } else { others[at - NODES] });
     let mixed = (weights.sum(&odds) >> ONE.ilog2()).clamp(-MOST, MOST);
-    let one = TABLES.squash[(mixed + MOST) as usize];
-    let bit = bits.bit(one.into(), bit);
-    let error = i32::from(bit) * (1 << PRECISION) - i32::from(one);
-    // Those of the oldest are about right.
-    weights.learn(&odds, (error / if age < AGES - 1 { 2 } else { 3 }) as i16);
+    let one = u32::from(TABLES.squash[(mixed + MOST) as usize]);
+    let bit = bits.bit(one, bit);
+    // No branches: what a bit will be is hard to tell.
+    let set = u32::from(bit).wrapping_neg();
+    let error = (one ^ set).wrapping_sub(set).wrapping_add(set & (1 << PRECISION));
+    let step = ((error * TABLES.part[age]) >> 17) as i32;
+    let down = !set as i32;
+    weights.learn(&odds, ((step ^ down) - down) as i16);
     for (node, limit) in nodes.into_iter().zip(LIMITS) {
         node.learn(bit, limit);
     }
@@ -162,8 +165,9 @@ pub fn code<B: Bits, const N: usize, const M: usize>(
 /// From so many seen on a signature's own model is asked alone.
 const SURE: u32 = 255;
 
-/// Logarithms between a power of two and the next, and that of 2, in 256ths of their unit.
+/// Logarithms between a power of two and the next, all that are tabulated, and that of 2 in 256ths of their unit.
 const LOGS: usize = 1 << 7;
+const ALL_LOGS: usize = 32 * LOGS;
 const LOG_2: u32 = 45426;
 
 struct Tables {
@@ -173,8 +177,14 @@ struct Tables {
     stretch: [i16; STEPS],
     /// The share of the way to go after so many were seen: `1 / (seen + 2)`, in 65536ths.
     share: [u16; 1 << Node::COUNT],
-    /// The logarithms of 1 and what follows it in steps of `1 / LOGS`.
-    log: [i16; LOGS],
+    /// How old a node of so many is.
+    age: [u8; OLD + 1],
+    /// The part of an error that weights learn by, by age, 131072ths that are rounded down: half of it, or a
+    /// third, as those of the oldest are about right.
+    part: [u32; AGES],
+    /// The logarithms of 1 and what follows it in steps of `1 / LOGS`, then of these times 2, and so on; by the
+    /// first bits of such a number as a float, without the highest.
+    log: [i16; ALL_LOGS],
 }
 
 static TABLES: Tables = Tables::new();
@@ -185,8 +195,11 @@ impl Tables {
             squash: [0; 2 * MOST as usize + 1],
             stretch: [0; STEPS],
             share: [0; 1 << Node::COUNT],
-            log: [0; LOGS],
+            age: [0; OLD + 1],
+            part: [1 << 16; AGES],
+            log: [0; ALL_LOGS],
         };
+        tables.part[AGES - 1] = (1 << 17) / 3 + 1;
         // exp(-1 / NAT) by its series, in fixed point.
         const UNIT: u128 = 1 << 60;
         let (mut term, mut factor, mut order) = (UNIT, UNIT, 1);
@@ -198,7 +211,12 @@ impl Tables {
         let (mut power, mut at, mut logs) = (UNIT, 0, 0);
         while at <= MOST as usize {
             while logs < LOGS && ((LOGS + logs) as u128) * power <= UNIT * LOGS as u128 {
-                tables.log[logs] = at as i16;
+                let mut octave = 0;
+                while octave <= 20 {
+                    let float = ((f32::MAX_EXP - 1) as usize + octave) * LOGS + logs;
+                    tables.log[float % ALL_LOGS] = at as i16 + ((octave as u32 * LOG_2) >> 8) as i16;
+                    octave += 1;
+                }
                 logs += 1;
             }
             let one = ((UNIT << PRECISION) / (UNIT + power)) as u32;
@@ -216,6 +234,11 @@ impl Tables {
             }
             tables.stretch[step] = (at as i32 - MOST) as i16;
             step += 1;
+        }
+        let mut count = 1;
+        while count <= OLD {
+            tables.age[count] = 1 + count.ilog2() as u8;
+            count += 1;
         }
         let mut seen = 0;
         while seen < 1 << Node::COUNT {

@@ -60,17 +60,20 @@ const CONTEXTS: usize = GROUPS / CONTEXT as usize;
 /// Low bits of a bin's number that are modelled; those below are even.
 const LOW: u32 = HALF as u32;
 
-/// Number of a signature's models.
+/// Numbers of a signature's models, and of what is known of all that are like it.
 #[derive(Clone, Copy, Debug)]
-pub struct Signature(u32);
+pub struct Signature {
+    own: u32,
+    alike: u32,
+}
 
 impl Signature {
-    /// Not one, but what they share.
-    pub const RANK: Self = Self(0);
+    /// Not one, but what they share; like those of number 0.
+    pub const RANK: Self = Self { own: 0, alike: 0 };
 
     /// The number, by order of first appearance; 0 is the rank's.
     pub fn number(self) -> usize {
-        self.0 as usize
+        self.own as usize
     }
 }
 
@@ -92,7 +95,7 @@ struct Shared {
 /// What all signatures share for a flag.
 #[derive(Debug)]
 struct Flag {
-    weights: [Weights; AGES],
+    weights: [Weights<6>; AGES],
     all: Node,
     /// By the flag before.
     context: [Node; 2],
@@ -115,20 +118,25 @@ struct OwnFlag {
 
 /// Weights of mixtures over distances.
 #[derive(Debug)]
-struct Way {
-    near: [Weights; AGES],
-    /// By level.
-    halves: [[Weights; AGES]; 2 * HALF],
+struct Way<const OF_NEAR: usize, const OF_HALF: usize> {
+    near: [Weights<OF_NEAR>; AGES],
+    halves: Halves<OF_HALF>,
 }
+
+/// Weights of mixtures over halves, by level.
+type Levels<const ALL: usize> = [[Weights<ALL>; AGES]; HALF];
+/// Over first halves and over second ones.
+type Halves<const ALL: usize> = [Levels<ALL>; 2];
 
 /// What all signatures share for a kind and sign.
 #[derive(Debug)]
 struct SharedSide {
     /// Of signatures that are not young, and of young ones.
-    ways: [Way; 2],
+    old: Way<3, 2>,
+    young: Way<4, 4>,
     /// Of first values, which have no anchor: over groups.
     first: [Half; TREES],
-    first_weights: [[Weights; AGES]; 2 * HALF],
+    first_weights: Halves<3>,
     /// Groups of first values.
     groups: Histogram,
     /// Whether a distance is near.
@@ -139,7 +147,7 @@ struct SharedSide {
     /// Over low bits: by group and by near distance, the last for all others. None until needed.
     low_groups: Vec<Half>,
     low_near: [Half; NODES + 1],
-    low_weights: [[Weights; AGES]; HALF],
+    low_weights: Levels<3>,
 }
 
 /// All models of a rank; what they need is bounded by the signatures that occur.
@@ -151,8 +159,10 @@ pub struct Models {
     owns: Vec<[Own; KINDS]>,
     arena: Arena,
     shared: Vec<Shared>,
-    /// Groups of values of signatures that are alike, by kind and sign.
-    alike: FxHashMap<(u16, Kind, bool), Box<Histogram>>,
+    /// Numbers of those that are alike, the latest of them, and groups of their values by kind and sign.
+    alike: FxHashMap<u16, u32>,
+    latest: (u16, u32),
+    groups: Vec<[[Option<Box<Histogram>>; 2]; KINDS]>,
     /// The distance of the value before.
     before: u8,
     /// Whether the values before were short.
@@ -172,7 +182,7 @@ impl Own {
 impl Flag {
     fn new() -> Self {
         Self {
-            weights: Weights::by_age_among_others(),
+            weights: Weights::by_age_among_others([0, 1, 2, 3, 4, 5]),
             all: Node::NEW,
             context: [Node::NEW; 2],
             latest: [Node::NEW; LATEST],
@@ -197,7 +207,7 @@ impl Flag {
             &mut self.latest[*latest],
         ];
         let known = others.each_ref().map(|node| node.stretched());
-        let flag = code(bits, nodes, Some(known), &mut self.weights, flag);
+        let flag = code(bits, nodes, known, &mut self.weights, flag);
         others.iter_mut().for_each(|node| node.learn(flag, LIMITS[0]));
         own.before = flag;
         *latest = (*latest << 1 | usize::from(flag)) % LATEST;
@@ -208,10 +218,13 @@ impl Flag {
 impl Shared {
     fn new() -> Self {
         let side = || SharedSide {
-            ways: [Weights::by_age(), Weights::by_age_among_others()]
-                .map(|weights| Way { near: weights, halves: [weights; 2 * HALF] }),
+            old: Way { near: Weights::by_age(), halves: [[Weights::by_age(); HALF]; 2] },
+            young: Way {
+                near: Weights::by_age_among_others([0, 1, 2, 4]),
+                halves: [[Weights::by_age_among_others([0, 1, 3, 4]); HALF]; 2],
+            },
             first: [[Node::NEW; NODES]; TREES],
-            first_weights: [Weights::by_age_among_others(); 2 * HALF],
+            first_weights: [[Weights::by_age_among_others([0, 3, 4]); HALF]; 2],
             groups: Histogram::NEW,
             near: Node::NEW,
             flows: Vec::new(),
@@ -232,21 +245,31 @@ impl Models {
             owns: vec![[Own::NEW; KINDS]],
             arena: Arena::new(),
             shared: (0..KINDS).map(|_| Shared::new()).collect(),
-            alike: FxHashMap::default(),
+            alike: FxHashMap::from_iter([(0, 0)]),
+            latest: (0, 0),
+            groups: vec![Default::default()],
             before: MIDDLE,
             short: 0,
             seldom: [(false, [Node::NEW; 2]); 3],
         }
     }
 
-    /// The models of the signature with this key.
-    pub fn signature(&mut self, key: u64) -> Signature {
-        let number = *self.numbers.entry(key).or_insert_with(|| {
+    /// The models of the signature with this key, which is like others with that number.
+    #[inline]
+    pub fn signature(&mut self, key: u64, like: u16) -> Signature {
+        let own = *self.numbers.entry(key).or_insert_with(|| {
             self.owns.push([Own::NEW; KINDS]);
             self.keys.push(key);
             self.owns.len() as u32 - 1
         });
-        Signature(number)
+        if self.latest.0 != like {
+            let number = *self.alike.entry(like).or_insert_with(|| {
+                self.groups.push(Default::default());
+                self.groups.len() as u32 - 1
+            });
+            self.latest = (like, number);
+        }
+        Signature { own, alike: self.latest.1 }
     }
 
     /// The key of a signature.
@@ -276,19 +299,20 @@ impl Models {
         *before
     }
 
-    /// Codes a magnitude of a signature that is like others with that number.
+    /// Codes a magnitude.
     #[inline]
     pub fn magnitude<B: Bits>(
         &mut self,
         bits: &mut B,
-        (of, like, kind, negative): (Signature, u16, Kind, bool),
+        (of, kind, negative): (Signature, Kind, bool),
         scale: &Scale,
         bin: Bin,
     ) -> Bin {
         let side = &mut self.owns[of.number()][kind as usize].sides[usize::from(negative)];
         let shared = &mut self.shared[kind as usize].sides[usize::from(negative)];
         let group = if side.seen < YOUNG {
-            let like = self.alike.entry((like, kind, negative)).or_insert_with(|| Box::new(Histogram::NEW));
+            let like = &mut self.groups[of.alike as usize][kind as usize][usize::from(negative)];
+            let like = &mut **like.get_or_insert_with(|| Box::new(Histogram::NEW));
             let group = if side.seen == 0 {
                 let group = shared.first(bits, like, bin.group);
                 shared.groups.count(group);
@@ -315,24 +339,24 @@ const YOUNG: u16 = 4096;
 impl SharedSide {
     /// Codes a group of which nothing is known.
     fn first<B: Bits>(&mut self, bits: &mut B, like: &Histogram, group: u8) -> u8 {
-        let (first_weights, second_weights) = self.first_weights.split_at_mut(HALF);
+        let [first_weights, second_weights] = &mut self.first_weights;
         let tree = &mut self.first[0];
         let (like_first, all_first) = (like.groups(), self.groups.groups());
         let first = walk(group >> HALF, |level, at, bit| {
-            let others = Some([all_first.upper(level, at), like_first.upper(level, at)]);
+            let others = [all_first.upper(at), like_first.upper(at)];
             code(bits, [&mut tree[at]], others, &mut first_weights[level], bit)
         });
         let tree = &mut self.first[1 + usize::from(first)];
         let (like, all) = (like.group(first), self.groups.group(first));
         let second = walk(group, |level, at, bit| {
-            let others = Some([all.upper(level, at), like.upper(level, at)]);
+            let others = [all.upper(at), like.upper(at)];
             code(bits, [&mut tree[at]], others, &mut second_weights[level], bit)
         });
         first << HALF | second
     }
 
-    /// Codes a group by its distance.
-    #[inline]
+    /// Codes a group by its distance; `like` is known of values that are alike, of a signature that is young.
+    #[inline(always)]
     fn group<B: Bits>(
         &mut self,
         bits: &mut B,
@@ -346,27 +370,34 @@ impl SharedSide {
             self.flows = vec![[[Node::NEW; NODES]; TREES]; CONTEXTS];
         }
         let distance = side.distance(group);
-        let flow = &mut self.flows[usize::from(*before / CONTEXT)];
-        let way = &mut self.ways[usize::from(like.is_some())];
+        let flow = &mut self.flows[usize::from(*before / CONTEXT) % CONTEXTS];
         let nodes = [&mut side.near, &mut flow[0][0], &mut self.near];
-        let others = like.map(|like| [0, like.near(side.anchor)]);
-        let near = code(bits, nodes, others, &mut way.near, distance >> HALF == NEAR);
-        let (first_weights, second_weights) = way.halves.split_at_mut(HALF);
-        let (first, own) = if near {
-            (NEAR, arena.tree(&mut side.near_tree))
+        let is_near = distance >> HALF == NEAR;
+        let like_near = like.map(|like| like.second(side.anchor, NEAR));
+        let near = match (like, &like_near) {
+            (Some(like), Some(sums)) => code(bits, nodes, [like.near(sums)], &mut self.young.near, is_near),
+            _ => code(bits, nodes, [], &mut self.old.near, is_near),
+        };
+        let ([old_first, old_second], [young_first, young_second]) =
+            (&mut self.old.halves, &mut self.young.halves);
+        let (first, own, like) = if near {
+            (NEAR, arena.tree(&mut side.near_tree), like_near)
         } else {
             let far = arena.far(&mut side.far);
-            let like = like.map(|like| like.first(side.anchor));
-            let first =
-                half(bits, &mut far.first, &mut flow[0], like.as_ref(), first_weights, distance >> HALF);
-            (first, arena.second(side.far, first))
+            let (own, flow, firsts) = (&mut far.first, &mut flow[0], distance >> HALF);
+            let first = match like.map(|like| like.first(side.anchor)) {
+                Some(like) => young_half(bits, own, flow, &like, young_first, firsts),
+                None => old_half(bits, own, flow, old_first, firsts),
+            };
+            (first, arena.second(side.far, first), like.map(|like| like.second(side.anchor, first)))
         };
-        let at = 1 + usize::from(first);
-        let like = like.map(|like| like.second(side.anchor, first));
-        let distance =
-            first << HALF | half(bits, own, &mut flow[at], like.as_ref(), second_weights, distance);
-        *before = distance;
-        side.group(distance)
+        let flow = &mut flow[1 + usize::from(first)];
+        let second = match like {
+            Some(like) => young_half(bits, own, flow, &like, young_second, distance),
+            None => old_half(bits, own, flow, old_second, distance),
+        };
+        *before = first << HALF | second;
+        side.group(*before)
     }
 
     /// Codes the low bits of a bin's number, of that width.
@@ -389,7 +420,7 @@ impl SharedSide {
         let mut at = 1;
         for (level, weights) in (even..width).rev().zip(&mut self.low_weights) {
             let nodes = [&mut own[at], &mut by_distance[at], &mut all[at]];
-            let bit = code(bits, nodes, None::<[i16; 0]>, weights, low >> level & 1 == 1);
+            let bit = code(bits, nodes, [], weights, low >> level & 1 == 1);
             at = at << 1 | usize::from(bit);
         }
         let top = (at - (1 << (width - even))) as u64;
@@ -397,23 +428,32 @@ impl SharedSide {
     }
 }
 
-/// Codes the low half of `value`; `like` is known of values that are alike, of a signature that is young.
-#[inline]
-fn half<B: Bits>(
+/// Codes the low half of `value`.
+fn old_half<B: Bits>(
     bits: &mut B,
     own: &mut Tree,
     flow: &mut Half,
-    like: Option<&Sums>,
-    weights: &mut [[Weights; AGES]],
+    weights: &mut Levels<2>,
+    value: u8,
+) -> u8 {
+    walk(value, |level, at, bit| {
+        code(bits, [&mut own.nodes[at], &mut flow[at]], [], &mut weights[level], bit)
+    })
+}
+
+/// The same of a signature that is young; `like` is known of values that are alike.
+fn young_half<B: Bits>(
+    bits: &mut B,
+    own: &mut Tree,
+    flow: &mut Half,
+    like: &Sums,
+    weights: &mut Levels<4>,
     value: u8,
 ) -> u8 {
     let value = walk(value, |level, at, bit| {
-        let others = like.map(|like| [own.masses.upper(at), like.upper(level, at)]);
-        let nodes = [&mut own.nodes[at], &mut flow[at]];
-        code(bits, nodes, others, &mut weights[level], bit)
+        let others = [own.masses.upper(at), like.upper(at)];
+        code(bits, [&mut own.nodes[at], &mut flow[at]], others, &mut weights[level], bit)
     });
-    if like.is_some() {
-        own.masses.note(value);
-    }
+    own.masses.note(value);
     value
 }

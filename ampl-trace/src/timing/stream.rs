@@ -100,7 +100,7 @@ impl<B: Bits> Stream<B> {
             let crosses = time.is_some_and(|(start, _)| start < self.end) && ends <= i64::MAX.into();
             if self.models.seldom(&mut self.bits, Seldom::Crosses, crosses) {
                 // What began before the window, even long before, is known by its end.
-                let (symbol, after) = self.signed(of, terminal.like, Kind::Gap, ends - begin)?;
+                let (symbol, after) = self.signed(of, Kind::Gap, ends - begin)?;
                 self.count(of, Kind::Gap, symbol);
                 let end = at(begin + after);
                 self.aim.crosses(time);
@@ -143,13 +143,13 @@ impl<B: Bits> Stream<B> {
     pub fn polls(&mut self, terminal: Terminal, count: u64) -> Option<u64> {
         let of = self.signature(terminal);
         let more = Scale::Exact.bin(count.saturating_sub(1));
-        let which = (of, terminal.like, Kind::Polls, false);
+        let which = (of, Kind::Polls, false);
         let more = self.models.magnitude(&mut self.bits, which, &Scale::Exact, more);
         Scale::Exact.value(more)?.checked_add(1)
     }
 
     fn signature(&mut self, terminal: Terminal) -> Signature {
-        self.models.signature(u64::from(self.thread) << 32 | u64::from(terminal.number))
+        self.models.signature(u64::from(self.thread) << 32 | u64::from(terminal.number), terminal.like)
     }
 
     fn level(&mut self, like: u16, kind: Kind) -> &mut Level {
@@ -180,12 +180,12 @@ impl<B: Bits> Stream<B> {
         }
         let value = value.map_or(0, |value| if value.plain < 0 { value.value } else { value.value.max(0) });
         if kind == Kind::Gap {
-            let (symbol, gap) = self.signed(of, like, kind, value)?;
+            let (symbol, gap) = self.signed(of, kind, value)?;
             self.count(of, kind, symbol);
             return Some(gap);
         }
         // What may not be short makes up for what was too long: it is 0, which is near enough.
-        let (bin, stored) = self.bin(of, like, kind, false, if value <= self.floor { 0 } else { value })?;
+        let (bin, stored) = self.bin(of, kind, false, if value <= self.floor { 0 } else { value })?;
         // What is less than its bin's value is still as near to this.
         let less = self.less < i128::from(MILLION) && stored > 0 && {
             let late =
@@ -205,25 +205,18 @@ impl<B: Bits> Stream<B> {
 
     /// Codes sign and bin.
     #[inline]
-    fn signed(&mut self, of: Signature, like: u16, kind: Kind, value: i128) -> Option<(Symbol, i128)> {
+    fn signed(&mut self, of: Signature, kind: Kind, value: i128) -> Option<(Symbol, i128)> {
         let negative = self.models.seldom(&mut self.bits, Seldom::Negative, value < 0);
-        let (bin, magnitude) = self.bin(of, like, kind, negative, value.abs())?;
+        let (bin, magnitude) = self.bin(of, kind, negative, value.abs())?;
         Some((Symbol { negative, bin, ..Symbol::default() }, if negative { -magnitude } else { magnitude }))
     }
 
     /// Codes a magnitude; its bin, and what that is decoded as.
     #[inline]
-    fn bin(
-        &mut self,
-        of: Signature,
-        like: u16,
-        kind: Kind,
-        negative: bool,
-        magnitude: i128,
-    ) -> Option<(Bin, i128)> {
+    fn bin(&mut self, of: Signature, kind: Kind, negative: bool, magnitude: i128) -> Option<(Bin, i128)> {
         // Differences of two times, and durations, have 64 bits beside the sign.
         let bin = self.scale.bin(magnitude as u64);
-        let bin = self.models.magnitude(&mut self.bits, (of, like, kind, negative), &self.scale, bin);
+        let bin = self.models.magnitude(&mut self.bits, (of, kind, negative), &self.scale, bin);
         Some((bin, self.scale.value(bin)?.into()))
     }
 
@@ -237,7 +230,7 @@ impl<B: Bits> Stream<B> {
         if !Level::is_told_at(count) {
             return Some(before.into());
         }
-        let (_, mean) = self.signed(Signature::RANK, 0, Kind::Short, sum / i128::from(count))?;
+        let (_, mean) = self.signed(Signature::RANK, Kind::Short, sum / i128::from(count))?;
         let mean = mean.clamp(-floor, floor).clamp(i64::MIN.into(), i64::MAX.into());
         self.level(like, kind).value = mean as i64;
         // A gap is near to what was expected; a duration is between 0 and the floor, as the mean is.

@@ -184,7 +184,7 @@ impl Arena {
 
 /// Goes down a tree by the bits of the low half of `value`, or by what `step` returns for level, node and
 /// bit; returns the value it came to.
-#[inline]
+#[inline(always)]
 pub fn walk(value: u8, mut step: impl FnMut(usize, usize, bool) -> bool) -> u8 {
     let mut at = 1;
     for level in 0..HALF {
