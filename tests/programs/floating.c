@@ -17,7 +17,15 @@ int main(int argc, char **argv) {
     _MM_SET_EXCEPTION_STATE(0);
     if (argc > 2 && !strcmp(argv[2], "trap")) _MM_SET_EXCEPTION_MASK(_MM_MASK_MASK & ~_MM_MASK_INEXACT);
     for (int turn = 0; turn < turns; turn++) {
+        int in, found;
+        MPI_Request request;
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        MPI_Irecv(&in, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, &request);
+        MPI_Test(&request, &found, MPI_STATUS_IGNORE);
+        MPI_Iprobe(rank, 1, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+        MPI_Send(&one, 1, MPI_INT, rank, 0, MPI_COMM_WORLD);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Pcontrol(turn % 7 == 6 ? 0 : turn % 7 ? 2 : 1);
         usleep(1000);
     }
     unsigned raised = _MM_GET_EXCEPTION_STATE();
