@@ -2,18 +2,26 @@
 //! mixed by weights that adapt. Integers throughout, so that every machine predicts alike.
 //!
 //! The method is that of context mixing (Mahoney, "Adaptive weighing of context models for lossless data
-//! compression", 2005): on a few hundred bytes it is worth a third of what an LZ compressor leaves.
+//! compression", 2005): on a few hundred bytes it is worth a third of what an LZ compressor leaves. It takes as long
+//! as there are decisions, and as it waits for counters: most bytes are below 8, which is a decision of its own and
+//! leaves three; and the counters of a context for three bits lie together.
 
 /// Contexts of a byte.
-const CONTEXTS: usize = 9;
-/// Their predictions, the one of the longest match, and a constant.
+const CONTEXTS: usize = 6;
+/// Their predictions, the one of the longest match, and a constant: as many as a vector register takes.
 const INPUTS: usize = CONTEXTS + 2;
-/// Weights before anything is known, of 65536.
-const FIRST_WEIGHT: i32 = 18_000;
-/// How quickly weights adapt.
-const LEARNING: i32 = 10;
+/// Bits of a weight behind the point.
+const WEIGHT_BITS: u32 = 14;
+/// Weights before anything is known.
+const FIRST_WEIGHT: i16 = 4500;
+/// How quickly weights adapt, in halves.
+const LEARNING: i32 = 15;
 /// Observations after which a counter forgets.
-const MEMORY: u32 = 250;
+const MEMORY: u32 = 80;
+/// Bits that are told by the counters of a line.
+const LINE_BITS: usize = 3;
+/// Counters of a line: one for whether a byte has no more bits than those, one for each node of their tree.
+const LINE: usize = 1 << LINE_BITS;
 /// Bits of a prediction.
 pub const PRECISION: usize = 16;
 
@@ -31,18 +39,30 @@ impl Mark {
         Self(u32::from(field) << 24 | context | place.min(7) as u32)
     }
 
-    fn field(self) -> usize {
+    /// Its bits.
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Field and place without the context.
+    pub fn field_and_place(self) -> u32 {
+        self.field() as u32 | (self.0 & 7) << 8
+    }
+
+    /// Which field.
+    pub fn field(self) -> usize {
         (self.0 >> 24) as usize % Self::FIELDS
     }
 }
 
-fn hash(words: [u32; 3]) -> u32 {
+/// A hash of `words`, of which the low bits are the better.
+pub fn hash(words: [u32; 3]) -> u32 {
     let mix = |all: u64, word| (all ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     (words.into_iter().fold(0x243f_6a88_85a3_08d3, mix) >> 16) as u32
 }
 
 /// The logistic function of `x`/256, of 4096.
-fn squash(x: i32) -> i32 {
+pub const fn squash(x: i32) -> i32 {
     const KNOTS: [i32; 33] = [
         1, 2, 3, 6, 10, 16, 27, 45, 73, 120, 194, 310, 488, 747, 1101, 1546, 2047, 2549, 2994, 3348, 3607,
         3785, 3901, 3975, 4022, 4050, 4068, 4079, 4085, 4089, 4092, 4093, 4094,
@@ -58,22 +78,23 @@ fn squash(x: i32) -> i32 {
 }
 
 /// The inverse of [`squash`].
-fn stretches() -> Box<[i16; 4096]> {
-    let mut table = Box::new([2047; 4096]);
-    let mut from = 0;
-    for x in -2047..=2047 {
-        let to = squash(x);
-        for entry in &mut table[from..=to as usize] {
-            *entry = x as i16;
+pub static STRETCH: [i16; 4096] = {
+    let mut table = [2047; 4096];
+    let (mut from, mut x) = (0, -2047);
+    while x <= 2047 {
+        let to = squash(x) as usize;
+        while from <= to {
+            table[from] = x as i16;
+            from += 1;
         }
-        from = from.max(to as usize + 1);
+        x += 1;
     }
     table
-}
+};
 
-/// What the next observation is worth after so many, of 65536.
-const SHARES: [u16; MEMORY as usize + 1] = {
-    let mut shares = [0; MEMORY as usize + 1];
+/// What the next observation is worth after so many, of 65536; a power of two of them, so that no index is beyond.
+const SHARES: [u16; 128] = {
+    let mut shares = [0; 128];
     let mut seen = 0;
     while seen < shares.len() {
         shares[seen] = ((2 << 16) / (2 * seen + 3)) as u16;
@@ -82,172 +103,255 @@ const SHARES: [u16; MEMORY as usize + 1] = {
     shares
 };
 
-/// A probability of 22 bits, and how often it was adapted in the low 10.
-#[derive(Clone, Copy)]
+/// A probability of 22 bits, and how often it was adapted in the low 10. The probability is stored with its highest
+/// bit turned, so that nothing is known of zeros: memory fresh from the system is not touched before it is needed.
+#[derive(Clone, Copy, Default)]
 struct Counter(u32);
 
 impl Counter {
-    const UNKNOWN: Self = Self(1 << 31);
+    const HALF: u32 = 1 << 31;
+    const SEEN: u32 = (1 << 10) - 1;
 
-    fn probability(self) -> usize {
-        (self.0 >> 20) as usize
+    fn stretched(self) -> i16 {
+        STRETCH[((self.0 ^ Self::HALF) >> 20) as usize]
     }
 
-    fn adapt(&mut self, bit: bool) {
-        let (probability, seen) = (i64::from(self.0 >> 10), self.0 & 1023);
-        let target = if bit { (1 << 22) - 1 } else { 0 };
-        let probability = probability + (((target - probability) * i64::from(SHARES[seen as usize])) >> 16);
-        self.0 = (probability as u32) << 10 | (seen + 1).min(MEMORY);
+    fn share(self) -> u16 {
+        SHARES[(self.0 & Self::SEEN) as usize % SHARES.len()]
     }
+
+    /// After another observation, worth `share`.
+    fn adapted(self, bit: bool, share: u16) -> Self {
+        let turned = (Self::HALF ^ u32::from(bit).wrapping_neg()) & !Self::SEEN;
+        // The probability of what did not come.
+        let other = (self.0 ^ turned) >> 10;
+        // Factors of 16 bits, which vectors multiply in one instruction.
+        let other = other - ((u32::from((other >> 6) as u16) * u32::from(share)) >> 10);
+        let seen = self.0 & Self::SEEN;
+        Self((other << 10 ^ turned) | (seen + u32::from(seen < MEMORY)))
+    }
+}
+
+/// The bytes so far, and where the last ones were seen before.
+pub struct Matches {
+    history: Vec<u8>,
+    /// Where bytes like the last four were seen last.
+    places: Vec<u32>,
+    at: usize,
+    length: u32,
+}
+
+impl Matches {
+    /// Lengths that are told apart.
+    pub const LEVELS: usize = 32;
+
+    /// No bytes, and that many places for them, a power of two.
+    pub fn new(places: usize) -> Self {
+        Self { history: Vec::new(), places: vec![0; places], at: 0, length: 0 }
+    }
+
+    /// The `n`th last byte, 0 before the first.
+    pub fn back(&self, n: usize) -> u32 {
+        self.history.len().checked_sub(n).map_or(0, |at| u32::from(self.history[at]))
+    }
+
+    /// Looks for a match, unless there is one; and the byte that came after it.
+    pub fn find(&mut self) -> Option<u8> {
+        let &[a, b, c, d] = self.history.last_chunk()?;
+        let key = hash([u32::from_le_bytes([a, b, c, d]), 0, 9]) as usize % self.places.len();
+        if self.length == 0 {
+            self.at = self.places[key] as usize;
+            let before = self.history[..self.at].iter().rev().zip(self.history.iter().rev());
+            self.length = before.take(Self::LEVELS).take_while(|(one, other)| one == other).count() as u32;
+        }
+        self.places[key] = self.history.len() as u32;
+        self.history.get(self.at).copied().filter(|_| self.length > 0)
+    }
+
+    /// Whether the match has foretold everything of the byte so far.
+    pub fn holds(&self) -> bool {
+        self.length > 0
+    }
+
+    /// The match has foretold wrongly.
+    pub fn fail(&mut self) {
+        self.length = 0;
+    }
+
+    /// How long the match is, below [`Matches::LEVELS`].
+    pub fn level(&self) -> usize {
+        (self.length as usize).min(Self::LEVELS - 1)
+    }
+
+    /// Appends a byte.
+    pub fn push(&mut self, byte: u8) {
+        self.history.push(byte);
+        if self.length > 0 {
+            (self.length, self.at) = (self.length + 1, self.at + 1);
+        }
+    }
+}
+
+/// The last two bytes in each field and context.
+pub struct Recent(Vec<u16>);
+
+impl Recent {
+    const PLACES: usize = 1 << 12;
+
+    /// None.
+    pub fn new() -> Self {
+        Self(vec![0; Self::PLACES])
+    }
+
+    /// Those at `mark`, the last in the low bits.
+    pub fn at(&mut self, mark: Mark) -> &mut u16 {
+        &mut self.0[hash([mark.0, 0, 0]) as usize % Self::PLACES]
+    }
+}
+
+/// A decision: where its counters are in their lines, whose weights, and what the match says.
+struct Asked {
+    lines: [u32; CONTEXTS],
+    node: usize,
+    weights: usize,
+    expected: Option<bool>,
 }
 
 /// Predicts bits from those before them.
 pub struct Predictor {
-    stretch: Box<[i16; 4096]>,
     /// Counters of every context, hashed.
-    counters: Vec<Counter>,
-    /// Bits of a hash that do not tell its slot.
+    lines: Vec<[Counter; LINE]>,
+    /// Bits of a hash that do not tell its line.
     shift: u32,
-    weights: Vec<[i32; INPUTS]>,
-    history: Vec<u8>,
-    /// The last two values' bytes in a field and context.
-    recent: Vec<u16>,
-    /// Where bytes like the last three were seen last.
-    places: Vec<u32>,
-    matched: usize,
-    match_length: u32,
-    match_counters: [Counter; 32],
-    mark: Mark,
-    bases: [u32; CONTEXTS],
-    /// The bits of this byte so far, behind a one.
-    partial: usize,
-    slots: [usize; CONTEXTS],
-    inputs: [i32; INPUTS],
-    expected: Option<bool>,
-    mixed: i32,
+    /// Of a field, for whether a byte is small and for its bits.
+    weights: [[i16; INPUTS]; 2 * Mark::FIELDS],
+    recent: Recent,
+    matches: Matches,
+    match_counters: [Counter; Matches::LEVELS],
 }
-
-const RECENT: usize = 1 << 12;
-const PLACES: usize = 1 << 16;
 
 impl Predictor {
     /// A predictor of about `bytes` bytes.
     pub fn new(bytes: usize) -> Self {
-        let slots = (bytes * 32).next_power_of_two().clamp(1 << 16, 1 << 22);
+        // More collide less, but every page of them takes as long as a dozen bytes.
+        let lines = (bytes * 16).next_power_of_two().clamp(1 << 16, 1 << 20) / LINE;
         Self {
-            stretch: stretches(),
-            counters: vec![Counter::UNKNOWN; slots],
-            shift: 32 - slots.ilog2(),
-            weights: vec![[FIRST_WEIGHT; INPUTS]; Mark::FIELDS],
-            history: Vec::new(),
-            recent: vec![0; RECENT],
-            places: vec![0; PLACES],
-            matched: 0,
-            match_length: 0,
-            match_counters: [Counter::UNKNOWN; 32],
-            mark: Mark(0),
-            bases: [0; CONTEXTS],
-            partial: 1,
-            slots: [0; CONTEXTS],
-            inputs: [0; INPUTS],
-            expected: None,
-            mixed: 0,
+            lines: vec![[Counter::default(); LINE]; lines],
+            shift: 32 - lines.ilog2(),
+            weights: [[FIRST_WEIGHT; INPUTS]; 2 * Mark::FIELDS],
+            recent: Recent::new(),
+            matches: Matches::new(bytes.next_power_of_two().clamp(1 << 10, 1 << 16)),
+            match_counters: [Counter::default(); Matches::LEVELS],
         }
     }
 
-    /// The next byte stands at `mark`.
-    pub fn begin(&mut self, mark: Mark) {
-        let back = |n: usize| self.history.len().checked_sub(n).map_or(0, |at| u32::from(self.history[at]));
-        let (one, two, three) = (back(1), back(2), back(3));
-        let field = mark.field() as u32 | (mark.0 & 7) << 8;
-        let recent = u32::from(self.recent[hash([mark.0, 0, 0]) as usize % RECENT]);
+    /// Codes the next byte, which stands at `mark`: `code` is given the probability that a bit is set, of 2 to the
+    /// [`PRECISION`], neither none nor all, and the bit of `byte`, and returns what it is. So a writer gives the byte, a
+    /// reader any; nothing comes back once `code` returns nothing.
+    pub fn byte(
+        &mut self,
+        mark: Mark,
+        byte: u8,
+        mut code: impl FnMut(u32, bool) -> Option<bool>,
+    ) -> Option<u8> {
+        let contexts = self.contexts(mark);
+        let expected = self.matches.find();
+        let weights = 2 * mark.field();
+        let is_small = |byte: u8| usize::from(byte) < LINE;
+        let lines = self.lines(contexts, 0);
+        let asked = Asked { lines, node: 0, weights, expected: expected.map(is_small) };
+        // The bits so far, behind a one.
+        let (mut lines, mut so_far, bits) = if self.decide(&asked, is_small(byte), &mut code)? {
+            (lines, 1 << (8 - LINE_BITS), LINE_BITS)
+        } else {
+            (self.lines(contexts, 1), 1, 8)
+        };
+        let mut node = 1;
+        for place in (0..bits).rev() {
+            if node >= LINE {
+                (lines, node) = (self.lines(contexts, so_far), 1);
+            }
+            let bit_of = |byte: u8| byte >> place & 1 != 0;
+            let expected = expected.filter(|_| self.matches.holds()).map(bit_of);
+            let asked = Asked { lines, node, weights: weights + 1, expected };
+            let bit = self.decide(&asked, bit_of(byte), &mut code)?;
+            so_far = so_far << 1 | u32::from(bit);
+            node = node << 1 | usize::from(bit);
+        }
+        let byte = so_far as u8;
+        let recent = self.recent.at(mark);
+        *recent = *recent << 8 | u16::from(byte);
+        self.matches.push(byte);
+        Some(byte)
+    }
+
+    fn contexts(&mut self, mark: Mark) -> [u32; CONTEXTS] {
+        let (one, two) = (self.matches.back(1), self.matches.back(2));
+        let field = mark.field_and_place();
+        let recent = u32::from(*self.recent.at(mark));
         let contexts = [
             [field, 0, 0],
             [mark.0, 0, 1],
             [field, one, 2],
-            [mark.0, one, 3],
             [field, one | two << 8, 4],
-            [mark.0, one | two << 8 | three << 16, 5],
             [mark.0, recent & 255, 6],
             [mark.0, recent, 7],
-            [mark.0, recent & 255 | one << 8, 8],
         ];
-        self.bases = contexts.map(hash);
-        self.mark = mark;
-        self.partial = 1;
-        self.expect();
+        contexts.map(hash)
     }
 
-    /// The probability that the next bit is set, of 2 to the [`PRECISION`]: neither none nor all.
-    pub fn probability(&mut self) -> u32 {
-        self.expect_bit();
-        for (index, &base) in self.bases.iter().enumerate() {
-            let mixed = base.wrapping_add((self.partial as u32).wrapping_mul(0x85eb_ca6b));
-            // The high bits depend on all others.
-            let slot = (mixed.wrapping_mul(0x9e37_79b1) >> self.shift) as usize;
-            self.slots[index] = slot;
-            self.inputs[index] = i32::from(self.stretch[self.counters[slot].probability()]);
-        }
-        self.inputs[CONTEXTS] = self.expected.map_or(0, |bit| {
-            let sure = i32::from(self.stretch[self.match_counters[self.match_level()].probability()]);
-            if bit { sure } else { -sure }
-        });
-        self.inputs[CONTEXTS + 1] = 64;
-        let weights = &self.weights[self.mark.field()];
-        let sum: i64 = self.inputs.iter().zip(weights).map(|(&x, &w)| i64::from(x) * i64::from(w)).sum();
-        self.mixed = squash((sum >> 16).clamp(-2047, 2047) as i32);
-        (self.mixed.clamp(1, 4095) as u32) << (PRECISION - 12)
+    /// The lines of contexts where that much of a byte is known.
+    fn lines(&self, contexts: [u32; CONTEXTS], so_far: u32) -> [u32; CONTEXTS] {
+        let so_far = so_far.wrapping_mul(0x85eb_ca6b);
+        // The high bits depend on all others.
+        contexts.map(|context| context.wrapping_add(so_far).wrapping_mul(0x9e37_79b1) >> self.shift)
     }
 
-    /// Learns what the bit was; at the end of a byte, the byte.
-    pub fn learn(&mut self, bit: bool) {
-        let error = ((i32::from(bit) << 12) - self.mixed) * LEARNING;
-        for (weight, &input) in self.weights[self.mark.field()].iter_mut().zip(&self.inputs) {
-            *weight = weight.saturating_add((input * error + 0x8000) >> 16);
+    /// Codes a bit and learns from it.
+    #[inline]
+    fn decide(
+        &mut self,
+        asked: &Asked,
+        bit: bool,
+        code: &mut impl FnMut(u32, bool) -> Option<bool>,
+    ) -> Option<bool> {
+        let node = asked.node % LINE;
+        let level = self.matches.level();
+        let mut counters = [Counter::default(); INPUTS];
+        for (counter, &line) in counters.iter_mut().zip(&asked.lines) {
+            *counter = self.lines[line as usize][node];
         }
-        for &slot in &self.slots {
-            self.counters[slot].adapt(bit);
+        counters[CONTEXTS] = self.match_counters[level];
+        let mut inputs = counters.map(Counter::stretched);
+        inputs[CONTEXTS] = match asked.expected {
+            Some(true) => inputs[CONTEXTS],
+            Some(false) => -inputs[CONTEXTS],
+            None => 0,
+        };
+        inputs[CONTEXTS + 1] = 64;
+        let weights = &mut self.weights[asked.weights];
+        // At most 8 * 2^11 * 2^15.
+        let sum: i32 = inputs.iter().zip(&*weights).map(|(&x, &w)| i32::from(x) * i32::from(w)).sum();
+        let mixed = squash((sum >> WEIGHT_BITS).clamp(-2047, 2047));
+        let bit = code((mixed.clamp(1, 4095) as u32) << (PRECISION - 12), bit)?;
+
+        let error = (((i32::from(bit) << 12) - mixed) * LEARNING) >> 1;
+        for (weight, &input) in weights.iter_mut().zip(&inputs) {
+            *weight = weight.saturating_add(((i32::from(input) * error + 0x8000) >> 16) as i16);
         }
-        if let Some(expected) = self.expected {
-            let level = self.match_level();
-            self.match_counters[level].adapt(expected == bit);
+        let shares = counters.map(Counter::share);
+        for (counter, share) in counters[..CONTEXTS].iter_mut().zip(shares) {
+            *counter = counter.adapted(bit, share);
+        }
+        for (&counter, &line) in counters.iter().zip(&asked.lines) {
+            self.lines[line as usize][node] = counter;
+        }
+        if let Some(expected) = asked.expected {
+            self.match_counters[level] = counters[CONTEXTS].adapted(expected == bit, shares[CONTEXTS]);
             if expected != bit {
-                self.match_length = 0;
+                self.matches.fail();
             }
         }
-        self.partial = self.partial << 1 | usize::from(bit);
-        if self.partial > 255 {
-            self.end(self.partial as u8);
-        }
-    }
-
-    fn end(&mut self, byte: u8) {
-        let slot = &mut self.recent[hash([self.mark.0, 0, 0]) as usize % RECENT];
-        *slot = *slot << 8 | u16::from(byte);
-        self.history.push(byte);
-        if self.match_length > 0 {
-            (self.match_length, self.matched) = (self.match_length + 1, self.matched + 1);
-        }
-    }
-
-    fn expect(&mut self) {
-        let Some(&[a, b, c, d]) = self.history.last_chunk() else { return };
-        let key = hash([u32::from_le_bytes([a, b, c, d]), 0, 9]) as usize % PLACES;
-        if self.match_length == 0 {
-            self.matched = self.places[key] as usize;
-            let before = self.history[..self.matched].iter().rev().zip(self.history.iter().rev());
-            self.match_length = before.take(32).take_while(|(one, other)| one == other).count() as u32;
-        }
-        self.places[key] = self.history.len() as u32;
-    }
-
-    fn match_level(&self) -> usize {
-        self.match_length.min(31) as usize
-    }
-
-    fn expect_bit(&mut self) {
-        let byte = self.history.get(self.matched).filter(|_| self.match_length > 0);
-        let bits = self.partial.ilog2();
-        self.expected = byte.map(|&byte| byte >> (7 - bits) & 1 != 0);
+        Some(bit)
     }
 }

@@ -4,6 +4,7 @@
 //! one value of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they
 //! are encoded.
 
+mod bits;
 mod body;
 mod callers;
 mod column;
@@ -13,6 +14,7 @@ mod grid;
 mod guess;
 mod mix;
 mod names;
+mod nine;
 mod read;
 mod select;
 mod stream;

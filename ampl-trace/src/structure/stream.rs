@@ -1,18 +1,19 @@
 //! Values with what they mean, as bytes: written once, compressed by whatever makes them shortest, read back.
 //!
-//! Byte 0 tells how: 0 as they are, 1 zstd, 2 mixed contexts; then, but for 0, the number of bytes there
-//! were.
+//! Byte 0 tells how: 0 as they are, 1 zstd, 2 mixed contexts as they were once, 3 mixed contexts; then, but for 0, the
+//! number of bytes there were.
 
 use std::cell::Cell;
 
-use constriction::stream::model::{DecoderModel, EncoderModel, EntropyModel};
 use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
 
-use super::mix::{Mark, PRECISION, Predictor};
+use super::bits::{Bit, decoder, finished};
+use super::mix::{Mark, Predictor};
+use super::nine;
 use crate::varint;
 
-/// Most bytes that contexts are mixed for: a microsecond each.
+/// Most bytes that contexts are mixed for: a fifth of a microsecond each.
 const MOST_MIXED: usize = 1 << 17;
 /// Bytes that are decompressed whatever the ratio.
 const MODEST: u64 = 1 << 23;
@@ -158,7 +159,7 @@ impl Out {
         };
         if self.bytes.len() <= MOST_MIXED {
             // Nothing that zstd finds is left by mixed contexts.
-            consider(2, self.mix());
+            consider(3, self.mix());
             return best;
         }
         let zstd = |level| zstd::bulk::compress(&self.bytes, level).ok();
@@ -181,73 +182,18 @@ impl Out {
         let mut predictor = Predictor::new(self.bytes.len());
         let mut encoder = DefaultRangeEncoder::new();
         for (&byte, &mark) in self.bytes.iter().zip(&self.marks) {
-            predictor.begin(mark);
-            for bit in (0..8).rev().map(|place| byte >> place & 1 != 0) {
-                let set = predictor.probability();
+            predictor.byte(mark, byte, |set, bit| {
                 encoder.encode_symbol(bit, Bit { set }).expect("both bits are possible");
-                predictor.learn(bit);
-            }
+                Some(bit)
+            });
         }
-        let words = encoder.into_compressed().expect("memory takes everything");
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
-        // The last word only has to lie in a range, which its first bytes do; the reader sees zeros behind.
-        let exact = |bytes: &[u8]| {
-            let mut stream = In::mixed(bytes, self.bytes.len());
-            self.bytes.iter().zip(&self.marks).all(|(&byte, &mark)| stream.byte(mark) == Some(byte))
-        };
-        for _ in 0..if self.bytes.len() <= 1 << 12 { 4 } else { 0 } {
-            let mut shorter = bytes[..bytes.len().saturating_sub(1)].to_vec();
-            let same = exact(&shorter);
-            if !same && let Some(last) = shorter.last_mut() {
-                *last = last.wrapping_add(1);
-            }
-            if !same && !exact(&shorter) {
-                break;
-            }
-            bytes = shorter;
-        }
-        bytes
+        finished(encoder)
     }
 }
 
 /// Whether so many bytes may come out of so many.
 fn admissible(raw: u64, packed: usize) -> bool {
     raw <= MODEST.max(MOST_RATIO.saturating_mul(packed as u64))
-}
-
-/// One bit as the range coder's model.
-#[derive(Clone, Copy)]
-struct Bit {
-    set: u32,
-}
-
-impl EntropyModel<PRECISION> for Bit {
-    type Symbol = bool;
-    type Probability = u32;
-}
-
-impl Bit {
-    fn interval(self, bit: bool) -> (u32, std::num::NonZeroU32) {
-        let (from, width) = if bit { (0, self.set) } else { (self.set, (1 << PRECISION) - self.set) };
-        (from, std::num::NonZeroU32::new(width).expect("both bits are possible"))
-    }
-}
-
-impl EncoderModel<PRECISION> for Bit {
-    fn left_cumulative_and_probability(
-        &self,
-        symbol: impl std::borrow::Borrow<bool>,
-    ) -> Option<(u32, std::num::NonZeroU32)> {
-        Some(self.interval(*symbol.borrow()))
-    }
-}
-
-impl DecoderModel<PRECISION> for Bit {
-    fn quantile_function(&self, quantile: u32) -> (bool, u32, std::num::NonZeroU32) {
-        let bit = quantile < self.set;
-        let (from, width) = self.interval(bit);
-        (bit, from, width)
-    }
 }
 
 /// Why a structure cannot be read: what was being read, and how many bytes of it had been.
@@ -262,6 +208,7 @@ pub struct Broken {
 enum Source {
     Bytes(Vec<u8>),
     Mixed { predictor: Box<Predictor>, decoder: DefaultRangeDecoder },
+    Nine { predictor: Box<nine::Predictor>, decoder: DefaultRangeDecoder },
 }
 
 /// Reads values back; the fields and contexts must be those they were written with.
@@ -293,24 +240,20 @@ impl In {
                 let bytes = zstd::bulk::decompress(body, length).ok().filter(|bytes| bytes.len() == length);
                 Ok(Self::of(Source::Bytes(bytes.ok_or(broken("compressed structure"))?), length))
             }
-            2 if length <= MOST_MIXED => Ok(Self::mixed(body, length)),
+            2 if length <= MOST_MIXED => {
+                let predictor = Box::new(nine::Predictor::new(length));
+                Ok(Self::of(Source::Nine { predictor, decoder: decoder(body) }, length))
+            }
+            3 if length <= MOST_MIXED => {
+                let predictor = Box::new(Predictor::new(length));
+                Ok(Self::of(Source::Mixed { predictor, decoder: decoder(body) }, length))
+            }
             _ => Err(broken("way the structure is compressed")),
         }
     }
 
     fn of(source: Source, length: usize) -> Self {
         Self { source, length, at: 0, what: Cell::new("structure") }
-    }
-
-    fn mixed(body: &[u8], length: usize) -> Self {
-        let word = |bytes: &[u8]| {
-            let mut word = [0; 4];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u32::from_be_bytes(word)
-        };
-        let words: Vec<u32> = body.chunks(4).map(word).collect();
-        let decoder = DefaultRangeDecoder::from_compressed(words).expect("memory gives everything");
-        Self::of(Source::Mixed { predictor: Box::new(Predictor::new(length)), decoder }, length)
     }
 
     fn byte(&mut self, mark: Mark) -> Option<u8> {
@@ -320,15 +263,10 @@ impl In {
         let byte = match &mut self.source {
             Source::Bytes(bytes) => bytes[self.at],
             Source::Mixed { predictor, decoder } => {
-                predictor.begin(mark);
-                let mut byte = 0;
-                for _ in 0..8 {
-                    let set = predictor.probability();
-                    let bit = decoder.decode_symbol(Bit { set }).ok()?;
-                    predictor.learn(bit);
-                    byte = byte << 1 | u8::from(bit);
-                }
-                byte
+                predictor.byte(mark, 0, |set, _| decoder.decode_symbol(Bit { set }).ok())?
+            }
+            Source::Nine { predictor, decoder } => {
+                predictor.byte(mark, |set| decoder.decode_symbol(Bit { set }).ok())?
             }
         };
         self.at += 1;
@@ -415,4 +353,66 @@ impl In {
 /// The signed integer that `value` stands for.
 pub fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`values`] are in ways 2 and 3.
+    const STORED: [&str; 2] = [
+        "02f001fffddb4bd433025556e27488e9e0c87e9fd021a0aada20cfce9eab30af1d221bddc4fa737f18e2aa9653\
+         38613e77ecee05918c37f46325ce998160c9ee8565959c929f0b4f6d136096f253f2af19bdb3f044",
+        "03f0017a727aad2efd7b6df34f853800af67206c17a9ab15a98954b4fbab040b05d7e7e406dedd23a3c3a537fc\
+         8979e218949d9c5973aba76f60bbd2d8897bb0d5c898c24239b66c378ca3",
+    ];
+
+    /// Values small and large of some fields and contexts, which repeat themselves now and then.
+    fn values() -> Vec<(u8, u32, u64)> {
+        let value = |n: u64| match n % 7 {
+            0 => n / 7,
+            1 => 3,
+            2 => 300,
+            3 => n * n % 11,
+            4 => 1 << (n / 35 % 60),
+            5 => 7 + n / 100,
+            _ => 0,
+        };
+        (0..210).map(|n| ((n % 7) as u8, (n % 14 / 3) as u32, value(n))).collect()
+    }
+
+    fn packed(values: &[(u8, u32, u64)]) -> Vec<u8> {
+        let mut out = Out::new(Effort::Best);
+        values.iter().for_each(|&(field, context, value)| out.put_as(field, context, value));
+        out.pack()
+    }
+
+    fn unpacked(packed: &[u8], marks: &[(u8, u32, u64)]) -> Vec<(u8, u32, u64)> {
+        let mut stream = In::new(packed).unwrap();
+        let mut value = |field, context| stream.get_as(field, context).unwrap();
+        marks.iter().map(|&(field, context, _)| (field, context, value(field, context))).collect()
+    }
+
+    fn from_hex(hex: &str) -> Vec<u8> {
+        let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (0..hex.len()).step_by(2).map(byte).collect()
+    }
+
+    #[test]
+    fn streams_of_old_and_of_now_are_read_for_ever() {
+        for (stored, way) in STORED.map(from_hex).iter().zip(2..) {
+            assert_eq!(stored[0], way);
+            assert_eq!(unpacked(stored, &values()), values(), "way {way}");
+        }
+        assert_eq!(packed(&values()), from_hex(STORED[1]), "no machine codes otherwise");
+    }
+
+    #[test]
+    fn every_beginning_of_a_stream_comes_back() {
+        let values = values();
+        for length in 0..values.len() {
+            let beginning = &values[..length];
+            assert_eq!(unpacked(&packed(beginning), beginning), beginning);
+        }
+    }
 }
