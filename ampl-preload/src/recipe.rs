@@ -63,7 +63,8 @@ pub struct Recipe {
     pub inputs: Box<[(u8, Step)]>,
     /// How those of the exit part do.
     pub outputs: Box<[(u8, Step)]>,
-    /// How many of its words, the first ones, say all that is recorded of its inputs; `None` where they do not.
+    /// How many of its words, the first ones, say all that is recorded of its inputs, and of its bytes; `None` where they
+    /// do not.
     pub telling: Option<u8>,
     /// Whether nothing is recorded of its outputs, but for the request that it makes.
     pub silent: bool,
@@ -288,7 +289,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         },
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic != Traffic::None,
-        telling: telling(&inputs),
+        telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
         silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
         inputs,
         outputs,
@@ -313,6 +314,11 @@ fn telling(inputs: &[(u8, Step)]) -> Option<u8> {
         words = if index == words { words + width } else { return None };
     }
     (usize::from(words) <= MOST_WORDS).then_some(words)
+}
+
+/// Whether MPI is asked at every call what the bytes depend on: a topology may have become another where nobody looked.
+fn asks_anew(traffic: Traffic) -> bool {
+    matches!(traffic, Traffic::NeighborAllgather | Traffic::NeighborAlltoall)
 }
 
 /// Whether MPI writes handles there that the program owns from then on. What `MPI_Comm_get_parent`
@@ -405,7 +411,14 @@ mod tests {
                 function.name()
             );
         }
-        for function in [ids::MPI_WAIT, ids::MPI_START, ids::MPI_ALLTOALLV, ids::MPI_INFO_SET] {
+        for function in [
+            ids::MPI_WAIT,
+            ids::MPI_START,
+            ids::MPI_ALLTOALLV,
+            ids::MPI_INFO_SET,
+            ids::MPI_NEIGHBOR_ALLGATHER,
+            ids::MPI_INEIGHBOR_ALLTOALL,
+        ] {
             assert_eq!(of(function).telling, None, "{}", function.name());
         }
     }
