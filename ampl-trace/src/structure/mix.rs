@@ -92,16 +92,19 @@ pub static STRETCH: [i16; 4096] = {
     table
 };
 
-/// What the next observation is worth after so many, of 65536; a power of two of them, so that no index is beyond.
-const SHARES: [u16; 128] = {
-    let mut shares = [0; 128];
+/// What the next observation is worth after so many, of 65536.
+pub const fn shares<const SEEN: usize>() -> [u16; SEEN] {
+    let mut shares = [0; SEEN];
     let mut seen = 0;
     while seen < shares.len() {
         shares[seen] = ((2 << 16) / (2 * seen + 3)) as u16;
         seen += 1;
     }
     shares
-};
+}
+
+/// A power of two of them, so that no index is beyond.
+const SHARES: [u16; 128] = shares();
 
 /// A probability of 22 bits, and how often it was adapted in the low 10. The probability is stored with its highest
 /// bit turned, so that nothing is known of zeros: memory fresh from the system is not touched before it is needed.

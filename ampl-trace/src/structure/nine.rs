@@ -1,7 +1,7 @@
 //! The predictor of way 2, which only is read: more contexts than [`super::mix`] has, each counter in a place of its
 //! own.
 
-use super::mix::{Mark, Matches, PRECISION, Recent, STRETCH, hash, squash};
+use super::mix::{Mark, Matches, PRECISION, Recent, STRETCH, hash, shares, squash};
 
 /// Contexts of a byte.
 const CONTEXTS: usize = 9;
@@ -13,16 +13,7 @@ const FIRST_WEIGHT: i32 = 18_000;
 const LEARNING: i32 = 10;
 /// Observations after which a counter forgets.
 const MEMORY: u32 = 250;
-/// What the next observation is worth after so many, of 65536.
-const SHARES: [u16; MEMORY as usize + 1] = {
-    let mut shares = [0; MEMORY as usize + 1];
-    let mut seen = 0;
-    while seen < shares.len() {
-        shares[seen] = ((2 << 16) / (2 * seen + 3)) as u16;
-        seen += 1;
-    }
-    shares
-};
+const SHARES: [u16; MEMORY as usize + 1] = shares();
 
 /// A probability of 22 bits, and how often it was adapted in the low 10.
 #[derive(Clone, Copy)]
