@@ -316,19 +316,16 @@ impl<'a> Job<'a> {
 
     fn make(&mut self, rank: u32, call: &Call, way: Way, op: Op, fuel: &mut Fuel) -> Option<Step> {
         let mut needs = || {
-            let Some(comm) = self.comm(rank, op.given[0])?.filter(|_| way != Way::Elsewhere) else {
-                return Ok(None);
-            };
+            let comm = self.comm(rank, op.given[0])?.filter(|_| way != Way::Elsewhere);
+            let between = if way == Way::Between { self.leads(rank, call, comm, op, fuel)? } else { None };
+            let Some(comm) = comm else { return Ok(None) };
             let group = match way {
                 Way::Create | Way::CreateGroup => self.group(rank, op.given[1])?,
                 _ => None,
             };
-            // Looking for a leader, or at what a group is, takes as long as the list is.
-            let list = group.unwrap_or(self.comms[comm as usize].first);
-            let runs =
-                if matches!(way, Way::Between | Way::CreateGroup) { self.lists.get(list).runs() } else { 0 };
-            let _ = fuel.spend(runs as u64);
-            let between = if way == Way::Between { self.leads(rank, call, comm, op)? } else { None };
+            // Looking at what a group is takes as long as the list is.
+            let list = group.filter(|_| way == Way::CreateGroup);
+            let _ = fuel.spend(list.map_or(0, |list| self.lists.get(list).runs() as u64));
             Ok(Some((comm, group, between)))
         };
         let (comm, group, between) = match needs() {
@@ -339,23 +336,23 @@ impl<'a> Job<'a> {
         let series = match (way, group) {
             // Who is not in the group may call it, too, and is given nothing.
             (Way::CreateGroup, _) if op.made == NONE => return Some(Step::Done),
-            (Way::CreateGroup, None) => return Some(self.unknown(rank, op)),
-            (Way::CreateGroup, Some(group)) => {
-                let &tag = call.numbers.first().unwrap_or(&0);
-                Series::Group(comm, group, tag)
+            (Way::CreateGroup, None) => {
+                self.wrong.extend(self.believed(self.identity_with(comm, call.tag())));
+                return Some(self.unknown(rank, op));
             }
+            (Way::CreateGroup, Some(group)) => Series::Group(comm, group, call.tag()),
             _ => Series::All(comm),
         };
-        if self.distrusted.contains(&self.identity_of(series)) {
-            return Some(self.unknown(rank, op));
-        }
-        let player = &mut self.players[rank as usize];
+        // Leaders meet as often as they call, whatever else is believed of the call.
         let between = between.map(|key| {
-            let before = player.leads.entry(key).or_default();
+            let before = self.players[rank as usize].leads.entry(key).or_default();
             *before += 1;
             Between { before: *before, ..key }
         });
-        let count = player.counts.entry(series).or_default();
+        if !self.is_believed(series) {
+            return Some(self.unknown(rank, op));
+        }
+        let count = self.players[rank as usize].counts.entry(series).or_default();
         *count += 1;
         let next = self.meetings.len() as MeetingId;
         let number = *self.known.entry((series, *count)).or_insert(next);
@@ -382,23 +379,53 @@ impl<'a> Job<'a> {
         Some(Step::Done)
     }
 
-    /// Where a leader meets the other one; `None` for others, and where that is not known.
-    fn leads(&mut self, rank: u32, call: &Call, comm: CommId, op: Op) -> Result<Option<Between>, Step> {
-        let (own, comm) = (self.rank(rank), &self.comms[comm as usize]);
-        let (&[leader, other, tag], true, None) = (&call.numbers[..], comm.ordered, comm.second) else {
-            return Ok(None);
-        };
+    /// Where a leader meets the other one; `None` for others, and where that is not known. Of a caller that may be
+    /// the leader or not, no calls between these two are believed: one of them may not be counted.
+    fn leads(
+        &mut self,
+        rank: u32,
+        call: &Call,
+        comm: Option<CommId>,
+        op: Op,
+        fuel: &mut Fuel,
+    ) -> Result<Option<Between>, Step> {
+        let &[leader, other, tag] = &call.numbers[..] else { return Ok(None) };
+        let own = self.rank(rank);
         let of = |number| u32::try_from(number).ok();
-        if of(leader).and_then(|leader| self.lists.get(comm.first).get(leader)) != Some(own) {
+        let mut at = |job: &Self, comm: CommId, number| {
+            let comm = &job.comms[comm as usize];
+            let list = Some(job.lists.get(comm.first)).filter(|_| comm.ordered && comm.second.is_none())?;
+            // Where there is no fuel left, the next step says so.
+            let _ = fuel.spend(list.runs() as u64);
+            Some(of(number).and_then(|number| list.get(number)))
+        };
+        let leader = comm.and_then(|comm| at(self, comm, leader));
+        if leader.is_some_and(|leader| leader != Some(own)) {
             return Ok(None);
         }
         let Some(peers) = self.comm(rank, op.given[1])? else { return Ok(None) };
-        let comm = &self.comms[peers as usize];
-        let other = of(other).filter(|_| comm.ordered && comm.second.is_none());
-        let other = other.and_then(|other| self.lists.get(comm.first).get(other));
-        let leaders = other.map(|other| [own.min(other), own.max(other)]);
-        let between = leaders.map(|leaders| Between { comm: peers, leaders, tag, before: 0 });
-        Ok(between.filter(|between| !self.distrusted.contains(&self.identity_between(between))))
+        let Some(other) = at(self, peers, other).flatten() else { return Ok(None) };
+        let between = Between { comm: peers, leaders: [own.min(other), own.max(other)], tag, before: 0 };
+        let believed = self.believed(self.identity_between(&between));
+        if leader.is_none() {
+            self.wrong.extend(believed);
+            return Ok(None);
+        }
+        Ok(believed.map(|_| between))
+    }
+
+    /// Whether the counts of a series are believed.
+    fn is_believed(&self, series: Series) -> bool {
+        let groups = match series {
+            Series::Group(comm, _, tag) => self.believed(self.identity_with(comm, tag)).is_some(),
+            Series::All(_) => true,
+        };
+        groups && self.believed(self.identity_of(series)).is_some()
+    }
+
+    /// An identity, unless it is distrusted already.
+    fn believed(&self, identity: u64) -> Option<u64> {
+        Some(identity).filter(|identity| !self.distrusted.contains(identity))
     }
 
     fn unknown(&mut self, rank: u32, op: Op) -> Step {
@@ -415,6 +442,12 @@ impl<'a> Job<'a> {
             Series::All(comm) => identity((of(comm), 0)),
             Series::Group(comm, list, tag) => identity((of(comm), self.lists.get(list), tag)),
         }
+    }
+
+    /// As [`Job::identity_of`], of the calls that any groups of a communicator make with a tag: whose group is not
+    /// known may have made one of them.
+    fn identity_with(&self, comm: CommId, tag: i64) -> u64 {
+        identity((self.comms[comm as usize].identity, tag, 1))
     }
 
     /// As [`Job::identity_of`], of the calls in which two leaders meet.

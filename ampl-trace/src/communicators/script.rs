@@ -394,6 +394,11 @@ impl Call {
         self.object.is_none()
     }
 
+    /// Its first number where that is a tag.
+    pub fn tag(&self) -> i64 {
+        self.numbers.first().copied().unwrap_or(0)
+    }
+
     /// Whether its first number is no colour.
     pub fn is_left_out(&self) -> bool {
         self.numbers.first().is_some_and(|&number| is_undefined(number))

@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 mod naive;
-use naive::{Model, Truth};
+use naive::{Model, Truth, UNTOLD};
 
 /// What a reader says of each communicator: what made it, and its two groups.
 type Found = (&'static str, Vec<u32>, Option<Vec<u32>>);
@@ -134,35 +134,68 @@ proptest! {
             model.count(dropped, process);
         }
         let truth = model.truth(Some(dropped));
-        let comms = Communicators::of(&trace);
-        let found = found(&comms);
-        let mut names: HashMap<String, usize> = HashMap::new();
-        for rank in 0..ranks {
-            let decoded = decoded(&trace, &comms, rank);
-            let expected = &truth.named[rank as usize];
-            prop_assert_eq!(decoded.len(), expected.len());
-            for ((function, name), &comm) in decoded.iter().zip(expected) {
-                let agreed = name.strip_prefix("comm:").and_then(|number| number.parse().ok());
-                let Some(number) = agreed else { continue };
-                let Some(comm) = comm else { panic!("{name} is the world") };
-                // One name, one communicator, with those ranks.
-                prop_assert_eq!(*names.entry(name.clone()).or_insert(comm), comm, "{} {}", function, name);
-                let true_one = &truth.comms[comm];
-                let (made_by, first, second) = &found[&Name::Agreed(number)];
-                prop_assert_eq!(*made_by, true_one.function);
-                if !first.is_empty() {
-                    let mut all = vec![first.clone()];
-                    all.extend(second.clone());
-                    let mut expected = vec![true_one.first.clone()];
-                    expected.extend(true_one.second.clone());
-                    expected.sort_by_key(|side| side.iter().min().copied());
-                    prop_assert_eq!(all, expected);
-                }
+        nothing_is_wrong(&trace, &truth)?;
+    }
+}
+
+/// What is agreed is true: one name stands for one communicator, with those ranks.
+fn nothing_is_wrong(trace: &Trace, truth: &Truth) -> Result<(), TestCaseError> {
+    let comms = Communicators::of(trace);
+    let found = found(&comms);
+    let mut names: HashMap<String, usize> = HashMap::new();
+    for rank in 0..trace.run.ranks {
+        let decoded = decoded(trace, &comms, rank);
+        let expected = &truth.named[rank as usize];
+        prop_assert_eq!(decoded.len(), expected.len());
+        for ((function, name), &comm) in decoded.iter().zip(expected) {
+            let agreed = name.strip_prefix("comm:").and_then(|number| number.parse().ok());
+            let Some(number) = agreed else { continue };
+            let Some(comm) = comm else { panic!("{name} is the world") };
+            prop_assert_eq!(*names.entry(name.clone()).or_insert(comm), comm, "{} {}", function, name);
+            let true_one = &truth.comms[comm];
+            let (made_by, first, second) = &found[&Name::Agreed(number)];
+            prop_assert_eq!(*made_by, true_one.function);
+            if !first.is_empty() {
+                let mut all = vec![first.clone()];
+                all.extend(second.clone());
+                let mut expected = vec![true_one.first.clone()];
+                expected.extend(true_one.second.clone());
+                expected.sort_by_key(|side| side.iter().min().copied());
+                prop_assert_eq!(all, expected);
             }
         }
-        let distinct: BTreeSet<usize> = names.values().copied().collect();
-        prop_assert_eq!(distinct.len(), names.len(), "two names of one communicator");
     }
+    let distinct: BTreeSet<usize> = names.values().copied().collect();
+    prop_assert_eq!(distinct.len(), names.len(), "two names of one communicator");
+    Ok(())
+}
+
+/// A call that may be one of those counted together, and may not, takes the belief from their count.
+#[test]
+fn a_group_that_nobody_knows_may_be_any() {
+    let mut model = Model::new(1, 3);
+    model.create_group_of(None, &[0, 1], 5, |rank| if rank == 1 { UNTOLD } else { 0 });
+    model.create_group_of(None, &[0, 1], 5, |_| 0);
+    model.create_group_of(None, &[0, 1], 5, |rank| if rank == 0 { UNTOLD } else { 0 });
+    model.create_group_of(None, &[0, 1], 6, |_| 0);
+    let trace = model.trace(None);
+    nothing_is_wrong(&trace, &model.truth(None)).unwrap();
+    // Those with another tag are known all the same.
+    assert_eq!(Communicators::of(&trace).iter().filter(|comm| comm.is_agreed()).count(), 1);
+}
+
+/// As above, of leaders that meet in the world: of a communicator that nobody knows any rank may be the leader.
+#[test]
+fn whoever_is_in_an_unknown_communicator_may_lead_it() {
+    let mut model = Model::new(1, 2);
+    let alone = [0, 1].map(|rank| model.create_group_of(None, &[rank], 5, |_| 0));
+    let unknown = [0, 1].map(|rank| model.create_group_of(None, &[rank], 6, |_| UNTOLD));
+    model.between_of([alone[0], unknown[1]], [0, 0], 1);
+    model.between_of([unknown[0], alone[1]], [0, 0], 1);
+    model.between_of(alone, [0, 0], 2);
+    let trace = model.trace(None);
+    nothing_is_wrong(&trace, &model.truth(None)).unwrap();
+    assert_eq!(Communicators::of(&trace).iter().filter(|comm| comm.is_agreed()).count(), 3);
 }
 
 /// A loop that makes and frees on all ranks: each turn makes another.

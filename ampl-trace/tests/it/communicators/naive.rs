@@ -72,6 +72,8 @@ fn named(name: &str) -> u64 {
 
 /// Ranks of a host.
 const HOST: u32 = 3;
+/// How groups are made that a reader knows nothing of.
+pub const UNTOLD: u32 = 3;
 
 impl Model {
     pub fn new(seed: u64, ranks: u32) -> Self {
@@ -258,6 +260,8 @@ impl Model {
                 let words = [vec![whole], ranges(&places)].concat();
                 groups.push(self.group(rank, "MPI_Group_range_incl", words, places.is_empty()));
             }
+            // A window's, of which calls do not tell who is in it.
+            UNTOLD => groups.push(self.group(rank, "MPI_Win_get_group", vec![1], places.is_empty())),
             _ => {
                 let (left, right) = places.split_at(places.len() / 2);
                 let one = [vec![whole], list(left)].concat();
@@ -305,13 +309,25 @@ impl Model {
         let chosen = self.shuffled(&first);
         let chosen = chosen[..=self.below(first.len() as u32) as usize].to_vec();
         let (tag, way) = (u64::from(self.below(2)), self.below(3));
-        let comm = self.add("MPI_Comm_create_group", chosen.clone(), None);
-        for &rank in &chosen {
-            let groups = self.some(rank, parent, &chosen, way);
+        self.create_group_of(parent, &chosen, tag, |_| way);
+    }
+
+    /// The ranks of a group, which each gets in a way of its own, make a communicator.
+    pub fn create_group_of(
+        &mut self,
+        parent: Option<usize>,
+        chosen: &[u32],
+        tag: u64,
+        way: impl Fn(u32) -> u32,
+    ) -> usize {
+        let comm = self.add("MPI_Comm_create_group", chosen.to_vec(), None);
+        for &rank in chosen {
+            let groups = self.some(rank, parent, chosen, way(rank));
             let words = vec![self.word(rank, parent), *groups.last().unwrap(), tag];
             self.make(rank, "MPI_Comm_create_group", words, Some(comm));
             self.give_back(vec![(rank, groups)]);
         }
+        comm
     }
 
     fn cart(&mut self, parent: Option<usize>) {
@@ -373,11 +389,16 @@ impl Model {
             .filter(|&(one, other)| one < other && disjoint(one, other))
             .collect();
         let Some(&(one, other)) = pairs.get(self.below(pairs.len() as u32 + 1) as usize) else { return };
-        let sides = [one, other].map(|comm| self.comms[comm].first.clone());
-        let leaders = sides.clone().map(|side| self.below(side.len() as u32));
+        let leaders = [one, other].map(|comm| self.below(self.comms[comm].first.len() as u32));
         let tag = self.below(2);
+        self.between_of([one, other], leaders, tag);
+    }
+
+    /// One between those two, with these leaders.
+    pub fn between_of(&mut self, locals: [usize; 2], leaders: [u32; 2], tag: u32) {
+        let sides = locals.map(|comm| self.comms[comm].first.clone());
         let comm = self.add("MPI_Intercomm_create", sides[0].clone(), Some(sides[1].clone()));
-        for (side, local) in [one, other].into_iter().enumerate() {
+        for (side, local) in locals.into_iter().enumerate() {
             let leader = sides[1 - side][leaders[1 - side] as usize];
             for (number, &rank) in sides[side].iter().enumerate() {
                 let lead = number as u32 == leaders[side];
