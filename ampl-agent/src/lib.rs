@@ -8,6 +8,8 @@
 pub mod accumulate;
 pub mod counters;
 pub mod descriptor;
+#[allow(unsafe_code)]
+pub mod fetch;
 pub mod governor;
 pub mod handles;
 pub mod journal;

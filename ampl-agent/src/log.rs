@@ -11,6 +11,7 @@ use std::sync::atomic::{Ordering, fence};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{BlockKind, head, snapshot};
 
+use crate::fetch::fetch;
 use crate::journal::Journal;
 use crate::map::MappedBlock;
 
@@ -20,6 +21,9 @@ const FIRST_RUNS: usize = 1016;
 const MOST_POSITIONS: usize = 2 << 20;
 /// Most runs in a log, 8 MiB.
 const MOST_RUNS: usize = 1 << 20;
+/// Runs that the grammar takes in together: a call among many others of the program finds none of it in the caches. So few
+/// that the call which brings the last of them takes no longer than others may.
+const TOGETHER: usize = 32;
 
 /// The calls of a thread as terminals.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct Log {
     builder: Builder,
     runs: MappedBlock,
     at: usize,
+    /// How many of them the grammar has taken in.
+    taken: usize,
     /// The latest run: its terminal and length, 0 before the first.
     open: (u32, u64),
     /// The snapshot written last, and the one before.
@@ -54,6 +60,7 @@ impl Log {
             builder: Builder::new(),
             runs,
             at: 0,
+            taken: 0,
             open: (0, 0),
             snapshots: [none(), none()],
             epoch: 0,
@@ -80,6 +87,13 @@ impl Log {
         self.lost = true;
     }
 
+    /// Asks for where the next run goes.
+    #[inline(always)]
+    pub fn fetch(&self) {
+        fetch(self.runs.words.as_ptr().wrapping_add(self.at));
+        fetch(self.runs.head.as_ptr());
+    }
+
     /// Appends `count` calls of `terminal`.
     #[inline]
     pub fn push(&mut self, terminal: u32, count: u64) {
@@ -98,24 +112,23 @@ impl Log {
     }
 
     fn turn(&mut self, terminal: u32, count: u64) {
-        if self.open.1 > 0 {
-            self.builder.push(self.open.0, self.open.1);
-        }
         // A run that is longer than a word can say is several.
         let (mut left, most) = (count, u64::from(u32::MAX));
         while left > most {
             self.append(terminal, most);
-            self.builder.push(terminal, most);
             left -= most;
         }
         self.open = (terminal, left);
         self.append(terminal, left);
     }
 
+    /// Begins a run: those before it grow no more.
     #[inline]
     fn append(&mut self, terminal: u32, count: u64) {
         if self.at == self.runs.words.len() {
             self.snapshot();
+        } else if self.at - self.taken >= TOGETHER {
+            self.take_in();
         }
         if let Some(run) = self.runs.words.get_mut(self.at) {
             *run = u64::from(terminal) | count << 32;
@@ -125,24 +138,32 @@ impl Log {
         }
     }
 
+    /// The grammar takes in all runs that it has not.
+    #[inline(never)]
+    fn take_in(&mut self) {
+        for run in &self.runs.words[self.taken..self.at] {
+            self.builder.push(*run as u32, run >> 32);
+        }
+        self.taken = self.at;
+    }
+
     /// The thread makes no more calls, or is about to end: everything is in the snapshot.
     pub fn finish(&mut self) {
         if self.lost {
             return;
         }
-        let (terminal, count) = std::mem::take(&mut self.open);
-        if count > 0 {
-            self.builder.push(terminal, count);
-        }
+        self.take_in();
+        self.open = (0, 0);
         self.bytes.clear();
         self.bytes.push(snapshot::GRAMMAR);
         self.builder.grammar().write(&mut self.bytes);
         self.keep();
     }
 
-    /// What has been pushed to the grammar becomes the snapshot; the log begins anew.
+    /// All runs become the snapshot; the log begins anew.
     #[cold]
     fn snapshot(&mut self) {
+        self.take_in();
         if self.builder.size() > MOST_POSITIONS {
             // What there is up to here is in the journal, and is all there will be.
             self.lost = true;
@@ -191,7 +212,7 @@ impl Log {
         if self.runs.words.len() < longer {
             self.runs = self.journal.block(BlockKind::Log, self.thread, longer)?;
         }
-        self.at = 0;
+        (self.at, self.taken) = (0, 0);
         self.runs.head[head::ORDER].store(self.epoch, Ordering::Release);
         Ok(())
     }

@@ -6,8 +6,10 @@
 
 use ampl_core::mpi::Function;
 
+use crate::fetch::fetch;
+
 /// Words of a call that there is room for: with what else an entry holds they fill two cache lines.
-pub const MOST_WORDS: usize = 10;
+pub const MOST_WORDS: usize = 11;
 /// Entries at most; terminals beyond share them.
 const ENTRIES: usize = 1 << 10;
 
@@ -74,6 +76,14 @@ impl Repeats {
             // Word by word: a call of memcmp would be one more thing to fetch.
             && entry.words.iter().zip(given.words).all(|(one, other)| one == other);
         same.then_some(Outcome { terminal, sent: entry.sent, received: entry.received })
+    }
+
+    /// Asks for what is remembered of `terminal`.
+    #[inline(always)]
+    pub fn fetch(&self, terminal: u32) {
+        let entry = self.0.as_ptr().wrapping_add(terminal as usize % ENTRIES);
+        fetch(entry);
+        fetch(entry.cast::<u8>().wrapping_add(size_of::<Entry>() - 1));
     }
 
     /// Remembers what the call `given` came to.

@@ -2,6 +2,8 @@
 
 use ampl_trace::journal::SITE_WORDS;
 
+use crate::fetch::fetch;
+
 /// Entries of a thread's table; a program with more sites shares entry 0 for the rest.
 pub const SITE_ENTRIES: usize = 1024;
 const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
@@ -15,6 +17,13 @@ pub struct SiteTable {
     used: usize,
     /// The entry found last: loops call from one place.
     last: (u64, u16, u32),
+}
+
+/// The index where an entry is looked for first.
+#[inline(always)]
+fn first(address: u64, function: u16) -> usize {
+    let key = address ^ u64::from(function) << 48;
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % SITE_ENTRIES
 }
 
 impl SiteTable {
@@ -34,9 +43,16 @@ impl SiteTable {
         found
     }
 
+    /// Asks for the entry where that call's is looked for first.
+    #[inline(always)]
+    pub fn fetch(&self, address: u64, function: u16) {
+        let entry = self.words.as_ptr().wrapping_add(first(address, function) * SITE_WORDS);
+        fetch(entry);
+        fetch(entry.wrapping_add(SITE_WORDS - 1));
+    }
+
     fn search(&mut self, address: u64, function: u16) -> (u32, bool) {
-        let key = address ^ u64::from(function) << 48;
-        let mut index = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % SITE_ENTRIES;
+        let mut index = first(address, function);
         loop {
             // Entry 0 is the shared one of a full table.
             index = if index == 0 { 1 } else { index };

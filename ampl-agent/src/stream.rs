@@ -11,6 +11,7 @@ use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, head};
 use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
 
+use crate::fetch::fetch;
 use crate::journal::Journal;
 use crate::map::MappedBlock;
 use crate::pending::Pending;
@@ -28,6 +29,13 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
+    /// Asks for where the next record goes.
+    #[inline(always)]
+    fn fetch(&self) {
+        fetch(self.block.words.as_ptr().wrapping_add(self.at));
+        fetch(self.block.head.as_ptr());
+    }
+
     fn has_room(&self, words: usize) -> bool {
         self.at + words <= self.block.words.len()
     }
@@ -162,6 +170,12 @@ impl Stream {
             true => self.pending.next_block(words, buffer),
             false => grow(&self.journal, self.thread, stream, words, &mut self.full),
         }
+    }
+
+    /// Asks for where the next call goes.
+    #[inline(always)]
+    pub fn fetch(&self) {
+        self.cursors[usize::from(self.buffers)].fetch();
     }
 
     /// Appends a call; a failed poll equal to the record before it only raises that one's count. Returns whether

@@ -108,16 +108,17 @@ pub fn is_library_of_mpi(path: &str) -> bool {
 mod tests {
     use super::*;
     use crate::entry::Outer;
+    use ampl_core::mpi::Function;
 
     fn here(stack: u64, slot: &u64) -> Entry {
         Entry {
             bp: 0,
             stack,
             thread: std::ptr::null_mut(),
-            api: std::ptr::null_mut(),
             inside: std::ptr::from_ref(slot) as u64,
-            outer: Outer { address: 0x1111, function: 0, start: 0, seen: true },
-            keeps_turn: false,
+            outer: Outer { address: 0x1111, start: 0, function: Function(0), seen: true },
+            gives_turn: None,
+            api: std::ptr::null_mut(),
         }
     }
 

@@ -12,22 +12,25 @@ compile_error!(
 
 use std::arch::{asm, global_asm};
 
+use ampl_core::mpi::Function;
+
 use crate::api::ApiThread;
 use crate::thread_state::ThreadState;
+use crate::turn::Yield;
 
 global_asm!(
     ".pushsection .tbss.ampl_entry,\"awT\",@nobits",
-    ".p2align 3",
+    ".p2align 6",
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,80",
+    ".size ampl_entry,72",
     "ampl_entry:",
-    ".zero 80",
+    ".zero 72",
     ".popsection",
 );
 
-/// The thread-local block of a thread.
+/// The thread-local block of a thread; what calls need of it is one line of memory.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Entry {
@@ -41,11 +44,13 @@ pub struct Entry {
     pub inside: u64,
     /// Which call that is.
     pub outer: Outer,
+    /// How it gives its turn away ([`crate::turn`]); `None` before it has.
+    pub gives_turn: Option<Yield>,
     /// What the C API keeps for the thread; null before its first call of it that matters.
     pub api: *mut ApiThread,
-    /// Whether it gives no turn away ([`crate::turn`]).
-    pub keeps_turn: bool,
 }
+
+const _: () = assert!(size_of::<Entry>() == 72 && std::mem::offset_of!(Entry, api) == 64);
 
 /// Where a wrapper was called, as its stub found the machine.
 #[derive(Clone, Copy, Debug)]
@@ -77,10 +82,10 @@ impl Entry {
 pub struct Outer {
     /// Its return address, which lies where `inside` points as long as it runs.
     pub address: u64,
-    /// Its function, as a number of the table.
-    pub function: u64,
     /// When it was entered, ticks; 0 if it is not recorded.
     pub start: u64,
+    /// Its function.
+    pub function: Function,
     /// Whether its frame has been found on the stack, by going up from a callback.
     pub seen: bool,
 }

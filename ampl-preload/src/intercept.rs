@@ -13,7 +13,7 @@ use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hooks;
 use crate::process::{self, contained};
 use crate::reader::ierror_index;
-use crate::recipe::{Passage, Recipe};
+use crate::recipe::{self, Passage, Recipe};
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use crate::unseen;
@@ -86,7 +86,7 @@ fn passes(here: &Entry, function: Function) -> bool {
 #[inline(always)]
 fn enter(here: &mut Entry, address: u64, function: Function) {
     here.inside = here.stack;
-    here.outer = Outer { address, function: u64::from(function.0), start: 0, seen: false };
+    here.outer = Outer { address, start: 0, function, seen: false };
 }
 
 /// As [`intercept`], whatever is to be done.
@@ -165,10 +165,10 @@ impl Drop for Unwound {
 #[cold]
 fn left(here: &mut Entry, end: u64) {
     here.inside = 0;
-    let Outer { address, function, start, .. } = here.outer;
+    let Outer { address, start, function, .. } = here.outer;
     // SAFETY: the calling thread's own state, which no wrapper uses now.
     if let Some(state) = unsafe { here.thread.as_mut() }.filter(|_| process::is_active() && start != 0) {
-        contained(|| hooks::left(state, Function(function as u16), address, start, end.max(start)));
+        contained(|| hooks::left(state, function, address, start, end.max(start)));
     }
 }
 
@@ -337,7 +337,10 @@ unsafe fn recorded(
     // forwarded: a callback of the application may count a call meanwhile.
     let state = unsafe { &mut *pointer };
     let function = symbol.function;
-    let recipe = &state.process.recipes[usize::from(function.0)];
+    let Some(recipe) = recipe::of(function) else {
+        // SAFETY: the caller's promise.
+        return unsafe { forward(next, words.as_ptr()) };
+    };
     if recipe.class == Class::CountOnly {
         state.thread.count(function, 1);
         // SAFETY: the caller's promise.
@@ -378,7 +381,9 @@ unsafe fn recorded(
     let entered = if measured { ticks(invariant) } else { 0 };
     state.slow_ticks = 0;
     let address = site(state, address);
-
+    if state.thread.records() {
+        state.thread.fetch(function, address);
+    }
     if recipe.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.
         contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });

@@ -26,7 +26,7 @@ use crate::floating::Environment;
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
-use crate::recipe::{Passage, Recipe};
+use crate::recipe::{self, Passage};
 use crate::settle::Settlement;
 use crate::symbol::Symbol;
 use crate::thread_state::ThreadState;
@@ -43,20 +43,23 @@ static ACTIVE: AtomicBool = AtomicBool::new(false);
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
 /// What the threads of a process share, and what happens at its end.
+// What every call needs comes first: in the order in which it stands here.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Process {
-    /// The loaded MPI's interface.
-    pub abi: &'static Abi,
-    /// The functions ampl calls.
-    pub pmpi: &'static Pmpi,
-    /// What the hooks do, by function.
-    pub recipes: Vec<Recipe>,
-    /// Their passages, close together.
-    pub passages: [Passage; FUNCTION_COUNT],
+    generation: AtomicU64,
     /// Whether ticks are of the time-stamp counter.
     pub invariant: bool,
+    /// `MPI_ANY_SOURCE` and `MPI_ANY_TAG`.
+    pub any: [i32; 2],
+    /// The loaded MPI's interface.
+    pub abi: &'static Abi,
     /// The agent's shared state.
     pub shared: Arc<Shared>,
+    /// The functions ampl calls.
+    pub pmpi: &'static Pmpi,
+    /// What is done for calls of each function while the agent is to cost next to nothing.
+    pub passages: [Passage; FUNCTION_COUNT],
     /// Live requests of all threads.
     pub requests: Arc<Shelves>,
     /// Addresses that calls have named.
@@ -72,7 +75,6 @@ pub struct Process {
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
     handles: Mutex<Handles>,
-    generation: AtomicU64,
     threads: Mutex<Threads>,
     tree: Mutex<Tree>,
     settlement: Settlement,
@@ -175,12 +177,11 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         (handle, word)
     };
     let (request_null, request_null_word) = named(ObjectKind::Request, "MPI_REQUEST_NULL");
-    let recipes = crate::recipe::all(&parts.shared);
     let process: &'static Process = Box::leak(Box::new(Process {
         abi: parts.abi,
+        any: [parts.abi.any_source, parts.abi.any_tag],
         pmpi: parts.pmpi,
-        passages: std::array::from_fn(|function| recipes[function].passage),
-        recipes,
+        passages: recipe::work_out(&parts.shared),
         invariant: clock::is_invariant(),
         shared: parts.shared,
         requests: Arc::new(Shelves::new(parts.concurrent)),

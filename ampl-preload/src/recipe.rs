@@ -1,9 +1,12 @@
 //! What the hooks must do for a function, worked out once from the table.
 
+use std::sync::OnceLock;
+
+use ampl_agent::fetch::fetch;
 use ampl_agent::repeats::MOST_WORDS;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::{
-    Class, Direction, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
+    Class, Direction, FUNCTION_COUNT, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
 };
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::{Shape, gives_address, is_input, is_output, is_overwritten, shape};
@@ -31,14 +34,8 @@ pub struct Recipe {
     pub status: Option<u8>,
     /// Whether that status tells of a received message.
     pub receives: bool,
-    /// The class of error after which its outputs are written all the same.
-    pub outcome: Option<Outcome>,
     /// Index of the output that is 0 after a failed poll.
     pub flag: Option<u8>,
-    /// Index of the output that says which request has completed, or which ones.
-    pub index: Option<u8>,
-    /// Index of the output that says how many have.
-    pub outcount: Option<u8>,
     /// Whether it reads its request (and does not only make it).
     pub names_request: bool,
     /// Whether that request is passed by value in C.
@@ -59,15 +56,31 @@ pub struct Recipe {
     pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
     pub communicates: bool,
-    /// How the arguments of the entry part get into the record, in order, each with the index of the first.
-    pub inputs: Box<[(u8, Step)]>,
-    /// How those of the exit part do.
-    pub outputs: Box<[(u8, Step)]>,
+    /// What not every call needs.
+    pub rest: &'static Rest,
     /// How many of its words, the first ones, say all that is recorded of its inputs, and of its bytes; `None` where they
     /// do not.
     pub telling: Option<u8>,
     /// Whether nothing is recorded of its outputs, but for the request that it makes.
     pub silent: bool,
+    /// Index of the source, and of the tag, that its status tells, where nothing else is recorded of its outputs: a
+    /// message of one that the call names is from there, with that tag.
+    pub answer: Option<(u8, u8)>,
+}
+
+/// What is needed of calls that have not been made like that before, that fail, or that end one of several requests.
+#[derive(Debug)]
+pub struct Rest {
+    /// How the arguments of the entry part get into the record, in order, each with the index of the first.
+    pub inputs: Box<[(u8, Step)]>,
+    /// How those of the exit part do.
+    pub outputs: Box<[(u8, Step)]>,
+    /// The class of error after which its outputs are written all the same.
+    pub outcome: Option<Outcome>,
+    /// Index of the output that says which request has completed, or which ones.
+    pub index: Option<u8>,
+    /// Index of the output that says how many have.
+    pub outcount: Option<u8>,
 }
 
 /// What is done for calls of a function while the agent is to cost next to nothing.
@@ -188,29 +201,51 @@ fn tells_request(param: &Param) -> bool {
     matches!(param.name, "index" | "array_of_indices")
 }
 
-/// Recipes in the order of the function table, for a job that wants to know what `shared` says.
-pub fn all(shared: &Shared) -> Vec<Recipe> {
-    let recipes = FUNCTIONS.iter().enumerate().map(|(index, spec)| recipe(Function(index as u16), spec));
-    recipes
-        .zip(0..)
-        .map(|(one, index)| {
-            let function = Function(index);
-            let observed = shared.observes(function);
-            let partners = shared.partners.is_some();
-            let marker = shared.marker().filter(|&(marker, _)| marker == function);
-            Recipe {
-                local: one.local && !observed,
-                passage: match (one.passage, marker) {
-                    (Passage::Counted, Some((_, false))) => Passage::Marking,
-                    (Passage::Counted, None) => Passage::Counted,
-                    _ => Passage::Never,
-                },
-                ends: one.ends.filter(|_| partners),
-                tells_partners: one.tells_partners && partners,
-                ..one
-            }
-        })
-        .collect()
+/// Those of all functions, once there is an agent. They stand where no pointer leads: a call that finds nothing in the
+/// caches waits for its recipe and for what it knows of its thread at the same time.
+static ALL: [Slot; FUNCTION_COUNT] = [const { Slot(OnceLock::new()) }; FUNCTION_COUNT];
+
+/// One line of memory.
+#[repr(align(64))]
+struct Slot(OnceLock<Recipe>);
+
+const _: () = assert!(size_of::<Slot>() == 64);
+
+/// That of `function`; `None` before [`work_out`] has been here.
+#[inline(always)]
+pub fn of(function: Function) -> Option<&'static Recipe> {
+    ALL.get(usize::from(function.0))?.0.get()
+}
+
+/// Asks for that of `function`, which is to be called.
+#[inline(always)]
+pub fn fetch_of(function: Function) {
+    fetch(&raw const ALL[usize::from(function.0)]);
+}
+
+/// Works out all of them, for a job that wants to know what `shared` says; says what is done for calls of each while the
+/// agent is to cost next to nothing.
+pub fn work_out(shared: &Shared) -> [Passage; FUNCTION_COUNT] {
+    std::array::from_fn(|index| {
+        let function = Function(index as u16);
+        let one = recipe(function, &FUNCTIONS[index]);
+        let observed = shared.observes(function);
+        let partners = shared.partners.is_some();
+        let marker = shared.marker().filter(|&(marker, _)| marker == function);
+        let passage = match (one.passage, marker) {
+            (Passage::Counted, Some((_, false))) => Passage::Marking,
+            (Passage::Counted, None) => Passage::Counted,
+            _ => Passage::Never,
+        };
+        let recipe = Recipe {
+            local: one.local && !observed,
+            passage,
+            ends: one.ends.filter(|_| partners),
+            tells_partners: one.tells_partners && partners,
+            ..one
+        };
+        ALL[index].0.get_or_init(|| recipe).passage
+    })
 }
 
 fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
@@ -251,6 +286,9 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         together(params.map(move |(param, index)| (index, step(param))).collect())
     };
     let (inputs, outputs) = (steps(is_input, input_step), steps(is_output, output_step));
+    // The graphs' edge lists have that name too.
+    let index = request.and_then(|_| position(&tells_request));
+    let outcount = position(&|param| param.name == "outcount");
     Recipe {
         class: spec.class,
         local: spec.class == Class::Local,
@@ -261,16 +299,10 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         request_count: if array { position(&counts) } else { None },
         status,
         receives,
-        outcome,
         flag: match spec.class {
             Class::Poll => position(&|param| matches!(param.name, "flag" | "outcount")),
             _ => None,
         },
-        index: match request {
-            Some(_) => position(&tells_request),
-            None => None, // the graphs' edge lists have that name too
-        },
-        outcount: position(&|param| param.name == "outcount"),
         names_request,
         request_by_value: !array && passed == Some(Direction::In),
         completes,
@@ -291,8 +323,12 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         communicates: waits || blocks || spec.traffic != Traffic::None,
         telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
         silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
-        inputs,
-        outputs,
+        answer: match outputs[..] {
+            [(_, Step::Status)] if has_message => position(&|param| param.name == "source")
+                .zip(position(&|param| matches!(param.name, "tag" | "recvtag"))),
+            _ => None,
+        },
+        rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount })),
     }
 }
 
@@ -351,12 +387,15 @@ mod tests {
         let others = [ids::MPI_START, ids::MPI_CANCEL, ids::MPI_REQUEST_GET_STATUS, ids::MPI_ISEND];
         assert!(!others.into_iter().any(|function| of(function).completes));
         assert_eq!(others.map(|function| of(function).request_by_value), [false, false, true, false]);
-        assert_eq!(of(ids::MPI_WAITANY).index, Some(2));
+        assert_eq!(of(ids::MPI_WAITANY).rest.index, Some(2));
         assert!(of(ids::MPI_PRECV_INIT).makes_receive && !of(ids::MPI_PSEND_INIT).makes_receive);
         assert!(!of(ids::MPI_COMM_RANK).communicates && of(ids::MPI_COMM_RANK).local);
         assert!(of(ids::MPI_SEND).communicates && !of(ids::MPI_SEND).local);
         let testsome = of(ids::MPI_TESTSOME);
-        assert_eq!((testsome.request_count, testsome.outcount, testsome.index), (Some(0), Some(2), Some(3)));
+        assert_eq!(
+            (testsome.request_count, testsome.rest.outcount, testsome.rest.index),
+            (Some(0), Some(2), Some(3))
+        );
         for objects in
             [ids::MPI_COMM_DUP, ids::MPI_COMM_FREE, ids::MPI_SEND_INIT, ids::MPI_REQUEST_FREE, ids::MPI_ABORT]
         {
@@ -379,7 +418,7 @@ mod tests {
             (ids::MPI_REQUEST_GET_STATUS, None),
             (ids::MPI_FILE_READ, None),
         ] {
-            assert_eq!(of(function).outcome, outcome, "{}", function.name());
+            assert_eq!(of(function).rest.outcome, outcome, "{}", function.name());
         }
         assert!(of(ids::MPI_COMM_GROUP).gives && !of(ids::MPI_COMM_GET_PARENT).gives);
     }
@@ -426,20 +465,20 @@ mod tests {
     #[test]
     fn common_arguments_have_a_step_of_their_own() {
         let send = of(ids::MPI_SEND);
-        let steps: Vec<Step> = send.inputs.iter().map(|&(_, step)| step).collect();
+        let steps: Vec<Step> = send.rest.inputs.iter().map(|&(_, step)| step).collect();
         let comm = Step::Handle(Kind::Comm, ObjectKind::Comm);
         assert_eq!(steps, [Step::Block, Step::Envelope]);
-        assert!(send.outputs.is_empty());
+        assert!(send.rest.outputs.is_empty());
         let gather = of(ids::MPI_GATHER);
-        assert_eq!(gather.inputs[..], [(0, Step::Block), (3, Step::Block), (6, Step::Rank), (7, comm)]);
+        assert_eq!(gather.rest.inputs[..], [(0, Step::Block), (3, Step::Block), (6, Step::Rank), (7, comm)]);
         let sendrecv = of(ids::MPI_SENDRECV_REPLACE);
         let (rank, tag) = (Step::Rank, Step::Tag);
         let expected = [(0, Step::Block), (3, rank), (4, tag), (5, Step::Envelope)];
-        assert_eq!(sendrecv.inputs[..], expected);
+        assert_eq!(sendrecv.rest.inputs[..], expected);
         let allocate = of(ids::MPI_ALLOC_MEM);
-        assert_eq!(allocate.inputs.last(), Some(&(2, Step::AddressAfter)));
+        assert_eq!(allocate.rest.inputs.last(), Some(&(2, Step::AddressAfter)));
         let wait = of(ids::MPI_WAIT);
-        assert_eq!(wait.inputs[..], [(0, Step::Request)]);
-        assert_eq!(wait.outputs[..], [(0, Step::RequestAfter), (1, Step::Status)]);
+        assert_eq!(wait.rest.inputs[..], [(0, Step::Request)]);
+        assert_eq!(wait.rest.outputs[..], [(0, Step::RequestAfter), (1, Step::Status)]);
     }
 }

@@ -90,6 +90,40 @@ static void nobody(void) {
     }
 }
 
+/* What a receive has got is said by its words where these name a source and a tag, and by nothing else otherwise. */
+static void receives(void) {
+    enum { SENT = 12 };
+    int tags = 0, cut = 0, draw = 1;
+    for (int turn = 0; turn < 2 * TURNS; turn++) {
+        int source = turn % 5 ? rank : MPI_ANY_SOURCE, tag = turn % 3 ? MPI_ANY_TAG : 3;
+        MPI_Request requests[SENT];
+        MPI_Status statuses[SENT], own, *status = turn % 2 ? &own : MPI_STATUS_IGNORE;
+        for (int i = 0; i < SENT; i++) {
+            draw = draw * 75 % 65537;  /* ZX81's generator */
+            int sent = tag == 3 ? 3 : draw / 16 % 2, longer = turn > TURNS && draw / 64 % 11 == 0;
+            CALL(MPI_Isend, "buf:b count:i datatype:t dest:r tag:g comm:c >request:q", cells, 1 + longer, MPI_INT, rank,
+                 sent, WORLD, &requests[i]);
+        }
+        for (int i = 0; i < SENT; i++) {
+            int code = CALL(MPI_Recv, "buf:b count:i datatype:t source:r tag:g comm:c >status:s", cells + 32, 1,
+                            MPI_INT, source, tag, WORLD, status);
+            if (code) cut++;
+            else if (turn % 2) tags += own.MPI_TAG;
+        }
+        CALL(MPI_Waitall, "count:i ~array_of_requests:q(count) >array_of_statuses:s(count)", SENT, requests, statuses);
+        for (int i = 0; i < TIMES; i++) {
+            CALL(MPI_Sendrecv,
+                 "sendbuf:b sendcount:i sendtype:t dest:r sendtag:g recvbuf:b recvcount:i recvtype:t source:r "
+                 "recvtag:g comm:c >status:s",
+                 cells, 1, MPI_INT, rank, tag == 3 ? 3 : i % 2, cells + 32, 1, MPI_INT, rank, tag, WORLD, status);
+            CALL(MPI_Recv, "buf:b count:i datatype:t source:r tag:g comm:c >status:s", cells + 32, 1, MPI_INT,
+                 MPI_PROC_NULL, tag, WORLD, status);
+        }
+    }
+    RESULT("tags", tags);
+    RESULT("cut", cut);
+}
+
 static int refused, may;
 
 static int deleted(MPI_Comm comm, int key, void *value, void *extra) {
@@ -122,6 +156,7 @@ int main(int argc, char **argv) {
     operations();
     requests();
     nobody();
+    receives();
     failures();
     return end();
 }

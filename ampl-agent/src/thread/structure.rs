@@ -38,6 +38,20 @@ impl Thread {
         Some(terminal)
     }
 
+    /// A call of `function` that returns to `address` has been entered: asks for what its [end](Self::leave) is likely to
+    /// need. Calls are to be [recorded](Self::records).
+    #[inline(always)]
+    pub fn fetch(&self, function: Function, address: u64) {
+        self.sites.fetch(self.site_key(address), function.0);
+        self.log.fetch();
+        if self.stores {
+            self.stream.fetch();
+        }
+        if let Some(next) = self.signatures.next() {
+            self.repeats.fetch(next);
+        }
+    }
+
     /// What the call `given`, which has succeeded, comes to, if it is the one expected here, made as it was before: then
     /// [`Thread::terminal`] need not be asked. Calls are to be [recorded](Self::records).
     #[inline(always)]

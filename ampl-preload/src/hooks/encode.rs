@@ -45,10 +45,10 @@ pub unsafe fn call(
     let abi = state.process.abi;
     let mut encoder = Encoder { state, abi, recipe, function, words, failed, before: 0 };
     // SAFETY: the caller's promise.
-    unsafe { encoder.part(&recipe.inputs, Encoder::other_input, &mut out) };
+    unsafe { encoder.part(&recipe.rest.inputs, Encoder::other_input, &mut out) };
     if flags & (CALL_ERROR | CALL_MISS) == 0 || flags & CALL_OUTCOME != 0 {
         // SAFETY: the call succeeded, or failed in a way that leaves its outputs written.
-        unsafe { encoder.part(&recipe.outputs, Encoder::other_output, &mut out) };
+        unsafe { encoder.part(&recipe.rest.outputs, Encoder::other_output, &mut out) };
     }
     state.args = out;
 }
@@ -246,7 +246,7 @@ impl Encoder<'_> {
 
     /// The record word of what the parameter number `index` holds.
     fn recorded(&mut self, index: usize, value: u64) -> u64 {
-        if self.recipe.index == Some(index as u8) {
+        if self.recipe.rest.index == Some(index as u8) {
             return self.state.reader.index(value);
         }
         let kind = self.params()[index].kind;
@@ -328,7 +328,7 @@ impl Encoder<'_> {
             return NO_STATUS;
         }
         if self.recipe.names_request {
-            let completed = match self.recipe.index {
+            let completed = match self.recipe.rest.index {
                 // SAFETY: a call that tells which request completed has written that.
                 Some(index) => unsafe { reader.load(Kind::Int, self.words[usize::from(index)], element) }
                     .map(|said| reader.index(said)),
@@ -376,7 +376,7 @@ impl Encoder<'_> {
     /// Appends `length` statuses, those of requests in the order of the requests or as the call tells.
     unsafe fn statuses(&self, base: usize, length: usize, out: &mut Vec<u64>) {
         let Encoder { state, recipe, .. } = self;
-        let in_order = recipe.names_request && recipe.index.is_none() && length == state.named.len();
+        let in_order = recipe.names_request && recipe.rest.index.is_none() && length == state.named.len();
         if !recipe.receives || !in_order {
             // SAFETY: the caller's promise.
             out.extend((0..length).map(|element| unsafe { self.status_there(base, element) }));

@@ -18,7 +18,7 @@ use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL
 
 use crate::clock::{thread_cpu_ns, ticks};
 use crate::reader::ierror_index;
-use crate::recipe::{Outcome, Recipe};
+use crate::recipe::{self, Outcome, Recipe};
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
@@ -178,7 +178,14 @@ unsafe fn finish(
             flags |= CALL_MISS;
         }
     }
-    let tells = call.code == 0 && (recipe.silent || flags == CALL_MISS) && state.thread.records();
+    let says_nothing_new = || {
+        let any = state.process.any;
+        let named = |&(source, tag): &(u8, u8)| {
+            words[usize::from(source)] as i32 != any[0] && words[usize::from(tag)] as i32 != any[1]
+        };
+        recipe.silent || flags == CALL_MISS || recipe.answer.as_ref().is_some_and(named)
+    };
+    let tells = call.code == 0 && says_nothing_new() && state.thread.records();
     let telling = recipe.telling.filter(|_| tells).and_then(|telling| words.get(..usize::from(telling)));
     let generation = state.process.generation();
     let given = telling.map(|words| Given { function, flags, address: call.address, generation, words });
@@ -268,7 +275,7 @@ unsafe fn finish(
 #[cold]
 fn error_flags(state: &ThreadState, recipe: &Recipe, code: i32) -> u8 {
     let abi = state.process.abi;
-    let outcome = recipe.outcome.map(|outcome| match outcome {
+    let outcome = recipe.rest.outcome.map(|outcome| match outcome {
         Outcome::Message => abi.error_truncate,
         Outcome::Several => abi.error_in_status,
     });
@@ -309,8 +316,8 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
     if !state.thread.records() {
         return;
     }
-    let (function, process) = (symbol.function, state.process);
-    let recipe = &process.recipes[usize::from(function.0)];
+    let function = symbol.function;
+    let Some(recipe) = recipe::of(function) else { return };
     state.reader = state.reader.for_call(symbol);
     let mut as_c = std::mem::take(&mut state.words);
     // SAFETY: the caller's promise; what MPI has read behind the arguments is still there.

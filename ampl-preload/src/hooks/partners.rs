@@ -89,7 +89,7 @@ pub unsafe fn completed(state: &mut ThreadState, recipe: &Recipe, words: &[usize
     // SAFETY: the caller's promise.
     let count = unsafe { indexed(state, recipe, words) }.unwrap_or(state.named.len());
     for number in 0..count {
-        let element = match recipe.index {
+        let element = match recipe.rest.index {
             None => Some(number),
             Some(index) => {
                 // SAFETY: the call has written as many indices.

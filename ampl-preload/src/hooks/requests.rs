@@ -74,8 +74,8 @@ pub unsafe fn look_again(state: &mut ThreadState, recipe: &Recipe, words: &[usiz
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
 pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> Option<usize> {
-    recipe.index?;
-    let count = match recipe.outcount {
+    recipe.rest.index?;
+    let count = match recipe.rest.outcount {
         // SAFETY: the call has written how many it completed.
         Some(at) => unsafe { state.reader.load(Kind::Int, words[usize::from(at)], 0) },
         None => Some(1),
@@ -161,7 +161,7 @@ unsafe fn follow_named(
     }
     // SAFETY: the caller's promise.
     let indexed = unsafe { indexed(state, recipe, words) };
-    let indices = recipe.index.map_or(0, |index| words[usize::from(index)]);
+    let indices = recipe.rest.index.map_or(0, |index| words[usize::from(index)]);
     let reader = state.reader;
     let completes = |element: usize| {
         // SAFETY: the call has written as many indices.

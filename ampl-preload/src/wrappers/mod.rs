@@ -3,6 +3,8 @@
 //! A body puts its words in an array and hands them to [`intercept`](crate::intercept), which
 //! forwards them exactly once through the body's `forward`.
 
+use ampl_core::mpi::Function;
+
 use crate::entry::stubs;
 use crate::intercept::{intercept, intercept_double};
 use crate::symbol::{Language, Symbol};
@@ -37,8 +39,9 @@ macro_rules! name {
 }
 
 macro_rules! body {
-    (word, ($($argument:ident)*)) => {
+    (word, $function:literal, ($($argument:ident)*)) => {
         unsafe extern "C-unwind" fn body($($argument: usize),*) -> usize {
+            crate::recipe::fetch_of(Function($function));
             let mut words = [$($argument),*];
             // SAFETY: the application's own arguments.
             unsafe { intercept(&SYMBOL, &mut words, forward) }
@@ -57,7 +60,7 @@ macro_rules! c {
     ($name:ident, $function:literal, ($($argument:ident)*)) => {
         const _: () = {
             symbol!($function, Language::C, [name!($name), concat!("P", name!($name))], ($($argument)*), usize);
-            body!(word, ($($argument)*));
+            body!(word, $function, ($($argument)*));
             stubs!(body, $name);
         };
     };
@@ -89,7 +92,7 @@ macro_rules! pcontrol {
                     next(*words, *words.add(1), *words.add(2), *words.add(3), *words.add(4), *words.add(5))
                 }
             }
-    body!(word, (a b c d e f));
+    body!(word, $function, (a b c d e f));
             stubs!(body, $name);
         };
     };
@@ -99,7 +102,7 @@ macro_rules! fortran {
     ([$($name:ident)+], [$($next:ident)+], $function:literal, ($($argument:ident)*)) => {
         const _: () = {
             symbol!($function, Language::Fortran, [$(name!($name),)+ $(name!($next)),+], ($($argument)*), usize);
-            body!(word, ($($argument)*));
+            body!(word, $function, ($($argument)*));
             stubs!(body, $($name)+);
         };
     };
