@@ -147,17 +147,17 @@ impl Log {
         self.taken = self.at;
     }
 
-    /// The thread makes no more calls, or is about to end: everything is in the snapshot.
+    /// The process ends: everything is in the snapshot, and nothing is appended from then on.
     pub fn finish(&mut self) {
         if self.lost {
             return;
         }
         self.take_in();
-        self.open = (0, 0);
         self.bytes.clear();
         self.bytes.push(snapshot::GRAMMAR);
-        self.builder.grammar().write(&mut self.bytes);
+        std::mem::take(&mut self.builder).into_grammar().shorter().write(&mut self.bytes);
         self.keep();
+        self.lost = true;
     }
 
     /// All runs become the snapshot; the log begins anew.

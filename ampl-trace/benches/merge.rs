@@ -28,7 +28,7 @@ fn rank(number: u32, mut tag: impl FnMut(u32) -> u64) -> RankStructure {
     }
     let signature = |&tag: &u64| Signature { words: vec![tag], ..Signature::default() };
     let signatures = tags.iter().map(signature).collect();
-    let thread = ThreadStructure { thread: 0, signatures, grammar: builder.into_grammar() };
+    let thread = ThreadStructure { thread: 0, signatures, grammar: builder.into_grammar().shorter() };
     RankStructure { rank: number, threads: vec![thread], ..RankStructure::default() }
 }
 

@@ -22,10 +22,10 @@ pub fn signature(record: Record<'_>) -> Option<Signature> {
 pub fn grammar(blocks: &[Block<'_>], signatures: usize) -> (Grammar, Option<&'static str>) {
     let snapshots = blocks.iter().filter(|block| block.kind == BlockKind::Snapshot && block.order > 0);
     let latest = snapshots.max_by_key(|block| block.order);
-    let mut grammar = Grammar::default();
+    let (mut grammar, mut is_finished) = (Grammar::default(), false);
     if let Some(block) = latest {
         match snapshot(block.words) {
-            Some(found) => grammar = found,
+            Some(found) => (grammar, is_finished) = found,
             // Nobody knows where in the sequence the log begins.
             None => return (grammar, Some("its calls up to the last snapshot cannot be read")),
         }
@@ -44,16 +44,19 @@ pub fn grammar(blocks: &[Block<'_>], signatures: usize) -> (Grammar, Option<&'st
     if most.is_some_and(|most| most as usize >= signatures) {
         return (Grammar::default(), Some("its calls name signatures that are not there"));
     }
-    (grammar, None)
+    // Whoever came to an end has done that.
+    (if is_finished { grammar } else { grammar.shorter() }, None)
 }
 
-fn snapshot(words: &[Word]) -> Option<Grammar> {
+/// The grammar in a snapshot, and whether it is the last one.
+fn snapshot(words: &[Word]) -> Option<(Grammar, bool)> {
     let (length, bytes) = words.split_first()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
     let (kind, bytes) = bytes.as_flattened().get(..length)?.split_first()?;
+    let mut reader = Reader::new(bytes);
     match *kind {
-        kind::GRAMMAR => Grammar::read(&mut Reader::new(bytes)),
-        kind::BUILDER => Grammar::undump(&mut Reader::new(bytes)),
+        kind::GRAMMAR => Some((Grammar::read(&mut reader)?, true)),
+        kind::BUILDER => Some((Grammar::undump(&mut reader)?, false)),
         _ => None,
     }
 }

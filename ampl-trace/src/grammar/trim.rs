@@ -12,7 +12,50 @@ fn pays(uses: usize, size: usize) -> bool {
     10 * uses * size > 17 * uses + 10 * size + 5
 }
 
+/// The logarithm to base 2 in 256ths, for `value` from 1, at most 22 of them too small: the same on every machine.
+fn log2(value: u64) -> u64 {
+    let whole = value.ilog2();
+    let fraction = (u128::from(value) << 8 >> whole) as u64 - 256;
+    (u64::from(whole) << 8) + fraction
+}
+
+/// What values of these frequencies take if each is as long as its frequency says, 256ths of bits.
+fn entropy(frequencies: impl Iterator<Item = u64> + Clone) -> u64 {
+    let all: u64 = frequencies.clone().sum();
+    let of = |count: u64| count * log2(count.max(1));
+    of(all).saturating_sub(frequencies.map(of).sum())
+}
+
 impl Grammar {
+    /// This grammar, or the same sequence [trimmed](Grammar::trimmed), whichever takes fewer bits.
+    pub fn shorter(self) -> Self {
+        let Some(bits) = self.bits() else { return self };
+        let trimmed = self.trimmed();
+        if trimmed.bits().is_some_and(|fewer| fewer < bits) { trimmed } else { self }
+    }
+
+    /// What its symbols take by their frequencies, and the lengths of its rules, 256ths of bits; `None` where numbers
+    /// are far above what they number.
+    ///
+    /// A symbol says that it is the next of its kind where it comes first.
+    fn bits(&self) -> Option<u64> {
+        let symbols = || self.rules.iter().flatten().map(|item| item.symbol.0 as usize);
+        let most = symbols().max().unwrap_or(0);
+        if most > 2 * (self.rules.len() + symbols().count()) {
+            return None;
+        }
+        let mut again = vec![0u64; most + 1];
+        let mut first = [0; 2];
+        for symbol in symbols() {
+            again[symbol] += 1;
+            first[symbol & 1] += u64::from(again[symbol] == 1);
+        }
+        let mut lengths = vec![0; self.rules.iter().map(Vec::len).max().unwrap_or(0) + 1];
+        self.rules.iter().for_each(|rule| lengths[rule.len()] += 1);
+        let known = again.into_iter().map(|count| count.saturating_sub(1));
+        Some(entropy(known.chain(first)) + entropy(lengths.into_iter()))
+    }
+
     /// The same sequence without rules that cost more than they save.
     ///
     /// Those are rules of chance, which sequences without order are full of. What repeats in loops stays. The

@@ -12,6 +12,7 @@ mod fit;
 mod formula;
 mod grid;
 mod guess;
+mod lanes;
 mod mix;
 mod names;
 mod nine;

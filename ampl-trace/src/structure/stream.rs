@@ -1,7 +1,7 @@
 //! Values with what they mean, as bytes: written once, compressed by whatever makes them shortest, read back.
 //!
-//! Byte 0 tells how: 0 as they are, 1 zstd, 2 mixed contexts as they were once, 3 mixed contexts; then, but for 0, the
-//! number of bytes there were.
+//! Byte 0 tells how: 0 as they are, 1 zstd, 2 mixed contexts as they were once, 3 mixed contexts, 4 two lanes, each by
+//! zstd; then, but for 0, the number of bytes there were.
 
 use std::cell::Cell;
 
@@ -9,6 +9,7 @@ use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
 use constriction::stream::{Decode, Encode};
 
 use super::bits::{Bit, decoder, finished};
+use super::lanes;
 use super::mix::{Mark, Predictor};
 use super::nine;
 use crate::varint;
@@ -162,20 +163,28 @@ impl Out {
             consider(3, self.mix());
             return best;
         }
-        let zstd = |level| zstd::bulk::compress(&self.bytes, level).ok();
-        let packed = if self.bytes.len() <= STRONG {
-            zstd(19)
-        } else {
-            // What is no quarter at once repeats too little for a stronger level to find more than a few percent.
-            match zstd(1) {
-                Some(quick) if quick.len() <= self.bytes.len() / 4 => zstd(6),
-                quick => quick,
-            }
-        };
-        if let Some(packed) = packed {
+        let (level, promising) = if self.bytes.len() <= STRONG { (19, 2) } else { (6, 4) };
+        let lanes = self.lanes();
+        // What is no half, or quarter, at once repeats too little for a stronger level to find more than a few percent.
+        let repeats = lanes.as_ref().is_none_or(|lanes| lanes.len() <= self.bytes.len() / promising);
+        if let Some(lanes) = lanes {
+            consider(4, lanes);
+        }
+        if repeats && let Some(packed) = squeezed(&self.bytes, level) {
             consider(1, packed);
         }
         best
+    }
+
+    /// Bytes of the first lane, before and after; then both lanes.
+    fn lanes(&self) -> Option<Vec<u8>> {
+        let lanes = lanes::split(&self.bytes);
+        let packed = [squeezed(&lanes[0], 1)?, squeezed(&lanes[1], 1)?];
+        let mut whole = Vec::with_capacity(20 + packed[0].len() + packed[1].len());
+        varint::put(&mut whole, lanes[0].len() as u64);
+        varint::put(&mut whole, packed[0].len() as u64);
+        packed.iter().for_each(|lane| whole.extend_from_slice(lane));
+        Some(whole)
     }
 
     fn mix(&self) -> Vec<u8> {
@@ -189,6 +198,25 @@ impl Out {
         }
         finished(encoder)
     }
+}
+
+/// Bytes as zstd stores them at a level.
+fn squeezed(bytes: &[u8], level: i32) -> Option<Vec<u8>> {
+    zstd::bulk::compress(bytes, level).ok()
+}
+
+/// The bytes that [`squeezed`] took, if there were so many.
+fn unsqueezed(packed: &[u8], length: usize) -> Option<Vec<u8>> {
+    zstd::bulk::decompress(packed, length).ok().filter(|bytes| bytes.len() == length)
+}
+
+/// The bytes that [`Out::lanes`] took, if there were so many.
+fn unlaned(packed: &[u8], length: usize) -> Option<Vec<u8>> {
+    let mut reader = varint::Reader::new(packed);
+    let first = usize::try_from(reader.get()?).ok().filter(|&first| first <= length)?;
+    let cut = usize::try_from(reader.get()?).ok()?;
+    let (one, other) = packed[reader.position()..].split_at_checked(cut)?;
+    lanes::woven([&unsqueezed(one, first)?, &unsqueezed(other, length - first)?])
 }
 
 /// Whether so many bytes may come out of so many.
@@ -237,8 +265,12 @@ impl In {
         let length = usize::try_from(raw).map_err(|_| broken("length of the structure"))?;
         match way {
             1 => {
-                let bytes = zstd::bulk::decompress(body, length).ok().filter(|bytes| bytes.len() == length);
+                let bytes = unsqueezed(body, length);
                 Ok(Self::of(Source::Bytes(bytes.ok_or(broken("compressed structure"))?), length))
+            }
+            4 => {
+                let bytes = unlaned(body, length);
+                Ok(Self::of(Source::Bytes(bytes.ok_or(broken("lanes of the structure"))?), length))
             }
             2 if length <= MOST_MIXED => {
                 let predictor = Box::new(nine::Predictor::new(length));
@@ -405,6 +437,40 @@ mod tests {
             assert_eq!(unpacked(stored, &values()), values(), "way {way}");
         }
         assert_eq!(packed(&values()), from_hex(STORED[1]), "no machine codes otherwise");
+    }
+
+    /// More than is mixed, of even numbers below 200 in no order.
+    fn much() -> Vec<(u8, u32, u64)> {
+        let mut state = 1u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % 100 * 2
+        };
+        (0..2 * MOST_MIXED).map(|_| (Field::Symbol as u8, 9, next())).collect()
+    }
+
+    #[test]
+    fn much_without_order_goes_in_lanes() {
+        let values = much();
+        let packed = packed(&values);
+        assert_eq!(packed[0], 4);
+        assert_eq!(unpacked(&packed, &values), values);
+        // log2 of 100 is 6.64.
+        assert!(packed.len() * 8 < values.len() * 68 / 10, "{} bytes", packed.len());
+    }
+
+    #[test]
+    fn lanes_that_do_not_fit_are_refused() {
+        let packed = packed(&much());
+        for length in (0..200).chain(packed.len() - 200..packed.len()) {
+            assert!(In::new(&packed[..length]).is_err(), "{length}");
+        }
+        // Lengths: of all, of the first lane, of what it takes.
+        for at in 1..10 {
+            let mut other = packed.clone();
+            other[at] ^= 1;
+            assert!(In::new(&other).is_err(), "byte {at}");
+        }
     }
 
     #[test]
