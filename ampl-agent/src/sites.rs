@@ -7,29 +7,31 @@ use crate::fetch::fetch;
 /// Entries of a thread's table; a program with more sites shares entry 0 for the rest.
 pub const SITE_ENTRIES: usize = 1024;
 const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
-/// The word of an entry that says to leave calls out of it; readers take no notice.
-const MUTED: usize = 9;
+/// Places of the index: it is never half full.
+const PLACES: usize = 2 * SITE_ENTRIES;
+/// The word of an entry that readers take no notice of: whether to leave calls out of it, and behind that bit the entry
+/// whose call came after one of this.
+const NOTE: usize = 9;
+const MUTED: u64 = 1;
 
-/// Open-addressing table over mapped words, keyed by return address and function.
+/// Table over mapped words, by return address and function; entries are numbered from 1 as they come, so that those of
+/// a loop lie together.
 #[derive(Debug)]
 pub struct SiteTable {
     words: &'static mut [u64],
-    used: usize,
+    used: u32,
+    /// Entries by address and function, open addressing; 0 for none.
+    index: Vec<u16>,
     /// The entry found last: loops call from one place.
     last: (u64, u16, u32),
-}
-
-/// The index where an entry is looked for first.
-#[inline(always)]
-fn first(address: u64, function: u16) -> usize {
-    let key = address ^ u64::from(function) << 48;
-    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % SITE_ENTRIES
+    /// The entry that came after that before: or from several in turns.
+    expected: u32,
 }
 
 impl SiteTable {
     /// A table over at least [`SITE_ENTRIES`] × [`SITE_WORDS`] zeroed words.
     pub fn new(words: &'static mut [u64]) -> Self {
-        Self { words, used: 0, last: (0, 0, 0) }
+        Self { words, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0 }
     }
 
     /// Index of the entry for that call, and whether it is new.
@@ -38,38 +40,52 @@ impl SiteTable {
         if (self.last.0, self.last.1) == (address, function) {
             return (self.last.2, false);
         }
-        let found = self.search(address, function);
+        let is_expected = self.expected != 0 && self.is(self.expected, address, function);
+        let found = if is_expected { (self.expected, false) } else { self.look_up(address, function) };
         self.last = (address, function, found.0);
+        self.expected = (self.words[found.0 as usize * SITE_WORDS + NOTE] >> 1) as u32;
         found
     }
 
-    /// Asks for the entry where that call's is looked for first.
+    #[inline]
+    fn is(&self, entry: u32, address: u64, function: u16) -> bool {
+        self.words[entry as usize * SITE_WORDS..][..2] == [address, u64::from(function)]
+    }
+
+    /// Asks for the entry that is expected.
     #[inline(always)]
-    pub fn fetch(&self, address: u64, function: u16) {
-        let entry = self.words.as_ptr().wrapping_add(first(address, function) * SITE_WORDS);
+    pub fn fetch(&self) {
+        let entry = self.words.as_ptr().wrapping_add(self.expected as usize * SITE_WORDS);
         fetch(entry);
         fetch(entry.wrapping_add(SITE_WORDS - 1));
     }
 
+    /// Finds an entry that is not the expected one, which it is next time.
+    #[inline(never)]
+    fn look_up(&mut self, address: u64, function: u16) -> (u32, bool) {
+        let (entry, new) = self.search(address, function);
+        let note = &mut self.words[self.last.2 as usize * SITE_WORDS + NOTE];
+        *note = *note & MUTED | u64::from(entry) << 1;
+        (entry, new)
+    }
+
     fn search(&mut self, address: u64, function: u16) -> (u32, bool) {
-        let mut index = first(address, function);
+        let key = address ^ u64::from(function) << 48;
+        let mut place = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 53) as usize % PLACES;
         loop {
-            // Entry 0 is the shared one of a full table.
-            index = if index == 0 { 1 } else { index };
-            let entry = &mut self.words[index * SITE_WORDS..][..SITE_WORDS];
-            if entry[0] == address && entry[1] == u64::from(function) {
-                return (index as u32, false);
-            }
-            if entry[0] == 0 {
-                if self.used >= FULL_AT {
-                    return (0, false);
+            match u32::from(self.index[place]) {
+                // Entry 0 is the shared one of a full table.
+                0 if self.used as usize >= FULL_AT => return (0, false),
+                0 => {
+                    self.used += 1;
+                    self.index[place] = self.used as u16;
+                    let entry = &mut self.words[self.used as usize * SITE_WORDS..][..SITE_WORDS];
+                    (entry[0], entry[1]) = (address, u64::from(function));
+                    return (self.used, true);
                 }
-                self.used += 1;
-                entry[0] = address;
-                entry[1] = u64::from(function);
-                return (index as u32, true);
+                entry if self.is(entry, address, function) => return (entry, false),
+                _ => place = (place + 1) % PLACES,
             }
-            index = (index + 1) % SITE_ENTRIES;
         }
     }
 
@@ -77,7 +93,7 @@ impl SiteTable {
     pub fn mute(&mut self, index: u32) {
         // Entry 0 is shared by sites that have nothing to do with each other.
         if index != 0 {
-            self.words[index as usize * SITE_WORDS + MUTED] = 1;
+            self.words[index as usize * SITE_WORDS + NOTE] |= MUTED;
         }
     }
 
@@ -87,7 +103,7 @@ impl SiteTable {
     #[inline]
     pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) {
         let entry = &mut self.words[index as usize * SITE_WORDS..][..SITE_WORDS];
-        if entry[MUTED] != 0 {
+        if entry[NOTE] & MUTED != 0 {
             return;
         }
         entry[1] = u64::from(function);
@@ -109,9 +125,32 @@ impl SiteTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
 
     fn table() -> SiteTable {
         SiteTable::new(Box::leak(vec![0; SITE_ENTRIES * SITE_WORDS].into_boxed_slice()))
+    }
+
+    proptest! {
+        /// Whatever comes in whatever order, in loops and out of them, muted or not.
+        #[test]
+        fn entries_are_numbered_as_they_come(
+            calls in prop::collection::vec((1u64..40, 0u16..3, any::<bool>()), 0..200),
+            turns in 1usize..4,
+        ) {
+            let (mut table, mut known) = (table(), HashMap::new());
+            for _ in 0..turns {
+                for &(address, function, mutes) in &calls {
+                    let next = known.len() as u32 + 1;
+                    let entry = *known.entry((address, function)).or_insert(next);
+                    prop_assert_eq!(table.find(address, function), (entry, entry == next));
+                    if mutes {
+                        table.mute(entry);
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -418,7 +418,7 @@ pub fn first_records(
         function,
         address,
         start: started,
-        end: clock::ticks(process.invariant),
+        end: crate::process::now(),
         sent: 0,
         received: 0,
         flags: 0,

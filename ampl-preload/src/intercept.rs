@@ -74,7 +74,7 @@ fn passes(here: &Entry, function: Function) -> bool {
             Passage::Never => false,
             Passage::Counted => true,
             // A clock that has to be asked for would cost the others their registers.
-            Passage::Marking => state.process.invariant && state.thread.pass_marker(ticks(true)),
+            Passage::Marking => process::is_invariant() && state.thread.pass_marker(ticks(true)),
         };
     if passes {
         state.thread.pass(function);
@@ -346,7 +346,7 @@ unsafe fn recorded(
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }
-    let invariant = state.process.invariant;
+    let invariant = process::is_invariant();
     if state.thread.is_off() && recipe.passage != Passage::Never {
         let quiet = state.thread.is_quiet();
         let from = ticks(invariant);
@@ -382,7 +382,7 @@ unsafe fn recorded(
     state.slow_ticks = 0;
     let address = site(state, address);
     if state.thread.records() {
-        state.thread.fetch(function, address);
+        state.thread.fetch();
     }
     if recipe.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.

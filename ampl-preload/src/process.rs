@@ -5,7 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ampl_agent::Thread;
@@ -39,19 +39,30 @@ const NOT_STARTED: u8 = 0;
 const STARTED: u8 = 1;
 
 static STATE: AtomicU8 = AtomicU8::new(NOT_STARTED);
-static ACTIVE: AtomicBool = AtomicBool::new(false);
+static ALWAYS: Always = Always {
+    active: AtomicBool::new(false),
+    invariant: AtomicBool::new(false),
+    any: [AtomicI32::new(0), AtomicI32::new(0)],
+    generation: AtomicU64::new(0),
+};
+
+/// What every call asks of the process: one line of memory, where no pointer leads.
+#[repr(C, align(64))]
+struct Always {
+    /// Whether calls are to be recorded.
+    active: AtomicBool,
+    /// Whether ticks are of the time-stamp counter.
+    invariant: AtomicBool,
+    /// `MPI_ANY_SOURCE` and `MPI_ANY_TAG`.
+    any: [AtomicI32; 2],
+    /// Changes whenever a handle changes its meaning.
+    generation: AtomicU64,
+}
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
 /// What the threads of a process share, and what happens at its end.
-// What every call needs comes first: in the order in which it stands here.
-#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Process {
-    generation: AtomicU64,
-    /// Whether ticks are of the time-stamp counter.
-    pub invariant: bool,
-    /// `MPI_ANY_SOURCE` and `MPI_ANY_TAG`.
-    pub any: [i32; 2],
     /// The loaded MPI's interface.
     pub abi: &'static Abi,
     /// The agent's shared state.
@@ -101,7 +112,31 @@ unsafe impl Send for Process {}
 /// Whether calls are to be recorded.
 #[inline(always)]
 pub fn is_active() -> bool {
-    ACTIVE.load(Ordering::Relaxed)
+    ALWAYS.active.load(Ordering::Relaxed)
+}
+
+/// The clock of calls, in [ticks](clock::ticks). There must be an agent, or have been one.
+#[inline(always)]
+pub fn now() -> u64 {
+    clock::ticks(is_invariant())
+}
+
+/// Whether ticks are of the time-stamp counter. As [`now`].
+#[inline(always)]
+pub fn is_invariant() -> bool {
+    ALWAYS.invariant.load(Ordering::Relaxed)
+}
+
+/// `MPI_ANY_SOURCE` and `MPI_ANY_TAG`. As [`now`].
+#[inline(always)]
+pub fn any() -> [i32; 2] {
+    ALWAYS.any.each_ref().map(|any| any.load(Ordering::Relaxed))
+}
+
+/// Changes whenever a handle changes its meaning.
+#[inline(always)]
+pub fn generation() -> u64 {
+    ALWAYS.generation.load(Ordering::Relaxed)
 }
 
 /// The process's agent, which may have ended; `None` if there never was one.
@@ -139,7 +174,7 @@ pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
 
 #[cold]
 fn disable() {
-    ACTIVE.store(false, Ordering::Relaxed);
+    ALWAYS.active.store(false, Ordering::Relaxed);
     // SAFETY: the pointer is null or to the process, which is never freed.
     if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
         process.shared.journal.count_failure();
@@ -149,7 +184,7 @@ fn disable() {
 
 extern "C" fn in_forked_child() {
     // The journal is not mapped here, and the child is no rank.
-    ACTIVE.store(false, Ordering::Relaxed);
+    ALWAYS.active.store(false, Ordering::Relaxed);
 }
 
 /// `MPI_Init` has returned: makes the agent, if there is to be one. `before` is a clock pair from before it.
@@ -177,12 +212,13 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         (handle, word)
     };
     let (request_null, request_null_word) = named(ObjectKind::Request, "MPI_REQUEST_NULL");
+    ALWAYS.invariant.store(clock::is_invariant(), Ordering::Relaxed);
+    ALWAYS.any[0].store(parts.abi.any_source, Ordering::Relaxed);
+    ALWAYS.any[1].store(parts.abi.any_tag, Ordering::Relaxed);
     let process: &'static Process = Box::leak(Box::new(Process {
         abi: parts.abi,
-        any: [parts.abi.any_source, parts.abi.any_tag],
         pmpi: parts.pmpi,
         passages: recipe::work_out(&parts.shared),
-        invariant: clock::is_invariant(),
         shared: parts.shared,
         requests: Arc::new(Shelves::new(parts.concurrent)),
         places: Mutex::default(),
@@ -192,7 +228,6 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         gathers: parts.tree.gathers(),
         epoch: parts.epoch,
         handles: Mutex::new(handles),
-        generation: AtomicU64::new(0),
         threads: Mutex::default(),
         tree: Mutex::new(parts.tree),
         settlement: parts.settlement,
@@ -204,7 +239,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     process.settlement.arm(process);
     api::announce(process);
-    ACTIVE.store(true, Ordering::Release);
+    ALWAYS.active.store(true, Ordering::Release);
     if let Some(state) = adopt_thread() {
         // SAFETY: the caller's promise.
         unsafe { hooks::begun(state, symbol, words) };
@@ -233,7 +268,7 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
             state
         }
         None => {
-            let now = clock::ticks(process.invariant);
+            let now = now();
             let number = threads.all.len() as u32;
             let thread = match Thread::new(process.shared.clone(), number, now) {
                 Ok(thread) => thread,
@@ -288,17 +323,11 @@ fn end_of_threads() -> Option<libc::pthread_key_t> {
 }
 
 impl Process {
-    /// Changes whenever a handle changes its meaning.
-    #[inline]
-    pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed)
-    }
-
     /// Does `with` to the process's objects, and gives groups back to MPI that are not needed any more.
     pub fn with_handles<T>(&self, with: impl FnOnce(&mut Handles) -> T) -> T {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         let result = with(&mut handles);
-        self.generation.store(handles.generation(), Ordering::Relaxed);
+        ALWAYS.generation.store(handles.generation(), Ordering::Relaxed);
         while let Some(group) = handles.take_retired() {
             let mut group = group as usize;
             // SAFETY: a group that MPI gave us, and nobody uses any more.
@@ -381,7 +410,7 @@ impl Process {
     /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.
     pub fn end(&self) {
         let _whole = Uncancelled::begin();
-        ACTIVE.store(false, Ordering::Release);
+        ALWAYS.active.store(false, Ordering::Release);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         self.settlement.settle(self, &mut tree);
     }

@@ -46,6 +46,10 @@ impl Thread {
     /// windows were closed.
     pub fn control(&mut self, level: i32, now: u64) -> bool {
         let closed = self.catch_up(now);
+        if level == 1 && !self.shared.is_paused() {
+            // It is going on.
+            return closed;
+        }
         let shared = self.shared.clone();
         match (level, &shared.boundary) {
             (0 | 1, _) => {

@@ -21,17 +21,11 @@ impl Thread {
         site
     }
 
-    /// The address that stands for the site of a call that returns to `address`.
-    #[inline(always)]
-    pub(super) fn site_key(&self, address: u64) -> u64 {
-        if self.tells_sites { address } else { ANYWHERE }
-    }
-
     /// Index of the site of a call of `function` that returns to `address`; of all its calls, where sites are not
     /// told apart.
     #[inline(always)]
     pub(super) fn site(&mut self, function: Function, address: u64) -> u32 {
-        let (site, new) = self.sites.find(self.site_key(address), function.0);
+        let (site, new) = self.sites.find(if self.tells_sites { address } else { ANYWHERE }, function.0);
         if new {
             match self.tells_sites {
                 true => self.new_site(site, function, address),

@@ -38,11 +38,11 @@ impl Thread {
         Some(terminal)
     }
 
-    /// A call of `function` that returns to `address` has been entered: asks for what its [end](Self::leave) is likely to
-    /// need. Calls are to be [recorded](Self::records).
+    /// A call has been entered: asks for what its [end](Self::leave) is likely to need. Calls are to be
+    /// [recorded](Self::records).
     #[inline(always)]
-    pub fn fetch(&self, function: Function, address: u64) {
-        self.sites.fetch(self.site_key(address), function.0);
+    pub fn fetch(&self) {
+        self.sites.fetch();
         self.log.fetch();
         if self.stores {
             self.stream.fetch();

@@ -13,7 +13,7 @@ pub const UNKNOWN: u64 = u64::MAX;
 /// The object behind `handle`: from the thread's cache, the process's table, or new.
 #[inline]
 pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object {
-    let generation = state.process.generation();
+    let generation = crate::process::generation();
     match state.thread.handles.get(kind, handle, generation) {
         Some(&object) => object,
         None => met(state, kind, handle),
@@ -23,7 +23,7 @@ pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object 
 /// The record word of the object behind `handle`.
 #[inline(always)]
 pub fn object_word(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> u64 {
-    let generation = state.process.generation();
+    let generation = crate::process::generation();
     match state.thread.handles.get(kind, handle, generation) {
         Some(object) => object.word,
         None => met(state, kind, handle).word,

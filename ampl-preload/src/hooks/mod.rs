@@ -16,7 +16,8 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
 
-use crate::clock::{thread_cpu_ns, ticks};
+use crate::clock::thread_cpu_ns;
+use crate::process;
 use crate::reader::ierror_index;
 use crate::recipe::{self, Outcome, Recipe};
 use crate::symbol::{Language, Symbol};
@@ -179,7 +180,7 @@ unsafe fn finish(
         }
     }
     let says_nothing_new = || {
-        let any = state.process.any;
+        let any = process::any();
         let named = |&(source, tag): &(u8, u8)| {
             words[usize::from(source)] as i32 != any[0] && words[usize::from(tag)] as i32 != any[1]
         };
@@ -187,7 +188,7 @@ unsafe fn finish(
     };
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
     let telling = recipe.telling.filter(|_| tells).and_then(|telling| words.get(..usize::from(telling)));
-    let generation = state.process.generation();
+    let generation = process::generation();
     let given = telling.map(|words| Given { function, flags, address: call.address, generation, words });
     let repeated = given.and_then(|given| state.thread.repeated(&given));
     let (mut sent, mut received) = match repeated {
@@ -402,7 +403,7 @@ pub fn window_closed(state: &mut ThreadState, recipe: &Recipe) {
 /// The program pauses ampl, resumes it, or marks the end of a window.
 #[cold]
 fn control(state: &mut ThreadState, level: i32) {
-    if state.thread.control(level, ticks(state.process.invariant)) {
+    if state.thread.control(level, process::now()) {
         progress(state, true, false);
     }
 }
@@ -416,7 +417,7 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
 /// Now and then while calls are only counted: ends windows that are over, and looks after the tree.
 #[cold]
 pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
-    let now = ticks(state.process.invariant);
+    let now = process::now();
     let closed = state.thread.catch_up(now);
     if closed || (recipe.communicates && state.pace.is_due(now)) {
         progress(state, closed, recipe.communicates);
@@ -431,7 +432,7 @@ pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
 #[cold]
 fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
     let _whole = Uncancelled::begin();
-    let mut now = ticks(state.process.invariant);
+    let mut now = process::now();
     if closed {
         state.process.take_clock_pair();
         state.thread.recalibrate();
@@ -447,7 +448,7 @@ fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
 fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
     let cpu_from = thread_cpu_ns().max(0) as u64;
     let moved = state.process.progress(&mut state.thread);
-    let to = ticks(state.process.invariant);
+    let to = process::now();
     let cpu_to = thread_cpu_ns().max(0) as u64;
     state.pace.done(Look { from, to, cpu_from, cpu_to, moved });
     state.slow_ticks += to - from;
