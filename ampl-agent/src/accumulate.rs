@@ -182,8 +182,10 @@ impl Totals {
         self.sent += sent;
         self.received += received;
         // Where nothing is observed, nothing is looked up.
-        let observes = !map.metrics.is_empty();
-        let first = if observes { map.first[usize::from(function.0)] } else { 0 };
+        if map.metrics.is_empty() {
+            return;
+        }
+        let first = map.first[usize::from(function.0)];
         if first != 0 {
             self.observe(function, [ticks, sent, received], usize::from(first) - 1, map);
         }

@@ -24,7 +24,7 @@ pub struct SiteTable {
     index: Vec<u16>,
     /// The entry found last: loops call from one place.
     last: (u64, u16, u32),
-    /// The entry that came after that before: or from several in turns.
+    /// The entry whose call came after that one's before: or from several in turns.
     expected: u32,
 }
 
