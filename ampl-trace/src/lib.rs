@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod bits;
 pub mod cells;
 pub mod communicators;
 pub mod compact;

@@ -6,6 +6,8 @@
 //! as there are decisions, and as it waits for counters: most bytes are below 8, which is a decision of its own and
 //! leaves three; and the counters of a context for three bits lie together.
 
+use crate::bits::{Bits, PRECISION};
+
 /// Contexts of a byte.
 const CONTEXTS: usize = 6;
 /// Their predictions, the one of the longest match, and a constant: as many as a vector register takes.
@@ -22,8 +24,6 @@ const MEMORY: u32 = 80;
 const LINE_BITS: usize = 3;
 /// Counters of a line: one for whether a byte has no more bits than those, one for each node of their tree.
 const LINE: usize = 1 << LINE_BITS;
-/// Bits of a prediction.
-pub const PRECISION: usize = 16;
 
 /// Where a byte stands: what its value means, its own context, and its place in the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,15 +248,8 @@ impl Predictor {
         }
     }
 
-    /// Codes the next byte, which stands at `mark`: `code` is given the probability that a bit is set, of 2 to the
-    /// [`PRECISION`], neither none nor all, and the bit of `byte`, and returns what it is. So a writer gives the byte, a
-    /// reader any; nothing comes back once `code` returns nothing.
-    pub fn byte(
-        &mut self,
-        mark: Mark,
-        byte: u8,
-        mut code: impl FnMut(u32, bool) -> Option<bool>,
-    ) -> Option<u8> {
+    /// Codes the next byte, which stands at `mark`, and returns it: a writer gives it, a reader any.
+    pub fn byte(&mut self, mark: Mark, byte: u8, coder: &mut impl Bits) -> u8 {
         let contexts = self.contexts(mark);
         let expected = self.matches.find();
         let weights = 2 * mark.field();
@@ -264,7 +257,7 @@ impl Predictor {
         let lines = self.lines(contexts, 0);
         let asked = Asked { lines, node: 0, weights, expected: expected.map(is_small) };
         // The bits so far, behind a one.
-        let (mut lines, mut so_far, bits) = if self.decide(&asked, is_small(byte), &mut code)? {
+        let (mut lines, mut so_far, bits) = if self.decide(&asked, is_small(byte), coder) {
             (lines, 1 << (8 - LINE_BITS), LINE_BITS)
         } else {
             (self.lines(contexts, 1), 1, 8)
@@ -277,7 +270,7 @@ impl Predictor {
             let bit_of = |byte: u8| byte >> place & 1 != 0;
             let expected = expected.filter(|_| self.matches.holds()).map(bit_of);
             let asked = Asked { lines, node, weights: weights + 1, expected };
-            let bit = self.decide(&asked, bit_of(byte), &mut code)?;
+            let bit = self.decide(&asked, bit_of(byte), coder);
             so_far = so_far << 1 | u32::from(bit);
             node = node << 1 | usize::from(bit);
         }
@@ -285,7 +278,7 @@ impl Predictor {
         let recent = self.recent.at(mark);
         *recent = *recent << 8 | u16::from(byte);
         self.matches.push(byte);
-        Some(byte)
+        byte
     }
 
     fn contexts(&mut self, mark: Mark) -> [u32; CONTEXTS] {
@@ -312,12 +305,7 @@ impl Predictor {
 
     /// Codes a bit and learns from it.
     #[inline]
-    fn decide(
-        &mut self,
-        asked: &Asked,
-        bit: bool,
-        code: &mut impl FnMut(u32, bool) -> Option<bool>,
-    ) -> Option<bool> {
+    fn decide(&mut self, asked: &Asked, bit: bool, coder: &mut impl Bits) -> bool {
         let node = asked.node % LINE;
         let level = self.matches.level();
         let mut counters = [Counter::default(); INPUTS];
@@ -336,7 +324,7 @@ impl Predictor {
         // At most 8 * 2^11 * 2^15.
         let sum: i32 = inputs.iter().zip(&*weights).map(|(&x, &w)| i32::from(x) * i32::from(w)).sum();
         let mixed = squash((sum >> WEIGHT_BITS).clamp(-2047, 2047));
-        let bit = code((mixed.clamp(1, 4095) as u32) << (PRECISION - 12), bit)?;
+        let bit = coder.bit((mixed.clamp(1, 4095) as u32) << (PRECISION - 12), bit);
 
         let error = (((i32::from(bit) << 12) - mixed) * LEARNING) >> 1;
         for (weight, &input) in weights.iter_mut().zip(&inputs) {
@@ -355,6 +343,6 @@ impl Predictor {
                 self.matches.fail();
             }
         }
-        Some(bit)
+        bit
     }
 }

@@ -4,7 +4,6 @@
 //! one value of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they
 //! are encoded.
 
-mod bits;
 mod body;
 mod callers;
 mod column;

@@ -1,7 +1,8 @@
 //! The predictor of way 2, which only is read: more contexts than [`super::mix`] has, each counter in a place of its
 //! own.
 
-use super::mix::{Mark, Matches, PRECISION, Recent, STRETCH, hash, shares, squash};
+use super::mix::{Mark, Matches, Recent, STRETCH, hash, shares, squash};
+use crate::bits::{Bits, PRECISION};
 
 /// Contexts of a byte.
 const CONTEXTS: usize = 9;
@@ -60,9 +61,8 @@ impl Predictor {
         }
     }
 
-    /// The next byte, which stands at `mark`: `decode` is given the probability that a bit is set, of 2 to the
-    /// [`PRECISION`], neither none nor all, and returns the bit.
-    pub fn byte(&mut self, mark: Mark, mut decode: impl FnMut(u32) -> Option<bool>) -> Option<u8> {
+    /// The next byte, which stands at `mark`.
+    pub fn byte(&mut self, mark: Mark, coder: &mut impl Bits) -> u8 {
         let bases = self.contexts(mark);
         let expected = self.matches.find();
         // The bits so far, behind a one.
@@ -74,13 +74,13 @@ impl Predictor {
                 // The high bits depend on all others.
                 (mixed.wrapping_mul(0x9e37_79b1) >> self.shift) as usize
             });
-            so_far = so_far << 1 | u32::from(self.bit(mark.field(), slots, expected, &mut decode)?);
+            so_far = so_far << 1 | u32::from(self.bit(mark.field(), slots, expected, coder));
         }
         let byte = so_far as u8;
         let recent = self.recent.at(mark);
         *recent = *recent << 8 | u16::from(byte);
         self.matches.push(byte);
-        Some(byte)
+        byte
     }
 
     fn contexts(&mut self, mark: Mark) -> [u32; CONTEXTS] {
@@ -106,8 +106,8 @@ impl Predictor {
         field: usize,
         slots: [usize; CONTEXTS],
         expected: Option<bool>,
-        decode: &mut impl FnMut(u32) -> Option<bool>,
-    ) -> Option<bool> {
+        coder: &mut impl Bits,
+    ) -> bool {
         let stretched = |counter: Counter| i32::from(STRETCH[counter.probability()]);
         let mut inputs = [0; INPUTS];
         for (input, &slot) in inputs.iter_mut().zip(&slots) {
@@ -122,7 +122,7 @@ impl Predictor {
         let weights = &mut self.weights[field];
         let sum: i64 = inputs.iter().zip(&*weights).map(|(&x, &w)| i64::from(x) * i64::from(w)).sum();
         let mixed = squash((sum >> 16).clamp(-2047, 2047) as i32);
-        let bit = decode((mixed.clamp(1, 4095) as u32) << (PRECISION - 12))?;
+        let bit = coder.bit((mixed.clamp(1, 4095) as u32) << (PRECISION - 12), false);
 
         let error = ((i32::from(bit) << 12) - mixed) * LEARNING;
         for (weight, &input) in weights.iter_mut().zip(&inputs) {
@@ -137,6 +137,6 @@ impl Predictor {
                 self.matches.fail();
             }
         }
-        Some(bit)
+        bit
     }
 }

@@ -5,13 +5,10 @@
 
 use std::cell::Cell;
 
-use constriction::stream::queue::{DefaultRangeDecoder, DefaultRangeEncoder};
-use constriction::stream::{Decode, Encode};
-
-use super::bits::{Bit, decoder, finished};
 use super::lanes;
 use super::mix::{Mark, Predictor};
 use super::nine;
+use crate::bits::{Reader, Writer};
 use crate::varint;
 
 /// Most bytes that contexts are mixed for: a fifth of a microsecond each.
@@ -189,14 +186,11 @@ impl Out {
 
     fn mix(&self) -> Vec<u8> {
         let mut predictor = Predictor::new(self.bytes.len());
-        let mut encoder = DefaultRangeEncoder::new();
+        let mut bits = Writer::default();
         for (&byte, &mark) in self.bytes.iter().zip(&self.marks) {
-            predictor.byte(mark, byte, |set, bit| {
-                encoder.encode_symbol(bit, Bit { set }).expect("both bits are possible");
-                Some(bit)
-            });
+            predictor.byte(mark, byte, &mut bits);
         }
-        finished(encoder)
+        bits.shortest()
     }
 }
 
@@ -235,8 +229,8 @@ pub struct Broken {
 
 enum Source {
     Bytes(Vec<u8>),
-    Mixed { predictor: Box<Predictor>, decoder: DefaultRangeDecoder },
-    Nine { predictor: Box<nine::Predictor>, decoder: DefaultRangeDecoder },
+    Mixed { predictor: Box<Predictor>, bits: Reader<Vec<u8>> },
+    Nine { predictor: Box<nine::Predictor>, bits: Reader<Vec<u8>> },
 }
 
 /// Reads values back; the fields and contexts must be those they were written with.
@@ -274,11 +268,11 @@ impl In {
             }
             2 if length <= MOST_MIXED => {
                 let predictor = Box::new(nine::Predictor::new(length));
-                Ok(Self::of(Source::Nine { predictor, decoder: decoder(body) }, length))
+                Ok(Self::of(Source::Nine { predictor, bits: Reader::new(body.to_vec()) }, length))
             }
             3 if length <= MOST_MIXED => {
                 let predictor = Box::new(Predictor::new(length));
-                Ok(Self::of(Source::Mixed { predictor, decoder: decoder(body) }, length))
+                Ok(Self::of(Source::Mixed { predictor, bits: Reader::new(body.to_vec()) }, length))
             }
             _ => Err(broken("way the structure is compressed")),
         }
@@ -294,12 +288,8 @@ impl In {
         }
         let byte = match &mut self.source {
             Source::Bytes(bytes) => bytes[self.at],
-            Source::Mixed { predictor, decoder } => {
-                predictor.byte(mark, 0, |set, _| decoder.decode_symbol(Bit { set }).ok())?
-            }
-            Source::Nine { predictor, decoder } => {
-                predictor.byte(mark, |set| decoder.decode_symbol(Bit { set }).ok())?
-            }
+            Source::Mixed { predictor, bits } => predictor.byte(mark, 0, bits),
+            Source::Nine { predictor, bits } => predictor.byte(mark, bits),
         };
         self.at += 1;
         Some(byte)

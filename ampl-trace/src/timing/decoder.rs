@@ -1,10 +1,10 @@
 //! Reads the times of a rank.
 
-use super::bits::Reader;
 use super::heads::Heads;
 use super::reference::CodeLength;
 use super::stream::Stream;
 use super::{MILLION, Settings, Terminal, Time, Window};
+use crate::bits::Reader;
 use crate::varint;
 
 /// Calls that a byte can hold at most: two bits, each costing `log2(65536 / 65520)` at the least.
@@ -32,13 +32,13 @@ pub struct Decoder<'a> {
     settings: Settings,
     /// Windows that are not read yet.
     windows: u64,
-    heads: Heads<Reader<'a>>,
+    heads: Heads<Reader<&'a [u8]>>,
     /// Entries of the window that are not read yet, and the calls of those that are.
     rest: u64,
     calls: u64,
     /// Entries that there may still be.
     most: u64,
-    stream: Stream<Reader<'a>>,
+    stream: Stream<Reader<&'a [u8]>>,
     sound: bool,
 }
 
@@ -145,7 +145,7 @@ fn read_header(reader: &mut varint::Reader<'_>) -> Option<(Settings, u64, usize)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::bits::Writer;
+    use crate::bits::Writer;
     use crate::varint::put;
 
     #[test]

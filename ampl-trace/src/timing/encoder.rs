@@ -1,10 +1,10 @@
 //! Writes the times of a rank.
 
-use super::bits::Writer;
 use super::heads::Heads;
 use super::reference::CodeLength;
 use super::stream::Stream;
 use super::{Settings, Terminal, Time, Window};
+use crate::bits::Writer;
 use crate::varint::put;
 
 /// Encodes the times of one rank's kept windows; what it holds is bounded by signatures, beside what it

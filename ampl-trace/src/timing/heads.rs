@@ -1,9 +1,9 @@
 //! Which windows there are, and how many entries each has: beside the entries, in a stream of their own.
 
 use super::Window;
-use super::bits::Bits;
 use super::models::{Kind, Models};
 use super::scale::Scale;
+use crate::bits::Bits;
 
 /// Codes windows: a writer gives them, and both sides get them.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Adaptive probabilities of bits and their mixture, in integers.
 
-use super::bits::{Bits, PRECISION};
+use crate::bits::{Bits, PRECISION};
 
 /// Units of log odds in one natural unit.
 const NAT: usize = 256;

@@ -29,7 +29,6 @@
 //! decode to are the same on every machine.
 
 mod aim;
-mod bits;
 mod decoder;
 mod encoder;
 mod heads;

@@ -6,11 +6,11 @@
 
 use rustc_hash::FxHashMap;
 
-use super::bits::Bits;
 use super::masses::{Histogram, Sums};
 use super::mixing::{AGES, LIMITS, Node, Weights, code};
 use super::scale::{Bin, GROUPS, Scale};
 use super::trees::{Arena, HALF, Half, MIDDLE, NEAR, NODES, Side, TREES, Tree, walk};
+use crate::bits::Bits;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

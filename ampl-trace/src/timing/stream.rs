@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use super::aim::Aim;
-use super::bits::Bits;
 use super::models::{Kind, Models, Seldom, Signature, Symbol};
 use super::reference::CodeLength;
 use super::scale::{Bin, Scale};
 use super::{MILLION, Settings, Terminal};
+use crate::bits::Bits;
 
 /// Codes calls: a writer gives their times, and both sides get what a reader has.
 #[derive(Debug)]

@@ -50,6 +50,23 @@ impl Writer {
         self.bytes
     }
 
+    /// What was written, in as few bytes as tell it, if the reader sees zeros behind.
+    pub fn shortest(mut self) -> Vec<u8> {
+        // Any number in the range will do: the first of those with so many bytes, from none on.
+        for kept in 0..=WORD {
+            let behind = u64::MAX >> (8 * kept);
+            let first = self.lower.wrapping_add(behind) & !behind;
+            let above = first.wrapping_sub(self.lower);
+            if above < self.range {
+                self.raise(above);
+                self.bytes.extend_from_slice(&first.to_be_bytes()[..kept]);
+                break;
+            }
+        }
+        while self.bytes.pop_if(|last| *last == 0).is_some() {}
+        self.bytes
+    }
+
     /// Narrows the range to these of its parts.
     #[inline]
     fn narrow(&mut self, above: u64, range: u64) {
@@ -109,18 +126,19 @@ impl Bits for Writer {
 
 /// Reads what a [`Writer`] wrote.
 #[derive(Debug)]
-pub struct Reader<'a> {
-    words: Words<'a>,
+pub struct Reader<B> {
+    words: Words<B>,
     /// How far what is read further is above the range's lower end.
     above: u64,
     range: u64,
     sound: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<B: AsRef<[u8]>> Reader<B> {
     /// A reader of `bytes`.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        let mut reader = Self { words: Words { bytes, past: 0 }, above: 0, range: u64::MAX, sound: true };
+    pub fn new(bytes: B) -> Self {
+        let mut reader =
+            Self { words: Words { bytes, at: 0, past: 0 }, above: 0, range: u64::MAX, sound: true };
         for _ in 0..AHEAD {
             reader.word();
         }
@@ -150,7 +168,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Bits for Reader<'_> {
+impl<B: AsRef<[u8]>> Bits for Reader<B> {
     #[inline(always)]
     fn bit(&mut self, one: u32, _: bool) -> bool {
         let part = self.range >> PRECISION;
@@ -186,25 +204,26 @@ fn parts(width: u32) -> impl Iterator<Item = (u32, u32)> {
 
 /// Words, big-endian, then zeros.
 #[derive(Debug)]
-struct Words<'a> {
-    bytes: &'a [u8],
+struct Words<B> {
+    bytes: B,
+    at: usize,
     past: usize,
 }
 
-impl Words<'_> {
+impl<B: AsRef<[u8]>> Words<B> {
     /// The next; `None` when more zeros are asked for than any decoder needs.
     #[inline]
     fn read(&mut self) -> Option<u32> {
-        if let Some((word, rest)) = self.bytes.split_first_chunk::<WORD>() {
-            self.bytes = rest;
+        let left = self.bytes.as_ref().get(self.at..).unwrap_or_default();
+        self.at += WORD;
+        if let Some(word) = left.first_chunk::<WORD>() {
             return Some(u32::from_be_bytes(*word));
         }
         let mut word = [0; WORD];
-        if self.bytes.is_empty() {
+        if left.is_empty() {
             self.past += 1;
         }
-        word[..self.bytes.len()].copy_from_slice(self.bytes);
-        self.bytes = &[];
+        word[..left.len()].copy_from_slice(left);
         (self.past <= AHEAD).then(|| u32::from_be_bytes(word))
     }
 }
@@ -260,7 +279,7 @@ mod tests {
             words.resize(bytes.len().next_multiple_of(WORD), 0);
             let theirs: Vec<u8> = theirs.into_compressed().expect("memory").into_iter().flat_map(u32::to_be_bytes).collect();
             prop_assert_eq!(words, theirs);
-            let mut reader = Reader::new(&bytes);
+            let mut reader = Reader::new(&bytes[..]);
             for (plain, one, bit, value, width) in symbols {
                 if plain {
                     let all = if width == 64 { u64::MAX } else { (1 << width) - 1 };
@@ -270,6 +289,29 @@ mod tests {
                 }
             }
             prop_assert!(reader.is_sound());
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_stream_takes_only_the_bytes_that_tell_it() {
+        // Whatever the range is at the end: streams of any bits; and such around a number with zeros at its end,
+        // the words before which are not known until the last bit.
+        let mut state = 1u64;
+        for bits in 0..2000 {
+            let (mut writer, mut sealed, mut coded) = (Writer::default(), Writer::default(), Vec::new());
+            let mut around = Reader::new([0x80]);
+            for _ in 0..bits % 80 {
+                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+                let one = (state >> 40) as u32 % 0xffff + 1;
+                let bit = if bits % 3 == 0 { around.bit(one, false) } else { state >> 60 & 1 != 0 };
+                writer.bit(one, bit);
+                sealed.bit(one, bit);
+                coded.push((one, bit));
+            }
+            let bytes = writer.shortest();
+            assert!(bytes.len() <= sealed.into_bytes().len());
+            let mut reader = Reader::new(bytes);
+            assert!(coded.iter().all(|&(one, bit)| reader.bit(one, false) == bit), "{coded:?}");
         }
     }
 }
