@@ -1,4 +1,4 @@
-//! Shared file mappings: the only unsafe code of this crate.
+//! Shared file mappings.
 //!
 //! A block is allocated with `posix_fallocate` before it is mapped, because a write into a mapped
 //! hole of a full file system is a SIGBUS in the application.

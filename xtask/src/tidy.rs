@@ -31,6 +31,7 @@ const TESTING: &[&str] = &["ampl-testkit"];
 const UNSAFE: &[&str] = &[
     "ampl-preload/",
     "ampl-agent/src/map.rs",
+    "ampl-agent/src/fetch.rs",
     "ampl-agent/src/uncancelled.rs",
     "ampl-cli/src/inherited.rs",
     "integrations/examples/rust/",

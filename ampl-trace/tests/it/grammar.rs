@@ -375,27 +375,6 @@ fn sequences_without_order_are_smaller_without_rules() {
     assert_eq!([grammar.trimmed(), grammar.clone().shorter()], [grammar.clone(), grammar]);
 }
 
-/// A few calls in ever new order, as requests end that are waited for together: rules pay there that are used less often
-/// than those of many calls must be.
-#[test]
-fn rules_that_pay_are_kept() {
-    let mut state = 1u64;
-    let runs = (0..4000).flat_map(|_| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let first = (state >> 33) as u32 % 40 * 6;
-        (first..first + 6).map(|terminal| (terminal, 1))
-    });
-    let grammar = build(&runs.collect::<Vec<_>>()).grammar();
-    let shorter = grammar.clone().shorter();
-    assert!(shorter.runs().eq(grammar.runs()));
-    assert!(
-        written(&shorter).len() <= written(&grammar).len(),
-        "{} {}",
-        written(&shorter).len(),
-        written(&grammar).len()
-    );
-}
-
 #[test]
 fn loops_that_are_restored_stay_small() {
     let inner = Step::Loop(vec![call(1), call(2), call(3)], vec![3, 5, 4]);
