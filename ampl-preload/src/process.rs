@@ -31,7 +31,7 @@ use crate::settle::Settlement;
 use crate::symbol::Symbol;
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
-use crate::turn::Turn;
+use crate::turn::{self, Turn};
 
 /// No agent yet.
 const NOT_STARTED: u8 = 0;
@@ -237,6 +237,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
     PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+    turn::find();
     process.settlement.arm(process);
     api::announce(process);
     ALWAYS.active.store(true, Ordering::Release);
