@@ -13,6 +13,8 @@ pub struct Object {
     pub word: u64,
     /// What calls need to know: size and rank of a communicator, bytes of a datatype.
     pub facts: [u64; 2],
+    /// Told apart by this from all objects that have or had its handle, or its word.
+    pub serial: u64,
 }
 
 /// All objects of a process by handle.
@@ -24,6 +26,8 @@ pub struct Handles {
     further: FxHashMap<(u8, u64), u64>,
     /// Of the live objects, by kind.
     numbers: [Numbers; ObjectKind::COUNT],
+    /// That of the last object defined.
+    serial: u64,
     generation: u64,
     groups: Groups,
 }
@@ -34,6 +38,7 @@ impl Default for Handles {
             objects: FxHashMap::default(),
             further: FxHashMap::default(),
             numbers: std::array::from_fn(|_| Numbers::from(1)),
+            serial: 0,
             generation: 0,
             groups: Groups::default(),
         }
@@ -71,12 +76,13 @@ impl Handles {
 
     /// Makes `handle` stand for the predefined object of record word `word`.
     pub fn predefine(&mut self, kind: ObjectKind, handle: u64, word: u64, facts: [u64; 2]) {
-        self.objects.insert((kind as u8, handle), Object { word, facts });
+        self.objects.insert((kind as u8, handle), Object { word, facts, serial: 0 });
     }
 
     /// Makes `handle` stand for a new object, whatever it stood for.
     pub fn define(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Object {
-        let object = Object { word: self.numbers[kind as usize].take(), facts };
+        self.serial += 1;
+        let object = Object { word: self.numbers[kind as usize].take(), facts, serial: self.serial };
         if let Some(before) = self.objects.insert((kind as u8, handle), object) {
             self.generation += 1;
             self.retire(kind, before);
@@ -111,8 +117,14 @@ impl Handles {
         }
     }
 
-    /// The program has given `handle` back; with the last reference to it, it stands for nothing.
-    pub fn forget(&mut self, kind: ObjectKind, handle: u64) {
+    /// The program has given back `handle`, which stood for the object of that serial number then; with the last
+    /// reference to the object, it stands for nothing.
+    ///
+    /// MPI may have given the handle to another thread before this one comes to say so: that object stays.
+    pub fn forget(&mut self, kind: ObjectKind, handle: u64, serial: u64) {
+        if self.get(kind, handle).is_none_or(|object| object.serial != serial) {
+            return;
+        }
         if let Some(further) = self.further.get_mut(&(kind as u8, handle)) {
             *further -= 1;
             if *further == 0 {
@@ -197,7 +209,8 @@ struct Known {
 }
 
 /// No object is of that kind.
-const EMPTY: Known = Known { kind: u64::MAX, handle: 0, object: Object { word: 0, facts: [0; 2] } };
+const EMPTY: Known =
+    Known { kind: u64::MAX, handle: 0, object: Object { word: 0, facts: [0; 2], serial: 0 } };
 
 /// A thread's direct-mapped cache in front of [`Handles`], and before it the latest object of each kind: most
 /// calls name the same few.
@@ -265,6 +278,30 @@ impl Known {
 mod tests {
     use super::*;
 
+    /// Of an object given back by the thread that had it.
+    fn forget(handles: &mut Handles, kind: ObjectKind, handle: u64) {
+        let object = handles.get(kind, handle).expect("a live object");
+        handles.forget(kind, handle, object.serial);
+    }
+
+    fn names(handles: &Handles, kind: ObjectKind, handle: u64) -> Option<(u64, [u64; 2])> {
+        handles.get(kind, handle).map(|object| (object.word, object.facts))
+    }
+
+    #[test]
+    fn a_handle_given_to_another_before_its_end_is_told_stays_the_others() {
+        let mut handles = Handles::default();
+        let mine = handles.define(ObjectKind::Comm, 0x84, [0; 2]);
+        // Another thread is given it twice, the second time under the number of the first.
+        handles.given(ObjectKind::Comm, 0x84, [0; 2]);
+        forget(&mut handles, ObjectKind::Comm, 0x84);
+        handles.given(ObjectKind::Comm, 0x84, [0; 2]);
+        let others = handles.get(ObjectKind::Comm, 0x84);
+        assert_eq!(others.map(|object| object.word), Some(mine.word));
+        handles.forget(ObjectKind::Comm, 0x84, mine.serial);
+        assert_eq!(handles.get(ObjectKind::Comm, 0x84), others);
+    }
+
     #[test]
     fn an_object_given_twice_lives_until_it_is_freed_twice() {
         let mut handles = Handles::default();
@@ -272,9 +309,9 @@ mod tests {
             handles.given(ObjectKind::Group, 0x88, [0; 2]);
         }
         let first = handles.get(ObjectKind::Group, 0x88);
-        handles.forget(ObjectKind::Group, 0x88);
+        forget(&mut handles, ObjectKind::Group, 0x88);
         assert!(first.is_some() && handles.get(ObjectKind::Group, 0x88) == first);
-        handles.forget(ObjectKind::Group, 0x88);
+        forget(&mut handles, ObjectKind::Group, 0x88);
         assert_eq!(handles.get(ObjectKind::Group, 0x88), None);
     }
 
@@ -284,12 +321,12 @@ mod tests {
         handles.given(ObjectKind::Comm, 0x84, [0; 2]);
         handles.learn(ObjectKind::Comm, 0x84, [4, 1]);
         handles.given(ObjectKind::Comm, 0x84, [0; 2]);
-        assert_eq!(handles.get(ObjectKind::Comm, 0x84), Some(Object { word: 2, facts: [0; 2] }));
+        assert_eq!(names(&handles, ObjectKind::Comm, 0x84), Some((2, [0; 2])));
         handles.given(ObjectKind::Type, 0x84, [0; 2]);
         handles.learn(ObjectKind::Type, 0x84, [8, 0]);
         let before = handles.generation();
         handles.given(ObjectKind::Type, 0x84, [0; 2]);
-        assert_eq!(handles.get(ObjectKind::Type, 0x84), Some(Object { word: 1, facts: [0; 2] }));
+        assert_eq!(names(&handles, ObjectKind::Type, 0x84), Some((1, [0; 2])));
         assert_ne!(handles.generation(), before);
     }
 
@@ -303,9 +340,9 @@ mod tests {
         assert_eq!(handles.put_group(first, group(8)), group(7));
         assert_eq!((handles.take_retired(), handles.take_retired()), (Some(8), None));
         handles.note_world_rank(first, 2, Some(9));
-        handles.forget(ObjectKind::Type, 0x84);
+        handles.forget(ObjectKind::Type, 0x84, 0);
         assert_eq!(handles.group(first), Some(group(7)));
-        handles.forget(ObjectKind::Comm, 0x84);
+        forget(&mut handles, ObjectKind::Comm, 0x84);
         assert_eq!((handles.group(first), handles.take_retired()), (None, Some(7)));
         // What was known of the first says nothing of the second, whose handle and number are the same.
         let second = handles.define(ObjectKind::Comm, 0x84, [4, 0]).word;
@@ -333,7 +370,7 @@ mod tests {
             ] {
                 match made {
                     true => words.push(handles.define(kind, handle(object), [0; 2]).word),
-                    false => handles.forget(kind, handle(object)),
+                    false => forget(&mut handles, kind, handle(object)),
                 }
             }
             words
@@ -354,11 +391,11 @@ mod tests {
         for (handle, object) in [(0x84, first), (0x88, other), (0x84, first)] {
             assert_eq!(cache.get(ObjectKind::Comm, handle, handles.generation()), Some(&object));
         }
-        handles.forget(ObjectKind::Comm, 0x84);
+        forget(&mut handles, ObjectKind::Comm, 0x84);
         assert_eq!(handles.get(ObjectKind::Comm, 0x84), None);
         let second = handles.define(ObjectKind::Comm, 0x84, [2, 1]);
         assert_eq!((first.word, other.word, second.word), (1, 2, 1), "its number is the lowest that is free");
-        assert_eq!(handles.get(ObjectKind::Comm, 0x84), Some(Object { word: 1, facts: [2, 1] }));
+        assert_eq!(names(&handles, ObjectKind::Comm, 0x84), Some((1, [2, 1])));
         assert_eq!(cache.get(ObjectKind::Comm, 0x84, handles.generation()), None);
         assert_eq!(handles.get(ObjectKind::Type, 0x84), None);
     }

@@ -28,7 +28,7 @@ use crate::hooks;
 use crate::pmpi::Pmpi;
 use crate::recipe::{self, Passage};
 use crate::settle::Settlement;
-use crate::symbol::Symbol;
+use crate::symbol::{self, Symbol};
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
 use crate::turn::{self, Turn};
@@ -238,6 +238,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
     // SAFETY: the handler only stores to an atomic.
     unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     turn::find();
+    symbol::find_all();
     process.settlement.arm(process);
     api::announce(process);
     ALWAYS.active.store(true, Ordering::Release);
@@ -356,9 +357,9 @@ impl Process {
         self.with_handles(|handles| handles.given(kind, handle, [hooks::UNKNOWN, 0]));
     }
 
-    /// The program has given `handle` back.
-    pub fn forget(&self, kind: ObjectKind, handle: u64) {
-        self.with_handles(|handles| handles.forget(kind, handle));
+    /// The program has given `handle` back, which stood for the object of that serial number.
+    pub fn forget(&self, kind: ObjectKind, handle: u64, serial: u64) {
+        self.with_handles(|handles| handles.forget(kind, handle, serial));
     }
 
     /// Whether a communicator that is known may be gone all the same.

@@ -68,11 +68,43 @@ impl Symbol {
 
     #[cold]
     fn look_up(&self) -> *const () {
-        let found = self.names.iter().map(|name| next_definition(name)).find(|found| !found.is_null());
+        self.look_up_with(next_definition)
+    }
+
+    fn look_up_with(&self, find: fn(&str) -> *const ()) -> *const () {
+        let found = self.names.iter().map(|name| find(name)).find(|found| !found.is_null());
         let found = found.unwrap_or(ptr::null());
         self.next.store(found.cast_mut(), Ordering::Relaxed);
         found
     }
+}
+
+unsafe extern "C" {
+    #[link_name = "__start_ampl_symbols"]
+    static FIRST: u8;
+    #[link_name = "__stop_ampl_symbols"]
+    static END: u8;
+}
+
+/// All wrapped symbols: they stand in a section of their own.
+fn all() -> &'static [Symbol] {
+    let (first, end) = (&raw const FIRST, &raw const END);
+    let (first, end) = (first.cast::<Symbol>(), end.cast::<Symbol>());
+    // SAFETY: the linker's names for the beginning and the end of a section that holds symbols alone.
+    unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
+}
+
+/// Finds what stands behind the wrapped symbols, where the loader knows at once. The first call of a function would be
+/// no place for that: somebody may wait for the thread with the loader's lock in hand, and what the loader has to say
+/// of an error is the program's to ask for.
+pub fn find_all() {
+    let has_fortran = !in_search_order("mpi_init_\0").is_null();
+    let wanted = |symbol: &&Symbol| symbol.language == Language::C || has_fortran;
+    for symbol in all().iter().filter(wanted).filter(|symbol| symbol.next_if_known().is_null()) {
+        symbol.look_up_with(in_search_order);
+    }
+    // SAFETY: forgets what was said of those that this MPI lacks.
+    unsafe { libc::dlerror() };
 }
 
 /// Whether the name is that of a Fortran procedure whose buffers are descriptors: `mpi_send_f08ts_`,
@@ -106,6 +138,11 @@ pub fn next_definition(name: &str) -> *const () {
     look_up(libc::RTLD_NEXT, name)
 }
 
+/// The same, but for what was loaded out of the global search order.
+fn in_search_order(name: &str) -> *const () {
+    ask(libc::RTLD_NEXT, with_nul(name))
+}
+
 /// Address of the variable `name` (with its NUL); null if there is none.
 ///
 /// Searched from the program on: it may hold the one copy of a library's variable that counts.
@@ -114,14 +151,19 @@ pub fn variable(name: &str) -> *const () {
 }
 
 fn look_up(from: *mut libc::c_void, name: &str) -> *const () {
-    let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("names end in NUL");
-    // SAFETY: a NUL-terminated name.
-    let found = unsafe { libc::dlsym(from, name.as_ptr()) };
-    if !found.is_null() {
-        return found.cast();
-    }
+    let name = with_nul(name);
+    let found = ask(from, name);
     // MPI may have been loaded out of the global search order.
-    crate::late::in_mpi_libraries(name)
+    if found.is_null() { crate::late::in_mpi_libraries(name) } else { found }
+}
+
+fn with_nul(name: &str) -> &CStr {
+    CStr::from_bytes_with_nul(name.as_bytes()).expect("names end in NUL")
+}
+
+fn ask(from: *mut libc::c_void, name: &CStr) -> *const () {
+    // SAFETY: a NUL-terminated name.
+    unsafe { libc::dlsym(from, name.as_ptr()) }.cast_const().cast()
 }
 
 #[cfg(test)]

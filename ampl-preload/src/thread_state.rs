@@ -28,6 +28,8 @@ pub struct ThreadState {
     pub args: Vec<u64>,
     /// Values of in/out parameters before the call, as words, in the order of the parameters.
     pub before: Vec<u64>,
+    /// Handles among them, and the serial numbers of the objects.
+    pub held: Vec<(u64, u64)>,
     /// Finds call paths, where these tell call sites apart.
     pub walker: Option<Box<Walker>>,
     /// Words of the addresses met last.
@@ -67,6 +69,7 @@ impl ThreadState {
             ierror: 0,
             args: Vec::with_capacity(256),
             before: Vec::with_capacity(64),
+            held: Vec::with_capacity(4),
             places: Near::of_this_thread(),
             handles: Vec::with_capacity(64),
             named: Named::default(),

@@ -49,6 +49,12 @@ fn threads_that_only_ask() {
     each("asking", |_, same| assert_eq!(same.plain.stdout.matches("done").count(), RANKS as usize));
 }
 
+/// The first call of a function does not ask the loader anything.
+#[test]
+fn what_the_loader_says_is_the_programs_to_ask_for() {
+    each("loader", |_, same| assert!(same.plain.stdout.contains("no such library"), "{}", same.plain.stdout));
+}
+
 /// Arrays with more room than MPI fills: what lies behind is nobody's.
 #[test]
 fn contents_that_fill_a_part() {

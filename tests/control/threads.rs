@@ -55,6 +55,29 @@ fn requests_are_told_apart(same: &Same) {
     assert!(made > 1000, "{made} requests only");
 }
 
+/// A communicator has one name from its making to its end, though MPI gives its handle to another thread before the
+/// one that freed it has said so.
+#[test]
+fn handles_go_from_thread_to_thread() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, 1, "threads", &["recycled"]);
+        let same = compare(&job).kept_only().run().complete();
+        let mut lives = vec![vec![]; 5];
+        for line in same.kept.decode(0) {
+            let name = match line["fn"].as_str() {
+                Some("MPI_Comm_dup") => &line["out"]["newcomm"],
+                Some("MPI_Barrier" | "MPI_Comm_free") => &line["args"]["comm"],
+                _ => continue,
+            };
+            lives[line["thread"].as_u64().unwrap_or(0) as usize].push(name.clone());
+        }
+        for names in &lives[1..] {
+            assert_eq!(names.len(), 60_000, "{mpi:?}");
+            assert!(names.chunks(3).all(|life| life[0] == life[1] && life[0] == life[2]), "{mpi:?}");
+        }
+    }
+}
+
 #[test]
 fn a_thousand_short_threads() {
     let each = [("Comm_rank", 2), ("Comm_size", 1), ("Finalize", 1), ("Init_thread", 1)];

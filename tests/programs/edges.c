@@ -5,9 +5,11 @@
  *        edges forked     a child forked in a callback goes on through MPI's return
  *        edges jumped     many calls below a large array that lies over a frame left by a jump
  *        edges asking     a thread that only asks, below MPI_THREAD_SERIALIZED
+ *        edges loader     what the loader has to say of an error is asked for after a first call
  *        edges contents   more room than MPI_Type_get_contents fills
  */
 #define _DEFAULT_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -166,6 +168,15 @@ static void asking(void) {
     printf("rank %d: done\n", rank);
 }
 
+static void loader(void) {
+    int length;
+    char name[MPI_MAX_PROCESSOR_NAME];
+    void *none = dlopen("./no such library.so", RTLD_NOW);
+    MPI_Get_processor_name(name, &length);
+    const char *said = dlerror();
+    printf("rank %d: %s, %s\n", rank, none ? "loaded" : "not loaded", said ? said : "and nothing said");
+}
+
 static void contents(void) {
     MPI_Datatype pair, inner[4], next;
     MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
@@ -201,6 +212,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(mode, "forked")) forked();
     else if (!strcmp(mode, "jumped")) jumped();
     else if (!strcmp(mode, "asking")) asking();
+    else if (!strcmp(mode, "loader")) loader();
     else contents();
     MPI_Finalize();
     return 0;

@@ -1,9 +1,11 @@
 /* Threads that call MPI, under MPI_THREAD_MULTIPLE.
  *
- * usage: threads ring | short | crossed | idle-main | wait-main | cancel | cancel-inside | cancel-first | cancel-late
+ * usage: threads ring | short | crossed | recycled | idle-main | wait-main | cancel | cancel-inside | cancel-first |
+ *                cancel-late
  *   ring          4 threads, each with a communicator of its own: rings and reductions
  *   short         1000 threads, one after the other in groups of 4, a few calls each
  *   crossed       requests made on one thread and completed on another, statuses ignored or not
+ *   recycled      4 threads make and free communicators, each under handles that the others have just freed
  *   idle-main     the main thread never calls MPI; another one initialises, works and finalises
  *   wait-main     the main thread waits for another one, which works for more than a second
  *   cancel        a thread is cancelled while it polls in MPI; the others go on
@@ -335,6 +337,27 @@ static void cancel_late(void) {
            cleaned);
 }
 
+/* ---- recycled ---- */
+
+static void *recycles(void *argument) {
+    MPI_Comm *own = argument, comm;
+    for (int turn = 0; turn < 20000; turn++) {
+        MPI_Comm_dup(*own, &comm);
+        MPI_Barrier(comm);
+        MPI_Comm_free(&comm);
+    }
+    return NULL;
+}
+
+static void recycled(void) {
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) MPI_Comm_dup(MPI_COMM_SELF, &comms[i]);
+    for (int i = 0; i < THREADS; i++) threads[i] = started(recycles, &comms[i]);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) MPI_Comm_free(&comms[i]);
+    printf("rank %d: done\n", rank);
+}
+
 int main(int argc, char **argv) {
     const char *mode = argc > 1 ? argv[1] : "";
     if (!strcmp(mode, "idle-main")) {
@@ -345,6 +368,7 @@ int main(int argc, char **argv) {
     if (!strcmp(mode, "ring")) rings();
     else if (!strcmp(mode, "short")) short_lived();
     else if (!strcmp(mode, "crossed")) crossed();
+    else if (!strcmp(mode, "recycled")) recycled();
     else if (!strcmp(mode, "wait-main")) pthread_join(started(worker, NULL), NULL);
     else if (!strcmp(mode, "cancel")) cancel();
     else if (!strcmp(mode, "cancel-inside")) cancel_inside();

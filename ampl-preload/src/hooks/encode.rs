@@ -169,10 +169,8 @@ impl Encoder<'_> {
                 out.push(value);
             }
             Shape::Scalar => {
-                let value = self.state.before.get(self.before).copied().unwrap_or(0);
+                out.push(self.state.before.get(self.before).copied().unwrap_or(0));
                 self.before += 1;
-                let value = self.handle_or(param.kind, value);
-                out.push(value);
             }
             Shape::Text => {
                 // What others than the root pass may be no string.

@@ -110,14 +110,19 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, 
     }
 }
 
-/// Values of in/out parameters before the call: as recorded, except that handles stay handles.
+/// Values of in/out parameters before the call, as recorded: what a handle stands for cannot be asked when the call
+/// has given it back, MPI may have given it to another thread.
 unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize]) {
     state.before.clear();
+    state.held.clear();
     let reader = state.reader;
     for (param, &word) in function.spec().params.iter().zip(words) {
         if is_overwritten(param) {
             // SAFETY: an in/out parameter points to a value that MPI is about to read.
-            state.before.push(unsafe { reader.load(param.kind, word, 0) }.unwrap_or(0));
+            let value = unsafe { reader.load(param.kind, word, 0) }.unwrap_or(0);
+            let object = ObjectKind::of(param.kind).map(|kind| facts::object(state, kind, value));
+            state.held.extend(object.map(|object| (value, object.serial)));
+            state.before.push(object.map_or(value, |object| object.word));
         } else if let (Direction::InOut, Kind::Int, Length::Param(count)) =
             (param.direction, param.kind, param.length)
         {
@@ -294,17 +299,13 @@ fn traffic(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) -> (u64, u
 
 /// Forgets the objects that the call has freed: their handle has changed.
 unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usize]) {
-    let mut before = state.before.iter();
-    for (param, &word) in function.spec().params.iter().zip(words) {
-        if !is_overwritten(param) {
-            continue;
-        }
-        let Some(&before) = before.next() else { return };
-        let Some(kind) = ObjectKind::of(param.kind) else { continue };
+    let handles = function.spec().params.iter().zip(words).filter(|(param, _)| is_overwritten(param));
+    let handles = handles.filter_map(|(param, &word)| Some((param, ObjectKind::of(param.kind)?, word)));
+    for ((param, kind, word), &(before, serial)) in handles.zip(&state.held) {
         // SAFETY: the parameter points to a handle that MPI has written.
         let after = unsafe { state.reader.load(param.kind, word, 0) };
         if after != Some(before) {
-            state.process.forget(kind, before);
+            state.process.forget(kind, before, serial);
         }
     }
 }

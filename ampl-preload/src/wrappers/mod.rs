@@ -18,6 +18,7 @@ macro_rules! word {
 /// Declares the symbol and its forwarder: transmutes the next definition to the right arity.
 macro_rules! symbol {
     ($function:literal, $language:expr, [$($names:expr),+], ($($argument:ident)*), $returns:ty) => {
+        #[unsafe(link_section = "ampl_symbols")]
         static SYMBOL: Symbol = Symbol::new($function, $language, &[$($names),+]);
 
         #[allow(unused_variables, unused_mut, unused_assignments)]
@@ -81,6 +82,7 @@ macro_rules! c_double {
 macro_rules! pcontrol {
     ($name:ident, $function:literal) => {
         const _: () = {
+            #[unsafe(link_section = "ampl_symbols")]
             static SYMBOL: Symbol =
                 Symbol::new($function, Language::C, &[name!($name), concat!("P", name!($name))]);
 
