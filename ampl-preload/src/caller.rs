@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::abi::memory::readable;
 use crate::entry::Entry;
 use crate::resolve::module;
 
@@ -21,6 +22,9 @@ pub enum Caller {
     AfterJump,
 }
 
+/// Bytes within which two frames are of one stack: none that MPI can be called on is so small.
+const NEAR: u64 = 8192;
+
 /// Who calls the wrapper just entered, which returns to `address`; `inside` of `here` is not 0, and `next` is what is
 /// behind the wrapper.
 ///
@@ -32,8 +36,12 @@ pub unsafe fn who(here: &mut Entry, address: u64, next: *const ()) -> Caller {
     if here.stack >= here.inside {
         return Caller::AfterJump;
     }
-    // SAFETY: the outer frame lay between the caller's and the stack's beginning, in mapped memory.
-    // If it is still there, it begins with its return address.
+    // A jump may lead to another stack, and the one that was left be gone.
+    if here.inside - here.stack > NEAR && readable(here.inside as usize, size_of::<u64>()) == 0 {
+        return Caller::AfterJump;
+    }
+    // SAFETY: memory that can be read: it lies between the caller's frame and the stack's beginning, or the system has
+    // been asked. If the outer frame is still there, it begins with its return address.
     if unsafe { (here.inside as *const u64).read() } != here.outer.address {
         return Caller::AfterJump;
     }

@@ -46,8 +46,9 @@ static ALWAYS: Always = Always {
     generation: AtomicU64::new(0),
 };
 
-/// What every call asks of the process: one line of memory, where no pointer leads.
-#[repr(C, align(64))]
+/// What every call asks of the process: one line of memory, where no pointer leads. The page is its own, for the system
+/// to empty in children ([`be_silent_in_children`]).
+#[repr(C, align(4096))]
 struct Always {
     /// Whether calls are to be recorded.
     active: AtomicBool,
@@ -183,8 +184,18 @@ fn disable() {
 }
 
 extern "C" fn in_forked_child() {
-    // The journal is not mapped here, and the child is no rank.
     ALWAYS.active.store(false, Ordering::Relaxed);
+}
+
+/// A child is no rank, and the journal is not mapped there: nothing is recorded, however it came to be. Handlers run in
+/// those of `fork` only, not in those of the system call.
+fn be_silent_in_children() {
+    let page = (&raw const ALWAYS).cast_mut().cast();
+    // SAFETY: the static's own page; a child finds the values that it had in the beginning, 0.
+    if unsafe { libc::madvise(page, size_of::<Always>(), libc::MADV_WIPEONFORK) } != 0 {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+    }
 }
 
 /// `MPI_Init` has returned: makes the agent, if there is to be one. `before` is a clock pair from before it.
@@ -235,8 +246,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         fortran: parts.fortran,
     }));
     PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
-    // SAFETY: the handler only stores to an atomic.
-    unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
+    be_silent_in_children();
     turn::find();
     symbol::find_all();
     process.settlement.arm(process);

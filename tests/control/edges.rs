@@ -31,6 +31,20 @@ fn children_forked_in_callbacks() {
     each("forked", |_, same| assert_eq!(same.plain.stdout.matches("child 7").count(), RANKS as usize));
 }
 
+#[test]
+fn children_of_the_system_call() {
+    each("cloned", |_, same| assert_eq!(same.plain.stdout.matches("child 7").count(), RANKS as usize));
+}
+
+#[test]
+fn a_stack_that_is_gone() {
+    each("unstacked", |_, same| {
+        assert_eq!(same.plain.stdout.matches("size 2").count(), RANKS as usize);
+        let calls = same.kept.decode(0);
+        assert!(calls.iter().any(|call| call["fn"] == "MPI_Barrier"));
+    });
+}
+
 /// Calls below a large array that lies untouched over the frame that was left are calls like others.
 #[test]
 fn calls_after_a_jump_have_their_place() {

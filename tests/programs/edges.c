@@ -3,7 +3,9 @@
  * usage: edges freed      a communicator freed in a callback; the next one has its handle and is smaller
  *        edges failed     a completion that fails before it writes how many it completed
  *        edges forked     a child forked in a callback goes on through MPI's return
+ *        edges cloned     a child of the system call, which runs no handlers, asks MPI something
  *        edges jumped     many calls below a large array that lies over a frame left by a jump
+ *        edges unstacked  a call left for another stack, and its own gone, before the next on a lower one
  *        edges asking     a thread that only asks, below MPI_THREAD_SERIALIZED
  *        edges loader     what the loader has to say of an error is asked for after a first call
  *        edges contents   more room than MPI_Type_get_contents fills
@@ -17,7 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static int rank;
@@ -101,6 +105,17 @@ static void forked(void) {
     printf("rank %d: child %d\n", rank, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
+static void cloned(void) {
+    int status = -1, flag = 0;
+    child = syscall(SYS_fork);
+    if (child == 0) {
+        MPI_Initialized(&flag);
+        _exit(flag ? 7 : 8);
+    }
+    waitpid(child, &status, 0);
+    printf("rank %d: child %d\n", rank, WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
 static jmp_buf back;
 
 static void jumps(MPI_Comm *comm, int *code, ...) {
@@ -138,6 +153,45 @@ static void jumped(void) {
     MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
     if (!setjmp(back)) from_deep();
     printf("rank %d: %d\n", rank, below_an_array());
+}
+
+enum { STACK = 256 * 1024 };
+static ucontext_t main_stack, other_stack;
+
+static void changes_stack(MPI_Comm *comm, int *code, ...) {
+    (void)comm, (void)code;
+    setcontext(&main_stack);
+}
+
+static void fails(void) {
+    int nothing = 0;
+    MPI_Send(&nothing, 1, MPI_INT, 99, 0, MPI_COMM_SELF);
+}
+
+static void asks_size(void) {
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Barrier(MPI_COMM_WORLD);
+    printf("rank %d: size %d\n", rank, size);
+}
+
+static void run_on(char *stack, void (*function)(void)) {
+    getcontext(&other_stack);
+    other_stack.uc_stack.ss_sp = stack;
+    other_stack.uc_stack.ss_size = STACK;
+    other_stack.uc_link = &main_stack;
+    makecontext(&other_stack, function, 0);
+    swapcontext(&main_stack, &other_stack);
+}
+
+static void unstacked(void) {
+    MPI_Errhandler handler;
+    MPI_Comm_create_errhandler(changes_stack, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    char *stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    run_on(stacks + STACK, fails);
+    munmap(stacks + STACK, STACK);
+    run_on(stacks, asks_size);
 }
 
 static volatile int stop;
@@ -210,7 +264,9 @@ int main(int argc, char **argv) {
     if (!strcmp(mode, "freed")) freed();
     else if (!strcmp(mode, "failed")) failed();
     else if (!strcmp(mode, "forked")) forked();
+    else if (!strcmp(mode, "cloned")) cloned();
     else if (!strcmp(mode, "jumped")) jumped();
+    else if (!strcmp(mode, "unstacked")) unstacked();
     else if (!strcmp(mode, "asking")) asking();
     else if (!strcmp(mode, "loader")) loader();
     else contents();

@@ -90,7 +90,7 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
     // SAFETY: the calling thread's own state: a wrapper holds no reference to it while MPI runs, and none
     // of the agent's own doings ends up here.
     let state = unsafe { (*entry()).thread.as_mut() };
-    let now = within_call().unwrap_or_else(crate::process::now);
+    let now = within_call().unwrap_or_else(process::now);
     let Some(state) = state else {
         let bystander = here.bystander.get_or_insert_with(|| Bystander::new(process.shared.clone()));
         return Some(call(Caller::Bystander(bystander), now).1);
@@ -99,10 +99,10 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
         bystander.give(&mut state.thread);
     }
     let measured = here.meter.is_due();
-    let from = if measured { crate::process::now() } else { 0 };
+    let from = if measured { process::now() } else { 0 };
     let (closed, result) = call(Caller::Rank(state), now);
     if measured && !closed {
-        here.meter.take(crate::process::now() - from);
+        here.meter.take(process::now() - from);
     }
     state.thread.add_own(here.meter.per_call());
     if closed {

@@ -4,6 +4,7 @@ use ampl_agent::handles::Object;
 use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind;
 
+use crate::process;
 use crate::thread_state::ThreadState;
 use crate::traffic::{Facts, Members};
 
@@ -13,7 +14,7 @@ pub const UNKNOWN: u64 = u64::MAX;
 /// The object behind `handle`: from the thread's cache, the process's table, or new.
 #[inline]
 pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object {
-    let generation = crate::process::generation();
+    let generation = process::generation();
     match state.thread.handles.get(kind, handle, generation) {
         Some(&object) => object,
         None => met(state, kind, handle),
@@ -23,7 +24,7 @@ pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object 
 /// The record word of the object behind `handle`.
 #[inline(always)]
 pub fn object_word(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> u64 {
-    let generation = crate::process::generation();
+    let generation = process::generation();
     match state.thread.handles.get(kind, handle, generation) {
         Some(object) => object.word,
         None => met(state, kind, handle).word,
