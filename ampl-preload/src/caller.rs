@@ -89,7 +89,9 @@ unsafe extern "C" {
 static KNOWN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 const MPI: u64 = 1 << 63;
 
-fn is_of_mpi(address: u64, next: *const ()) -> bool {
+/// Whether the call that returns to `address` is MPI's own, or that of a tool which takes part in it; `next` is what is
+/// behind the wrapper.
+pub fn is_of_mpi(address: u64, next: *const ()) -> bool {
     let slot = &KNOWN[(address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize];
     let known = slot.load(Ordering::Relaxed);
     if known & !MPI == address {

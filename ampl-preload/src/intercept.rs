@@ -7,7 +7,7 @@ use ampl_agent::thread::LOOK_EVERY;
 use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, Returns, ids};
 
 use crate::abi;
-use crate::caller::{Caller, who};
+use crate::caller::{Caller, is_of_mpi, who};
 use crate::clock::{self, ticks};
 use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hooks;
@@ -203,7 +203,7 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
         // SAFETY: a thread's state is only ever used by that thread.
         match unsafe { here.thread.as_mut() }.filter(|_| process::is_active()) {
             Some(state) => state.thread.count(symbol.function, 1),
-            None => count_early(symbol.function),
+            None => count_early(symbol.function, address, next),
         }
     }
     if outermost {
@@ -219,8 +219,10 @@ pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward
     result
 }
 
-fn count_early(function: Function) {
-    if process::has_not_started() {
+/// Counts a call that the application makes while there is no agent yet; not those of MPI's constructors, such as its
+/// C++ binding has.
+fn count_early(function: Function, address: u64, next: *const ()) {
+    if process::has_not_started() && !is_of_mpi(address, next) {
         EARLY[usize::from(function.0)].fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -249,7 +251,7 @@ unsafe fn outside(
         contained(unseen::called_unstarted);
     }
     if !starts {
-        count_early(symbol.function);
+        count_early(symbol.function, origin.address, next);
     }
     let before = starts.then(clock::pair);
     // SAFETY: the caller's promise.

@@ -1,58 +1,118 @@
 //! Says why `MPI_Init` takes so long, where ranks may be waiting for one that does not run under ampl.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, JoinHandle};
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::begin::message;
+use crate::process::contained;
 
 /// Agreeing takes milliseconds, on a machine that is overloaded seconds.
 const LONG: Duration = Duration::from_secs(20);
 
 /// A thread that waits; it ends with the value.
+///
+/// `MPI_Init` may be called by a constructor, with the loader's lock held by the thread that waits for this one. The
+/// standard library's threads need that lock to begin; this one does not, until it has something to say.
 #[derive(Debug)]
-pub struct Watch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+pub struct Watch(Option<(libc::pthread_t, &'static Waiting)>);
+
+/// What the two share.
+struct Waiting {
+    rank: u32,
+    /// Posted when the agreement is there.
+    agreed: UnsafeCell<libc::sem_t>,
+    /// Taken by the side that is first: the thread, to speak, or the one that need not wait any more.
+    decided: AtomicBool,
+}
+
+// SAFETY: semaphores are there to be used by several threads.
+unsafe impl Sync for Waiting {}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiting").field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    fn is_first(&self) -> bool {
+        !self.decided.swap(true, Ordering::AcqRel)
+    }
 }
 
 impl Watch {
     /// Starts to watch, on a few ranks: any of them may be the one that is not there.
     pub fn start(rank: u32) -> Self {
-        let (stop, stopped) = channel::<()>();
-        let wait = move || {
-            if stopped.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
-                message(&format!(
-                    "rank {rank} has been waiting for the other ranks in MPI_Init for {} s: is every process of the \
-                     job started by `ampl exec` (or none), with AMPL_DISABLE set for all of them or for none?",
-                    LONG.as_secs()
-                ));
-            }
-        };
-        let thread = (rank == 0 || rank.is_power_of_two()).then(|| without_signals(wait)).flatten();
-        Self { stop: Some(stop), thread }
+        if rank != 0 && !rank.is_power_of_two() {
+            return Self(None);
+        }
+        // SAFETY: plain data, and set below.
+        let agreed = UnsafeCell::new(unsafe { std::mem::zeroed() });
+        let waiting: &Waiting =
+            Box::leak(Box::new(Waiting { rank, agreed, decided: AtomicBool::new(false) }));
+        // SAFETY: a new semaphore of this process, of value 0.
+        unsafe { libc::sem_init(waiting.agreed.get(), 0, 0) };
+        Self(without_signals(waiting).map(|thread| (thread, waiting)))
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let Some((thread, waiting)) = self.0.take() else { return };
+        // SAFETY: the semaphore lives for ever, and the thread has been neither joined nor detached.
+        unsafe {
+            if waiting.is_first() {
+                libc::sem_post(waiting.agreed.get());
+                libc::pthread_join(thread, ptr::null_mut());
+            } else {
+                libc::pthread_detach(thread);
+            }
         }
     }
 }
 
+extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: what `start` has leaked.
+    let waiting = unsafe { &*waiting.cast::<Waiting>() };
+    let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the time, and a semaphore; nothing interrupts a thread without signals.
+    let agreed = unsafe {
+        libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut until);
+        until.tv_sec += LONG.as_secs() as libc::time_t;
+        libc::sem_timedwait(waiting.agreed.get(), &raw const until) == 0
+    };
+    if !agreed && waiting.is_first() {
+        contained(|| {
+            message(&format!(
+                "rank {} has been waiting for the other ranks in MPI_Init for {} s: is every process of the \
+                 job started by `ampl exec` (or none), with AMPL_DISABLE set for all of them or for none?",
+                waiting.rank,
+                LONG.as_secs()
+            ));
+        });
+    }
+    ptr::null_mut()
+}
+
 /// A thread that takes none of the signals that are meant for the program; `None` where there can be none.
-fn without_signals(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    // SAFETY: sets of signals are plain data, and each call only fills or reads those passed.
+fn without_signals(waiting: &'static Waiting) -> Option<libc::pthread_t> {
+    // SAFETY: sets of signals and attributes are plain data, and each call only fills or reads those passed.
     unsafe {
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
-            (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let thread = Builder::new().name("ampl".into()).stack_size(1 << 17).spawn(work).ok();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        thread
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
+        let (mut attributes, mut thread) = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        libc::pthread_attr_init(&raw mut attributes);
+        libc::pthread_attr_setstacksize(&raw mut attributes, 1 << 17);
+        let argument = ptr::from_ref(waiting).cast_mut().cast();
+        let made = libc::pthread_create(&raw mut thread, &raw const attributes, wait, argument);
+        if made == 0 {
+            libc::pthread_setname_np(thread, c"ampl".as_ptr());
+        }
+        libc::pthread_attr_destroy(&raw mut attributes);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+        (made == 0).then_some(thread)
     }
 }

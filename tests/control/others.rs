@@ -127,9 +127,11 @@ fn mpi_in_a_plugin() {
     let each = [("Allreduce", 10), ("Comm_rank", 1), ("Comm_size", 1), ("Finalize", 1), ("Get_version", 1)];
     let each = [&each[..], &[("Init", 1)]].concat();
     for mpi in Mpi::ALL {
-        let plugin = mpi.compile_as("plugin.so", "plugin.c", &["-fPIC", "-shared"]);
-        let job = Job::of(mpi, RANKS, "dlopened", &[plugin.to_str().expect("a path of ours")]);
-        compare(&job).kept_only().run().complete().expect(RANKS, &each, &[]);
+        let early = mpi.compile_as("early.so", "plugin.c", &["-fPIC", "-shared", "-DCONSTRUCTOR"]);
+        for plugin in [mpi.compile_as("plugin.so", "plugin.c", &["-fPIC", "-shared"]), early] {
+            let job = Job::of(mpi, RANKS, "dlopened", &[plugin.to_str().expect("a path of ours")]);
+            compare(&job).kept_only().run().complete().expect(RANKS, &each, &[]);
+        }
     }
 }
 

@@ -1,11 +1,19 @@
-/* A plug-in that calls MPI, for dlopened.c. */
+/* A plug-in that calls MPI, for dlopened.c. With CONSTRUCTOR it initialises MPI while the loader is at work. */
 #include <mpi.h>
 #include <stdio.h>
+
+static void begin(void) { MPI_Init(NULL, NULL); }
+
+#ifdef CONSTRUCTOR
+__attribute__((constructor)) static void construct(void) { begin(); }
+#endif
 
 int run(void) {
     int rank, ranks, sum, version, subversion;
     MPI_Get_version(&version, &subversion);
-    MPI_Init(NULL, NULL);
+#ifndef CONSTRUCTOR
+    begin();
+#endif
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     for (int turn = 0; turn < 10; turn++) MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
