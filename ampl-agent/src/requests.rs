@@ -48,6 +48,8 @@ pub struct Request {
     pub received: u64,
     /// Its message partner.
     pub peer: Peer,
+    /// Whether MPI gives its handle to no other while it is live.
+    pub alone: bool,
 }
 
 /// Said of a request: a status of it tells of a message, or may.
@@ -61,6 +63,7 @@ pub const NAMES_PARTNER: u8 = 8;
 const RECEIVES: u8 = 16;
 const PERSISTENT: u8 = 32;
 const ACTIVE: u8 = 64;
+const ALONE: u8 = 128;
 
 // Facts of a node.
 const NUMBER: usize = 0;
@@ -71,7 +74,7 @@ const RECEIVED: usize = 3;
 
 /// Marks that follow from what a request is.
 fn marked(mut mark: u8) -> u8 {
-    mark &= RECEIVES | PERSISTENT | ACTIVE | NAMES_PARTNER;
+    mark &= RECEIVES | PERSISTENT | ACTIVE | NAMES_PARTNER | ALONE;
     mark |= match (mark & ACTIVE != 0, mark & RECEIVES != 0) {
         (true, true) => TELLS,
         (true, false) => SILENT,
@@ -93,6 +96,7 @@ impl Request {
             bit(self.receives, RECEIVES)
                 | bit(self.persistent, PERSISTENT)
                 | bit(self.active, ACTIVE)
+                | bit(self.alone, ALONE)
                 | bit(kind == 2, NAMES_PARTNER),
         );
         [number, u64::from(mark) | kind << 8 | u64::from(peer) << 32, self.sent, self.received]
@@ -198,9 +202,25 @@ impl Requests {
     pub fn make(&mut self, handle: u64, request: Request, maker: Option<u32>) -> u64 {
         self.catch_up();
         let number = self.slots.take(maker);
-        let (_, shares) = self.mine.put(handle, request.facts(number));
-        self.claims |= shares;
+        let (at, shares) = self.mine.put(handle, request.facts(number));
+        if shares {
+            self.claims |= self.shares(handle, at);
+        }
         number
+    }
+
+    /// Whether one of those before the request `at` shares its handle. Those of them are gone that would not: they have
+    /// ended where nobody looked, in a callback, or by the profiling name of the function.
+    #[cold]
+    fn shares(&mut self, handle: u64, at: u32) -> bool {
+        while let Some((eldest, node)) = self.mine.finder().find(handle).filter(|&(eldest, _)| eldest != at) {
+            if node.fact(MARKS) as u8 & ALONE == 0 {
+                return true;
+            }
+            self.slots.give(node.fact(NUMBER));
+            self.mine.take(eldest, NUMBER);
+        }
+        false
     }
 
     /// What others have left for it to do.

@@ -81,6 +81,8 @@ pub struct Rest {
     pub index: Option<u8>,
     /// Index of the output that says how many have.
     pub outcount: Option<u8>,
+    /// Index of the source of a message to receive.
+    pub source: Option<u8>,
 }
 
 /// What is done for calls of a function while the agent is to cost next to nothing.
@@ -289,6 +291,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     // The graphs' edge lists have that name too.
     let index = request.and_then(|_| position(&tells_request));
     let outcount = position(&|param| param.name == "outcount");
+    let source = position(&|param| param.name == "source");
     Recipe {
         class: spec.class,
         local: spec.class == Class::Local,
@@ -324,11 +327,12 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
         silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
         answer: match outputs[..] {
-            [(_, Step::Status)] if has_message => position(&|param| param.name == "source")
-                .zip(position(&|param| matches!(param.name, "tag" | "recvtag"))),
+            [(_, Step::Status)] if has_message => {
+                source.zip(position(&|param| matches!(param.name, "tag" | "recvtag")))
+            }
             _ => None,
         },
-        rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount })),
+        rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount, source })),
     }
 }
 

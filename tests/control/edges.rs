@@ -57,6 +57,32 @@ fn calls_after_a_jump_have_their_place() {
     });
 }
 
+/// Without unwind tables nobody can tell that these calls come after a jump: the summary says how many it lacks.
+#[test]
+fn calls_that_are_lost_are_told() {
+    for mpi in Mpi::ALL {
+        let bare = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+        let job = Job::new(mpi, RANKS, mpi.compile_as("untabled", "edges.c", &bare), &["jumped"]);
+        let same = compare(&job).kept_only().run().complete();
+        let counted: u64 = same.functions().values().sum::<u64>() / u64::from(RANKS);
+        let lost = counted - same.kept.decode(0).len() as u64;
+        assert!(lost > 0, "{mpi:?}: the test needs such calls");
+        let told = same.said().replace(',', "");
+        assert!(told.contains(&format!("{lost} calls of rank 0 made within others")), "{mpi:?}: {told}");
+    }
+}
+
+#[test]
+fn requests_that_end_unseen() {
+    each("unseen", |mpi, same| {
+        let calls = same.kept.decode(0);
+        let made = calls.iter().rfind(|call| call["fn"] == "MPI_Irecv").expect("the call");
+        let wait = calls.iter().find(|call| call["fn"] == "MPI_Wait").expect("the call");
+        assert_eq!(wait["args"]["request"], made["out"]["request"], "{mpi:?}: {wait}");
+        assert_eq!(wait["out"]["status"]["tag"], 2, "{mpi:?}: {wait}");
+    });
+}
+
 /// Any thread may ask at any time: ampl must not talk to MPI from there.
 #[test]
 fn threads_that_only_ask() {

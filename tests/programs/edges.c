@@ -8,6 +8,7 @@
  *        edges unstacked  a call left for another stack, and its own gone, before the next on a lower one
  *        edges asking     a thread that only asks, below MPI_THREAD_SERIALIZED
  *        edges loader     what the loader has to say of an error is asked for after a first call
+ *        edges unseen     receives that end by a profiling name; the next one has the handle
  *        edges contents   more room than MPI_Type_get_contents fills
  */
 #define _DEFAULT_SOURCE
@@ -231,6 +232,19 @@ static void loader(void) {
     printf("rank %d: %s, %s\n", rank, none ? "loaded" : "not loaded", said ? said : "and nothing said");
 }
 
+static void unseen(void) {
+    int out = rank, in[3], sum = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        MPI_Request request;
+        MPI_Irecv(&in[turn], 1, MPI_INT, rank, turn, MPI_COMM_WORLD, &request);
+        PMPI_Send(&out, 1, MPI_INT, rank, turn, MPI_COMM_WORLD);
+        if (turn < 2) PMPI_Wait(&request, MPI_STATUS_IGNORE);
+        else MPI_Wait(&request, MPI_STATUS_IGNORE);
+        sum += in[turn];
+    }
+    printf("rank %d: %d\n", rank, sum);
+}
+
 static void contents(void) {
     MPI_Datatype pair, inner[4], next;
     MPI_Type_contiguous(2, MPI_DOUBLE, &pair);
@@ -267,6 +281,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(mode, "cloned")) cloned();
     else if (!strcmp(mode, "jumped")) jumped();
     else if (!strcmp(mode, "unstacked")) unstacked();
+    else if (!strcmp(mode, "unseen")) unseen();
     else if (!strcmp(mode, "asking")) asking();
     else if (!strcmp(mode, "loader")) loader();
     else contents();

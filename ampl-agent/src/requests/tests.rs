@@ -52,6 +52,26 @@ fn numbers_tell_who_made_a_request() {
 }
 
 #[test]
+fn a_handle_given_again_is_not_that_of_a_receive_before() {
+    let [mut requests] = threads();
+    let receive = Request { receives: true, active: true, alone: true, ..Request::default() };
+    requests.make(5, receive, MAKER);
+    // The first has ended where nobody looked.
+    assert_eq!(requests.make(5, receive, MAKER), FIRST + 1);
+    assert_eq!(look(&mut requests, &[5]), [FIRST + 1]);
+    assert_eq!(requests.make(6, receive, MAKER), FIRST);
+    complete(&mut requests, &[5, 6]);
+    assert!(requests.is_empty());
+    // What a call is about to complete is left to it.
+    let mut named = Named::default();
+    requests.make(7, receive, MAKER);
+    requests.name(&[7], NULL, true, &mut named);
+    requests.make(7, receive, MAKER);
+    requests.end(named.places()[0], 7);
+    assert_eq!(look(&mut requests, &[7]), [FIRST + 1]);
+}
+
+#[test]
 fn one_handle_may_stand_for_several_in_turn() {
     let [mut requests] = threads();
     for slot in 0..3 {

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use ampl_core::config::SiteTrace;
-use ampl_core::mpi::Function;
+use ampl_core::mpi::{Class, Function};
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
 use ampl_trace::model::STEP_CLOCK;
+use ampl_trace::record::GAP;
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
@@ -89,6 +90,7 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
             plural(trace.run.early_calls, "call")
         ));
     }
+    within(trace, &mut gaps);
     let spawns = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"].map(Function::by_name);
     if trace.function_calls().iter().any(|&(function, _)| spawns.contains(&Some(Function(function)))) {
         gaps.push(
@@ -97,6 +99,38 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     }
     calls(trace, &mut gaps);
     gaps
+}
+
+/// Calls that the program made while another was under way, and those that could not be told from them.
+fn within(trace: &Trace, gaps: &mut Vec<String>) {
+    let whole =
+        |rank: &&RankTrace| rank.process.rank == 0 && rank.process.finalized && rank.process.steps.is_empty();
+    let Some(first) = trace.ranks.first().filter(whole) else { return };
+    let Some(structure) = trace.structure.rank(0) else { return };
+    let is_sequenced =
+        |function: u16| !matches!(Function(function).spec().class, Class::Local | Class::CountOnly);
+    let mut stored = 0u64;
+    for thread in &structure.threads {
+        for (terminal, calls) in thread.grammar.runs() {
+            match thread.signatures.get(terminal as usize).map(|signature| signature.function) {
+                Some(function) if function != GAP => {
+                    stored += if is_sequenced(function) { calls } else { 0 };
+                }
+                // What was not recorded has its own reasons.
+                _ => return,
+            }
+        }
+    }
+    let calls = first.process.calls.iter().filter(|call| is_sequenced(call.0));
+    let counted: u64 = calls.map(|&(_, calls)| calls).sum();
+    let within = counted.saturating_sub(trace.run.early_calls).saturating_sub(stored);
+    if within > 0 && stored > 0 {
+        gaps.push(format!(
+            "{} of rank 0 made within others (callbacks, or after a jump that left no trace): counted, not in the \
+             sequence",
+            plural(within, "call")
+        ));
+    }
 }
 
 /// Spans that the program itself has left out.

@@ -118,7 +118,10 @@ unsafe fn follow_made(
     let is_null = handle == state.process.request_null;
     let peer = if is_null { Peer::None } else { partners::of_request(state, recipe, words) };
     let told = (!is_null).then(|| {
-        let request = Request { receives, persistent, active: !persistent, sent, received, peer };
+        // One handle may stand for all that are done at once: small sends, and what comes from nobody.
+        let source = recipe.rest.source.filter(|_| receives).map(|at| words[usize::from(at)] as i32);
+        let alone = persistent || source.is_some_and(|source| source != state.process.abi.proc_null);
+        let request = Request { receives, persistent, active: !persistent, sent, received, peer, alone };
         request::told(state.requests.make(handle, request, call.terminal))
     });
     Some(Followed { bytes: persistent.then_some((0, 0)), told })
