@@ -1,5 +1,6 @@
 //! The definition that a wrapper forwards to.
 
+use std::arch::global_asm;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -78,6 +79,9 @@ impl Symbol {
         found
     }
 }
+
+// The linker would export them.
+global_asm!(".hidden __start_ampl_symbols", ".hidden __stop_ampl_symbols");
 
 unsafe extern "C" {
     #[link_name = "__start_ampl_symbols"]

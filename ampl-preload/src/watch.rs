@@ -76,6 +76,9 @@ impl Drop for Watch {
 extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: what `start` has leaked.
     let waiting = unsafe { &*waiting.cast::<Waiting>() };
+    // The C library gives a thread that allocates memory a pool of its own, and turns to such a pool when the program's
+    // can grow no more: the end of a job that has used up its memory finds room there.
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(1)));
     let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the time, and a semaphore; nothing interrupts a thread without signals.
     let agreed = unsafe {
