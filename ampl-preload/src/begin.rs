@@ -17,7 +17,7 @@ use ampl_agent::uncancelled::Uncancelled;
 use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
-use ampl_core::mpi::{Class, FUNCTIONS, Function};
+use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
@@ -380,7 +380,7 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
 /// Calls made so far that would have had a place in the sequence, questions such as `MPI_Initialized` apart.
 fn early_calls() -> u64 {
     let counts = FUNCTIONS.iter().zip(&EARLY);
-    let sequenced = counts.filter(|(spec, _)| !matches!(spec.class, Class::Local | Class::CountOnly));
+    let sequenced = counts.filter(|(spec, _)| !spec.class.only_asks());
     sequenced.map(|(_, early)| early.load(Ordering::Relaxed)).sum()
 }
 

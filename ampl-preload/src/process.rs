@@ -191,6 +191,7 @@ extern "C" fn in_forked_child() {
 /// those of `fork` only, not in those of the system call.
 fn be_silent_in_children() {
     let page = (&raw const ALWAYS).cast_mut().cast();
+    // Linux before 4.14 does not know how to.
     // SAFETY: the static's own page; a child finds the values that it had in the beginning, 0.
     if unsafe { libc::madvise(page, size_of::<Always>(), libc::MADV_WIPEONFORK) } != 0 {
         // SAFETY: the handler only stores to an atomic.

@@ -63,8 +63,8 @@ pub struct Recipe {
     pub telling: Option<u8>,
     /// Whether nothing is recorded of its outputs, but for the request that it makes.
     pub silent: bool,
-    /// Index of the source, and of the tag, that its status tells, where nothing else is recorded of its outputs: a
-    /// message of one that the call names is from there, with that tag.
+    /// Index of the source, and of the tag, that its status or its request's tells, where nothing else is recorded of its
+    /// outputs: a message of one that the call names is from there, with that tag.
     pub answer: Option<(u8, u8)>,
 }
 
@@ -81,8 +81,6 @@ pub struct Rest {
     pub index: Option<u8>,
     /// Index of the output that says how many have.
     pub outcount: Option<u8>,
-    /// Index of the source of a message to receive.
-    pub source: Option<u8>,
 }
 
 /// What is done for calls of a function while the agent is to cost next to nothing.
@@ -291,7 +289,6 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     // The graphs' edge lists have that name too.
     let index = request.and_then(|_| position(&tells_request));
     let outcount = position(&|param| param.name == "outcount");
-    let source = position(&|param| param.name == "source");
     Recipe {
         class: spec.class,
         local: spec.class == Class::Local,
@@ -327,12 +324,13 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
         silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
         answer: match outputs[..] {
-            [(_, Step::Status)] if has_message => {
-                source.zip(position(&|param| matches!(param.name, "tag" | "recvtag")))
+            [(_, Step::Status | Step::RequestAfter)] if has_message => {
+                position(&|param| param.name == "source")
+                    .zip(position(&|param| matches!(param.name, "tag" | "recvtag")))
             }
             _ => None,
         },
-        rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount, source })),
+        rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount })),
     }
 }
 

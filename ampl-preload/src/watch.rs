@@ -19,6 +19,7 @@ const LONG: Duration = Duration::from_secs(20);
 pub struct Watch(Option<(libc::pthread_t, &'static Waiting)>);
 
 /// What the two share.
+#[derive(Debug)]
 struct Waiting {
     rank: u32,
     /// Posted when the agreement is there.
@@ -29,12 +30,6 @@ struct Waiting {
 
 // SAFETY: semaphores are there to be used by several threads.
 unsafe impl Sync for Waiting {}
-
-impl std::fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waiting").field("rank", &self.rank).finish_non_exhaustive()
-    }
-}
 
 impl Waiting {
     fn is_first(&self) -> bool {

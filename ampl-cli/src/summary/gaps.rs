@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ampl_core::config::SiteTrace;
-use ampl_core::mpi::{Class, Function};
+use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
@@ -107,22 +107,21 @@ fn within(trace: &Trace, gaps: &mut Vec<String>) {
         |rank: &&RankTrace| rank.process.rank == 0 && rank.process.finalized && rank.process.steps.is_empty();
     let Some(first) = trace.ranks.first().filter(whole) else { return };
     let Some(structure) = trace.structure.rank(0) else { return };
-    let is_sequenced =
-        |function: u16| !matches!(Function(function).spec().class, Class::Local | Class::CountOnly);
+    let only_asks = |function: u16| Function(function).spec().class.only_asks();
     let mut stored = 0u64;
     for thread in &structure.threads {
-        for (terminal, calls) in thread.grammar.runs() {
+        for (terminal, calls) in thread.grammar.totals() {
             match thread.signatures.get(terminal as usize).map(|signature| signature.function) {
                 Some(function) if function != GAP => {
-                    stored += if is_sequenced(function) { calls } else { 0 };
+                    stored = stored.saturating_add(if only_asks(function) { 0 } else { calls });
                 }
                 // What was not recorded has its own reasons.
                 _ => return,
             }
         }
     }
-    let calls = first.process.calls.iter().filter(|call| is_sequenced(call.0));
-    let counted: u64 = calls.map(|&(_, calls)| calls).sum();
+    let calls = first.process.calls.iter().filter(|call| !only_asks(call.0));
+    let counted = calls.fold(0, |sum: u64, &(_, calls)| sum.saturating_add(calls));
     let within = counted.saturating_sub(trace.run.early_calls).saturating_sub(stored);
     if within > 0 && stored > 0 {
         gaps.push(format!(

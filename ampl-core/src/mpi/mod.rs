@@ -255,6 +255,13 @@ pub enum Class {
     Lifecycle,
 }
 
+impl Class {
+    /// Whether its calls only ask: nobody misses them in the sequence.
+    pub fn only_asks(self) -> bool {
+        matches!(self, Self::Local | Self::CountOnly)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

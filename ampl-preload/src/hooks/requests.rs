@@ -119,8 +119,9 @@ unsafe fn follow_made(
     let peer = if is_null { Peer::None } else { partners::of_request(state, recipe, words) };
     let told = (!is_null).then(|| {
         // One handle may stand for all that are done at once: small sends, and what comes from nobody.
-        let source = recipe.rest.source.filter(|_| receives).map(|at| words[usize::from(at)] as i32);
-        let alone = persistent || source.is_some_and(|source| source != state.process.abi.proc_null);
+        let from_somebody =
+            |&(source, _): &(u8, u8)| words[usize::from(source)] as i32 != state.process.abi.proc_null;
+        let alone = persistent || recipe.answer.as_ref().is_some_and(from_somebody);
         let request = Request { receives, persistent, active: !persistent, sent, received, peer, alone };
         request::told(state.requests.make(handle, request, call.terminal))
     });

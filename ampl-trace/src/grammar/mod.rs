@@ -84,11 +84,20 @@ impl Grammar {
         Runs::new(self)
     }
 
+    /// How often terminals are in the sequence (terminal, count), at most `u64::MAX`: once for each position that one
+    /// stands at, whatever the sequence's length.
+    pub fn totals(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.rules.iter().flatten().filter_map(|item| {
+            let of_one = |sum: u64, &(times, expansions): &(u64, u64)| {
+                sum.saturating_add(times.saturating_mul(expansions))
+            };
+            Some((item.symbol.as_terminal()?, item.counts.iter().fold(0, of_one)))
+        })
+    }
+
     /// Terminals in the sequence, each as often as it is repeated; at most `u64::MAX`.
     pub fn len(&self) -> u64 {
-        let terminals = self.rules.iter().flatten().filter(|item| item.symbol.as_terminal().is_some());
-        let counts = terminals.flat_map(|item| &item.counts);
-        counts.fold(0, |sum: u64, &(times, expansions)| sum.saturating_add(times.saturating_mul(expansions)))
+        self.totals().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
     /// Whether the sequence has no terminals.
