@@ -55,9 +55,12 @@ fn make_once(directory: &Path, node: &Path, marked: bool) -> io::Result<()> {
             }
             Ok(())
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
-        Err(_) if directory.is_dir() => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => match fs::metadata(directory) {
+            Ok(there) if there.is_dir() => Ok(()),
+            // It has gone since mkdir(2) found it.
+            Err(gone) if gone.kind() == ErrorKind::NotFound && !directory.is_symlink() => Err(gone),
+            _ => Err(error),
+        },
     };
     match (make(), directory.parent()) {
         (Err(error), Some(above)) if error.kind() == ErrorKind::NotFound && above != Path::new("") => {
