@@ -223,6 +223,13 @@ impl Journal {
         self.header[word::FAILURES].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Something of a thread's sequence has no room, and is missing from about now on: a failure of the agent.
+    pub fn lacks(&self) {
+        self.count_failure();
+        let now = self.header[word::TICKS_LAST].load(Ordering::Relaxed).max(1);
+        let _ = self.header[word::FULL].compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// Every call of the application is in.
     pub fn mark_finalized(&self) {
         self.header[word::FLAGS].fetch_or(flag::FINALIZED, Ordering::Release);

@@ -180,7 +180,7 @@ impl Log {
         if self.store(words).is_err() {
             // What the process has done stays in its memory; a death would lose it.
             self.lost = true;
-            self.journal.count_failure();
+            self.journal.lacks();
         }
     }
 

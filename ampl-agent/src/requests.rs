@@ -276,17 +276,24 @@ impl Requests {
                 true => name_own::<true>(finder, &handles[from..], null, null_word, parts),
                 false => name_own::<false>(finder, &handles[from..], null, null_word, parts),
             };
-            if let Some(&handle) = handles.get(from) {
-                self.name_other(handle, completes, named, from);
+            if from < handles.len() {
+                self.name_other(handles, completes, named, from);
                 from += 1;
             }
         }
         named.put_together();
     }
 
-    /// Names a request that another thread has made, or nobody was seen making.
+    /// Names a request that another thread has made, or nobody was seen making, or the call names once more.
     #[cold]
-    fn name_other(&mut self, handle: u64, completes: bool, named: &mut Named, element: usize) {
+    fn name_other(&mut self, handles: &[u64], completes: bool, named: &mut Named, element: usize) {
+        let handle = handles[element];
+        if completes && let Some(first) = handles[..element].iter().position(|&other| other == handle) {
+            let (number, mark, place) = (named.words()[first], named.marks()[first], named.places()[first]);
+            if mark & ALONE != 0 {
+                return named.set(element, number, mark, place);
+            }
+        }
         if let Some(place) = self.visit(handle, completes) {
             let node = self.met[place.other()].node(place.at());
             named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, place);

@@ -276,7 +276,7 @@ fn grow(journal: &Journal, thread: u32, stream: &mut Cursor, words: usize, full:
         }
         Err(_) => {
             *full = true;
-            journal.count_failure();
+            journal.lacks();
             false
         }
     }

@@ -13,7 +13,7 @@ use crate::record::Word;
 /// First word of a journal: `AMPLJRN0`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"AMPLJRN0");
 /// Layout version in the second word.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Words of the header page (4096 bytes).
 pub const HEADER_WORDS: usize = 512;
 /// First word of a block: `AMPLBLK0`.
@@ -75,8 +75,10 @@ pub mod word {
     pub const CLOCK_OFFSET: usize = 14;
     /// What the clock lost to rank 0's in 10^6 nanoseconds, as a double; not a number where it was not measured.
     pub const CLOCK_DRIFT: usize = 15;
+    /// Ticks of the latest clock pair when something of the sequence first had no room; 0 if all had.
+    pub const FULL: usize = 16;
     /// Start of the packed texts: host, CPU binding, MPI library.
-    pub const TEXTS: usize = 16;
+    pub const TEXTS: usize = 17;
 }
 
 /// Bits of the header's flag word.

@@ -153,3 +153,26 @@ fn memory_that_is_used_up_leaves_the_journals() {
         assert_eq!(run.functions()["MPI_Sendrecv"], 2 * 400, "{mpi:?}");
     }
 }
+
+/// Neither the journal nor the memory behind it may grow, so there is no room for a record that says so either.
+#[test]
+fn files_that_may_not_grow_are_told_of() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, RANKS, "short_files", &[]);
+        let run = monitor(&job, "", Form::Exec).success();
+        let said = &run.finished.stderr;
+        assert!(said.contains("cannot write the trace") && said.contains("stay unmerged"), "{said}");
+        let mut recover = Command::new(ampl());
+        process::run(recover.arg("recover").arg(&run.run), Duration::from_secs(60)).success();
+        assert_eq!(run.functions()["MPI_Send"], u64::from(RANKS) * 6000, "{mpi:?}");
+        let sends = run.decode(0).iter().filter(|call| call["fn"] == "MPI_Send").count();
+        assert!((100..6000).contains(&sends), "{sends}");
+        let info = run.info();
+        let steps = info["overhead"]["steps"].as_array().expect("steps");
+        for rank in 0..RANKS {
+            let of: Vec<&Value> = steps.iter().filter(|step| step["rank"] == rank).collect();
+            let [step] = of[..] else { panic!("{steps:?}") };
+            assert_eq!((&step["level"], &step["reason"]), (&"summaries".into(), &"journal".into()), "{step}");
+        }
+    }
+}

@@ -72,6 +72,22 @@ fn a_handle_given_again_is_not_that_of_a_receive_before() {
 }
 
 #[test]
+fn a_program_may_name_one_request_twice() {
+    let [mut makes, mut other] = threads();
+    let inactive = Request { persistent: true, alone: true, ..Request::default() };
+    makes.make(5, inactive, MAKER);
+    for requests in [&mut makes, &mut other] {
+        for _ in 0..2 {
+            assert_eq!(look(requests, &[5, 0, 5, 5]), [FIRST, 99, FIRST, FIRST]);
+        }
+    }
+    complete(&mut makes, &[5]);
+    makes.make(5, inactive, Some(9));
+    assert_eq!(complete(&mut makes, &[5]), [10 << 20]);
+    assert!(makes.is_empty());
+}
+
+#[test]
 fn one_handle_may_stand_for_several_in_turn() {
     let [mut requests] = threads();
     for slot in 0..3 {

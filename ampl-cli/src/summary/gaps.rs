@@ -74,7 +74,11 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
         ));
     }
     if trace.totals.places().any(|(function, ..)| function == SEVERAL) {
-        gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
+        let why = match steps.iter().any(|step| step.reason == "journal" && step.level == "summaries") {
+            true => "call sites that had no room in the journals, or in the table",
+            false => "more call sites than the table holds",
+        };
+        gaps.push(format!("{why}: the rest is added up as '(further sites)'"));
     }
     if !trace.run.hidden.is_empty() {
         let (names, more) = some(&trace.run.hidden);
@@ -231,7 +235,7 @@ fn ranks(trace: &Trace, gaps: &mut Vec<String>) {
         gaps.push(format!("{} did not reach MPI_Finalize: {unfinished}", plural(unfinished.len(), "rank")));
     }
     if !trace.complete && absent.is_empty() && unfinished.is_empty() && trace.damage.is_empty() {
-        gaps.push("the ranks' journals were not merged: the job still runs, or ended too early".into());
+        gaps.push("the ranks' journals were not merged: the job still runs, ended too early, or could not write the trace".into());
     }
 }
 

@@ -82,6 +82,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         scan.out.structure.threads.push(structure);
     }
     let Scan { mut out, paths, comms, after, .. } = scan;
+    out.rank.process.steps.extend(full(&journal.header, clock, &out.rank));
     after.decide(&mut out.rank.windows);
     let mut encoder = Encoder::new(settings);
     for (blocks, structure) in threads.values().zip(&out.structure.threads) {
@@ -132,6 +133,18 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         }),
         steps: Vec::new(),
     }
+}
+
+/// That calls are not stored any more, if there was no room for more of them: nor was there for a record of it.
+fn full(header: &[u64], clock: Clock, rank: &RankTrace) -> Option<Step> {
+    let ticks = header[word::FULL];
+    let told = rank.process.steps.iter().any(|step| ["summaries", "off"].contains(&&*step.level));
+    (ticks > 0 && !told).then(|| Step {
+        window: rank.windows.iter().map(|window| window.window).max().unwrap_or(0),
+        at: clock.instant(ticks).max(0) as u64,
+        level: "summaries".into(),
+        share: 0.0,
+    })
 }
 
 /// The first reading: everything but the times of calls.
