@@ -29,7 +29,6 @@ use crate::abi::{self, Abi};
 use crate::align;
 use crate::clock;
 use crate::counters;
-use crate::entry::Origin;
 use crate::environment;
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
@@ -39,7 +38,6 @@ use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
 use crate::unseen;
-use crate::walk;
 use crate::watch::Watch;
 use announce::{Announcement, announce};
 
@@ -385,16 +383,9 @@ fn early_calls() -> u64 {
 }
 
 /// The first records of the thread that called `MPI_Init`: the run, the client's first decisions, calls made
-/// earlier, `MPI_Init` itself with the arguments in `state.args`.
-pub fn first_records(
-    state: &mut ThreadState,
-    run: &RunInfo,
-    function: Function,
-    origin: Origin,
-    started: u64,
-) {
+/// earlier, `MPI_Init` itself, called from `address` with the arguments in `state.args`.
+pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
     let process = state.process;
-    let address = walk::path(state, origin);
     if process.shared.rank.0 == 0 {
         let run = RunInfo {
             mpi_library: process.pmpi.library_version(),

@@ -27,6 +27,7 @@ mod process;
 mod reader;
 mod recipe;
 mod resolve;
+mod roomy;
 mod settle;
 mod symbol;
 mod thread_state;

@@ -16,6 +16,7 @@ use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::index_of_predefined;
+use ampl_trace::model::RunInfo;
 
 use crate::abi::Abi;
 use crate::api;
@@ -27,11 +28,13 @@ use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
 use crate::recipe::{self, Passage};
+use crate::roomy::with_room;
 use crate::settle::Settlement;
 use crate::symbol::{self, Symbol};
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
 use crate::turn::{self, Turn};
+use crate::walk;
 
 /// No agent yet.
 const NOT_STARTED: u8 = 0;
@@ -208,9 +211,20 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         return;
     }
     let _whole = Uncancelled::begin();
+    let Some(run) = with_room(|| make(before)) else { return };
+    if let Some(state) = adopt_thread() {
+        // SAFETY: the caller's promise.
+        unsafe { hooks::begun(state, symbol, words) };
+        let address = walk::path(state, origin);
+        with_room(|| begin::first_records(state, &run, symbol.function, address, before.0));
+    }
+}
+
+/// Makes the process's state, if there is to be an agent; what rank 0 writes of the run.
+fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     // Without a key (the program has used them all) states of ended threads are not used again.
     let at_thread_end = end_of_threads().unwrap_or(libc::pthread_key_t::MAX);
-    let Some(parts) = begin::begin(before) else { return };
+    let parts = begin::begin(before)?;
     let predefined = parts.abi.predefined_handles();
     let mut handles = Handles::default();
     for &(kind, handle, word) in &predefined {
@@ -253,11 +267,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
     process.settlement.arm(process);
     api::announce(process);
     ALWAYS.active.store(true, Ordering::Release);
-    if let Some(state) = adopt_thread() {
-        // SAFETY: the caller's promise.
-        unsafe { hooks::begun(state, symbol, words) };
-        begin::first_records(state, &parts.run, symbol.function, origin, before.0);
-    }
+    Some(Box::new(parts.run))
 }
 
 /// The name of the predefined object that `word` stands for in records.
@@ -394,6 +404,10 @@ impl Process {
     /// deletes the attributes of `MPI_COMM_SELF`.
     pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
         let _whole = Uncancelled::begin();
+        with_room(|| self.finish(state, now));
+    }
+
+    fn finish(&self, state: &mut ThreadState, now: u64) {
         api::close();
         self.take_clock_pair();
         state.thread.recalibrate();
@@ -425,6 +439,6 @@ impl Process {
         let _whole = Uncancelled::begin();
         ALWAYS.active.store(false, Ordering::Release);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
-        self.settlement.settle(self, &mut tree);
+        with_room(|| self.settlement.settle(self, &mut tree));
     }
 }

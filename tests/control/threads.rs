@@ -126,3 +126,16 @@ fn cancelled_threads() {
         assert!(same.said().contains("did not reach MPI_Finalize"), "{}", same.said());
     }
 }
+
+/// What ampl does where a job begins and ends has a stack of its own.
+#[test]
+fn little_stack_is_enough() {
+    // The ABI's MPI itself needs more on a thread.
+    for mpi in Mpi::ALL {
+        let modes = if mpi == Mpi::Abi { &["main"][..] } else { &["main", "thread"] };
+        for mode in modes {
+            let same = compare(&Job::of(mpi, RANKS, "small_stacks", &[mode])).kept_only().run().complete();
+            assert_eq!(same.kept.functions()["MPI_Sendrecv"], u64::from(RANKS) * 50, "{mpi:?} {mode}");
+        }
+    }
+}
