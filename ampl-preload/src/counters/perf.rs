@@ -337,7 +337,8 @@ mod tests {
             .collect()
     }
 
-    /// Runs `attempt` until no other test's thread ends just when counters are read: of that moment nothing is known.
+    /// Runs `attempt` until no other test disturbs it: a thread that ends just when counters are read, of which nothing
+    /// is known, or much that is counted.
     fn undisturbed(attempt: impl Fn() -> Option<()>) {
         const ATTEMPTS: usize = 20;
         assert!((0..ATTEMPTS).any(|_| attempt().is_some()), "always disturbed");
@@ -382,9 +383,9 @@ mod tests {
         std::process::Command::new("dd").args(copy).status().unwrap();
         let values = calm::<2>(&mut counters)?;
         let (own, faults) = (2.0 * PAGES as f64, values[1].unwrap());
-        // Other tests run at the same time, and are counted too.
-        assert!(values[0] > Some(0.0) && (own..1.5 * own).contains(&faults), "{values:?}");
-        Some(())
+        assert!(values[0] > Some(0.0) && faults >= own, "{values:?}");
+        // Other tests run at the same time, and are counted too: now and then many. A child's would be there each time.
+        (faults < 1.5 * own).then_some(())
     }
 
     #[test]
