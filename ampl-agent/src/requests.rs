@@ -288,17 +288,17 @@ impl Requests {
     #[cold]
     fn name_other(&mut self, handles: &[u64], completes: bool, named: &mut Named, element: usize) {
         let handle = handles[element];
-        if completes && let Some(first) = handles[..element].iter().position(|&other| other == handle) {
-            let (number, mark, place) = (named.words()[first], named.marks()[first], named.places()[first]);
-            if mark & ALONE != 0 {
-                return named.set(element, number, mark, place);
-            }
-        }
         if let Some(place) = self.visit(handle, completes) {
             let node = self.met[place.other()].node(place.at());
             named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, place);
             named.claimed |= completes;
             return;
+        }
+        if completes && let Some(first) = handles[..element].iter().position(|&other| other == handle) {
+            let (number, mark, place) = (named.words()[first], named.marks()[first], named.places()[first]);
+            if mark & ALONE != 0 {
+                return named.set(element, number, mark, place);
+            }
         }
         if !completes && let Some((at, node)) = self.mine.finder().claimed(handle) {
             return named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, Place::own(at));
