@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -41,6 +40,5 @@ int main(int argc, char **argv) {
     } else {
         work(NULL);
     }
-    puts("done");
     return 0;
 }
