@@ -55,10 +55,17 @@ fn make_once(directory: &Path, node: &Path, marked: bool) -> io::Result<()> {
             }
             Ok(())
         }
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(error),
         Err(error) => match fs::metadata(directory) {
             Ok(there) if there.is_dir() => Ok(()),
             // It has gone since mkdir(2) found it.
-            Err(gone) if gone.kind() == ErrorKind::NotFound && !directory.is_symlink() => Err(gone),
+            Err(gone)
+                if error.kind() == ErrorKind::AlreadyExists
+                    && gone.kind() == ErrorKind::NotFound
+                    && !directory.is_symlink() =>
+            {
+                Err(gone)
+            }
             _ => Err(error),
         },
     };
@@ -180,6 +187,13 @@ mod tests {
         assert!(make_in(&scratch.at("file/1"), Path::new(NODE)).is_err());
         std::os::unix::fs::symlink(scratch.at("none"), scratch.at("link")).unwrap();
         assert!(make_in(&scratch.at("link/1"), Path::new(NODE)).is_err());
+        // Not even root makes a directory there; that there is none is not why.
+        let refused =
+            make_in(Path::new("/sys/ampl-none/1"), Path::new(NODE)).expect_err("no place for directories");
+        assert!(
+            [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem].contains(&refused.kind()),
+            "{refused}"
+        );
     }
 
     #[test]
