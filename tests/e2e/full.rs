@@ -136,6 +136,11 @@ fn fills_up(kib: u32, turns: u32, structure: &str, level: &str) -> Option<Monito
     Some(run)
 }
 
+/// `ampl recover RUN`
+fn recover(run: &Monitored) {
+    process::run(Command::new(ampl()).arg("recover").arg(&run.run), Duration::from_secs(60)).success();
+}
+
 /// Nothing can be mapped any more when `MPI_Finalize` wants to read what was recorded: it is read later.
 #[test]
 fn memory_that_is_used_up_leaves_the_journals() {
@@ -147,8 +152,7 @@ fn memory_that_is_used_up_leaves_the_journals() {
         assert_eq!(said.sorted_lines(), expected, "{mpi:?}");
         assert!(said.stderr.contains("2 of 2 ranks could not read their journals"), "{}", said.stderr);
         assert_eq!(run.info()["complete"], Value::Bool(false), "{mpi:?}");
-        let mut recover = Command::new(ampl());
-        process::run(recover.arg("recover").arg(&run.run), Duration::from_secs(60)).success();
+        recover(&run);
         assert!(run.run.join("trace.ampl").is_file(), "{mpi:?}");
         assert_eq!(run.functions()["MPI_Sendrecv"], 2 * 400, "{mpi:?}");
     }
@@ -162,8 +166,7 @@ fn files_that_may_not_grow_are_told_of() {
         let run = monitor(&job, "", Form::Exec).success();
         let said = &run.finished.stderr;
         assert!(said.contains("cannot write the trace") && said.contains("stay unmerged"), "{said}");
-        let mut recover = Command::new(ampl());
-        process::run(recover.arg("recover").arg(&run.run), Duration::from_secs(60)).success();
+        recover(&run);
         assert_eq!(run.functions()["MPI_Send"], u64::from(RANKS) * 6000, "{mpi:?}");
         let sends = run.decode(0).iter().filter(|call| call["fn"] == "MPI_Send").count();
         assert!((100..6000).contains(&sends), "{sends}");

@@ -34,15 +34,6 @@ fn steps(info: &Value, rank: u64) -> Vec<(String, u64)> {
     mine.map(|step| (step["level"].as_str().unwrap().to_owned(), step["at_ns"].as_u64().unwrap())).collect()
 }
 
-/// The same without a first step to summaries: in what was looked at by then the rank may have had little of a processor.
-fn given_up(info: &Value, rank: u64) -> Vec<(String, u64)> {
-    let mut steps = steps(info, rank);
-    if steps[0].0 == "summaries" {
-        steps.remove(0);
-    }
-    steps
-}
-
 /// What every rank says of the calls in `column` that it made.
 fn said(run: &Monitored, column: usize) -> Vec<u64> {
     let lines = run.finished.stdout.lines().filter(|line| line.starts_with("rank "));
@@ -56,7 +47,7 @@ fn steps_down_and_up(mpi: Mpi) {
     let info = run.info();
     assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
     for rank in 0..u64::from(RANKS) {
-        let steps = given_up(&info, rank);
+        let steps = steps(&info, rank);
         let levels: Vec<&str> = steps.iter().map(|(level, _)| level.as_str()).collect();
         // What is fifty times too much is not given up bit by bit.
         assert_eq!(levels[0], "off", "{steps:?}");
@@ -77,7 +68,7 @@ fn steps_down_and_up(mpi: Mpi) {
     }
     // No number pretends to be of all ranks where some did not report.
     let windows = run.estimate();
-    let stepped = given_up(&info, 0)[0].1 / 100_000_000;
+    let stepped = steps(&info, 0)[0].1 / 100_000_000;
     let of =
         |window: u64| windows.iter().filter(move |row| row["window"] == window && row["scope"] == "window");
     assert!(of(stepped + 1).all(|row| row["guaranteed"] == false), "window {}", stepped + 1);

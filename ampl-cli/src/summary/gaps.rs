@@ -235,7 +235,11 @@ fn ranks(trace: &Trace, gaps: &mut Vec<String>) {
         gaps.push(format!("{} did not reach MPI_Finalize: {unfinished}", plural(unfinished.len(), "rank")));
     }
     if !trace.complete && absent.is_empty() && unfinished.is_empty() && trace.damage.is_empty() {
-        gaps.push("the ranks' journals were not merged: the job still runs, ended too early, or could not write the trace".into());
+        gaps.push(
+            "the ranks' journals were not merged: the job still runs, ended too early, or could not write the \
+             trace"
+                .into(),
+        );
     }
 }
 
