@@ -40,6 +40,9 @@ impl Running {
     }
 
     fn cell(&self, scale: f64) -> Cell {
+        if self.n == 1 {
+            return Cell::one(self.sum * scale);
+        }
         Cell {
             n: self.n as f64,
             sum: self.sum * scale,
@@ -264,24 +267,26 @@ impl Totals {
     /// The summary's cells, in the order of the plan's metrics.
     ///
     /// `wall_ticks` is the window's length; `nanos_per_tick` turns ticks into nanoseconds. Whole
-    /// windows are one observation each; compute time is what is neither MPI nor the agent.
+    /// windows are one observation each, whole nanoseconds, for a clock tells no more; compute time is what is neither
+    /// MPI nor the agent.
     pub fn cells(&self, map: &EventMap, wall_ticks: u64, nanos_per_tick: f64) -> Vec<Cell> {
         let mut cells = vec![Cell::default(); map.slots];
-        let compute = wall_ticks.saturating_sub(self.mpi_ticks).saturating_sub(self.own_ticks);
+        let [wall, mpi, own] =
+            [wall_ticks, self.mpi_ticks, self.own_ticks].map(|ticks| (ticks as f64 * nanos_per_tick).round());
         for (slot, quantity) in Quantity::ALL.into_iter().enumerate() {
             let value = match quantity {
-                Quantity::Wall => wall_ticks as f64 * nanos_per_tick,
-                Quantity::MpiTime => self.mpi_ticks as f64 * nanos_per_tick,
-                Quantity::ComputeTime => compute as f64 * nanos_per_tick,
+                Quantity::Wall => wall,
+                Quantity::MpiTime => mpi,
+                Quantity::ComputeTime => (wall - mpi - own).max(0.0),
                 Quantity::BytesSent => self.sent as f64,
                 Quantity::BytesReceived => self.received as f64,
                 Quantity::Calls => self.calls as f64,
                 Quantity::Perf(_) | Quantity::Papi(_) | Quantity::User(_) => continue,
             };
-            cells[slot] = whole_window(value);
+            cells[slot] = Cell::one(value);
         }
         for &(user, slot) in &map.users {
-            cells[slot] = whole_window(self.users[usize::from(user)]);
+            cells[slot] = Cell::one(self.users[usize::from(user)]);
         }
         let calls = map.metrics.iter().map(|(_, quantity, slot)| (is_time(quantity), *slot));
         let visits = map.visits.iter().map(|(_, observed, slot)| {
@@ -306,11 +311,35 @@ fn of_call(quantity: &Quantity, [ticks, sent, received]: [u64; 3]) -> f64 {
     }
 }
 
-/// One observation per rank: the window's total.
-fn whole_window(value: f64) -> Cell {
-    Cell { n: 1.0, sum: value, sum_sq: value * value, min: value, max: value }
-}
-
 fn is_time(quantity: &Quantity) -> bool {
     matches!(quantity, Quantity::Wall | Quantity::MpiTime | Quantity::ComputeTime)
+}
+
+#[cfg(test)]
+mod tests {
+    use ampl_core::config::Config;
+
+    use super::*;
+
+    #[test]
+    fn times_are_whole_and_add_up_to_the_windows_length() {
+        let plan = Plan::new(Config::default(), 4).unwrap();
+        let map = EventMap::new(&plan);
+        let mut totals = Totals::new(&map);
+        (totals.mpi_ticks, totals.own_ticks) = (1001, 17);
+        let sums: Vec<f64> = totals.cells(&map, 30_001, 0.37).iter().map(|cell| cell.sum).collect();
+        assert_eq!(sums[..3], [11_100.0, 370.0, 10_724.0]);
+        // Threads may be in MPI at the same time.
+        totals.mpi_ticks = 40_000;
+        assert_eq!(totals.cells(&map, 30_001, 0.37)[2].sum, 0.0);
+    }
+
+    #[test]
+    fn a_single_call_is_a_single_observation() {
+        let mut running = Running::default();
+        running.add(3.0);
+        assert_eq!(running.cell(0.37), Cell::one(3.0 * 0.37));
+        running.add(1.0);
+        assert_eq!((running.cell(1.0).n, running.cell(1.0).sum_sq), (2.0, 10.0));
+    }
 }

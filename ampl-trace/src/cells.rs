@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use ampl_core::config::{MOST_METRICS, Quantity};
 use serde::Serialize;
 
 /// One metric's observations in one rank's window.
@@ -86,6 +87,8 @@ pub(crate) enum Shape {
     Any,
 }
 
+/// More metrics no run has: what is damaged must not ask for memory.
+pub const MOST: usize = MOST_METRICS + Quantity::ALL.len();
 /// Shapes in a word.
 const SHAPES: usize = 32;
 
@@ -126,7 +129,7 @@ impl Cells {
     /// What was [put](Self::put) at the beginning of `words`, and what is behind it; `None` where that cannot be.
     pub fn take(words: &[u64]) -> Option<(Self, &[u64])> {
         let (&count, rest) = words.split_first()?;
-        let count = usize::try_from(count).ok()?;
+        let count = usize::try_from(count).ok().filter(|&count| count <= MOST)?;
         let shapes = rest.get(..count.div_ceil(SHAPES))?;
         let mut length = 1 + shapes.len();
         for index in 0..count {

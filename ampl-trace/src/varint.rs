@@ -19,6 +19,11 @@ pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
+/// The inverse of [`zigzag`].
+pub fn unzigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}
+
 /// Most bytes of one integer.
 const MOST: usize = 10;
 /// Bytes of an [`Encoder`]'s window, a power of two: what is behind the middle goes to the rest.
@@ -210,8 +215,7 @@ impl<'a> Reader<'a> {
 
     /// The next signed integer.
     pub fn get_signed(&mut self) -> Option<i64> {
-        let raw = self.get()?;
-        Some((raw >> 1) as i64 ^ -((raw & 1) as i64))
+        self.get().map(unzigzag)
     }
 
     /// The next `len` bytes.

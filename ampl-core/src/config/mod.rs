@@ -204,6 +204,9 @@ pub const UNGROUPED: &str = "all";
 /// The bound of the group `all` and of groups that name none: 90 % confidence, 8 % error.
 pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: ErrorBound::Relative(0.08) };
 
+/// Most metrics of a configuration.
+pub const MOST_METRICS: usize = 1024;
+
 /// Most frames of a call path.
 pub const MOST_FRAMES: u32 = 64;
 

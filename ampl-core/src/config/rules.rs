@@ -3,8 +3,8 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, GroupStrata, Keep, Metric, Quantity, Selection, SitePolicy, Sizing, Summaries,
-    Target, UNGROUPED, keys, perf,
+    Config, Event, Group, GroupStrata, Keep, MOST_METRICS, Metric, Quantity, Selection, SitePolicy, Sizing,
+    Summaries, Target, UNGROUPED, keys, perf,
 };
 use crate::units::RankSet;
 
@@ -158,6 +158,10 @@ impl Draft {
     fn take_metrics(&self, first_at: usize, config: &mut Config, report: &mut Report<'_>) {
         let default_guides = std::mem::take(&mut config.metrics);
         config.metrics = self.metrics.iter().map(|(_, metric)| metric.clone()).collect();
+        if let Some((at, _)) = self.metrics.get(MOST_METRICS) {
+            let expected = format!("at most {MOST_METRICS} metrics");
+            report.error(*at, "metric", Cause::Invalid { found: self.metrics.len().to_string(), expected });
+        }
         // A bound without a guide bounds nothing; the documented default guides step in.
         if !config.metrics.iter().any(|metric| metric.guide) {
             config.metrics.extend(default_guides);

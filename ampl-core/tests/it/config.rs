@@ -413,6 +413,14 @@ fn some_metric_always_guides() {
 }
 
 #[test]
+fn metrics_have_a_limit() {
+    let some = |count| (0..count).map(|at| format!("[[metric]]\nname = 'mine{at}'\n")).collect::<String>();
+    let (config, _) = accepted(&some(MOST_METRICS));
+    assert!(config.metrics.len() >= MOST_METRICS);
+    one_error(&some(MOST_METRICS + 1), "2050:8", "'metric'", "1024");
+}
+
+#[test]
 fn templates_of_the_run_directory() {
     for bad in ["", "{app}-{job}", "run}", "{{time}}"] {
         one_error(&format!("[output]\ndir = '{bad}'"), "2:7", "'output.dir'", "{jobid}");

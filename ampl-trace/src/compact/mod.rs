@@ -292,7 +292,7 @@ fn window_summary(flags: u8, body: &[u64], clock: Clock) -> Option<WindowSummary
         window,
         start_ns: clock.instant(start),
         end_ns: clock.instant(end),
-        own_ns: clock.duration(own) as u64,
+        own_ns: clock.duration(own).round() as u64,
         kept: flags & WINDOW_KEPT != 0,
         drawn: flags & WINDOW_DRAWN != 0,
         partial: flags & WINDOW_PARTIAL != 0,

@@ -2,9 +2,12 @@
 //!
 //! A reader refuses a version it does not know.
 
+mod column;
+mod packed;
 mod sections;
 mod trace;
 pub mod v1;
+mod windows;
 
 pub use sections::{Part, rank_parts, run_parts};
 pub use trace::{Writer, finish, place_sites, read};

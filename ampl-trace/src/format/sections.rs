@@ -6,11 +6,10 @@ use std::io::Read as _;
 use ampl_core::message::Decision;
 
 use super::v1::Kind;
-use crate::cells::{Cell, Shape};
-use crate::model::{RankTrace, RunInfo, WindowSummary};
+use super::windows;
+use crate::model::{RankTrace, RunInfo};
 use crate::places::Places;
 use crate::timing::Decoder;
-use crate::varint::{self, Reader};
 
 /// A section on its way to the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,7 +118,7 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
     let parts = [
         (Kind::Addresses, places.into()),
         (Kind::Times, Cow::from(&rank.times)),
-        (Kind::Windows, squeezed(&windows(&rank.windows)).into()),
+        (Kind::Windows, windows::encode(&rank.windows).into()),
         (Kind::Processes, serde_json::to_vec(&rank.process).expect("plain data").into()),
     ];
     parts.into_iter().map(|(kind, payload)| Part { kind, rank: number, payload }).collect()
@@ -151,122 +150,10 @@ pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
             }
             rank.times = payload.to_vec();
         }
-        Kind::Windows => rank.windows = read_windows(&unsqueezed(payload)?)?,
+        Kind::Windows => rank.windows = windows::decode(payload)?,
         _ => return None,
     }
     Some(())
-}
-
-fn read_all<T>(payload: &[u8], mut one: impl FnMut(&mut Reader<'_>) -> Option<T>) -> Option<Vec<T>> {
-    let mut reader = Reader::new(payload);
-    let mut all = Vec::new();
-    while !reader.is_empty() {
-        all.push(one(&mut reader)?);
-    }
-    Some(all)
-}
-
-fn put_float(out: &mut Vec<u8>, value: f64) {
-    // Byte-swapped: whole numbers of moderate size end in zero bytes, which LEB128 then drops.
-    varint::put(out, value.to_bits().swap_bytes());
-}
-
-fn get_float(reader: &mut Reader<'_>) -> Option<f64> {
-    Some(f64::from_bits(reader.get()?.swap_bytes()))
-}
-
-/// A byte for its shape, then its values.
-fn put_cell(out: &mut Vec<u8>, cell: Cell) {
-    let shape = out.len();
-    out.push(0);
-    out[shape] = cell.put(|value| put_float(out, value)) as u8;
-}
-
-fn get_cell(reader: &mut Reader<'_>) -> Option<Cell> {
-    let shape = Shape::of(reader.take(1)?[0].into())?;
-    Cell::get(shape, || get_float(reader))
-}
-
-fn windows(windows: &[WindowSummary]) -> Vec<u8> {
-    let mut out = Vec::new();
-    // Windows follow each other, and are often alike in what they were drawn with.
-    let (mut number, mut end, mut chance) = (0u64, 0i64, 0.0f64);
-    for window in windows {
-        varint::put(&mut out, window.window.wrapping_sub(number));
-        varint::put_signed(&mut out, window.start_ns.wrapping_sub(end));
-        varint::put_signed(&mut out, window.end_ns.wrapping_sub(window.start_ns));
-        varint::put(&mut out, window.own_ns);
-        let (run, same) = (window.repeat > 1, window.probability.to_bits() == chance.to_bits());
-        let flags = [
-            window.kept,
-            window.partial,
-            window.drawn,
-            run,
-            window.partner,
-            window.inclusion.is_some(),
-            window.stratum.is_some(),
-            same,
-        ];
-        out.push((0..).zip(flags).fold(0, |all, (bit, set)| all | u8::from(set) << bit));
-        if run {
-            varint::put(&mut out, window.repeat);
-        }
-        if !same {
-            put_float(&mut out, window.probability);
-        }
-        if let Some(inclusion) = window.inclusion {
-            put_float(&mut out, inclusion);
-        }
-        if let Some(stratum) = window.stratum {
-            varint::put(&mut out, stratum.into());
-        }
-        varint::put(&mut out, window.update);
-        varint::put(&mut out, window.cells.len() as u64);
-        window.cells.iter().for_each(|cell| put_cell(&mut out, cell));
-        (number, end, chance) = (window.window, window.end_ns, window.probability);
-    }
-    out
-}
-
-fn read_windows(payload: &[u8]) -> Option<Vec<WindowSummary>> {
-    let mut before = WindowSummary::default();
-    read_all(payload, |reader| {
-        let window = read_window(reader, &before)?;
-        (before.window, before.end_ns, before.probability) =
-            (window.window, window.end_ns, window.probability);
-        Some(window)
-    })
-}
-
-fn read_window(reader: &mut Reader<'_>, before: &WindowSummary) -> Option<WindowSummary> {
-    let window = before.window.wrapping_add(reader.get()?);
-    let start_ns = before.end_ns.wrapping_add(reader.get_signed()?);
-    let end_ns = start_ns.wrapping_add(reader.get_signed()?);
-    let own_ns = reader.get()?;
-    let flags = reader.take(1)?[0];
-    let is = |bit: u32| flags >> bit & 1 != 0;
-    let repeat = if is(3) { reader.get()? } else { 1 };
-    let probability = if is(7) { before.probability } else { get_float(reader)? };
-    let inclusion = if is(5) { Some(get_float(reader)?) } else { None };
-    let stratum = if is(6) { Some(u16::try_from(reader.get()?).ok()?) } else { None };
-    let update = reader.get()?;
-    let cells = (0..reader.get()?).map(|_| get_cell(reader)).collect::<Option<_>>()?;
-    Some(WindowSummary {
-        window,
-        start_ns,
-        end_ns,
-        own_ns,
-        kept: is(0),
-        drawn: is(2),
-        partner: is(4),
-        partial: is(1),
-        probability,
-        inclusion,
-        stratum,
-        update,
-        cells,
-        repeat,
-    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::Window;
 use super::models::{Kind, Models};
 use super::scale::Scale;
 use crate::bits::Bits;
+use crate::varint::{unzigzag, zigzag};
 
 /// Codes windows: a writer gives them, and both sides get them.
 #[derive(Debug)]
@@ -62,9 +63,8 @@ impl<B: Bits> Heads<B> {
         let follows = std::mem::replace(&mut self.begun, true) && new == 0 && more == 0;
         let window = next.wrapping_add(self.number(Field::Number, is.window.wrapping_sub(next))?);
         let start = is.start_ns.wrapping_sub(start_ns);
-        let later = if follows { 0 } else { self.number(Field::Start, (start << 1 ^ start >> 63) as u64)? };
-        let later = (later >> 1) as i64 ^ -((later & 1) as i64);
-        let start_ns = start_ns.wrapping_add(later);
+        let later = if follows { 0 } else { self.number(Field::Start, zigzag(start))? };
+        let start_ns = start_ns.wrapping_add(unzigzag(later));
         let entries = self.number(Field::Entries, entries)?;
         self.before = Window { thread, window, first_seq: next_seq.wrapping_add(more), start_ns };
         Some(Head { window: self.before, entries, follows })

@@ -42,6 +42,7 @@ mod trees;
 
 pub use decoder::{Decoder, Malformed};
 pub use encoder::Encoder;
+pub(crate) use mixing::Node;
 pub use reference::CodeLength;
 
 /// Millionths in one: the unit of the stored relative error.

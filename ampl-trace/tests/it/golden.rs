@@ -1,9 +1,10 @@
 //! A small trace as it was once written: it reads as it did then; whatever is changed in it, reading ends.
 //!
 //! `golden/v1/four-ranks.ampl` holds what `made` makes, and `four-ranks.jsonl` what was read from it;
-//! `four-ranks-nine.ampl` is the same as it was written before the structure was coded in six contexts. A
-//! change of the format needs a version of its own, or to be read beside this one. New files, and only if
-//! the old ones were never released: `cargo test -p ampl-trace --test it golden -- --ignored`.
+//! `four-ranks-nine.ampl` is the same as it was written before the structure was coded in six contexts,
+//! `four-ranks-packed.ampl` before windows were coded number by number. A change of the format needs a
+//! version of its own, or to be read beside this one. New files, and only if the old ones were never
+//! released: `cargo test -p ampl-trace --test it golden -- --ignored`.
 
 use std::path::{Path, PathBuf};
 
@@ -333,7 +334,7 @@ fn golden() -> Vec<u8> {
 #[test]
 fn what_was_once_written_reads_as_it_did() {
     let then = std::fs::read_to_string(path("four-ranks.jsonl")).expect("part of the repository");
-    for name in ["four-ranks.ampl", "four-ranks-nine.ampl"] {
+    for name in ["four-ranks.ampl", "four-ranks-nine.ampl", "four-ranks-packed.ampl"] {
         let bytes = std::fs::read(path(name)).expect("part of the repository");
         assert!(bytes.len() < 10_000);
         let told = lines(&read(&bytes).expect("this version reads it"));
