@@ -22,8 +22,8 @@ pub struct Column {
     less: Node,
     /// The length of a difference, bit by bit from the highest.
     lengths: [Node; 64],
-    /// The bits behind its highest, by its length.
-    tops: [[Node; 1 << MODELLED]; 64],
+    /// The bits behind its highest, by its length, as far as there were any.
+    tops: Vec<[Node; 1 << MODELLED]>,
 }
 
 impl Column {
@@ -34,7 +34,7 @@ impl Column {
         costs: [0; GUESSES],
         less: Node::NEW,
         lengths: [Node::NEW; 64],
-        tops: [[Node::NEW; 1 << MODELLED]; 64],
+        tops: Vec::new(),
     };
 
     /// Codes a number of which there are up to four guesses, at least one: that is believed which has been nearest, of
@@ -60,6 +60,7 @@ impl Column {
         let magnitude = difference.unsigned_abs().max(1);
         let below = walk(bits, &mut self.lengths, 6, magnitude.ilog2().into()) as u32;
         let even = below.saturating_sub(MODELLED);
+        self.tops.resize(self.tops.len().max(below as usize + 1), [Node::NEW; 1 << MODELLED]);
         let top = walk(bits, &mut self.tops[below as usize], below - even, magnitude >> even);
         let low = bits.plain(even, magnitude & ((1 << even) - 1));
         let magnitude = (1 << (below - even) | top) << even | low;

@@ -178,7 +178,7 @@ impl<B: Bits> Coder<B> {
         Self {
             bits,
             before: WindowSummary::default(),
-            columns: [Column::NEW; 8],
+            columns: [const { Column::NEW }; 8],
             flags: [[Node::NEW; 4]; 7],
             flags_before: [false; 7],
             floats: Box::new([Floats::NEW; 2]),
