@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ampl_core::mpi::{FUNCTIONS, Function};
-use object::read::elf::{FileHeader, ProgramHeader};
-use object::{Object, ObjectSymbol, ReadCache, SymbolKind};
+use object::elf::DT_NEEDED;
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
+
+use crate::environment;
 
 /// What matters about an executable file.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,8 @@ pub struct Executable {
     pub own_functions: Vec<String>,
     /// Extensions of an MPI library (`MPIX_*`) that it refers to.
     pub extensions: Vec<String>,
+    /// The address sanitizer's library, if it is loaded with the program.
+    pub sanitizer: Option<String>,
     /// Set-user-id, set-group-id or with file capabilities: the dynamic linker ignores LD_PRELOAD for it.
     pub set_id: bool,
 }
@@ -52,7 +57,16 @@ impl Executable {
         let undefined = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
         let names = undefined.filter_map(|symbol| symbol.name().ok());
         let extensions = of_mpi(path, names.filter(|name| is_extension(name)).collect());
-        Some(Self { opaque: false, is_static: !interpreted, defines_mpi, own_functions, extensions, set_id })
+        let sanitizer = needed(&elf, &cache).into_iter().find(|name| name.starts_with("libasan.so"));
+        Some(Self {
+            opaque: false,
+            is_static: !interpreted,
+            defines_mpi,
+            own_functions,
+            extensions,
+            sanitizer,
+            set_id,
+        })
     }
 
     /// Reasons why ampl may see nothing, or not all, each with what to do.
@@ -77,12 +91,26 @@ impl Executable {
                 format!("the program uses extensions of its MPI ({names}), which ampl does not record");
             found.push((what, "count their time to the program's own"));
         }
+        if let Some(name) = self.sanitizer.as_ref().filter(|_| environment::checks_asan_order()) {
+            let what = format!("the program will not start, for {name} wants to be loaded before ampl");
+            found.push((what, "set ASAN_OPTIONS=verify_asan_link_order=0, or link with -static-libasan"));
+        }
         if self.set_id {
             let what = "the program is setuid, setgid or has capabilities, so LD_PRELOAD is ignored";
             found.push((what.to_owned(), "run a copy without them"));
         }
         found
     }
+}
+
+/// Names of the libraries that the program itself asks for.
+fn needed<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>, data: R) -> Vec<String> {
+    let (endian, sections) = (elf.endian(), elf.elf_section_table());
+    let Ok(Some((entries, index))) = sections.dynamic(endian, data) else { return Vec::new() };
+    let Ok(strings) = sections.strings(endian, data, index) else { return Vec::new() };
+    let needed = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
+    let names = needed.filter_map(|entry| entry.string(endian, strings).ok());
+    names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
 /// The first names of a list, and how many more there are.

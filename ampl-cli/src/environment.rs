@@ -36,6 +36,12 @@ pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }
 
+/// Whether the address sanitizer refuses to start where its library is not the first: unless it is told not to.
+pub fn checks_asan_order() -> bool {
+    env::var_os("ASAN_OPTIONS")
+        .is_none_or(|options| !options.to_string_lossy().contains("verify_asan_link_order=0"))
+}
+
 /// Whether this process is the one of its job that prints warnings: rank 0, or no launcher said otherwise.
 pub fn speaks() -> bool {
     // SLURM_PROCID last: a batch script has one of its own, which launchers inside it pass on.

@@ -14,6 +14,7 @@ use crate::hooks;
 use crate::process::{self, contained};
 use crate::reader::ierror_index;
 use crate::recipe::{self, Passage, Recipe};
+use crate::settle;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use crate::unseen;
@@ -409,6 +410,9 @@ unsafe fn recorded(
     if recipe.class == Class::Lifecycle || !process::is_active() {
         // MPI_Finalize has returned, and what was to be recorded has been; or this is a child that a
         // callback forked, and the journal is its parent's.
+        if recipe.class == Class::Lifecycle {
+            contained(settle::is_left);
+        }
         return result;
     }
     // SAFETY: as above, and MPI has returned.

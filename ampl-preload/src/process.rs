@@ -30,6 +30,7 @@ use crate::pmpi::Pmpi;
 use crate::recipe::{self, Passage};
 use crate::roomy::with_room;
 use crate::settle::Settlement;
+use crate::sleep;
 use crate::symbol::{self, Symbol};
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
@@ -263,6 +264,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
     be_silent_in_children();
     turn::find();
+    sleep::find();
     symbol::find_all();
     process.settlement.arm(process);
     api::announce(process);
@@ -427,6 +429,11 @@ impl Process {
         api::say_irregularities(self);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         tree.finish(&mut state.thread);
+    }
+
+    /// MPI has ended and has not called back.
+    pub fn say_left(&self) {
+        self.settlement.say_left();
     }
 
     /// The end has failed: tells the neighbours in the tree.

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
@@ -11,11 +12,26 @@ const STACK_BYTES: usize = 2 << 20;
 /// Below it, so that what is too deep all the same meets no memory of others.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// Runs `work` on a stack of its own, on this thread; where there is no memory for one, on the caller's.
+/// What is enough: MPI and ampl have needed up to half of it.
+const ENOUGH_BYTES: usize = 256 << 10;
+
+/// Runs `work` where there is room: on the caller's stack if it is known to have enough left, else on one of its own, on
+/// this thread; where there is no memory for one, on the caller's all the same.
 ///
+/// What looks at a thread's stack from outside, a garbage collector say, finds it where it expects it wherever that may be.
 /// Nothing must unwind out of it but a panic, which is passed on.
 pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
+    let left = Left::here();
+    if left.is_enough() {
+        return work();
+    }
     let Some(stack) = Stack::new() else { return work() };
+    let _held = left.is_alternate.then(Signals::hold);
+    elsewhere(&stack, work)
+}
+
+/// Runs `work` on `stack`.
+fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
     let mut errand = Errand { work: Some(work), done: None };
     let mut here = MaybeUninit::uninit();
     let mut there = MaybeUninit::<libc::ucontext_t>::uninit();
@@ -36,6 +52,82 @@ pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
         libc::makecontext(context, entry, 2, (address >> 32) as u32, address as u32);
         let refused = libc::swapcontext(here.as_mut_ptr(), context) != 0;
         errand.finished(refused)
+    }
+}
+
+/// What is left of the stack that the caller is on.
+struct Left {
+    /// Known bytes; 0 on a stack that is not the thread's, a fibre's say.
+    bytes: usize,
+    /// Whether it is the one that signal handlers asked for.
+    is_alternate: bool,
+}
+
+impl Left {
+    fn here() -> Self {
+        let place = std::hint::black_box(0u8);
+        let at = (&raw const place).addr();
+        match alternate_stack() {
+            Some(lowest) => Self { bytes: at.saturating_sub(lowest), is_alternate: true },
+            None => Self { bytes: own_stack().map_or(0, |stack| within(&stack, at)), is_alternate: false },
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.bytes >= ENOUGH_BYTES
+    }
+}
+
+/// Bytes of `stack` below `at`; none if that is not on it.
+fn within(stack: &Range<usize>, at: usize) -> usize {
+    if stack.contains(&at) { at - stack.start } else { 0 }
+}
+
+/// The lowest address of the alternate signal stack, if the caller is on it.
+fn alternate_stack() -> Option<usize> {
+    let mut stack = MaybeUninit::<libc::stack_t>::uninit();
+    // SAFETY: a place for the answer, which is there if the call succeeds.
+    let stack =
+        unsafe { (libc::sigaltstack(ptr::null(), stack.as_mut_ptr()) == 0).then(|| stack.assume_init())? };
+    (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| stack.ss_sp.addr())
+}
+
+/// Where the thread's own stack is, but for its guard; the first thread's as far as its limit lets it grow.
+fn own_stack() -> Option<Range<usize>> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let (mut base, mut size, mut guard) = (ptr::null_mut(), 0, 0);
+    // SAFETY: places for the answers; attributes are read and given back where there are any.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let found = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut base, &raw mut size) == 0
+            && libc::pthread_attr_getguardsize(attributes.as_ptr(), &raw mut guard) == 0;
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        found.then(|| base.addr() + guard.min(size)..base.addr() + size)
+    }
+}
+
+/// Holds back the thread's signals while it is there. Whoever is elsewhere while its handler is on the alternate stack
+/// seems not to be: the next signal's handler would begin at the top of that, over what the first one has there.
+struct Signals(libc::sigset_t);
+
+impl Signals {
+    fn hold() -> Self {
+        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: places for two sets, which both calls fill.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: the set that was found.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
 
@@ -100,6 +192,8 @@ impl Drop for Stack {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     /// Uses so many KiB of stack.
@@ -109,21 +203,90 @@ mod tests {
         if kib == 0 { 0 } else { deep(kib - 1) + usize::from(here[kib % 1024] == kib as u8) }
     }
 
+    /// Does `work` on a thread with so many KiB of stack.
+    fn on_thread<T: Send>(kib: usize, work: impl FnOnce() -> T + Send) -> std::thread::Result<T> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(kib << 10);
+            thread.spawn_scoped(scope, work).expect("a thread").join()
+        })
+    }
+
+    /// How far from the caller `work` is done.
+    #[inline(never)]
+    fn distance() -> usize {
+        let place = std::hint::black_box(0u8);
+        let caller = (&raw const place).addr();
+        let there = with_room(|| {
+            let place = std::hint::black_box(0u8);
+            (&raw const place).addr()
+        });
+        caller.abs_diff(there)
+    }
+
     #[test]
     fn there_is_room_on_a_thread_with_little() {
-        let thread = std::thread::Builder::new().stack_size(64 << 10);
-        let done = thread.spawn(|| with_room(|| deep(256))).expect("a thread").join();
-        assert_eq!(done.expect("it has not panicked"), 256);
+        assert_eq!(on_thread(64, || with_room(|| deep(256))).expect("it has not panicked"), 256);
+    }
+
+    /// A collector of garbage looks for a thread's data on its stack.
+    #[test]
+    fn a_thread_with_room_stays_on_its_stack() {
+        assert!(on_thread(1024, distance).expect("it has not panicked") < 4096);
+        assert!(on_thread(128, distance).expect("it has not panicked") > 128 << 10);
     }
 
     #[test]
     fn one_may_be_on_another() {
-        assert_eq!(with_room(|| with_room(|| String::from("inner")) + " outer"), "inner outer");
+        let nested = || with_room(|| with_room(|| String::from("inner")) + " outer");
+        assert_eq!(on_thread(64, nested).expect("it has not panicked"), "inner outer");
     }
 
     #[test]
     fn a_panic_comes_through() {
-        let caught = catch_unwind(|| with_room(|| -> u32 { panic!("seven") }));
-        assert_eq!(caught.expect_err("a panic").downcast_ref(), Some(&"seven"));
+        for kib in [64, 1024] {
+            let caught = on_thread(kib, || with_room(|| -> u32 { panic!("seven") }));
+            assert_eq!(caught.expect_err("a panic").downcast_ref(), Some(&"seven"));
+        }
+    }
+
+    static TICKS: AtomicU32 = AtomicU32::new(0);
+    static FINISHED: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn tick(_: i32) {
+        TICKS.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A handler that ends MPI, and is interrupted by another's signal while it is at it.
+    extern "C" fn end(_: i32) {
+        let during = with_room(|| {
+            // SAFETY: a signal that has a handler.
+            unsafe { libc::raise(libc::SIGUSR2) };
+            deep(256);
+            TICKS.load(Ordering::Relaxed)
+        });
+        FINISHED.store(1 + during, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn on_an_alternate_stack_no_other_handler_begins_meanwhile() {
+        let handled = on_thread(1024, || {
+            let mut memory = vec![0u8; 64 << 10];
+            let own = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: memory.len() };
+            let none = libc::stack_t { ss_flags: libc::SS_DISABLE, ..own };
+            // SAFETY: handlers that only use atomics and this module, on a stack that is there until it is given back.
+            unsafe {
+                libc::sigaltstack(&raw const own, ptr::null_mut());
+                for (signal, handler) in [(libc::SIGUSR1, end as extern "C" fn(i32)), (libc::SIGUSR2, tick)] {
+                    let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+                    action.sa_sigaction = handler as *const () as usize;
+                    action.sa_flags = libc::SA_ONSTACK;
+                    libc::sigaction(signal, &raw const action, ptr::null_mut());
+                }
+                libc::raise(libc::SIGUSR1);
+                libc::sigaltstack(&raw const none, ptr::null_mut());
+            }
+            (FINISHED.load(Ordering::Relaxed), TICKS.load(Ordering::Relaxed))
+        });
+        assert_eq!(handled.expect("it has not panicked"), (1, 1), "not while it was at it, but afterwards");
     }
 }

@@ -22,8 +22,10 @@ use ampl_trace::totals::Totals;
 
 use crate::align::Reading;
 use crate::begin::message;
-use crate::entry::entry;
+use crate::caller::is_library_of_mpi;
+use crate::entry::{Entry, entry};
 use crate::process::{Process, contained};
+use crate::resolve;
 use crate::transport::{Channel, Outbox, TAG_MERGE};
 use crate::tree::Tree;
 
@@ -70,6 +72,40 @@ unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
         contained(|| process.give_up());
     }
     0
+}
+
+/// The block of the thread that is in MPI's own `MPI_Finalize`, until it has given up.
+static ENDING: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
+
+/// MPI's own `MPI_Finalize` is about to be called on this thread.
+pub fn is_entered() {
+    ENDING.store(entry(), Ordering::Release);
+}
+
+/// A thread sleeps, and `back` is where it goes on.
+///
+/// Where a delete callback of the program's fails Open MPI deletes no more attributes of `MPI_COMM_SELF`, and waits for all
+/// processes to come to its end, sleeping now and then. Ours is not called then, and others, who wait for this rank in
+/// theirs, would never come: it tells them that it will not. To settle here would be to wait for ranks that MPI may let go.
+pub fn is_sleeping(back: u64) {
+    let process = TO_SETTLE.load(Ordering::Acquire);
+    if !process.is_null()
+        && ENDING.load(Ordering::Acquire) == entry()
+        && is_library_of_mpi(&resolve::module(back).0)
+    {
+        ENDING.store(std::ptr::null_mut(), Ordering::Release);
+        // SAFETY: the process, which is never freed.
+        contained(|| unsafe { (*process).give_up() });
+    }
+}
+
+/// `MPI_Finalize` has returned. What is not settled by then stays where it is.
+pub fn is_left() {
+    let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: null or the process, which is never freed.
+    if let Some(process) = unsafe { process.as_ref() } {
+        process.say_left();
+    }
 }
 
 impl Settlement {
@@ -125,6 +161,14 @@ impl Settlement {
     fn dismiss(&self) {
         for rank in 1..self.ranks {
             self.channel.throw(Rank(rank), TAG_MERGE, vec![0]);
+        }
+    }
+
+    /// Says that MPI has not called back.
+    pub fn say_left(&self) {
+        if self.rank == 0 {
+            let left = self.what_is_left();
+            message(&format!("MPI has ended without deleting the attributes of MPI_COMM_SELF; {left}"));
         }
     }
 

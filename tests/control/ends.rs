@@ -140,3 +140,23 @@ fn callbacks_see_nothing() {
         same.expect(ranks, &[&made[..], &[("Comm_size", 1), ("Init", 1)]].concat(), &inside);
     }
 }
+
+/// Open MPI deletes no more attributes once a callback has failed, ampl's among them. The other ranks are in theirs, and
+/// must not wait for it; what was recorded stays.
+#[test]
+fn a_callback_that_fails_holds_nobody_up() {
+    let each = [("Comm_create_keyval", 1), ("Comm_rank", 2), ("Comm_set_attr", 1), ("Sendrecv", 20)];
+    for ranks in [1, 3, 16] {
+        let job = Job::of(Mpi::OpenMpi, ranks, "ends", &["callback-fails"]);
+        let same = compare(&job).without_stderr().kept_only().run();
+        assert!(same.said().contains("the journals stay unmerged"), "{ranks}: {}", same.said());
+        assert_eq!(same.kept.info()["complete"], Value::Bool(false), "{ranks}");
+        for (name, count) in each {
+            assert_eq!(
+                same.kept.functions()[&format!("MPI_{name}")],
+                count * u64::from(ranks),
+                "{name} of {ranks}"
+            );
+        }
+    }
+}

@@ -213,6 +213,9 @@ fn what_keeps_ampl_out_is_said() {
     std::fs::copy(Mpi::OpenMpi.compile("counts"), &privileged).expect("it can be copied");
     std::fs::set_permissions(&privileged, std::fs::Permissions::from_mode(0o4755)).expect("it is ours");
     only(&privileged, "setuid");
+    let source = "#include <mpi.h>\nint main(void) { return MPI_Init(0, 0) || MPI_Finalize(); }\n";
+    let checked = build(&scratch, &["mpicc.openmpi", "mpicc"], "checked.c", source, &["-fsanitize=address"]);
+    only(&checked, "wants to be loaded before ampl");
 }
 
 #[test]

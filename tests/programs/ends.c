@@ -182,6 +182,25 @@ static int callbacks(void) {
     return 0;
 }
 
+/* The last rank's fails, and takes its time before. */
+static int failing(MPI_Comm comm, int key, void *value, void *extra) {
+    int here;
+    usleep(1000);
+    MPI_Comm_rank(comm, &here);
+    printf("rank %d deletes\n", rank);
+    return rank == ranks - 1 ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+static int callback_fails(void) {
+    int key;
+    begin();
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, failing, &key, NULL);
+    MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+    printf("rank %d ends: %d\n", rank, MPI_Finalize());
+    return 0;
+}
+
 static const struct { const char *name; int (*run)(void); } modes[] = {
     {"ask", ask_around}, {"clock-after", clock_after}, {"never", never}, {"return", leave_main},
     {"return-3", leave_main_badly},
@@ -189,6 +208,7 @@ static const struct { const char *name; int (*run)(void); } modes[] = {
     {"abort-one", abort_one}, {"abort-self", abort_self}, {"fatal", fatal},
     {"exit-in-handler", exit_in_handler},
     {"terminated", terminated}, {"exec", became_another}, {"callbacks", callbacks},
+    {"callback-fails", callback_fails},
 };
 
 int main(int argc, char **argv) {

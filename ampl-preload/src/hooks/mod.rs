@@ -20,6 +20,7 @@ use crate::clock::thread_cpu_ns;
 use crate::process;
 use crate::reader::ierror_index;
 use crate::recipe::{self, Outcome, Recipe};
+use crate::settle;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
@@ -349,6 +350,7 @@ pub unsafe fn lifecycle(
         ids::MPI_FINALIZE => {
             left(state, symbol.function, address, now, now);
             state.process.begin_end(state, now);
+            settle::is_entered();
         }
         ids::MPI_ABORT => {
             state.reader = state.reader.for_call(symbol);

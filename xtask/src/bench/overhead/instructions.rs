@@ -20,7 +20,7 @@ const FORWARDERS: [&str; 5] = ["::forward", "::intercept", "::whole", "::recorde
 const CLOCKED: [&str; 3] = ["hooks::progress", "Thread::close_periods", "Thread::split"];
 
 /// Functions of the C library that the library passes on, and others call: MPI loads its parts by them.
-const INTERPOSED: [&str; 2] = ["dlopen", "sched_yield"];
+const INTERPOSED: [&str; 3] = ["dlopen", "sched_yield", "usleep"];
 
 /// What a call site costs when it is met for the first time.
 const ONCE: [&str; 1] = ["::new_site"];

@@ -1,0 +1,68 @@
+//! Sleep, as MPI libraries do while they wait for other processes: what is overdue is done then.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::process::contained;
+use crate::settle;
+use crate::symbol::next_definition;
+
+/// The C library's, or that of a tool in between; null before there is an agent.
+static NEXT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// Finds what stands behind ours.
+pub fn find() {
+    NEXT.store(next_definition("usleep\0").cast_mut(), Ordering::Relaxed);
+}
+
+/// Looks at a call of `usleep` that returns to `back`, and tells who sleeps.
+extern "C" fn look(_: u32, back: u64) -> *const () {
+    contained(|| settle::is_sleeping(back));
+    match NEXT.load(Ordering::Relaxed).cast_const() {
+        next if next.is_null() => plain as *const (),
+        next => next,
+    }
+}
+
+/// Sleeps, as long as nobody has been found.
+extern "C-unwind" fn plain(microseconds: u32) -> i32 {
+    let time = libc::timespec {
+        tv_sec: (microseconds / 1_000_000).into(),
+        tv_nsec: (microseconds % 1_000_000 * 1000).into(),
+    };
+    // SAFETY: a time, and no place for what is left of it.
+    unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) }
+}
+
+/// As in the C library. Jumps on to it: whoever is cancelled there leaves no frame of ours behind.
+// SAFETY: an exported symbol with the C library's name and type.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn usleep(microseconds: u32) -> i32 {
+    core::arch::naked_asm!(
+        "push rdi",
+        "mov rsi, qword ptr [rsp + 8]",
+        "call {look}",
+        "pop rdi",
+        "jmp rax",
+        look = sym look,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn one_sleeps_as_long_as_one_wants() {
+        for _ in 0..2 {
+            let begun = Instant::now();
+            // SAFETY: the function above.
+            assert_eq!(unsafe { usleep(20_000) }, 0);
+            assert!(begun.elapsed() >= Duration::from_millis(20));
+            find();
+        }
+    }
+}
