@@ -99,12 +99,20 @@ pub fn is_sleeping(back: u64) {
     }
 }
 
-/// `MPI_Finalize` has returned. What is not settled by then stays where it is.
+/// `MPI_Finalize` has returned. Where a session is left MPI ends with that; what is not settled when the process ends stays
+/// where it is.
 pub fn is_left() {
+    if !TO_SETTLE.load(Ordering::Acquire).is_null() {
+        // SAFETY: a function without arguments.
+        unsafe { libc::atexit(at_exit) };
+    }
+}
+
+extern "C" fn at_exit() {
     let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null or the process, which is never freed.
     if let Some(process) = unsafe { process.as_ref() } {
-        process.say_left();
+        contained(|| process.say_left());
     }
 }
 
