@@ -270,6 +270,7 @@ impl<B: Bits> Coder<B> {
         metrics[..count].iter_mut().map(code).collect()
     }
 }
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
