@@ -29,6 +29,7 @@ mod recipe;
 mod resolve;
 mod roomy;
 mod settle;
+mod signals;
 mod sleep;
 mod symbol;
 mod thread_state;

@@ -7,6 +7,8 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
+use crate::signals::Held;
+
 /// As large as the stacks of Rust's own threads. Of its pages those are taken that are used.
 const STACK_BYTES: usize = 2 << 20;
 /// Below it, so that what is too deep all the same meets no memory of others.
@@ -26,7 +28,9 @@ pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
         return work();
     }
     let Some(stack) = Stack::new() else { return work() };
-    let _held = left.is_alternate.then(Signals::hold);
+    // Whoever is elsewhere while its handler is on the alternate stack seems not to be: the next signal's handler would
+    // begin at the top of that, over what the first one has there.
+    let _held = left.is_alternate.then(Held::all);
     elsewhere(&stack, work)
 }
 
@@ -105,29 +109,6 @@ fn own_stack() -> Option<Range<usize>> {
             && libc::pthread_attr_getguardsize(attributes.as_ptr(), &raw mut guard) == 0;
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         found.then(|| base.addr() + guard.min(size)..base.addr() + size)
-    }
-}
-
-/// Holds back the thread's signals while it is there. Whoever is elsewhere while its handler is on the alternate stack
-/// seems not to be: the next signal's handler would begin at the top of that, over what the first one has there.
-struct Signals(libc::sigset_t);
-
-impl Signals {
-    fn hold() -> Self {
-        let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: places for two sets, which both calls fill.
-        unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            Self(before.assume_init())
-        }
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        // SAFETY: the set that was found.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
 

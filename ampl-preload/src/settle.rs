@@ -24,8 +24,9 @@ use crate::align::Reading;
 use crate::begin::message;
 use crate::caller::is_library_of_mpi;
 use crate::entry::{Entry, entry};
-use crate::process::{Process, contained};
+use crate::process::{self, Process, contained};
 use crate::resolve;
+use crate::signals::Held;
 use crate::transport::{Channel, Outbox, TAG_MERGE};
 use crate::tree::Tree;
 
@@ -102,6 +103,7 @@ pub fn is_sleeping(back: u64) {
 /// `MPI_Finalize` has returned. Where a session is left MPI ends with that; what is not settled when the process ends stays
 /// where it is.
 pub fn is_left() {
+    ENDING.store(std::ptr::null_mut(), Ordering::Release);
     if !TO_SETTLE.load(Ordering::Acquire).is_null() {
         // SAFETY: a function without arguments.
         unsafe { libc::atexit(at_exit) };
@@ -111,7 +113,9 @@ pub fn is_left() {
 extern "C" fn at_exit() {
     let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: null or the process, which is never freed.
-    if let Some(process) = unsafe { process.as_ref() } {
+    if let Some(process) = unsafe { process.as_ref() }
+        && process::is_active()
+    {
         contained(|| process.say_left());
     }
 }
@@ -382,35 +386,18 @@ impl<'a> Parcel<'a> {
 
 /// Holds back the signal of a file grown past the process's limit on this thread: writing then
 /// fails, which can be told, instead of ending the job.
-struct FileSizeSignal {
-    before: libc::sigset_t,
-    held: libc::sigset_t,
-}
+struct FileSizeSignal(Held);
 
 impl FileSizeSignal {
     fn hold() -> Self {
-        // SAFETY: sets of signals are plain data, and each call only fills or reads those passed.
-        unsafe {
-            let mut signal: Self = std::mem::zeroed();
-            libc::sigemptyset(&mut signal.held);
-            libc::sigaddset(&mut signal.held, libc::SIGXFSZ);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &signal.held, &mut signal.before);
-            signal
-        }
+        Self(Held::only(libc::SIGXFSZ))
     }
 }
 
 impl Drop for FileSizeSignal {
     fn drop(&mut self) {
-        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: as above. What our own writing raised is taken before the mask is put back; where
-        // the application had the signal blocked, it stays with the application.
-        unsafe {
-            if libc::sigismember(&self.before, libc::SIGXFSZ) == 0 {
-                libc::sigtimedwait(&self.held, std::ptr::null_mut(), &at_once);
-            }
-            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut());
-        }
+        // What our own writing raised is taken before the mask is put back.
+        self.0.take(libc::SIGXFSZ);
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::begin::message;
 use crate::process::contained;
+use crate::signals::Held;
 
 /// Agreeing takes milliseconds, on a machine that is overloaded seconds.
 const LONG: Duration = Duration::from_secs(20);
@@ -96,12 +97,10 @@ extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
 
 /// A thread that takes none of the signals that are meant for the program; `None` where there can be none.
 fn without_signals(waiting: &'static Waiting) -> Option<libc::pthread_t> {
-    // SAFETY: sets of signals and attributes are plain data, and each call only fills or reads those passed.
+    let _held = Held::all();
+    // SAFETY: attributes are plain data, and each call only fills or reads those passed.
     unsafe {
-        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = std::mem::zeroed();
         let (mut attributes, mut thread) = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
         libc::pthread_attr_init(&raw mut attributes);
         libc::pthread_attr_setstacksize(&raw mut attributes, 1 << 17);
         let argument = ptr::from_ref(waiting).cast_mut().cast();
@@ -110,7 +109,6 @@ fn without_signals(waiting: &'static Waiting) -> Option<libc::pthread_t> {
             libc::pthread_setname_np(thread, c"ampl".as_ptr());
         }
         libc::pthread_attr_destroy(&raw mut attributes);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
         (made == 0).then_some(thread)
     }
 }

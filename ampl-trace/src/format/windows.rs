@@ -136,12 +136,12 @@ impl Metric {
             count += 1;
         });
         let shape = Shape::of(self.shape.code(bits, shape as u64, &[Shape::One as u64]))?;
-        if shape == Shape::Any {
+        let (columns, guesses) = if shape == Shape::Any {
             self.several.resize(values.len(), Floats::NEW);
-        }
-        let columns =
-            if shape == Shape::Any { &mut self.several[..] } else { slice::from_mut(&mut self.one) };
-        let guesses = if shape == Shape::Any { [0.0; 2] } else { guesses };
+            (&mut self.several[..], [0.0; 2])
+        } else {
+            (slice::from_mut(&mut self.one), guesses)
+        };
         let mut columns = columns.iter_mut().zip(values);
         Cell::get(shape, || columns.next().map(|(column, value)| column.code(bits, value, guesses)))
     }
