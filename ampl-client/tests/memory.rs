@@ -1,10 +1,11 @@
-//! What a parent that never looks costs, in bytes allocated; one test, for the count is the process's.
+//! What a parent that never looks costs, and one that does, in bytes allocated; one test, for the count is the process's.
 
 #[allow(dead_code, reason = "the other tests use the rest")]
 #[path = "it/common/mod.rs"]
 mod common;
 
 use ampl_client::Node;
+use ampl_client::tree::Topology;
 use ampl_core::config::{Mechanism, Sizing, Summaries};
 use ampl_core::message::{CensusWindow, MetricSummary, Summary};
 use ampl_core::plan::Plan;
@@ -111,8 +112,30 @@ impl Family {
     }
 }
 
+/// Windows that are passed on as they come ask for no memory, at a leaf and above it.
+fn windows_that_flow_cost_nothing() {
+    let plan = Family::new(3, 1).plan;
+    let chain = Topology::new(3, Rank(0), 1);
+    let [mut middle, mut leaf] = [1, 2].map(|rank| Node::with_topology(&plan, Rank(rank), chain));
+    let mut summary = Summary::empty(&plan);
+    let mut pass = |windows: std::ops::Range<u64>| {
+        for window in windows {
+            summary.metrics.fill(MetricSummary::one(value(1, window) as f64));
+            for node in [&mut middle, &mut leaf] {
+                node.local(WindowId(window), WindowId(window), &summary);
+            }
+            middle.receive_up(Rank(2), leaf.next_up().expect("a window")).unwrap();
+            assert!(middle.next_up().is_some());
+        }
+    };
+    pass(0..10);
+    let (bytes, ()) = growth(|| pass(10..1000));
+    assert_eq!(bytes, 0);
+}
+
 #[test]
 fn a_million_windows_below_a_blocked_parent_cost_less_than_a_megabyte() {
+    windows_that_flow_cost_nothing();
     let windows = 1_000_000;
     let mut family = Family::new(2, 1);
     let (bytes, ()) = growth(|| family.close(1, 0..windows));

@@ -1,7 +1,8 @@
-//! Bytes as messages of the tree: refused or taken, and what is taken is written back the same.
+//! Bytes as messages of the tree: refused or taken, and what is taken comes back when it is written again, in no more
+//! bytes; what lies behind a message is none of its.
 #![no_main]
 
-use ampl_core::message::{DownMessage, Shape, UpMessage};
+use ampl_core::message::{DownMessage, Second, Shape, UpMessage};
 use libfuzzer_sys::fuzz_target;
 
 /// Flags of an up message: whether it carries census and interval sums.
@@ -11,25 +12,26 @@ const INTERVAL: u8 = 2;
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(message) = UpMessage::decode(bytes)
         && let Some(window) = &message.window
-        // What bins and strata are for is in the shape, not in the bytes.
-        && window.partial.binned.is_empty()
+        // What strata are for is in the shape, not in the bytes.
         && window.partial.divided.is_empty()
     {
-        let cells = &window.partial.cells;
+        let [rows, columns, bins] = [4, 6, 12].map(|at| u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+        let second =
+            Second { bins, guides: vec![0; columns.into()], groups: vec![0; rows.into()], until: None };
         let shape = Shape {
-            cells: cells.iter().map(|cell| cell.key).collect(),
-            metrics: u16::from_le_bytes([bytes[6], bytes[7]]),
+            cells: window.partial.cells.iter().map(|cell| cell.key).collect(),
+            metrics: columns,
             census: bytes[3] & CENSUS != 0,
             interval: bytes[3] & INTERVAL != 0,
-            second: None,
+            second: Some(second),
             divisions: None,
         };
         let mut again = Vec::new();
         message.encode(&shape, &mut again);
-        assert_eq!(again, bytes);
+        assert!(again.len() <= bytes.len());
+        assert_eq!(UpMessage::decode(&again), Ok(message));
     }
     if let Ok(message) = DownMessage::decode(bytes) {
-        assert!(bytes.len() >= 32 && (bytes.len() - 32) % 20 == 0);
         drop(message);
     }
 });

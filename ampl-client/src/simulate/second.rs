@@ -102,9 +102,9 @@ impl SecondPass {
                 before.iter_mut().zip(&verdict.groups).zip(&piece.partial.binned)
             {
                 let Some(group) = group else { continue };
-                for (bin, &ranks) in histogram.ranks.iter().enumerate() {
-                    if let Some(stratum) = group.stratum(bin) {
-                        counts[stratum] += ranks;
+                for occupied in histogram.occupied() {
+                    if let Some(stratum) = group.stratum(occupied.bin) {
+                        counts[stratum] += occupied.ranks;
                     }
                 }
             }

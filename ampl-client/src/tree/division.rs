@@ -15,6 +15,8 @@ use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::units::{Rank, WindowId};
 
+use super::lane::Watch;
+
 /// Windows of its own that a rank remembers: twice as many as medoids may be about.
 const REMEMBERED: usize = 128;
 
@@ -34,6 +36,8 @@ pub(super) struct Divide {
     seen: VecDeque<(u64, Vec<(f64, f64)>)>,
     /// The newest divisions of its group: the one that is in force, and the one that is to be.
     known: VecDeque<Known>,
+    /// Running totals of the window that is being added up, contributor by contributor.
+    adding: Vec<Totals>,
     /// Windows that went up, oldest first.
     counts: VecDeque<Counts>,
     /// Per group, the window that directives draw by.
@@ -51,7 +55,7 @@ struct Known {
 type Ranks = [u32; MOST_STRATA];
 
 /// Per group, by which division there are how many.
-pub(super) type Totals = Vec<(u32, Ranks)>;
+type Totals = Vec<(u32, Ranks)>;
 
 #[derive(Clone, Debug)]
 struct Counts {
@@ -71,6 +75,7 @@ impl Divide {
             pinned: plan.groups[group].pinned.contains(rank),
             seen: VecDeque::new(),
             known: VecDeque::new(),
+            adding: Vec::new(),
             counts: VecDeque::new(),
             adopted: vec![None; divisions.groups.len()],
             divisions,
@@ -129,7 +134,7 @@ impl Divide {
     }
 
     /// Remembers the contributors' parts of a window that goes up: running totals, as [`totals`] tells them.
-    pub fn remember(&mut self, window: WindowId, mut totals: Vec<Totals>) {
+    fn remember(&mut self, window: WindowId, mut totals: Vec<Totals>) {
         let Some(all) = totals.last().cloned().filter(|all| all.iter().any(|&(number, _)| number > 0)) else {
             return;
         };
@@ -212,8 +217,21 @@ impl Divide {
     }
 }
 
+impl Watch for Divide {
+    fn added(&mut self, so_far: &CensusWindow) {
+        self.adding.push(totals(so_far));
+    }
+
+    fn complete(&mut self, window: &CensusWindow) {
+        let totals = std::mem::take(&mut self.adding);
+        if window.first_window == window.last_window {
+            self.remember(window.first_window, totals);
+        }
+    }
+}
+
 /// Ranks by stratum in what has been added up of a window.
-pub(super) fn totals(window: &CensusWindow) -> Totals {
+fn totals(window: &CensusWindow) -> Totals {
     let of = |sums: &DividedSums| {
         let mut ranks = Ranks::default();
         for (to, (counted, _)) in ranks.iter_mut().zip(sums.counts()) {

@@ -7,6 +7,7 @@ use ampl_core::units::WindowId;
 
 use super::ring;
 use super::source::{Pushed, Source};
+use super::spares::Spares;
 
 /// Windows that a node just above the leaves must have seen after the one it waits for, before it
 /// gives stragglers up; every level above wants one more, so that a late rank costs its own summary
@@ -24,6 +25,8 @@ pub(super) struct Lane {
     pub sources: Vec<Source>,
     /// Complete windows, oldest first: for the parent, or for the client at the root.
     pub ring: VecDeque<CensusWindow>,
+    /// Memory of windows that have been added up, or passed on.
+    pub spares: Spares,
     /// Records that the ring and every source may hold.
     pub capacity: usize,
     /// Levels below the node.
@@ -34,6 +37,25 @@ pub(super) struct Lane {
     overdue: Option<Overdue>,
     /// Whether the parent has been told that nothing follows.
     pub end_sent: bool,
+}
+
+/// What is to be remembered of windows as they are added up.
+pub(super) trait Watch {
+    /// Of these windows the contributor of that number brings this; contributors come in their order.
+    fn brings(&mut self, _contributor: usize, _part: &CensusWindow) {}
+    /// With the next contributor's, whether or not it brings anything, there is this so far.
+    fn added(&mut self, _so_far: &CensusWindow) {}
+    /// That was all.
+    fn complete(&mut self, _window: &CensusWindow) {}
+}
+
+/// Nothing.
+impl Watch for () {}
+
+/// Whether what the first contributor brings is their sum as well, and need not be added to nothing: it is of all the
+/// windows, and has none of the sums that only know where they were made how much they may hold.
+fn is_sum(part: &CensusWindow, first: WindowId, last: WindowId) -> bool {
+    (part.first_window, part.last_window) == (first, last) && part.partial.divided.is_empty()
 }
 
 /// When stragglers were seen to hold up a window, and how things stood then.
@@ -52,6 +74,7 @@ impl Lane {
         Self {
             sources: ranks.into_iter().map(Source::new).collect(),
             ring: VecDeque::new(),
+            spares: Spares::new(capacity),
             capacity,
             height,
             next: 0,
@@ -69,20 +92,28 @@ impl Lane {
         }
     }
 
-    /// Completes every window that can be. `empty` makes one that nobody has reported; `added` is told after
-    /// each contributor's part what there is of it so far.
-    pub fn advance(
-        &mut self,
-        empty: impl Fn(WindowId, WindowId) -> CensusWindow,
-        mut added: impl FnMut(usize, &CensusWindow),
-    ) {
+    /// Completes every window that can be. `empty` makes one that nobody has reported; `watch` is shown what every
+    /// contributor brings, and what comes of it.
+    pub fn advance(&mut self, empty: impl Fn(WindowId, WindowId) -> CensusWindow, watch: &mut impl Watch) {
         while let Some(last) = self.complete() {
-            let mut window = empty(WindowId(self.next), WindowId(last));
+            let (first, past) = (WindowId(self.next), WindowId(last));
+            let mut sum: Option<CensusWindow> = None;
             for (number, source) in self.sources.iter_mut().enumerate() {
-                let whole = source.take(self.next, last, &mut window);
-                window.late |= !whole;
-                added(number, &window);
+                let whole = source.take(first.0, last, |part| {
+                    watch.brings(number, &part);
+                    if sum.is_none() && is_sum(&part, first, past) {
+                        sum = Some(part);
+                        return;
+                    }
+                    sum.get_or_insert_with(|| empty(first, past)).merge(&part);
+                    self.spares.keep(part.partial);
+                });
+                let sum = sum.get_or_insert_with(|| empty(first, past));
+                sum.late |= !whole;
+                watch.added(sum);
             }
+            let Some(window) = sum else { return };
+            watch.complete(&window);
             self.next = last.saturating_add(1);
             ring::push(&mut self.ring, window, self.capacity);
         }

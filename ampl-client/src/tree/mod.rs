@@ -39,6 +39,7 @@ mod node;
 mod ring;
 mod second;
 mod source;
+mod spares;
 
 pub use node::{Node, TreeError};
 pub use second::Judged;

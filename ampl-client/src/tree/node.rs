@@ -9,10 +9,10 @@ use ampl_core::message::{
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
-use super::division::{self, Divide};
+use super::division::Divide;
 use super::fits::fits;
 use super::lane::Lane;
-use super::second::{self, Judged, Ranks, SecondPass};
+use super::second::{Judged, SecondPass};
 use super::{ARITY, Topology, ring};
 
 /// Directives held for windows that this rank has not reached.
@@ -103,9 +103,10 @@ impl Node {
             .collect();
         let below = children.iter().map(|child| topology.subtree(child.rank));
         let sources: Vec<u32> = std::iter::once(1).chain(below).collect();
-        let queues = sources.len() + 1;
+        // One per contributor, what is complete, and spares.
+        let queues = sources.len() + 2;
         let height = u64::from(topology.height(rank));
-        let second = SecondPass::new(plan, &shape, rank, children.len());
+        let second = SecondPass::new(plan, &shape, rank, &sources);
         let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
             (Lane::new(sources.clone(), height, ring::capacity_binned(bins, queues)), second)
         });
@@ -156,7 +157,8 @@ impl Node {
     ///
     /// A summary of several windows holds their totals.
     pub fn local(&mut self, first: WindowId, last: WindowId, summary: &Summary) {
-        let mut window = CensusWindow::new(&self.shape, first, last);
+        let partial = self.census.spares.empty(|| self.shape.partial());
+        let mut window = CensusWindow { partial, ..CensusWindow::of(first, last) };
         window.reported = window.windows();
         window.partial.add(&self.shape, self.cell, window.reported, summary);
         if self.shape.interval {
@@ -222,15 +224,15 @@ impl Node {
         if bytes.len() > UpMessage::encoded_len(&self.shape) || !UpMessage::fits(bytes, &self.shape) {
             return Err(TreeError::Shape);
         }
-        let message = UpMessage::decode(bytes)?;
+        let lane = match (&mut self.binned, UpMessage::pass(bytes)) {
+            (Some((lane, _)), Some(1)) => lane,
+            (_, Some(0)) => &mut self.census,
+            _ => return Err(TreeError::Shape),
+        };
+        let message = UpMessage::decode_into(bytes, lane.spares.take())?;
         if message.window.as_ref().is_some_and(|window| !fits(&self.shape, message.pass, window)) {
             return Err(TreeError::Shape);
         }
-        let lane = match (&mut self.binned, message.pass) {
-            (Some((lane, _)), 1) => lane,
-            (_, 0) => &mut self.census,
-            _ => return Err(TreeError::Shape),
-        };
         if let Some(window) = message.window {
             let late = lane.push(source, window);
             // What is late for the bins only is in the sums.
@@ -252,41 +254,17 @@ impl Node {
         let shape = &self.shape;
         let empty = |first, last| CensusWindow::new(shape, first, last);
         match &mut self.divide {
-            None => self.census.advance(empty, |_, _| ()),
-            Some(divide) => {
-                let contributors = self.census.sources.len();
-                let mut totals = Vec::new();
-                self.census.advance(empty, |contributor, window| {
-                    if contributor == 0 {
-                        totals.clear();
-                    }
-                    totals.push(division::totals(window));
-                    if contributor + 1 == contributors && window.first_window == window.last_window {
-                        divide.remember(window.first_window, std::mem::take(&mut totals));
-                    }
-                });
-            }
+            None => self.census.advance(empty, &mut ()),
+            Some(divide) => self.census.advance(empty, divide.as_mut()),
         }
         let Some((lane, second)) = &mut self.binned else { return };
-        while let Some(part) = second.next_binned(shape) {
+        while let Some(part) = second.next_binned(|| lane.spares.empty(|| shape.binned())) {
             lane.push(0, part);
         }
         if second.is_finished() {
             lane.sources[0].finished = 1;
         }
-        let contributors = lane.sources.len();
-        let mut totals: Vec<Ranks> = Vec::new();
-        let add = |contributor: usize, window: &CensusWindow| {
-            if contributor == 0 {
-                totals.clear();
-            }
-            totals.push(second::ranks(window));
-            // Of several windows at once nobody's place in one of them is known.
-            if contributor + 1 == contributors && window.first_window == window.last_window {
-                second.remember(window.first_window, std::mem::take(&mut totals));
-            }
-        };
-        lane.advance(|first, last| CensusWindow::binned(shape, first, last), add);
+        lane.advance(|first, last| CensusWindow::binned(shape, first, last), second);
     }
 
     /// Says what time it is, on any clock in nanoseconds that does not run backwards: stragglers
@@ -319,7 +297,15 @@ impl Node {
         };
         self.passed = pass;
         self.bytes.clear();
-        UpMessage { pass, finished, window }.encode(&self.shape, &mut self.bytes);
+        let message = UpMessage { pass, finished, window };
+        message.encode(&self.shape, &mut self.bytes);
+        let lane = match &mut self.binned {
+            Some((lane, _)) if pass == 1 => lane,
+            _ => &mut self.census,
+        };
+        if let Some(window) = message.window {
+            lane.spares.keep(window.partial);
+        }
         Some(&self.bytes)
     }
 

@@ -9,9 +9,13 @@ use std::sync::Arc;
 
 use ampl_core::config::Mechanism;
 use ampl_core::draw::{Keep, kept_after};
-use ampl_core::message::{CensusWindow, DownMessage, Reference, Second, Shape, Summary, Verdict};
+use ampl_core::message::{
+    CensusWindow, DownMessage, MOST_STRATA, Partial, Reference, Second, Shape, Summary, Verdict,
+};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
+
+use super::lane::Watch;
 
 /// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
 /// most: a rank keeps no more windows undecided than fit in its buffer anyway.
@@ -55,8 +59,10 @@ pub(super) struct SecondPass {
     referred: bool,
     /// Own bins, oldest first.
     bins: VecDeque<(WindowId, usize)>,
-    /// Ranks by contributor, group and bin of windows that have gone up.
-    counts: VecDeque<Counts>,
+    /// Who is where in the window that is being added up.
+    adding: Vec<Count>,
+    /// The same of windows that have gone up, oldest first.
+    counts: VecDeque<(WindowId, Vec<Count>)>,
     judged: VecDeque<Judged>,
     /// Per child: what it has not got, oldest first.
     down: Vec<VecDeque<Arc<DownMessage>>>,
@@ -70,23 +76,26 @@ struct Unbinned {
     seen: Option<Vec<(u64, f64)>>,
 }
 
-/// Ranks per group and bin.
-pub(super) type Ranks = Vec<u32>;
-
-#[derive(Debug)]
-struct Counts {
-    window: WindowId,
-    /// Contributor by contributor, running totals: what comes before each, and at last all.
-    before: Vec<Ranks>,
+/// Ranks that a contributor has in a bin of a group.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    contributor: u32,
+    /// The group's place among those that are decided so.
+    place: u16,
+    bin: u16,
+    ranks: u32,
 }
 
 impl SecondPass {
-    pub fn new(plan: &Plan, shape: &Shape, rank: Rank, children: usize) -> Option<Self> {
+    /// The node's part where its own rank and its children speak for that many ranks each, in this order.
+    pub fn new(plan: &Plan, shape: &Shape, rank: Rank, contributors: &[u32]) -> Option<Self> {
         let second = shape.second.clone()?;
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
-        let counts = (children + 2) * second.groups.len() * usize::from(second.bins) * size_of::<u32>();
-        let window = counts + children * DownMessage::encoded_len(shape);
+        let bins = second.groups.len() * usize::from(second.bins);
+        let counts: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
+        let children = contributors.len() - 1;
+        let window = counts * size_of::<Count>() + children * DownMessage::encoded_len(shape);
         Some(Self {
             mechanism: plan.config.sampling.update_mechanism,
             rank,
@@ -98,6 +107,7 @@ impl SecondPass {
             ended: false,
             referred: false,
             bins: VecDeque::new(),
+            adding: Vec::new(),
             counts: VecDeque::new(),
             judged: VecDeque::new(),
             down: vec![VecDeque::new(); children],
@@ -126,7 +136,8 @@ impl SecondPass {
     }
 
     /// The next of this rank's windows of which is known how to bin it: its part of the second lane.
-    pub fn next_binned(&mut self, shape: &Shape) -> Option<CensusWindow> {
+    /// `empty` makes sums over no rank.
+    pub fn next_binned(&mut self, empty: impl FnOnce() -> Partial) -> Option<CensusWindow> {
         let waiting = self.unbinned.len();
         let &Unbinned { first, last, .. } = self.unbinned.front()?;
         while self.references.front().is_some_and(|reference| reference.last_window < first) {
@@ -138,7 +149,7 @@ impl SecondPass {
         if awaited && !self.referred && self.unbinned.front().is_some_and(|window| window.seen.is_some()) {
             return None;
         }
-        let mut part = CensusWindow::binned(shape, first, last);
+        let mut part = CensusWindow { partial: empty(), ..CensusWindow::of(first, last) };
         let seen = self.unbinned.pop_front()?.seen;
         if let (Some(seen), Some(reference), Some((place, _))) = (seen, reference, self.group)
             && let Some(how) = reference.groups.get(place).and_then(Option::as_ref)
@@ -152,16 +163,6 @@ impl SecondPass {
             }
         }
         Some(part)
-    }
-
-    /// Remembers the contributors' parts of a window that goes up: running totals, as [`ranks`] tells them.
-    pub fn remember(&mut self, window: WindowId, totals: Vec<Ranks>) {
-        let mut before = vec![vec![0; totals.first().map_or(0, Vec::len)]];
-        before.extend(totals);
-        self.counts.push_back(Counts { window, before });
-        if self.counts.len() > self.waiting {
-            self.counts.pop_front();
-        }
     }
 
     /// Whether every window of this rank has gone up.
@@ -210,49 +211,36 @@ impl SecondPass {
         if self.judged.back().is_some_and(|newest| newest.window >= verdict.window) {
             return;
         }
-        let counts = pop(&mut self.counts, |counts| counts.window, verdict.window);
-        let parts = (0..=self.down.len()).map(|number| self.part(verdict, counts.as_ref(), number));
-        let mut parts: Vec<Verdict> = parts.collect();
-        let own = parts.remove(0);
-        for (child, part) in parts.into_iter().enumerate() {
-            self.tell(child, Arc::new(DownMessage::Verdict(part)));
+        let counts = pop(&mut self.counts, |&(window, _)| window, verdict.window);
+        let counts = counts.map(|(_, counts)| counts).unwrap_or_default();
+        let mut parts = counts.chunk_by(|one, other| one.contributor == other.contributor).peekable();
+        let mut next = |contributor: usize| {
+            let is_its = |part: &&[Count]| part[0].contributor as usize == contributor;
+            parts.next_if(is_its).unwrap_or_default()
+        };
+        // Ranks of every stratum among those of the contributors before.
+        let mut before = vec![[0u32; MOST_STRATA]; verdict.groups.len()];
+        let own = next(0);
+        let keep = self.own(verdict, own);
+        pass(verdict, own, &mut before);
+        for child in 0..self.down.len() {
+            let counts = next(child + 1);
+            self.tell(child, Arc::new(DownMessage::Verdict(part(verdict, counts, &before))));
+            pass(verdict, counts, &mut before);
         }
-        let keep = self.own(&own);
         self.judged.push_back(Judged { window: verdict.window, keep });
         if self.judged.len() > self.waiting {
             self.judged.pop_front();
         }
     }
 
-    /// What a contributor is to know: of groups that none of its ranks was counted in, nothing.
-    fn part(&self, verdict: &Verdict, counts: Option<&Counts>, contributor: usize) -> Verdict {
-        let bins = usize::from(self.second.bins);
-        let mut part = verdict.clone();
-        for (place, slot) in part.groups.iter_mut().enumerate() {
-            let of = |number: usize| {
-                let totals = counts?.before.get(number)?;
-                totals.get(place * bins..(place + 1) * bins)
-            };
-            let Some((before, _)) = of(contributor).zip(of(contributor + 1)).filter(|(a, b)| a != b) else {
-                *slot = None;
-                continue;
-            };
-            let Some(group) = slot else { continue };
-            for (stratum, cuts) in group.strata.iter_mut().zip(group.cuts.windows(2)) {
-                let own = usize::from(cuts[0]).min(bins)..usize::from(cuts[1]).min(bins);
-                let ranks = before[own].iter().fold(0u32, |sum, &ranks| sum.saturating_add(ranks));
-                stratum.before = stratum.before.saturating_add(ranks).min(stratum.ranks);
-            }
-        }
-        part
-    }
-
-    fn own(&mut self, verdict: &Verdict) -> Option<(Keep, u16)> {
+    /// What the verdict says of this rank, which comes before all others and was counted so.
+    fn own(&mut self, verdict: &Verdict, counts: &[Count]) -> Option<(Keep, u16)> {
         let (_, bin) = pop(&mut self.bins, |&(window, _)| window, verdict.window)?;
         let (place, group) = self.group?;
-        let part = verdict.groups.get(place)?.as_ref()?;
-        let Some(index) = part.stratum(bin) else { return Some((Keep::ALWAYS, 0)) };
-        let stratum = part.strata[index];
+        let found = verdict.groups.get(place)?.as_ref().filter(|_| !counts.is_empty())?;
+        let Some(index) = found.stratum(bin) else { return Some((Keep::ALWAYS, 0)) };
+        let stratum = found.strata[index];
         let at = u64::from(stratum.before);
         let keep = kept_after(self.mechanism, self.rank, group, (index, stratum), at, verdict);
         Some((keep, index as u16 + 1))
@@ -264,10 +252,54 @@ impl SecondPass {
     }
 }
 
-/// Ranks per group and bin in what has been added up of a window.
-pub(super) fn ranks(window: &CensusWindow) -> Ranks {
-    let each = window.partial.binned.iter().flat_map(|group| &group.ranks);
-    each.map(|&ranks| u32::try_from(ranks).unwrap_or(u32::MAX)).collect()
+impl Watch for SecondPass {
+    fn brings(&mut self, contributor: usize, part: &CensusWindow) {
+        for (place, group) in part.partial.binned.iter().enumerate() {
+            self.adding.extend(group.occupied().map(|occupied| Count {
+                contributor: contributor as u32,
+                place: place as u16,
+                bin: occupied.bin as u16,
+                ranks: u32::try_from(occupied.ranks).unwrap_or(u32::MAX),
+            }));
+        }
+    }
+
+    fn complete(&mut self, window: &CensusWindow) {
+        let counts = std::mem::take(&mut self.adding);
+        // Of several windows at once nobody's place in one of them is known.
+        if window.first_window < window.last_window {
+            return;
+        }
+        self.counts.push_back((window.first_window, counts));
+        if self.counts.len() > self.waiting {
+            self.counts.pop_front();
+        }
+    }
+}
+
+/// What a contributor that was counted so, group by group, is to know, with ranks of every stratum `before` its own: of
+/// groups that none of them is in, nothing.
+fn part(verdict: &Verdict, counts: &[Count], before: &[[u32; MOST_STRATA]]) -> Verdict {
+    let groups = verdict.groups.iter().zip(before).enumerate().map(|(place, (group, before))| {
+        let is_in = || counts.binary_search_by_key(&place, |count| count.place.into()).is_ok();
+        let mut group = group.as_ref().filter(|_| is_in())?.clone();
+        for (stratum, &before) in group.strata.iter_mut().zip(before) {
+            stratum.before = stratum.before.saturating_add(before).min(stratum.ranks);
+        }
+        Some(group)
+    });
+    Verdict { groups: groups.collect(), ..*verdict }
+}
+
+/// Adds a contributor's ranks to those before the next one's.
+fn pass(verdict: &Verdict, counts: &[Count], before: &mut [[u32; MOST_STRATA]]) {
+    for count in counts {
+        let group = verdict.groups.get(usize::from(count.place)).and_then(Option::as_ref);
+        if let Some(stratum) = group.and_then(|group| group.stratum(count.bin.into())) {
+            let before = &mut before[usize::from(count.place)][stratum];
+            *before = before.saturating_add(count.ranks);
+        }
+    }
 }
 
 /// What a queue of ascending windows holds of `window`; what is older is dropped.

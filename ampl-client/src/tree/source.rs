@@ -81,14 +81,14 @@ impl Source {
         self.queue.back().map(|window| window.last_window.0)
     }
 
-    /// Moves the windows up to `last` into `into`; returns whether those were all from `first` on
+    /// Gives the windows up to `last` to `each`, oldest first; returns whether those were all from `first` on
     /// that there will ever be.
-    pub fn take(&mut self, first: u64, last: u64, into: &mut CensusWindow) -> bool {
+    pub fn take(&mut self, first: u64, last: u64, mut each: impl FnMut(CensusWindow)) -> bool {
         let mut windows = 0;
         while self.queue.front().is_some_and(|window| window.last_window.0 <= last) {
             let window = self.queue.pop_front().expect("there is a front");
             windows += window.windows();
-            into.merge(&window);
+            each(window);
         }
         let past = last.saturating_add(1);
         let end = if self.is_finished() { past.min(self.through) } else { past };

@@ -8,7 +8,7 @@ use ampl_core::config::{Config, Mechanism, Sampling, Selection, Sizing, Summarie
 use ampl_core::message::{
     CensusWindow, GroupReference, GroupVerdict, Reference, Shape, StratumVerdict, Verdict,
 };
-use ampl_core::stats::bins::Origin;
+use ampl_core::stats::bins::{Histogram, Origin};
 use ampl_core::units::{Rank, WindowId};
 use ampl_testkit::population::Total;
 use proptest::prelude::*;
@@ -26,9 +26,11 @@ fn setting(mechanism: Mechanism) -> Config {
 
 /// About half of every stratum.
 fn half(binned: &CensusWindow) -> Verdict {
-    let verdict = |bins: &Vec<u64>| {
+    let verdict = |group: &Histogram| {
         let strata = CUTS.windows(2).map(|cut| {
-            let ranks: u64 = bins[usize::from(cut[0])..usize::from(cut[1])].iter().sum();
+            let inside = usize::from(cut[0])..usize::from(cut[1]);
+            let inside = group.occupied().filter(|occupied| inside.contains(&occupied.bin));
+            let ranks: u64 = inside.map(|occupied| occupied.ranks).sum();
             StratumVerdict { ranks: ranks as u32, size: ranks.div_ceil(2) as u32, before: 0 }
         });
         GroupVerdict { cuts: CUTS.to_vec(), strata: strata.collect() }
@@ -37,7 +39,7 @@ fn half(binned: &CensusWindow) -> Verdict {
         window: binned.first_window,
         policy: 3,
         seed: 77,
-        groups: binned.partial.binned.iter().map(|group| Some(verdict(&group.ranks))).collect(),
+        groups: binned.partial.binned.iter().map(|group| Some(verdict(group))).collect(),
     }
 }
 

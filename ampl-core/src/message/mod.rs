@@ -9,6 +9,7 @@
 mod decision;
 mod division;
 mod down;
+mod moments;
 mod partial;
 mod up;
 mod verdict;
@@ -24,7 +25,7 @@ pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumV
 use wire::Reader;
 
 /// First byte of every message.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 const KIND_UP: u8 = 1;
 const KIND_DIRECTIVE: u8 = 2;
@@ -88,6 +89,7 @@ mod tests {
     use super::*;
     use crate::config::{Config, DEFAULT_TARGET, Group, Mechanism, Selection, Sizing, Summaries};
     use crate::plan::Plan;
+    use crate::stats::Moments;
     use crate::stats::bins::{Origin, Point};
     use crate::units::{RankSet, WindowId};
 
@@ -117,7 +119,14 @@ mod tests {
                 let shape = shape(sizing, summaries, pinned);
                 let len = UpMessage::encoded_len(&shape);
                 let mut bytes = Vec::new();
-                let window = CensusWindow::new(&shape, WindowId(3), WindowId(3));
+                let mut window = CensusWindow::new(&shape, WindowId(3), WindowId(3));
+                let [few, more] = [1.5, 4.0].map(|y| Moments::of_rank(y as u64, y, y * y, y, y));
+                for metric in window.partial.cells.iter_mut().flat_map(|cell| &mut cell.metrics) {
+                    let all = more.merged(&few).merged(&few);
+                    metric.census = if shape.census { all } else { Moments::default() };
+                    metric.kept = all;
+                    metric.interval = if shape.interval { all } else { Moments::default() };
+                }
                 let message = UpMessage { pass: 0, finished: 2, window: Some(window) };
                 message.encode(&shape, &mut bytes);
                 // What the first windows are decided by takes more.

@@ -3,13 +3,14 @@
 use super::MessageError;
 use super::division::{DividedSums, Divisions};
 use super::down::DownMessage;
+use super::moments;
 use super::up::UpMessage;
 use super::verdict::{GroupVerdict, MOST_STRATA};
 use super::wire::{Reader, Writer};
 use crate::config::{Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
-use crate::stats::bins::{Histogram, Residuals};
+use crate::stats::bins::{Histogram, Occupied, Point, Residuals};
 use crate::units::{Rank, WindowId};
 
 /// One rank's observations of one metric in a window.
@@ -80,7 +81,7 @@ impl Summary {
 }
 
 /// Which ranks a cell sums over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellKey {
     /// Index of the group in the plan.
     pub group: u16,
@@ -126,9 +127,6 @@ impl Second {
 
     /// The same of a verdict, for the sake of many strata: with its header it is of 4 KiB.
     const VERDICT_BYTES: usize = (4 << 10) - DownMessage::HEADER;
-
-    /// No message is of more than that.
-    const MOST_BYTES: usize = 64 << 20;
 
     fn of(plan: &Plan) -> Option<Self> {
         let sampling = &plan.config.sampling;
@@ -233,19 +231,19 @@ impl Shape {
 
     /// Sums over no rank.
     pub fn partial(&self) -> Partial {
-        let metrics = vec![MetricMoments::default(); usize::from(self.metrics)];
-        let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics.clone() };
+        let metrics = || vec![MetricMoments::default(); usize::from(self.metrics)];
+        let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics() };
         let divided = self.divisions.as_ref().map_or_else(Vec::new, Divisions::sums);
         Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new(), divided }
     }
 
     /// Sums over no rank of the second pass.
     pub fn binned(&self) -> Partial {
-        let binned = self.second.iter().flat_map(|second| {
+        let binned = self.second.as_ref().map_or_else(Vec::new, |second| {
             let each = Histogram::new(usize::from(second.bins), second.guides.len());
             vec![each; second.groups.len()]
         });
-        Partial { cells: Vec::new(), binned: binned.collect(), divided: Vec::new() }
+        Partial { cells: Vec::new(), binned, divided: Vec::new() }
     }
 
     /// Bytes of the larger of the two passes' sums.
@@ -255,19 +253,23 @@ impl Shape {
     }
 
     fn first_payload(&self) -> usize {
-        Self::payload(self.cells.len() as u16, self.metrics, self.census, self.interval)
+        let (counts, parts) = ((self.cells.len() as u16, self.metrics), (self.census, self.interval));
+        Self::payload(counts, parts, moments::MOST)
     }
 
-    pub(super) fn payload(cells: u16, metrics: u16, census: bool, interval: bool) -> usize {
-        const CELL: usize = 2 + 2 + 4 + 3 * 8;
-        const MOMENTS: usize = 11 * 8;
+    /// Bytes of the first pass's sums where all moments take so many.
+    pub(super) fn payload(
+        (cells, metrics): (u16, u16),
+        (census, interval): (bool, bool),
+        moments: usize,
+    ) -> usize {
         let parts = 1 + usize::from(census) + usize::from(interval);
-        usize::from(cells) * (CELL + usize::from(metrics) * parts * MOMENTS)
+        usize::from(cells) * (Cell::HEADER + usize::from(metrics) * parts * moments)
     }
 }
 
 /// Sums over some ranks of a window; their size does not depend on how many.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Partial {
     /// One per cell of the [`Shape`], in its order; none in the second pass.
     pub cells: Vec<Cell>,
@@ -278,7 +280,7 @@ pub struct Partial {
 }
 
 /// Sums over ranks that are sampled together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     /// Which ranks.
     pub key: CellKey,
@@ -290,6 +292,11 @@ pub struct Cell {
     pub bytes: u64,
     /// One entry per metric, in the order of [`Plan::metrics`].
     pub metrics: Vec<MetricMoments>,
+}
+
+impl Cell {
+    /// Bytes of a cell in a message before its metrics.
+    const HEADER: usize = 2 + 2 + 4 + 3 * 8;
 }
 
 /// Sums of one metric.
@@ -305,6 +312,16 @@ pub struct MetricMoments {
 }
 
 impl Partial {
+    /// Makes these sums over no rank, of the same shape but for groups that are divided: of them nothing is left.
+    pub fn clear(&mut self) {
+        for cell in &mut self.cells {
+            (cell.reported, cell.kept, cell.bytes) = (0, 0, 0);
+            cell.metrics.fill(MetricMoments::default());
+        }
+        self.binned.iter_mut().for_each(Histogram::clear);
+        self.divided.clear();
+    }
+
     /// Adds the sums of `other`, of the same shape.
     pub fn merge(&mut self, other: &Self) {
         debug_assert_eq!(self.cells.len(), other.cells.len());
@@ -365,11 +382,11 @@ impl Partial {
             to.u64(cell.bytes);
             for metric in &cell.metrics {
                 if shape.census {
-                    encode_moments(&metric.census, to);
+                    moments::encode(&metric.census, to);
                 }
-                encode_moments(&metric.kept, to);
+                moments::encode(&metric.kept, to);
                 if shape.interval {
-                    encode_moments(&metric.interval, to);
+                    moments::encode(&metric.interval, to);
                 }
             }
         }
@@ -379,109 +396,96 @@ impl Partial {
     /// Bins that nobody is in are left out: most of them, in messages from below.
     pub(super) fn encode_binned(&self, to: &mut Writer) {
         for histogram in &self.binned {
-            let occupied = || histogram.ranks.iter().enumerate().filter(|&(_, &ranks)| ranks > 0);
-            to.u16(occupied().count() as u16);
-            for (bin, &ranks) in occupied() {
+            let occupied = histogram.occupied();
+            to.u16(occupied.len() as u16);
+            for Occupied { bin, ranks, residuals } in occupied {
                 to.u16(bin as u16);
                 to.u64(ranks);
-                for &Residuals { z, zz, v, vv, zv, min, max } in histogram.residuals(bin) {
-                    [z, zz, v, vv, zv, min, max].into_iter().for_each(|value| to.f64(value));
+                for &Residuals { z, zz, v, vv, zv, min, max } in residuals {
+                    match ranks {
+                        // Of one rank all sums follow from where it is.
+                        1 => [z, v].into_iter().for_each(|value| to.f64(value)),
+                        _ => [z, zz, v, vv, zv, min, max].into_iter().for_each(|value| to.f64(value)),
+                    }
                 }
             }
         }
     }
 
-    /// The second pass's sums.
+    /// Takes the second pass's sums.
     pub(super) fn decode_binned(
+        &mut self,
         from: &mut Reader,
         groups: u16,
         bins: u16,
         guides: u16,
-    ) -> Result<Self, MessageError> {
-        let mut partial = Self { cells: Vec::new(), binned: Vec::new(), divided: Vec::new() };
-        // Empty bins take no bytes of a message, but memory.
-        let all = usize::from(groups) * usize::from(bins) * Second::bin_bytes(guides);
-        if all > Second::MOST_BYTES {
-            return Err(MessageError::Value { field: "bins" });
-        }
-        for _ in 0..groups {
+    ) -> Result<(), MessageError> {
+        from.expect_some(2 * usize::from(groups))?;
+        let empty = Histogram::new(usize::from(bins), usize::from(guides));
+        self.binned.retain(|group| (group.bins(), group.guides()) == (empty.bins(), empty.guides()));
+        self.binned.iter_mut().for_each(Histogram::clear);
+        self.binned.resize(groups.into(), empty);
+        for histogram in &mut self.binned {
             from.expect_some(2)?;
             let occupied = usize::from(from.u16());
-            from.expect_some(occupied * Second::bin_bytes(guides))?;
-            let mut histogram = Histogram::new(usize::from(bins), usize::from(guides));
             for _ in 0..occupied {
-                let bin = usize::from(from.u16());
-                let Some(ranks) = histogram.ranks.get_mut(bin) else {
+                from.expect_some(2 + 8)?;
+                let (bin, ranks) = (usize::from(from.u16()), from.u64());
+                from.expect_some(usize::from(guides) * if ranks == 1 { 2 * 8 } else { 7 * 8 })?;
+                let Some(slots) = histogram.append(bin, ranks) else {
                     return Err(MessageError::Value { field: "bin" });
                 };
-                *ranks = from.u64();
-                for slot in histogram.residuals_mut(bin) {
-                    let [z, zz, v, vv, zv, min, max] = std::array::from_fn(|_| from.f64());
+                for slot in slots {
+                    if ranks == 1 {
+                        let (z, v) = (from.f64(), from.f64());
+                        slot.add(Point { z, v });
+                    } else {
+                        let [z, zz, v, vv, zv, min, max] = std::array::from_fn(|_| from.f64());
+                        *slot = Residuals { z, zz, v, vv, zv, min, max };
+                    }
+                    let Residuals { z, zz, v, vv, zv, min, max } = *slot;
                     let sums = [z, zz, v, vv, zv];
                     if sums.iter().any(|value| !value.is_finite()) || min.is_nan() || max.is_nan() {
                         return Err(MessageError::Value { field: "residuals" });
                     }
-                    *slot = Residuals { z, zz, v, vv, zv, min, max };
                 }
             }
-            partial.binned.push(histogram);
         }
-        Ok(partial)
+        Ok(())
     }
 
-    /// The sums in bytes whose number was checked against [`Shape::payload`].
+    /// Takes the first pass's sums, of bytes whose number was checked against [`Shape::payload`].
     pub(super) fn decode(
+        &mut self,
         from: &mut Reader,
         cells: u16,
         metrics: u16,
         census: bool,
         interval: bool,
-    ) -> Result<Self, MessageError> {
-        let cells_of = Vec::with_capacity(usize::from(cells));
-        let mut partial = Self { cells: cells_of, binned: Vec::new(), divided: Vec::new() };
-        for _ in 0..cells {
+    ) -> Result<(), MessageError> {
+        self.cells.resize_with(cells.into(), Cell::default);
+        for cell in &mut self.cells {
+            from.expect_some(Cell::HEADER)?;
             let (group, stratum) = (from.u16(), from.u16());
             let pinned = match from.u32() {
                 0 => false,
                 1 => true,
                 _ => return Err(MessageError::Value { field: "pinned" }),
             };
-            let key = CellKey { group, stratum, pinned };
-            let (reported, kept, bytes) = (from.u64(), from.u64(), from.u64());
-            let metrics_of = Vec::with_capacity(usize::from(metrics));
-            let mut cell = Cell { key, reported, kept, bytes, metrics: metrics_of };
-            for _ in 0..metrics {
-                let mut slot = MetricMoments::default();
+            cell.key = CellKey { group, stratum, pinned };
+            (cell.reported, cell.kept, cell.bytes) = (from.u64(), from.u64(), from.u64());
+            cell.metrics.clear();
+            cell.metrics.resize(metrics.into(), MetricMoments::default());
+            for slot in &mut cell.metrics {
                 if census {
-                    slot.census = decode_moments(from)?;
+                    slot.census = moments::decode(from)?;
                 }
-                slot.kept = decode_moments(from)?;
+                slot.kept = moments::decode(from)?;
                 if interval {
-                    slot.interval = decode_moments(from)?;
+                    slot.interval = moments::decode(from)?;
                 }
-                cell.metrics.push(slot);
             }
-            partial.cells.push(cell);
         }
-        Ok(partial)
+        Ok(())
     }
-}
-
-fn encode_moments(moments: &Moments, to: &mut Writer) {
-    to.u64(moments.ranks);
-    to.u64(moments.n);
-    let Moments { y, cyy, cyn, cnn, cy3, cy4, q, min, max, .. } = *moments;
-    for value in [y, cyy, cyn, cnn, cy3, cy4, q, min, max] {
-        to.f64(value);
-    }
-}
-
-fn decode_moments(from: &mut Reader) -> Result<Moments, MessageError> {
-    let (ranks, n) = (from.u64(), from.u64());
-    let [y, cyy, cyn, cnn, cy3, cy4, q, min, max] = std::array::from_fn(|_| from.f64());
-    let sums = [y, cyy, cyn, cnn, cy3, cy4, q];
-    if sums.iter().any(|value| !value.is_finite()) || min.is_nan() || max.is_nan() {
-        return Err(MessageError::Value { field: "moments" });
-    }
-    Ok(Moments { ranks, n, y, cyy, cyn, cnn, cy3, cy4, q, min, max })
 }

@@ -1,6 +1,7 @@
 //! What goes up the tree.
 
 use super::division::DividedSums;
+use super::moments;
 use super::partial::{Partial, Shape};
 use super::wire::{Reader, Writer};
 use super::{KIND_UP, MessageError, VERSION, expect_kind};
@@ -29,13 +30,18 @@ pub struct CensusWindow {
 
 impl CensusWindow {
     /// A window range that no rank has reported yet.
-    pub fn new(shape: &Shape, first_window: WindowId, last_window: WindowId) -> Self {
-        Self { first_window, last_window, reported: 0, late: false, partial: shape.partial() }
+    pub fn new(shape: &Shape, first: WindowId, last: WindowId) -> Self {
+        Self { partial: shape.partial(), ..Self::of(first, last) }
     }
 
     /// The same for the second pass.
-    pub fn binned(shape: &Shape, first_window: WindowId, last_window: WindowId) -> Self {
-        Self { first_window, last_window, reported: 0, late: false, partial: shape.binned() }
+    pub fn binned(shape: &Shape, first: WindowId, last: WindowId) -> Self {
+        Self { partial: shape.binned(), ..Self::of(first, last) }
+    }
+
+    /// The same without any sums.
+    pub fn of(first_window: WindowId, last_window: WindowId) -> Self {
+        Self { first_window, last_window, reported: 0, late: false, partial: Partial::default() }
     }
 
     /// How many windows the range has, at least 1.
@@ -83,6 +89,11 @@ impl UpMessage {
         Self::HEADER + shape.encoded_len()
     }
 
+    /// The pass of a message, as its bytes say.
+    pub fn pass(bytes: &[u8]) -> Option<u8> {
+        bytes.get(2).copied()
+    }
+
     /// Whether sums in `bytes` are of the kinds that those of that shape are.
     pub fn fits(bytes: &[u8], shape: &Shape) -> bool {
         let mut kinds = (if shape.census { CENSUS } else { 0 }) | (if shape.interval { INTERVAL } else { 0 });
@@ -128,6 +139,14 @@ impl UpMessage {
     /// # Errors
     /// [`MessageError`] naming the first thing wrong.
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
+        Self::decode_into(bytes, Partial::default())
+    }
+
+    /// The same, with its sums in the memory of `partial`, whatever that holds.
+    ///
+    /// # Errors
+    /// As [`UpMessage::decode`].
+    pub fn decode_into(bytes: &[u8], mut partial: Partial) -> Result<Self, MessageError> {
         let mut from = Reader::new(bytes, Self::HEADER)?;
         expect_kind(&mut from, &[KIND_UP])?;
         let (pass, flags) = (from.u8(), from.u8());
@@ -142,22 +161,24 @@ impl UpMessage {
             return Ok(Self { pass, finished, window: None });
         }
         // The length is checked before anything of the size it implies is allocated.
-        let partial = match pass {
+        partial.divided.clear();
+        match pass {
             0 => {
-                from.expect_some(Shape::payload(rows, columns, census, interval))?;
-                let mut partial = Partial::decode(&mut from, rows, columns, census, interval)?;
+                partial.binned.clear();
+                from.expect_some(Shape::payload((rows, columns), (census, interval), moments::LEAST))?;
+                partial.decode(&mut from, rows, columns, census, interval)?;
                 let groups = if flags & DIVIDED != 0 { bins >> 16 } else { 0 };
                 for _ in 0..groups {
                     partial.divided.push(DividedSums::decode(&mut from, bins as u16)?);
                 }
-                partial
             }
             1 => {
+                partial.cells.clear();
                 let bins = u16::try_from(bins).map_err(|_| MessageError::Value { field: "bins" })?;
-                Partial::decode_binned(&mut from, rows, bins, columns)?
+                partial.decode_binned(&mut from, rows, bins, columns)?;
             }
             _ => return Err(MessageError::Value { field: "pass" }),
-        };
+        }
         if first > last {
             return Err(MessageError::Value { field: "last_window" });
         }

@@ -115,36 +115,43 @@ impl Residuals {
 
 /// A group's ranks by bin.
 ///
-/// Most are about one rank or a few: only bins that somebody is in take room for their sums.
-#[derive(Clone, Debug)]
+/// Most are about one rank or a few, and made for every window: only bins that somebody is in take room.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
+    bins: usize,
     guides: usize,
-    /// Ranks per bin.
-    pub ranks: Vec<u64>,
-    /// Per bin, where its sums are; 0 as long as it has none.
-    places: Vec<u16>,
-    /// Place after place, one entry per guide; what is at the first are sums over nobody.
+    /// Bins that somebody is in, ascending, and how many are.
+    ranks: Vec<(u16, u64)>,
+    /// Sums of one such bin after the other, one entry per guide.
     residuals: Vec<Residuals>,
 }
 
-impl PartialEq for Histogram {
-    /// Whichever of the bins was filled first.
-    fn eq(&self, other: &Self) -> bool {
-        let sums = |of: &Self| (0..of.bins()).flat_map(|bin| of.residuals(bin).to_vec()).collect::<Vec<_>>();
-        (self.guides, &self.ranks) == (other.guides, &other.ranks) && sums(self) == sums(other)
-    }
+/// A bin that somebody is in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Occupied<'a> {
+    /// Its number.
+    pub bin: usize,
+    /// Ranks in it, at least 1.
+    pub ranks: u64,
+    /// Sums over these, one entry per guide.
+    pub residuals: &'a [Residuals],
 }
 
 impl Histogram {
     /// No ranks, in fewer than 65536 bins.
     pub fn new(bins: usize, guides: usize) -> Self {
-        let nobody = vec![Residuals::default(); guides];
-        Self { guides, ranks: vec![0; bins], places: vec![0; bins], residuals: nobody }
+        Self { bins, guides, ranks: Vec::new(), residuals: Vec::new() }
+    }
+
+    /// Lets all ranks go.
+    pub fn clear(&mut self) {
+        self.ranks.clear();
+        self.residuals.clear();
     }
 
     /// Number of bins.
     pub fn bins(&self) -> usize {
-        self.ranks.len()
+        self.bins
     }
 
     /// Number of guides.
@@ -152,42 +159,66 @@ impl Histogram {
         self.guides
     }
 
-    /// Sums over the ranks of a bin, one entry per guide.
-    pub fn residuals(&self, bin: usize) -> &[Residuals] {
-        let place = usize::from(self.places[bin]);
-        &self.residuals[place * self.guides..(place + 1) * self.guides]
-    }
-
-    /// The same, to be changed.
-    pub fn residuals_mut(&mut self, bin: usize) -> &mut [Residuals] {
-        if self.places[bin] == 0 {
-            self.places[bin] = (self.residuals.len() / self.guides.max(1)) as u16;
-            self.residuals.resize(self.residuals.len() + self.guides, Residuals::default());
-        }
-        let place = usize::from(self.places[bin]);
-        &mut self.residuals[place * self.guides..(place + 1) * self.guides]
+    /// The bins that somebody is in, ascending.
+    pub fn occupied(&self) -> impl ExactSizeIterator<Item = Occupied<'_>> + Clone {
+        self.ranks.iter().enumerate().map(|(place, &(bin, ranks))| {
+            let residuals = &self.residuals[place * self.guides..(place + 1) * self.guides];
+            Occupied { bin: bin.into(), ranks, residuals }
+        })
     }
 
     /// Adds a rank that stands in `bin`, with one point per guide.
+    ///
+    /// # Panics
+    /// If there is no such bin.
     pub fn add(&mut self, bin: usize, points: &[Point]) {
-        self.ranks[bin] = self.ranks[bin].saturating_add(1);
-        self.residuals_mut(bin).iter_mut().zip(points).for_each(|(sum, &point)| sum.add(point));
+        let (ranks, residuals) = self.entry(bin);
+        *ranks = ranks.saturating_add(1);
+        residuals.iter_mut().zip(points).for_each(|(sum, &point)| sum.add(point));
+    }
+
+    /// Adds `ranks` ranks that stand in a bin behind all that anybody is in, and returns their sums, one entry per
+    /// guide, to be filled in; `None` where there is no such bin, or nobody to be in it.
+    pub fn append(&mut self, bin: usize, ranks: u64) -> Option<&mut [Residuals]> {
+        let behind = self.ranks.last().is_none_or(|&(last, _)| usize::from(last) < bin);
+        let number = u16::try_from(bin).ok().filter(|_| behind && bin < self.bins && ranks > 0)?;
+        self.ranks.push((number, ranks));
+        let from = self.residuals.len();
+        self.residuals.resize(from + self.guides, Residuals::default());
+        Some(&mut self.residuals[from..])
     }
 
     /// Adds the ranks of `other`, of as many bins and guides.
     pub fn merge(&mut self, other: &Self) {
-        for bin in (0..other.bins()).filter(|&bin| other.ranks[bin] > 0 || other.places[bin] > 0) {
-            self.ranks[bin] = self.ranks[bin].saturating_add(other.ranks[bin]);
-            self.residuals_mut(bin)
-                .iter_mut()
-                .zip(other.residuals(bin))
-                .for_each(|(sum, more)| sum.merge(more));
+        if self.ranks.is_empty() {
+            self.ranks.clone_from(&other.ranks);
+            self.residuals.clone_from(&other.residuals);
+            return;
         }
+        for more in other.occupied() {
+            let (ranks, residuals) = self.entry(more.bin);
+            *ranks = ranks.saturating_add(more.ranks);
+            residuals.iter_mut().zip(more.residuals).for_each(|(sum, more)| sum.merge(more));
+        }
+    }
+
+    /// Ranks of a bin, and sums over them, to be changed: somebody is about to be in it.
+    fn entry(&mut self, bin: usize) -> (&mut u64, &mut [Residuals]) {
+        assert!(bin < self.bins, "there are {} bins", self.bins);
+        let found = self.ranks.binary_search_by_key(&bin, |&(number, _)| number.into());
+        let place = found.unwrap_or_else(|place| {
+            self.ranks.insert(place, (bin as u16, 0));
+            let nobody = std::iter::repeat_n(Residuals::default(), self.guides);
+            self.residuals.splice(place * self.guides..place * self.guides, nobody);
+            place
+        });
+        let residuals = &mut self.residuals[place * self.guides..(place + 1) * self.guides];
+        (&mut self.ranks[place].1, residuals)
     }
 
     /// All ranks in it.
     pub fn population(&self) -> u64 {
-        self.ranks.iter().fold(0, |sum, &ranks| sum.saturating_add(ranks))
+        self.ranks.iter().fold(0, |sum, &(_, ranks)| sum.saturating_add(ranks))
     }
 }
 
@@ -225,15 +256,23 @@ mod tests {
         merged.merge(&of(&[0, 2]));
         assert_eq!(all, merged);
         assert_ne!(all, of(&[0, 1, 2]));
-        assert_eq!((all.ranks.as_slice(), all.population()), (&[0, 1, 0, 2, 0, 0, 0, 1][..], 4));
-        assert_eq!((all.residuals(3)[0].z, all.residuals(3)[0].max), (0.75, 0.5));
-        // Nobody is nobody, in a bin that has been looked at too.
-        assert_eq!(all.residuals(0), [Residuals::default(); 2]);
-        let mut looked = Histogram::new(8, 2);
-        looked.residuals_mut(5);
-        assert_eq!(looked, Histogram::new(8, 2));
-        merged.merge(&looked);
+        let ranks: Vec<_> = all.occupied().map(|occupied| (occupied.bin, occupied.ranks)).collect();
+        assert_eq!((ranks, all.population()), (vec![(1, 1), (3, 2), (7, 1)], 4));
+        let third = all.occupied().nth(1).expect("somebody is in it").residuals[0];
+        assert_eq!((third.z, third.max), (0.75, 0.5));
+        merged.merge(&Histogram::new(8, 2));
         assert_eq!(all, merged);
+    }
+
+    #[test]
+    fn bins_are_appended_in_order_and_with_somebody_in_them() {
+        let mut histogram = Histogram::new(8, 1);
+        assert_eq!(histogram.append(2, 1).map(|sums| sums.len()), Some(1));
+        for (bin, ranks) in [(2, 1), (1, 1), (3, 0), (8, 1), (usize::MAX, 1)] {
+            assert_eq!(histogram.append(bin, ranks), None);
+        }
+        assert!(histogram.append(7, u64::MAX).is_some());
+        assert_eq!((histogram.occupied().len(), histogram.population()), (2, u64::MAX));
     }
 
     #[test]

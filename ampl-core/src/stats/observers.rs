@@ -3,6 +3,8 @@
 //! A ratio's variance tells nothing of them: a rank without observations has no residual, so that where few ranks
 //! observe, and these agree, no variance asks for more than a rank or two.
 
+use std::ops::Range;
+
 use statrs::function::gamma::ln_gamma;
 
 use super::bins::Histogram;
@@ -55,11 +57,11 @@ pub fn part_of(ranks: u64, size: u64, all: u64) -> u64 {
 impl Strata {
     /// The chance, as its logarithm, that nobody is kept who has observed `guide`; ranks are those of `histogram`.
     pub fn ln_unseen(&self, histogram: &Histogram, guide: usize, coins: bool) -> f64 {
-        let observers = |bins: &mut dyn Iterator<Item = usize>| {
+        let observers = |within: &dyn Fn(usize) -> bool| {
             let (mut ranks, mut sum, mut squares) = (0, 0.0, 0.0);
-            for bin in bins.filter(|&bin| histogram.ranks[bin] > 0) {
+            for occupied in histogram.occupied().filter(|occupied| within(occupied.bin)) {
                 // The observations of a rank, over those of an average one, are 1 + ν.
-                let (own, residuals) = (histogram.ranks[bin], &histogram.residuals(bin)[guide]);
+                let (own, residuals) = (occupied.ranks, &occupied.residuals[guide]);
                 ranks += own;
                 sum += own as f64 + residuals.v;
                 squares += own as f64 + 2.0 * residuals.v + residuals.vv;
@@ -68,12 +70,13 @@ impl Strata {
             if sum <= 1e-6 * ranks as f64 { 0.0 } else { (sum * sum / squares).clamp(1.0, ranks as f64) }
         };
         let ends = |cuts: &[u16]| cuts.first().zip(cuts.last()).map_or(0..0, |(&a, &b)| a.into()..b.into());
-        let drawn_from = ends(&self.cuts);
-        if observers(&mut (0..histogram.bins()).filter(|bin| !drawn_from.contains(bin))) > 0.0 {
+        let drawn_from: Range<usize> = ends(&self.cuts);
+        if observers(&|bin| !drawn_from.contains(&bin)) > 0.0 {
             return f64::NEG_INFINITY;
         }
         let none = self.parts.iter().zip(self.cuts.windows(2)).map(|(part, cuts)| {
-            let observers = observers(&mut ends(cuts));
+            let stratum = ends(cuts);
+            let observers = observers(&|bin| stratum.contains(&bin));
             ln_none(part.ranks, observers, part.size, coins)
         });
         none.sum()

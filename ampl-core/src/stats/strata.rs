@@ -10,7 +10,7 @@
 
 mod view;
 
-use super::bins::{Histogram, Residuals, Shift};
+use super::bins::{Histogram, Occupied, Residuals, Shift};
 use super::sizing::{Stratum, mean_variance};
 use view::{Limits, View, allocate, unlimited};
 
@@ -117,9 +117,9 @@ impl Strata {
 pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], terms: Terms) -> Strata {
     let guides = needs.iter().enumerate().filter_map(|(guide, need)| Some((guide, (*need)?)));
     let views: Vec<View> = guides.map(|(guide, need)| View::new(histogram, guide, need, terms)).collect();
-    let occupied: Vec<usize> = (0..histogram.bins()).filter(|&bin| histogram.ranks[bin] > 0).collect();
-    let before = running(occupied.iter().map(|&bin| histogram.ranks[bin] as f64));
-    let outline = Outline::new(histogram, &occupied, binned, needs.get(binned).copied().flatten());
+    let occupied: Vec<usize> = histogram.occupied().map(|occupied| occupied.bin).collect();
+    let before = running(histogram.occupied().map(|occupied| occupied.ranks as f64));
+    let outline = Outline::new(histogram, binned, needs.get(binned).copied().flatten());
     let all = before[occupied.len()];
     let pricing = Pricing { views: &views, before: &before, terms };
     // What is known of the strata that are looked at, and of those that they come from.
@@ -195,27 +195,27 @@ struct Outline {
 }
 
 impl Outline {
-    fn new(histogram: &Histogram, occupied: &[usize], binned: usize, need: Option<Need>) -> Self {
+    fn new(histogram: &Histogram, binned: usize, need: Option<Need>) -> Self {
         let shift = need.map_or(Shift { scale: 1.0, offset: 0.0 }, |need| need.shift);
         let error = need.map_or(1.0, |need| need.error);
-        let extremes = |bin: &usize| {
-            let Residuals { min, max, .. } = histogram.residuals(*bin)[binned];
+        let extremes = |bin: &Occupied<'_>| {
+            let Residuals { min, max, .. } = bin.residuals[binned];
             (shift.scale * min + shift.offset, shift.scale * max + shift.offset)
         };
-        let width = |bin: &usize| {
-            let (min, max) = extremes(bin);
+        let width = |bin: Occupied<'_>| {
+            let (min, max) = extremes(&bin);
             // What rounding leaves of equal numbers is no width.
             let width = (max - min).abs().max(1e-9 * error);
-            let weight = (histogram.ranks[*bin] as f64 * width).sqrt();
+            let weight = (bin.ranks as f64 * width).sqrt();
             if weight.is_finite() { weight } else { 0.0 }
         };
-        let distance = |bin: &usize| {
-            let (min, max) = extremes(bin);
+        let distance = |bin: Occupied<'_>| {
+            let (min, max) = extremes(&bin);
             min.abs().max(max.abs())
         };
         Self {
-            spread: running(occupied.iter().map(width)),
-            distance: occupied.iter().map(distance).collect(),
+            spread: running(histogram.occupied().map(width)),
+            distance: histogram.occupied().map(distance).collect(),
         }
     }
 

@@ -159,8 +159,9 @@ proptest! {
     ) {
         let mut histogram = Histogram::new(BINS, 1);
         for (index, &(ranks, [z, zz, v, vv, zv, min, max])) in bins.iter().enumerate() {
-            histogram.ranks[index * 3] = ranks >> (index % 5 * 12);
-            histogram.residuals_mut(index * 3)[0] = Residuals { z, zz, v, vv, zv, min, max };
+            if let Some(sums) = histogram.append(index * 3, ranks >> (index % 5 * 12)) {
+                sums[0] = Residuals { z, zz, v, vv, zv, min, max };
+            }
         }
         let shift = Shift { scale: shift.0, offset: shift.1 };
         let needs = [asked.then_some(Need { shift, error, quantile })];

@@ -37,10 +37,10 @@ pub(super) struct View {
 
 impl View {
     pub fn new(histogram: &Histogram, guide: usize, need: Need, terms: Terms) -> Self {
-        let bins = || (0..histogram.bins()).filter(|&bin| histogram.ranks[bin] > 0);
-        let count = bins().count();
-        let centre = bins().filter(|&bin| bin < histogram.bins() / 2).count();
-        let sums: Vec<Residuals> = bins().map(|bin| histogram.residuals(bin)[guide]).collect();
+        let occupied = histogram.occupied();
+        let count = occupied.len();
+        let centre = occupied.clone().filter(|occupied| occupied.bin < histogram.bins() / 2).count();
+        let sums: Vec<Residuals> = occupied.map(|occupied| occupied.residuals[guide]).collect();
         let mut outward = vec![[0.0; 5]; count + 1];
         let added = |to: &[f64; 5], more: &Residuals| {
             let Residuals { z, zz, v, vv, zv, .. } = *more;
