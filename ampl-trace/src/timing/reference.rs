@@ -1,6 +1,6 @@
 //! The code length that sizes are compared with.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::models::{Kind, Symbol};
 
@@ -40,16 +40,55 @@ impl CodeLength {
     /// # Source
     /// Krichevsky and Trofimov, *The performance of universal encoding*, IEEE Trans. Inf. Theory 27 (1981).
     pub fn bits(&self) -> f64 {
+        self.bits_over(|_, counts| counts.len())
+    }
+
+    /// The same where it is not known beforehand which values a signature has, only which there are of that kind at
+    /// all: what a decoder can know without being told anew for every signature.
+    pub fn bits_of_one_alphabet(&self) -> f64 {
+        let mut alphabets: FxHashMap<Kind, FxHashSet<Symbol>> = FxHashMap::default();
+        for (&(_, kind), counts) in &self.0 {
+            alphabets.entry(kind).or_default().extend(counts.keys());
+        }
+        self.bits_over(|kind, _| alphabets[&kind].len())
+    }
+
+    /// Where `different` says of a kind, and what one signature has of it, how many values are known beforehand.
+    fn bits_over(&self, different: impl Fn(Kind, &FxHashMap<Symbol, u64>) -> usize) -> f64 {
         let sum =
             |count: u64, offset: f64| (0..count).map(|before| (before as f64 + offset).log2()).sum::<f64>();
-        let of_one = |counts: &FxHashMap<Symbol, u64>| {
-            let different = counts.len() as f64;
+        let of_one = |(&(_, kind), counts): (&(u64, Kind), &FxHashMap<Symbol, u64>)| {
+            let different = different(kind, counts) as f64;
             sum(counts.values().sum(), different / 2.0)
                 - counts.values().map(|&count| sum(count, 0.5)).sum::<f64>()
         };
         // Sorted: sums of floats depend on the order.
-        let mut lengths: Vec<f64> = self.0.values().map(of_one).collect();
+        let mut lengths: Vec<f64> = self.0.iter().map(of_one).collect();
         lengths.sort_by(f64::total_cmp);
         lengths.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timing::scale::Bin;
+
+    #[test]
+    fn a_known_alphabet_costs_less_than_all_that_there_is() {
+        let mut counted = CodeLength::default();
+        let symbol = |group| Symbol { bin: Bin { group, ..Bin::default() }, ..Symbol::default() };
+        // One signature has always the same value, and another two in turn.
+        for value in [0, 1, 0, 1] {
+            counted.count(1, Kind::Gap, symbol(7));
+            counted.count(2, Kind::Gap, symbol(value));
+        }
+        // (1/2 / 1)(1/2 / 2)(3/2 / 3)(3/2 / 4), and nothing for what cannot be otherwise.
+        assert!((counted.bits() - (128.0f64 / 3.0).log2()).abs() < 1e-9, "{}", counted.bits());
+        // Of three: 3/2 more each time to divide by, and 1/2 of what is known.
+        let two = (16.0 * 1.5 * 2.5 * 3.5 * 4.5 / 9.0f64).log2();
+        let one = (1.5 * 2.5 * 3.5 * 4.5 / (0.5 * 1.5 * 2.5 * 3.5f64)).log2();
+        let all = counted.bits_of_one_alphabet();
+        assert!((all - two - one).abs() < 1e-9, "{all}");
     }
 }
