@@ -29,6 +29,8 @@ mod job;
 mod launcher;
 mod leftovers;
 mod library;
+#[allow(unsafe_code)]
+mod mapped;
 mod marker_site;
 mod output;
 mod pauses;

@@ -251,6 +251,24 @@ fn decisions_are_in_the_journal_of_the_client() {
 }
 
 /// What is left of a journal is used, what is wrong with it is told, and no other rank suffers.
+/// Where a job has died for want of memory its journals are more than there is.
+#[test]
+fn journals_take_no_memory_of_their_own() {
+    const LARGE: u32 = 5;
+    let (run, journals, before) = dead_with_journals();
+    let journal = std::fs::File::options().write(true).open(file_of(&journals, LARGE));
+    journal.and_then(|file| file.set_len(1 << 36)).expect("a hole is no trouble");
+    let file = run.scratch.path().join("large.ampl");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -d 1000000 && exec \"$@\"", "sh"]).arg(ampl()).arg("recover");
+    command.arg(&run.run).arg("-o").arg(&file);
+    let told = process::run(&mut command, Duration::from_secs(120));
+    assert_eq!(told.status.code(), Some(0), "{}", told.stderr);
+    assert!(told.stderr.contains("8 of 8 ranks"), "{}", told.stderr);
+    let (status, calls) = decoded(&file, LARGE);
+    assert!(status == Some(0) && alike(&calls, &before[LARGE as usize]), "{}", told.stderr);
+}
+
 #[test]
 fn a_damaged_journal_gives_what_is_left() {
     const HURT: u32 = 2;

@@ -34,6 +34,7 @@ const UNSAFE: &[&str] = &[
     "ampl-agent/src/fetch.rs",
     "ampl-agent/src/uncancelled.rs",
     "ampl-cli/src/inherited.rs",
+    "ampl-cli/src/mapped.rs",
     "integrations/examples/rust/",
 ];
 

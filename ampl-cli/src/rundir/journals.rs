@@ -14,6 +14,7 @@ use ampl_trace::{Damage, Trace};
 
 use super::runfile::RunFile;
 use crate::failure::{DAMAGED, Failure};
+use crate::mapped;
 
 /// What a dead job leaves is little, and all there is to explain it.
 const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
@@ -44,7 +45,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             Damage { rank, what: format!("{name}: {what}") }
         };
-        let read = fs::read(file).map_err(|error| error.to_string());
+        let read = mapped::journal(file).map_err(|error| error.to_string());
         let compacted = read.and_then(|bytes| {
             let compacted = compact(&bytes, EXACT).map_err(|error| error.to_string())?;
             ranks = ranks.max(ranks_of(&bytes));
