@@ -89,6 +89,8 @@ pub struct Thread {
     own_before: u64,
     /// Bytes in the stream when this thread came to the open window.
     written_before: u64,
+    /// Room for what a record says.
+    body: Vec<u64>,
     looked: Looked,
     visits: Visits,
     /// Whether calls have not been stored since the last one that was: a pause, a policy.
@@ -136,6 +138,7 @@ impl Thread {
             number,
             own_before: 0,
             written_before: 0,
+            body: Vec::new(),
             looked: Looked { at: now, ..Looked::default() },
             visits: Visits::new(&shared.events.declared),
             skipped: false,

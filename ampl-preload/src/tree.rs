@@ -19,6 +19,8 @@ pub struct Tree {
     node: Node,
     policy: Option<Policy>,
     transport: Option<MpiTransport>,
+    /// Room for what a window of this rank says.
+    summary: Summary,
     parent: Option<Rank>,
     children: Vec<Rank>,
     /// Update and first window of the directive that this rank has.
@@ -38,7 +40,8 @@ impl Tree {
         });
         let transport = transport(&node);
         let children = node.children().collect();
-        Self { parent, children, policy, transport, node, applied: None, finished: false }
+        let summary = Summary::empty(plan);
+        Self { parent, children, policy, transport, summary, node, applied: None, finished: false }
     }
 
     /// See [`Node::gathers`].
@@ -52,7 +55,10 @@ impl Tree {
     pub fn progress(&mut self, thread: &mut Thread) -> bool {
         while let Some(closed) = thread.shared().take_closed() {
             match closed.measured {
-                true => self.node.local(closed.window, closed.last, &summary(&closed)),
+                true => {
+                    fill(&mut self.summary, &closed);
+                    self.node.local(closed.window, closed.last, &self.summary);
+                }
                 false => self.node.local_unmeasured(closed.window, closed.last),
             }
         }
@@ -220,7 +226,8 @@ pub fn record(thread: &mut Thread, decisions: &[Decision]) {
     }
 }
 
-fn summary(closed: &ClosedWindow) -> Summary {
+/// Makes `summary` that of a window.
+fn fill(summary: &mut Summary, closed: &ClosedWindow) {
     let metric = |cell: &ampl_trace::cells::Cell| MetricSummary {
         n: cell.n as u64,
         sum: cell.sum,
@@ -228,10 +235,9 @@ fn summary(closed: &ClosedWindow) -> Summary {
         min: if cell.n > 0.0 { cell.min } else { f64::INFINITY },
         max: if cell.n > 0.0 { cell.max } else { f64::NEG_INFINITY },
     };
-    Summary {
-        metrics: closed.cells.iter().map(metric).collect(),
-        kept: closed.keep.kept,
-        probability: closed.keep.probability,
-        bytes: closed.bytes,
-    }
+    summary.metrics.clear();
+    summary.metrics.extend(closed.cells.iter().map(metric));
+    summary.kept = closed.keep.kept;
+    summary.probability = closed.keep.probability;
+    summary.bytes = closed.bytes;
 }

@@ -117,7 +117,8 @@ impl Thread {
         shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
         let stores = open.measured && shared.plan.stores_summary(open.keep.kept);
         let stated = if stores { &cells[..] } else { &[][..] };
-        let mut body = Vec::with_capacity(16 + cells.len());
+        let mut body = std::mem::take(&mut self.body);
+        body.clear();
         let probability = open.keep.probability.to_bits();
         body.extend([open.window.0, open.since, end, own, probability, open.update]);
         Cells::put(&mut body, stated);
@@ -141,6 +142,7 @@ impl Thread {
             | flag(windows > 1, WINDOW_RUN)
             | flag(whole && open.buffered, WINDOW_BUFFERED);
         self.stream.record(Kind::Window, flags, &body);
+        self.body = body;
         self.written_before = self.stream.written();
         let last = WindowId(open.window.0 + (windows - 1));
         cells.iter_mut().for_each(|cell| cell.times(windows));

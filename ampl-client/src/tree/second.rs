@@ -63,6 +63,8 @@ pub(super) struct SecondPass {
     adding: Vec<Count>,
     /// The same of windows that have gone up, oldest first.
     counts: VecDeque<(WindowId, Vec<Count>)>,
+    /// Room for what [`SecondPass::judge`] counts.
+    before: Vec<[u32; MOST_STRATA]>,
     judged: VecDeque<Judged>,
     /// Per child: what it has not got, oldest first.
     down: Vec<VecDeque<Arc<DownMessage>>>,
@@ -109,6 +111,7 @@ impl SecondPass {
             bins: VecDeque::new(),
             adding: Vec::new(),
             counts: VecDeque::new(),
+            before: Vec::new(),
             judged: VecDeque::new(),
             down: vec![VecDeque::new(); children],
         })
@@ -219,7 +222,9 @@ impl SecondPass {
             parts.next_if(is_its).unwrap_or_default()
         };
         // Ranks of every stratum among those of the contributors before.
-        let mut before = vec![[0u32; MOST_STRATA]; verdict.groups.len()];
+        let mut before = std::mem::take(&mut self.before);
+        before.clear();
+        before.resize(verdict.groups.len(), [0; MOST_STRATA]);
         let own = next(0);
         let keep = self.own(verdict, own);
         pass(verdict, own, &mut before);
@@ -228,6 +233,7 @@ impl SecondPass {
             self.tell(child, Arc::new(DownMessage::Verdict(part(verdict, counts, &before))));
             pass(verdict, counts, &mut before);
         }
+        self.before = before;
         self.judged.push_back(Judged { window: verdict.window, keep });
         if self.judged.len() > self.waiting {
             self.judged.pop_front();
