@@ -218,8 +218,9 @@ impl Divide {
 }
 
 impl Watch for Divide {
-    fn added(&mut self, so_far: &CensusWindow) {
-        self.adding.push(totals(so_far));
+    fn added(&mut self, so_far: Option<&CensusWindow>) {
+        let nothing = || vec![(0, Ranks::default()); self.divisions.groups.len()];
+        self.adding.push(so_far.map_or_else(nothing, totals));
     }
 
     fn complete(&mut self, window: &CensusWindow) {

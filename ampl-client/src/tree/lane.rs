@@ -43,8 +43,8 @@ pub(super) struct Lane {
 pub(super) trait Watch {
     /// Of these windows the contributor of that number brings this; contributors come in their order.
     fn brings(&mut self, _contributor: usize, _part: &CensusWindow) {}
-    /// With the next contributor's, whether or not it brings anything, there is this so far.
-    fn added(&mut self, _so_far: &CensusWindow) {}
+    /// With the next contributor's, whether or not it brings anything, there is this so far; none where nobody has.
+    fn added(&mut self, _so_far: Option<&CensusWindow>) {}
     /// That was all.
     fn complete(&mut self, _window: &CensusWindow) {}
 }
@@ -52,8 +52,8 @@ pub(super) trait Watch {
 /// Nothing.
 impl Watch for () {}
 
-/// Whether what the first contributor brings is their sum as well, and need not be added to nothing: it is of all the
-/// windows, and has none of the sums that only know where they were made how much they may hold.
+/// Whether what comes first is the sum so far as well, and need not be added to nothing: it is of all the windows, and
+/// has none of the sums that only know where they were made how much they may hold.
 fn is_sum(part: &CensusWindow, first: WindowId, last: WindowId) -> bool {
     (part.first_window, part.last_window) == (first, last) && part.partial.divided.is_empty()
 }
@@ -96,23 +96,22 @@ impl Lane {
     /// contributor brings, and what comes of it.
     pub fn advance(&mut self, empty: impl Fn(WindowId, WindowId) -> CensusWindow, watch: &mut impl Watch) {
         while let Some(last) = self.complete() {
-            let (first, past) = (WindowId(self.next), WindowId(last));
-            let mut sum: Option<CensusWindow> = None;
+            let (from, to) = (WindowId(self.next), WindowId(last));
+            let (mut sum, mut late) = (None::<CensusWindow>, false);
             for (number, source) in self.sources.iter_mut().enumerate() {
-                let whole = source.take(first.0, last, |part| {
+                late |= !source.take(from.0, last, |part| {
                     watch.brings(number, &part);
-                    if sum.is_none() && is_sum(&part, first, past) {
+                    if sum.is_none() && is_sum(&part, from, to) {
                         sum = Some(part);
                         return;
                     }
-                    sum.get_or_insert_with(|| empty(first, past)).merge(&part);
+                    sum.get_or_insert_with(|| empty(from, to)).merge(&part);
                     self.spares.keep(part.partial);
                 });
-                let sum = sum.get_or_insert_with(|| empty(first, past));
-                sum.late |= !whole;
-                watch.added(sum);
+                watch.added(sum.as_ref());
             }
-            let Some(window) = sum else { return };
+            let mut window = sum.unwrap_or_else(|| empty(from, to));
+            window.late |= late;
             watch.complete(&window);
             self.next = last.saturating_add(1);
             ring::push(&mut self.ring, window, self.capacity);

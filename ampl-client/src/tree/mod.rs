@@ -1,10 +1,10 @@
 //! The reduction tree between agents and client.
 //!
 //! # What travels
-//! Every message has the size that the plan gives it, and one per direction is under way on an edge: the
-//! next leaves when the receiver has begun to take the one before. A node that cannot send merges what
-//! waits into ranges of windows; one that cannot receive, because its process computes or is blocked, costs
-//! its children nothing more than that.
+//! No message is longer than the plan says, whatever the number of ranks, and one per direction is under way
+//! on an edge: the next leaves when the receiver has begun to take the one before. A node that cannot send
+//! merges what waits into ranges of windows; one that cannot receive, because its process computes or is
+//! blocked, costs its children nothing more than that.
 //!
 //! # Who is waited for
 //! A node passes a window on once, when every contributor (its own rank and each child's subtree) has

@@ -224,11 +224,8 @@ impl Node {
         if bytes.len() > UpMessage::encoded_len(&self.shape) || !UpMessage::fits(bytes, &self.shape) {
             return Err(TreeError::Shape);
         }
-        let lane = match (&mut self.binned, UpMessage::pass(bytes)) {
-            (Some((lane, _)), Some(1)) => lane,
-            (_, Some(0)) => &mut self.census,
-            _ => return Err(TreeError::Shape),
-        };
+        let pass = UpMessage::pass(bytes).unwrap_or_default();
+        let lane = lane(&mut self.census, &mut self.binned, pass).ok_or(TreeError::Shape)?;
         let message = UpMessage::decode_into(bytes, lane.spares.take())?;
         if message.window.as_ref().is_some_and(|window| !fits(&self.shape, message.pass, window)) {
             return Err(TreeError::Shape);
@@ -299,11 +296,7 @@ impl Node {
         self.bytes.clear();
         let message = UpMessage { pass, finished, window };
         message.encode(&self.shape, &mut self.bytes);
-        let lane = match &mut self.binned {
-            Some((lane, _)) if pass == 1 => lane,
-            _ => &mut self.census,
-        };
-        if let Some(window) = message.window {
+        if let Some((lane, window)) = lane(&mut self.census, &mut self.binned, pass).zip(message.window) {
             lane.spares.keep(window.partial);
         }
         Some(&self.bytes)
@@ -459,5 +452,18 @@ impl Node {
     /// Rank-windows that came after their window had been passed on, and were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
+    }
+}
+
+/// The lane that messages of that pass go by; none where there is no such pass.
+fn lane<'a>(
+    census: &'a mut Lane,
+    binned: &'a mut Option<(Lane, SecondPass)>,
+    pass: u8,
+) -> Option<&'a mut Lane> {
+    match pass {
+        0 => Some(census),
+        1 => binned.as_mut().map(|(lane, _)| lane),
+        _ => None,
     }
 }

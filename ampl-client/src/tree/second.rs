@@ -95,9 +95,11 @@ impl SecondPass {
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
         let bins = second.groups.len() * usize::from(second.bins);
-        let counts: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
+        let bins_of: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
+        // Of many ranks a third of the bins are occupied, as a rule.
+        let counts = bins_of * size_of::<Count>() / 3;
         let children = contributors.len() - 1;
-        let window = counts * size_of::<Count>() + children * DownMessage::encoded_len(shape);
+        let window = counts + children * DownMessage::encoded_len(shape);
         Some(Self {
             mechanism: plan.config.sampling.update_mechanism,
             rank,

@@ -1,7 +1,7 @@
 //! What agents and client tell each other.
 //!
 //! Summaries go up a reduction tree as a [`CensusWindow`] in an [`UpMessage`]; the client's
-//! [`Directive`] comes down in a [`DownMessage`]. All have a size that the plan alone decides:
+//! [`Directive`] comes down in a [`DownMessage`]. None is longer than the plan alone decides:
 //! nothing grows with the number of ranks, and no list of ranks is ever sent. Where windows are decided
 //! after they are over each passes twice: its sums, and its ranks by bin once a [`Reference`] says how to bin
 //! them; a [`Verdict`] comes down for it.

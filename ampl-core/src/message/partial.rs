@@ -312,7 +312,7 @@ pub struct MetricMoments {
 }
 
 impl Partial {
-    /// Makes these sums over no rank, of the same shape but for groups that are divided: of them nothing is left.
+    /// Makes these sums over no rank, of the same shape. Of groups that are divided nothing is left.
     pub fn clear(&mut self) {
         for cell in &mut self.cells {
             (cell.reported, cell.kept, cell.bytes) = (0, 0, 0);
@@ -454,7 +454,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Takes the first pass's sums, of bytes whose number was checked against [`Shape::payload`].
+    /// Takes the first pass's sums, from bytes of any number.
     pub(super) fn decode(
         &mut self,
         from: &mut Reader,

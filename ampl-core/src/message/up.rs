@@ -1,6 +1,6 @@
 //! What goes up the tree.
 
-use super::division::DividedSums;
+use super::division::{DividedSums, Divisions};
 use super::moments;
 use super::partial::{Partial, Shape};
 use super::wire::{Reader, Writer};
@@ -94,32 +94,43 @@ impl UpMessage {
         bytes.get(2).copied()
     }
 
-    /// Whether sums in `bytes` are of the kinds that those of that shape are.
+    /// Whether sums in `bytes` are of the kinds that those of that shape are, and as many.
     pub fn fits(bytes: &[u8], shape: &Shape) -> bool {
-        let mut kinds = (if shape.census { CENSUS } else { 0 }) | (if shape.interval { INTERVAL } else { 0 });
-        kinds |= if shape.divisions.is_some() { DIVIDED } else { 0 };
-        bytes.get(3).is_some_and(|flags| flags & (CENSUS | INTERVAL | DIVIDED) == kinds)
+        let Some(&[_, _, pass, flags, a, b, c, d, _, _, _, _, bins @ ..]) = bytes.first_chunk::<16>() else {
+            return false;
+        };
+        let counts = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]), u32::from_le_bytes(bins));
+        flags & (CENSUS | INTERVAL | DIVIDED) == Self::kinds(shape) && counts == Self::counts(shape, pass)
+    }
+
+    /// What sums of that shape there are besides those of kept windows.
+    fn kinds(shape: &Shape) -> u8 {
+        (if shape.census { CENSUS } else { 0 })
+            | (if shape.interval { INTERVAL } else { 0 })
+            | (if shape.divisions.is_some() { DIVIDED } else { 0 })
+    }
+
+    /// Of a pass: its rows and columns, and in the second one bins, in the first one groups and guides of what is divided.
+    fn counts(shape: &Shape, pass: u8) -> (u16, u16, u32) {
+        match shape.second.as_ref().filter(|_| pass == 1) {
+            Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins.into()),
+            None => {
+                let divided =
+                    |divided: &Divisions| (divided.groups.len() as u32) << 16 | divided.guides.len() as u32;
+                (shape.cells.len() as u16, shape.metrics, shape.divisions.as_ref().map_or(0, divided))
+            }
+        }
     }
 
     /// Appends the message, at most [`UpMessage::encoded_len`] bytes, little-endian.
     pub fn encode(&self, shape: &Shape, buffer: &mut Vec<u8>) {
-        let mut flags = 0;
-        flags |= if shape.census { CENSUS } else { 0 };
-        flags |= if shape.interval { INTERVAL } else { 0 };
-        flags |= if shape.divisions.is_some() { DIVIDED } else { 0 };
+        let mut flags = Self::kinds(shape);
         let window = self.window.as_ref();
         flags |= if window.is_some() { WINDOW } else { 0 };
         flags |= if window.is_some_and(|window| window.late) { LATE } else { 0 };
         let mut to = Writer(buffer);
         to.bytes(&[VERSION, KIND_UP, self.pass, flags]);
-        let second = shape.second.as_ref().filter(|_| self.pass == 1);
-        let divided = shape.divisions.as_ref();
-        let divided =
-            divided.map_or(0, |divided| (divided.groups.len() as u32) << 16 | divided.guides.len() as u32);
-        let (rows, columns, bins) = match second {
-            Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins.into()),
-            None => (shape.cells.len() as u16, shape.metrics, divided),
-        };
+        let (rows, columns, bins) = Self::counts(shape, self.pass);
         to.u16(rows);
         to.u16(columns);
         to.u32(self.finished);
@@ -127,9 +138,9 @@ impl UpMessage {
         to.u64(window.map_or(0, |window| window.first_window.0));
         to.u64(window.map_or(0, |window| window.last_window.0));
         to.u64(window.map_or(0, |window| window.reported));
-        match (window, second) {
-            (Some(window), Some(_)) => window.partial.encode_binned(&mut to),
-            (Some(window), None) => window.partial.encode(shape, &mut to),
+        match (window, self.pass) {
+            (Some(window), 1) => window.partial.encode_binned(&mut to),
+            (Some(window), _) => window.partial.encode(shape, &mut to),
             (None, _) => {}
         }
     }
@@ -160,7 +171,7 @@ impl UpMessage {
         if flags & WINDOW == 0 {
             return Ok(Self { pass, finished, window: None });
         }
-        // The length is checked before anything of the size it implies is allocated.
+        // What is allocated is bounded by the bytes there are.
         partial.divided.clear();
         match pass {
             0 => {

@@ -62,7 +62,7 @@ impl Strata {
             for occupied in histogram.occupied().filter(|occupied| within(occupied.bin)) {
                 // The observations of a rank, over those of an average one, are 1 + ν.
                 let (own, residuals) = (occupied.ranks, &occupied.residuals[guide]);
-                ranks += own;
+                ranks = own.saturating_add(ranks);
                 sum += own as f64 + residuals.v;
                 squares += own as f64 + 2.0 * residuals.v + residuals.vv;
             }
