@@ -1,9 +1,10 @@
 //! Which of the gaps that a call may be stored with a writer chooses.
 //!
 //! Stored as it is, every gap is within its bound, and so is the time since the window began; but errors
-//! add up, to far more than one gap's. Made up for at once, the error of a long gap would be all there is
-//! to see of the short ones behind it, and cost bits. So errors are made up for where that changes little,
-//! or where they have become large for what the window has seen of late.
+//! add up, to far more than one gap's. Made up for at once, the error of a long call would be all there is to
+//! see of the short gaps behind it, and cost bits. So a gap makes up for as much as its own bound where that is
+//! all there is, or where errors have become large for what the window has seen of late; and then durations are
+//! stored as far to the side that makes up for it as their bound lets them.
 
 use super::{MILLION, Settings};
 
@@ -19,23 +20,23 @@ pub struct Aim {
     end: i128,
     /// About the longest gap or call of late.
     long: i128,
-    /// Whether a window has begun.
-    fresh: bool,
 }
 
 /// The longest is forgotten at this rate: a 256th with every call.
 const FORGETS: u32 = 8;
 
+/// A gap that can make up for less than one part in so many of an error does not: it would be off for nothing.
+const WORTH: i128 = 16;
+
 impl Aim {
     /// At the beginning.
     pub fn new(settings: Settings) -> Self {
         let error = settings.millionths().into();
-        Self { error, floor: settings.floor_ns.into(), begin: 0, end: 0, long: 0, fresh: false }
+        Self { error, floor: settings.floor_ns.into(), begin: 0, end: 0, long: 0 }
     }
 
     /// A window begins then, or follows the one before.
     pub fn window(&mut self, start: Option<i64>) {
-        self.fresh = true;
         if let Some(start) = start.map(i128::from) {
             (self.begin, self.end, self.long) = (start, start, 0);
         }
@@ -47,9 +48,15 @@ impl Aim {
         at_most(off, self.long.min(self.end - self.begin) * self.error)
     }
 
+    /// Whether a reader's time may stay off that far without being off too far with the next gap.
+    #[inline]
+    fn may_stand(&self, off: i128) -> bool {
+        at_most(off, (self.end - self.begin) * self.error)
+    }
+
     /// The gap to aim at for a call that starts then, where the reader has `end` as the end of the call
-    /// before, and what it truly is. Below 0, where this is not, the reader is late, and as near as can be
-    /// is 0.
+    /// before, and what it truly is: off by no more than its own bound, unless a floor has let short ones add up to
+    /// more than may be. Below 0, where this is not, the reader is late, and as near as can be is 0.
     #[inline]
     pub fn gap(&mut self, start: i64, end: i64) -> (i128, i128) {
         let (start, end) = (i128::from(start), i128::from(end));
@@ -60,9 +67,15 @@ impl Aim {
             return (whole, true_gap);
         }
         let off = (whole - true_gap).abs();
-        let patient = if std::mem::take(&mut self.fresh) { off == 0 } else { self.is_patient(off) };
-        let alike = off * i128::from(MILLION) <= true_gap * self.error;
-        (if patient && !alike { true_gap } else { whole }, true_gap)
+        let own = true_gap * self.error / i128::from(MILLION);
+        let aim = if off <= own || !self.may_stand(off) {
+            whole
+        } else if self.is_patient(off) || own * WORTH < off {
+            true_gap
+        } else {
+            true_gap + (whole - true_gap).clamp(-own, own)
+        };
+        (aim, true_gap)
     }
 
     /// Takes note of when the call is.
@@ -75,7 +88,6 @@ impl Aim {
     pub fn crosses(&mut self, time: Option<(i64, u64)>) {
         if let Some((start, duration)) = time {
             self.end = i128::from(start) + i128::from(duration);
-            self.fresh = false;
         }
     }
 
@@ -87,6 +99,11 @@ impl Aim {
     /// Whether a duration had better be stored as less, if a reader had that as the end of the call.
     pub fn is_late(&self, end: i128) -> bool {
         !self.is_patient(end - self.end)
+    }
+
+    /// Whether it had better be stored as more: gaps have the first say, since they tell it for less.
+    pub fn is_early(&self, end: i128) -> bool {
+        !self.is_patient((self.end - end) / 2)
     }
 }
 

@@ -13,10 +13,15 @@
 //! - `|stored start - start| <= f + e * (start - start of the windows)`: of the first of those that follow
 //!   each other; of a call that began before it, `f + e * (duration + |end - start of the windows|)`.
 //!
-//! The last is what must hold. Errors do not add up to that: the writer stores a gap as it is, within
-//! `max(f, e * gap)`, as long as the reader's time is off by no more than `e` times the longest gap or call
-//! of late, and otherwise one that makes up for it; what is too late is made up for by durations as well
-//! (`aim.rs`). Calls that do overlap start within `max(f, e * |start - stored end of the call before|)`.
+//! The last is what must hold, and errors do not add up to that: a gap is from where the call before ends as
+//! stored, and what is told of it aims off its true length, by no more than `e` times that, where this makes
+//! up for what the reader's time is off by. So without a floor
+//!
+//! - `|stored gap - gap| <= (2 e + e^2) * gap`, both from where the call before ends, stored and true.
+//!
+//! Where the reader's time is off by more than `e` times the longest gap or call of late, durations make up for
+//! it as well, within their bound (`aim.rs`). Calls that do overlap start within
+//! `max(f, e * |start - stored end of the call before|)`.
 //!
 //! With `e = 0` and `f = 0` all is exact; small integers always are (those below `1 / e`), unless they are
 //! below the floor. Durations up to the floor share one bin, and so do gaps that are within the floor of

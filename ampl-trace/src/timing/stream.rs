@@ -185,16 +185,33 @@ impl<B: Bits> Stream<B> {
             return Some(gap);
         }
         // What may not be short makes up for what was too long: it is 0, which is near enough.
-        let (bin, stored) = self.bin(of, kind, false, if value <= self.floor { 0 } else { value })?;
+        let value = if value <= self.floor { 0 } else { value };
+        let more = start.and_then(|start| self.more(value, start));
+        let (bin, stored) = self.bin(of, kind, false, more.unwrap_or(value))?;
         // What is less than its bin's value is still as near to this.
         let less = self.less < i128::from(MILLION) && stored > 0 && {
-            let late =
-                value <= stored && start.is_some_and(|start| self.aim.is_late(i128::from(start) + stored));
-            self.models.seldom(&mut self.bits, Seldom::Less, late)
+            let late = || start.is_some_and(|start| self.aim.is_late(i128::from(start) + stored));
+            let less = more.is_some() || value <= stored && late();
+            self.models.seldom(&mut self.bits, Seldom::Less, less)
         };
         self.count(of, kind, Symbol { less, bin, ..Symbol::default() });
         let million = i128::from(MILLION);
         Some(if less { (stored * self.less + million - 1) / million } else { stored })
+    }
+
+    /// What is to be coded, and stored as less than its bin's value, of a duration that had better be more than its
+    /// own bin's value, where the reader has the call begin at `start`: it is in the next bin.
+    fn more(&self, value: i128, start: i64) -> Option<i128> {
+        let million = i128::from(MILLION);
+        let stored = i128::from(self.scale.value(self.scale.bin(u64::try_from(value).ok()?))?);
+        if self.less == million || value < stored || !self.aim.is_early(i128::from(start) + stored) {
+            return None;
+        }
+        let next = stored * million / self.less + 1;
+        let then = i128::from(self.scale.value(self.scale.bin(u64::try_from(next).ok()?))?);
+        let then = (then * self.less + million - 1) / million;
+        let error = (then - value).abs() * million;
+        (error <= value * (million - self.less)).then_some(next)
     }
 
     fn count(&mut self, of: Signature, kind: Kind, symbol: Symbol) {

@@ -41,14 +41,14 @@ fn check(settings: Settings, windows: &[Calls], overlap: bool) {
     let error = (error * MILLION).round() as i128;
     let floor = i128::from(settings.floor_ns);
     let mut before: Option<&Calls> = None;
-    let (mut begin, mut end) = (0, 0);
+    let (mut begin, mut end, mut true_end) = (0i128, 0i128, None::<i128>);
     for of_window @ (window, calls) in windows {
         let (found, entries) = decoder.window().expect("a window");
         let goes_on = before.replace(of_window).is_some_and(|before| follows(before, window));
         let start_ns = if goes_on { found.start_ns } else { window.start_ns };
         assert_eq!((found, entries), (Window { start_ns, ..*window }, calls.len() as u64));
         if !goes_on {
-            (begin, end) = (i128::from(window.start_ns), i128::MIN);
+            (begin, end, true_end) = (i128::from(window.start_ns), i128::MIN, None);
         }
         for &(terminal, folds, time) in calls {
             let stored = decoder.call(of(terminal, folds)).expect("as encoded");
@@ -65,6 +65,10 @@ fn check(settings: Settings, windows: &[Calls], overlap: bool) {
             }
             if !overlap {
                 assert!(stored_start >= end, "{stored_start} before {end}");
+                if let Some(gap) = true_end.map(|end| start - end).filter(|_| floor == 0) {
+                    let (off, million) = ((stored_start - end - gap).abs(), MILLION as i128);
+                    assert!(off * million * million <= (2 * million + error) * error * gap, "{off} of {gap}");
+                }
                 let since = if start < begin { start + 2 * duration - begin } else { start - begin };
                 let distance = (stored_start - start).abs() - floor;
                 assert!(
@@ -73,6 +77,7 @@ fn check(settings: Settings, windows: &[Calls], overlap: bool) {
                 );
             }
             end = stored_start + stored_duration;
+            true_end = Some(start + duration);
         }
         assert!(decoder.call(0.into()).is_err(), "no more calls");
     }
@@ -337,6 +342,36 @@ fn errors_do_not_add_up() {
     }
 }
 
+/// The first call of a window may follow a long one at once.
+#[test]
+fn what_a_long_call_is_off_by_is_in_no_short_gap() {
+    let calls = run(9, 1000, |random, call| {
+        let long = call % 5 == 4;
+        [if call % 5 == 0 { 3.0 } else { 180.0 }, log_normal(random, if long { 1e7 } else { 300.0 }, 0.3)]
+    });
+    // A window ends with each of the long ones.
+    let calls = calls[0].1.chunks(5).zip(0..);
+    let windows: Vec<Calls> = calls
+        .map(|(calls, at)| {
+            let start_ns = calls[0].2.start_ns;
+            (Window { thread: 0, window: at, first_seq: 5 * at, start_ns }, calls.to_vec())
+        })
+        .collect();
+    let bytes = encode(TENTH, &windows);
+    let mut decoder = Decoder::new(&bytes).expect("as encoded");
+    let mut end = None;
+    for (_, calls) in &windows {
+        decoder.window();
+        for &(terminal, folds, _) in calls {
+            let stored = decoder.call(of(terminal, folds)).expect("as encoded");
+            let gap = end.map_or(0, |end| stored.start_ns - end);
+            // Its own error, and as much again that it makes up for.
+            assert!(gap <= 180 * 121 / 100, "{gap}");
+            end = Some(stored.start_ns + stored.duration_ns as i64);
+        }
+    }
+}
+
 #[test]
 fn short_durations_keep_their_mean() {
     let windows = run(8, 10_000, |random, call| [200.0, log_normal(random, 300.0 + (call % 10) as f64, 0.2)]);
@@ -385,6 +420,6 @@ fn the_same_times_are_the_same_bytes_on_every_machine() {
         (bytes.len(), crc32fast::hash(&bytes))
     });
     let expected =
-        [(9184, 1_825_230_096), (2422, 1_154_449_726), (3909, 1_173_174_493), (1435, 3_034_733_154)];
+        [(9184, 1_825_230_096), (2394, 1_056_449_376), (3893, 3_328_973_723), (1395, 2_511_846_803)];
     assert_eq!(sums, expected);
 }
