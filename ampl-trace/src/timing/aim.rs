@@ -67,13 +67,14 @@ impl Aim {
             return (whole, true_gap);
         }
         let off = (whole - true_gap).abs();
-        let own = true_gap * self.error / i128::from(MILLION);
-        let aim = if off <= own || !self.may_stand(off) {
+        let within = off * i128::from(MILLION) <= true_gap * self.error;
+        let aim = if within || !self.may_stand(off) {
             whole
-        } else if self.is_patient(off) || own * WORTH < off {
+        } else if self.is_patient(off) {
             true_gap
         } else {
-            true_gap + (whole - true_gap).clamp(-own, own)
+            let own = true_gap * self.error / i128::from(MILLION);
+            true_gap + if own * WORTH < off { 0 } else { (whole - true_gap).clamp(-own, own) }
         };
         (aim, true_gap)
     }

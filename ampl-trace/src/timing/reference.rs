@@ -83,9 +83,9 @@ mod tests {
             counted.count(1, Kind::Gap, symbol(7));
             counted.count(2, Kind::Gap, symbol(value));
         }
-        // (1/2 / 1)(1/2 / 2)(3/2 / 3)(3/2 / 4), and nothing for what cannot be otherwise.
+        // Of two: (1/2)/1 · (1/2)/2 · (3/2)/3 · (3/2)/4; what cannot be otherwise is sure.
         assert!((counted.bits() - (128.0f64 / 3.0).log2()).abs() < 1e-9, "{}", counted.bits());
-        // Of three: 3/2 more each time to divide by, and 1/2 of what is known.
+        // Of three the values before are divided by 3/2, 5/2, 7/2 and 9/2, in both signatures.
         let two = (16.0 * 1.5 * 2.5 * 3.5 * 4.5 / 9.0f64).log2();
         let one = (1.5 * 2.5 * 3.5 * 4.5 / (0.5 * 1.5 * 2.5 * 3.5f64)).log2();
         let all = counted.bits_of_one_alphabet();
