@@ -203,8 +203,12 @@ impl<B: Bits> Stream<B> {
     /// own bin's value, where the reader has the call begin at `start`: it is in the next bin.
     fn more(&self, value: i128, start: i64) -> Option<i128> {
         let million = i128::from(MILLION);
+        // What is 0 is stored so; readers have nothing else to code.
+        if value == 0 || self.less == million {
+            return None;
+        }
         let stored = i128::from(self.scale.value(self.scale.bin(u64::try_from(value).ok()?))?);
-        if self.less == million || value < stored || !self.aim.is_early(i128::from(start) + stored) {
+        if value < stored || !self.aim.is_early(i128::from(start) + stored) {
             return None;
         }
         let next = stored * million / self.less + 1;
