@@ -6,6 +6,7 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::cells::Cell;
 
+use crate::floating::Environment;
 use crate::regions::{Declared, Reading};
 use crate::window::holds;
 
@@ -207,6 +208,7 @@ impl Totals {
         first: usize,
         map: &EventMap,
     ) {
+        let _as_it_was = Environment::begin();
         for (index, (of, quantity, _)) in map.metrics.iter().enumerate().skip(first) {
             if *of != function.0 {
                 break;
@@ -218,6 +220,7 @@ impl Totals {
     /// Adds one call that the metrics with bits in `observers` observe by its site.
     #[cold]
     pub fn add_at_site(&mut self, observers: u64, call: [u64; 3], map: &EventMap) {
+        let _as_it_was = Environment::begin();
         let before = map.metrics.len() + map.visits.len();
         for (index, (_, quantity, _)) in map.sites.iter().enumerate() {
             if observers & 1 << index != 0 {

@@ -10,6 +10,8 @@ pub mod counters;
 pub mod descriptor;
 #[allow(unsafe_code)]
 pub mod fetch;
+#[allow(unsafe_code)]
+pub mod floating;
 pub mod governor;
 pub mod handles;
 pub mod journal;

@@ -19,6 +19,7 @@ use ampl_trace::cells::Cell;
 
 use crate::accumulate::{EventMap, Totals};
 use crate::counters::{Counters, Counting, counted};
+use crate::floating::Computing;
 use crate::governor::{Governor, Level};
 use crate::journal::Journal;
 use crate::partners::{Drawn, Partners};
@@ -356,9 +357,10 @@ impl Shared {
         drop(self.lock());
     }
 
-    /// The open window. Nobody meets markers without it until they are lent out again.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Open> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The open window, which means and probabilities are computed of. Nobody meets markers without it until they are
+    /// lent out again.
+    pub(crate) fn lock(&self) -> Computing<MutexGuard<'_, Open>> {
+        let mut open = Computing::with(self.open.lock().unwrap_or_else(PoisonError::into_inner));
         self.take_back(&mut open);
         open
     }

@@ -9,10 +9,11 @@ pub const SITE_ENTRIES: usize = 1024;
 const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
 /// Places of the index: it is never half full.
 const PLACES: usize = 2 * SITE_ENTRIES;
-/// The word of an entry that readers take no notice of: whether to leave calls out of it, and behind that bit the entry
-/// whose call came after one of this.
-const NOTE: usize = 9;
-const MUTED: u64 = 1;
+/// In the word of an entry's function, above its number: whether to leave calls out of the entry, and behind that bit the
+/// entry whose call came after one of this. Readers take no notice of them.
+const NOTE: usize = 1;
+const MUTED: u64 = 1 << 16;
+const NEXT: u32 = 17;
 
 /// Table over mapped words, by return address and function; entries are numbered from 1 as they come, so that those of
 /// a loop lie together.
@@ -43,13 +44,14 @@ impl SiteTable {
         let is_expected = self.expected != 0 && self.is(self.expected, address, function);
         let found = if is_expected { (self.expected, false) } else { self.look_up(address, function) };
         self.last = (address, function, found.0);
-        self.expected = (self.words[found.0 as usize * SITE_WORDS + NOTE] >> 1) as u32;
+        self.expected = (self.words[found.0 as usize * SITE_WORDS + NOTE] >> NEXT) as u32;
         found
     }
 
     #[inline]
     fn is(&self, entry: u32, address: u64, function: u16) -> bool {
-        self.words[entry as usize * SITE_WORDS..][..2] == [address, u64::from(function)]
+        let entry = &self.words[entry as usize * SITE_WORDS..][..2];
+        entry[0] == address && entry[1] as u16 == function
     }
 
     /// Asks for the entry that is expected.
@@ -65,7 +67,7 @@ impl SiteTable {
     fn look_up(&mut self, address: u64, function: u16) -> (u32, bool) {
         let (entry, new) = self.search(address, function);
         let note = &mut self.words[self.last.2 as usize * SITE_WORDS + NOTE];
-        *note = *note & MUTED | u64::from(entry) << 1;
+        *note = *note & ((MUTED << 1) - 1) | u64::from(entry) << NEXT;
         (entry, new)
     }
 
@@ -106,17 +108,19 @@ impl SiteTable {
         if entry[NOTE] & MUTED != 0 {
             return;
         }
-        entry[1] = u64::from(function);
+        entry[1] = entry[1] & !0xffff | u64::from(function);
         if entry[2] == 0 || ticks < entry[5] {
             entry[5] = ticks;
         }
         entry[6] = entry[6].max(ticks);
         entry[3] += ticks;
-        // Signed: its conversion is one instruction, and no call lasts 2⁶³ ticks.
-        let time = ticks as i64 as f64;
-        entry[4] = (f64::from_bits(entry[4]) + time * time).to_bits();
+        // In whole numbers, which leave the program's floating-point environment as it is.
+        let square = u128::from(ticks) * u128::from(ticks);
+        let (low, carries) = entry[4].overflowing_add(square as u64);
+        entry[4] = low;
         entry[7] += sent;
         entry[8] += received;
+        entry[9] = entry[9].wrapping_add((square >> 64) as u64 + u64::from(carries));
         // Last: an entry counts once its totals are there.
         entry[2] += 1;
     }
@@ -165,8 +169,14 @@ mod tests {
         table.add(first, 7, 4, 3, 0);
         let entry = &table.words[first as usize * SITE_WORDS..][..SITE_WORDS];
         assert_eq!(&entry[2..4], &[2, 14]);
-        assert_eq!(f64::from_bits(entry[4]), 116.0);
-        assert_eq!(&entry[5..9], &[4, 10, 6, 0]);
+        assert_eq!(&entry[4..], &[116, 4, 10, 6, 0, 0]);
+        // Squares that fill two words.
+        table.add(first, 7, 3 << 62, 0, 0);
+        table.add(first, 7, (1 << 32) - 1, 0, 0);
+        let entry = &table.words[first as usize * SITE_WORDS..][..SITE_WORDS];
+        let square = |ticks: u128| ticks * ticks;
+        let sum = 116 + square(3 << 62) + square((1 << 32) - 1);
+        assert_eq!((entry[4], entry[9]), (sum as u64, (sum >> 64) as u64));
     }
 
     #[test]

@@ -38,10 +38,11 @@ struct Loop {
     target: &'static str,
 }
 
-const LOOPS: [Loop; 10] = [
+const LOOPS: [Loop; 11] = [
     Loop { name: "MPI_Comm_rank", function: "local", calls: 20_000, target: "" },
     Loop { name: "one-signature", function: "one_signature", calls: 40_000, target: "60" },
     Loop { name: "MPI_Iprobe", function: "polls", calls: 20_000, target: "60" },
+    Loop { name: "MPI_Test", function: "tests", calls: 20_000, target: "60" },
     Loop { name: "Isend,Wait", function: "request", calls: 20_000, target: "120 + 5" },
     Loop { name: "nested", function: "nested", calls: 40_000, target: "120" },
     Loop { name: "Waitall(1)", function: "array_1", calls: 20_000, target: "120 + 5" },

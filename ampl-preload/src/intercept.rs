@@ -11,7 +11,7 @@ use crate::caller::{Caller, is_of_mpi, who};
 use crate::clock::{self, ticks};
 use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hooks;
-use crate::process::{self, contained};
+use crate::process::{self, contained, contained_counting};
 use crate::reader::ierror_index;
 use crate::recipe::{self, Passage, Recipe};
 use crate::settle;
@@ -369,7 +369,7 @@ unsafe fn recorded(
         let now = ticks(invariant);
         let measured = state.local_meter.is_due();
         let address = site(state, address);
-        if contained(|| state.thread.local(function, address, now)) == Some(true) {
+        if contained_counting(|| state.thread.local(function, address, now)) == Some(true) {
             contained(|| hooks::window_closed(state, recipe));
         } else if measured {
             state.local_meter.take(ticks(invariant) - now);
@@ -389,7 +389,7 @@ unsafe fn recorded(
     }
     if recipe.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.
-        contained(|| unsafe { hooks::enter(state, symbol, recipe, words) });
+        contained_counting(|| unsafe { hooks::enter(state, symbol, recipe, words) });
     }
     let mut start = ticks(invariant);
     if state.thread.begin_call(function, start) && end_windows(state, recipe, function, address, start) {
@@ -421,7 +421,7 @@ unsafe fn recorded(
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };
     // SAFETY: the application's arguments, after the call.
-    contained(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
+    contained_counting(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
     if measured {
         let own = (ticks(invariant) - entered).saturating_sub(end - start + state.slow_ticks);
         state.meter.take(own);

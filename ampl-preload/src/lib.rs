@@ -14,7 +14,6 @@ mod clock;
 mod counters;
 mod entry;
 mod environment;
-mod floating;
 mod fortran;
 mod frames;
 mod hooks;

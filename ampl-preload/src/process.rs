@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, O
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ampl_agent::Thread;
+use ampl_agent::floating::Environment;
 use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
@@ -23,7 +24,6 @@ use crate::api;
 use crate::begin::{self, message};
 use crate::clock;
 use crate::entry::{Origin, entry};
-use crate::floating::Environment;
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
@@ -168,6 +168,13 @@ pub fn lose_sight() {
 #[inline(always)]
 pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
     let _as_it_was = Environment::begin();
+    contained_counting(hook)
+}
+
+/// As [`contained`], for a hook that counts in whole numbers: what of it computes with others begins an
+/// [`Environment`] itself.
+#[inline(always)]
+pub fn contained_counting<T>(hook: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(hook)) {
         Ok(value) => Some(value),
         Err(_) => {

@@ -61,6 +61,8 @@ pub struct Recipe {
     /// How many of its words, the first ones, say all that is recorded of its inputs, and of its bytes; `None` where they
     /// do not.
     pub telling: Option<u8>,
+    /// Whether all that is recorded of its inputs is which request it asks about.
+    pub asks_one: bool,
     /// Whether nothing is recorded of its outputs, but for the request that it makes.
     pub silent: bool,
     /// Index of the source, and of the tag, that its status or its request's tells, where nothing else is recorded of its
@@ -322,6 +324,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic != Traffic::None,
         telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
+        asks_one: matches!(inputs[..], [(_, Step::Request)]),
         silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),
         answer: match outputs[..] {
             [(_, Step::Status | Step::RequestAfter)] if has_message => {

@@ -13,14 +13,15 @@ use crate::record::Word;
 /// First word of a journal: `AMPLJRN0`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"AMPLJRN0");
 /// Layout version in the second word.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// Words of the header page (4096 bytes).
 pub const HEADER_WORDS: usize = 512;
 /// First word of a block: `AMPLBLK0`.
 pub const BLOCK_MAGIC: u64 = u64::from_le_bytes(*b"AMPLBLK0");
 /// Words of a block's header.
 pub const BLOCK_HEADER_WORDS: usize = 8;
-/// Words of one entry in a site table.
+/// Words of one entry in a site table: return address; function, in the low 16 bits; calls; of their times in ticks the
+/// sum, the low word of the sum of squares, least and most; bytes sent and received; the high word of the sum of squares.
 pub const SITE_WORDS: usize = 10;
 
 /// Positions of words in a block's header.

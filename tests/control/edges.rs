@@ -2,6 +2,7 @@
 
 use ampl_tests::differential::{Same, compare};
 use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, monitor};
 
 const RANKS: u32 = 2;
 
@@ -116,5 +117,22 @@ fn floating_point_exceptions_are_the_programs_own() {
             let same = compare(&Job::of(mpi, 2, "floating", &["400", mode])).kept_only().run().complete();
             assert_eq!(same.plain.sorted_lines().len(), 2, "{}", same.plain.stdout);
         }
+    }
+}
+
+/// Nor where single calls are observed: squares of their times are not exact.
+#[test]
+fn floating_point_exceptions_of_observed_calls() {
+    const OBSERVED: &str = "[window]\nmarker = \"mpi:MPI_Allreduce\"\nevery = 50\n\
+        [[metric]]\nname = \"wall\"\nevent = \"MPI_Allreduce\"\n\
+        [[metric]]\nname = \"wall\"\nevent = \"floating.c:24\"\n";
+    let line = include_str!("../programs/floating.c").lines().nth(23);
+    assert!(line.is_some_and(|line| line.contains("MPI_Allreduce")), "{line:?}");
+    for mode in ["ask", "trap"] {
+        let job = Job::of(Mpi::OpenMpi, 2, "floating", &["120", mode]);
+        let plain = job.plain();
+        let run = monitor(&job, OBSERVED, Form::Run).success();
+        assert_eq!(run.finished.sorted_lines(), plain.sorted_lines());
+        assert_eq!(plain.sorted_lines().len(), 2, "{}", plain.stdout);
     }
 }

@@ -2,6 +2,7 @@
  *
  * usage: floating TURNS trap|ask
  *   trap  an inexact result is a signal
+ * Now and then the others wait for rank 0 so long that the square of it is no double.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ int main(int argc, char **argv) {
     for (int turn = 0; turn < turns; turn++) {
         int in, found;
         MPI_Request request;
+        if (turn % 20 == 19 && rank == 0) usleep(50000);
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         MPI_Irecv(&in, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, &request);
         MPI_Test(&request, &found, MPI_STATUS_IGNORE);

@@ -32,6 +32,7 @@ const UNSAFE: &[&str] = &[
     "ampl-preload/",
     "ampl-agent/src/map.rs",
     "ampl-agent/src/fetch.rs",
+    "ampl-agent/src/floating.rs",
     "ampl-agent/src/uncancelled.rs",
     "ampl-cli/src/inherited.rs",
     "ampl-cli/src/mapped.rs",

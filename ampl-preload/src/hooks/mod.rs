@@ -8,6 +8,7 @@ mod places;
 mod requests;
 
 use ampl_agent::CallEnd;
+use ampl_agent::floating::Environment;
 use ampl_agent::repeats::{Given, Outcome as Came};
 use ampl_agent::requests::TELLS;
 use ampl_agent::uncancelled::Uncancelled;
@@ -193,7 +194,16 @@ unsafe fn finish(
         recipe.silent || flags == CALL_MISS || recipe.answer.as_ref().is_some_and(named)
     };
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
-    let telling = recipe.telling.filter(|_| tells).and_then(|telling| words.get(..usize::from(telling)));
+    // All that a failed poll of one request says is which.
+    let one_request = match state.named.words() {
+        &[request] if flags == CALL_MISS && recipe.asks_one => Some([request as usize]),
+        _ => None,
+    };
+    let telling = match &one_request {
+        Some(request) => Some(&request[..]),
+        None => recipe.telling.and_then(|telling| words.get(..usize::from(telling))),
+    };
+    let telling = telling.filter(|_| tells);
     let generation = process::generation();
     let given = telling.map(|words| Given { function, flags, address: call.address, generation, words });
     let repeated = given.and_then(|given| state.thread.repeated(&given));
@@ -220,7 +230,7 @@ unsafe fn finish(
         unsafe { encode::call(state, function, recipe, words, flags, call.code) };
         terminal = state.thread.terminal(function, call.address, flags, &state.args);
         // Of one that makes a request it is remembered what it comes to where that is the first of its kind.
-        let alone = recipe.request.is_none() || state.args.last() == Some(&0);
+        let alone = recipe.request.is_none() || one_request.is_some() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
             state.thread.repeats(&given, &Came { terminal, sent, received });
         }
@@ -241,7 +251,7 @@ unsafe fn finish(
         let differs = match followed.told {
             Some(slot) => slot > 0,
             // No request has been made, which the words do not say.
-            None => repeated.is_some(),
+            None => repeated.is_some() && one_request.is_none(),
         };
         if differs && terminal.is_some() {
             if repeated.is_some() {
@@ -434,6 +444,7 @@ pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
 /// the time: windows may be as short as calls are.
 #[cold]
 fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
+    let _as_it_was = Environment::begin();
     let _whole = Uncancelled::begin();
     let mut now = process::now();
     if closed {

@@ -310,7 +310,7 @@ fn aggregates(words: &[Word], sites: &Sites, clock: Clock) -> impl Iterator<Item
         function: entry[1] as u16,
         calls: entry[2],
         time_ns: clock.duration(entry[3]),
-        time_sq: f64::from_bits(entry[4]) * clock.per_tick * clock.per_tick,
+        time_sq: (u128::from(entry[9]) << 64 | u128::from(entry[4])) as f64 * clock.per_tick * clock.per_tick,
         min_ns: clock.duration(entry[5]),
         max_ns: clock.duration(entry[6]),
         sent: entry[7],

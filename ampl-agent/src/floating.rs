@@ -1,6 +1,9 @@
 //! The floating-point environment of the program's thread, which hooks compute in and leave as it was.
+//!
+//! To read the register twice takes longer than most of what is done for a call, so that counts in whole numbers.
 
 use std::arch::asm;
+use std::ops::{Deref, DerefMut};
 
 /// All exceptions masked: none is a signal.
 const MASKED: u32 = 0x1F80;
@@ -44,5 +47,33 @@ impl Drop for Environment {
         if register() != self.0 {
             set(self.0);
         }
+    }
+}
+
+/// What is computed with as long as it is held, in an [`Environment`] of its own.
+#[derive(Debug)]
+pub struct Computing<T> {
+    held: T,
+    _as_it_was: Environment,
+}
+
+impl<T> Computing<T> {
+    /// `held`, from now on.
+    pub fn with(held: T) -> Self {
+        Self { held, _as_it_was: Environment::begin() }
+    }
+}
+
+impl<T: Deref> Deref for Computing<T> {
+    type Target = T::Target;
+
+    fn deref(&self) -> &T::Target {
+        &self.held
+    }
+}
+
+impl<T: DerefMut> DerefMut for Computing<T> {
+    fn deref_mut(&mut self) -> &mut T::Target {
+        &mut self.held
     }
 }
