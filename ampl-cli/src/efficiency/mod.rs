@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use crate::output;
 use crate::rundir::{self, RunArg};
 
-pub use rows::{Basis, is_only_counted, run_times};
+pub use rows::{Basis, Columns, RunTimes, is_only_counted, run_times};
 pub use shares::{Shares, Times};
 
 /// Show parallel efficiency, load balance and communication efficiency, and the slowest rank and host.

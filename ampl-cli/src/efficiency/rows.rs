@@ -108,8 +108,8 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
         let row = Row::new(Some(window), &times, basis, trace, &hosts);
         rows.push(Row { partial: Some(partial.contains(&window)), ..row });
     }
-    let (times, basis) = run_times(trace);
-    let mut run = Row::new(None, &times, basis, trace, &hosts);
+    let run = run_times(trace);
+    let mut run = Row::new(None, &run.times, run.basis, trace, &hosts);
     if let Some(slowest) = &mut run.slowest {
         let by_it = |row: &&Row| row.slowest.as_ref().is_some_and(|of| of.rank == slowest.rank);
         slowest.windows = rows.iter().filter(by_it).count() as u64;
@@ -127,40 +127,56 @@ pub fn is_only_counted(trace: &Trace) -> bool {
     trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| step.level == "off")
 }
 
-/// Times of the whole run of every rank that left something, and what they rest on.
-pub fn run_times(trace: &Trace) -> (Vec<Times>, Basis) {
+/// Times of the whole run.
+#[derive(Clone, Debug)]
+pub struct RunTimes {
+    /// Of every rank that left something.
+    pub times: Vec<Times>,
+    /// What they rest on.
+    pub basis: Basis,
+    /// Windows that are left out: not all ranks measured them.
+    pub lacking: BTreeSet<u64>,
+}
+
+/// Times of the whole run of every rank that left something.
+pub fn run_times(trace: &Trace) -> RunTimes {
     let columns = Columns::of(trace);
     let windows = || trace.ranks.iter().flat_map(|rank| &rank.windows);
     let has_all = |rank: &RankTrace| {
         rank.windows.iter().all(|window| columns.times(rank.process.rank, &window.cells).is_some())
     };
     if trace.ranks.iter().all(has_all) {
-        (trace.ranks.iter().map(|rank| columns.sum(rank, &BTreeSet::new())).collect(), Basis::Census)
+        let lacking = BTreeSet::new();
+        let times = trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect();
+        RunTimes { times, basis: Basis::Census, lacking }
     } else if is_only_counted(trace) || windows().any(|window| columns.is_paused(&window.cells)) {
         // Totals lack what was only counted, too, and what was not watched at all.
         let lacking = windows().filter(|window| columns.times(0, &window.cells).is_none());
         let lacking = lacking.map(|window| window.window).collect();
-        (trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect(), Basis::Measured)
+        let times = trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect();
+        RunTimes { times, basis: Basis::Measured, lacking }
     } else {
         let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
         for (_, rank, share) in trace.totals.shares() {
             *mpi.entry(rank).or_default() += share.time_ns as f64;
         }
         let times = |rank: &RankTrace| from_totals(rank, mpi.get(&rank.process.rank).copied().unwrap_or(0.0));
-        (trace.ranks.iter().map(times).collect(), Basis::Totals)
+        let times = trace.ranks.iter().map(times).collect();
+        RunTimes { times, basis: Basis::Totals, lacking: BTreeSet::new() }
     }
 }
 
 /// Where the times are among a window's cells.
 #[derive(Clone, Copy, Debug)]
-struct Columns {
+pub struct Columns {
     wall: Option<usize>,
     mpi: Option<usize>,
     compute: Option<usize>,
 }
 
 impl Columns {
-    fn of(trace: &Trace) -> Self {
+    /// Those of `trace`.
+    pub fn of(trace: &Trace) -> Self {
         let at = |name: &str| {
             trace.run.metrics.iter().position(|metric| metric.name == name && metric.event == "*")
         };
@@ -173,7 +189,7 @@ impl Columns {
     }
 
     /// Times in `cells`; `None` where the window has none.
-    fn times(self, rank: u32, cells: &Cells) -> Option<Times> {
+    pub fn times(self, rank: u32, cells: &Cells) -> Option<Times> {
         if self.is_paused(cells) {
             return None;
         }

@@ -21,7 +21,7 @@ mod tests;
 
 pub use coverage::{partial_windows, windows_lacking};
 pub use observed::windows_per_update;
-pub use rows::{Row, Scope, rows, run_rows};
+pub use rows::{Row, Scope, mpi_shares, rows};
 pub use verify::inside;
 
 /// Print means with confidence intervals, per window, update interval and run.

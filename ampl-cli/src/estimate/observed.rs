@@ -8,6 +8,8 @@ use ampl_core::units::Rank;
 use ampl_trace::Trace;
 use ampl_trace::model::WindowSummary;
 
+use crate::efficiency::Columns;
+
 /// One rank's window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -37,6 +39,32 @@ impl Point {
 
 /// Everything that `group` of `plan` reported of the metric of that index, windows ascending.
 pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> Vec<Point> {
+    points_by(trace, plan, group, |_, window| window.cells.get(metric).map(|cell| (cell.n as u64, cell.sum)))
+}
+
+/// What `group` of `plan` reported of its time in MPI, an observation for each nanosecond of the program, windows
+/// ascending; but for windows that are `lacking`.
+pub fn mpi_share_points(
+    trace: &Trace,
+    plan: &Plan,
+    group: &GroupPlan,
+    lacking: &BTreeSet<u64>,
+) -> Vec<Point> {
+    let columns = Columns::of(trace);
+    let mut points = points_by(trace, plan, group, |rank, window| {
+        let times = columns.times(rank, &window.cells)?;
+        Some((times.of_program() as u64, times.mpi))
+    });
+    points.retain(|point| !lacking.contains(&point.window));
+    points
+}
+
+fn points_by(
+    trace: &Trace,
+    plan: &Plan,
+    group: &GroupPlan,
+    value: impl Fn(u32, &WindowSummary) -> Option<(u64, f64)>,
+) -> Vec<Point> {
     let mut points = Vec::new();
     for rank in trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank))) {
         points.extend(rank.windows.iter().filter(|window| is_measured(plan, window)).map(|window| Point {
@@ -46,7 +74,7 @@ pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> V
             stratum: window.stratum,
             drawn: window.drawn,
             probability: window.probability,
-            value: window.cells.get(metric).map(|cell| (cell.n as u64, cell.sum)),
+            value: value(rank.process.rank, window),
         }));
     }
     points.sort_by_key(|point| (point.window, point.rank));

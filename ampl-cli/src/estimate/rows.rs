@@ -1,6 +1,8 @@
 //! The rows of `ampl estimate`.
 
-use ampl_core::config::{ErrorBound, Keep, Metric, Sizing, Summaries, Target};
+use std::collections::BTreeSet;
+
+use ampl_core::config::{ErrorBound, Event, Keep, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
@@ -8,7 +10,7 @@ use ampl_trace::Trace;
 use serde::{Serialize, Serializer};
 
 use super::coverage::{Coverage, Ledger};
-use super::observed::{Point, moments, points, ranks, windows_per_update};
+use super::observed::{Point, moments, mpi_share_points, points, ranks, windows_per_update};
 use super::pool::{Pooled, pooled};
 use super::verify::{self, Check};
 
@@ -111,11 +113,14 @@ pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
     rows
 }
 
-/// The run's rows of the metric of that index, all groups.
-pub fn run_rows(trace: &Trace, plan: &Plan, metric: usize) -> Vec<Row> {
+/// The run's rows of MPI's share in the program's time, all groups: windows that are not `lacking` count by their time.
+/// Empty without that metric.
+pub fn mpi_shares(trace: &Trace, plan: &Plan, lacking: &BTreeSet<u64>) -> Vec<Row> {
+    let is_mpi = |metric: &Metric| metric.quantity == Quantity::MpiTime && metric.event == Event::Window;
+    let Some(metric) = plan.metrics.iter().position(is_mpi) else { return Vec::new() };
     let mut rows = Vec::new();
     for group in &plan.groups {
-        let points = points(trace, plan, group, metric);
+        let points = mpi_share_points(trace, plan, group, lacking);
         if !points.is_empty() {
             let ledger = Ledger::new(trace, plan, group);
             Source { trace, plan, group, ledger: &ledger, metric }.rows(Scope::Run, None, &points, &mut rows);

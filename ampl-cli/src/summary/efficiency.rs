@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use ampl_core::config::{Quantity, SiteTrace, Summaries};
+use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
+use ampl_core::units::Rank;
 use ampl_trace::Trace;
 
 use super::{field, title};
-use crate::efficiency::{self, Shares, Times, run_times};
-use crate::estimate::{Row, run_rows};
+use crate::efficiency::{self, RunTimes, Shares, Times, run_times};
+use crate::estimate::{Row, mpi_shares};
 use crate::human::{count, digits, percent, plural};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
@@ -19,8 +20,8 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     } else {
         format!("the {read} ranks read")
     };
-    let (times, basis) = run_times(trace);
-    let basis = match basis {
+    let run = run_times(trace);
+    let basis = match run.basis {
         efficiency::Basis::Census => census(trace, &whose),
         efficiency::Basis::Measured => {
             "of windows that all measured: elsewhere calls were only counted, or ampl paused".into()
@@ -32,7 +33,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         _ => format!("exact: call totals of {whose}"),
     };
     title(out, &format!("Efficiency ({basis})"));
-    let Some(shares) = Shares::of(&times) else {
+    let Some(shares) = Shares::of(&run.times) else {
         field(out, "parallel", "not known: no time was measured");
         return;
     };
@@ -46,7 +47,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let busiest = format!("mean/max of compute time; rank {} on {host} has most", shares.slowest);
     field(out, "load balance", &line(shares.load_balance, &busiest));
     field(out, "communication", &line(shares.communication, "most compute time of a rank / run time"));
-    let alone = plan.and_then(|plan| from_sample(trace, plan, &times));
+    let alone = plan.and_then(|plan| from_sample(trace, plan, &run));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
     field(out, "time in MPI", &line(shares.mpi, &format!("of all time{alone}")));
 }
@@ -72,35 +73,35 @@ fn census(trace: &Trace, whose: &str) -> String {
     }
 }
 
-/// What the sample alone says of the share of MPI, groups weighted by their sizes; `None` if it is no sample.
-fn from_sample(trace: &Trace, plan: &Plan, times: &[Times]) -> Option<String> {
-    let index = plan.metrics.iter().position(|metric| metric.quantity == Quantity::MpiTime)?;
-    let rows: Vec<Row> = run_rows(trace, plan, index).into_iter().filter(|row| row.drawn).collect();
-    let population: f64 = rows.iter().map(|row| row.population as f64).sum();
-    let (mut mean, mut variance) = (0.0, 0.0);
-    for row in &rows {
-        let weight = row.population as f64 / population;
-        mean += weight * row.mean?;
-        variance += (weight * row.half_width?).powi(2);
-    }
-    // An average rank's window, known of all of them.
+/// What the sample alone says of the share of MPI in the windows that `run` is of, groups weighted by their time; `None`
+/// if it is no sample.
+fn from_sample(trace: &Trace, plan: &Plan, run: &RunTimes) -> Option<String> {
     let windows: usize = trace.ranks.iter().map(|rank| rank.windows.len()).sum();
     if trace.kept_windows() == windows as u64 {
         return None;
     }
-    // In a census the times are those of summarised windows, and a rank that stepped down has others too.
-    let census = plan.config.sampling.summaries == Summaries::Census;
-    let all = trace.ranks.iter().flat_map(|rank| &rank.windows);
-    let timed = all.filter(|window| !census || !window.cells.is_empty()).count();
-    // As for all ranks: what passed in ampl is not the program's.
-    let whole = times.iter().map(|times| times.of_program()).sum::<f64>() / timed as f64;
+    let rows = mpi_shares(trace, plan, &run.lacking);
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.drawn).collect();
+    // Who left nothing is in no sample either.
+    let time_of = |row: &Row| -> f64 {
+        let group = plan.groups.iter().find(|group| group.name == row.group);
+        let is_member = |times: &&Times| group.is_some_and(|group| group.members.contains(Rank(times.rank)));
+        run.times.iter().filter(is_member).map(Times::of_program).sum()
+    };
+    let (mut all, mut mpi, mut variance) = (0.0, 0.0, 0.0);
+    for row in &rows {
+        let time = time_of(row);
+        all += time;
+        mpi += time * row.mean?;
+        variance += (time * row.half_width?).powi(2);
+    }
     let confidence = digits(100.0 * rows.first()?.confidence);
     let basis = match rows.first()?.basis {
         Basis::Sampled => "sampled summaries",
         _ => "kept traces",
     };
-    (whole > 0.0).then(|| {
-        let (share, half) = (percent(mean / whole), percent(variance.sqrt() / whole));
+    (all > 0.0).then(|| {
+        let (share, half) = (percent(mpi / all), percent(variance.sqrt() / all));
         format!("{basis} alone say {share} ± {half} at {confidence} %")
     })
 }

@@ -132,6 +132,33 @@ fn what_is_missing_is_said() {
     says(&text, "Efficiency", &["the 7 ranks read"]);
 }
 
+/// What the sample says of MPI's share is of the windows, and of the time, that all ranks' is of.
+#[test]
+fn a_sample_and_its_population_are_of_the_same_windows() {
+    let mut trace = Synthetic { ranks: 20, size: 8, ..Synthetic::default() }.trace();
+    let slots = ["wall", "mpi.time", "compute.time"]
+        .map(|name| trace.run.metrics.iter().position(|metric| metric.name == name).unwrap());
+    for rank in &mut trace.ranks {
+        let number = rank.process.rank;
+        for window in &mut rank.windows {
+            // Windows of all lengths: most of each is MPI's, but not of those that not all measured.
+            let wall = f64::from(1 + number % 7) * 1e6;
+            let mpi = wall * if window.window < 9 { 0.9 + f64::from(number % 3) * 0.01 } else { 0.2 };
+            for (slot, time) in slots.into_iter().zip([wall, mpi, wall - mpi]) {
+                put_cell(window, slot, Cell::one(time));
+            }
+        }
+    }
+    let step = Step { window: 9, at: 90_000_000, level: "off".into(), share: 0.2 };
+    trace.ranks[3].process.steps = vec![step];
+    trace.ranks[3].windows[9..].iter_mut().for_each(|window| window.cells = Cells::default());
+    let said = text(&trace, Path::new("r"));
+    let said = line(&said, "time in MPI");
+    let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [all, sample, half, _confidence] = numbers[..] else { panic!("{said}") };
+    assert!(all > 90.0 && half > 0.0 && (sample - all).abs() < 1.0, "{said}");
+}
+
 #[test]
 fn next_to_nothing_is_summed_up_too() {
     says(
