@@ -1,18 +1,22 @@
 //! What a word is of every rank of a group, as a formula where there is one.
 
+use ampl_core::value::PROC_NULL;
+
 use super::column::Column;
 use super::grid::{Dimension, Grids, Step, neighbour, zone};
 
 /// More distinct values than this are no table.
 pub const MOST_KEYS: usize = 8;
+/// A neighbour that there is none of: what else a call says often depends on that alone.
+pub const EDGE: u64 = PROC_NULL as u64;
 
 /// A value for every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {
     /// That of an earlier varying word.
     Equal(usize),
-    /// By the value of an earlier varying word.
-    Map { of: usize, keys: Vec<u64>, values: Vec<u64> },
+    /// By the value of an earlier varying word, if that is one of the keys.
+    Map { of: usize, keys: Vec<u64>, values: Vec<u64>, otherwise: u64 },
     /// `start + step * rank`.
     Linear { start: u64, step: u64 },
     /// `(start + rank) mod ranks`, or minus the rank.
@@ -59,9 +63,9 @@ impl Fit {
         let other = |index: usize| others.get(index).copied().unwrap_or(0);
         match self {
             Self::Equal(of) => other(*of),
-            Self::Map { of, keys, values } => {
+            Self::Map { of, keys, values, otherwise } => {
                 let key = keys.iter().position(|&key| key == other(*of));
-                key.and_then(|key| values.get(key)).copied().unwrap_or(0)
+                key.and_then(|key| values.get(key)).copied().unwrap_or(*otherwise)
             }
             Self::Linear { start, step } => start.wrapping_add(step.wrapping_mul(rank.into())),
             &Self::Residue { minus, start } => residue(minus, start, rank.into(), u64::from(job).max(1)),
@@ -255,4 +259,16 @@ pub fn map(keys: &[u64], others: &[u64], values: &[u64]) -> Option<Vec<u64>> {
         }
     }
     table.into_iter().collect()
+}
+
+/// The one value that `values` has where `others` has `MPI_PROC_NULL`, and the one that it has everywhere else.
+pub fn at_edge(others: &[u64], values: &[u64]) -> Option<[u64; 2]> {
+    let mut both = [None; 2];
+    for (&other, &value) in others.iter().zip(values) {
+        let found = &mut both[usize::from(other != EDGE)];
+        if found.replace(value).is_some_and(|before| before != value) {
+            return None;
+        }
+    }
+    Some([both[0]?, both[1]?])
 }

@@ -1,7 +1,7 @@
 //! Formulas of columns as values in a stream, there and back.
 
 use super::column::Column;
-use super::fit::{Fit, Partner};
+use super::fit::{EDGE, Fit, Partner};
 use super::grid::{Dimension, Step};
 use super::stream::{Broken, Effort, Field, In, Out, unzigzag};
 use super::words::Role;
@@ -24,6 +24,7 @@ pub mod kind {
     pub const DELTAS: u64 = 15;
     pub const VALUES: u64 = 16;
     pub const DIFFERENCE: u64 = 17;
+    pub const AT_EDGE: u64 = 18;
 }
 
 /// A way to write the values of a column, which has so many varying ones before it.
@@ -89,10 +90,14 @@ fn put_fit(out: &mut Out, fit: &Fit, have: usize) {
             kind(kind::EQUAL);
             out.put(Field::FitNumber, 1, (have - 1 - of) as u64);
         }
-        Fit::Map { of, values, .. } => {
-            kind(kind::MAP);
+        Fit::Map { of, keys, values, otherwise } => {
+            let at_edge = keys[..] == [EDGE];
+            kind(if at_edge { kind::AT_EDGE } else { kind::MAP });
             out.put(Field::FitNumber, 2, (have - 1 - of) as u64);
             values.iter().for_each(|&value| out.put_signed(Field::FitNumber, 3, value as i64));
+            if at_edge {
+                out.put_signed(Field::FitNumber, 3, *otherwise as i64);
+            }
         }
         Fit::Linear { start, step } => {
             kind(kind::LINEAR);

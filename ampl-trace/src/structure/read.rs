@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::body::{Body, Head, Row, Table, ThreadBody};
 use super::callers::{self, PATHS};
-use super::fit::{Fit, keys};
+use super::fit::{EDGE, Fit, keys};
 use super::formula::{kind, read_fit, read_formula, read_values};
 use super::guess::Guess;
 use super::names::{self, Unreadable};
@@ -340,7 +340,12 @@ impl Words<'_> {
                 let keys = keys.ok_or_else(|| stream.broken())?;
                 let values = keys.iter().map(|_| Ok(stream.get_signed(Field::FitNumber, 3)? as u64));
                 let values = values.collect::<Result<_, Broken>>()?;
-                Fit::Map { of, keys, values }
+                Fit::Map { of, keys, values, otherwise: 0 }
+            }
+            kind::AT_EDGE => {
+                let of = back(stream, 2)?;
+                let mut value = || Ok(stream.get_signed(Field::FitNumber, 3)? as u64);
+                Fit::Map { of, keys: vec![EDGE], values: vec![value()?], otherwise: value()? }
             }
             kind::DIFFERENCE => {
                 let of = back(stream, 170)?;

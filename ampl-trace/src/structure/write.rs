@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use super::body::{Body, Head, Table};
 use super::callers::{self, PATHS, have_callers};
 use super::column::Column;
-use super::fit::{Finder, Fit, keys, map};
+use super::fit::{EDGE, Finder, Fit, at_edge, keys, map};
 use super::formula::{Coded, kind, shortest};
 use super::grid::Grids;
 use super::guess::Guess;
@@ -354,7 +354,10 @@ impl Words<'_> {
                 let table = keys(known.iter().copied());
                 if let Some((keys, table)) = table.and_then(|keys| Some((map(&keys, known, &values)?, keys)))
                 {
-                    candidates.push(Fit::Map { of, keys: table, values: keys });
+                    candidates.push(Fit::Map { of, keys: table, values: keys, otherwise: 0 });
+                }
+                if let Some([there, otherwise]) = at_edge(known, &values) {
+                    candidates.push(Fit::Map { of, keys: vec![EDGE], values: vec![there], otherwise });
                 }
                 if seen.len() == TABLES {
                     break;

@@ -63,6 +63,18 @@ fn stencils_are_small_whatever_their_size() {
     }
 }
 
+/// MPICH 4.0 says of a message from `MPI_PROC_NULL` that it is from rank 0, with tag 0; here in a communicator of which
+/// no more is known, so that neighbours have no distance.
+#[test]
+fn what_depends_on_there_being_a_neighbour_costs_no_more_where_more_have_none() {
+    let size = |side: u32| {
+        let make = |rank| stencil_under(0, &[side, side], false, 10, rank);
+        checked(side * side, |rank| RankStructure { comms: Vec::new(), ..make(rank) }).len()
+    };
+    let sizes = [4, 8, 16].map(size);
+    assert!(sizes.into_iter().all(|size| size <= sizes[0] + 4), "{sizes:?}");
+}
+
 #[test]
 fn iterations_cost_nothing() {
     let size = |iterations| checked(16, |rank| stencil(&[4, 4], false, iterations, rank)).len();
