@@ -129,6 +129,7 @@ mod tests {
             outer: Outer { address: 0x1111, start: 0, function: Function(0), seen: true },
             gives_turn: None,
             api: std::ptr::null_mut(),
+            own_stack: 0..0,
         }
     }
 

@@ -11,6 +11,7 @@ compile_error!(
 );
 
 use std::arch::{asm, global_asm};
+use std::ops::Range;
 
 use ampl_core::mpi::Function;
 
@@ -24,9 +25,9 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,72",
+    ".size ampl_entry,88",
     "ampl_entry:",
-    ".zero 72",
+    ".zero 88",
     ".popsection",
 );
 
@@ -48,9 +49,11 @@ pub struct Entry {
     pub gives_turn: Option<Yield>,
     /// What the C API keeps for the thread; null before its first call of it that matters.
     pub api: *mut ApiThread,
+    /// Its [own stack](crate::stack::own); empty until that has been looked for.
+    pub own_stack: Range<u64>,
 }
 
-const _: () = assert!(size_of::<Entry>() == 72 && std::mem::offset_of!(Entry, api) == 64);
+const _: () = assert!(size_of::<Entry>() == 88 && std::mem::offset_of!(Entry, api) == 64);
 
 /// Where a wrapper was called, as its stub found the machine.
 #[derive(Clone, Copy, Debug)]

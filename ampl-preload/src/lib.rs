@@ -30,6 +30,7 @@ mod roomy;
 mod settle;
 mod signals;
 mod sleep;
+mod stack;
 mod symbol;
 mod thread_state;
 mod traffic;

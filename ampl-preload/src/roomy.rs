@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 
 use crate::signals::Held;
+use crate::stack;
 
 /// As large as the stacks of Rust's own threads. Of its pages those are taken that are used.
 const STACK_BYTES: usize = 2 << 20;
@@ -73,7 +74,7 @@ impl Left {
         let at = (&raw const place).addr();
         match alternate_stack() {
             Some(lowest) => Self { bytes: at.saturating_sub(lowest), is_alternate: true },
-            None => Self { bytes: own_stack().map_or(0, |stack| within(&stack, at)), is_alternate: false },
+            None => Self { bytes: stack::own().map_or(0, |stack| within(&stack, at)), is_alternate: false },
         }
     }
 
@@ -83,8 +84,9 @@ impl Left {
 }
 
 /// Bytes of `stack` below `at`; none if that is not on it.
-fn within(stack: &Range<usize>, at: usize) -> usize {
-    if stack.contains(&at) { at - stack.start } else { 0 }
+fn within(stack: &Range<u64>, at: usize) -> usize {
+    let at = at as u64;
+    if stack.contains(&at) { (at - stack.start) as usize } else { 0 }
 }
 
 /// The lowest address of the alternate signal stack, if the caller is on it.
@@ -94,22 +96,6 @@ fn alternate_stack() -> Option<usize> {
     let stack =
         unsafe { (libc::sigaltstack(ptr::null(), stack.as_mut_ptr()) == 0).then(|| stack.assume_init())? };
     (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| stack.ss_sp.addr())
-}
-
-/// Where the thread's own stack is, but for its guard; the first thread's as far as its limit lets it grow.
-fn own_stack() -> Option<Range<usize>> {
-    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
-    let (mut base, mut size, mut guard) = (ptr::null_mut(), 0, 0);
-    // SAFETY: places for the answers; attributes are read and given back where there are any.
-    unsafe {
-        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
-            return None;
-        }
-        let found = libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut base, &raw mut size) == 0
-            && libc::pthread_attr_getguardsize(attributes.as_ptr(), &raw mut guard) == 0;
-        libc::pthread_attr_destroy(attributes.as_mut_ptr());
-        found.then(|| base.addr() + guard.min(size)..base.addr() + size)
-    }
 }
 
 /// What is to be done, and what came of it.

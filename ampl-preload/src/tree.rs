@@ -187,10 +187,6 @@ impl Tree {
                 patience.pause()?;
             }
         }
-        if let Some(thread) = thread {
-            // The last verdicts have come: the buffer is of no more use.
-            thread.resolve();
-        }
         // What was sent last may still be on its way; its memory must stay until then.
         if let Some(transport) = &mut self.transport {
             for peer in self.children.iter().copied().chain(self.parent) {

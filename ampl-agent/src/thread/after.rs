@@ -51,13 +51,6 @@ impl Thread {
         }
     }
 
-    /// Takes windows that are decided out of the buffer, the last one too when no call follows.
-    pub fn resolve(&mut self) {
-        let shared = self.shared.clone();
-        let open = shared.lock();
-        self.stream.end_buffer(|window| open.verdicts.of(window));
-    }
-
     /// Records a call for which the buffer has no room: the oldest windows are decided now.
     #[cold]
     pub(super) fn record_after_all(&mut self, call: &CallTimes) {

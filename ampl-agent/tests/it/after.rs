@@ -275,7 +275,6 @@ fn every_thread_s_calls_of_a_window_share_its_fate() {
     }
     main.finish(10_000_000);
     main.judged(WindowId(11), keep(true));
-    main.resolve();
     job.shared.journal.mark_finalized();
     let Stored { timed: found, tags: sent, .. } = stored(&job);
     let count = |window| found.iter().filter(|&&(of, _)| of == window).count();

@@ -28,7 +28,7 @@ use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
 use pace::Look;
 pub use pace::Pace;
-pub use places::{Near, Places, stack_bounds};
+pub use places::{Near, Places};
 
 /// The level of `MPI_Pcontrol` that pauses.
 const PAUSE: i32 = 0;

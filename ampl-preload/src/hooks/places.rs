@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::entry::entry;
 use crate::resolve;
+use crate::stack;
 use crate::thread_state::ThreadState;
 
 /// Entries of a thread's cache.
@@ -44,26 +45,14 @@ struct Stack {
 impl Near {
     /// Of the calling thread, which is inside of a wrapper.
     pub fn of_this_thread() -> Self {
-        let (low, high) = stack_bounds().unwrap_or_default();
+        let stack = stack::own().unwrap_or_default();
         // Where a program calls MPI first is as far down the stack on every rank; its environment lies above.
         // SAFETY: the calling thread's own block.
         let base = unsafe { (*entry()).stack };
-        Self { cache: Box::new([(0, 0); WAYS]), stack: Stack { low, high, base, told: false } }
-    }
-}
-
-/// Where the calling thread's stack lies.
-pub fn stack_bounds() -> Option<(u64, u64)> {
-    // SAFETY: the attributes are filled before they are read, and destroyed.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
-            return None;
+        Self {
+            cache: Box::new([(0, 0); WAYS]),
+            stack: Stack { low: stack.start, high: stack.end, base, told: false },
         }
-        let (mut low, mut size) = (std::ptr::null_mut(), 0);
-        let found = libc::pthread_attr_getstack(&attributes, &mut low, &mut size) == 0;
-        libc::pthread_attr_destroy(&mut attributes);
-        found.then(|| (low as u64, low as u64 + size as u64))
     }
 }
 

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::entry::Origin;
 use crate::frames::{self, Code, Saved, Step, Top};
-use crate::hooks::stack_bounds;
+use crate::stack;
 use crate::thread_state::ThreadState;
 use track::{Bp, Reads, Track};
 
@@ -117,7 +117,7 @@ impl Walker {
         // One word a frame, two where it is found by rbp; some more where functions repeat, or a mark is used.
         let room = 3 * frames + 16;
         Some(Box::new(Self {
-            bounds: bounds(),
+            bounds: stack::own().unwrap_or_default(),
             codes: FxHashMap::default(),
             unloaded: frames::unloaded(),
             track: Track::new(frames),
@@ -132,7 +132,7 @@ impl Walker {
 
     /// Serves the calling thread from here on.
     pub fn settle(&mut self) {
-        self.bounds = bounds();
+        self.bounds = stack::own().unwrap_or_default();
         self.forget();
     }
 
@@ -289,11 +289,6 @@ impl Walker {
             None => *mark = Some(Mark { address, stack, bp, beyond: self.beyond.clone() }),
         }
     }
-}
-
-/// The calling thread's stack.
-fn bounds() -> Range<u64> {
-    stack_bounds().map_or(0..0, |(low, high)| low..high)
 }
 
 /// Whether frames there are remembered: about one of 8, the same ones whatever is called from them.

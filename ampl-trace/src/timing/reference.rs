@@ -46,11 +46,28 @@ impl CodeLength {
     /// The same where it is not known beforehand which values a signature has, only which there are of that kind at
     /// all: what a decoder can know without being told anew for every signature.
     pub fn bits_of_one_alphabet(&self) -> f64 {
+        let alphabets = self.alphabets();
+        self.bits_over(|kind, _| alphabets[&kind].len())
+    }
+
+    /// As [`CodeLength::bits`], and what it takes to say which of the values that there are of a kind each signature has:
+    /// a choice of so many of all, `log2` of the number of such choices.
+    pub fn bits_with_alphabets(&self) -> f64 {
+        let alphabets = self.alphabets();
+        let choice = |(&(_, kind), counts): (&(u64, Kind), &FxHashMap<Symbol, u64>)| {
+            let (all, few) = (alphabets[&kind].len(), counts.len());
+            (0..few).map(|chosen| ((all - chosen) as f64 / (chosen + 1) as f64).log2()).sum::<f64>()
+        };
+        self.bits() + sorted_sum(self.0.iter().map(choice))
+    }
+
+    /// All values of each kind.
+    fn alphabets(&self) -> FxHashMap<Kind, FxHashSet<Symbol>> {
         let mut alphabets: FxHashMap<Kind, FxHashSet<Symbol>> = FxHashMap::default();
         for (&(_, kind), counts) in &self.0 {
             alphabets.entry(kind).or_default().extend(counts.keys());
         }
-        self.bits_over(|kind, _| alphabets[&kind].len())
+        alphabets
     }
 
     /// Where `different` says of a kind, and what one signature has of it, how many values are known beforehand.
@@ -62,11 +79,15 @@ impl CodeLength {
             sum(counts.values().sum(), different / 2.0)
                 - counts.values().map(|&count| sum(count, 0.5)).sum::<f64>()
         };
-        // Sorted: sums of floats depend on the order.
-        let mut lengths: Vec<f64> = self.0.iter().map(of_one).collect();
-        lengths.sort_by(f64::total_cmp);
-        lengths.iter().sum()
+        sorted_sum(self.0.iter().map(of_one))
     }
+}
+
+/// Sums of floats depend on the order.
+fn sorted_sum(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.iter().sum()
 }
 
 #[cfg(test)]
@@ -90,5 +111,8 @@ mod tests {
         let one = (1.5 * 2.5 * 3.5 * 4.5 / (0.5 * 1.5 * 2.5 * 3.5f64)).log2();
         let all = counted.bits_of_one_alphabet();
         assert!((all - two - one).abs() < 1e-9, "{all}");
+        // One value of three, and two of three: three choices each.
+        let told = counted.bits_with_alphabets() - counted.bits();
+        assert!((told - 9f64.log2()).abs() < 1e-9, "{told}");
     }
 }

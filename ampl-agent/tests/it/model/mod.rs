@@ -345,7 +345,6 @@ impl Process {
             thread.hand_over();
         }
         self.threads[0].finish(self.now);
-        self.threads[0].resolve();
         self.threads.iter_mut().for_each(Thread::finish_structure);
         self.shared.journal.mark_finalized();
     }
