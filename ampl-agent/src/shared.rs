@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ampl_core::config::{Keep as Timing, Marker};
+use ampl_core::config::{Keep as Timing, Marker, Mechanism};
 use ampl_core::draw::{Keep, kept, stratum};
 use ampl_core::message::{Directive, Shape};
 use ampl_core::mpi::{Function, ids};
@@ -132,6 +132,8 @@ pub(crate) struct Open {
 struct InForce {
     now: Option<Directive>,
     next: Option<Directive>,
+    /// What `now` has drawn for the rank in the windows of one update interval, where that is one draw.
+    own: Option<(u64, Keep)>,
     /// What `now` has drawn for the rank and its partners.
     drawn: Option<Drawn>,
 }
@@ -451,12 +453,17 @@ impl Shared {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         if held.next.as_ref().is_some_and(|next| next.first_window <= window) {
             held.now = held.next.take();
-            held.drawn = None;
+            (held.own, held.drawn) = (None, None);
         }
-        let InForce { now: Some(directive), drawn, .. } = &mut *held else {
+        let InForce { now: Some(directive), own: known, drawn, .. } = &mut *held else {
             return (Keep::ALWAYS, Keep::ALWAYS, 0, None);
         };
-        let own = kept(&self.plan, self.rank, window, directive);
+        let interval = self.plan.update_of(window);
+        let own = match *known {
+            Some((of, keep)) if of == interval && directive.mechanism == Mechanism::Subset => keep,
+            _ => kept(&self.plan, self.rank, window, directive),
+        };
+        *known = Some((interval, own));
         let union = match &self.partners {
             Some(partners) => partners.draw(&self.plan, self.rank, window, directive, drawn),
             None => own,
