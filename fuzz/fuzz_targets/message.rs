@@ -21,6 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         let shape = Shape {
             cells: window.partial.cells.iter().map(|cell| cell.key).collect(),
             metrics: columns,
+            asked: vec![true; columns.into()],
             census: bytes[3] & CENSUS != 0,
             interval: bytes[3] & INTERVAL != 0,
             second: Some(second),

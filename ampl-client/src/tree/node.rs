@@ -198,7 +198,7 @@ impl Node {
             // A rank that kept nothing is not in the sample; one that kept a window in which
             // nothing happened is.
             if std::mem::take(&mut self.sampled) {
-                window.partial.add_interval(self.cell, &self.totals);
+                window.partial.add_interval(&self.shape, self.cell, &self.totals);
             }
             self.totals.fill(MetricSummary::default());
         }

@@ -7,7 +7,7 @@
 //! draw from them.
 
 use super::MessageError;
-use super::partial::Summary;
+use super::summary::Summary;
 use super::wire::{Reader, Writer};
 use crate::cluster::Reference;
 use crate::config::Target;

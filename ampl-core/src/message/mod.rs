@@ -11,6 +11,7 @@ mod division;
 mod down;
 mod moments;
 mod partial;
+mod summary;
 mod up;
 mod verdict;
 mod wire;
@@ -18,7 +19,8 @@ mod wire;
 pub use decision::Decision;
 pub use division::{Divided, DividedSums, Division, Divisions, Own, Sampled, StratumCount, StratumSums};
 pub use down::{Directive, DownMessage, StratumDirective};
-pub use partial::{Cell, CellKey, MetricMoments, MetricSummary, Partial, Second, Shape, Summary};
+pub use partial::{Cell, CellKey, MetricMoments, Partial, Second, Shape};
+pub use summary::{MetricSummary, Summary};
 pub use up::{CensusWindow, UpMessage};
 pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumVerdict, Verdict};
 
@@ -141,6 +143,26 @@ mod tests {
                 assert!(bytes.len() < len);
                 assert_eq!(UpMessage::decode(&bytes), Ok(end));
             }
+        }
+    }
+
+    #[test]
+    fn only_metrics_that_something_is_decided_by_are_summed() {
+        for (budget, expected) in
+            [(None, &["mpi.time", "compute.time"][..]), (Some(1e6), &["wall", "mpi.time", "compute.time"])]
+        {
+            let mut config = Config::default();
+            config.sampling.budget = budget;
+            let plan = Plan::new(config, 100).unwrap();
+            let shape = Shape::of(&plan);
+            let metrics = vec![MetricSummary::one(3.0); plan.metrics.len()];
+            let summary = Summary { metrics, kept: true, ..Summary::empty(&plan) };
+            let mut partial = shape.partial();
+            partial.add(&shape, 0, 1, &summary);
+            let summed = plan.metrics.iter().zip(&partial.cells[0].metrics);
+            let summed = summed.filter(|(_, sums)| **sums != MetricMoments::default());
+            let names: Vec<_> = summed.map(|(metric, _)| metric.name()).collect();
+            assert_eq!(names, expected);
         }
     }
 

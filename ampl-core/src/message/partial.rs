@@ -1,84 +1,18 @@
-//! Sums over some ranks of a window, and what one rank puts into them.
+//! Sums over some ranks of a window.
 
 use super::MessageError;
 use super::division::{DividedSums, Divisions};
 use super::down::DownMessage;
 use super::moments;
+use super::summary::{MetricSummary, Summary};
 use super::up::UpMessage;
 use super::verdict::{GroupVerdict, MOST_STRATA};
 use super::wire::{Reader, Writer};
-use crate::config::{Selection, Sizing, Summaries, Target};
+use crate::config::{Metric, Quantity, Selection, Sizing, Summaries, Target};
 use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
 use crate::stats::bins::{Histogram, Occupied, Point, Residuals};
 use crate::units::{Rank, WindowId};
-
-/// One rank's observations of one metric in a window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MetricSummary {
-    /// Observations.
-    pub n: u64,
-    /// Their total, in the metric's unit.
-    pub sum: f64,
-    /// Sum of their squares.
-    pub sum_sq: f64,
-    /// The smallest; infinite without any.
-    pub min: f64,
-    /// The largest; minus infinity without any.
-    pub max: f64,
-}
-
-impl Default for MetricSummary {
-    fn default() -> Self {
-        Self { n: 0, sum: 0.0, sum_sq: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
-    }
-}
-
-impl MetricSummary {
-    /// The summary of a single observation.
-    pub fn one(value: f64) -> Self {
-        Self { n: 1, sum: value, sum_sq: value * value, min: value, max: value }
-    }
-
-    /// Adds one observation.
-    pub fn observe(&mut self, value: f64) {
-        self.merge(&Self::one(value));
-    }
-
-    /// Adds the observations of `other`.
-    pub fn merge(&mut self, other: &Self) {
-        self.n = self.n.saturating_add(other.n);
-        self.sum += other.sum;
-        self.sum_sq += other.sum_sq;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-    }
-
-    fn moments(&self, windows: u64) -> Moments {
-        Moments::of_rank_windows(windows, self.n, self.sum, self.sum_sq, self.min, self.max)
-    }
-}
-
-/// One rank's window.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    /// One entry per metric, in the order of [`Plan::metrics`].
-    pub metrics: Vec<MetricSummary>,
-    /// Whether the rank keeps the window.
-    pub kept: bool,
-    /// How likely that was, in [0, 1].
-    pub probability: f64,
-    /// Bytes that keeping it took.
-    pub bytes: u64,
-}
-
-impl Summary {
-    /// A window of that plan without observations, not kept.
-    pub fn empty(plan: &Plan) -> Self {
-        let metrics = vec![MetricSummary::default(); plan.metrics.len()];
-        Self { metrics, kept: false, probability: 0.0, bytes: 0 }
-    }
-}
 
 /// Which ranks a cell sums over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +32,8 @@ pub struct Shape {
     pub cells: Vec<CellKey>,
     /// Metrics per cell.
     pub metrics: u16,
+    /// Of each of them whether something is decided by it: others are not summed, nobody would look.
+    pub asked: Vec<bool>,
     /// Whether every rank reports values, not only those that keep the window.
     pub census: bool,
     /// Whether totals over update intervals are summed too.
@@ -198,9 +134,13 @@ impl Shape {
         }
         let sampling = &plan.config.sampling;
         let census = sampling.summaries == Summaries::Census;
+        // A budget is one of bytes per second.
+        let wall = Quantity::Wall.slot().filter(|_| sampling.budget.is_some());
+        let asked = |(index, metric): (usize, &Metric)| metric.guide || wall == Some(index);
         let mut shape = Self {
             cells,
             metrics: plan.metrics.len() as u16,
+            asked: plan.metrics.iter().enumerate().map(asked).collect(),
             census,
             // Equation (8) is about totals over the update interval, which windows' moments
             // cannot give: the variance of a sum needs the ranks' own sums.
@@ -311,6 +251,16 @@ pub struct MetricMoments {
     pub interval: Moments,
 }
 
+/// Sums of `cell`, each with one rank's, of metrics that are asked for.
+fn asked<'a>(
+    shape: &'a Shape,
+    cell: &'a mut Cell,
+    own: &'a [MetricSummary],
+) -> impl Iterator<Item = (&'a mut MetricMoments, &'a MetricSummary)> {
+    let all = cell.metrics.iter_mut().zip(own).zip(&shape.asked);
+    all.filter_map(|(both, asked)| asked.then_some(both))
+}
+
 impl Partial {
     /// Makes these sums over no rank, of the same shape. Of groups that are divided nothing is left.
     pub fn clear(&mut self) {
@@ -348,7 +298,7 @@ impl Partial {
         cell.reported = cell.reported.saturating_add(windows);
         cell.kept = cell.kept.saturating_add(if summary.kept { windows } else { 0 });
         cell.bytes = cell.bytes.saturating_add(summary.bytes);
-        for (slot, metric) in cell.metrics.iter_mut().zip(&summary.metrics) {
+        for (slot, metric) in asked(shape, cell, &summary.metrics) {
             let moments = metric.moments(windows);
             if shape.census {
                 slot.census.merge(&moments);
@@ -360,8 +310,8 @@ impl Partial {
     }
 
     /// Adds one rank's totals over an update interval to the cell of that index.
-    pub fn add_interval(&mut self, cell: usize, totals: &[MetricSummary]) {
-        for (slot, total) in self.cells[cell].metrics.iter_mut().zip(totals) {
+    pub fn add_interval(&mut self, shape: &Shape, cell: usize, totals: &[MetricSummary]) {
+        for (slot, total) in asked(shape, &mut self.cells[cell], totals) {
             slot.interval.merge(&total.moments(1));
         }
     }

@@ -224,7 +224,7 @@ fn up(plan: &Plan, values: &[(u64, f64, bool)]) -> UpMessage {
         let metrics = vec![metric; plan.metrics.len()];
         window.partial.add(&shape, cell, 4, &Summary { metrics, kept, probability: 0.5, bytes: 3 });
         if shape.interval {
-            window.partial.add_interval(cell, &vec![metric; plan.metrics.len()]);
+            window.partial.add_interval(&shape, cell, &vec![metric; plan.metrics.len()]);
         }
         window.reported += 4;
     }

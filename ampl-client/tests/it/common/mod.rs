@@ -100,7 +100,7 @@ pub fn add_up(
             && shape.interval
             && let Some(sums) = &interval[rank]
         {
-            census.partial.add_interval(cell, sums);
+            census.partial.add_interval(&shape, cell, sums);
         }
     }
     if (window.0 + 1).is_multiple_of(updates) {
