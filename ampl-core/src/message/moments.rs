@@ -26,9 +26,18 @@ fn numbers(moments: &Moments) -> [u64; NUMBERS] {
 /// Which of the numbers there are, a bit each, then these.
 pub(super) fn encode(moments: &Moments, to: &mut Writer) {
     let (all, none) = (numbers(moments), numbers(&Moments::default()));
-    let there = |place: &usize| all[*place] != none[*place];
-    to.u16((0..NUMBERS).filter(there).fold(0, |set, place| set | 1 << place));
-    (0..NUMBERS).filter(there).for_each(|place| to.u64(all[place]));
+    // Most are of metrics that nobody asks for, or of windows that are not kept.
+    if all == none {
+        return to.u16(0);
+    }
+    let (mut set, mut bytes, mut end) = (0u16, [0; MOST], LEAST);
+    for (place, number) in all.into_iter().enumerate().filter(|&(place, number)| number != none[place]) {
+        set |= 1 << place;
+        bytes[end..end + 8].copy_from_slice(&number.to_le_bytes());
+        end += 8;
+    }
+    bytes[..LEAST].copy_from_slice(&set.to_le_bytes());
+    to.bytes(&bytes[..end]);
 }
 
 /// Moments from bytes of any number.
