@@ -224,20 +224,29 @@ fn contents(bytes: &[u8]) -> Option<(Vec<Listed>, usize)> {
     Some((listed, begin))
 }
 
-/// The sections in `bytes` that are whole, in order, and what is damaged or missing.
-///
-/// # Errors
-/// [`ReadError`] when it is not a trace file or has another version.
-pub fn read(bytes: &[u8]) -> Result<(Vec<Section<'_>>, Vec<Damage>), ReadError> {
+/// Whether the first bytes are those of a trace file of this version.
+fn check_header(bytes: &[u8]) -> Result<(), ReadError> {
     let header = bytes.first_chunk::<HEADER>().ok_or(ReadError::TooShort { len: bytes.len() })?;
     if header[..8] != MAGIC {
         return Err(ReadError::BadMagic { found: header[..8].try_into().expect("eight bytes") });
     }
     let version = u32::from_le_bytes(header[8..].try_into().expect("four bytes"));
-    if version != VERSION {
-        return Err(ReadError::UnknownVersion { found: u64::from(version) });
-    }
+    if version != VERSION { Err(ReadError::UnknownVersion { found: version.into() }) } else { Ok(()) }
+}
+
+/// The sections in `bytes` that are whole, in order, and what is damaged or missing.
+///
+/// # Errors
+/// [`ReadError`] when it is not a trace file or has another version, as its first bytes say and its last do not deny.
+pub fn read(bytes: &[u8]) -> Result<(Vec<Section<'_>>, Vec<Damage>), ReadError> {
     let (mut sections, mut damage) = (Vec::new(), Vec::new());
+    let contents = contents(bytes);
+    if let Err(error) = check_header(bytes) {
+        if contents.is_none() {
+            return Err(error);
+        }
+        damage.push(Damage { rank: None, what: format!("the first {HEADER} bytes are damaged: {error}") });
+    }
     let mut take = |found: Found, at: usize, damage: &mut Vec<Damage>| {
         let name =
             || Kind::from_number(found.kind).map_or_else(|| format!("{}", found.kind), |k| format!("{k:?}"));
@@ -259,7 +268,7 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<Section<'_>>, Vec<Damage>), ReadError> 
             }),
         }
     };
-    if let Some((listed, begin)) = contents(bytes) {
+    if let Some((listed, begin)) = contents {
         for Listed { kind, rank, at, end } in listed {
             let found =
                 head_at(bytes, at).filter(|found| (found.kind, found.rank, found.to) == (kind, rank, end));
@@ -359,7 +368,7 @@ mod tests {
     #[test]
     fn a_changed_byte_costs_one_section() {
         let bytes = file();
-        for at in HEADER..bytes.len() {
+        for at in 0..bytes.len() {
             for flip in [1, 0x40, 0xff] {
                 let mut changed = bytes.clone();
                 changed[at] ^= flip;
@@ -402,9 +411,11 @@ mod tests {
         let bytes = file();
         assert_eq!(read(&bytes[..5]), Err(ReadError::TooShort { len: 5 }));
         let mut other = bytes.clone();
+        // The last bytes say otherwise, until they are another's too.
+        *other.last_mut().unwrap() = b'2';
         other[0] = b'a';
         assert!(matches!(read(&other), Err(ReadError::BadMagic { .. })));
-        other = bytes;
+        other[0] = bytes[0];
         other[8] = 2;
         assert_eq!(read(&other), Err(ReadError::UnknownVersion { found: 2 }));
     }
