@@ -21,7 +21,12 @@ use crate::symbols::{Frame, Symbols};
 
 /// Print the calls of one rank in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  ampl decode ampl-lmp-4242-20260101T120000 --rank 3 | less")]
+#[command(after_help = "\
+Polls that find nothing are one line as long as nothing else comes between: x5 (\"count\" of --json) says how many;
+the start is the first one's, the duration what all of them took together.
+
+Example:
+  ampl decode ampl-lmp-4242-20260101T120000 --rank 3 | less")]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,

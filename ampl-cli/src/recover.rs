@@ -10,6 +10,7 @@ use ampl_trace::Trace;
 use crate::failure::{Failure, NOT_FOUND};
 use crate::human::{bytes, count, plural};
 use crate::rundir::{self, TRACE};
+use crate::summary;
 
 /// Rebuild the trace of a job that died, from its ranks' journals.
 #[derive(clap::Args, Debug)]
@@ -51,14 +52,15 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     let size = fs::metadata(&file).map_or(0, |metadata| metadata.len());
     let calls: u64 = trace.ranks.iter().flat_map(|rank| &rank.process.calls).map(|&(_, calls)| calls).sum();
     tell!(
-        "ampl: {} of {} and {} recovered into {} ({})",
+        "ampl: {} of {}, which made {}, recovered into {} ({})",
         count(trace.ranks.len() as u64),
         plural(trace.run.ranks.into(), "rank"),
         plural(calls, "call"),
         file.display(),
         bytes(size as f64)
     );
-    trace.run.recovered.iter().for_each(|what| tell!("ampl: {what}"));
+    let less = summary::done_less(&trace, rundir::plan(&trace).as_ref());
+    trace.run.recovered.iter().chain(&less).for_each(|what| tell!("ampl: {what}"));
     tell!("ampl: the journals are still there; see what there is with 'ampl info {}'", file.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::SiteTrace;
+use ampl_core::config::{Event, SiteTrace};
 use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
@@ -45,7 +45,6 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
             first.what
         ));
     }
-    let allowed = plan.and_then(|plan| plan.config.max_overhead());
     if let Some(plan) = plan {
         windows(trace, plan, &mut gaps);
     }
@@ -55,8 +54,8 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     if let Some(plan) = plan {
         guides(trace, plan, &mut gaps);
     }
-    let steps = Overhead::of(trace, 0).steps;
-    less(&steps, allowed.unwrap_or(0.0), &mut gaps);
+    gaps.extend(done_less(trace, plan));
+    let Overhead { steps, share, .. } = Overhead::of(trace, 0);
     by_clock(&steps, trace.run.ranks.into(), &mut gaps);
     if let Some(plan) = plan {
         policies(plan, &mut gaps);
@@ -65,7 +64,7 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     if failures > 0 {
         gaps.push(format!("ampl itself failed {} (the program was not affected)", plural(failures, "time")));
     }
-    if let (Some(share), Some(allowed)) = (Overhead::of(trace, 0).share, allowed)
+    if let (Some(share), Some(allowed)) = (share, allowed(plan))
         && share > allowed
     {
         gaps.push(format!(
@@ -205,13 +204,27 @@ fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
         }
         // A counter that nobody could read has been named with its reason.
         if any && !seen && (observed || !is_counter(&metric.name())) {
+            let is_known = metric.event == Event::Window && metric.quantity.slot().is_some();
             gaps.push(format!(
-                "the guide {} was {} in every window of every rank: is that its name?",
+                "the guide {} was {} in every window of every rank{}",
                 of_event(&metric.name(), &metric.event.name()),
                 if observed { "0" } else { "not observed" },
+                if is_known { "" } else { ": is that its name?" },
             ));
         }
     }
+}
+
+/// The share of the job that the agents may take.
+fn allowed(plan: Option<&Plan>) -> Option<f64> {
+    plan?.config.max_overhead()
+}
+
+/// What was done less for calls of some ranks from some time on, a sentence each.
+pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
+    let mut gaps = Vec::new();
+    less(&Overhead::of(trace, 0).steps, allowed(plan).unwrap_or(0.0), &mut gaps);
+    gaps
 }
 
 /// The first names, and what stands for the rest.
@@ -362,7 +375,7 @@ fn calls(trace: &Trace, gaps: &mut Vec<String>) {
     }
     if threads {
         gaps.push(
-            "several threads call MPI: times are added up, each call in the window where it returns".into(),
+            "several threads call MPI: summaries add up what each has done since its window before".into(),
         );
     }
 }

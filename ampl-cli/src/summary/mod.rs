@@ -12,6 +12,8 @@ use std::path::Path;
 
 use ampl_trace::Trace;
 
+pub use gaps::done_less;
+
 use crate::human::{count, cut, digits, duration, percent, plural};
 use crate::info::{Clocks, Overhead};
 use crate::rundir;

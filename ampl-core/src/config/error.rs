@@ -184,6 +184,10 @@ impl ConfigError {
                 "start the job with `ampl run` or `ampl exec`, or write the [[site]] tables here".into()
             }
             Cause::Unreadable { .. } => "name a readable file with [[site]] tables".into(),
+            Cause::NoSuchEntry { have, entry } if have.is_empty() && entry == "all" => {
+                "all ranks together have no table: add one for them to the job file first, under another name"
+                    .into()
+            }
             Cause::NoSuchEntry { have, .. } if have.is_empty() => "add it to the job file first".into(),
             Cause::NoSuchEntry { have, .. } => format!("entries there: {}", have.join(", ")),
         }

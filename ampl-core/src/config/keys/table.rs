@@ -297,7 +297,7 @@ pub const KEYS: &[Key] = &[
         "trace",
         "time_error",
         Number,
-        "Relative error that each stored duration and gap may have, gaps from where the call before ends as stored: from its true end twice as much, and a bit; 0 stores exact times.",
+        "Relative error of stored times: that of a duration; of a start, from the start of the first of the kept windows in a row; and of a gap before a call twice as much, and a bit, where calls do not overlap. 0 stores exact times.",
     )
     .default("0.1")
     .range("in [0, 1)")
