@@ -145,6 +145,14 @@ pub enum Step {
     Other,
 }
 
+impl Recipe {
+    /// Whether it makes a request, and names none.
+    #[inline(always)]
+    pub fn makes_request(&self) -> bool {
+        self.request.is_some() && !self.names_request
+    }
+}
+
 /// The same steps, arguments that often come together as one.
 fn together(steps: Vec<(u8, Step)>) -> Box<[(u8, Step)]> {
     const BLOCK: [Step; 3] = [Step::Buffer, Step::Int, Step::Handle(Kind::Datatype, ObjectKind::Type)];

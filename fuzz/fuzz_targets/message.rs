@@ -20,7 +20,6 @@ fuzz_target!(|bytes: &[u8]| {
             Second { bins, guides: vec![0; columns.into()], groups: vec![0; rows.into()], until: None };
         let shape = Shape {
             cells: window.partial.cells.iter().map(|cell| cell.key).collect(),
-            metrics: columns,
             asked: vec![true; columns.into()],
             census: bytes[3] & CENSUS != 0,
             interval: bytes[3] & INTERVAL != 0,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::{ErrorBound, Event, Keep, Metric, Quantity, Sizing, Summaries, Target};
+use ampl_core::config::{ErrorBound, Keep, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
@@ -114,10 +114,8 @@ pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
 }
 
 /// The run's rows of MPI's share in the program's time, all groups: windows that are not `lacking` count by their time.
-/// Empty without that metric.
 pub fn mpi_shares(trace: &Trace, plan: &Plan, lacking: &BTreeSet<u64>) -> Vec<Row> {
-    let is_mpi = |metric: &Metric| metric.quantity == Quantity::MpiTime && metric.event == Event::Window;
-    let Some(metric) = plan.metrics.iter().position(is_mpi) else { return Vec::new() };
+    let metric = Quantity::MpiTime.slot().expect("a built-in quantity");
     let mut rows = Vec::new();
     for group in &plan.groups {
         let points = mpi_share_points(trace, plan, group, lacking);

@@ -54,8 +54,8 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     if let Some(plan) = plan {
         guides(trace, plan, &mut gaps);
     }
-    gaps.extend(done_less(trace, plan));
     let Overhead { steps, share, .. } = Overhead::of(trace, 0);
+    less(&steps, allowed(plan), &mut gaps);
     by_clock(&steps, trace.run.ranks.into(), &mut gaps);
     if let Some(plan) = plan {
         policies(plan, &mut gaps);
@@ -223,7 +223,7 @@ fn allowed(plan: Option<&Plan>) -> Option<f64> {
 /// What was done less for calls of some ranks from some time on, a sentence each.
 pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     let mut gaps = Vec::new();
-    less(&Overhead::of(trace, 0).steps, allowed(plan).unwrap_or(0.0), &mut gaps);
+    less(&Overhead::of(trace, 0).steps, allowed(plan), &mut gaps);
     gaps
 }
 
@@ -277,7 +277,7 @@ fn policies(plan: &Plan, gaps: &mut Vec<String>) {
 }
 
 /// Where ranks did less for calls, because more would have cost too much or there was no room.
-fn less(steps: &[RankStep], allowed: f64, gaps: &mut Vec<String>) {
+fn less(steps: &[RankStep], allowed: Option<f64>, gaps: &mut Vec<String>) {
     for (reason, level, lacks) in [
         ("journal", "structure", "stored without their times"),
         ("journal", "summaries", "not stored"),
@@ -292,7 +292,7 @@ fn less(steps: &[RankStep], allowed: f64, gaps: &mut Vec<String>) {
         let why = match (reason, level) {
             ("journal", "structure") => "more would take the program's room".to_owned(),
             ("journal", _) => "no room for journals".to_owned(),
-            _ => format!("ampl took {}, may take {}", percent(first.share), percent(allowed)),
+            _ => format!("ampl took {}, may take {}", percent(first.share), percent(allowed.unwrap_or(0.0))),
         };
         gaps.push(format!(
             "calls of {} ({ranks}) were {lacks} from {} on: {why}",

@@ -4,7 +4,7 @@ use ampl_core::message::{CensusWindow, Partial, Shape};
 
 /// Whether the sums of a message of `pass` have the `shape` of the job's.
 pub(super) fn fits(shape: &Shape, pass: u8, window: &CensusWindow) -> bool {
-    let (partial, metrics) = (&window.partial, usize::from(shape.metrics));
+    let (partial, metrics) = (&window.partial, shape.asked.len());
     match (&shape.second, pass) {
         (_, 0) => {
             partial.cells.iter().map(|cell| cell.key).eq(shape.cells.iter().copied())

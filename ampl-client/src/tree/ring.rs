@@ -22,7 +22,7 @@ const LEAST: usize = 4;
 /// How many records each of `queues` queues of a node may hold: [`RING`], or as many as fit in a megabyte
 /// with the rest of the node where a plan of many groups makes records large.
 pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
-    let cell = size_of::<Cell>() + usize::from(shape.metrics) * size_of::<MetricMoments>();
+    let cell = size_of::<Cell>() + shape.asked.len() * size_of::<MetricMoments>();
     let divided = shape.divisions.as_ref().map_or(0, |divisions| {
         let guides = divisions.guides.len();
         let stratum = size_of::<StratumSums>() + guides * size_of::<Moments>();

@@ -30,9 +30,7 @@ pub struct CellKey {
 pub struct Shape {
     /// The cells in order; pinned ranks of a stratum have a cell of their own if there are any.
     pub cells: Vec<CellKey>,
-    /// Metrics per cell.
-    pub metrics: u16,
-    /// Of each of them whether something is decided by it: others are not summed, nobody would look.
+    /// Of each metric whether something is decided by it: others are not summed, nobody would look.
     pub asked: Vec<bool>,
     /// Whether every rank reports values, not only those that keep the window.
     pub census: bool,
@@ -139,7 +137,6 @@ impl Shape {
         let asked = |(index, metric): (usize, &Metric)| metric.guide || wall == Some(index);
         let mut shape = Self {
             cells,
-            metrics: plan.metrics.len() as u16,
             asked: plan.metrics.iter().enumerate().map(asked).collect(),
             census,
             // Equation (8) is about totals over the update interval, which windows' moments
@@ -171,7 +168,7 @@ impl Shape {
 
     /// Sums over no rank.
     pub fn partial(&self) -> Partial {
-        let metrics = || vec![MetricMoments::default(); usize::from(self.metrics)];
+        let metrics = || vec![MetricMoments::default(); self.asked.len()];
         let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics() };
         let divided = self.divisions.as_ref().map_or_else(Vec::new, Divisions::sums);
         Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new(), divided }
@@ -193,7 +190,8 @@ impl Shape {
     }
 
     fn first_payload(&self) -> usize {
-        let (counts, parts) = ((self.cells.len() as u16, self.metrics), (self.census, self.interval));
+        let (counts, parts) =
+            ((self.cells.len() as u16, self.asked.len() as u16), (self.census, self.interval));
         Self::payload(counts, parts, moments::MOST)
     }
 

@@ -117,7 +117,11 @@ impl UpMessage {
             None => {
                 let divided =
                     |divided: &Divisions| (divided.groups.len() as u32) << 16 | divided.guides.len() as u32;
-                (shape.cells.len() as u16, shape.metrics, shape.divisions.as_ref().map_or(0, divided))
+                (
+                    shape.cells.len() as u16,
+                    shape.asked.len() as u16,
+                    shape.divisions.as_ref().map_or(0, divided),
+                )
             }
         }
     }

@@ -230,7 +230,7 @@ unsafe fn finish(
         unsafe { encode::call(state, function, recipe, words, flags, call.code) };
         terminal = state.thread.terminal(function, call.address, flags, &state.args);
         // Of one that makes a request it is remembered what it comes to where that is the first of its kind.
-        let alone = recipe.request.is_none() || one_request.is_some() || state.args.last() == Some(&0);
+        let alone = !recipe.makes_request() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
             state.thread.repeats(&given, &Came { terminal, sent, received });
         }
@@ -251,7 +251,7 @@ unsafe fn finish(
         let differs = match followed.told {
             Some(slot) => slot > 0,
             // No request has been made, which the words do not say.
-            None => repeated.is_some() && one_request.is_none(),
+            None => repeated.is_some() && recipe.makes_request(),
         };
         if differs && terminal.is_some() {
             if repeated.is_some() {

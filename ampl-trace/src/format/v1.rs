@@ -231,7 +231,7 @@ fn check_header(bytes: &[u8]) -> Result<(), ReadError> {
         return Err(ReadError::BadMagic { found: header[..8].try_into().expect("eight bytes") });
     }
     let version = u32::from_le_bytes(header[8..].try_into().expect("four bytes"));
-    if version != VERSION { Err(ReadError::UnknownVersion { found: version.into() }) } else { Ok(()) }
+    if version == VERSION { Ok(()) } else { Err(ReadError::UnknownVersion { found: version.into() }) }
 }
 
 /// The sections in `bytes` that are whole, in order, and what is damaged or missing.
