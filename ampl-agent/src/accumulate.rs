@@ -171,6 +171,13 @@ impl Totals {
         Self { events, users: vec![0.0; map.declared.users()], ..Self::default() }
     }
 
+    /// Empty ones for the same metrics.
+    pub fn emptied(&self) -> Self {
+        let mut empty = self.clone();
+        empty.clear();
+        empty
+    }
+
     /// Back to empty, keeping its memory.
     pub fn clear(&mut self) {
         self.events.fill(Running::default());
@@ -267,26 +274,21 @@ impl Totals {
         self.events.iter_mut().zip(&other.events).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// The summary's cells, in the order of the plan's metrics.
+    /// The summary's cells, in the order of the plan's metrics: first those of [`Quantity::ALL`].
     ///
     /// `wall_ticks` is the window's length; `nanos_per_tick` turns ticks into nanoseconds. Whole
     /// windows are one observation each, whole nanoseconds, for a clock tells no more; compute time is what is neither
     /// MPI nor the agent.
     pub fn cells(&self, map: &EventMap, wall_ticks: u64, nanos_per_tick: f64) -> Vec<Cell> {
         let mut cells = vec![Cell::default(); map.slots];
-        let [wall, mpi, own] =
-            [wall_ticks, self.mpi_ticks, self.own_ticks].map(|ticks| (ticks as f64 * nanos_per_tick).round());
-        for (slot, quantity) in Quantity::ALL.into_iter().enumerate() {
-            let value = match quantity {
-                Quantity::Wall => wall,
-                Quantity::MpiTime => mpi,
-                Quantity::ComputeTime => (wall - mpi - own).max(0.0),
-                Quantity::BytesSent => self.sent as f64,
-                Quantity::BytesReceived => self.received as f64,
-                Quantity::Calls => self.calls as f64,
-                Quantity::Perf(_) | Quantity::Papi(_) | Quantity::User(_) => continue,
-            };
-            cells[slot] = Cell::one(value);
+        // Below 2^53, so that the next half is all that rounding takes: it is a call of a library where it is a function's.
+        let whole = |ticks: u64| (ticks as f64 * nanos_per_tick + 0.5) as u64 as f64;
+        let [wall, mpi, own] = [wall_ticks, self.mpi_ticks, self.own_ticks].map(whole);
+        let compute = (wall - mpi - own).max(0.0);
+        let [sent, received, calls] = [self.sent, self.received, self.calls].map(|count| count as f64);
+        let built_in: [f64; Quantity::ALL.len()] = [wall, mpi, compute, sent, received, calls];
+        for (cell, value) in cells.iter_mut().zip(built_in) {
+            *cell = Cell::one(value);
         }
         for &(user, slot) in &map.users {
             cells[slot] = Cell::one(self.users[usize::from(user)]);

@@ -54,7 +54,7 @@ impl Stretch {
 }
 
 /// The state in force, and what is known of the others.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Governor {
     allowed: f64,
     level: Level,

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod accumulate;
+pub mod closed;
 pub mod counters;
 pub mod descriptor;
 #[allow(unsafe_code)]

@@ -5,7 +5,6 @@
 //! lock, which is free otherwise. The others notice at their next hook, and leave their totals to
 //! be added to the window that is then open.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,9 +14,9 @@ use ampl_core::message::{Directive, Shape};
 use ampl_core::mpi::{Function, ids};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::cells::Cell;
 
 use crate::accumulate::{EventMap, Totals};
+use crate::closed::{Closed, ClosedWindow};
 use crate::counters::{Counters, Counting, counted};
 use crate::floating::Computing;
 use crate::governor::{Governor, Level};
@@ -26,28 +25,12 @@ use crate::partners::{Drawn, Partners};
 use crate::passing::Passing;
 use crate::policies::Policies;
 use crate::regions::{Declared, Irregularities};
+use crate::thread::Gathered;
 use crate::verdicts::{After, LateDraw, Verdicts};
 use crate::window::{Boundary, Pause};
 
 /// Path of the module of a return address, and the offset in it.
 pub type Resolve = fn(u64) -> (String, u64);
-
-/// A window that this rank has finished.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ClosedWindow {
-    /// Its number.
-    pub window: WindowId,
-    /// The last of as many windows as were closed together; as a rule, itself.
-    pub last: WindowId,
-    /// One cell per metric of the plan, added up over these windows.
-    pub cells: Vec<Cell>,
-    /// Whether it was drawn, and how likely that was.
-    pub keep: Keep,
-    /// Bytes of calls stored because it was drawn, or a message partner was.
-    pub bytes: u64,
-    /// Whether it was summarised to its end; its cells say nothing otherwise.
-    pub measured: bool,
-}
 
 /// How long the region that ends windows may stay unheard of, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
@@ -124,8 +107,12 @@ pub(crate) struct Open {
     pub paused_before: u64,
     /// What threads have left for it.
     pub left: Totals,
-    pub closed: VecDeque<ClosedWindow>,
+    pub closed: Closed,
+    pub gathered: Gathered,
 }
+
+/// The open window, for one thread alone.
+pub(crate) type Guard<'a> = Computing<MutexGuard<'a, Open>>;
 
 /// The directive in force, and the next one if it starts at a later window.
 #[derive(Debug, Default)]
@@ -138,34 +125,11 @@ struct InForce {
     drawn: Option<Drawn>,
 }
 
-/// Closed windows that wait for the tree, at most; beyond, neighbours that were drawn alike are added up.
-const WAITING: usize = 512;
-
 impl Open {
     /// Reads the counters at `now`, when windows are about to be closed.
     pub fn read_counters(&mut self, now: u64) {
         if let Some(counting) = &mut self.counting {
             counting.read(now);
-        }
-    }
-
-    /// Leaves a closed window for the tree.
-    pub fn leave_closed(&mut self, next: ClosedWindow) {
-        let waiting = self.closed.len();
-        match self.closed.back_mut().filter(|_| waiting >= WAITING) {
-            None => self.closed.push_back(next),
-            // Not over one that was left out: a range says that all its windows are there.
-            Some(last)
-                if last.keep == next.keep
-                    && last.measured == next.measured
-                    && last.last.next() == next.window =>
-            {
-                last.cells.iter_mut().zip(&next.cells).for_each(|(sum, cell)| sum.add(cell));
-                last.last = next.last;
-                last.bytes += next.bytes;
-            }
-            // It is not reported then, which the tree can tell.
-            Some(_) => {}
         }
     }
 }
@@ -201,7 +165,8 @@ impl Shared {
             fallen_back: false,
             paused_before: 0,
             left: Totals::new(&events),
-            closed: VecDeque::new(),
+            closed: Closed::default(),
+            gathered: Gathered::default(),
         };
         Self {
             boundary: Boundary::new(&plan.config.window.marker, plan.config.window.every),
@@ -233,7 +198,8 @@ impl Shared {
 
     /// The window now open, whatever has been passed over.
     pub fn window_now(&self) -> WindowId {
-        self.lock().window
+        drop(self.lock());
+        self.window()
     }
 
     /// The window open when the lock was held last.
@@ -316,7 +282,7 @@ impl Shared {
 
     /// A window finished since the last call, oldest first.
     pub fn take_closed(&self) -> Option<ClosedWindow> {
-        self.lock().closed.pop_front()
+        self.lock().closed.take()
     }
 
     /// Decides windows without waiting for the client, as they were drawn: there is no more room for calls of
@@ -361,7 +327,7 @@ impl Shared {
 
     /// The open window, which means and probabilities are computed of. Nobody meets markers without it until they are
     /// lent out again.
-    pub(crate) fn lock(&self) -> Computing<MutexGuard<'_, Open>> {
+    pub(crate) fn lock(&self) -> Guard<'_> {
         let mut open = Computing::with(self.open.lock().unwrap_or_else(PoisonError::into_inner));
         self.take_back(&mut open);
         open
@@ -414,7 +380,12 @@ impl Shared {
     pub(crate) fn publish(&self, open: &Open) {
         let traced = open.union.kept && open.governor.level() == Level::Kept;
         self.traced.store(traced, Ordering::Relaxed);
-        self.window.store(open.window.0, Ordering::Relaxed);
+        self.show(open.window);
+    }
+
+    /// The window that is open from here on.
+    pub(crate) fn show(&self, window: WindowId) {
+        self.window.store(window.0, Ordering::Relaxed);
     }
 
     /// Ticks at `nanos` since T0.

@@ -24,11 +24,13 @@ use crate::window::Boundary;
 
 mod after;
 mod close;
+mod gather;
 mod look;
 mod program;
 mod site;
 mod structure;
 
+pub(crate) use gather::Gathered;
 pub use look::LOOK_EVERY;
 use look::Looked;
 
@@ -76,6 +78,11 @@ pub struct Thread {
     until: u64,
     /// Until when [passing](crate::passing) markers is all that there is to it, ticks; 0: not at all.
     passes_until: u64,
+    /// Until when markers [gather](gather) windows, ticks, and how many.
+    gathers_until: u64,
+    gathers: usize,
+    /// How many times windows have been closed, since somebody asked.
+    closings: usize,
     stores: bool,
     /// What is done for calls, as far as the agent may cost.
     level: Level,
@@ -129,6 +136,9 @@ impl Thread {
             window: WindowId(0),
             until: u64::MAX,
             passes_until: 0,
+            gathers_until: 0,
+            gathers: 0,
+            closings: 0,
             stores: true,
             level: Level::Kept,
             marker,
@@ -139,7 +149,7 @@ impl Thread {
             own_before: 0,
             written_before: 0,
             body: Vec::new(),
-            looked: Looked { at: now, ..Looked::default() },
+            looked: Looked::begin(now, shared.journal.nanos_per_tick()),
             visits: Visits::new(&shared.events.declared),
             skipped: false,
             // Who asks for something of a site is told of sites.
@@ -151,7 +161,7 @@ impl Thread {
             shared,
         };
         let shared = thread.shared.clone();
-        let mut open = shared.lock();
+        let mut open = thread.lock(&shared);
         if number == 0 {
             shared.begin(&mut open, now);
             if let Some(counting) = &mut open.counting {
@@ -291,7 +301,10 @@ impl Thread {
             return false;
         }
         let shared = self.shared.clone();
-        let mut open = shared.lock();
+        if every == 1 && self.gather(&shared, now) {
+            return false;
+        }
+        let mut open = self.lock(&shared);
         open.met += 1;
         let ends = !open.fallen_back && open.met >= every.into();
         let closed = ends && self.turn(&mut open, now, now);
@@ -339,7 +352,7 @@ impl Thread {
     #[cold]
     fn split(&mut self, call: &CallEnd) -> u64 {
         let shared = self.shared.clone();
-        let mut open = shared.lock();
+        let mut open = self.lock(&shared);
         shared.settle_marker(&mut open);
         let mut from = call.start;
         if open.window == self.window {
@@ -365,7 +378,7 @@ impl Thread {
     #[cold]
     fn close_periods(&mut self, now: u64) -> bool {
         let shared = self.shared.clone();
-        let mut open = shared.lock();
+        let mut open = self.lock(&shared);
         let behind = open.window != self.window;
         if behind {
             self.leave_totals(&mut open);
@@ -395,23 +408,29 @@ impl Thread {
     #[cold]
     fn follow(&mut self, now: u64) {
         let shared = self.shared.clone();
-        let mut open = shared.lock();
+        let mut open = self.lock(&shared);
         self.leave_totals(&mut open);
         self.join(&open, now);
     }
 
     fn leave_totals(&mut self, open: &mut Open) {
+        self.end_part();
+        open.left.merge(&self.totals);
+        self.totals.clear();
+    }
+
+    /// This thread's part of a window is over, and its totals go elsewhere.
+    fn end_part(&mut self) {
+        self.own_before = self.own();
         self.add_stored();
         self.visits.carry(&self.totals);
-        open.left.merge(&self.totals);
-        self.own_before = self.own();
-        self.totals.clear();
     }
 
     /// Hands what this thread has accumulated to the open window: it may not come by again.
     pub fn hand_over(&mut self) {
         let shared = self.shared.clone();
-        self.leave_totals(&mut shared.lock());
+        let mut open = self.lock(&shared);
+        self.leave_totals(&mut open);
     }
 
     /// Adds what this thread has stored since it came to the open window.
@@ -429,12 +448,18 @@ impl Thread {
         self.until = open.until;
         self.passes_until = self.shared.passes_until(open);
         self.nanos_per_tick = self.shared.journal.nanos_per_tick();
+        self.gathers_until = self.gathers_until(now);
         self.join_state(open);
-        self.stream
-            .begin_window(open.window, self.stores && open.buffered, |window| open.verdicts.of(window));
+        self.begin_stored(open, now);
+    }
+
+    /// The thread's window begins at `now` in what is stored: `open`, or one that follows it and is like it.
+    fn begin_stored(&mut self, open: &Open, now: u64) {
+        let buffered = self.stores && open.buffered;
+        self.stream.begin_window(self.window, buffered, |window| open.verdicts.of(window));
         if self.stores {
             let probability = open.union.probability.to_bits();
-            self.stream.open(&[open.window.0, now, probability, open.update, self.sequence]);
+            self.stream.open(&[self.window.0, now, probability, open.update, self.sequence]);
         }
         self.written_before = self.stream.written();
     }
@@ -455,7 +480,7 @@ impl Thread {
     pub fn finish(&mut self, now: u64) {
         self.close_periods(now);
         let shared = self.shared.clone();
-        let mut open = shared.lock();
+        let mut open = self.lock(&shared);
         open.read_counters(now);
         self.close(&mut open, now, true);
         // Nothing follows: what comes too late changes no window any more.

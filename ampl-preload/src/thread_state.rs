@@ -58,7 +58,8 @@ pub struct ThreadState {
 
 impl ThreadState {
     /// State for a thread of `process`.
-    pub fn new(process: &'static Process, thread: Thread) -> Self {
+    pub fn new(process: &'static Process, mut thread: Thread) -> Self {
+        thread.gather_up_to(process.gathers.unwrap_or(0));
         let requests = Requests::new(process.requests.clone(), thread.number());
         Self {
             process,

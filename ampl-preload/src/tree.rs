@@ -1,7 +1,7 @@
 //! Where this rank's agent meets the tree, and on the client rank the policy.
 
 use ampl_agent::Thread;
-use ampl_agent::shared::ClosedWindow;
+use ampl_agent::closed::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
 use ampl_client::tree::Judged;
 use ampl_client::{Node, Policy};
@@ -104,11 +104,13 @@ impl Tree {
         let mut broken = None;
         let moved = transport.receive(&mut |from, bytes| {
             let taken =
-                if Some(from) == parent { node.receive_down(bytes) } else { node.receive_up(from, bytes) };
+                if Some(from) == parent { node.receive_down(bytes) } else { node.take_up(from, bytes) };
             if let Err(error) = taken {
                 broken = Some(TransportError(format!("{error:?}")));
             }
         })?;
+        // Many come at a time.
+        self.node.advance();
         broken.map_or(Ok(moved), Err)
     }
 

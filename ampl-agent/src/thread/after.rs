@@ -55,7 +55,7 @@ impl Thread {
     #[cold]
     pub(super) fn record_after_all(&mut self, call: &CallTimes) {
         let shared = self.shared.clone();
-        let mut open = shared.lock();
+        let mut open = self.lock(&shared);
         let mut stored = self.stores;
         while stored && !self.stream.call(call) {
             let oldest = self.stream.oldest_buffered().unwrap_or(self.window);

@@ -12,7 +12,8 @@ use ampl_trace::record::{
 
 use super::Thread;
 use crate::accumulate::Totals;
-use crate::shared::{ClosedWindow, Open};
+use crate::closed::ClosedWindow;
+use crate::shared::Open;
 use crate::verdicts::Undecided;
 
 /// A window that was all `paused` has no observation: zeros would be taken for what the rank has done in it.
@@ -33,9 +34,12 @@ fn tell_all(open: &mut Open) -> u64 {
 impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
     pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
-        self.own_before = self.own();
-        self.add_stored();
-        self.visits.carry(&self.totals);
+        self.end_part();
+        self.close_ended(open, end, partial);
+    }
+
+    /// As [`close`](Self::close) where this thread's part has ended.
+    pub(super) fn close_ended(&mut self, open: &mut Open, end: u64, partial: bool) {
         self.totals.merge(&open.left);
         open.left.clear();
         let shared = self.shared.clone();
@@ -98,6 +102,11 @@ impl Thread {
         end
     }
 
+    /// How many times windows have been closed since the last call.
+    pub fn take_closings(&mut self) -> usize {
+        std::mem::take(&mut self.closings)
+    }
+
     /// Where coins are flipped per window there is none for several of them: they are not in the sample.
     fn drop_coins(&self, open: &mut Open) {
         let global = self.shared.plan.config.sampling.update_mechanism == Mechanism::Global;
@@ -113,6 +122,7 @@ impl Thread {
     /// was what `cells` say.
     fn write_window(&mut self, open: &mut Open, end: u64, mut cells: Vec<Cell>, windows: u64, partial: bool) {
         let shared = self.shared.clone();
+        self.closings += 1;
         let own = self.totals.own_ticks;
         shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
         let stores = open.measured && shared.plan.stores_summary(open.keep.kept);
@@ -153,7 +163,7 @@ impl Thread {
             // Nobody knows yet; the client prices what it would take.
             keep.kept = false;
         }
-        open.leave_closed(ClosedWindow {
+        open.closed.leave(ClosedWindow {
             window: open.window,
             last,
             cells,

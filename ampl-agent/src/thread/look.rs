@@ -20,12 +20,26 @@ const CODED: u64 = 32_768;
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub at: u64,
+    /// Ticks before which it is no use to look again.
+    pub next: u64,
     pub own: u64,
     pub sequence: u64,
     /// Whether calls have been stored since.
     pub stored: bool,
     /// Of how many it is known that they were, up to [`CODED`].
     pub coded: u64,
+}
+
+/// Ticks from which on it is of use to look again after having looked at `now`.
+fn again(now: u64, nanos_per_tick: f64) -> u64 {
+    now.saturating_add((SHORTEST_NS / nanos_per_tick) as u64)
+}
+
+impl Looked {
+    /// What is to be told of a thread that begins at `now`.
+    pub fn begin(now: u64, nanos_per_tick: f64) -> Self {
+        Self { at: now, next: again(now, nanos_per_tick), ..Self::default() }
+    }
 }
 
 impl Thread {
@@ -54,15 +68,21 @@ impl Thread {
         self.own_before + self.totals.own_ticks.saturating_sub(self.totals.waited_ticks)
     }
 
+    /// Whether [`Thread::look`] would look at `now`.
+    #[inline]
+    pub fn is_look_due(&self, now: u64) -> bool {
+        now >= self.looked.next
+    }
+
     /// Looks at what the agent costs, at `now`, unless that was a moment ago: the process may step down, or
     /// up again. What was begun of the open window is then no longer whole, and not kept.
     ///
     /// Says whether calls are recorded from now on that were not before, or no more.
     pub fn look(&mut self, now: u64) -> bool {
-        let elapsed_ns = now.saturating_sub(self.looked.at) as f64 * self.nanos_per_tick;
-        if elapsed_ns < SHORTEST_NS {
+        if !self.is_look_due(now) {
             return false;
         }
+        let elapsed_ns = now.saturating_sub(self.looked.at) as f64 * self.nanos_per_tick;
         let own = self.own();
         let calls = self.sequence - self.looked.sequence;
         let stored = self.looked.stored || self.stores;
@@ -74,11 +94,17 @@ impl Thread {
             calls,
             stored,
         };
-        self.looked = Looked { at: now, own, sequence: self.sequence, stored: self.stores, coded };
+        let next = again(now, self.nanos_per_tick);
+        self.looked = Looked { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
         let shared = self.shared.clone();
         let mut open = shared.lock();
         if shared.journal.is_short() {
             self.log.give_up();
+        }
+        let scarce = shared.journal.is_large() || self.log.is_lost();
+        if scarce || open.governor.clone().take(self.number, stretch).is_some() {
+            // What has gathered was done as the state before wants it.
+            self.close_all(&mut open);
         }
         if shared.journal.is_large() {
             // What is called takes little room; times would take the program's.

@@ -53,7 +53,7 @@ impl Thread {
         let shared = self.shared.clone();
         match (level, &shared.boundary) {
             (0 | 1, _) => {
-                let _turns = shared.lock();
+                let _turns = self.lock(&shared);
                 if level == 0 {
                     shared.pause.begin(now)
                 } else {

@@ -83,6 +83,19 @@ fn call(thread: &mut Thread, function: ampl_core::mpi::Function, start: u64, wor
     leave(thread, call, words);
 }
 
+/// The first thread, where windows gather before they are closed.
+fn gathering(job: &Job) -> Thread {
+    let mut thread = job.thread(0);
+    thread.gather_up_to(4);
+    thread
+}
+
+/// Nobody decides what has not been told.
+fn judge(thread: &mut Thread, window: WindowId, decided: Option<(Keep, u16)>) {
+    thread.close_gathered();
+    thread.judged(window, decided);
+}
+
 fn barrier(thread: &mut Thread, at: u64) {
     call(thread, ids::MPI_BARRIER, at, &[1]);
 }
@@ -106,7 +119,7 @@ fn keep(kept: bool) -> Option<(Keep, u16)> {
 #[test]
 fn what_a_verdict_keeps_is_there_whole_and_in_order() {
     let job = job();
-    let mut thread = job.thread(0);
+    let mut thread = gathering(&job);
     beforehand(&job, 1, 0.0);
     let numbers = |window: u64| window * 10_000..window * 10_000 + (window * window * 7) % 3000;
     for window in 0..60 {
@@ -114,7 +127,7 @@ fn what_a_verdict_keeps_is_there_whole_and_in_order() {
         sends(&mut thread, numbers(window));
         barrier(&mut thread, 1000 + 20_000 * (window + 1));
         if let Some(over) = window.checked_sub(2) {
-            thread.judged(WindowId(over), keep(over % 7 == 3));
+            judge(&mut thread, WindowId(over), keep(over % 7 == 3));
         }
     }
     thread.finish(10_000_000);
@@ -138,14 +151,14 @@ fn what_a_verdict_keeps_is_there_whole_and_in_order() {
 fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
     for (name, probability) in [("never", 0.0), ("always", 1.0)] {
         let job = job();
-        let mut thread = job.thread(0);
+        let mut thread = gathering(&job);
         beforehand(&job, 1, probability);
         for window in 0..40 {
             sends(&mut thread, window * 10_000..window * 10_000 + 8000);
             barrier(&mut thread, 1000 + 20_000 * (window + 1));
         }
         // Too late for the first windows, which had to make room.
-        thread.judged(WindowId(3), keep(probability == 0.0));
+        judge(&mut thread, WindowId(3), keep(probability == 0.0));
         thread.finish(10_000_000);
         job.shared.journal.mark_finalized();
         let Stored { timed: found, tags: sent, kept } = stored(&job);
@@ -163,17 +176,17 @@ fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
 fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
     for (name, probability) in [("large-out", 0.0), ("large-in", 1.0)] {
         let job = job();
-        let mut thread = job.thread(0);
+        let mut thread = gathering(&job);
         beforehand(&job, 1, probability);
         sends(&mut thread, 0..10);
         barrier(&mut thread, 5000);
         sends(&mut thread, 1_000_000..1_270_000);
-        barrier(&mut thread, 600_000_000);
-        thread.judged(WindowId(1), keep(probability == 0.0));
+        barrier(&mut thread, 3_000_000);
+        judge(&mut thread, WindowId(1), keep(probability == 0.0));
         sends(&mut thread, 2_000_000..2_000_010);
-        barrier(&mut thread, 700_000_000);
-        thread.judged(WindowId(2), keep(true));
-        thread.finish(800_000_000);
+        barrier(&mut thread, 4_500_000);
+        judge(&mut thread, WindowId(2), keep(true));
+        thread.finish(5_000_000);
         job.shared.journal.mark_finalized();
         let Stored { timed: found, tags: sent, kept } = stored(&job);
         let large = probability == 1.0;
@@ -187,13 +200,13 @@ fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
 #[test]
 fn a_dead_process_leaves_what_was_undecided() {
     let job = job();
-    let mut thread = job.thread(0);
+    let mut thread = gathering(&job);
     beforehand(&job, 1, 0.0);
     for window in 0..8 {
         sends(&mut thread, window * 10_000..window * 10_000 + 3000);
         barrier(&mut thread, 1000 + 20_000 * (window + 1));
         if let Some(over) = window.checked_sub(3) {
-            thread.judged(WindowId(over), keep(over == 2));
+            judge(&mut thread, WindowId(over), keep(over == 2));
         }
     }
     sends(&mut thread, 80_000..80_100);
@@ -215,7 +228,7 @@ fn what_begins_before_its_directive_comes_is_drawn_by_it() {
     for (probability, dies) in [(0.0, false), (1.0, false), (1.0, true)] {
         let windows = "windows_per_update = 4\nselection = \"predictive\"";
         let job = Job::new(&format!("[sampling]\n{windows}\n[window]\nmarker = \"mpi:MPI_Barrier\"\n"), 64);
-        let mut thread = job.thread(0);
+        let mut thread = gathering(&job);
         job.shared.direct(Directive { update: 0, ..directive(0, 1.0) });
         for window in 0..12 {
             if window == 6 {
@@ -227,7 +240,7 @@ fn what_begins_before_its_directive_comes_is_drawn_by_it() {
             thread.draw_late();
             // What is decided by what happened comes later still.
             if let Some(over @ 0..4) = window.checked_sub(6) {
-                thread.judged(WindowId(over), keep(over == 2));
+                judge(&mut thread, WindowId(over), keep(over == 2));
                 thread.draw_late();
             }
             if dies && window == 8 {
@@ -260,7 +273,7 @@ fn what_begins_before_its_directive_comes_is_drawn_by_it() {
 #[test]
 fn every_thread_s_calls_of_a_window_share_its_fate() {
     let job = job();
-    let mut main = job.thread(0);
+    let mut main = gathering(&job);
     let mut other = job.thread(1);
     beforehand(&job, 1, 0.0);
     for window in 0..12 {

@@ -12,7 +12,13 @@ use crate::model::{Look, Process, Step, check, program};
 const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: true, drawn: 0.5 };
 
 fn run(after: bool, look: Look, steps: &[(usize, Step)]) -> Process {
+    run_gathering(0, after, look, steps)
+}
+
+/// As [`run`], where up to `most` windows gather before they are closed.
+fn run_gathering(most: usize, after: bool, look: Look, steps: &[(usize, Step)]) -> Process {
     let mut process = Process::new(after, "", look);
+    process.gather(most);
     for &(thread, step) in steps {
         process.step(thread, step);
     }
@@ -27,6 +33,22 @@ proptest! {
     fn every_call_comes_back_with_the_times_of_kept_windows(after: bool, steps in program()) {
         let process = run(after, LOOK, &steps);
         check(&process.bytes(), &process.made, |_| None);
+    }
+
+    #[test]
+    fn windows_that_gather_are_told_as_if_each_had_been_closed_at_its_end(
+        most in 2..9usize,
+        drawn in 0.0..1.0f64,
+        steps in program(),
+    ) {
+        let [each, gathered] = [0, most].map(|most| {
+            let process = run_gathering(most, true, Look { drawn, ..LOOK }, &steps);
+            check(&process.bytes(), &process.made, |_| None)
+        });
+        prop_assert_eq!(&each.rank.windows, &gathered.rank.windows);
+        prop_assert_eq!(&each.structure, &gathered.structure);
+        let calls = |read: &Compacted| Calls::new(&read.structure, &read.rank).collect::<Result<Vec<_>, _>>();
+        prop_assert_eq!(format!("{:?}", calls(&each)), format!("{:?}", calls(&gathered)));
     }
 
     /// So many threads that their numbers do not fit, or as many live requests: their names come back all the same.

@@ -92,6 +92,11 @@ impl Lane {
         }
     }
 
+    /// Whether a contributor has brought as many records as it may while they wait for others.
+    pub fn is_full(&self, source: usize) -> bool {
+        self.sources[source].waiting() >= self.capacity
+    }
+
     /// Completes every window that can be. `empty` makes one that nobody has reported; `watch` is shown what every
     /// contributor brings, and what comes of it.
     pub fn advance(&mut self, empty: impl Fn(WindowId, WindowId) -> CensusWindow, watch: &mut impl Watch) {

@@ -219,12 +219,27 @@ impl Node {
     /// # Errors
     /// [`TreeError`]; the node is as before then.
     pub fn receive_up(&mut self, child: Rank, bytes: &[u8]) -> Result<(), TreeError> {
+        self.take_up(child, bytes)?;
+        self.advance();
+        Ok(())
+    }
+
+    /// As [`receive_up`](Self::receive_up) for one of several messages: [`Node::advance`] is to follow the last.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take_up(&mut self, child: Rank, bytes: &[u8]) -> Result<(), TreeError> {
         let position = self.children.iter().position(|known| known.rank == child);
         let source = position.ok_or(TreeError::NotAChild(child))? + 1;
         if bytes.len() > UpMessage::encoded_len(&self.shape) || !UpMessage::fits(bytes, &self.shape) {
             return Err(TreeError::Shape);
         }
         let pass = UpMessage::pass(bytes).unwrap_or_default();
+        let full = |lane: &Lane| lane.is_full(source);
+        if full(&self.census) || self.binned.as_ref().is_some_and(|(lane, _)| full(lane)) {
+            // What could be passed on must not be merged for want of room.
+            self.advance();
+        }
         let lane = lane(&mut self.census, &mut self.binned, pass).ok_or(TreeError::Shape)?;
         let message = UpMessage::decode_into(bytes, lane.spares.take())?;
         if message.window.as_ref().is_some_and(|window| !fits(&self.shape, message.pass, window)) {
@@ -242,12 +257,11 @@ impl Node {
             // A child that says so again has not heard that the job is done.
             self.children[source - 1].done_sent = false;
         }
-        self.advance();
         Ok(())
     }
 
     /// Completes every window that can be.
-    fn advance(&mut self) {
+    pub fn advance(&mut self) {
         let shape = &self.shape;
         let empty = |first, last| CensusWindow::new(shape, first, last);
         match &mut self.divide {

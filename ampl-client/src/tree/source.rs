@@ -65,6 +65,11 @@ impl Source {
         Pushed::Taken
     }
 
+    /// Records that wait here.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     /// First window that waits here.
     pub fn first(&self) -> Option<u64> {
         self.queue.front().map(|window| window.first_window.0)

@@ -44,6 +44,9 @@ pub(super) fn encode(moments: &Moments, to: &mut Writer) {
 pub(super) fn decode(from: &mut Reader) -> Result<Moments, MessageError> {
     from.expect_some(LEAST)?;
     let set = from.u16();
+    if set == 0 {
+        return Ok(Moments::default());
+    }
     from.expect_some(8 * set.count_ones() as usize)?;
     let wrong = MessageError::Value { field: "moments" };
     let mut all = numbers(&Moments::default());

@@ -280,7 +280,7 @@ unsafe fn finish(
         timed: !recipe.local,
     });
     if closed || (recipe.communicates && state.pace.is_due(call.end)) {
-        progress(state, closed, recipe.communicates);
+        progress(state, recipe.communicates);
     }
     if function == ids::MPI_PCONTROL && words[0] as i32 == PAUSE {
         // Behind its own record: a pause begins when the call that asks for it has returned.
@@ -410,21 +410,21 @@ fn unfinished(
 /// A window was closed on entry of a call.
 #[cold]
 pub fn window_closed(state: &mut ThreadState, recipe: &Recipe) {
-    progress(state, true, recipe.communicates);
+    progress(state, recipe.communicates);
 }
 
 /// The program pauses ampl, resumes it, or marks the end of a window.
 #[cold]
 fn control(state: &mut ThreadState, level: i32) {
     if state.thread.control(level, process::now()) {
-        progress(state, true, false);
+        progress(state, false);
     }
 }
 
 /// A window was closed by a call of ampl's own API, between calls of MPI.
 #[cold]
 pub fn window_closed_by_program(state: &mut ThreadState) {
-    progress(state, true, false);
+    progress(state, false);
 }
 
 /// Now and then while calls are only counted: ends windows that are over, and looks after the tree.
@@ -433,7 +433,7 @@ pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
     let now = process::now();
     let closed = state.thread.catch_up(now);
     if closed || (recipe.communicates && state.pace.is_due(now)) {
-        progress(state, closed, recipe.communicates);
+        progress(state, recipe.communicates);
     }
 }
 
@@ -443,16 +443,32 @@ pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
 /// asked by any thread at any time, whatever the thread level. A window that is over is not a reason to look before
 /// the time: windows may be as short as calls are.
 #[cold]
-fn progress(state: &mut ThreadState, closed: bool, may_communicate: bool) {
+fn progress(state: &mut ThreadState, may_communicate: bool) {
+    let now = process::now();
+    let closed = state.thread.take_closings();
+    if closed > 0 {
+        state.pace.soon(closed, state.thread.is_crowded());
+    }
+    let tree_is_due = may_communicate && state.pace.is_due(now);
+    let look_is_due = state.thread.is_look_due(now);
+    // Windows may follow each other closely: what most of them do not need stays where it is, outside of all caches.
+    if tree_is_due || look_is_due {
+        look_after(state, now, tree_is_due, look_is_due);
+    }
+}
+
+#[cold]
+fn look_after(state: &mut ThreadState, mut now: u64, tree_is_due: bool, look_is_due: bool) {
     let _as_it_was = Environment::begin();
     let _whole = Uncancelled::begin();
-    let mut now = process::now();
-    if closed {
+    if look_is_due {
         state.process.take_clock_pair();
         state.thread.recalibrate();
-        state.pace.soon(state.thread.is_crowded());
     }
-    if may_communicate && state.pace.is_due(now) {
+    if tree_is_due {
+        // They go along.
+        state.thread.close_gathered();
+        state.thread.take_closings();
         now = look_after_tree(state, now);
     }
     look(state, now);

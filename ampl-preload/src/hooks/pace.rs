@@ -63,10 +63,10 @@ impl Pace {
         Self { gathers, last: 0, took: 0, cpu: 0, rest: 0, pause: 0, gathered: 0, next: 0 }
     }
 
-    /// A window is over; `crowded` says that there is hardly room for others to wait with it.
-    pub fn soon(&mut self, crowded: bool) {
+    /// So many windows are over; `crowded` says that there is hardly room for others to wait with them.
+    pub fn soon(&mut self, windows: usize, crowded: bool) {
         self.pause = SHORTEST;
-        self.gathered = self.gathered.saturating_add(1);
+        self.gathered = self.gathered.saturating_add(windows);
         let hurries = crowded || self.gathers.is_none_or(|most| self.gathered >= most);
         self.next = if hurries { self.after(WANTED) } else { self.rested() };
     }
@@ -123,16 +123,16 @@ mod tests {
             pace.done(look(0, 1000, 0, false));
         }
         assert_eq!(pace.next, 1000 + IDLE);
-        pace.soon(false);
+        pace.soon(1, false);
         assert_eq!(pace.next, 1000 + SHORTEST);
         // However often something is said, most of the time is the program's.
         pace.done(look(0, SHORTEST, 0, false));
         assert_eq!(pace.next, SHORTEST + 20 * SHORTEST);
-        pace.soon(false);
+        pace.soon(1, false);
         assert_eq!(pace.next, SHORTEST + 10 * SHORTEST);
         pace.done(look(0, 1 << 40, 0, true));
         assert_eq!(pace.next, (1 << 40) + QUIET.1);
-        pace.soon(false);
+        pace.soon(1, false);
         assert_eq!(pace.next, (1 << 40) + WANTED.1);
     }
 
@@ -150,7 +150,7 @@ mod tests {
             moved: true,
         });
         assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "{pace:?}");
-        pace.soon(false);
+        pace.soon(1, false);
         assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "a window more is no reason: {pace:?}");
         // Every eighth of a processor that others want, too.
         let (to, cpu) = (pace.last + 20_000_000, pace.cpu + 2_500_000);
@@ -180,12 +180,12 @@ mod tests {
         rested.done(Look { from: 1 << 40, to: (1 << 40) + 1000, cpu_from: 2000, cpu_to: 3000, moved: true });
         let (last, mut many) = (rested.last, rested);
         for _ in 1..GATHERED {
-            many.soon(false);
+            many.soon(1, false);
         }
         assert_eq!(many.next, last + LONGEST);
-        many.soon(false);
+        many.soon(1, false);
         assert_eq!(many.next, last + SHORTEST);
-        rested.soon(true);
+        rested.soon(1, true);
         assert_eq!(rested.next, last + SHORTEST);
     }
 }

@@ -204,6 +204,12 @@ impl Process {
         }
     }
 
+    /// From here on up to `most` windows gather before they are closed.
+    #[allow(dead_code)] // Not every test that has this module does.
+    pub fn gather(&mut self, most: usize) {
+        self.threads.iter_mut().for_each(|thread| thread.gather_up_to(most));
+    }
+
     /// From here on requests are made on threads whose numbers have no room in a request's.
     #[allow(dead_code)] // Not every test that has this module does.
     pub fn crowd(&mut self) {
@@ -330,6 +336,8 @@ impl Process {
             Step::Judge(keep) => {
                 if self.judged < self.window {
                     let decided = keep.map(|kept| (Keep { kept, probability: 0.5 }, 1));
+                    // Nobody decides what has not been told.
+                    self.threads[0].close_gathered();
                     self.threads[0].judged(WindowId(self.judged), decided);
                     self.verdicts.insert(self.judged, keep.unwrap_or(true));
                     self.judged += 1;

@@ -1,0 +1,58 @@
+//! Windows that are closed and wait for the tree.
+
+use std::collections::VecDeque;
+
+use ampl_core::draw::Keep;
+use ampl_core::units::WindowId;
+use ampl_trace::cells::Cell;
+
+/// A window that this rank has finished.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClosedWindow {
+    /// Its number.
+    pub window: WindowId,
+    /// The last of as many windows as were closed together; as a rule, itself.
+    pub last: WindowId,
+    /// One cell per metric of the plan, added up over these windows.
+    pub cells: Vec<Cell>,
+    /// Whether it was drawn, and how likely that was.
+    pub keep: Keep,
+    /// Bytes of calls stored because it was drawn, or a message partner was.
+    pub bytes: u64,
+    /// Whether it was summarised to its end; its cells say nothing otherwise.
+    pub measured: bool,
+}
+
+/// Those that wait, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Closed(VecDeque<ClosedWindow>);
+
+/// So many at most; beyond, neighbours that were drawn alike are added up.
+const WAITING: usize = 512;
+
+impl Closed {
+    /// Takes a window, or several that were closed together.
+    pub fn leave(&mut self, next: ClosedWindow) {
+        let waiting = self.0.len();
+        match self.0.back_mut().filter(|_| waiting >= WAITING) {
+            None => self.0.push_back(next),
+            // Not over one that was left out: a range says that all its windows are there.
+            Some(last)
+                if last.keep == next.keep
+                    && last.measured == next.measured
+                    && last.last.next() == next.window =>
+            {
+                last.cells.iter_mut().zip(&next.cells).for_each(|(sum, cell)| sum.add(cell));
+                last.last = next.last;
+                last.bytes += next.bytes;
+            }
+            // It is not reported then, which the tree can tell.
+            Some(_) => {}
+        }
+    }
+
+    /// Gives the oldest.
+    pub fn take(&mut self) -> Option<ClosedWindow> {
+        self.0.pop_front()
+    }
+}

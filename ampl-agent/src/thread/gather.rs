@@ -1,0 +1,105 @@
+//! Windows whose end is only noted, and that are closed together a little later.
+//!
+//! To close a window takes a few microseconds where all that it needs is in the caches, and several times that where ranks
+//! share a processor and nothing is. Where a window waits for its decision anyway, it costs hardly more to close some than
+//! to close one. The calls of each are in the buffer under its own number meanwhile, so that a process that dies loses no
+//! more than what these windows' summaries would have said.
+
+use super::Thread;
+use crate::accumulate::Totals;
+use crate::governor::Level;
+use crate::shared::{Guard, Open, Shared};
+
+/// How long the end of a window may go without being told, nanoseconds: as long as windows are by default.
+const LONGEST_NS: f64 = 250e6;
+
+/// Windows from the open one on that have ended, oldest first: when, and what their thread did in them.
+#[derive(Debug, Default)]
+pub(crate) struct Gathered {
+    ended: Vec<(u64, Totals)>,
+    /// Empty totals, to be filled again.
+    spares: Vec<Totals>,
+}
+
+impl Gathered {
+    pub fn len(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Takes a window that has ended at `end`; `totals` are empty afterwards.
+    fn take(&mut self, end: u64, totals: &mut Totals) {
+        let empty = self.spares.pop().unwrap_or_else(|| totals.emptied());
+        self.ended.push((end, std::mem::replace(totals, empty)));
+    }
+}
+
+/// Whether it is sure that the next window is watched like the `open` one, and that nothing must be read where that ends.
+fn is_like_the_next(open: &Open) -> bool {
+    let stored = open.buffered && open.stored && open.governor.level() == Level::Kept;
+    stored && open.measured && !open.fallen_back && open.counting.is_none()
+}
+
+impl Thread {
+    /// Has up to `most` windows gather before they are closed; none do before this is called.
+    pub fn gather_up_to(&mut self, most: usize) {
+        self.gathers = most;
+    }
+
+    /// The open window, when all that have gathered are closed.
+    pub(super) fn lock<'a>(&mut self, shared: &'a Shared) -> Guard<'a> {
+        let mut open = shared.lock();
+        self.close_all(&mut open);
+        open
+    }
+
+    /// Closes the windows that have gathered.
+    pub fn close_gathered(&mut self) {
+        let shared = self.shared.clone();
+        drop(self.lock(&shared));
+    }
+
+    /// Until when the windows that follow one that begins at `now` may gather; 0 if none may.
+    pub(super) fn gathers_until(&self, now: u64) -> u64 {
+        if self.gathers > 1 { now.saturating_add((LONGEST_NS / self.nanos_per_tick) as u64) } else { 0 }
+    }
+
+    /// The open window ends at `now`: notes it and goes on with the next, if that is all that must be done. Returns
+    /// whether it was.
+    pub(super) fn gather(&mut self, shared: &Shared, now: u64) -> bool {
+        if now >= self.gathers_until {
+            return false;
+        }
+        let mut open = shared.lock();
+        let gathered = open.gathered.len();
+        let is_last = open.window.0 + gathered as u64 == self.window.0;
+        if !is_last || gathered + 1 >= self.gathers || !is_like_the_next(&open) {
+            return false;
+        }
+        self.end_part();
+        open.gathered.take(now, &mut self.totals);
+        self.window = self.window.next();
+        shared.show(self.window);
+        self.begin_stored(&open, now);
+        true
+    }
+
+    /// See [`Thread::close_gathered`].
+    pub(super) fn close_all(&mut self, open: &mut Open) {
+        if open.gathered.len() == 0 {
+            return;
+        }
+        self.add_stored();
+        let shared = self.shared.clone();
+        let mut ended = std::mem::take(&mut open.gathered.ended);
+        for (end, totals) in &mut ended {
+            std::mem::swap(&mut self.totals, totals);
+            self.close_ended(open, *end, false);
+            std::mem::swap(&mut self.totals, totals);
+            shared.begin(open, *end);
+            // Whatever has become of the place of the file: so it was begun.
+            (open.buffered, open.stored) = (true, true);
+        }
+        open.gathered.spares.extend(ended.drain(..).map(|(_, totals)| totals));
+        open.gathered.ended = ended;
+    }
+}
