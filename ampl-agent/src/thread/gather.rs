@@ -10,8 +10,8 @@ use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::shared::{Guard, Open, Shared};
 
-/// How long the end of a window may go without being told, nanoseconds: as long as windows are by default.
-const LONGEST_NS: f64 = 250e6;
+/// How long the end of a window may go without being told, nanoseconds: as long as looks after the tree may be apart.
+const LONGEST_NS: f64 = 1e9;
 
 /// Windows from the open one on that have ended, oldest first: when, and what their thread did in them.
 #[derive(Debug, Default)]

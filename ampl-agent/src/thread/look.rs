@@ -11,6 +11,11 @@ use crate::verdicts::After;
 /// Calls between two readings of the clock while calls are only counted.
 pub const LOOK_EVERY: u64 = 64;
 
+/// A thread that makes fewer calls than this in between may be looked at so many times more rarely: what it does costs
+/// little, and to look, where nothing of that is in the caches, costs more.
+const FEW: u64 = 256;
+const RARELY: u64 = 8;
+
 /// What it takes to code the times of a call in `MPI_Finalize`, nanoseconds, and of how many calls: those behind them
 /// take a fifth of it.
 const CODING_NS: f64 = 1000.0;
@@ -20,8 +25,8 @@ const CODED: u64 = 32_768;
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub at: u64,
-    /// Ticks before which it is no use to look again.
-    pub next: u64,
+    /// Ticks before which it is no use to look again, and those from which on it is if there were few calls.
+    pub next: [u64; 2],
     pub own: u64,
     pub sequence: u64,
     /// Whether calls have been stored since.
@@ -30,9 +35,10 @@ pub(super) struct Looked {
     pub coded: u64,
 }
 
-/// Ticks from which on it is of use to look again after having looked at `now`.
-fn again(now: u64, nanos_per_tick: f64) -> u64 {
-    now.saturating_add((SHORTEST_NS / nanos_per_tick) as u64)
+/// When it is of use to look again after having looked at `now`.
+fn again(now: u64, nanos_per_tick: f64) -> [u64; 2] {
+    let shortest = (SHORTEST_NS / nanos_per_tick) as u64;
+    [shortest, shortest.saturating_mul(RARELY)].map(|ticks| now.saturating_add(ticks))
 }
 
 impl Looked {
@@ -71,7 +77,8 @@ impl Thread {
     /// Whether [`Thread::look`] would look at `now`.
     #[inline]
     pub fn is_look_due(&self, now: u64) -> bool {
-        now >= self.looked.next
+        let [many, few] = self.looked.next;
+        now >= many && (now >= few || self.sequence - self.looked.sequence >= FEW)
     }
 
     /// Looks at what the agent costs, at `now`, unless that was a moment ago: the process may step down, or

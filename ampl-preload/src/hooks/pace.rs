@@ -9,9 +9,9 @@ const IDLE: u64 = 64 * SHORTEST;
 /// looks, for what gathers meanwhile costs little more than one window does: nothing of that is in the caches when its
 /// turn comes. A thread that shares its processor, or sleeps, gets little of it and looks accordingly rarely ...
 const SHARE: u64 = 100;
-/// ... but every 250 ms or so. A window takes some such rests until it is decided, and who rests must not be
+/// ... but every second or so. A window takes some such rests until it is decided, and who rests must not be
 /// [taken for late](ampl_client::tree).
-const LONGEST: u64 = 2500 * SHORTEST;
+const LONGEST: u64 = 10_000 * SHORTEST;
 /// [`IDLE`] there: what comes down is awaited by nobody, and a look among much work takes some 20 µs.
 const IDLE_GATHERING: u64 = 640 * SHORTEST;
 
