@@ -34,14 +34,19 @@ fn tell_all(open: &mut Open) -> u64 {
 impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
     pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
-        self.end_part();
+        self.gather_totals(open);
         self.close_ended(open, end, partial);
     }
 
-    /// As [`close`](Self::close) where this thread's part has ended.
-    pub(super) fn close_ended(&mut self, open: &mut Open, end: u64, partial: bool) {
+    /// Has in this thread's totals what all threads have done in the window that is over.
+    pub(super) fn gather_totals(&mut self, open: &mut Open) {
+        self.end_part();
         self.totals.merge(&open.left);
         open.left.clear();
+    }
+
+    /// As [`close`](Self::close) where the totals are those of all threads.
+    pub(super) fn close_ended(&mut self, open: &mut Open, end: u64, partial: bool) {
         let shared = self.shared.clone();
         let (wall, paused) = shared.length(open, end);
         let mut cells = self.totals.cells(&shared.events, wall, self.nanos_per_tick);

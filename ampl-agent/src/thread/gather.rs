@@ -13,7 +13,7 @@ use crate::shared::{Guard, Open, Shared};
 /// How long the end of a window may go without being told, nanoseconds: as long as looks after the tree may be apart.
 const LONGEST_NS: f64 = 1e9;
 
-/// Windows from the open one on that have ended, oldest first: when, and what their thread did in them.
+/// Windows from the open one on that have ended, oldest first: when, and what all threads did in them.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     ended: Vec<(u64, Totals)>,
@@ -75,7 +75,7 @@ impl Thread {
         if !is_last || gathered + 1 >= self.gathers || !is_like_the_next(&open) {
             return false;
         }
-        self.end_part();
+        self.gather_totals(&mut open);
         open.gathered.take(now, &mut self.totals);
         self.window = self.window.next();
         shared.show(self.window);

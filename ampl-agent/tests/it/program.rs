@@ -376,6 +376,39 @@ fn threads_without_mpi_have_visits_too() {
 }
 
 #[test]
+fn what_others_leave_is_of_the_same_window_where_windows_gather() {
+    let works = [0, 8].map(|most| {
+        let job = Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n[[metric]]\nname = \"work\"\n", 64);
+        let work = job.shared.declared().user("work").unwrap();
+        let mut thread = job.thread(0);
+        thread.gather_up_to(most);
+        let mut other = Bystander::new(job.shared.clone());
+        let mut late = Vec::new();
+        for window in 0..12 {
+            let now = 1000 * window;
+            thread.metric_add(work, 1.0, now + 10);
+            other.add(work, 100.0 * (window + 1) as f64);
+            if window == 4 {
+                late.push(Thread::new(job.shared.clone(), 1, now + 20).expect("room"));
+            }
+            late.iter_mut().for_each(|late| {
+                late.metric_add(work, 0.5, now + 30);
+            });
+            if window == 7 {
+                late.drain(..).for_each(|mut late| late.hand_over());
+            }
+            assert_eq!(job.shared.window_now(), WindowId(window));
+            call(&mut thread, ids::MPI_BARRIER, now + 900, now + 901, 0);
+        }
+        other.hand_over();
+        thread.finish(13_000);
+        n_sum(&cells(&job, "work", "*"))
+    });
+    assert_eq!(works[0], works[1]);
+    assert_eq!(works[0].iter().map(|&(_, sum)| sum).sum::<f64>(), 12.0 + 100.0 * 78.0 + 2.0);
+}
+
+#[test]
 fn a_marker_that_never_comes_is_said() {
     let job = Job::new("[window]\nmarker = \"region:STEP\"\n", 1);
     let mut thread = job.thread(0);
