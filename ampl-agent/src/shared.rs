@@ -210,7 +210,20 @@ impl Shared {
 
     /// Whether the open window is in the sample, and neither the program nor what ampl costs stands in the way.
     pub fn is_traced(&self) -> bool {
-        self.traced.load(Ordering::Relaxed) && !self.is_paused()
+        let open = self.lock();
+        let traced = match open.gathered.len() {
+            0 => self.traced.load(Ordering::Relaxed),
+            _ => self.will_draw(self.window()) && open.governor.level() == Level::Kept,
+        };
+        traced && !self.is_paused()
+    }
+
+    /// Whether the rank is drawn in `window`, which begins behind others that nothing has been drawn for yet.
+    fn will_draw(&self, window: WindowId) -> bool {
+        let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = |next: &&Directive| next.first_window <= window;
+        let directive = held.next.as_ref().filter(begun).or(held.now.as_ref());
+        directive.is_none_or(|directive| kept(&self.plan, self.rank, window, directive).kept)
     }
 
     /// Whether the program has paused ampl.
@@ -341,6 +354,12 @@ impl Shared {
 
     /// Opens the window numbered in `open` at `now`.
     pub(crate) fn begin(&self, open: &mut Open, now: u64) {
+        self.begin_unseen(open, now);
+        self.publish(open);
+    }
+
+    /// As [`begin`](Self::begin), but other threads are not told.
+    pub(crate) fn begin_unseen(&self, open: &mut Open, now: u64) {
         open.since = now;
         (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
         let level = open.governor.level();
@@ -351,7 +370,6 @@ impl Shared {
         open.measured = level < Level::Off;
         open.paused_before = self.pause.ticks(now);
         self.open_next(open, now);
-        self.publish(open);
     }
 
     /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.

@@ -84,7 +84,7 @@ fn lacking(trace: &Trace) -> Vec<String> {
     let ended = trace.ranks.iter().filter(|rank| rank.process.finalized).count() as u64;
     if ended < present {
         lacking.push(format!(
-            "{} did not reach MPI_Finalize: of each, the call it was in is missing, and the summary of its last window",
+            "{} did not reach MPI_Finalize: of each, the call it was in is missing, and the summaries of its last windows",
             plural(present - ended, "rank")
         ));
     }

@@ -10,8 +10,8 @@ use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::shared::{Guard, Open, Shared};
 
-/// How long the end of a window may go without being told, nanoseconds: as long as looks after the tree may be apart.
-const LONGEST_NS: f64 = 1e9;
+/// How long the end of a window may go without being told, nanoseconds: as long as windows are by default.
+const LONGEST_NS: f64 = 250e6;
 
 /// Windows from the open one on that have ended, oldest first: when, and what all threads did in them.
 #[derive(Debug, Default)]
@@ -66,7 +66,8 @@ impl Thread {
     /// The open window ends at `now`: notes it and goes on with the next, if that is all that must be done. Returns
     /// whether it was.
     pub(super) fn gather(&mut self, shared: &Shared, now: u64) -> bool {
-        if now >= self.gathers_until {
+        let whole = !self.stream.is_full() && !self.stream.is_crowded() && !self.log.is_lost();
+        if now >= self.gathers_until || self.is_look_due(now) || !whole {
             return false;
         }
         let mut open = shared.lock();
@@ -95,11 +96,12 @@ impl Thread {
             std::mem::swap(&mut self.totals, totals);
             self.close_ended(open, *end, false);
             std::mem::swap(&mut self.totals, totals);
-            shared.begin(open, *end);
+            shared.begin_unseen(open, *end);
             // Whatever has become of the place of the file: so it was begun.
             (open.buffered, open.stored) = (true, true);
         }
         open.gathered.spares.extend(ended.drain(..).map(|(_, totals)| totals));
         open.gathered.ended = ended;
+        shared.publish(open);
     }
 }

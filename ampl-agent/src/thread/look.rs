@@ -14,7 +14,7 @@ pub const LOOK_EVERY: u64 = 64;
 /// A thread that makes fewer calls than this in between may be looked at so many times more rarely: what it does costs
 /// little, and to look, where nothing of that is in the caches, costs more.
 const FEW: u64 = 256;
-const RARELY: u64 = 8;
+const RARELY: u64 = 5;
 
 /// What it takes to code the times of a call in `MPI_Finalize`, nanoseconds, and of how many calls: those behind them
 /// take a fifth of it.
@@ -105,13 +105,13 @@ impl Thread {
         self.looked = Looked { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
         let shared = self.shared.clone();
         let mut open = shared.lock();
-        if shared.journal.is_short() {
-            self.log.give_up();
-        }
-        let scarce = shared.journal.is_large() || self.log.is_lost();
+        let scarce = shared.journal.is_short() || shared.journal.is_large() || self.log.is_lost();
         if scarce || open.governor.clone().take(self.number, stretch).is_some() {
             // What has gathered was done as the state before wants it.
             self.close_all(&mut open);
+        }
+        if shared.journal.is_short() {
+            self.log.give_up();
         }
         if shared.journal.is_large() {
             // What is called takes little room; times would take the program's.

@@ -173,6 +173,44 @@ fn where_nobody_decides_what_was_drawn_holds_and_memory_is_bounded() {
 }
 
 #[test]
+fn what_is_drawn_beforehand_is_known_in_every_window() {
+    let [each, gathered] = [0, 8].map(|most| {
+        let job = job();
+        let mut thread = job.thread(0);
+        thread.gather_up_to(most);
+        beforehand(&job, 1, 0.5);
+        let traced = |window: u64| {
+            if window == 30 {
+                beforehand(&job, 34, 0.9);
+            }
+            sends(&mut thread, window * 1000..window * 1000 + 3);
+            let traced = job.shared.is_traced();
+            barrier(&mut thread, 1000 + 2000 * (window + 1));
+            traced
+        };
+        (0..60).map(traced).collect::<Vec<bool>>()
+    });
+    assert_eq!(each, gathered);
+    assert!(each[1..34].contains(&false) && each[1..34].contains(&true));
+}
+
+#[test]
+fn windows_do_not_gather_where_room_is_scarce() {
+    let job = job();
+    let mut thread = job.thread(0);
+    thread.gather_up_to(16);
+    beforehand(&job, 1, 0.0);
+    let mut told = 0;
+    for window in 0..14 {
+        sends(&mut thread, window * 20_000..window * 20_000 + 18_000);
+        barrier(&mut thread, 1000 + 40_000 * (window + 1));
+        told += thread.take_closings();
+    }
+    // Half of the buffer is full by then.
+    assert!(told >= 7, "{told}");
+}
+
+#[test]
 fn a_window_larger_than_the_buffer_is_decided_while_it_is_open() {
     for (name, probability) in [("large-out", 0.0), ("large-in", 1.0)] {
         let job = job();

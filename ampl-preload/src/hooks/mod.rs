@@ -372,6 +372,7 @@ pub unsafe fn lifecycle(
             }
             state.words = as_c;
             unfinished(state, symbol.function, address, (now, now), CALL_UNFINISHED);
+            state.thread.close_gathered();
         }
         _ => {}
     }
