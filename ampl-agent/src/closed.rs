@@ -51,6 +51,11 @@ impl Closed {
         }
     }
 
+    /// How many times there were any.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Gives the oldest.
     pub fn take(&mut self) -> Option<ClosedWindow> {
         self.0.pop_front()

@@ -132,3 +132,18 @@ fn windows_with_few_calls_are_decided_as_they_come() {
         assert!(decided.len() as u64 > TURNS * 9 / 10, "{mpi:?}: {} of {TURNS} windows", decided.len());
     }
 }
+
+/// Ranks that sleep most of the time look after the tree rarely, and their windows gather meanwhile.
+#[test]
+fn windows_of_ranks_that_sleep_are_decided_each() {
+    const STEPS: u64 = 150;
+    for (mpi, ranks) in [(Mpi::OpenMpi, 20), (Mpi::Mpich, 12)] {
+        let job = Job::of(mpi, ranks, "spiked", &[&STEPS.to_string(), "20000"]);
+        let _machine = alone();
+        let run = monitor(&job, &configuration("subset"), Form::Run).success();
+        let all = run.all_decisions();
+        let decided = all.iter().filter(|row| row["selection"] == "retrospective");
+        let decided: BTreeSet<u64> = decided.filter_map(|row| row["window"].as_u64()).collect();
+        assert!(decided.len() as u64 > STEPS * 19 / 20, "{mpi:?}: {} of {STEPS} windows", decided.len());
+    }
+}

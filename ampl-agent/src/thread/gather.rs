@@ -40,7 +40,7 @@ fn is_like_the_next(open: &Open) -> bool {
 }
 
 impl Thread {
-    /// Has up to `most` windows gather before they are closed; none do before this is called.
+    /// Has up to `most` windows gather between two looks after the tree; none do before this is called.
     pub fn gather_up_to(&mut self, most: usize) {
         self.gathers = most;
     }
@@ -73,7 +73,9 @@ impl Thread {
         let mut open = shared.lock();
         let gathered = open.gathered.len();
         let is_last = open.window.0 + gathered as u64 == self.window.0;
-        if !is_last || gathered + 1 >= self.gathers || !is_like_the_next(&open) {
+        // Those that are closed wait for the same look after the tree, and together there must not be more.
+        let most = gathered + open.closed.len() + 1 >= self.gathers;
+        if !is_last || most || !is_like_the_next(&open) {
             return false;
         }
         self.gather_totals(&mut open);

@@ -18,9 +18,6 @@ const PATIENCE: u64 = 4;
 /// message's way, being some windows behind says nothing: an edge carries one message at a time.
 const GRACE_NS: u64 = 1_000_000_000;
 
-/// The same where ranks gather windows, and may look after the tree but once in a second.
-const GRACE_GATHERING_NS: u64 = 4 * GRACE_NS;
-
 /// Windows on their way up.
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -34,8 +31,6 @@ pub(super) struct Lane {
     pub capacity: usize,
     /// Levels below the node.
     height: u64,
-    /// Nanoseconds that stragglers must be behind.
-    grace_ns: u64,
     /// First window that is not complete.
     next: u64,
     /// Stragglers that hold up `next`.
@@ -74,17 +69,14 @@ struct Overdue {
 }
 
 impl Lane {
-    /// A lane of contributors that speak for so many ranks each, `height` levels above the leaves; `gathers` says whether
-    /// ranks may gather windows.
-    pub fn new(ranks: impl IntoIterator<Item = u32>, height: u64, gathers: bool, capacity: usize) -> Self {
-        let grace_ns = if gathers { GRACE_GATHERING_NS } else { GRACE_NS };
+    /// A lane of contributors that speak for so many ranks each, `height` levels above the leaves.
+    pub fn new(ranks: impl IntoIterator<Item = u32>, height: u64, capacity: usize) -> Self {
         Self {
             sources: ranks.into_iter().map(Source::new).collect(),
             ring: VecDeque::new(),
             spares: Spares::new(capacity),
             capacity,
             height,
-            grace_ns: grace_ns.saturating_mul(height),
             next: 0,
             overdue: None,
             end_sent: false,
@@ -179,8 +171,9 @@ impl Lane {
             return false;
         };
         let now = Overdue { since_ns: now_ns, newest, behind: newest - last };
+        let grace = GRACE_NS.saturating_mul(self.height);
         let then = *self.overdue.get_or_insert(now);
-        let is_over = now_ns.saturating_sub(then.since_ns) >= self.grace_ns;
+        let is_over = now_ns.saturating_sub(then.since_ns) >= grace;
         if self.next > then.newest || (is_over && now.behind < then.behind) {
             self.overdue = Some(now);
         } else if is_over {

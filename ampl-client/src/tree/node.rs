@@ -107,19 +107,17 @@ impl Node {
         let queues = sources.len() + 2;
         let height = u64::from(topology.height(rank));
         let second = SecondPass::new(plan, &shape, rank, &sources);
-        let divide = Divide::new(plan, &shape, rank).map(Box::new);
-        let gathers = divide.is_none() && second.as_ref().is_some_and(|second| second.gathers().is_some());
         let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
-            (Lane::new(sources.clone(), height, gathers, ring::capacity_binned(bins, queues)), second)
+            (Lane::new(sources.clone(), height, ring::capacity_binned(bins, queues)), second)
         });
         Self {
             rank,
             topology,
             cell: shape.cell_of(plan, rank),
-            census: Lane::new(sources, height, gathers, ring::capacity(&shape, queues)),
+            census: Lane::new(sources, height, ring::capacity(&shape, queues)),
             binned,
             passed: 1,
-            divide,
+            divide: Divide::new(plan, &shape, rank).map(Box::new),
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],

@@ -19,7 +19,7 @@ use super::lane::Watch;
 
 /// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
 /// most: a rank keeps no more windows undecided than fit in its buffer anyway.
-const WAITING: usize = 128;
+const WAITING: usize = 64;
 
 /// Where messages and counts are large, there are fewer, so that they take no more bytes than this ...
 const MEMORY: usize = 1 << 20;

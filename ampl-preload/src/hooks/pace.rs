@@ -8,10 +8,10 @@ const IDLE: u64 = 64 * SHORTEST;
 /// Where windows wait for their decision, a thread spends no more than one part in so many of its processor time on
 /// looks, for what gathers meanwhile costs little more than one window does: nothing of that is in the caches when its
 /// turn comes. A thread that shares its processor, or sleeps, gets little of it and looks accordingly rarely ...
-const SHARE: u64 = 400;
-/// ... but every second or so. A window takes some such rests until it is decided, and who rests must not be
+const SHARE: u64 = 100;
+/// ... but every 250 ms or so. A window takes some such rests until it is decided, and who rests must not be
 /// [taken for late](ampl_client::tree).
-const LONGEST: u64 = 10_000 * SHORTEST;
+const LONGEST: u64 = 2500 * SHORTEST;
 /// [`IDLE`] there: what comes down is awaited by nobody, and a look among much work takes some 20 µs.
 const IDLE_GATHERING: u64 = 640 * SHORTEST;
 
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn where_windows_wait_looks_take_a_small_share_of_what_the_thread_gets() {
+    fn where_windows_wait_looks_take_a_hundredth_of_what_the_thread_gets() {
         let mut pace = Pace::new(Some(GATHERED));
         pace.done(look(1, 10_000, 0, true));
         assert_eq!(pace.next, 10_001 + SHORTEST, "nothing is known yet");
-        // A processor of its own: 50 µs of every 20 ms.
+        // A processor of its own: 50 µs of every 5 ms.
         pace.done(Look {
             from: 10_000_000,
             to: 10_050_000,
@@ -149,16 +149,13 @@ mod tests {
             cpu_to: 10_049_999,
             moved: true,
         });
-        assert!(pace.next.abs_diff(10_050_000 + 20_000_000) < 200_000, "{pace:?}");
+        assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "{pace:?}");
         pace.soon(1, false);
-        assert!(
-            pace.next.abs_diff(10_050_000 + 20_000_000) < 200_000,
-            "a window more is no reason: {pace:?}"
-        );
+        assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "a window more is no reason: {pace:?}");
         // Every eighth of a processor that others want, too.
         let (to, cpu) = (pace.last + 20_000_000, pace.cpu + 2_500_000);
         pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
-        assert_eq!(pace.next, to + SHARE * 8 * 50_000);
+        assert_eq!(pace.next, to + 100 * 8 * 50_000);
         // Hardly anything: what is decided is decided in time all the same.
         let (to, cpu) = (pace.last + 500_000_000, pace.cpu + 100_000);
         pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
