@@ -281,7 +281,7 @@ impl Totals {
     /// MPI nor the agent.
     pub fn cells(&self, map: &EventMap, wall_ticks: u64, nanos_per_tick: f64) -> Vec<Cell> {
         let mut cells = vec![Cell::default(); map.slots];
-        // Below 2^53, so that the next half is all that rounding takes: it is a call of a library where it is a function's.
+        // Not by `round`, which is a call into a library; times are not negative.
         let whole = |ticks: u64| (ticks as f64 * nanos_per_tick + 0.5) as u64 as f64;
         let [wall, mpi, own] = [wall_ticks, self.mpi_ticks, self.own_ticks].map(whole);
         let compute = (wall - mpi - own).max(0.0);

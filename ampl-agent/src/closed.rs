@@ -51,7 +51,7 @@ impl Closed {
         }
     }
 
-    /// How many times there were any.
+    /// How many wait.
     pub fn len(&self) -> usize {
         self.0.len()
     }

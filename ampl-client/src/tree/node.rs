@@ -235,8 +235,7 @@ impl Node {
             return Err(TreeError::Shape);
         }
         let pass = UpMessage::pass(bytes).unwrap_or_default();
-        let full = |lane: &Lane| lane.is_full(source);
-        if full(&self.census) || self.binned.as_ref().is_some_and(|(lane, _)| full(lane)) {
+        if lane(&mut self.census, &mut self.binned, pass).is_some_and(|lane| lane.is_full(source)) {
             // What could be passed on must not be merged for want of room.
             self.advance();
         }
