@@ -14,7 +14,7 @@ pub const LOOK_EVERY: u64 = 64;
 /// A thread that makes fewer calls than this in between may be looked at so many times more rarely: what it does costs
 /// little, and to look, where nothing of that is in the caches, costs more.
 const FEW: u64 = 256;
-const RARELY: u64 = 5;
+const RARELY: u64 = 20;
 
 /// What it takes to code the times of a call in `MPI_Finalize`, nanoseconds, and of how many calls: those behind them
 /// take a fifth of it.

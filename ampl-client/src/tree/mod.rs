@@ -34,6 +34,7 @@
 
 mod division;
 mod fits;
+mod gathering;
 mod lane;
 mod node;
 mod ring;
@@ -41,6 +42,7 @@ mod second;
 mod source;
 mod spares;
 
+pub use gathering::Gathering;
 pub use node::{Node, TreeError};
 pub use second::Judged;
 

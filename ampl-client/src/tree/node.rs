@@ -11,6 +11,7 @@ use ampl_core::units::{Rank, WindowId};
 
 use super::division::Divide;
 use super::fits::fits;
+use super::gathering::Gathering;
 use super::lane::Lane;
 use super::second::{Judged, SecondPass};
 use super::{ARITY, Topology, ring};
@@ -70,6 +71,7 @@ pub struct Node {
     census: Lane,
     /// Where windows are decided when they are over: their ranks by bin, and what that takes.
     binned: Option<(Lane, SecondPass)>,
+    gathering: Option<Gathering>,
     /// The pass of the last message for the parent.
     passed: u8,
     /// Where groups are divided: what that takes.
@@ -105,19 +107,24 @@ impl Node {
         let sources: Vec<u32> = std::iter::once(1).chain(below).collect();
         // One per contributor, what is complete, and spares.
         let queues = sources.len() + 2;
-        let height = u64::from(topology.height(rank));
         let second = SecondPass::new(plan, &shape, rank, &sources);
-        let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
-            (Lane::new(sources.clone(), height, ring::capacity_binned(bins, queues)), second)
-        });
+        let divide = Divide::new(plan, &shape, rank).map(Box::new);
+        let waiting = second.as_ref().filter(|_| divide.is_none()).and_then(SecondPass::waiting);
+        let levels = topology.height(topology.root());
+        let gathering = waiting.map(|waiting| Gathering::new(levels, waiting));
+        let height = topology.height(rank).into();
+        let lane = |capacity| Lane::new(&sources, height, gathering, capacity);
+        let binned = second.zip(shape.second.as_ref());
+        let binned = binned.map(|(second, bins)| (lane(ring::capacity_binned(bins, queues)), second));
         Self {
             rank,
             topology,
             cell: shape.cell_of(plan, rank),
-            census: Lane::new(sources, height, ring::capacity(&shape, queues)),
+            census: lane(ring::capacity(&shape, queues)),
             binned,
+            gathering,
             passed: 1,
-            divide: Divide::new(plan, &shape, rank).map(Box::new),
+            divide,
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
@@ -145,12 +152,12 @@ impl Node {
         (UpMessage::encoded_len(&self.shape), DownMessage::encoded_len(&self.shape))
     }
 
-    /// How many windows may gather here between two looks after the tree, where they wait for their decision. None where
-    /// what is decided about others waits for them: sizes drawn beforehand, or how a group is to be divided.
-    pub fn gathers(&self) -> Option<usize> {
-        let (lane, second) = self.binned.as_ref().filter(|_| self.divide.is_none())?;
+    /// How windows may gather here, where they wait for their decision. None where what is decided about others waits for
+    /// them: sizes drawn beforehand, or how a group is to be divided.
+    pub fn gathering(&self) -> Option<Gathering> {
+        let (lane, _) = self.binned.as_ref()?;
         let room = lane.capacity.min(self.census.capacity) / 4;
-        Some(second.gathers()?.min(room).max(1))
+        self.gathering.map(|all| Gathering { windows: all.windows.min(room).max(1), ..all })
     }
 
     /// Takes this rank's own summary of the windows `first`..=`last`, in ascending order.

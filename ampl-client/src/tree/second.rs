@@ -27,10 +27,6 @@ const MEMORY: usize = 1 << 20;
 /// ... but so many in any case.
 const LEAST: usize = 32;
 
-/// Looks after the tree, at each of the ranks it goes by, until a window is decided, and some to spare: its sums go up,
-/// a reference comes down, its bins go up, the verdict comes down.
-const LOOKS: usize = 8;
-
 /// What has been decided about a window of this rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
@@ -119,10 +115,9 @@ impl SecondPass {
         })
     }
 
-    /// How many windows may gather between two looks after the tree, so that none is forgotten before it is decided;
-    /// none where all but a few are decided beforehand.
-    pub fn gathers(&self) -> Option<usize> {
-        self.second.until.is_none().then_some(self.waiting / LOOKS)
+    /// How many windows may wait for their verdict; none where all but a few are decided beforehand.
+    pub fn waiting(&self) -> Option<usize> {
+        self.second.until.is_none().then_some(self.waiting)
     }
 
     /// Takes a window of this rank that is over, or several that were closed together. What is decided beforehand

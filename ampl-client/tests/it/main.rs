@@ -9,6 +9,7 @@ mod few_observers;
 mod figure4;
 mod lossy;
 mod policy;
+mod rests;
 mod retrospective;
 mod second;
 mod simulate;
