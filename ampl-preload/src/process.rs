@@ -14,7 +14,6 @@ use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
 use ampl_agent::uncancelled::Uncancelled;
-use ampl_client::tree::Gathering;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::index_of_predefined;
@@ -87,8 +86,8 @@ pub struct Process {
     pub request_null_word: u64,
     /// `MPI_COMM_WORLD`, as a handle and as recorded.
     pub world: (u64, u64),
-    /// How windows [may gather](ampl_client::Node::gathering) between two looks after the tree.
-    pub gathering: Option<Gathering>,
+    /// Windows that [may gather](ampl_client::Node::gathers) between two looks after the tree.
+    pub gathers: Option<usize>,
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
     handles: Mutex<Handles>,
@@ -260,7 +259,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         request_null,
         request_null_word,
         world: named(ObjectKind::Comm, "MPI_COMM_WORLD"),
-        gathering: parts.tree.gathering(),
+        gathers: parts.tree.gathers(),
         epoch: parts.epoch,
         handles: Mutex::new(handles),
         threads: Mutex::default(),

@@ -59,7 +59,7 @@ pub struct ThreadState {
 impl ThreadState {
     /// State for a thread of `process`.
     pub fn new(process: &'static Process, mut thread: Thread) -> Self {
-        thread.gather_up_to(process.gathering.map_or(0, |gathering| gathering.windows));
+        thread.gather_up_to(process.gathers.unwrap_or(0));
         let requests = Requests::new(process.requests.clone(), thread.number());
         Self {
             process,
@@ -78,7 +78,7 @@ impl ThreadState {
             statuses: Vec::with_capacity(64),
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
-            pace: Pace::new(process.gathering),
+            pace: Pace::new(process.gathers),
             slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),

@@ -3,7 +3,7 @@
 use ampl_agent::Thread;
 use ampl_agent::closed::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
-use ampl_client::tree::{Gathering, Judged};
+use ampl_client::tree::Judged;
 use ampl_client::{Node, Policy};
 use ampl_core::message::{Decision, Directive, MetricSummary, Summary};
 use ampl_core::plan::Plan;
@@ -44,9 +44,9 @@ impl Tree {
         Self { parent, children, policy, transport, summary, node, applied: None, finished: false }
     }
 
-    /// See [`Node::gathering`].
-    pub fn gathering(&self) -> Option<Gathering> {
-        self.node.gathering()
+    /// See [`Node::gathers`].
+    pub fn gathers(&self) -> Option<usize> {
+        self.node.gathers()
     }
 
     /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use ampl_core::message::CensusWindow;
 use ampl_core::units::WindowId;
 
-use super::gathering::Gathering;
 use super::ring;
 use super::source::{Pushed, Source};
 use super::spares::Spares;
@@ -18,9 +17,6 @@ const PATIENCE: u64 = 4;
 /// Nanoseconds that they must be behind besides, per level below. Where windows are shorter than a
 /// message's way, being some windows behind says nothing: an edge carries one message at a time.
 const GRACE_NS: u64 = 1_000_000_000;
-
-/// The same where ranks rest between looks after the tree, in rests: some may be due for one when others begin theirs.
-const RESTS: u64 = 4;
 
 /// Windows on their way up.
 #[derive(Debug)]
@@ -35,8 +31,6 @@ pub(super) struct Lane {
     pub capacity: usize,
     /// Levels below the node.
     height: u64,
-    /// See [`GRACE_NS`]; of all levels.
-    grace_ns: u64,
     /// First window that is not complete.
     next: u64,
     /// Stragglers that hold up `next`.
@@ -76,11 +70,9 @@ struct Overdue {
 
 impl Lane {
     /// A lane of contributors that speak for so many ranks each, `height` levels above the leaves.
-    pub fn new(ranks: &[u32], height: u64, gathering: Option<Gathering>, capacity: usize) -> Self {
-        let grace_ns = gathering.map_or(GRACE_NS, |gathering| RESTS * gathering.rest_ns);
+    pub fn new(ranks: impl IntoIterator<Item = u32>, height: u64, capacity: usize) -> Self {
         Self {
-            grace_ns: height * grace_ns,
-            sources: ranks.iter().copied().map(Source::new).collect(),
+            sources: ranks.into_iter().map(Source::new).collect(),
             ring: VecDeque::new(),
             spares: Spares::new(capacity),
             capacity,
@@ -179,8 +171,9 @@ impl Lane {
             return false;
         };
         let now = Overdue { since_ns: now_ns, newest, behind: newest - last };
+        let grace = GRACE_NS.saturating_mul(self.height);
         let then = *self.overdue.get_or_insert(now);
-        let is_over = now_ns.saturating_sub(then.since_ns) >= self.grace_ns;
+        let is_over = now_ns.saturating_sub(then.since_ns) >= grace;
         if self.next > then.newest || (is_over && now.behind < then.behind) {
             self.overdue = Some(now);
         } else if is_over {

@@ -34,7 +34,6 @@
 
 mod division;
 mod fits;
-mod gathering;
 mod lane;
 mod node;
 mod ring;
@@ -42,7 +41,6 @@ mod second;
 mod source;
 mod spares;
 
-pub use gathering::Gathering;
 pub use node::{Node, TreeError};
 pub use second::Judged;
 
@@ -106,6 +104,12 @@ impl Topology {
     /// How many ranks are in the subtree of `rank`, itself included.
     pub fn subtree(&self, rank: Rank) -> u32 {
         self.levels(rank).map(|width| width as u32).sum()
+    }
+
+    /// The ranks that `rank` and each of its children speak for, in this order.
+    fn contributors(&self, rank: Rank) -> Vec<u32> {
+        let below = self.children(rank).map(|child| self.subtree(child));
+        std::iter::once(1).chain(below).collect()
     }
 
     /// How many levels are below `rank`; 0 for a leaf.

@@ -11,9 +11,8 @@ use ampl_core::units::{Rank, WindowId};
 
 use super::division::Divide;
 use super::fits::fits;
-use super::gathering::Gathering;
 use super::lane::Lane;
-use super::second::{Judged, SecondPass};
+use super::second::{Judged, SecondPass, waiting};
 use super::{ARITY, Topology, ring};
 
 /// Directives held for windows that this rank has not reached.
@@ -71,7 +70,8 @@ pub struct Node {
     census: Lane,
     /// Where windows are decided when they are over: their ranks by bin, and what that takes.
     binned: Option<(Lane, SecondPass)>,
-    gathering: Option<Gathering>,
+    /// See [`Node::gathers`].
+    gathers: Option<usize>,
     /// The pass of the last message for the parent.
     passed: u8,
     /// Where groups are divided: what that takes.
@@ -90,6 +90,20 @@ struct Child {
     done_sent: bool,
 }
 
+/// See [`Node::gathers`]: as many as the rank on top has room for, which speaks for the most ranks, so that all say the same.
+fn gathers(shape: &Shape, topology: Topology) -> Option<usize> {
+    let divides = shape.divisions.is_some();
+    let second = shape.second.as_ref().filter(|second| second.until.is_none() && !divides)?;
+    let sources = topology.contributors(topology.root());
+    let levels = topology.height(topology.root()) as usize;
+    // While a window goes up, on each level it may have missed a look by a little; so far the slowest is behind.
+    let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(second, &sources));
+    // Its sums go up, a reference comes down, its bins go up, the verdict comes down. In low trees some to spare.
+    let looks = (4 * levels).max(8);
+    let remembered = waiting(shape, second, &sources) / looks;
+    Some((room / (2 * levels + 1)).min(remembered).max(1))
+}
+
 impl Node {
     /// The node of `rank` in a tree of [`ARITY`] below the client's rank.
     pub fn new(plan: &Plan, rank: Rank) -> Self {
@@ -103,28 +117,22 @@ impl Node {
             .children(rank)
             .map(|rank| Child { rank, directive_due: false, done_sent: false })
             .collect();
-        let below = children.iter().map(|child| topology.subtree(child.rank));
-        let sources: Vec<u32> = std::iter::once(1).chain(below).collect();
-        // One per contributor, what is complete, and spares.
-        let queues = sources.len() + 2;
+        let sources = topology.contributors(rank);
+        let census = ring::capacity(&shape, sources.len());
+        let height = u64::from(topology.height(rank));
         let second = SecondPass::new(plan, &shape, rank, &sources);
-        let divide = Divide::new(plan, &shape, rank).map(Box::new);
-        let waiting = second.as_ref().filter(|_| divide.is_none()).and_then(SecondPass::waiting);
-        let levels = topology.height(topology.root());
-        let gathering = waiting.map(|waiting| Gathering::new(levels, waiting));
-        let height = topology.height(rank).into();
-        let lane = |capacity| Lane::new(&sources, height, gathering, capacity);
-        let binned = second.zip(shape.second.as_ref());
-        let binned = binned.map(|(second, bins)| (lane(ring::capacity_binned(bins, queues)), second));
+        let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
+            (Lane::new(sources.clone(), height, ring::capacity_binned(bins, &sources)), second)
+        });
         Self {
             rank,
             topology,
             cell: shape.cell_of(plan, rank),
-            census: lane(ring::capacity(&shape, queues)),
+            census: Lane::new(sources, height, census),
             binned,
-            gathering,
+            gathers: gathers(&shape, topology),
             passed: 1,
-            divide,
+            divide: Divide::new(plan, &shape, rank).map(Box::new),
             shape,
             windows_per_update: u64::from(plan.config.sampling.windows_per_update.max(1)),
             totals: vec![MetricSummary::default(); plan.metrics.len()],
@@ -152,12 +160,10 @@ impl Node {
         (UpMessage::encoded_len(&self.shape), DownMessage::encoded_len(&self.shape))
     }
 
-    /// How windows may gather here, where they wait for their decision. None where what is decided about others waits for
-    /// them: sizes drawn beforehand, or how a group is to be divided.
-    pub fn gathering(&self) -> Option<Gathering> {
-        let (lane, _) = self.binned.as_ref()?;
-        let room = lane.capacity.min(self.census.capacity) / 4;
-        self.gathering.map(|all| Gathering { windows: all.windows.min(room).max(1), ..all })
+    /// How many windows may gather between two looks of a rank after the tree, where they wait for their decision. None
+    /// where what is decided about others waits for them: sizes drawn beforehand, or how a group is to be divided.
+    pub fn gathers(&self) -> Option<usize> {
+        self.gathers
     }
 
     /// Takes this rank's own summary of the windows `first`..=`last`, in ascending order.

@@ -19,9 +19,10 @@ const MEMORY_BINNED: usize = 4 << 20;
 /// Records that a queue has room for, however large they are: neighbours to merge and one more.
 const LEAST: usize = 4;
 
-/// How many records each of `queues` queues of a node may hold: [`RING`], or as many as fit in a megabyte
-/// with the rest of the node where a plan of many groups makes records large.
-pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
+/// How many records each queue of a node with so many contributors may hold, of which there is one for each of them, one
+/// for what is complete and one for spares: [`RING`], or as many as fit in a megabyte with the rest of the node where a
+/// plan of many groups makes records large.
+pub(super) fn capacity(shape: &Shape, contributors: usize) -> usize {
     let cell = size_of::<Cell>() + shape.asked.len() * size_of::<MetricMoments>();
     let divided = shape.divisions.as_ref().map_or(0, |divisions| {
         let guides = divisions.guides.len();
@@ -30,15 +31,18 @@ pub(super) fn capacity(shape: &Shape, queues: usize) -> usize {
         divisions.groups.len() * (MOST_STRATA * stratum + usize::from(divisions.sample) * sampled)
     });
     let record = size_of::<CensusWindow>() + shape.cells.len() * cell + divided;
-    (MEMORY / (queues * record)).clamp(LEAST, RING)
+    (MEMORY / ((contributors + 2) * record)).clamp(LEAST, RING)
 }
 
-/// The same for the second pass.
-pub(super) fn capacity_binned(second: &Second, queues: usize) -> usize {
+/// The same for the second pass, where the contributors speak for so many ranks each.
+pub(super) fn capacity_binned(second: &Second, contributors: &[u32]) -> usize {
     let bin = size_of::<u64>() + size_of::<u16>() + second.guides.len() * size_of::<Residuals>();
-    let group = size_of::<Histogram>() + usize::from(second.bins) * bin;
-    let record = size_of::<CensusWindow>() + second.groups.len() * group;
-    (MEMORY_BINNED / (queues * record)).clamp(2 * LEAST, RING)
+    let fixed = size_of::<CensusWindow>() + second.groups.len() * size_of::<Histogram>();
+    let bins = second.groups.len() * usize::from(second.bins);
+    // Only bins that somebody is in take room.
+    let record = |ranks: u32| fixed + bins.min(ranks as usize) * bin;
+    let one_of_each: usize = contributors.iter().copied().map(record).sum();
+    (MEMORY_BINNED / (one_of_each + 2 * record(contributors.iter().sum()))).clamp(2 * LEAST, RING)
 }
 
 /// Appends a window; beyond `capacity` records two neighbours merge into a range.
@@ -116,9 +120,9 @@ mod tests {
     fn a_node_fits_in_a_megabyte_unless_its_records_are_huge() {
         let mut shape = Shape::of(&Plan::new(Config::default(), 1).unwrap());
         let cell = shape.cells[0];
-        let capacities = [(1, 2), (1, 10), (8, 10), (64, 2), (64, 10)].map(|(groups, queues)| {
+        let capacities = [(1, 0), (1, 8), (8, 8), (64, 0), (64, 8)].map(|(groups, contributors)| {
             shape.cells = vec![cell; groups];
-            capacity(&shape, queues)
+            capacity(&shape, contributors)
         });
         assert_eq!(capacities[0], RING);
         assert!(capacities[1] >= RING / 2, "{capacities:?}");

@@ -90,18 +90,13 @@ impl SecondPass {
         let second = shape.second.clone()?;
         let group = plan.group_of(rank);
         let pinned = plan.groups[group].pinned.contains(rank);
-        let bins = second.groups.len() * usize::from(second.bins);
-        let bins_of: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
-        // Of many ranks a third of the bins are occupied, as a rule.
-        let counts = bins_of * size_of::<Count>() / 3;
-        let children = contributors.len() - 1;
-        let window = counts + children * DownMessage::encoded_len(shape);
+        let waiting = waiting(shape, &second, contributors);
         Some(Self {
             mechanism: plan.config.sampling.update_mechanism,
             rank,
             group: second.group(group).filter(|_| !pinned).map(|place| (place, group as u16)),
             second,
-            waiting: (MEMORY / window).clamp(LEAST, WAITING),
+            waiting,
             references: VecDeque::new(),
             unbinned: VecDeque::new(),
             ended: false,
@@ -111,13 +106,8 @@ impl SecondPass {
             counts: VecDeque::new(),
             before: Vec::new(),
             judged: VecDeque::new(),
-            down: vec![VecDeque::new(); children],
+            down: vec![VecDeque::new(); contributors.len() - 1],
         })
-    }
-
-    /// How many windows may wait for their verdict; none where all but a few are decided beforehand.
-    pub fn waiting(&self) -> Option<usize> {
-        self.second.until.is_none().then_some(self.waiting)
     }
 
     /// Takes a window of this rank that is over, or several that were closed together. What is decided beforehand
@@ -278,6 +268,16 @@ impl Watch for SecondPass {
             self.counts.pop_front();
         }
     }
+}
+
+/// How many windows wait at a rank with these contributors, at most.
+pub(super) fn waiting(shape: &Shape, second: &Second, contributors: &[u32]) -> usize {
+    let bins = second.groups.len() * usize::from(second.bins);
+    let bins_of: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
+    // Of many ranks a third of the bins are occupied, as a rule.
+    let counts = bins_of * size_of::<Count>() / 3;
+    let window = counts + (contributors.len() - 1) * DownMessage::encoded_len(shape);
+    (MEMORY / window).clamp(LEAST, WAITING)
 }
 
 /// What a contributor that was counted so, group by group, is to know, with ranks of every stratum `before` its own: of

@@ -1,19 +1,19 @@
 //! How often the tree is looked after.
 
-use ampl_client::tree::Gathering;
-
 /// Fewest ticks between two looks: about 100 µs at any clock rate of today.
 const SHORTEST: u64 = 300_000;
-/// The same, nanoseconds.
-const SHORTEST_NS: u64 = 100_000;
 /// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
 const IDLE: u64 = 64 * SHORTEST;
 
 /// Where windows wait for their decision, a thread spends no more than one part in so many of its processor time on
 /// looks, for what gathers meanwhile costs little more than one window does: nothing of that is in the caches when its
-/// turn comes. A thread that shares its processor, or sleeps, gets little of it and looks accordingly rarely, but no more
-/// rarely than the tree [can do with](Gathering::rest_ns).
+/// turn comes. A thread that shares its processor, or sleeps, gets little of it and looks accordingly rarely ...
 const SHARE: u64 = 100;
+/// ... but every 250 ms or so. A window takes some such rests until it is decided, and who rests must not be
+/// [taken for late](ampl_client::tree).
+const LONGEST: u64 = 2500 * SHORTEST;
+/// [`IDLE`] there: what comes down is awaited by nobody, and a look among much work takes some 20 µs.
+const IDLE_GATHERING: u64 = 640 * SHORTEST;
 
 /// Where they do not, or there is no more room for them to wait, looks are so many times as far apart as the last one took,
 /// and no further than so many ticks: some 6 ms where nothing waits to be said ...
@@ -25,8 +25,8 @@ const WANTED: (u64, u64) = (10, 20 * SHORTEST);
 /// When a thread looks after the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How many windows may gather, where they wait for their decision, and ticks between two looks then, at most.
-    gathers: Option<(usize, u64)>,
+    /// How many windows may gather, where they wait for their decision.
+    gathers: Option<usize>,
     /// Ticks at which the last look was over, and how long it took.
     last: u64,
     took: u64,
@@ -58,10 +58,8 @@ pub struct Look {
 }
 
 impl Pace {
-    /// That of a thread where windows gather so, if they do.
-    pub fn new(gathering: Option<Gathering>) -> Self {
-        let gathers = gathering
-            .map(|Gathering { windows, rest_ns }| (windows, rest_ns.div_ceil(SHORTEST_NS) * SHORTEST));
+    /// That of a thread where so many windows [may gather](ampl_client::Node::gathers).
+    pub fn new(gathers: Option<usize>) -> Self {
         Self { gathers, last: 0, took: 0, cpu: 0, rest: 0, pause: 0, gathered: 0, next: 0 }
     }
 
@@ -69,7 +67,7 @@ impl Pace {
     pub fn soon(&mut self, windows: usize, crowded: bool) {
         self.pause = SHORTEST;
         self.gathered = self.gathered.saturating_add(windows);
-        let hurries = crowded || self.gathers.is_none_or(|(most, _)| self.gathered >= most);
+        let hurries = crowded || self.gathers.is_none_or(|most| self.gathered >= most);
         self.next = if hurries { self.after(WANTED) } else { self.rested() };
     }
 
@@ -80,13 +78,13 @@ impl Pace {
         let passed = if self.last == 0 || cpu_from < self.cpu { 0 } else { to.saturating_sub(self.last) };
         let (spent, got) = (cpu_to.saturating_sub(cpu_from), cpu_to.saturating_sub(self.cpu).max(1));
         let rest = u128::from(SHARE) * u128::from(passed) * u128::from(spent) / u128::from(got);
-        let longest = self.gathers.map(|(_, longest)| longest);
-        self.rest = u64::try_from(rest).unwrap_or(u64::MAX).min(longest.unwrap_or(0));
+        self.rest = u64::try_from(rest).unwrap_or(LONGEST).min(LONGEST);
         (self.last, self.took, self.cpu, self.gathered) = (to, to - from, cpu_to, 0);
-        // Less than a rest would be no pause. Where windows gather, what comes down is awaited by nobody.
-        let pause = 2 * self.pause.max(self.rest);
-        self.pause = if moved { SHORTEST } else { pause.clamp(SHORTEST, longest.unwrap_or(IDLE)) };
-        self.next = if longest.is_some() { self.rested() } else { self.after(QUIET) };
+        let gathers = self.gathers.is_some();
+        // Less than a rest would be no pause.
+        let (least, most) = if gathers { (self.rest, IDLE_GATHERING) } else { (0, IDLE) };
+        self.pause = if moved { SHORTEST } else { (2 * self.pause.max(least)).clamp(SHORTEST, most) };
+        self.next = if gathers { self.rested() } else { self.after(QUIET) };
     }
 
     fn rested(&self) -> u64 {
@@ -108,8 +106,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const GATHERING: Gathering = Gathering { windows: 20, rest_ns: 250_000_000 };
-    const LONGEST: u64 = 2500 * SHORTEST;
+    const GATHERED: usize = 20;
 
     /// A look in the middle of which nothing else ran, of a thread whose ticks are nanoseconds.
     fn look(from: u64, took: u64, cpu_from: u64, moved: bool) -> Look {
@@ -141,7 +138,7 @@ mod tests {
 
     #[test]
     fn where_windows_wait_looks_take_a_hundredth_of_what_the_thread_gets() {
-        let mut pace = Pace::new(Some(GATHERING));
+        let mut pace = Pace::new(Some(GATHERED));
         pace.done(look(1, 10_000, 0, true));
         assert_eq!(pace.next, 10_001 + SHORTEST, "nothing is known yet");
         // A processor of its own: 50 µs of every 5 ms.
@@ -164,11 +161,11 @@ mod tests {
         pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
         assert_eq!(pace.next, to + LONGEST);
         // Nothing comes: rarer and rarer.
-        for _ in 0..2 {
+        for pause in [2 * LONGEST, 2 * LONGEST] {
             let to = pace.last + 500_000_000;
             let cpu = pace.cpu + 100_000;
             pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: false });
-            assert_eq!(pace.next, to + LONGEST);
+            assert_eq!(pace.next, to + pause.min(LONGEST.max(IDLE_GATHERING)));
         }
         let to = pace.last;
         // Another thread goes on with the state.
@@ -178,11 +175,11 @@ mod tests {
 
     #[test]
     fn looks_do_not_wait_where_windows_cannot() {
-        let mut rested = Pace::new(Some(GATHERING));
+        let mut rested = Pace::new(Some(GATHERED));
         rested.done(look(1, 1000, 0, true));
         rested.done(Look { from: 1 << 40, to: (1 << 40) + 1000, cpu_from: 2000, cpu_to: 3000, moved: true });
         let (last, mut many) = (rested.last, rested);
-        for _ in 1..GATHERING.windows {
+        for _ in 1..GATHERED {
             many.soon(1, false);
         }
         assert_eq!(many.next, last + LONGEST);
