@@ -70,8 +70,6 @@ pub struct Node {
     census: Lane,
     /// Where windows are decided when they are over: their ranks by bin, and what that takes.
     binned: Option<(Lane, SecondPass)>,
-    /// See [`Node::gathers`].
-    gathers: Option<usize>,
     /// The pass of the last message for the parent.
     passed: u8,
     /// Where groups are divided: what that takes.
@@ -88,20 +86,6 @@ struct Child {
     rank: Rank,
     directive_due: bool,
     done_sent: bool,
-}
-
-/// See [`Node::gathers`]: as many as the rank on top has room for, which speaks for the most ranks, so that all say the same.
-fn gathers(shape: &Shape, topology: Topology) -> Option<usize> {
-    let divides = shape.divisions.is_some();
-    let second = shape.second.as_ref().filter(|second| second.until.is_none() && !divides)?;
-    let sources = topology.contributors(topology.root());
-    let levels = topology.height(topology.root()) as usize;
-    // While a window goes up, on each level it may have missed a look by a little; so far the slowest is behind.
-    let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(second, &sources));
-    // Its sums go up, a reference comes down, its bins go up, the verdict comes down. In low trees some to spare.
-    let looks = (4 * levels).max(8);
-    let remembered = waiting(shape, second, &sources) / looks;
-    Some((room / (2 * levels + 1)).min(remembered).max(1))
 }
 
 impl Node {
@@ -130,7 +114,6 @@ impl Node {
             cell: shape.cell_of(plan, rank),
             census: Lane::new(sources, height, census),
             binned,
-            gathers: gathers(&shape, topology),
             passed: 1,
             divide: Divide::new(plan, &shape, rank).map(Box::new),
             shape,
@@ -162,8 +145,21 @@ impl Node {
 
     /// How many windows may gather between two looks of a rank after the tree, where they wait for their decision. None
     /// where what is decided about others waits for them: sizes drawn beforehand, or how a group is to be divided.
+    ///
+    /// As many as the rank on top has room for, which speaks for the most ranks: all ranks say the same.
     pub fn gathers(&self) -> Option<usize> {
-        self.gathers
+        let shape = &self.shape;
+        let second =
+            shape.second.as_ref().filter(|second| second.until.is_none() && self.divide.is_none())?;
+        let root = self.topology.root();
+        let sources = self.topology.contributors(root);
+        let levels = self.topology.height(root) as usize;
+        // A window may take two looks for every level, and what others bring must have room until the last is there.
+        let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(second, &sources));
+        // Its sums go up, a reference comes down, its bins go up, the verdict comes down. In low trees some to spare.
+        let looks = (4 * levels).max(8);
+        let remembered = waiting(shape, second, &sources) / looks;
+        Some((room / (2 * levels + 1)).min(remembered).max(1))
     }
 
     /// Takes this rank's own summary of the windows `first`..=`last`, in ascending order.
