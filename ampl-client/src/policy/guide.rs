@@ -2,6 +2,7 @@
 
 use ampl_core::message::MetricMoments;
 use ampl_core::stats::Moments;
+use ampl_core::stats::far::with_far;
 use ampl_core::stats::observers::observed;
 use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
 use ampl_core::stats::sizing::{Stratum, ampl_2008, mean_variance, neyman};
@@ -39,6 +40,8 @@ pub(super) struct Reason {
     pub mean: f64,
     /// S² that was priced, in the unit of `error` squared.
     pub variance: f64,
+    /// Kurtosis of the ranks' totals; none where it is not gone by.
+    pub kurtosis: Option<f64>,
     /// The bound asked for.
     pub error: f64,
     pub quantile: f64,
@@ -53,6 +56,8 @@ pub(super) struct Guide {
     pub bound: Bound,
     pub tracker: Tracker,
     pub mean: Option<GroupMean>,
+    /// Kurtosis of the ranks' totals in the last window, where every rank's summary is known.
+    pub kurtosis: Option<f64>,
     /// Smallest share of the ranks that observed in a window of this interval.
     pub observing: Option<f64>,
     /// Fewest of the other ranks among which is one that observes.
@@ -97,6 +102,7 @@ impl Guide {
                 };
                 tracker.observe(variance, miss, 1.0 - self.bound.confidence);
                 self.mean = Some(mean);
+                self.kurtosis = drawn.kurtosis();
                 self.see(drawn, pinned);
                 return Some((mean, miss));
             }
@@ -133,9 +139,8 @@ impl Guide {
         self.least = self.least(ranks, coins);
         if let (Tracker::Census(tracker), Some(mean)) = (&self.tracker, self.mean) {
             let quantile = normal_two_sided(self.bound.confidence);
-            let variance = tracker.expected();
-            let asked = size(ranks, variance, self.bound.error(), quantile);
-            self.asked = Some((asked, self.reason(mean, variance, quantile)));
+            let reason = self.reason(mean, tracker.expected(), self.kurtosis, quantile);
+            self.asked = Some((self.size(ranks, &reason, 1.0), reason));
         }
     }
 
@@ -144,21 +149,20 @@ impl Guide {
         self.least = self.least(ranks, coins);
         self.observing = None;
         let confidence = self.bound.confidence;
-        let error = self.bound.error();
-        let (variance, quantile, mean, asked) = match &mut self.tracker {
+        let (reason, asked) = match &mut self.tracker {
             Tracker::Census(tracker) => {
                 let Some(mean) = self.mean.take() else { return };
                 let variance = tracker.end_interval();
-                let z = normal_two_sided(confidence);
-                (variance, z, mean, size(ranks, variance, error, z))
+                (self.reason(mean, variance, self.kurtosis, normal_two_sided(confidence)), None)
             }
             Tracker::Sampled(tracker) => {
                 let pooled = tracker.end_interval(correlation);
                 let (Some(mean), Some((variance, freedom))) = (self.mean.take(), pooled) else {
                     return;
                 };
+                let kurtosis = tracker.kurtosis();
                 let t = student_from_normal(normal_two_sided(confidence), freedom);
-                (variance, t, mean, size(ranks, variance, error, t))
+                (self.reason(mean, variance, kurtosis, t), None)
             }
             Tracker::Ampl2008(taken, sampled) => {
                 let (taken, sampled) = (std::mem::take(taken), std::mem::take(sampled));
@@ -170,27 +174,36 @@ impl Guide {
                 let half_width = self.bound.half_width(mean) / share;
                 let s_r2 = sampled.residual_variance_about(mean.ratio);
                 let asked = ampl_2008(ranks.others, s_r2, mean.mean_n, half_width, z);
-                (self.bound.variance(&sampled, mean), z, mean, asked)
+                (self.reason(mean, self.bound.variance(&sampled, mean), None, z), Some(asked))
             }
         };
-        self.asked = Some((asked, self.reason(mean, variance, quantile)));
+        let asked = asked.unwrap_or_else(|| self.size(ranks, &reason, 1.0));
+        self.asked = Some((asked, reason));
     }
 
-    fn reason(&self, mean: GroupMean, variance: f64, quantile: f64) -> Reason {
+    /// The other ranks that it takes for a bound `wider` times as wide.
+    pub fn size(&self, ranks: Ranks, reason: &Reason, wider: f64) -> u64 {
+        let stratum = Stratum { ranks: ranks.others, variance: reason.variance };
+        let error = wider * reason.error;
+        let size = neyman(&[stratum], ranks.all(), (error / reason.quantile).powi(2))[0];
+        match reason.kurtosis {
+            Some(kurtosis) => {
+                let bound = (error, self.bound.confidence);
+                with_far(size, (stratum, kurtosis), ranks.all(), bound)
+            }
+            None => size,
+        }
+    }
+
+    fn reason(&self, mean: GroupMean, variance: f64, kurtosis: Option<f64>, quantile: f64) -> Reason {
         Reason {
             guide: self.name.clone(),
             event: self.event.clone(),
             mean: mean.ratio,
             variance,
+            kurtosis,
             error: self.bound.error(),
             quantile,
         }
     }
-}
-
-/// The other ranks that `variance` takes for a half-width of `error`.
-pub(super) fn size(ranks: Ranks, variance: f64, error: f64, quantile: f64) -> u64 {
-    let stratum = Stratum { ranks: ranks.others, variance };
-    let allowed = (error / quantile).powi(2);
-    neyman(&[stratum], ranks.all(), allowed)[0]
 }

@@ -51,11 +51,15 @@ impl Pool {
         Self { ranks, variance: mean(self.variance, more.variance), fourth: mean(self.fourth, more.fourth) }
     }
 
-    /// Degrees of freedom of a variance that `ranks` ranks of this kind tell, at least [`LEAST`].
-    fn freedom(&self, ranks: f64) -> f64 {
+    fn kurtosis(&self) -> f64 {
         let kurtosis = self.fourth / (self.variance * self.variance);
         // Of ranks that do not vary there is none.
-        (ranks * freedom_share(if kurtosis.is_finite() { kurtosis } else { 3.0 })).max(LEAST)
+        if kurtosis.is_finite() { kurtosis } else { 3.0 }
+    }
+
+    /// Degrees of freedom of a variance that `ranks` ranks of this kind tell, at least [`LEAST`].
+    fn freedom(&self, ranks: f64) -> f64 {
+        (ranks * freedom_share(self.kurtosis())).max(LEAST)
     }
 }
 
@@ -72,6 +76,11 @@ impl SampledTracker {
         let fourth = kurtosis * variance * variance;
         self.fresh = self.fresh.and(Pool { ranks: (ranks - 1) as f64, variance, fourth });
         self.windows += 1;
+    }
+
+    /// Kurtosis of the ranks met so far; none before any.
+    pub fn kurtosis(&self) -> Option<f64> {
+        Some(self.pooled?.kurtosis())
     }
 
     /// The S² to price the next interval for and its degrees of freedom; ends this one.

@@ -11,7 +11,7 @@ use super::bound::Bound;
 use super::budget::{Cost, Pressure};
 use super::census::CensusTracker;
 use super::division::{Ask, Division, Set, Terms};
-use super::guide::{Guide, Ranks, Reason, Tracker, size};
+use super::guide::{Guide, Ranks, Reason, Tracker};
 use super::sampled::SampledTracker;
 
 /// Share by which a size has to change within an interval to be worth a directive.
@@ -87,6 +87,7 @@ impl StratumState {
             bound,
             tracker: tracker.clone(),
             mean: None,
+            kurtosis: None,
             observing: None,
             least: 0,
             asked: None,
@@ -347,7 +348,7 @@ impl StratumState {
             let (asked, reason) = guide.asked.as_ref()?;
             Some(match pressure.wider {
                 1.0 => *asked,
-                wider => size(self.ranks, reason.variance, wider * reason.error, reason.quantile),
+                wider => guide.size(self.ranks, reason, wider),
             })
         });
         let wanted = match (asked.max(), self.fixed) {

@@ -5,10 +5,10 @@
 use ampl_client::Policy;
 use ampl_core::config::{Mechanism, Selection, Sizing, Summaries};
 use ampl_core::plan::Plan;
-use ampl_testkit::Kind;
 use ampl_testkit::population::Total;
+use ampl_testkit::{Classes, Kind};
 
-use crate::common::{Score, config, group, metric, relative, run, run_seeds, simulated};
+use crate::common::{Score, config, group, metric, relative, run, run_seeds, simulated, undivided};
 
 const RANKS: u32 = 128;
 const SEEDS: u64 = 12;
@@ -81,12 +81,37 @@ fn other_levels_hold_too() {
     for (confidence, error) in [(0.95, 0.05), (0.99, 0.03)] {
         let mut config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);
         config.groups.push(group("g", "0-127", relative(confidence, error), ""));
-        // Not the few slow ranks: an estimate without them is far from normal, and only a
-        // take-all stratum holds a bound as tight as this.
-        for kind in [Kind::Normal, Kind::LogNormal, Kind::Bimodal, Kind::Phases] {
+        for kind in [Kind::Normal, Kind::LogNormal, Kind::Bimodal, Kind::Slow, Kind::Phases] {
             let score = run_seeds(&config, kind, RANKS, 60, 8);
             assert!(score.coverage() >= confidence - 0.05, "{kind:?}: {}", score.coverage());
             assert!(score.cost() <= 1.25, "{kind:?}: {}", score.cost());
+        }
+    }
+}
+
+#[test]
+fn a_rank_or_two_that_are_slow_are_not_left_out_more_often_than_was_promised() {
+    const WINDOWS: usize = 40;
+    for (ranks, slow, times) in [(32, 1, 4.0), (100, 1, 10.0), (128, 2, 10.0)] {
+        let classes = [(f64::from(slow) / f64::from(ranks), times), (1.0, 1.0)];
+        let classes = Classes { classes: classes.into(), lasting: 0.0, noise: 0.1 };
+        for (confidence, error) in [(0.90, 0.08), (0.95, 0.05)] {
+            for summaries in [Summaries::Census, Summaries::Sampled] {
+                let mut config = config(summaries, Sizing::Neyman, Mechanism::Subset);
+                let members = format!("0-{}", ranks - 1);
+                config.groups.push(group("g", &members, relative(confidence, error), ""));
+                let plan = Plan::new(undivided(config), ranks).unwrap();
+                let seeds = 60;
+                let of_seed = |seed| {
+                    let mut job = classes.job(ranks as usize, seed);
+                    let window = || vec![job.next_window().into_iter().map(metric).collect()];
+                    let windows: Vec<_> = std::iter::repeat_with(window).take(WINDOWS).collect();
+                    simulated::from(&simulated::simulated(&plan, windows, seed).0[0], 4).1
+                };
+                let coverage = (0..seeds).map(of_seed).sum::<f64>() / seeds as f64;
+                println!("{slow} of {ranks}, {confidence}, {summaries:?}: {coverage:.3}");
+                assert!(coverage >= confidence - 0.02, "{slow} of {ranks}, {confidence}: {coverage}");
+            }
         }
     }
 }

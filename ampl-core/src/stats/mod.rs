@@ -7,6 +7,7 @@
 
 pub mod bins;
 pub mod estimate;
+pub mod far;
 pub mod moments;
 pub mod observers;
 pub mod quantile;

@@ -1,0 +1,160 @@
+//! Samples of a population in which few ranks are far off all others.
+//!
+//! Where a handful of ranks carry nearly all of the variance, errors are not normal: they are small as long as the
+//! sample has its share of these, and beyond the bound when it has one too few or too many. A variance says how large
+//! the error is on average, not how likely that is.
+
+use super::sizing::Stratum;
+
+/// Largest share of the ranks that is far off, where the kurtosis tells of far ranks and not of the shape of all.
+const FEW: f64 = 1.0 / 8.0;
+
+/// Most ranks that are counted one by one, which bounds the work. One of more matters only where nearly everyone is drawn.
+const MOST: f64 = 32.0;
+
+/// Ranks that are all off by as much while the others are off by nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Far {
+    ranks: u32,
+    /// In the unit of the variance's root.
+    by: f64,
+}
+
+impl Far {
+    /// Those that the moments are of, if they are few: a share p of ranks with p(1 − p) = 1/(κ + 3), off by S √(κ + 3).
+    fn of(stratum: Stratum, kurtosis: f64) -> Option<Self> {
+        let spread = kurtosis + 3.0;
+        let share = (1.0 - (1.0 - 4.0 / spread).sqrt()) / 2.0;
+        let ranks = (share * stratum.ranks as f64).round().max(1.0);
+        let far = Self { ranks: ranks as u32, by: (stratum.variance * spread).sqrt() };
+        (share <= FEW && ranks <= MOST && far.by.is_finite()).then_some(far)
+    }
+
+    /// How likely the mean is off by more than `reach`, in units of what one of them is off by over the ranks of all,
+    /// if a share `drawn` of the ranks is drawn: j of B left out make it (j − B (1 − f))/f.
+    fn missed(self, drawn: f64, reach: f64) -> f64 {
+        let (ranks, left) = (f64::from(self.ranks), 1.0 - drawn);
+        let mut chance = drawn.powi(self.ranks as i32);
+        let mut missed = 0.0;
+        for out in 0..=self.ranks {
+            let out = f64::from(out);
+            if (out - ranks * left).abs() > drawn * reach {
+                missed += chance;
+            }
+            chance *= (ranks - out) / (out + 1.0) * left / drawn;
+        }
+        missed
+    }
+}
+
+/// So many of the stratum's ranks that the bound holds with a probability of `confidence` for the far ones among them:
+/// `size` mostly, and never less. More is found to within a 64th, and is all of the ranks at most.
+///
+/// `kurtosis` is that of the ranks' totals; `error` is the bound, in the unit of the variance's root, on the error of
+/// the mean of `population` ranks, of which the stratum's are some.
+///
+/// # Source
+/// The normal distribution wants that neither those drawn nor those left out are few (Hájek, *Publ. Math. Inst. Hung.
+/// Acad. Sci.* 5, 1960). Instead of it the binomial one of how many far ranks are left out: that of coins, and as long
+/// as these ranks are few near enough that of samples of a fixed size.
+pub fn with_far(
+    size: u64,
+    (stratum, kurtosis): (Stratum, f64),
+    population: u64,
+    (error, confidence): (f64, f64),
+) -> u64 {
+    let all = stratum.ranks;
+    let Some(far) = Far::of(stratum, kurtosis) else { return size };
+    let reach = error * population as f64 / far.by;
+    let mut size = size.max(1).min(all);
+    while size < all && far.missed(size as f64 / all as f64, reach) > 1.0 - confidence {
+        size = (size + (size / 64).max(1)).min(all);
+    }
+    size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Moments;
+    use super::super::quantile::normal_two_sided;
+    use super::super::sizing::simple_random;
+    use super::*;
+
+    /// Variance and kurtosis of `far` ranks that are `times` the others, in units of the mean.
+    fn population(ranks: u64, far: u64, times: f64) -> (Stratum, f64) {
+        let mut all = Moments::default();
+        for rank in 0..ranks {
+            let y = if rank < far { times } else { 1.0 };
+            all.merge(&Moments::of_rank(1, y, y * y, y, y));
+        }
+        let mean = all.y / ranks as f64;
+        let variance = all.residual_variance_about(mean) / (mean * mean);
+        (Stratum { ranks, variance }, all.kurtosis().unwrap())
+    }
+
+    /// How likely a sample of `size` misses the bound, over all numbers of far ranks that it can have.
+    fn missed(ranks: u64, far: u64, times: f64, size: u64, error: f64) -> f64 {
+        let ways = |of: u64, some: u64| -> f64 {
+            (0..some).map(|i| ((of - i) as f64 / (some - i) as f64).ln()).sum()
+        };
+        let mean = |of: u64, far: u64| 1.0 + (times - 1.0) * far as f64 / of as f64;
+        let truth = mean(ranks, far);
+        let chance =
+            |drawn: u64| (ways(far, drawn) + ways(ranks - far, size - drawn) - ways(ranks, size)).exp();
+        let possible = far.saturating_sub(ranks - size)..=far.min(size);
+        possible.filter(|&drawn| (mean(size, drawn) / truth - 1.0).abs() > error).map(chance).sum()
+    }
+
+    #[test]
+    fn two_values_have_the_moments_that_far_ranks_are_known_by() {
+        for (ranks, far, times) in [(100, 1, 10.0), (128, 2, 10.0), (1000, 7, 0.1)] {
+            let (stratum, kurtosis) = population(ranks, far, times);
+            let found = Far::of(stratum, kurtosis).unwrap();
+            let mean = 1.0 + (times - 1.0) * far as f64 / ranks as f64;
+            assert_eq!(u64::from(found.ranks), far);
+            // S² has the divisor M − 1.
+            assert!((found.by * mean / f64::abs(times - 1.0) - 1.0).abs() < 0.01, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_handful_of_far_ranks_is_met_as_often_as_was_promised() {
+        let (mut cases, mut before, mut more) = (0, 0, 0.0f64);
+        for (confidence, error) in [(0.90, 0.08), (0.95, 0.05), (0.99, 0.03)] {
+            let (allowed, risk) = ((error / normal_two_sided(confidence)).powi(2), 1.0 - confidence);
+            for ranks in [32, 50, 64, 100, 128, 200, 500] {
+                for (far, times) in
+                    (1..=4).flat_map(|far| [3.0, 4.0, 6.0, 10.0, 30.0].map(|times| (far, times)))
+                {
+                    let of = population(ranks, far, times);
+                    let size = simple_random(ranks, of.0.variance, allowed).max(16);
+                    let with = with_far(size, of, ranks, (error, confidence));
+                    let missed = |size| missed(ranks, far, times, size, error);
+                    assert!(
+                        with >= size && missed(with) < 1.25 * risk,
+                        "{ranks} {far} {times}: {}",
+                        missed(with)
+                    );
+                    (cases, more) = (cases + 1, more.max(with as f64 / size as f64));
+                    before += usize::from(missed(size) > 1.25 * risk);
+                }
+            }
+        }
+        assert!(before > cases / 10 && more < 2.25, "{before} of {cases}, {more}");
+    }
+
+    #[test]
+    fn others_ask_for_what_their_variance_says() {
+        let normal = Stratum { ranks: 1000, variance: 0.09 };
+        assert_eq!(with_far(37, (normal, 3.0), 1000, (0.08, 0.9)), 37);
+        let many = population(65_536, 656, 10.0);
+        assert_eq!(with_far(400, many, 65_536, (0.08, 0.9)), 400, "none of 656 matters");
+        for variance in [0.0, f64::INFINITY, f64::NAN] {
+            let stratum = Stratum { ranks: 100, variance };
+            assert_eq!(with_far(16, (stratum, f64::NAN), 100, (0.08, 0.9)), 16);
+            assert_eq!(with_far(16, (stratum, 3.0), 100, (0.08, 0.9)), 16);
+        }
+        let nothing = Stratum { ranks: 100, variance: 0.0 };
+        assert_eq!(with_far(16, (nothing, 97.0), 100, (0.08, 0.9)), 16);
+    }
+}
