@@ -3,6 +3,8 @@
 mod overhead;
 mod setting;
 mod size;
+mod spikes;
+mod spread;
 mod steps;
 
 use std::process::Command;
@@ -22,7 +24,7 @@ pub fn run(words: &[&str]) -> Result<()> {
     };
     let mut known = benches()?;
     // Not of one crate: they need the whole installation.
-    known.extend(["overhead", "size", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())));
+    known.extend(["overhead", "size", "spikes", "steps"].map(|name| ("xtask".to_owned(), name.to_owned())));
     let listed = || known.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>().join(", ");
     let chosen: Vec<&(String, String)> = match names {
         [] => known.iter().collect(),
@@ -38,6 +40,7 @@ pub fn run(words: &[&str]) -> Result<()> {
             match name.as_str() {
                 "overhead" => overhead::run(arguments)?,
                 "size" => size::run(arguments)?,
+                "spikes" => spikes::run(arguments)?,
                 _ => steps::run(arguments)?,
             }
             continue;

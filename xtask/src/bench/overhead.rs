@@ -14,7 +14,6 @@ mod job;
 mod options;
 mod pairs;
 mod program;
-mod spread;
 
 use anyhow::Result;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 
 use crate::dist;
-use crate::shell::{find, is_root, run as run_command, target};
+use crate::shell::{find, is_root, root, run as run_command, target};
 
 /// Where a benchmark works, and with what.
 #[derive(Debug)]
@@ -39,15 +39,31 @@ impl Setting {
         Ok(Self { launcher, ampl: dist.join("bin/ampl"), scratch, compiler })
     }
 
-    /// The program compiled from `source`.
+    /// The program compiled from `source`, which may include `ampl.h`.
     ///
     /// # Errors
     /// When it does not compile.
     pub fn compile(&self, source: &Path) -> Result<PathBuf> {
         let program = self.scratch.join(source.file_stem().unwrap_or_default());
         let mut compile = Command::new(&self.compiler);
-        run_command(compile.args(["-O2", "-o"]).args([&program, source]))?;
+        let header = root().join("include");
+        run_command(compile.args(["-O2", "-I"]).arg(header).arg("-o").args([&program, source]))?;
         Ok(program)
+    }
+
+    /// Where what a watched job leaves is found.
+    #[must_use]
+    pub fn run(&self) -> PathBuf {
+        self.scratch.join("run")
+    }
+
+    /// Settles `job` and puts the words before the program that have it watched with these `options` of `ampl exec`;
+    /// none where they are `None`.
+    pub fn watch(&self, job: &mut Command, options: Option<&[&str]>) {
+        settle(job);
+        let Some(options) = options else { return };
+        let _ = std::fs::remove_dir_all(self.run());
+        job.arg(&self.ampl).args(["exec", "-o"]).arg(self.run()).args(options).arg("--");
     }
 }
 

@@ -3,12 +3,12 @@
 //! A library that waited for other ranks, or made them wait, would show in the 99th percentile first. Jobs follow
 //! each other in turns, and ratios are taken within a round. Nothing is asserted: a table is printed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::setting::{Setting, settle};
+use super::setting::Setting;
 use crate::shell::root;
 
 const USAGE: &str = "\
@@ -18,7 +18,7 @@ options of steps (all optional):
   --work ROWS  work per step, grid rows (400)
   --dist DIR   an installation to measure instead of building one";
 
-/// How jobs are watched: name, and what is set.
+/// How jobs are watched: name, and options.
 const STATES: [(&str, Option<&[&str]>); 4] = [
     ("bare", None),
     // What two equal jobs differ by.
@@ -26,7 +26,11 @@ const STATES: [(&str, Option<&[&str]>); 4] = [
     ("default", Some(&[])),
     (
         "1 ms, all kept",
-        Some(&["window.marker=\"period:1ms\"", "sampling.windows_per_update=1", "trace.timing=\"all\""]),
+        Some(&[
+            "--set=window.marker=\"period:1ms\"",
+            "--set=sampling.windows_per_update=1",
+            "--set=trace.timing=\"all\"",
+        ]),
     ),
 ];
 
@@ -74,7 +78,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
             2 => &["--bind-to", "core"][..],
             _ => &["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
         });
-        watch(&mut job, &setting.ampl, &setting.scratch.join("run"), set);
+        setting.watch(&mut job, set);
         job.arg(&program).args([options.steps.to_string(), options.work.to_string()]);
         times(job.current_dir(&setting.scratch))
     };
@@ -96,18 +100,6 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         print(ranks, &options, &rounds);
     }
     Ok(())
-}
-
-/// Puts the words before the program that have it watched.
-fn watch(job: &mut Command, ampl: &Path, directory: &Path, set: Option<&[&str]>) {
-    settle(job);
-    let Some(set) = set else { return };
-    let _ = std::fs::remove_dir_all(directory);
-    job.arg(ampl).args(["exec", "-o"]).arg(directory);
-    for setting in set {
-        job.args(["--set", setting]);
-    }
-    job.arg("--");
 }
 
 /// Times of all steps, nanoseconds, ascending.

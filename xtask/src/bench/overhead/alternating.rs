@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use super::job::{Bench, State};
 use super::options::Options;
 use super::program::Program;
-use super::spread::Spread;
+use crate::bench::spread::Spread;
 
 /// Share of values left out at each end of a mean: what is left is the middle half, which no disturbance reaches.
 const TRIMMED: f64 = 0.25;

@@ -5,7 +5,7 @@ use anyhow::{Context as _, Result};
 use super::job::{Bench, Finished, State};
 use super::options::Options;
 use super::program::Program;
-use super::spread::Spread;
+use crate::bench::spread::Spread;
 
 /// A number of a job that is compared.
 type Measure = fn(&Finished) -> f64;
