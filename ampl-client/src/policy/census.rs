@@ -13,9 +13,9 @@
 /// a directive reached a rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CensusTracker {
-    ewma: Option<f64>,
-    /// S² of the last window.
-    last: f64,
+    ewma: Option<Spread>,
+    /// That of the last window.
+    last: Spread,
     /// S² of this interval's first window.
     first: Option<f64>,
     /// v without its margins when this interval began.
@@ -24,20 +24,37 @@ pub(super) struct CensusTracker {
     lambda: f64,
 }
 
+/// How much ranks differ.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    /// S².
+    variance: f64,
+    /// The mean fourth power κ S⁴ of what ranks are off the mean by, κ being a normal population's where it is not known.
+    fourth: f64,
+}
+
+impl Spread {
+    fn and(self, more: Self) -> Self {
+        let mean = |old: f64, new: f64| 0.6 * old + 0.4 * new;
+        Self { variance: mean(self.variance, more.variance), fourth: mean(self.fourth, more.fourth) }
+    }
+}
+
 impl Default for CensusTracker {
     fn default() -> Self {
-        Self { ewma: None, last: 0.0, first: None, before: None, growth: 1.0, lambda: 0.0 }
+        Self { ewma: None, last: Spread::default(), first: None, before: None, growth: 1.0, lambda: 0.0 }
     }
 }
 
 impl CensusTracker {
-    /// Takes a window's S² and the probability with which its sample missed the bound, `risk` (α)
-    /// being the one that was allowed.
-    pub fn observe(&mut self, variance: f64, miss: f64, risk: f64) {
+    /// Takes a window's S², with the kurtosis where it is known, and the probability with which its sample missed the
+    /// bound, `risk` (α) being the one that was allowed.
+    pub fn observe(&mut self, (variance, kurtosis): (f64, Option<f64>), miss: f64, risk: f64) {
         self.lambda = (self.lambda + 0.08 * (miss - risk) / risk.sqrt()).clamp(-0.02, 1.5);
+        let last = Spread { variance, fourth: kurtosis.unwrap_or(3.0) * variance * variance };
         if !variance.is_finite() {
             // A mean of 0 says that only everyone will do next, and nothing about later.
-            self.last = f64::INFINITY;
+            self.last = Spread { variance: f64::INFINITY, ..last };
             return;
         }
         if self.first.is_none() {
@@ -47,8 +64,14 @@ impl CensusTracker {
                 self.growth = (0.7 * self.growth + 0.3 * growth).clamp(1.0, 1.5);
             }
         }
-        self.ewma = Some(self.ewma.map_or(variance, |ewma| 0.6 * ewma + 0.4 * variance));
-        self.last = variance;
+        self.ewma = Some(self.ewma.map_or(last, |ewma| ewma.and(last)));
+        self.last = last;
+    }
+
+    /// Kurtosis of the ranks whose variance is priced: what was far off in windows that are remembered still is.
+    pub fn kurtosis(&self) -> Option<f64> {
+        let Spread { variance, fourth } = self.decisive();
+        Some(fourth / (variance * variance)).filter(|kurtosis| kurtosis.is_finite())
     }
 
     /// The S² to price the next window for.
@@ -65,7 +88,11 @@ impl CensusTracker {
 
     /// v without its margins.
     fn planned(&self) -> f64 {
-        self.last.max(self.ewma.unwrap_or(0.0))
+        self.decisive().variance
+    }
+
+    fn decisive(&self) -> Spread {
+        self.ewma.filter(|ewma| ewma.variance > self.last.variance).unwrap_or(self.last)
     }
 }
 
@@ -77,15 +104,15 @@ mod tests {
     fn the_margins_follow_growth_and_misses() {
         let mut tracker = CensusTracker::default();
         for _ in 0..4 {
-            tracker.observe(1.0, 0.1, 0.1);
+            tracker.observe((1.0, None), 0.1, 0.1);
         }
         assert_eq!(tracker.end_interval(), 1.0);
         // It doubles: g ← .7 + .3·2 = 1.3 at the first window only; EWMA stays below the last.
-        tracker.observe(2.0, 0.1, 0.1);
-        tracker.observe(2.0, 0.1, 0.1);
+        tracker.observe((2.0, None), 0.1, 0.1);
+        tracker.observe((2.0, None), 0.1, 0.1);
         assert!((tracker.end_interval() - 2.0 * 1.3).abs() < 1e-12);
         // It falls back, the bound having been missed for sure: EWMA and λ remember.
-        tracker.observe(1.0, 1.0, 0.1);
+        tracker.observe((1.0, None), 1.0, 0.1);
         let ewma = 0.6 * (0.6 * (0.6 + 0.8) + 0.8) + 0.4;
         let lambda = 0.08 * 0.9 / 0.1f64.sqrt();
         let growth = 0.7 * 1.3 + 0.3 * 0.5;
@@ -93,11 +120,26 @@ mod tests {
     }
 
     #[test]
+    fn what_was_far_off_is_remembered_as_long_as_its_variance() {
+        let mut tracker = CensusTracker::default();
+        assert_eq!(tracker.kurtosis(), None);
+        tracker.observe((4.0, Some(60.0)), 0.1, 0.1);
+        assert_eq!(tracker.kurtosis(), Some(60.0));
+        tracker.observe((0.25, Some(3.0)), 0.1, 0.1);
+        let (variance, fourth) = (0.6 * 4.0 + 0.4 * 0.25, 0.6 * 60.0 * 16.0 + 0.4 * 3.0 * 0.0625);
+        assert!((tracker.kurtosis().unwrap() * variance * variance / fourth - 1.0).abs() < 1e-12);
+        tracker.observe((9.0, Some(5.0)), 0.1, 0.1);
+        assert_eq!(tracker.kurtosis(), Some(5.0));
+        tracker.observe((f64::NAN, None), 0.1, 0.1);
+        assert_eq!(tracker.kurtosis(), None);
+    }
+
+    #[test]
     fn an_unbounded_window_passes() {
         let mut tracker = CensusTracker::default();
-        tracker.observe(f64::NAN, 0.0, 0.1);
+        tracker.observe((f64::NAN, None), 0.0, 0.1);
         assert_eq!(tracker.end_interval(), f64::INFINITY);
-        tracker.observe(1.0, 0.0, 0.1);
+        tracker.observe((1.0, None), 0.0, 0.1);
         let v = tracker.end_interval();
         assert!((0.97..=1.0).contains(&v), "{v}");
     }

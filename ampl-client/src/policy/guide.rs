@@ -56,8 +56,6 @@ pub(super) struct Guide {
     pub bound: Bound,
     pub tracker: Tracker,
     pub mean: Option<GroupMean>,
-    /// Kurtosis of the ranks' totals in the last window, where every rank's summary is known.
-    pub kurtosis: Option<f64>,
     /// Smallest share of the ranks that observed in a window of this interval.
     pub observing: Option<f64>,
     /// Fewest of the other ranks among which is one that observes.
@@ -100,9 +98,8 @@ impl Guide {
                     _ if variance.is_finite() => normal_outside(self.bound.error() / error),
                     _ => 1.0,
                 };
-                tracker.observe(variance, miss, 1.0 - self.bound.confidence);
+                tracker.observe((variance, drawn.kurtosis()), miss, 1.0 - self.bound.confidence);
                 self.mean = Some(mean);
-                self.kurtosis = drawn.kurtosis();
                 self.see(drawn, pinned);
                 return Some((mean, miss));
             }
@@ -139,7 +136,7 @@ impl Guide {
         self.least = self.least(ranks, coins);
         if let (Tracker::Census(tracker), Some(mean)) = (&self.tracker, self.mean) {
             let quantile = normal_two_sided(self.bound.confidence);
-            let reason = self.reason(mean, tracker.expected(), self.kurtosis, quantile);
+            let reason = self.reason(mean, tracker.expected(), tracker.kurtosis(), quantile);
             self.asked = Some((self.size(ranks, &reason, 1.0), reason));
         }
     }
@@ -152,8 +149,8 @@ impl Guide {
         let (reason, asked) = match &mut self.tracker {
             Tracker::Census(tracker) => {
                 let Some(mean) = self.mean.take() else { return };
-                let variance = tracker.end_interval();
-                (self.reason(mean, variance, self.kurtosis, normal_two_sided(confidence)), None)
+                let (variance, kurtosis) = (tracker.end_interval(), tracker.kurtosis());
+                (self.reason(mean, variance, kurtosis, normal_two_sided(confidence)), None)
             }
             Tracker::Sampled(tracker) => {
                 let pooled = tracker.end_interval(correlation);

@@ -87,7 +87,6 @@ impl StratumState {
             bound,
             tracker: tracker.clone(),
             mean: None,
-            kurtosis: None,
             observing: None,
             least: 0,
             asked: None,

@@ -18,13 +18,13 @@ use crate::shell::root;
 const USAGE: &str = "\
 options of spikes (all optional):
   --ranks N      ranks of a job (64)
-  --rounds N     rounds of jobs (8)
+  --rounds N     rounds of jobs, best a multiple of four (8)
   --steps N      steps of a job (40)
   --sweeps N     what a rank computes in a step, about half a microsecond each (30000)
   --sleep US     microseconds that a rank sleeps in a step (0)
   --dist DIR     an installation to measure instead of building one";
 
-/// A window per step, decided when it is over; what is kept must not go by how busy the machine is.
+/// A window per step, decided when it is over; the agent does not step down where the machine is busy.
 const CONFIGURATION: &str = r#"[sampling]
 selection = "retrospective"
 
