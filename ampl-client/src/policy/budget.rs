@@ -152,7 +152,8 @@ impl Pressure {
     /// Every sample at its floor.
     pub const FLOORS: Self = Self { wider: 1e6, floor: 1.0 };
 
-    /// The least pressure that fits, nobody being drawn where none does.
+    /// About the least pressure that fits, nobody being drawn where none does: sizes fall with it but for far ranks, of which
+    /// a wider bound may be worth more.
     fn least(fits: impl Fn(Self) -> bool) -> Self {
         // By factors while bounds are widened, then by shares of the floors.
         let widened = |share: f64| Self { wider: Self::FLOORS.wider.powf(share), floor: 1.0 };
