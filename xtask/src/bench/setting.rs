@@ -51,6 +51,15 @@ impl Setting {
         Ok(program)
     }
 
+    /// A job of so many ranks that share the processors, and give them away while they wait.
+    #[must_use]
+    pub fn crowd(&self, ranks: usize) -> Command {
+        let mut job = Command::new(&self.launcher);
+        job.args(["-n", &ranks.to_string(), "--bind-to", "none", "--oversubscribe"]);
+        job.args(["--mca", "mpi_yield_when_idle", "1"]);
+        job
+    }
+
     /// Where what a watched job leaves is found.
     #[must_use]
     pub fn run(&self) -> PathBuf {

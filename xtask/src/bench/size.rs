@@ -153,9 +153,7 @@ impl Job<'_> {
     /// Bytes of a part of the trace of a run with these settings.
     fn bytes(&self, run: &Path, set: &[&str], part: &str) -> Result<u64> {
         let ampl = &self.setting.ampl;
-        let mut job = Command::new(&self.setting.launcher);
-        job.args(["-n", &self.ranks.to_string(), "--bind-to", "none", "--oversubscribe"]);
-        job.args(["--mca", "mpi_yield_when_idle", "1"]);
+        let mut job = self.setting.crowd(self.ranks);
         settle(&mut job);
         job.arg(ampl).args(["exec", "-o"]).arg(run);
         for setting in set.iter().chain(&[ALWAYS]) {

@@ -158,9 +158,7 @@ struct Job<'a> {
 impl Job<'_> {
     fn run(&self, words: Option<&[&str]>) -> Result<Finished> {
         let Options { ranks, steps, sweeps, sleep, .. } = self.options;
-        let mut job = Command::new(&self.setting.launcher);
-        job.args(["-n", &ranks.to_string(), "--bind-to", "none", "--oversubscribe"]);
-        job.args(["--mca", "mpi_yield_when_idle", "1"]);
+        let mut job = self.setting.crowd(*ranks as usize);
         self.setting.watch(&mut job, words);
         job.arg(self.program).args([steps, sleep, sweeps].map(u64::to_string));
         let output = job.output().context("the launcher does not start")?;

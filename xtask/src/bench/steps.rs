@@ -73,11 +73,13 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     let setting = Setting::prepare("steps", options.dist.as_deref())?;
     let program = setting.compile(&root().join("ampl-preload/benches/steps.c"))?;
     let job = |ranks: usize, set: Option<&[&str]>| -> Result<Vec<f64>> {
-        let mut job = Command::new(&setting.launcher);
-        job.args(["-n", &ranks.to_string()]).args(match ranks {
-            2 => &["--bind-to", "core"][..],
-            _ => &["--bind-to", "none", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
-        });
+        let mut job = if ranks == 2 {
+            let mut job = Command::new(&setting.launcher);
+            job.args(["-n", "2", "--bind-to", "core"]);
+            job
+        } else {
+            setting.crowd(ranks)
+        };
         setting.watch(&mut job, set);
         job.arg(&program).args([options.steps.to_string(), options.work.to_string()]);
         times(job.current_dir(&setting.scratch))
