@@ -22,6 +22,7 @@ options of spikes (all optional):
   --steps N      steps of a job (40)
   --sweeps N     what a rank computes in a step, about half a microsecond each (30000)
   --sleep US     microseconds that a rank sleeps in a step (0)
+  --seed N       ranks and steps of the spikes in the first round, each round has others (1)
   --dist DIR     an installation to measure instead of building one";
 
 /// A window per step, decided when it is over; the agent does not step down where the machine is busy.
@@ -49,12 +50,14 @@ struct Options {
     steps: u64,
     sweeps: u64,
     sleep: u64,
+    seed: u64,
     dist: Option<PathBuf>,
 }
 
 impl Options {
     fn parse(arguments: &[&str]) -> Result<Self> {
-        let mut options = Self { ranks: 64, rounds: 8, steps: 40, sweeps: 30_000, sleep: 0, dist: None };
+        let mut options =
+            Self { ranks: 64, rounds: 8, steps: 40, sweeps: 30_000, sleep: 0, seed: 1, dist: None };
         for pair in arguments.chunks(2) {
             let &[name, value] = pair else { bail!("{} needs a value\n{USAGE}", pair[0]) };
             let wrong = || format!("{name} {value}\n{USAGE}");
@@ -66,6 +69,7 @@ impl Options {
                 "--steps" => options.steps = number(1)?,
                 "--sweeps" => options.sweeps = number(0)?,
                 "--sleep" => options.sleep = number(0)?,
+                "--seed" => options.seed = number(0)?,
                 "--dist" => options.dist = Some(std::path::absolute(value)?),
                 _ => bail!("no such option: {}", wrong()),
             }
@@ -91,7 +95,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     for round in 0..options.rounds {
         let mut steps = [Steps::default(); STATES.len()];
         for state in in_turn(round) {
-            let finished = job.run(words[state])?;
+            let finished = job.run(words[state], options.seed + round as u64)?;
             steps[state] = finished.steps;
             if STATES[state] == "retrospective" {
                 println!("round {}: {}", round + 1, job.kept(&finished.spikes)?);
@@ -156,11 +160,11 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run(&self, words: Option<&[&str]>) -> Result<Finished> {
+    fn run(&self, words: Option<&[&str]>, seed: u64) -> Result<Finished> {
         let Options { ranks, steps, sweeps, sleep, .. } = self.options;
         let mut job = self.setting.crowd(*ranks as usize);
         self.setting.watch(&mut job, words);
-        job.arg(self.program).args([steps, sleep, sweeps].map(u64::to_string));
+        job.arg(self.program).args([*steps, *sleep, *sweeps, seed].map(|number| number.to_string()));
         let output = job.output().context("the launcher does not start")?;
         match Finished::read(&String::from_utf8_lossy(&output.stdout)) {
             Some(finished) if output.status.success() => Ok(finished),
