@@ -179,7 +179,7 @@ impl Division {
             for (stratum, sums) in set.strata.iter_mut().zip(&sums.strata) {
                 let Some(moments) = sums.guides.get(guide).filter(|_| sums.ranks > 0) else { continue };
                 let (tracker, seen, _) = &mut stratum.guides[guide];
-                tracker.observe((bound.variance(moments, mean), None), miss, risk);
+                tracker.observe((bound.variance(moments, mean), moments.kurtosis()), miss, risk);
                 *seen = true;
             }
         }

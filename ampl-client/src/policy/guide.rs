@@ -2,7 +2,7 @@
 
 use ampl_core::message::MetricMoments;
 use ampl_core::stats::Moments;
-use ampl_core::stats::far::with_far;
+use ampl_core::stats::far::{Promise, with_far};
 use ampl_core::stats::observers::observed;
 use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
 use ampl_core::stats::sizing::{Stratum, ampl_2008, mean_variance, neyman};
@@ -185,8 +185,9 @@ impl Guide {
         let size = neyman(&[stratum], ranks.all(), (error / reason.quantile).powi(2))[0];
         match reason.kurtosis {
             Some(kurtosis) => {
-                let bound = (error, self.bound.confidence);
-                with_far(size, (stratum, kurtosis), ranks.all(), bound)
+                let confidence = self.bound.confidence;
+                let promise = Promise { population: ranks.all(), error, confidence, others: 0.0 };
+                with_far(size, (stratum, kurtosis), promise)
             }
             None => size,
         }

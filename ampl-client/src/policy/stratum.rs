@@ -195,7 +195,8 @@ impl StratumState {
         let set = self.strata()?;
         let asks = self.guides.iter().enumerate().filter_map(|(guide, state)| {
             let (_, reason) = state.asked.as_ref()?;
-            Some(Ask { guide, allowed: (pressure.wider * reason.error / reason.quantile).powi(2) })
+            let (error, confidence) = (pressure.wider * reason.error, state.bound.confidence);
+            Some(Ask { guide, error, confidence, allowed: (error / reason.quantile).powi(2) })
         });
         let asks: Vec<Ask> = asks.collect();
         let (mut sizes, most) = set.allocate(&asks, self.terms(pressure));

@@ -63,7 +63,7 @@ impl Divisions {
         let mut divisions = Self { guides, groups, sample: 0, columns: 0 };
         let each = |left: usize, bytes: usize| (left / divisions.groups.len() / bytes.max(1)) as u16;
         let left = Self::BYTES.saturating_sub(up + divisions.up_payload());
-        let sample = each(left, divisions.sampled_bytes()).clamp(48, 96);
+        let sample = each(left, divisions.sampled_bytes()).clamp(44, 96);
         let left = Self::BYTES.saturating_sub(down + divisions.down_payload());
         let columns = each(left, divisions.guides.len() * Self::COLUMN).clamp(2, 8);
         (divisions.sample, divisions.columns) = (sample, columns);
@@ -78,13 +78,16 @@ impl Divisions {
         self.groups.iter().position(|&have| usize::from(have) == group)
     }
 
+    /// Bytes of a guide's moments: five numbers, and two of the distribution's shape.
+    const MOMENTS: usize = 5 * 8 + 2 * 4;
+
     fn sampled_bytes(&self) -> usize {
         4 + 1 + self.guides.len() * 8
     }
 
     /// Bytes of the sums of all groups.
     pub(super) fn up_payload(&self) -> usize {
-        let stratum = 16 + self.guides.len() * 5 * 8;
+        let stratum = 16 + self.guides.len() * Self::MOMENTS;
         let group = 4 + 4 + MOST_STRATA * stratum + usize::from(self.sample) * self.sampled_bytes();
         self.groups.len() * group
     }
@@ -127,7 +130,7 @@ pub struct StratumSums {
     pub pinned: u64,
     /// Rank-windows of the others.
     pub ranks: u64,
-    /// Their moments, guide by guide: totals and centred squares only.
+    /// Their moments, guide by guide: totals and centred powers only.
     pub guides: Vec<Moments>,
 }
 
@@ -225,6 +228,7 @@ impl DividedSums {
                 to.u64(moments.n);
                 let Moments { y, cyy, cyn, cnn, .. } = *moments;
                 [y, cyy, cyn, cnn].into_iter().for_each(|value| to.f64(value));
+                shape(moments).iter().for_each(|value| to.bytes(&value.to_le_bytes()));
             }
         }
         for sampled in &self.sample {
@@ -243,7 +247,7 @@ impl DividedSums {
         if strata > MOST_STRATA {
             return Err(MessageError::Value { field: "strata" });
         }
-        from.expect_some(strata * (16 + guides * 40) + sample * (5 + guides * 8))?;
+        from.expect_some(strata * (16 + guides * Divisions::MOMENTS) + sample * (5 + guides * 8))?;
         let mut sums = Self { number, most: sample as u16, ..Self::default() };
         for _ in 0..strata {
             let (pinned, ranks) = (from.u64(), from.u64());
@@ -251,10 +255,12 @@ impl DividedSums {
             for _ in 0..guides {
                 let n = from.u64();
                 let [y, cyy, cyn, cnn] = std::array::from_fn(|_| from.f64());
-                if [y, cyy, cyn, cnn].iter().any(|value| !value.is_finite()) {
+                let [third, fourth] = std::array::from_fn(|_| f64::from(from.f32()));
+                if [y, cyy, cyn, cnn, third, fourth].iter().any(|value| !value.is_finite()) {
                     return Err(MessageError::Value { field: "moments" });
                 }
-                stratum.guides.push(Moments { ranks, n, y, cyy, cyn, cnn, ..Moments::default() });
+                let (cy3, cy4) = (third * cyy * cyy.sqrt(), fourth * cyy * cyy);
+                stratum.guides.push(Moments { ranks, n, y, cyy, cyn, cnn, cy3, cy4, ..Moments::default() });
             }
             sums.strata.push(stratum);
         }
@@ -276,6 +282,14 @@ impl DividedSums {
         self.sample.len() <= usize::from(divisions.sample)
             && self.strata.iter().all(|stratum| stratum.guides.len() == guides)
     }
+}
+
+/// Sums of third and fourth powers, in units of that of the squares, so that few bytes hold them whatever the
+/// metric's unit; nothing where they are larger than any number.
+fn shape(moments: &Moments) -> [f32; 2] {
+    let Moments { cyy, cy3, cy4, .. } = *moments;
+    let of = |power: f64| Some(power as f32).filter(|power| power.is_finite()).unwrap_or(0.0);
+    [of(cy3 / (cyy * cyy.sqrt())), of(cy4 / (cyy * cyy))]
 }
 
 impl StratumSums {

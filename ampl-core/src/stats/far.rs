@@ -4,6 +4,7 @@
 //! sample has its share of these, and beyond the bound when it has one too few or too many. A variance says how large
 //! the error is on average, not how likely that is.
 
+use super::quantile::normal_outside;
 use super::sizing::Stratum;
 
 /// Largest share of the ranks that is far off, where the kurtosis tells of far ranks and not of the shape of all: one
@@ -20,6 +21,19 @@ const EDGE: f64 = 0.95;
 /// what the variance asks for: a small sample of many ranks has to grow a lot for a chance that is small anyway.
 const WORTH: f64 = 1.25;
 const MOST_GROWTH: u64 = 2;
+
+/// What is promised of a mean over several strata.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise {
+    /// Ranks of all strata.
+    pub population: u64,
+    /// The bound on the mean's error, in the unit of the variances' root.
+    pub error: f64,
+    /// How likely it is to hold.
+    pub confidence: f64,
+    /// What the mean's variance has from other strata than the one in question.
+    pub others: f64,
+}
 
 /// Ranks that are all off by as much while the others are off by nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,44 +53,47 @@ impl Far {
         (share <= FEW && ranks <= MOST && far.by.is_finite()).then_some(far)
     }
 
-    /// How likely the mean is off by more than `reach`, in units of what one of them is off by over the ranks of all,
-    /// if a share `drawn` of the ranks is drawn: j of B left out make it (j − B (1 − f))/f.
-    fn missed(self, drawn: f64, reach: f64) -> f64 {
+    /// How likely the promise is broken if a share `drawn` of the ranks is drawn: j of B left out make the mean off by
+    /// (j − B (1 − f))/f of what one of them is off by, over the ranks of all.
+    fn missed(self, drawn: f64, promise: Promise) -> f64 {
         let (ranks, left) = (f64::from(self.ranks), 1.0 - drawn);
+        let (bound, others) = (EDGE * promise.error, promise.others.sqrt());
         let mut chance = drawn.powi(self.ranks as i32);
         let mut missed = 0.0;
         for out in 0..=self.ranks {
             let out = f64::from(out);
-            if (out - ranks * left).abs() > drawn * reach {
-                missed += chance;
-            }
+            let off = (out - ranks * left).abs() / drawn * self.by / promise.population as f64;
+            missed += chance * beyond(bound, off, others);
             chance *= (ranks - out) / (out + 1.0) * left / drawn;
         }
         missed
     }
 }
 
+/// How likely a normal error about `off` with that standard deviation is beyond the bound.
+fn beyond(bound: f64, off: f64, deviation: f64) -> f64 {
+    let above = |reach: f64| match reach / deviation {
+        _ if deviation == 0.0 => f64::from(u8::from(reach < 0.0)),
+        z if z < 0.0 => 1.0 - normal_outside(z) / 2.0,
+        z => normal_outside(z) / 2.0,
+    };
+    above(bound - off) + above(bound + off)
+}
+
 /// So many of the stratum's ranks that the bound holds with a probability of `confidence` for the far ones among them:
 /// `size` mostly, where it does to within a quarter of the risk, or would not with twice as many either. More is found to
 /// within a 64th.
 ///
-/// `kurtosis` is that of the ranks' totals; `error` is the bound, in the unit of the variance's root, on the error of
-/// the mean of `population` ranks, of which the stratum's are some.
+/// `kurtosis` is that of the ranks' totals.
 ///
 /// # Source
 /// The normal distribution wants that neither those drawn nor those left out are few (Hájek, *Publ. Math. Inst. Hung.
 /// Acad. Sci.* 5, 1960). Instead of it the binomial one of how many far ranks are left out: that of coins, and as long
 /// as these ranks are few near enough that of samples of a fixed size.
-pub fn with_far(
-    size: u64,
-    (stratum, kurtosis): (Stratum, f64),
-    population: u64,
-    (error, confidence): (f64, f64),
-) -> u64 {
+pub fn with_far(size: u64, (stratum, kurtosis): (Stratum, f64), promise: Promise) -> u64 {
     let Some(far) = Far::of(stratum, kurtosis) else { return size };
-    let (all, risk) = (stratum.ranks, 1.0 - confidence);
-    let reach = EDGE * error * population as f64 / far.by;
-    let missed = |size: u64| if size < all { far.missed(size as f64 / all as f64, reach) } else { 0.0 };
+    let (all, risk) = (stratum.ranks, 1.0 - promise.confidence);
+    let missed = |size: u64| if size < all { far.missed(size as f64 / all as f64, promise) } else { 0.0 };
     if size == 0 || missed(size) <= WORTH * risk {
         return size;
     }
@@ -92,6 +109,8 @@ pub fn with_far(
 
 #[cfg(test)]
 mod tests {
+    use statrs::distribution::{ContinuousCDF, Normal};
+
     use super::super::Moments;
     use super::super::quantile::normal_two_sided;
     use super::super::sizing::simple_random;
@@ -111,6 +130,11 @@ mod tests {
 
     /// How likely a sample of `size` misses the bound, over all numbers of far ranks that it can have.
     fn missed(ranks: u64, far: u64, times: f64, size: u64, error: f64) -> f64 {
+        missed_about(ranks, (far, times), size, (error, 0.0))
+    }
+
+    /// The same where the mean is off by `off` anyway.
+    fn missed_about(ranks: u64, (far, times): (u64, f64), size: u64, (error, off): (f64, f64)) -> f64 {
         let ways = |of: u64, some: u64| -> f64 {
             (0..some).map(|i| ((of - i) as f64 / (some - i) as f64).ln()).sum()
         };
@@ -119,7 +143,7 @@ mod tests {
         let chance =
             |drawn: u64| (ways(far, drawn) + ways(ranks - far, size - drawn) - ways(ranks, size)).exp();
         let possible = far.saturating_sub(ranks - size)..=far.min(size);
-        possible.filter(|&drawn| (mean(size, drawn) / truth - 1.0).abs() > error).map(chance).sum()
+        possible.filter(|&drawn| (mean(size, drawn) / truth - 1.0 + off).abs() > error).map(chance).sum()
     }
 
     #[test]
@@ -145,7 +169,8 @@ mod tests {
                 {
                     let of = population(ranks, far, times);
                     let size = simple_random(ranks, of.0.variance, allowed).max(16);
-                    let with = with_far(size, of, ranks, (error, confidence));
+                    let promise = Promise { population: ranks, error, confidence, others: 0.0 };
+                    let with = with_far(size, of, promise);
                     let missed = |size| missed(ranks, far, times, size, error);
                     assert!((size..=2 * size).contains(&with), "{ranks} {far} {times}: {size} {with}");
                     cases += 1;
@@ -162,17 +187,48 @@ mod tests {
     }
 
     #[test]
+    fn far_ranks_of_a_stratum_are_met_beside_the_errors_of_the_others() {
+        // Half of the ranks are this stratum; the error of the other half's mean is normal.
+        let (ranks, population) = (100, 200);
+        let quantile = |i: u32| Normal::standard().inverse_cdf((f64::from(i) + 0.5) / 200.0);
+        let quantiles: Vec<f64> = (0..200).map(quantile).collect();
+        let cases = (1..=4).flat_map(|far| [4.0, 10.0, 30.0].map(|times| (far, times)));
+        let cases: Vec<_> = cases.flat_map(|of| [0.01, 0.2, 0.5].map(|share| (of, share))).collect();
+        let (mut before, mut more) = (0, 0);
+        for (confidence, error) in [(0.90, 0.08), (0.95, 0.05), (0.99, 0.03)] {
+            let (allowed, risk) = ((error / normal_two_sided(confidence)).powi(2), 1.0 - confidence);
+            for &((far, times), share) in &cases {
+                let of = self::population(ranks, far, times);
+                let others = share * allowed;
+                let size = simple_random(ranks, of.0.variance, 4.0 * (allowed - others)).max(2);
+                let with = with_far(size, of, Promise { population, error, confidence, others });
+                let missed = |size: u64| -> f64 {
+                    let missed =
+                        |z| missed_about(ranks, (far, times), size, (2.0 * error, 2.0 * others.sqrt() * z));
+                    quantiles.iter().map(missed).sum::<f64>() / quantiles.len() as f64
+                };
+                before += usize::from(missed(size) > 1.4 * risk);
+                more += usize::from(with > size);
+                let given_up = with == size && 2 * size <= ranks;
+                assert!(missed(with) <= 1.4 * risk || given_up, "{far} {times} {share}: {size} {with}");
+            }
+        }
+        assert!(before > 15 && more > 20, "{before} and {more}");
+    }
+
+    #[test]
     fn others_ask_for_what_their_variance_says() {
         let normal = Stratum { ranks: 1000, variance: 0.09 };
-        assert_eq!(with_far(37, (normal, 3.0), 1000, (0.08, 0.9)), 37);
+        let promise = |population| Promise { population, error: 0.08, confidence: 0.9, others: 0.0 };
+        assert_eq!(with_far(37, (normal, 3.0), promise(1000)), 37);
         let many = population(65_536, 656, 10.0);
-        assert_eq!(with_far(400, many, 65_536, (0.08, 0.9)), 400, "none of 656 matters");
+        assert_eq!(with_far(400, many, promise(65_536)), 400, "none of 656 matters");
         for variance in [0.0, f64::INFINITY, f64::NAN] {
             let stratum = Stratum { ranks: 100, variance };
-            assert_eq!(with_far(16, (stratum, f64::NAN), 100, (0.08, 0.9)), 16);
-            assert_eq!(with_far(16, (stratum, 3.0), 100, (0.08, 0.9)), 16);
+            assert_eq!(with_far(16, (stratum, f64::NAN), promise(100)), 16);
+            assert_eq!(with_far(16, (stratum, 3.0), promise(100)), 16);
         }
         let nothing = Stratum { ranks: 100, variance: 0.0 };
-        assert_eq!(with_far(16, (nothing, 97.0), 100, (0.08, 0.9)), 16);
+        assert_eq!(with_far(16, (nothing, 97.0), promise(100)), 16);
     }
 }

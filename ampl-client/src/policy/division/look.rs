@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_bit_is_larger_than_what_is_done_at_once() {
-        // As many ranks as there are room for with so many guides.
+        // At least as many ranks as there is room for with so many guides.
         for (ranks, guides) in [(96, 1), (96, 2), (60, 4)] {
             let mut longest = 0;
             for population in [1_000, 1_000_000] {

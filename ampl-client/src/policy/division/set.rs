@@ -1,6 +1,7 @@
 //! Strata that a group is divided into, and how many ranks of each are drawn.
 
 use ampl_core::message::{DividedSums, Division as Told};
+use ampl_core::stats::far::{Promise, with_far};
 use ampl_core::stats::sizing::{Stratum, mean_variance, neyman};
 use ampl_core::units::WindowId;
 
@@ -51,6 +52,11 @@ impl Lasting {
         self.size.saturating_sub(less) as f64
     }
 
+    /// Kurtosis of the ranks whose variance the size was priced for.
+    fn kurtosis(&self, guide: usize) -> Option<f64> {
+        self.guides.get(guide)?.0.kurtosis()
+    }
+
     fn stratum(&self, guide: usize) -> Stratum {
         Stratum { ranks: self.ranks, variance: self.variance(guide) }
     }
@@ -60,6 +66,9 @@ impl Lasting {
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub guide: usize,
+    /// The bound, and how likely it is to hold.
+    pub error: f64,
+    pub confidence: f64,
     /// V0.
     pub allowed: f64,
 }
@@ -110,7 +119,7 @@ impl Set {
         let mut sizes = vec![0; self.strata.len()];
         let mut weights = vec![0.0_f64; self.strata.len()];
         let mut most: Option<(u64, usize)> = None;
-        for &Ask { guide, allowed } in asks {
+        for &Ask { guide, allowed, .. } in asks {
             let strata: Vec<Stratum> = self.strata.iter().map(|stratum| stratum.stratum(guide)).collect();
             let asked = neyman(&strata, terms.population, allowed);
             let all = asked.iter().sum();
@@ -127,6 +136,9 @@ impl Set {
         let extra = u64::from(terms.coins);
         for (size, stratum) in sizes.iter_mut().zip(&self.strata) {
             *size = ((*size).max(least) + extra).min(stratum.ranks);
+        }
+        for &ask in asks {
+            self.add_far(&mut sizes, ask, terms);
         }
         let mut left = terms.floor.saturating_sub(sizes.iter().sum());
         while left > 0 {
@@ -145,5 +157,20 @@ impl Set {
             left -= 1;
         }
         (sizes, most.map(|(_, guide)| guide))
+    }
+
+    /// Adds what it takes where a few ranks of a stratum are far off its others ([`with_far`]).
+    fn add_far(&self, sizes: &mut [u64], ask: Ask, terms: Terms) {
+        let Ask { guide, error, confidence, .. } = ask;
+        let part = |index: usize, size: u64| {
+            mean_variance(self.strata[index].stratum(guide), size as f64, terms.population)
+        };
+        for (index, stratum) in self.strata.iter().enumerate() {
+            let Some(kurtosis) = stratum.kurtosis(guide) else { continue };
+            let others = (0..sizes.len()).filter(|&other| other != index);
+            let others = others.map(|other| part(other, sizes[other])).sum();
+            let promise = Promise { population: terms.population, error, confidence, others };
+            sizes[index] = with_far(sizes[index], (stratum.stratum(guide), kurtosis), promise);
+        }
     }
 }

@@ -155,6 +155,9 @@ fn messages_come_back_and_hostile_ones_are_named() {
                     (again.ranks, again.n, again.y, again.cyy),
                     (sums.ranks, sums.n, sums.y, sums.cyy)
                 );
+                let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * b.abs();
+                assert!(near(again.cy3, sums.cy3) && near(again.cy4, sums.cy4), "{again:?} {sums:?}");
+                assert!(sums.cy4 > 0.0);
             }
         }
         (0..bytes.len()).for_each(|end| assert!(UpMessage::decode(&bytes[..end]).is_err(), "{end}"));
