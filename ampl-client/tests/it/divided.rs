@@ -1,5 +1,7 @@
 //! Groups that are divided while the job runs.
 
+use std::collections::BTreeMap;
+
 use ampl_client::simulate::Score;
 use ampl_core::config::{Config, GroupStrata, Mechanism, Selection, Sizing, Summaries};
 use ampl_core::draw::{kept, stratum};
@@ -316,12 +318,15 @@ fn kept_frequencies_equal_the_stored_probabilities() {
     let (ranks, windows) = (120u32, windows(120, 40, 4));
     let mut counts = vec![(0.0, 0.0, 0.0); ranks as usize];
     let seeds = 1000;
+    // How many more were drawn than were to be, by seed and stratum.
+    let mut more = BTreeMap::<_, f64>::new();
     // Strata of one run; what is drawn follows the seed of the directive alone.
     let mut net = live(divided(ranks, "", Mechanism::Subset), ranks, 0, &windows);
     let window = WindowId(40);
     for rank in 0..ranks {
         let directive = net.nodes[rank as usize].directive(window).unwrap().clone();
         assert!(directive.divided(0).is_some());
+        let number = stratum(&net.plan, Rank(rank), &directive).expect("nobody is pinned");
         for seed in 0..seeds {
             let keep = kept(
                 &net.plan,
@@ -333,7 +338,12 @@ fn kept_frequencies_equal_the_stored_probabilities() {
             count.0 += f64::from(u8::from(keep.kept));
             count.1 += keep.probability;
             count.2 += keep.probability * (1.0 - keep.probability);
+            *more.entry((seed, number)).or_default() += f64::from(u8::from(keep.kept)) - keep.probability;
         }
+    }
+    assert!(more.len() >= 2 * seeds as usize, "{}", more.len());
+    for (of, more) in more {
+        assert!(more.abs() < 1e-9, "seed and stratum {of:?}: {more} ranks more than decided");
     }
     let chi: f64 = counts.iter().map(|(kept, mean, variance)| (kept - mean).powi(2) / variance).sum();
     let freedom = f64::from(ranks);

@@ -8,10 +8,12 @@
 //! STATISTICS §2: Dalenius & Hodges 1959 for the cuts, Hidiroglou 1986 for what is taken in full, Cochran §5.5 and
 //! §5.9 for the sizes.
 
+mod outline;
 mod view;
 
-use super::bins::{Histogram, Occupied, Residuals, Shift};
+use super::bins::{Histogram, Shift};
 use super::sizing::{Stratum, mean_variance};
+use outline::{Cuts, Outline};
 use view::{Limits, View, allocate, unlimited};
 
 /// Numbers of strata that are tried.
@@ -25,6 +27,9 @@ const SLACK: f64 = 1.05;
 
 /// No single rank's deviation, multiplied by its weight, exceeds the bound divided by this.
 const INFLUENCE: f64 = 2.0;
+
+/// Share of the ranks that may have so much less than the mean that each of them moves it, and be kept for that.
+const IDLE: f64 = 0.25;
 
 /// Moves of a cut by one bin that are tried to improve on the best of what √f gives.
 const MOVES: usize = 64;
@@ -129,15 +134,15 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     // first: what is left out costs a few ranks in a hundred.
     let share = terms.groups.clamp(1, MOVES).pow(2);
     let mut since = 0;
-    // Who moves the mean beyond the bound all alone is what a window is looked at for: no draw leaves it out.
+    let full_of = |(low, high): (usize, usize)| all - (before[high] - before[low]);
     let alone = needs
         .get(binned)
         .copied()
         .flatten()
         .map_or(f64::INFINITY, |need| terms.population as f64 * need.error);
-    let within = outline.nested().find(|&run| outline.farthest(run) <= alone).unwrap_or_default();
-    for (low, high) in outline.nested().skip_while(|&run| run != within) {
-        let full = all - (before[high] - before[low]);
+    let within = outline.within(alone, &before, IDLE * terms.population as f64);
+    for (low, high) in outline.nested(within) {
+        let full = full_of((low, high));
         if full >= best.total || since > (PATIENCE / share).max(1) {
             break;
         }
@@ -163,7 +168,7 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
         pricing.price(Candidate::new(best.cuts, best.full), f64::INFINITY, &Looked::default(), &mut known);
         for cuts in best.cuts.moved(within).take(tries) {
             tries -= 1;
-            let full = all - (before[cuts.at[cuts.count]] - before[cuts.at[0]]);
+            let full = full_of((cuts.at[0], cuts.at[cuts.count]));
             let candidate = pricing.price(Candidate::new(cuts, full), cheaper.total, &known, &mut looked);
             if candidate.total < cheaper.total {
                 cheaper = candidate;
@@ -184,115 +189,6 @@ fn running(values: impl Iterator<Item = f64>) -> Vec<f64> {
         Some(*sum)
     });
     std::iter::once(0.0).chain(sums).collect()
-}
-
-/// Where bins are, along the guide that they are of.
-struct Outline {
-    /// √f up to every occupied bin.
-    spread: Vec<f64>,
-    /// How far an occupied bin's farthest rank is from the window's mean.
-    distance: Vec<f64>,
-}
-
-impl Outline {
-    fn new(histogram: &Histogram, binned: usize, need: Option<Need>) -> Self {
-        let shift = need.map_or(Shift { scale: 1.0, offset: 0.0 }, |need| need.shift);
-        let error = need.map_or(1.0, |need| need.error);
-        let extremes = |bin: &Occupied<'_>| {
-            let Residuals { min, max, .. } = bin.residuals[binned];
-            (shift.scale * min + shift.offset, shift.scale * max + shift.offset)
-        };
-        let width = |bin: Occupied<'_>| {
-            let (min, max) = extremes(&bin);
-            // What rounding leaves of equal numbers is no width.
-            let width = (max - min).abs().max(1e-9 * error);
-            let weight = (bin.ranks as f64 * width).sqrt();
-            if weight.is_finite() { weight } else { 0.0 }
-        };
-        let distance = |bin: Occupied<'_>| {
-            let (min, max) = extremes(&bin);
-            min.abs().max(max.abs())
-        };
-        Self {
-            spread: running(histogram.occupied().map(width)),
-            distance: histogram.occupied().map(distance).collect(),
-        }
-    }
-
-    /// Runs of occupied bins, each without the outermost one of the run before, down to none.
-    fn nested(&self) -> impl Iterator<Item = (usize, usize)> {
-        let first = (0, self.distance.len());
-        std::iter::successors(Some(first), |&(low, high)| {
-            if low >= high {
-                return None;
-            }
-            // Not a number is far away.
-            let inner = self.distance[low] <= self.distance[high - 1] || self.distance[high - 1].is_nan();
-            Some(if inner { (low, high - 1) } else { (low + 1, high) })
-        })
-    }
-
-    /// How far from the window's mean the farthest rank of a run is; 0 of none.
-    fn farthest(&self, (low, high): (usize, usize)) -> f64 {
-        let inside = self.distance.get(low..high).unwrap_or_default();
-        let far = |distance: f64| if distance.is_nan() { f64::INFINITY } else { distance };
-        inside.iter().fold(0.0, |most, &distance| far(distance).max(most))
-    }
-
-    /// The run cut into at most `count` strata of about equal √f; none where it has fewer bins.
-    fn cuts(&self, low: usize, high: usize, count: usize) -> Option<Cuts> {
-        let mut cuts = Cuts::default();
-        if high - low < count {
-            // Nothing to cut is a way to keep everyone.
-            return (count == 1).then_some(cuts);
-        }
-        cuts.at[0] = low;
-        let (from, to) = (self.spread[low], self.spread[high]);
-        for part in 1..=count {
-            let goal = from + (to - from) * part as f64 / count as f64 * (1.0 - 1e-9);
-            let inside = &self.spread[low + 1..=high];
-            let cut = match part == count {
-                true => high,
-                false => low + 1 + inside.partition_point(|&sum| sum < goal).min(high - low - 1),
-            };
-            if cut > cuts.at[cuts.count] {
-                cuts.count += 1;
-                cuts.at[cuts.count] = cut;
-            }
-        }
-        Some(cuts)
-    }
-}
-
-/// Strata as runs of occupied bins.
-#[derive(Clone, Copy, Default)]
-struct Cuts {
-    at: [usize; MOST + 1],
-    count: usize,
-}
-
-impl Cuts {
-    /// The same with any one of the cuts a bin further to the left or to the right, if it can be in that run.
-    fn moved(self, (low, high): (usize, usize)) -> impl Iterator<Item = Self> {
-        let left = (0..=self.count).filter(move |&cut| match cut {
-            0 => self.at[0] > low,
-            _ => self.at[cut] - self.at[cut - 1] > 1,
-        });
-        let right = (0..=self.count).filter(move |&cut| match cut {
-            _ if cut == self.count => self.at[cut] < high,
-            _ => self.at[cut + 1] - self.at[cut] > 1,
-        });
-        let to = move |cut: usize, place: usize| {
-            let mut cuts = self;
-            cuts.at[cut] = place;
-            cuts
-        };
-        left.map(move |cut| to(cut, self.at[cut] - 1)).chain(right.map(move |cut| to(cut, self.at[cut] + 1)))
-    }
-
-    fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.at[..=self.count].windows(2).map(|pair| (pair[0], pair[1]))
-    }
 }
 
 /// One way to keep a window.

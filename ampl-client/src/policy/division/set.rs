@@ -48,8 +48,13 @@ impl Lasting {
 
     /// Ranks that its variance is to be reckoned with: samples of random size may be smaller.
     pub fn drawn(&self, terms: Terms) -> f64 {
-        let less = u64::from(terms.coins && self.size < self.ranks);
-        self.size.saturating_sub(less) as f64
+        self.drawn_of(self.size, terms)
+    }
+
+    /// The same with another size.
+    fn drawn_of(&self, size: u64, terms: Terms) -> f64 {
+        let less = u64::from(terms.coins && size < self.ranks);
+        size.saturating_sub(less) as f64
     }
 
     /// Kurtosis of the ranks whose variance the size was priced for.
@@ -163,7 +168,8 @@ impl Set {
     fn add_far(&self, sizes: &mut [u64], ask: Ask, terms: Terms) {
         let Ask { guide, error, confidence, .. } = ask;
         let part = |index: usize, size: u64| {
-            mean_variance(self.strata[index].stratum(guide), size as f64, terms.population)
+            let stratum = &self.strata[index];
+            mean_variance(stratum.stratum(guide), stratum.drawn_of(size, terms), terms.population)
         };
         for (index, stratum) in self.strata.iter().enumerate() {
             let Some(kurtosis) = stratum.kurtosis(guide) else { continue };

@@ -1,0 +1,129 @@
+//! Where a histogram's bins are, and runs and cuts of them.
+
+use super::{MOST, Need, running};
+use crate::stats::bins::{Histogram, Occupied, Residuals, Shift};
+
+/// Where bins are, along the guide that they are of.
+pub(super) struct Outline {
+    /// √f up to every occupied bin.
+    spread: Vec<f64>,
+    /// How far an occupied bin's farthest rank is from the window's mean.
+    distance: Vec<f64>,
+    /// Whether its ranks are all below the mean.
+    below: Vec<bool>,
+}
+
+impl Outline {
+    /// That of a histogram along the guide `binned`, about the mean that its need leads to.
+    pub fn new(histogram: &Histogram, binned: usize, need: Option<Need>) -> Self {
+        let shift = need.map_or(Shift { scale: 1.0, offset: 0.0 }, |need| need.shift);
+        let error = need.map_or(1.0, |need| need.error);
+        let extremes = |bin: &Occupied<'_>| {
+            let Residuals { min, max, .. } = bin.residuals[binned];
+            (shift.scale * min + shift.offset, shift.scale * max + shift.offset)
+        };
+        let width = |bin: Occupied<'_>| {
+            let (min, max) = extremes(&bin);
+            // What rounding leaves of equal numbers is no width.
+            let width = (max - min).abs().max(1e-9 * error);
+            let weight = (bin.ranks as f64 * width).sqrt();
+            if weight.is_finite() { weight } else { 0.0 }
+        };
+        let distance = |bin: Occupied<'_>| {
+            let (min, max) = extremes(&bin);
+            min.abs().max(max.abs())
+        };
+        Self {
+            spread: running(histogram.occupied().map(width)),
+            distance: histogram.occupied().map(distance).collect(),
+            below: histogram.occupied().map(|bin| extremes(&bin)).map(|(a, b)| a.max(b) < 0.0).collect(),
+        }
+    }
+
+    /// The run without the ranks that are kept whatever it costs: who moves the mean beyond the bound, by being farther
+    /// than `alone` from it, is what a window is looked at for, and no draw leaves it out. `before` counts ranks as
+    /// [`running`] does.
+    ///
+    /// Ranks that have nothing are so far from the mean where the group is small and the bound tight (32 ranks and
+    /// 3 %). If they are more than `idle` ranks, that is what ranks do there, and each of them stands for the others.
+    pub fn within(&self, alone: f64, before: &[f64], idle: f64) -> (usize, usize) {
+        // Not a number is far away.
+        let far = |bin: usize| self.distance[bin].is_nan() || self.distance[bin] > alone;
+        let bins = 0..self.distance.len();
+        let below = bins.clone().filter(|&bin| far(bin) && self.below[bin]);
+        let few = below.map(|bin| before[bin + 1] - before[bin]).sum::<f64>() <= idle;
+        let full = |bin: usize| far(bin) && (few || !self.below[bin]);
+        let high = bins.clone().rfind(|&bin| !full(bin)).map_or(0, |bin| bin + 1);
+        let low = bins.clone().find(|&bin| !full(bin)).unwrap_or(high);
+        (low, high)
+    }
+
+    /// Runs of occupied bins from `first` on, each without the outermost one of the run before, down to none.
+    pub fn nested(&self, first: (usize, usize)) -> impl Iterator<Item = (usize, usize)> {
+        std::iter::successors(Some(first), |&(low, high)| {
+            if low >= high {
+                return None;
+            }
+            // Not a number is far away.
+            let inner = self.distance[low] <= self.distance[high - 1] || self.distance[high - 1].is_nan();
+            Some(if inner { (low, high - 1) } else { (low + 1, high) })
+        })
+    }
+
+    /// The run cut into at most `count` strata of about equal √f; none where it has fewer bins.
+    pub fn cuts(&self, low: usize, high: usize, count: usize) -> Option<Cuts> {
+        let mut cuts = Cuts::default();
+        if high - low < count {
+            // Nothing to cut is a way to keep everyone.
+            return (count == 1).then_some(cuts);
+        }
+        cuts.at[0] = low;
+        let (from, to) = (self.spread[low], self.spread[high]);
+        for part in 1..=count {
+            let goal = from + (to - from) * part as f64 / count as f64 * (1.0 - 1e-9);
+            let inside = &self.spread[low + 1..=high];
+            let cut = match part == count {
+                true => high,
+                false => low + 1 + inside.partition_point(|&sum| sum < goal).min(high - low - 1),
+            };
+            if cut > cuts.at[cuts.count] {
+                cuts.count += 1;
+                cuts.at[cuts.count] = cut;
+            }
+        }
+        Some(cuts)
+    }
+}
+
+/// Strata as runs of occupied bins.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cuts {
+    /// First bins of the strata, and the end of the last one.
+    pub at: [usize; MOST + 1],
+    /// How many strata.
+    pub count: usize,
+}
+
+impl Cuts {
+    /// The same with any one of the cuts a bin further to the left or to the right, if it can be in that run.
+    pub fn moved(self, (low, high): (usize, usize)) -> impl Iterator<Item = Self> {
+        let left = (0..=self.count).filter(move |&cut| match cut {
+            0 => self.at[0] > low,
+            _ => self.at[cut] - self.at[cut - 1] > 1,
+        });
+        let right = (0..=self.count).filter(move |&cut| match cut {
+            _ if cut == self.count => self.at[cut] < high,
+            _ => self.at[cut + 1] - self.at[cut] > 1,
+        });
+        let to = move |cut: usize, place: usize| {
+            let mut cuts = self;
+            cuts.at[cut] = place;
+            cuts
+        };
+        left.map(move |cut| to(cut, self.at[cut] - 1)).chain(right.map(move |cut| to(cut, self.at[cut] + 1)))
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.at[..=self.count].windows(2).map(|pair| (pair[0], pair[1]))
+    }
+}
