@@ -2,10 +2,10 @@
  *
  * usage: spiked STEPS [MICROSECONDS [SWEEPS [SEED]]]
  *
- * A rank's work in a step is 1000, give or take 3 %, and 20 times that in one of 60 rank-steps: `spike RANK STEP`
- * on standard output, others for each seed. All messages of a step are sent in it. A rank sleeps so many microseconds in a step, and
- * computes: for a work of 1000 so many sweeps over a line of 1000 points, of some half a microsecond each. Rank 0
- * prints `step NANOSECONDS` for each at the end.
+ * A rank's work in a step is 1000, give or take 3 %, and 20 times that in one of 60 rank-steps, others for each seed:
+ * `spike RANK STEP` on standard output. All messages of a step are sent in it. A rank sleeps so many microseconds in
+ * a step, and computes: for a work of 1000 so many sweeps over a line of 1000 points, of some half a microsecond each.
+ * Rank 0 prints `step NANOSECONDS` for each at the end.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <ampl.h>
@@ -39,8 +39,8 @@ int main(int argc, char **argv) {
     int rank, ranks, steps = argc > 1 ? atoi(argv[1]) : 40;
     long microseconds = argc > 2 ? atol(argv[2]) : 0;
     struct timespec pause = {microseconds / 1000000, microseconds % 1000000 * 1000};
-    unsigned seed = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
     double sweeps = argc > 3 ? atof(argv[3]) : 0, *times = calloc(steps + 1, sizeof *times);
+    unsigned seed = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
     if (!times) {
         return 1;
     }

@@ -4,7 +4,7 @@
 //! sample has its share of these, and beyond the bound when it has one too few or too many. A variance says how large
 //! the error is on average, not how likely that is.
 
-use super::quantile::normal_outside;
+use super::quantile::normal_above;
 use super::sizing::Stratum;
 
 /// Largest share of the ranks that is far off, where the kurtosis tells of far ranks and not of the shape of all: one
@@ -72,10 +72,9 @@ impl Far {
 
 /// How likely a normal error about `off` with that standard deviation is beyond the bound.
 fn beyond(bound: f64, off: f64, deviation: f64) -> f64 {
-    let above = |reach: f64| match reach / deviation {
-        _ if deviation == 0.0 => f64::from(u8::from(reach < 0.0)),
-        z if z < 0.0 => 1.0 - normal_outside(z) / 2.0,
-        z => normal_outside(z) / 2.0,
+    let above = |reach: f64| match deviation {
+        0.0 => f64::from(u8::from(reach < 0.0)),
+        _ => normal_above(reach / deviation),
     };
     above(bound - off) + above(bound + off)
 }

@@ -40,7 +40,12 @@ pub fn student_from_normal(z: f64, freedom: f64) -> f64 {
 
 /// P(|Z| > `z`) for a standard normal Z: the risk of leaving a bound of `z` standard errors.
 pub fn normal_outside(z: f64) -> f64 {
-    2.0 * Normal::standard().cdf(-z.abs())
+    2.0 * normal_above(z.abs())
+}
+
+/// P(Z > `z`) for a standard normal Z.
+pub fn normal_above(z: f64) -> f64 {
+    Normal::standard().cdf(-z)
 }
 
 /// The `probability` quantile of χ²/ν with ν = `freedom` > 0: what a variance estimate exceeds its

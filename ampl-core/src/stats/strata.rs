@@ -124,7 +124,8 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     let views: Vec<View> = guides.map(|(guide, need)| View::new(histogram, guide, need, terms)).collect();
     let occupied: Vec<usize> = histogram.occupied().map(|occupied| occupied.bin).collect();
     let before = running(histogram.occupied().map(|occupied| occupied.ranks as f64));
-    let outline = Outline::new(histogram, binned, needs.get(binned).copied().flatten());
+    let need = needs.get(binned).copied().flatten();
+    let outline = Outline::new(histogram, binned, need);
     let all = before[occupied.len()];
     let pricing = Pricing { views: &views, before: &before, terms };
     // What is known of the strata that are looked at, and of those that they come from.
@@ -135,11 +136,7 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     let share = terms.groups.clamp(1, MOVES).pow(2);
     let mut since = 0;
     let full_of = |(low, high): (usize, usize)| all - (before[high] - before[low]);
-    let alone = needs
-        .get(binned)
-        .copied()
-        .flatten()
-        .map_or(f64::INFINITY, |need| terms.population as f64 * need.error);
+    let alone = need.map_or(f64::INFINITY, |need| terms.population as f64 * need.error);
     let within = outline.within(alone, &before, IDLE * terms.population as f64);
     for (low, high) in outline.nested(within) {
         let full = full_of((low, high));
