@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ampl_core::mpi::Function;
 
+use crate::late::Libraries;
+
 /// Calling convention of a wrapped symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
@@ -72,7 +74,7 @@ impl Symbol {
         self.look_up_with(next_definition)
     }
 
-    fn look_up_with(&self, find: fn(&str) -> *const ()) -> *const () {
+    fn look_up_with(&self, find: impl Fn(&str) -> *const ()) -> *const () {
         let found = self.names.iter().map(|name| find(name)).find(|found| !found.is_null());
         let found = found.unwrap_or(ptr::null());
         self.next.store(found.cast_mut(), Ordering::Relaxed);
@@ -102,13 +104,24 @@ fn all() -> &'static [Symbol] {
 /// no place for that: somebody may wait for the thread with the loader's lock in hand, and what the loader has to say
 /// of an error is the program's to ask for.
 pub fn find_all() {
-    let has_fortran = !in_search_order("mpi_init_\0").is_null();
+    // An MPI that was loaded out of the global search order is asked by itself.
+    let apart = in_search_order("PMPI_Init\0").is_null().then(Libraries::loaded);
+    let find = |name: &str| match &apart {
+        Some(libraries) => libraries.find(with_nul(name)),
+        None => in_search_order(name),
+    };
+    let has_fortran = !find("mpi_init_\0").is_null();
     let wanted = |symbol: &&Symbol| symbol.language == Language::C || has_fortran;
     for symbol in all().iter().filter(wanted).filter(|symbol| symbol.next_if_known().is_null()) {
-        symbol.look_up_with(in_search_order);
+        symbol.look_up_with(find);
     }
     // SAFETY: forgets what was said of those that this MPI lacks.
     unsafe { libc::dlerror() };
+}
+
+/// Forgets what stands behind the wrapped symbols: the MPI that was found has been unloaded.
+pub fn forget_all() {
+    all().iter().for_each(|symbol| symbol.next.store(ptr::null_mut(), Ordering::Relaxed));
 }
 
 /// Whether the name is that of a Fortran procedure whose buffers are descriptors: `mpi_send_f08ts_`,
@@ -158,7 +171,7 @@ fn look_up(from: *mut libc::c_void, name: &str) -> *const () {
     let name = with_nul(name);
     let found = ask(from, name);
     // MPI may have been loaded out of the global search order.
-    if found.is_null() { crate::late::in_mpi_libraries(name) } else { found }
+    if found.is_null() { Libraries::loaded().find(name) } else { found }
 }
 
 fn with_nul(name: &str) -> &CStr {

@@ -158,7 +158,8 @@ fn what_has_a_twin_is_wrapped_or_skipped() {
 }
 
 /// What `libampl.so` exports besides wrappers and its own `ampl_*`, with the reason.
-const BESIDES: [(&str, &str); 3] = [
+const BESIDES: [(&str, &str); 4] = [
+    ("dlmopen", "the same, into the program's own namespace"),
     ("dlopen", "to notice an MPI that an interpreter loads late"),
     ("sched_yield", "so that a look after the tree gives no turn away"),
     ("usleep", "to notice an MPI_Finalize that has not deleted ampl's attribute"),

@@ -13,6 +13,7 @@ mod floor;
 mod full;
 mod governor;
 mod journals;
+mod late;
 mod misfortune;
 mod partners;
 mod paths;

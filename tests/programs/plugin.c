@@ -8,6 +8,13 @@ static void begin(void) { MPI_Init(NULL, NULL); }
 __attribute__((constructor)) static void construct(void) { begin(); }
 #endif
 
+/* The version, which may be asked for before MPI_Init. */
+int asks(void) {
+    int version, subversion;
+    MPI_Get_version(&version, &subversion);
+    return version;
+}
+
 int run(void) {
     int rank, ranks, sum, version, subversion;
     MPI_Get_version(&version, &subversion);

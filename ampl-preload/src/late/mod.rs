@@ -8,35 +8,45 @@
 //! A process that starts with an MPI is left alone: its program was bound before we could tell.
 
 mod exports;
+mod hooks;
 mod needed;
 
 use std::ffi::CStr;
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::caller::is_library_of_mpi;
 use crate::resolve::loaded_modules;
 use exports::Exports;
+use hooks::real_dlopen;
 
 /// Whether `dlopen` must be watched.
 static WATCHING: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> =
-    Mutex::new(State { exports: None, modules: 0, bound_lazily: false, held: Vec::new() });
+static STATE: Mutex<State> = Mutex::new(State {
+    exports: None,
+    modules: Vec::new(),
+    bound_lazily: false,
+    binding: None,
+    held: Vec::new(),
+});
 
 struct State {
     /// Our exports; none before the process was found to have no MPI.
     exports: Option<Exports>,
     /// Modules of MPI libraries when the exports were last set.
-    modules: usize,
-    /// Whether something may have been bound to what this MPI lacks, and will be called later.
+    modules: Vec<String>,
+    /// Whether something was bound to what this MPI lacks, and will be called later.
     bound_lazily: bool,
+    /// Modules loaded before the latest one that may be bound so: it may have failed to load.
+    binding: Option<Vec<String>>,
     /// References to libraries that were loaded for a module to come.
     held: Vec<Handle>,
 }
 
 /// One reference to a loaded library, given back when dropped.
-struct Handle(*mut libc::c_void);
+struct Handle(NonNull<libc::c_void>);
 
 // SAFETY: the loader's handles belong to the process.
 unsafe impl Send for Handle {}
@@ -47,7 +57,8 @@ impl Handle {
         let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
         // SAFETY: a NUL-terminated path.
         let handle = unsafe { real_dlopen(path.as_ptr(), flags) };
-        (!handle.is_null()).then_some(Self(handle))
+        // A `Handle` of a null pointer must never be made: the loader does not survive its dlclose.
+        NonNull::new(handle).map(Self)
     }
 
     /// The same to a library that is already there.
@@ -57,14 +68,14 @@ impl Handle {
 
     fn symbol(&self, name: &CStr) -> *const () {
         // SAFETY: a handle of a loaded library and a NUL-terminated name.
-        unsafe { libc::dlsym(self.0, name.as_ptr()) }.cast_const().cast()
+        unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) }.cast_const().cast()
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: the reference is ours.
-        unsafe { libc::dlclose(self.0) };
+        unsafe { libc::dlclose(self.0.as_ptr()) };
     }
 }
 
@@ -83,6 +94,8 @@ extern "C" fn at_load() {
                 WATCHING.store(true, Ordering::Release);
             }
         }
+        // SAFETY: forgets what was not found: the program has asked for nothing yet.
+        unsafe { libc::dlerror() };
     });
 }
 
@@ -97,27 +110,33 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
     state.held.clear();
     state.settle();
     let Some(path) = path.map(|path| path.to_string_lossy().into_owned()) else { return };
-    if state.modules > 0 || is_library_of_mpi(&path) {
+    // Such a call loads nothing, and neither may what is done for it.
+    let loads = flags & libc::RTLD_NOLOAD == 0;
+    if !loads || !state.modules.is_empty() || is_library_of_mpi(&path) {
         return;
     }
     let needed = needed::by_file(Path::new(&path));
     if let Some(needs) = &needed {
-        let mut of_mpi = needs.names.iter().filter(|name| is_library_of_mpi(name)).peekable();
-        if of_mpi.peek().is_some() {
+        let of_mpi = || needs.names.iter().filter(|name| is_library_of_mpi(name));
+        let found: Option<Vec<_>> = of_mpi().map(|name| needs.find(name)).collect();
+        if let Some(found) = found.filter(|found| !found.is_empty()) {
             // What the module's own loading would do in a moment.
-            let load = |name: &String| Handle::open(&needs.find(name)?, libc::RTLD_LAZY | libc::RTLD_LOCAL);
-            if let Some(loaded) = of_mpi.map(load).collect::<Option<Vec<_>>>() {
+            let load = |path: &PathBuf| Handle::open(path, libc::RTLD_LAZY | libc::RTLD_LOCAL);
+            // Where one of them cannot be loaded, nor can the module: there is nothing to show.
+            if let Some(loaded) = found.iter().map(load).collect::<Option<Vec<_>>>() {
                 state.settle();
                 state.held = loaded;
-                return;
             }
+            return;
         }
     }
     // What its libraries need in turn may be MPI: then all of ours must be there when they are bound.
     let loaded = loaded_modules();
     let known = |name: &String| loaded.iter().any(|path| path.rsplit('/').next() == Some(name));
     if needed.is_none_or(|needs| !needs.names.iter().all(known)) {
-        state.bound_lazily |= flags & libc::RTLD_NOW == 0;
+        if flags & libc::RTLD_NOW == 0 {
+            state.binding = Some(loaded);
+        }
         if let Some(exports) = &state.exports {
             exports.show(|_| true);
         }
@@ -127,82 +146,44 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
 impl State {
     /// Shows what the MPI libraries now loaded have; nothing where there are none.
     fn settle(&mut self) {
+        if let Some(before) = self.binding.take() {
+            self.bound_lazily |= loaded_modules().iter().any(|path| !before.contains(path));
+        }
         let modules = mpi_modules();
-        if self.modules > 0 && modules.len() <= self.modules {
+        if !self.modules.is_empty() && modules == self.modules {
             return;
         }
-        self.modules = modules.len();
+        if self.modules.iter().any(|path| !modules.contains(path)) {
+            // Another MPI, or the same one elsewhere, may come to where that was.
+            crate::symbol::forget_all();
+        }
+        self.modules = modules;
         if self.bound_lazily {
             return;
         }
-        let handles: Vec<Handle> = modules.iter().filter_map(|path| Handle::of_loaded(path)).collect();
+        let handles = handles(&self.modules);
         if let Some(exports) = &self.exports {
             exports.show(|name| handles.iter().any(|handle| !handle.symbol(name).is_null()));
         }
     }
 }
 
-/// Address of `name` in an MPI library that is loaded, wherever the search order has it; null if none has it.
-pub fn in_mpi_libraries(name: &CStr) -> *const () {
-    let modules = mpi_modules();
-    let mut found =
-        modules.iter().filter_map(|path| Handle::of_loaded(path)).map(|handle| handle.symbol(name));
-    found.find(|symbol| !symbol.is_null()).unwrap_or(std::ptr::null())
+fn handles(modules: &[String]) -> Vec<Handle> {
+    modules.iter().filter_map(|path| Handle::of_loaded(path)).collect()
 }
 
-type Dlopen = unsafe extern "C" fn(*const libc::c_char, i32) -> *mut libc::c_void;
+/// The MPI libraries that are loaded, wherever the search order has them.
+pub struct Libraries(Vec<Handle>);
 
-/// The C library's `dlopen`: ours stands before it.
-static REAL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
-
-fn real() -> *const () {
-    let known = REAL.load(Ordering::Relaxed);
-    if !known.is_null() {
-        return known;
+impl Libraries {
+    /// Those that are loaded now.
+    pub fn loaded() -> Self {
+        Self(handles(&mpi_modules()))
     }
-    // SAFETY: a NUL-terminated name.
-    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlopen".as_ptr()) }.cast();
-    REAL.store(found, Ordering::Relaxed);
-    found
-}
 
-/// `dlopen` of the C library.
-///
-/// # Safety
-/// As that function.
-pub unsafe fn real_dlopen(path: *const libc::c_char, flags: i32) -> *mut libc::c_void {
-    // SAFETY: the C library has the function, with that type.
-    let function = unsafe { std::mem::transmute::<*const (), Option<Dlopen>>(real()) };
-    // SAFETY: the caller's promise.
-    function.map_or(std::ptr::null_mut(), |function| unsafe { function(path, flags) })
-}
-
-/// Looks at a call of `dlopen`, and tells where the real one is.
-unsafe extern "C" fn look(path: *const libc::c_char, flags: i32) -> *const () {
-    if WATCHING.load(Ordering::Acquire) {
-        crate::process::contained(|| {
-            // SAFETY: the application's path, null or NUL-terminated.
-            before_dlopen((!path.is_null()).then(|| unsafe { CStr::from_ptr(path) }), flags);
-        });
+    /// Address of `name` in one of them; null if none has it.
+    pub fn find(&self, name: &CStr) -> *const () {
+        let mut found = self.0.iter().map(|handle| handle.symbol(name));
+        found.find(|symbol| !symbol.is_null()).unwrap_or(std::ptr::null())
     }
-    real()
-}
-
-/// Jumps on to the C library's: it looks at its return address to know who asks, and finds libraries
-/// beside that module.
-// SAFETY: an exported symbol with the C library's name and type.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn dlopen(path: *const libc::c_char, flags: i32) -> *mut libc::c_void {
-    core::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "sub rsp, 8",
-        "call {look}",
-        "add rsp, 8",
-        "pop rsi",
-        "pop rdi",
-        "jmp rax",
-        look = sym look,
-    )
 }

@@ -1,0 +1,115 @@
+//! `dlopen` and `dlmopen` as the program calls them: ours stand before the C library's.
+
+use std::ffi::{CStr, c_char, c_long, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::{WATCHING, before_dlopen};
+
+type Dlopen = unsafe extern "C" fn(*const c_char, i32) -> *mut c_void;
+
+/// A function of the C library's behind one of ours.
+struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<()>,
+}
+
+static DLOPEN: Real = Real { name: c"dlopen", address: AtomicPtr::new(ptr::null_mut()) };
+static DLMOPEN: Real = Real { name: c"dlmopen", address: AtomicPtr::new(ptr::null_mut()) };
+
+impl Real {
+    /// Its address; that of a function that refuses where the C library has none, as it is jumped to.
+    fn find(&self) -> *const () {
+        let known = self.address.load(Ordering::Relaxed);
+        if !known.is_null() {
+            return known;
+        }
+        // SAFETY: a NUL-terminated name.
+        let found: *mut () = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }.cast();
+        let found = if found.is_null() { refuse as *mut () } else { found };
+        self.address.store(found, Ordering::Relaxed);
+        found
+    }
+}
+
+/// As a loader that can load nothing.
+extern "C" fn refuse() -> *mut c_void {
+    ptr::null_mut()
+}
+
+/// `dlopen` of the C library.
+///
+/// # Safety
+/// As that function.
+pub unsafe fn real_dlopen(path: *const c_char, flags: i32) -> *mut c_void {
+    // SAFETY: the C library's function has that type, and one that refuses takes no notice of arguments.
+    let function = unsafe { std::mem::transmute::<*const (), Dlopen>(DLOPEN.find()) };
+    // SAFETY: the caller's promise.
+    unsafe { function(path, flags) }
+}
+
+/// Does what is due before a library is loaded into the program's namespace.
+///
+/// # Safety
+/// `path` is null or NUL-terminated.
+unsafe fn prepare(path: *const c_char, flags: i32) {
+    if WATCHING.load(Ordering::Acquire) {
+        crate::process::contained(|| {
+            // SAFETY: the caller's promise.
+            before_dlopen((!path.is_null()).then(|| unsafe { CStr::from_ptr(path) }), flags);
+        });
+    }
+}
+
+/// Prepares for a call of `dlopen`, and returns where the real one is.
+unsafe extern "C" fn opening(path: *const c_char, flags: i32) -> *const () {
+    // SAFETY: the application's path.
+    unsafe { prepare(path, flags) };
+    DLOPEN.find()
+}
+
+/// The same for `dlmopen`. What another namespace loads is bound to nothing of this library.
+unsafe extern "C" fn opening_in(namespace: c_long, path: *const c_char, flags: i32) -> *const () {
+    if namespace == libc::LM_ID_BASE {
+        // SAFETY: the application's path.
+        unsafe { prepare(path, flags) };
+    }
+    DLMOPEN.find()
+}
+
+/// Jumps on to the C library's: it uses its return address to tell who calls, and finds libraries
+/// beside that module.
+// SAFETY: an exported symbol with the C library's name and type.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn dlopen(path: *const c_char, flags: i32) -> *mut c_void {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {opening}",
+        "add rsp, 8",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        opening = sym opening,
+    )
+}
+
+/// As [`dlopen`].
+// SAFETY: an exported symbol with the C library's name and type.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn dlmopen(namespace: c_long, path: *const c_char, flags: i32) -> *mut c_void {
+    core::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {opening_in}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        opening_in = sym opening_in,
+    )
+}
