@@ -74,6 +74,7 @@ impl Synthetic {
     pub fn run_info(&self) -> RunInfo {
         let mut run = RunInfo {
             ampl_version: "0.1.0".into(),
+            abi: None,
             mpi_library: "Open MPI v4.1.4, package: Synthetic\nsecond line".into(),
             command: vec!["./app".into(), "in.txt".into()],
             started_ns: 1_700_000_000_000_000_000,

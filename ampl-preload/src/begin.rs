@@ -389,6 +389,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
     if process.shared.rank.0 == 0 {
         let run = RunInfo {
             mpi_library: process.pmpi.library_version(),
+            abi: Some(process.abi.family),
             early_calls: early_calls(),
             ..unseen::noted(run.clone())
         };

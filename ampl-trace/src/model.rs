@@ -2,6 +2,7 @@
 
 use ampl_core::config::MOST_FRAMES;
 use ampl_core::message::Decision;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::plan::Plan;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,10 @@ pub struct RunInfo {
     pub ampl_version: String,
     /// The MPI library's own description.
     pub mpi_library: String,
+    /// The binary interface that the program was built for: what its constants mean. Not in traces of before
+    /// 27 November 2026.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abi: Option<AbiFamily>,
     /// Ranks in `MPI_COMM_WORLD`.
     pub ranks: u32,
     /// The program's command line.
@@ -68,6 +73,11 @@ pub struct GroupInfo {
 }
 
 impl RunInfo {
+    /// The binary interface that says what constants mean, where it is known.
+    pub fn abi_family(&self) -> Option<AbiFamily> {
+        self.abi.or_else(|| AbiFamily::of_library(&self.mpi_library))
+    }
+
     /// Metrics and groups of `plan`.
     pub fn describe(&mut self, plan: &Plan) {
         self.ranks = plan.ranks;

@@ -5,6 +5,7 @@
 
 #[rustfmt::skip] // Written by the generator, compared byte by byte.
 mod functions;
+pub mod constants;
 pub mod predefined;
 
 pub use functions::{FUNCTION_COUNT, FUNCTIONS, ids};

@@ -12,6 +12,7 @@ mod config_keys;
 mod config_properties;
 mod config_values;
 mod configs;
+mod constants;
 mod exact;
 mod properties;
 mod strata;

@@ -1,6 +1,7 @@
 //! What differs between MPI implementations, as data: one [`Abi`] per implementation family.
 
 use ampl_core::mpi::Kind;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind;
 
 /// Binary interface of one family of MPI libraries.
@@ -8,6 +9,8 @@ use ampl_core::value::ObjectKind;
 pub struct Abi {
     /// `openmpi`, `mpich` or `standard`.
     pub name: &'static str,
+    /// The same for readers of the trace.
+    pub family: AbiFamily,
     /// Bytes of a handle in memory; `MPI_File` has 8 everywhere.
     pub handle_bytes: usize,
     /// Bytes of an `MPI_Status`.
@@ -125,6 +128,7 @@ impl Abi {
 /// Asserts what every table must hold.
 #[cfg(test)]
 pub(super) fn check(abi: &Abi) {
+    use ampl_core::mpi::constants;
     use ampl_core::mpi::predefined::predefined_index;
     use std::collections::HashSet;
 
@@ -147,6 +151,25 @@ pub(super) fn check(abi: &Abi) {
     }
     for error in [abi.error_truncate, abi.error_in_status, abi.error_pending] {
         assert_eq!(abi.error_class(error), error);
+    }
+    for (name, value) in [
+        ("MPI_ANY_SOURCE", abi.any_source),
+        ("MPI_ANY_TAG", abi.any_tag),
+        ("MPI_PROC_NULL", abi.proc_null),
+        ("MPI_ROOT", abi.root),
+        ("MPI_UNDEFINED", abi.undefined),
+        ("MPI_CART", abi.cart),
+        ("MPI_GRAPH", abi.graph),
+        ("MPI_DIST_GRAPH", abi.dist_graph),
+        ("MPI_THREAD_SERIALIZED", abi.thread_serialized),
+        ("MPI_ERR_TRUNCATE", abi.error_truncate),
+        ("MPI_ERR_IN_STATUS", abi.error_in_status),
+        ("MPI_ERR_PENDING", abi.error_pending),
+    ] {
+        assert_eq!(constants::value(abi.family, name), Some(value), "{name}");
+    }
+    for &(key, _) in abi.number_keys {
+        assert!(constants::Set::Keyval.name(abi.family, key.into()).is_some(), "{key:#x}");
     }
     assert_ne!(abi.in_place, abi.bottom);
     let places: HashSet<Sentinel> = abi.fortran.iter().map(|(_, place)| *place).collect();

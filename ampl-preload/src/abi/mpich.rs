@@ -2,6 +2,7 @@
 
 use super::data::{Abi, FortranSentinel::*, Predefined::*, Sentinel};
 use ampl_core::mpi::Kind;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind::*;
 
 /// What is particular to the MPICH ABI.
@@ -10,6 +11,7 @@ use ampl_core::value::ObjectKind::*;
 /// (there the name is `MPI_DATATYPE_NULL`) and fewer types of one or two bytes.
 pub(crate) static ABI: Abi = Abi {
     name: "mpich",
+    family: AbiFamily::Mpich,
     handle_bytes: 4,
     status_bytes: 20,
     status_source_offset: 8,

@@ -2,6 +2,7 @@
 
 use super::data::{Abi, FortranSentinel::*, Predefined::*, Sentinel};
 use ampl_core::mpi::Kind;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind::*;
 
 /// What is particular to Open MPI.
@@ -10,6 +11,7 @@ use ampl_core::value::ObjectKind::*;
 /// a symbol that the loaded library lacks is no predefined handle.
 pub(crate) static ABI: Abi = Abi {
     name: "openmpi",
+    family: AbiFamily::OpenMpi,
     handle_bytes: 8,
     status_bytes: 24,
     status_source_offset: 0,

@@ -2,6 +2,7 @@
 
 use super::data::{Abi, Predefined::*, Sentinel};
 use ampl_core::mpi::Kind;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind::*;
 
 /// What MPI-5.0 chapter 20 prescribes.
@@ -9,6 +10,7 @@ use ampl_core::value::ObjectKind::*;
 /// Source: `mpi_abi.h` of MPICH 5.0.2. The Fortran interface is not part of the ABI.
 pub(crate) static ABI: Abi = Abi {
     name: "standard",
+    family: AbiFamily::Standard,
     handle_bytes: 8,
     status_bytes: 32,
     status_source_offset: 0,
