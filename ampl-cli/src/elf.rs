@@ -181,7 +181,10 @@ pub fn missing_libraries(program: &Path) -> Vec<String> {
 
 fn ldd(program: &Path) -> Option<String> {
     let program = std::path::absolute(program).ok()?;
-    let output = Command::new("ldd").arg(program).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let mut ldd = Command::new("ldd");
+    // What the user has preloaded may need an MPI that a shell lacks.
+    ldd.arg(program).stdin(Stdio::null()).stderr(Stdio::null()).env_remove(environment::PRELOAD);
+    let output = ldd.output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

@@ -4,13 +4,12 @@ use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::elf::Executable;
-use crate::environment;
 use crate::job::{self, Job, JobArgs};
-use crate::{counting, inherited, library, marker_site};
+use crate::{counting, environment, inherited, library, marker_site, prefix, script};
 
 /// Become the application, with ampl loaded; for use after any launcher.
 #[derive(clap::Args, Debug)]
@@ -25,7 +24,7 @@ pub struct Args {
     #[arg(long, hide = true)]
     checked: bool,
     /// The application's command line, after --
-    #[arg(last = true, required = true, value_name = "APP")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "APP")]
     command: Vec<OsString>,
 }
 
@@ -34,7 +33,10 @@ pub struct Args {
 /// # Errors
 /// The application was not started: configuration, run directory or library are at fault.
 pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
-    let variables = if environment::disabled() { Vec::new() } else { prepare(&args)? };
+    let Prepared { variables, command } = match environment::disabled() {
+        true => Prepared { variables: Vec::new(), command: args.command.clone() },
+        false => prepare(&args)?,
+    };
     if args.dry_run {
         let mut out = std::io::stdout().lock();
         for (name, value) in &variables {
@@ -42,8 +44,8 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut program = Command::new(&args.command[0]);
-    let error = inherited::hand_on(program.args(&args.command[1..]).envs(variables)).exec();
+    let mut program = Command::new(&command[0]);
+    let error = inherited::hand_on(program.args(&command[1..]).envs(variables)).exec();
     // The numbers that shells use.
     let (status, fix) = match error.kind() {
         ErrorKind::NotFound => (127, "check its path"),
@@ -53,12 +55,20 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// The variables that the application gets.
-fn prepare(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+/// What is started.
+struct Prepared {
+    /// The variables that the application gets.
+    variables: Vec<(&'static str, OsString)>,
+    /// Its command line.
+    command: Vec<OsString>,
+}
+
+fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let speaks = environment::speaks();
     let mut job = Job::load(&args.job, speaks && !args.checked)?;
     // Of another rank's node the others hear in MPI_Init: a job that runs unobserved is better than none.
-    let program = environment::which(Path::new(&args.command[0]));
+    let own = &args.command[prefix::behind(&args.command)..];
+    let program = environment::which(Path::new(&own[0]));
     if speaks {
         counting::check(&job.config, program.as_slice())?;
     }
@@ -71,29 +81,20 @@ fn prepare(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     if let Some(program) = &program {
         if speaks {
             warn(program);
+            script::overrides(program, own).iter().for_each(|said| tell!("{said}"));
         }
         marker_site::resolve(&mut job, std::slice::from_ref(program))?;
     }
-    let mut variables = vec![(environment::PRELOAD, preload(library, environment::preload()))];
+    let preload = prefix::first(&library, environment::preload().as_deref());
+    let mut variables = vec![(environment::PRELOAD, preload)];
     if let Some(config) = job.for_library()? {
         variables.push((environment::CONFIG, config));
     }
     if let Some(dir) = dir {
         variables.push((environment::DIR, dir.into_os_string()));
     }
-    Ok(variables)
-}
-
-/// Ours first, then what was there, without a second copy of ours.
-fn preload(library: PathBuf, existing: Option<OsString>) -> OsString {
-    let mut value = library.clone().into_os_string();
-    for other in existing.unwrap_or_default().as_bytes().split(|byte| b": ".contains(byte)) {
-        if !other.is_empty() && other != library.as_os_str().as_bytes() {
-            value.push(":");
-            value.push(std::ffi::OsStr::from_bytes(other));
-        }
-    }
-    value
+    let command = prefix::with_preload(&args.command, &library, &variables);
+    Ok(Prepared { variables, command })
 }
 
 /// Says on stderr why ampl may see nothing of this program.
@@ -101,19 +102,5 @@ fn warn(program: &Path) {
     for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default()
     {
         tell!("ampl: {what} ({}): {fix}", program.display());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ours_stands_first_and_once() {
-        let ours = || PathBuf::from("/l/libampl.so");
-        let with = |existing: &str| preload(ours(), Some(existing.into()));
-        assert_eq!(preload(ours(), None), "/l/libampl.so");
-        assert_eq!(with("a.so:b.so c.so"), "/l/libampl.so:a.so:b.so:c.so");
-        assert_eq!(with("a.so:/l/libampl.so"), "/l/libampl.so:a.so");
     }
 }

@@ -1,6 +1,7 @@
 //! The job's configuration as the command line gives it: file, `--set`, and where the library finds the result.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
@@ -157,7 +158,7 @@ fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<S
         if matches!(source, Source::File(job) if same(job)) {
             return Err("that is the job file itself".to_owned());
         }
-        std::fs::read_to_string(file).map_err(|error| error.to_string())
+        text_of(&file)
     };
     Config::inline_sites(text, read).map_err(|fault| {
         let lines = match fault {
@@ -180,17 +181,49 @@ fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
         return Ok((Source::Inline, text));
     }
     let path = PathBuf::from(named);
-    let fail = |what: String| Failure::message(USAGE, what, path.display(), "name a readable TOML file");
-    let bytes = std::fs::read(&path).map_err(|error| fail(format!("cannot read the job file: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let text = text_of(&path).map_err(|why| {
+        let what = format!("cannot read the job file: {why}");
+        Failure::message(USAGE, what, path.display(), "name a readable TOML file")
+    })?;
+    Ok((Source::File(path), text))
+}
+
+/// The text in `path`, or why there is none.
+fn text_of(path: &Path) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| error.to_string();
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if let Some((_, what)) = KINDS.iter().find(|(begins, _)| bytes.starts_with(begins)) {
+        return Err(format!("it is {what}"));
+    }
+    if bytes.contains(&0) {
+        return Err("it is a binary file".to_owned());
+    }
+    if bytes.len() as u64 > LONGEST {
+        return Err(format!("it has more than {} MiB", LONGEST >> 20));
+    }
+    String::from_utf8(bytes).map_err(|error| {
         let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
             .iter()
             .filter(|&&byte| byte == b'\n')
             .count();
-        fail(format!("the job file is not UTF-8 on line {}", line + 1))
-    })?;
-    Ok((Source::File(path), text))
+        format!("it is not UTF-8 on line {}", line + 1)
+    })
 }
+
+/// No job file is longer; devices are.
+const LONGEST: u64 = 1 << 24;
+
+/// How files begin that are taken for a job file by mistake.
+const KINDS: [(&[u8], &str); 6] = [
+    (b"\x7fELF", "a program"),
+    (b"AMPL", "a trace or a journal"),
+    (b"\x1f\x8b", "a compressed file"),
+    (b"\x28\xb5\x2f\xfd", "a compressed file"),
+    (b"\xff\xfe", "text in UTF-16"),
+    (b"\xfe\xff", "text in UTF-16"),
+];
 
 /// The lines to print: `--set` where that put the error in, else the place in the file as the user wrote it.
 fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) -> String {

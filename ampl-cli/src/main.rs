@@ -5,7 +5,8 @@
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        _ = writeln!(std::io::stderr(), $($text)*);
+        // One write: ranks share the place, and their lines must not run into each other.
+        _ = std::io::stderr().write_all((format!($($text)*) + "\n").as_bytes());
     }};
 }
 
@@ -21,6 +22,7 @@ mod estimate;
 mod exec;
 mod export;
 mod failure;
+mod fraction;
 mod human;
 mod info;
 #[allow(unsafe_code)]
@@ -36,9 +38,11 @@ mod output;
 mod pauses;
 mod plan;
 mod population;
+mod prefix;
 mod recover;
 mod run;
 mod rundir;
+mod script;
 mod simulate;
 mod strata;
 mod summary;
@@ -106,6 +110,10 @@ fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });
+    }
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    if let Some(hint) = launcher::hint::misplaced(error, &words) {
+        return failure::report(&hint);
     }
     let text = error.render().to_string();
     let (message, rest) = text.split_once("\n\n").unwrap_or((&text, ""));

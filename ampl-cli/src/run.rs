@@ -13,8 +13,8 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
-use crate::launcher::{self, Detected, Inserted, LauncherError};
-use crate::{counting, inherited, leftovers, library, marker_site, summary};
+use crate::launcher::{self, Detected, Inserted, LauncherError, hint};
+use crate::{counting, inherited, leftovers, library, marker_site, prefix, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -23,7 +23,7 @@ pub struct Args {
     #[command(flatten)]
     job: JobArgs,
     /// The launcher's command line, after --
-    #[arg(last = true, required = true, value_name = "LAUNCHER")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "LAUNCHER")]
     command: Vec<OsString>,
 }
 
@@ -74,7 +74,7 @@ fn starts_here(command: &[OsString]) -> bool {
         "--hostlist",
         "--default-hostfile",
     ];
-    let mut words = command.iter().map(|word| word.to_string_lossy());
+    let mut words = command[prefix::behind(command)..].iter().map(|word| word.to_string_lossy());
     let is_srun = |word: &str| Path::new(word).file_name().is_some_and(|name| name == "srun");
     !words.next().is_some_and(|first| is_srun(&first))
         && !words.any(|word| ELSEWHERE.contains(&word.split('=').next().unwrap_or_default()))
@@ -124,33 +124,34 @@ fn after_run(dir: &Path, said: bool) {
     } else if !said {
         tell!(
             "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
-             MPI_Init that ampl saw; 'ampl doctor ./app' says what ampl sees of it",
+             MPI_Init that ampl saw, as it has no MPI or a script set LD_PRELOAD anew; 'ampl doctor ./app' says what \
+             ampl sees of it",
             dir.display()
         );
     }
 }
 
 fn insert(command: &[OsString], exec: &[OsString]) -> anyhow::Result<Inserted> {
-    let first = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let by_hand = "start it as: LAUNCHER OPTIONS ampl exec -- ./app ARGS";
-    let flavour = match command.first().map(|word| launcher::detect(word)) {
-        Some(Detected::Launcher(flavour)) => flavour,
-        Some(Detected::Missing) => {
+    let (before, command) = command.split_at(prefix::behind(command));
+    let Some(word) = command.first() else { return Err(hint::unknown(command)) };
+    let flavour = match launcher::detect(word) {
+        Detected::Launcher(flavour) => flavour,
+        Detected::Missing => {
+            let what = format!("there is no '{}'", word.to_string_lossy());
             let fix = "install an MPI, or give the launcher's full path";
-            return Err(Failure::message(NOT_FOUND, format!("there is no '{first}'"), "PATH", fix));
+            return Err(Failure::message(NOT_FOUND, what, "PATH", fix));
         }
-        _ => {
-            let what = format!("'{first}' is not a launcher that 'ampl run' knows");
-            return Err(Failure::message(USAGE, what, "command line", by_hand));
-        }
+        Detected::Unknown => return Err(hint::unknown(command)),
     };
-    launcher::insert_exec(flavour, command, exec).map_err(|error| {
+    let mut inserted = launcher::insert_exec(flavour, command, exec).map_err(|error| {
         let fix = match error {
             LauncherError::NoProgram(_) => "write: ampl run -- LAUNCHER OPTIONS ./app ARGS",
-            _ => by_hand,
+            _ => hint::BY_HAND,
         };
-        Failure::message(USAGE, error, format!("command line of {first}"), fix)
-    })
+        Failure::message(USAGE, error, format!("command line of {}", word.to_string_lossy()), fix)
+    })?;
+    inserted.argv.splice(..0, before.iter().cloned());
+    Ok(inserted)
 }
 
 /// The run directory: `-o`, `AMPL_DIR`, or a name from the template that is not taken.
@@ -233,6 +234,7 @@ mod tests {
         assert!(!here("mpirun -n 8 --host=a,b ./app"));
         assert!(!here("mpiexec -f nodes ./app"));
         assert!(!here("/usr/bin/srun ./app"));
+        assert!(!here("timeout 9 srun ./app") && !here("nice mpirun -H a ./app"));
         let sets = |words: &str| sets_libraries(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
         assert!(sets("mpirun -x LD_LIBRARY_PATH=lib -n 8 ./app") && !sets("mpirun -x LIBRARY -n 8 ./app"));
     }

@@ -7,6 +7,7 @@
 mod announce;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -155,7 +156,8 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
 /// A message on standard error; standard output belongs to the application.
 pub fn message(text: &str) {
     let _whole = Uncancelled::begin();
-    eprintln!("ampl: {text}");
+    // One write: ranks share the place. Where it cannot be written, nobody wants to read it.
+    let _ = std::io::stderr().write_all(format!("ampl: {text}\n").as_bytes());
 }
 
 fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Channel> {

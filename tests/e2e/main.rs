@@ -14,6 +14,7 @@ mod full;
 mod governor;
 mod journals;
 mod late;
+mod launching;
 mod misfortune;
 mod partners;
 mod paths;

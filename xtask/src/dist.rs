@@ -1,31 +1,52 @@
 //! `cargo xtask dist`: a release build laid out for installation.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::shell::{cargo, root, run as run_command, target};
+use crate::shell::{cargo, output, root, run as run_command, target};
 
 /// Builds the command and the library, and returns the directory they were laid out in.
 ///
-/// `bin/ampl`, `lib/libampl.so`, `include/ampl.h` and `share/configs/` under `target/dist`.
+/// `bin/ampl`, `lib/libampl.so`, `include/ampl.h`, `share/fortran/` and `share/configs/` under `target/dist`.
 ///
 /// # Errors
 /// When the build fails or a file cannot be copied.
 pub fn run() -> Result<PathBuf> {
     build_library()?;
-    run_command(cargo().args(["build", "--release", "-p", "ampl-cli"]))?;
+    build_command(&["--release"])?;
     lay_out("release", "dist")
 }
 
-/// The same for the checks: the library is the one that is released, the command the debug build of the tests
-/// before, which checks itself and is there already.
+/// The same for the checks: the library is the one that is released, the command a debug build, which checks itself.
 ///
 /// # Errors
-/// As [`run`], and where `cargo test` has not built the command.
+/// As [`run`].
 pub fn checked() -> Result<PathBuf> {
     build_library()?;
+    build_command(&[])?;
     lay_out("debug", "dist-checked")
+}
+
+/// The command without a dynamic linker, so that no `LD_PRELOAD` is loaded into `ampl exec`: libraries that are meant
+/// for the program refer to an MPI, which the command lacks.
+fn build_command(profile: &[&str]) -> Result<()> {
+    let mut build = cargo();
+    build.args(["rustc", "-p", "ampl-cli", "--bin", "ampl"]).args(profile);
+    match has_static_libc() {
+        true => _ = build.args(["--", "-C", "target-feature=+crt-static"]),
+        false => eprintln!(
+            "dist: no libc.a (package libc6-dev, or glibc-static): bin/ampl is linked dynamically, and libraries in \
+             LD_PRELOAD that need an MPI keep 'ampl exec' from starting"
+        ),
+    }
+    run_command(&mut build)
+}
+
+fn has_static_libc() -> bool {
+    // A compiler that does not find the file answers with its bare name.
+    output(Command::new("cc").arg("-print-file-name=libc.a")).is_some_and(|path| path.contains('/'))
 }
 
 /// Apart from the command: together, the library would be built with every feature that the command asks for.
@@ -38,6 +59,7 @@ fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
     copy(&target().join(command).join("ampl"), &dist.join("bin/ampl"))?;
     copy(&target().join("release/libampl.so"), &dist.join("lib/libampl.so"))?;
     copy(&root().join("include/ampl.h"), &dist.join("include/ampl.h"))?;
+    copy(&root().join("integrations/fortran/ampl.f90"), &dist.join("share/fortran/ampl.f90"))?;
     let recipes = dist.join("share/configs");
     if recipes.exists() {
         // A recipe that was renamed must not linger.

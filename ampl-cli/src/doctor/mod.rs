@@ -34,6 +34,8 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,
+    /// Whether this program is loaded without a dynamic linker, and so without what LD_PRELOAD names.
+    is_static: bool,
     /// `libampl.so`, null when it is not there.
     library: Option<PathBuf>,
     app: Option<App>,
@@ -100,6 +102,7 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
     problems.extend(leftovers::said());
     Ok(Report {
         version: env!("CARGO_PKG_VERSION"),
+        is_static: cfg!(target_feature = "crt-static"),
         library,
         app,
         mpi: linked.mpi,
@@ -165,6 +168,13 @@ fn lines(report: &Report) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     let o = &mut out;
     writeln!(o, "ampl          {}", report.version)?;
+    if !report.is_static {
+        writeln!(
+            o,
+            "              dynamically linked: a library in LD_PRELOAD that needs an MPI keeps 'ampl exec' from"
+        )?;
+        writeln!(o, "              starting; the command that 'cargo xtask dist' builds takes it")?;
+    }
     let library = report.library.as_ref().map_or("not found".into(), |path| path.display().to_string());
     writeln!(o, "libampl.so    {library}")?;
     if let Some(app) = &report.app {

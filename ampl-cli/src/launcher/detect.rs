@@ -37,7 +37,10 @@ pub fn detect(word: &OsStr) -> Detected {
 
 /// What `launcher --version` prints, on either stream.
 pub fn version(launcher: &PathBuf) -> Option<String> {
-    let output = Command::new(launcher).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let mut asked = Command::new(launcher);
+    // What the user has preloaded may need an MPI that the launcher lacks.
+    asked.arg("--version").stdin(Stdio::null()).env_remove(environment::PRELOAD);
+    let output = asked.output().ok()?;
     let text = [output.stdout, output.stderr].concat();
     Some(String::from_utf8_lossy(&text).into_owned())
 }

@@ -1,6 +1,7 @@
 //! Launchers: which one a command line starts, and where in it the program stands.
 
 mod detect;
+pub mod hint;
 mod hydra;
 mod openmpi;
 mod options;
@@ -9,8 +10,9 @@ mod slurm;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
+use crate::prefix;
 pub use detect::{Detected, detect, version};
-use options::{Options, Step};
+pub use options::{Options, Step, Syntax};
 
 /// A family of launchers that share their options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -58,7 +60,7 @@ impl std::error::Error for LauncherError {}
 pub struct Inserted {
     /// The new command line.
     pub argv: Vec<OsString>,
-    /// The program of every app context.
+    /// The program of every app context, behind what only starts it.
     pub programs: Vec<OsString>,
 }
 
@@ -71,6 +73,12 @@ impl Flavour {
             "srun" => Self::Slurm,
             _ => return None,
         })
+    }
+
+    /// Whether some launcher has an option that is written so.
+    pub fn any_has(option: &OsStr) -> bool {
+        let has = |flavour: Self| matches!(flavour.options().step(option), Ok(Step::Option { .. }));
+        [Self::OpenMpi, Self::Hydra, Self::Slurm].into_iter().any(has)
     }
 
     /// Whether a program of that name may be a launcher, so that asking it for its version is safe.
@@ -127,7 +135,7 @@ pub fn insert_exec(
         inserted.argv.extend_from_slice(options);
         inserted.argv.extend_from_slice(exec_argv);
         inserted.argv.extend_from_slice(command);
-        inserted.programs.push(command[0].clone());
+        inserted.programs.push(command[prefix::behind(command)].clone());
     }
     Ok(inserted)
 }

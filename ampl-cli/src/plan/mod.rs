@@ -12,6 +12,7 @@ use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use serde::Serialize;
 
+use crate::fraction;
 use crate::human::{bytes, count, digits, percent};
 use crate::output;
 use crate::rundir::{self, RunArg};
@@ -30,10 +31,10 @@ pub struct Args {
     #[command(flatten)]
     run: RunArg,
     /// Confidences to try, in (0, 1); without it, each group's own
-    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = share)]
+    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = fraction::inside)]
     confidence: Vec<f64>,
     /// Relative errors to try, in (0, 1); without it, each group's own
-    #[arg(long, value_name = "E", value_delimiter = ',', value_parser = share)]
+    #[arg(long, value_name = "E", value_delimiter = ',', value_parser = fraction::inside)]
     error: Vec<f64>,
     /// How many seeds to average over
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
@@ -41,11 +42,6 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
-    value.ok_or_else(|| "a number between 0 and 1 is needed".into())
 }
 
 /// One bound; serialised, one element of what `--json` prints. Numbers are means over seeds; without a bound, those of

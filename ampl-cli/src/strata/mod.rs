@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use ampl_core::cluster::Metric;
 
 use crate::failure::{Failure, USAGE};
+use crate::fraction;
 use crate::output;
 use divide::{Division, Method};
 use source::Source;
@@ -43,10 +44,10 @@ pub struct Args {
     #[arg(long, value_name = "auto|N", value_parser = k)]
     k: Option<K>,
     /// Confidence of the bound that samples are priced for, in (0, 1); without it, the group's
-    #[arg(long, value_name = "P", value_parser = share)]
+    #[arg(long, value_name = "P", value_parser = fraction::inside)]
     confidence: Option<f64>,
     /// Its relative error, in (0, 1); without it, the group's
-    #[arg(long, value_name = "E", value_parser = share)]
+    #[arg(long, value_name = "E", value_parser = fraction::inside)]
     error: Option<f64>,
     /// How ranks are put together: k-medoids, k-means or dbscan, which finds its own number of classes
     #[arg(long, value_name = "METHOD", default_value = "k-medoids", value_parser = method)]
@@ -72,11 +73,6 @@ fn k(text: &str) -> Result<K, String> {
         (_, Ok(number)) if number > 0 => Ok(K::Exactly(number)),
         _ => Err("'auto' or a number from 1 is needed".into()),
     }
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let value = text.parse::<f64>().ok().filter(|value| *value > 0.0 && *value < 1.0);
-    value.ok_or_else(|| "a number between 0 and 1 is needed".into())
 }
 
 fn method(text: &str) -> Result<Method, String> {

@@ -129,7 +129,7 @@ pub enum Cause {
 impl ConfigError {
     /// What is wrong, without the place.
     pub fn what(&self) -> String {
-        let key = &self.key;
+        let key = shortened(&self.key);
         match &self.cause {
             Cause::Syntax { message } => format!("not valid TOML: {message}"),
             Cause::UnknownKey { .. } => format!("unknown key '{key}'"),

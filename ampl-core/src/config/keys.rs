@@ -111,8 +111,8 @@ pub enum Shape {
     Integer,
     /// A TOML integer or float.
     Number,
-    /// A number, or text such as `"1%"`.
-    Share,
+    /// A fraction: a number, or text such as `"5%"`.
+    Fraction,
     /// A TOML string.
     Text,
     /// `true` or `false`.

@@ -5,6 +5,7 @@
 
 mod edit;
 mod error;
+mod fraction;
 pub mod keys;
 mod marker;
 mod metric;
@@ -19,6 +20,7 @@ mod write;
 
 pub use edit::table_path;
 pub use error::{Cause, ConfigError, ConfigErrors, Notice};
+pub use fraction::fraction;
 pub use marker::nanoseconds;
 pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};

@@ -200,9 +200,15 @@ fn site(block: &Block<'_>, report: &mut Report<'_>) -> Option<SitePolicy> {
         _ => None,
     });
     for (name, setting) in [("confidence", &mut policy.confidence), ("error", &mut policy.error)] {
-        *setting = block.number(name);
-        if let Some(value) = setting.filter(|&value| !inside(value)) {
-            invalid(block, name, value, "a number inside (0, 1), such as 0.05", report);
+        *setting = block.fraction(name);
+        if setting.is_some_and(|value| !inside(value)) {
+            invalid(
+                block,
+                name,
+                block.written(name),
+                "a fraction inside (0, 1), such as 0.05 or \"5%\"",
+                report,
+            );
         }
     }
     Some(policy)
@@ -282,16 +288,16 @@ fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
     for name in ["confidence", "error", "error_abs"] {
         conflict(name, "group.sample_size");
     }
-    let mut number = |name, fits: fn(f64) -> bool, expected| match block.number(name) {
+    let mut number = |name, fits: fn(f64) -> bool, expected| match block.fraction(name) {
         Some(value) if !fits(value) => {
-            invalid(block, name, value, expected, report);
+            invalid(block, name, block.written(name), expected, report);
             sound = false;
             None
         }
         value => value,
     };
-    let confidence = number("confidence", inside, "a confidence inside (0, 1), such as 0.90");
-    let relative = number("error", inside, "a relative error inside (0, 1), such as 0.08");
+    let confidence = number("confidence", inside, "a confidence inside (0, 1), such as 0.90 or \"90%\"");
+    let relative = number("error", inside, "a relative error inside (0, 1), such as 0.08 or \"8%\"");
     let absolute = number(
         "error_abs",
         |value| value > 0.0 && value.is_finite(),
@@ -323,10 +329,13 @@ fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
     };
     pick(block, "structure", &mut trace.structure, keep);
     pick(block, "timing", &mut trace.timing, keep);
-    if let Some(error) = block.number("time_error") {
+    if let Some(error) = block.fraction("time_error") {
         match (0.0..1.0).contains(&error) {
             true => trace.time_error = error,
-            false => invalid(block, "time_error", error, "a relative error in [0, 1), such as 0.10", report),
+            false => {
+                let expected = "a relative error in [0, 1), such as 0.10 or \"10%\"";
+                invalid(block, "time_error", block.written("time_error"), expected, report);
+            }
         }
     }
     if let Some(text) = block.text("time_floor") {
@@ -397,16 +406,12 @@ fn agent(block: &Block<'_>, agent: &mut Agent, report: &mut Report<'_>) {
             Err(_) => invalid(block, "client", client, "a rank, from 0", report),
         }
     }
-    let text = block.text("max_overhead");
-    let percent = text.and_then(|text| text.trim().strip_suffix('%')?.trim().parse::<f64>().ok());
-    let share = block.number("max_overhead").or(percent.map(|percent| percent / 100.0));
-    match share.filter(|&share| share > 0.0 && share < 1.0) {
+    match block.fraction("max_overhead").filter(|&share| inside(share)) {
         Some(share) => agent.max_overhead = Some(share),
         None if block.has("max_overhead") => {
-            let found = text.map(|text| format!("{text:?}")).or(share.map(|share| share.to_string()));
             let expected =
                 "a share between 0 and 1, in percent as \"1%\", or as a number without quotes, 0.01";
-            invalid(block, "max_overhead", found.unwrap_or_default(), expected, report);
+            invalid(block, "max_overhead", block.written("max_overhead"), expected, report);
         }
         None => {}
     }

@@ -3,6 +3,7 @@
 use toml_edit::{Document, Item, TableLike, Value};
 
 use super::error::{Cause, ConfigError, ConfigErrors, Notice};
+use super::fraction;
 use super::keys::{self, KEYS, Key, Shape, Support, TABLES};
 
 /// Collects errors and notices by byte offset.
@@ -115,6 +116,18 @@ impl<'d> Block<'d> {
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         let value = self.entry(name)?.value;
         value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
+    }
+
+    /// A fraction: a number, or text in percent; other text is no number.
+    pub(super) fn fraction(&self, name: &str) -> Option<f64> {
+        let percent = |text| fraction::percentage(text).unwrap_or(f64::NAN);
+        self.number(name).or_else(|| self.text(name).map(percent))
+    }
+
+    /// The value of `name` as errors show it.
+    pub(super) fn written(&self, name: &str) -> String {
+        let text = self.text(name).map(|text| format!("{text:?}"));
+        text.or_else(|| self.number(name).map(|number| number.to_string())).unwrap_or_default()
     }
 
     pub(super) fn boolean(&self, name: &str) -> Option<bool> {
@@ -230,7 +243,7 @@ fn check_value<'d>(
     let fits = match key.shape {
         Shape::Integer => value.is_integer(),
         Shape::Number => value.is_integer() || value.is_float(),
-        Shape::Share => value.is_integer() || value.is_float() || value.is_str(),
+        Shape::Fraction => value.is_integer() || value.is_float() || value.is_str(),
         Shape::Text | Shape::Word(_) => value.is_str(),
         Shape::Boolean => value.is_bool(),
         Shape::Count => value.is_integer() || value.as_str() == Some("auto"),
@@ -268,7 +281,7 @@ fn expectation(shape: Shape) -> &'static str {
     match shape {
         Shape::Integer => "a whole number",
         Shape::Number => "a number",
-        Shape::Share => "a share such as \"1%\" or 0.01",
+        Shape::Fraction => "a fraction such as \"5%\" or 0.05",
         Shape::Text | Shape::Word(_) => "text in quotes",
         Shape::Boolean => "true or false",
         Shape::Count => "a whole number or \"auto\"",

@@ -218,9 +218,9 @@ fn wrong_types_say_what_is_wanted() {
     one_error("[sampling]\nsizing = 1", "2:10", "a whole number", "text in quotes");
     one_error("[trace]\ncall_sites = 'yes'", "2:14", "text", "true or false");
     one_error("[trace]\ncall_path_depth = 65", "2:19", "65", "from 1 to 64");
-    one_error("[[group]]\nname='g'\nmembers='0'\nerror = '3%'", "4:9", "text", "a number");
+    one_error("[[group]]\nname='g'\nmembers='0'\nerror_abs = '3%'", "4:13", "text", "a number");
     one_error("[[group]]\nname='g'\nmembers=0", "3:9", "'group.members' is a whole number", "text in quotes");
-    one_error("[agent]\nmax_overhead = true", "2:16", "true or false", "\"1%\"");
+    one_error("[agent]\nmax_overhead = true", "2:16", "true or false", "\"5%\"");
     one_error("sampling = 3", "1:1", "'sampling' is a whole number", "[sampling]");
     one_error("[[sampling]]\nseed = 1", "1:3", "an array of tables", "[sampling]");
     one_error("[metric]\nname = 'wall'", "1:2", "a table", "[[metric]]");

@@ -145,7 +145,7 @@ fn shape(shape: Shape) -> &'static str {
     match shape {
         Shape::Integer => "whole number",
         Shape::Number => "number",
-        Shape::Share => "number or text",
+        Shape::Fraction => "number, or percentage in quotes such as `\"5%\"`",
         Shape::Text => "text",
         Shape::Boolean => "`true` or `false`",
         Shape::Word(_) => "one of these words",

@@ -1,7 +1,7 @@
 //! Every key of `JOB.toml`, in the order of its documentation.
 
 use super::Key;
-use super::Shape::{Boolean, Count, Integer, Number, Share, Text, Word};
+use super::Shape::{Boolean, Count, Fraction, Integer, Number, Text, Word};
 
 const COUNT: &str = "from 1 to 4294967295";
 const INSIDE: &str = "inside (0, 1)";
@@ -183,11 +183,11 @@ pub const KEYS: &[Key] = &[
     Key::new("group", "members", Text, "Its ranks; no rank is in two groups or outside the job.")
         .range(RANKS)
         .examples("\"0-127,200\"", "\"127-0\""),
-    Key::new("group", "confidence", Number, "Confidence of the bound.")
+    Key::new("group", "confidence", Fraction, "Confidence of the bound.")
         .default("0.90")
         .range(INSIDE)
         .examples("0.95", "95"),
-    Key::new("group", "error", Number, "Half-width of the confidence interval, relative to the mean.")
+    Key::new("group", "error", Fraction, "Half-width of the confidence interval, relative to the mean.")
         .default("0.08")
         .range(INSIDE)
         .examples("0.03", "3"),
@@ -255,12 +255,12 @@ pub const KEYS: &[Key] = &[
     Key::new(
         "site",
         "error",
-        Number,
+        Fraction,
         "Relative error bound of guides on these calls, instead of the group's; their mpi.time guides where nothing else does.",
     )
     .range(INSIDE)
     .examples("0.03", "3"),
-    Key::new("site", "confidence", Number, "Confidence of metrics on these calls, instead of the group's.")
+    Key::new("site", "confidence", Fraction, "Confidence of metrics on these calls, instead of the group's.")
         .range(INSIDE)
         .examples("0.95", "95"),
     Key::new(
@@ -296,7 +296,7 @@ pub const KEYS: &[Key] = &[
     Key::new(
         "trace",
         "time_error",
-        Number,
+        Fraction,
         "Relative error of stored times: that of a duration; of a start, from the start of the first of the kept windows in a row; and of a gap before a call twice as much, and a bit, where calls do not overlap. 0 stores exact times.",
     )
     .default("0.1")
@@ -362,12 +362,12 @@ pub const KEYS: &[Key] = &[
     Key::new(
         "agent",
         "max_overhead",
-        Share,
+        Fraction,
         "Share of the job's time that ampl may take; a rank that takes more steps down: no times \
          of calls, no calls but summaries, nothing but counts; and says when. Without it, nothing is limited where \
          `trace.timing = \"all\"` or `output.verify = true`.",
     )
     .default("\"1%\"")
-    .range("a percentage above 0 % and below 100 %, or a number inside (0, 1)")
+    .range("above 0 and below 1")
     .examples("\"0.5%\"", "1.5"),
 ];

@@ -1,0 +1,83 @@
+//! What to write instead of a command line that `ampl run` does not take.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use ampl_core::config::keys::nearest;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::Flavour;
+use crate::environment;
+use crate::failure::{Failure, USAGE};
+
+/// The form that goes with every launcher.
+pub const BY_HAND: &str = "start it as: LAUNCHER OPTIONS ampl exec -- ./app ARGS";
+
+/// Launchers, as people type them.
+const NAMES: [&str; 8] =
+    ["mpirun", "mpiexec", "srun", "prterun", "orterun", "mpiexec.hydra", "mpirun.openmpi", "mpiexec.mpich"];
+
+/// The message for a command line whose first word is no launcher that is known.
+pub fn unknown(command: &[OsString]) -> anyhow::Error {
+    let first = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let found = environment::which(Path::new(&first));
+    let meant = nearest(&first, NAMES).filter(|_| found.is_none() && !first.contains('/'));
+    if let Some(meant) = meant {
+        let what = format!("there is no '{first}', and 'ampl run' starts launchers");
+        return Failure::message(USAGE, what, "command line", format!("did you mean '{meant}'?"));
+    }
+    let what = match found {
+        Some(_) => format!("'{first}' is not a launcher that 'ampl run' knows"),
+        None => format!("there is no '{first}', and it is not a launcher that 'ampl run' knows"),
+    };
+    let words = line(command);
+    let fix = format!(
+        "write 'ampl run -- mpirun -n 4 {words}', or for a process without a launcher 'ampl exec -- {words}'; with \
+         another launcher {BY_HAND}"
+    );
+    Failure::message(USAGE, what, "command line", fix)
+}
+
+/// The message for `words`, the arguments of ampl, where an option of a launcher's stands among those of `ampl run`
+/// or `ampl exec`; `None` where `error` is about something else.
+pub fn misplaced(error: &clap::Error, words: &[OsString]) -> Option<anyhow::Error> {
+    let (command, words) = words.split_first()?;
+    if error.kind() != ErrorKind::UnknownArgument || !["run", "exec"].iter().any(|name| command == name) {
+        return None;
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    // clap names "-n" where "-np" or "-n4" is written.
+    let at = words.iter().position(|word| word.to_string_lossy().starts_with(option.as_str()))?;
+    let (before, behind) = words.split_at(at);
+    if !Flavour::any_has(behind[0].as_os_str()) {
+        return None;
+    }
+    let (ours, behind) = (joined(before), line(behind));
+    let fix = match command == "run" {
+        true => format!("write: ampl run{ours} -- mpirun {behind}"),
+        false => format!("write: mpirun {behind} with 'ampl exec{ours} --' before the program"),
+    };
+    let what = format!("'{option}' is an option of launchers, not of 'ampl {}'", command.to_string_lossy());
+    Some(Failure::message(USAGE, what, "command line", fix))
+}
+
+/// `words` as one types them, cut where they are many.
+fn line(words: &[OsString]) -> String {
+    const MOST: usize = 12;
+    let shown: Vec<String> = words.iter().take(MOST).map(|word| typed(word)).collect();
+    let more = if words.len() > MOST { " ..." } else { "" };
+    shown.join(" ") + more
+}
+
+fn joined(words: &[OsString]) -> String {
+    words.iter().map(|word| format!(" {}", typed(word))).collect()
+}
+
+fn typed(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+,:=@%".contains(letter);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("\"{}\"", text.replace('"', "\\\"")),
+    }
+}
