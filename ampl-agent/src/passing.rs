@@ -109,11 +109,13 @@ mod tests {
                 met
             };
             let threads = [scope.spawn(meeting), scope.spawn(meeting)];
-            let mut gathered = 0;
-            for _ in 0..2000 {
+            let (mut gathered, mut rounds) = (0, 0);
+            // The threads may get a processor late.
+            while rounds < 2000 || gathered == 0 {
                 passing.lend(LENT);
                 std::thread::yield_now();
                 gathered += LENT - passing.take_back();
+                rounds += 1;
             }
             over.store(true, Ordering::Relaxed);
             (threads.map(|thread| thread.join().unwrap()).into_iter().sum::<u64>(), gathered)

@@ -122,38 +122,31 @@ mod tests {
     use std::fs;
 
     /// A node as its files tell of it.
-    struct Node(PathBuf);
+    struct Node(tempfile::TempDir);
 
     impl Node {
-        fn new(name: &str) -> Self {
-            let root = std::env::temp_dir().join(format!("ampl-room-{name}-{}", std::process::id()));
-            let node = Self(root);
+        fn new() -> Self {
+            let node = Self(tempfile::tempdir().expect("a temporary directory"));
             node.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable: 300 kB\n");
             node
         }
 
         fn is_scarce(&self) -> bool {
-            Room::new(&self.0).is_memory_scarce(0)
+            Room::new(self.0.path()).is_memory_scarce(0)
         }
 
         fn write(&self, path: &str, text: &str) {
-            let path = self.0.join(path);
+            let path = self.0.path().join(path);
             fs::create_dir_all(path.parent().expect("a directory")).expect("a writable temporary directory");
             fs::write(path, text).expect("a writable temporary directory");
         }
     }
 
-    impl Drop for Node {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn a_node_may_be_short_of_memory() {
-        let node = Node::new("node");
+        let node = Node::new();
         assert!(!node.is_scarce());
-        let room = Room::new(&node.0);
+        let room = Room::new(node.0.path());
         assert!(!room.is_memory_scarce(50 << 10) && room.is_memory_scarce(51 << 10));
         node.write("proc/meminfo", "MemTotal: 1000 kB\nMemFree: 10 kB\nMemAvailable: 249 kB\n");
         assert!(node.is_scarce());
@@ -162,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_job_may_have_used_up_what_it_may() {
-        let node = Node::new("two");
+        let node = Node::new();
         node.write("proc/self/cgroup", "0::/slurm/job_7/step_0/task_1\n");
         let job = "sys/fs/cgroup/slurm/job_7";
         node.write(&format!("{job}/step_0/task_1/memory.max"), "max\n");
@@ -178,7 +171,7 @@ mod tests {
 
     #[test]
     fn so_may_one_of_the_older_kind() {
-        let node = Node::new("one");
+        let node = Node::new();
         node.write("proc/self/cgroup", "4:cpu,cpuacct:/job\n3:memory:/job\n");
         node.write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000\n");
         node.write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "751\n");

@@ -186,7 +186,7 @@ fn disabled_runs_the_launcher_as_it_is() {
 #[test]
 fn run_survives_an_interrupt_and_passes_termination_on() {
     let place = Place::new();
-    place.script("work/wait", "touch started\nexec sleep 20");
+    place.script("work/wait", "touch started\nexec sleep 1000000");
     // The launcher's last word replaces it, so that a signal reaches the application.
     place.script(
         "path/mpirun",
@@ -201,10 +201,21 @@ fn run_survives_an_interrupt_and_passes_termination_on() {
     let pid = child.id().to_string();
     let signal = |name: &str| output(Command::new("kill").args([name, &pid])).status;
     assert!(signal("-INT").success());
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    // What is still to be delivered proves nothing.
+    while is_pending(child.id(), libc::SIGINT) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert!(child.try_wait().unwrap().is_none(), "ended by the interrupt");
     assert!(signal("-TERM").success());
     let status = child.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(128 + 15), None));
+}
+
+/// Whether a signal that was sent to a process has not reached any of its threads yet.
+fn is_pending(process: u32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let masks = status.lines().filter_map(|line| line.strip_prefix("ShdPnd:"));
+    masks.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).any(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// A C program whose only loop calls something on line 4, or nothing where there is no compiler.

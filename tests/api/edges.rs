@@ -50,10 +50,11 @@ fn a_call_that_concerns_nobody_is_quick() {
     let disabled = each(&monitor(&disabled, config, Form::Run).success().finished.stderr);
     let monitored = monitor(&job, config, Form::Run).success();
     let under = each(&monitored.finished.stderr);
+    // Of an ordinary call, not of a second: the same on any machine.
     eprintln!("per call without {without:?}, disabled {disabled:?}, under ampl {under:?}");
     assert_eq!(number(&monitored.info()["windows"]), 11.0, "exceptions leave regions too");
     assert!(without[0] < 10.0 && disabled[0] < 10.0, "{without:?} {disabled:?}");
-    assert!(under[0] < 100.0 && under[1] < 2000.0, "{under:?}");
+    assert!(under[0] < 100.0 && under[1] < 1000.0, "{under:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A rank whose part of the tree fails while the job goes on: nobody waits for it at the end.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, home, program};
@@ -24,10 +24,9 @@ fn who_gives_up_says_so() {
         let mut job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()])
             .with("LD_PRELOAD", &shim)
             .with("DEAF_RANK", deaf.to_string());
-        job.limit = Duration::from_secs(120);
-        let started = Instant::now();
+        // A rank that waited for the deaf one would do so for ten minutes, and say so.
+        job.limit = Duration::from_secs(500);
         let run = monitor(&job, "[window]\nmarker = \"mpi:MPI_Barrier\"\n", Form::Exec).success();
-        assert!(started.elapsed() < Duration::from_secs(100), "rank {deaf}: {:?}", started.elapsed());
         assert_eq!(run.finished.stdout, plain.stdout, "rank {deaf}");
         // The journals are all there.
         let info = run.info();

@@ -110,22 +110,23 @@ fn steps_down_and_up_again_under_mpich() {
 /// To store every window until it is decided is given up first, unless what comes next cannot be enough.
 #[test]
 fn draws_beforehand_before_it_stores_nothing() {
-    const ALLOWED: f64 = 0.12;
-    for _ in 0..4 {
-        let run = frantic(Mpi::OpenMpi, &format!("[agent]\nmax_overhead = {ALLOWED}\n"));
+    let mut allowed = 0.12;
+    for _ in 0..6 {
+        let run = frantic(Mpi::OpenMpi, &format!("[agent]\nmax_overhead = {allowed}\n"));
         let info = run.info();
         let steps = info["overhead"]["steps"].as_array().expect("an array");
         let first = |rank: u32| steps.iter().find(|step| step["rank"] == rank);
-        let mut drawn = 0;
+        let (mut drawn, mut shares) = (0, Vec::new());
         for step in (0..RANKS).filter_map(first) {
             let share = number(&step["share"]);
             // Less than a quarter is not saved by it, and not more than seven eighths by what is next.
             let level = match share {
-                _ if share <= 4.0 * ALLOWED => "drawn",
-                _ if share <= 8.0 * ALLOWED => "summaries",
+                _ if share <= 4.0 * allowed => "drawn",
+                _ if share <= 8.0 * allowed => "summaries",
                 _ => "off",
             };
-            assert!(share > ALLOWED && step["level"] == level, "{step}");
+            assert!(share > allowed && step["level"] == level, "{step}");
+            shares.push(share);
             drawn += u32::from(level == "drawn");
         }
         if drawn > 0 {
@@ -133,9 +134,12 @@ fn draws_beforehand_before_it_stores_nothing() {
             assert!(said.contains("were drawn beforehand from"), "{said}");
             return;
         }
-        eprintln!("again: shares on this machine were too large, or too small: {steps:?}");
+        // What a call costs is the machine's affair: a limit of half of it lies in the middle.
+        let taken = shares.first().copied().unwrap_or_else(|| number(&info["overhead"]["share"]));
+        eprintln!("again: with {allowed} for calls that take {taken}: {steps:?}");
+        allowed = (taken / 2.0).clamp(0.001, 0.5);
     }
-    panic!("no rank's calls cost between {ALLOWED} and four times that");
+    panic!("no rank's calls cost between {allowed} and four times that");
 }
 
 /// Who asks for everything gets it, whatever it costs; who names a limit has it kept all the same.

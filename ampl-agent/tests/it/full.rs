@@ -1,5 +1,6 @@
 //! A journal whose place is full: here, a process that may not make files any longer.
 
+use crate::common::alone;
 use ampl_agent::journal::{Identity, Journal};
 use ampl_trace::journal::{self, BlockKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,7 +10,12 @@ const WORDS: usize = 5000;
 /// The only test of its process: the limit is everybody's.
 #[test]
 fn what_has_no_room_goes_to_memory() {
-    let path = std::env::temp_dir().join(format!("ampl-full-{}", std::process::id()));
+    alone("full::what_has_no_room_goes_to_memory", grow_beyond_the_limit);
+}
+
+fn grow_beyond_the_limit() {
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let path = scratch.path().join("journal");
     let journal = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
     let write = |number: u64| {
         let block = journal.block(BlockKind::Stream, 0, WORDS)?;

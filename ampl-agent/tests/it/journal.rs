@@ -1,5 +1,6 @@
 //! A journal's file.
 
+use crate::common::alone;
 use ampl_agent::descriptor;
 use ampl_agent::journal::{Identity, Journal};
 use ampl_trace::journal::BlockKind;
@@ -15,10 +16,16 @@ fn numbers_of(name: &str) -> Vec<i32> {
     open.filter(named).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// The only test of its process: another's journal may be about to get its number.
 #[test]
 fn a_journal_in_memory_is_as_good_as_a_file() {
+    alone("journal::a_journal_in_memory_is_as_good_as_a_file", compare_memory_and_file);
+}
+
+fn compare_memory_and_file() {
     let name = format!("ampl-journal-{}", std::process::id());
-    let path = std::env::temp_dir().join(&name);
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let path = scratch.path().join(&name);
     let file = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
     let memory = Journal::in_memory(&Identity::default()).expect("memory");
     for journal in [&file, &memory] {

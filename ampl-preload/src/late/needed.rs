@@ -141,7 +141,8 @@ mod tests {
 
     #[test]
     fn a_module_is_searched_where_it_says() {
-        let here = std::env::temp_dir().join(format!("ampl-needed-{}", std::process::id()));
+        let scratch = tempfile::tempdir().expect("a temporary directory");
+        let here = scratch.path().to_owned();
         std::fs::create_dir_all(here.join("lib")).expect("a writable temporary directory");
         std::fs::write(here.join("lib/libmpi.so.40"), "").expect("as above");
         let needs = |paths: Option<&str>| Needs {
@@ -154,7 +155,6 @@ mod tests {
         assert_eq!(needs(Some("/none:$ORIGIN/lib")).find(name), Some(here.join("lib").join(name)));
         assert_eq!(needs(Some("${ORIGIN}")).find(name), Some(name.into()));
         assert_eq!(needs(Some("/none/$LIB")).find(name), None);
-        let _ = std::fs::remove_dir_all(&here);
     }
 
     #[test]

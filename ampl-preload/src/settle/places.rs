@@ -113,23 +113,15 @@ fn remove_made(directory: &Path) -> bool {
 mod tests {
     use super::*;
 
-    struct Scratch(std::path::PathBuf);
+    struct Scratch(tempfile::TempDir);
 
     impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("ampl-places-{}-{name}", std::process::id()));
-            fs::create_dir(&path).unwrap();
-            Self(path)
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
         }
 
         fn at(&self, name: &str) -> std::path::PathBuf {
-            self.0.join(name)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
+            self.0.path().join(name)
         }
     }
 
@@ -137,7 +129,7 @@ mod tests {
 
     #[test]
     fn what_was_made_goes_with_the_last_that_uses_it() {
-        let scratch = Scratch::new("last");
+        let scratch = Scratch::new();
         let node = Path::new(NODE);
         let [first, second] = ["a/b/1", "a/b/2"].map(|name| scratch.at(name));
         make_in(&first, node).unwrap();
@@ -149,14 +141,14 @@ mod tests {
         assert!(!first.exists() && second.join("rank").exists());
         fs::remove_file(second.join("rank")).unwrap();
         leave_in(&second, node);
-        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(scratch.0.path()).unwrap().count(), 0);
         // Once more, and nobody to leave.
         leave_in(&second, node);
     }
 
     #[test]
     fn what_was_there_stays() {
-        let scratch = Scratch::new("there");
+        let scratch = Scratch::new();
         let node = Path::new(NODE);
         fs::create_dir_all(scratch.at("a/b")).unwrap();
         let own = scratch.at("a/b/c/1");
@@ -172,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_node_s_directory_needs_no_mark() {
-        let scratch = Scratch::new("node");
+        let scratch = Scratch::new();
         let node = scratch.at("ampl-0");
         make_in(&node.join("1"), &node).unwrap();
         assert_eq!(fs::read_dir(&node).unwrap().count(), 1);
@@ -182,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_is_told() {
-        let scratch = Scratch::new("told");
+        let scratch = Scratch::new();
         fs::write(scratch.at("file"), "").unwrap();
         assert!(make_in(&scratch.at("file/1"), Path::new(NODE)).is_err());
         std::os::unix::fs::symlink(scratch.at("none"), scratch.at("link")).unwrap();
@@ -198,7 +190,7 @@ mod tests {
 
     #[test]
     fn jobs_that_come_and_go_do_each_other_no_harm() {
-        let scratch = Scratch::new("come-and-go");
+        let scratch = Scratch::new();
         std::thread::scope(|scope| {
             for job in 0..4 {
                 let place = scratch.at("a/b");
@@ -218,6 +210,6 @@ mod tests {
         let left = scratch.at("a/b");
         make_in(&left.join("1"), Path::new(NODE)).unwrap();
         leave_in(&left.join("1"), Path::new(NODE));
-        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(scratch.0.path()).unwrap().count(), 0);
     }
 }

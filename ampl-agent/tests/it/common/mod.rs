@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::shared::Shared;
@@ -22,6 +21,7 @@ pub struct Job {
     pub path: PathBuf,
     /// What its threads share.
     pub shared: Arc<Shared>,
+    _place: tempfile::TempDir,
 }
 
 impl Job {
@@ -32,14 +32,12 @@ impl Job {
 
     /// The same with code where `resolve` says.
     pub fn resolving(config: &str, ranks: u32, resolve: fn(u64) -> (String, u64)) -> Self {
-        static JOBS: AtomicU32 = AtomicU32::new(0);
-        let (process, job) = (std::process::id(), JOBS.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(format!("ampl-agent-{process}-{job}"));
-        let _ = std::fs::remove_file(&path);
+        let place = tempfile::tempdir().expect("a temporary directory");
+        let path = place.path().join("journal");
         let identity = Identity { ranks, host: "here".into(), ..Identity::default() };
         let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
         let shared = Arc::new(Shared::new(journal, plan(config, ranks), Rank(0), resolve));
-        Self { path, shared }
+        Self { path, shared, _place: place }
     }
 
     /// Thread number `number`, at the beginning of time.
@@ -56,10 +54,17 @@ impl Job {
     }
 }
 
-impl Drop for Job {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+/// Runs `check` in a process in which the test `name` is alone: what it changes or lists is the whole process's.
+pub fn alone(name: &str, check: fn()) {
+    const ALONE: &str = "AMPL_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return check();
     }
+    let this = std::env::current_exe().expect("the test itself");
+    let mut command = std::process::Command::new(this);
+    let alone = command.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().expect("it starts");
+    let [out, err] = [alone.stdout, alone.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    assert!(alone.status.success() && out.contains("1 passed"), "{out}{err}");
 }
 
 /// What a job of so many `ranks` measures.
