@@ -4,33 +4,54 @@
 //! numbers that it does not know, and be given them again; so before the file grows it is made sure that it still
 //! is ours.
 //!
-//! What is left of the place of the file is looked at whenever streams grow: a journal must not take the
-//! [room](crate::room) that the program will want. Where the place is full all the same, what follows goes to [memory](SPILL_BYTES) that ends with the process, and is
-//! read behind the file: a whole run loses nothing, one that dies has what was in the file.
+//! Before it grows, what is left of its place is read: journals must not take the [room](crate::room) that the program
+//! and its MPI will want, all of a node's together. Where they would, and where the place is full, what follows goes to
+//! [memory](SPILL_BYTES) that ends with the process, and is read behind the file: a whole run loses nothing, one that
+//! dies has what was in the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ampl_trace::journal::{
-    BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, table_checksum, word,
+    BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, head, table_checksum,
+    word,
 };
 use ampl_trace::model::ClockFit;
 use ampl_trace::record::put_text;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::descriptor::high;
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
-use crate::room::Room;
+use crate::room::{self, Reserve, Room};
 use crate::uncancelled::Uncancelled;
 
 const PAGE_WORDS: usize = 512;
 
-/// Bytes that a journal takes of the process's memory once its file cannot grow: many windows' summaries, and no
-/// burden to a job.
+/// Bytes that a journal takes of the process's memory once its file cannot grow: no burden to a job.
 pub const SPILL_BYTES: u64 = 32 << 20;
+/// The part of them that calls may take. The rest is for many windows' summaries.
+const SPILLED_CALLS: u64 = SPILL_BYTES / 4 * 3;
+/// Journals are taken to grow so many times at once at most, where there is room for as much.
+const AT_ONCE: u64 = 256;
+/// How often a journal waits for its turn to grow where there is little room, and how long each time.
+const TURNS: u32 = 100;
+const TURN: Duration = Duration::from_micros(200);
+
+/// What a block is wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A thread begins.
+    Basic,
+    /// A thread goes on.
+    More,
+}
 
 /// What the header tells of the process.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +81,11 @@ pub struct Journal {
     short: AtomicBool,
     /// Whether little room is left beside it.
     large: AtomicBool,
+    /// Whether calls have taken what they may of memory.
+    crowded: AtomicBool,
     room: Room,
+    /// What is left of the file's place; `None` where that has no size.
+    reserve: Option<Reserve>,
 }
 
 #[derive(Debug)]
@@ -97,6 +122,10 @@ impl Journal {
     fn begin(file: File, path: Option<PathBuf>, identity: &Identity) -> io::Result<Self> {
         let file = high(file);
         let inode = inode(file.as_fd())?;
+        let reserve = path.as_deref().and_then(|path| {
+            // What this run's other ranks have taken was free when the job began.
+            Some(Reserve::of(room::free(file.as_fd())?.saturating_add(held_beside(path))))
+        });
         let page = map_block(&file, 0, HEADER_WORDS, HEADER_WORDS)?;
         let journal = Self {
             path,
@@ -104,7 +133,9 @@ impl Journal {
             file: Mutex::new(Growing { file, inode, end: (HEADER_WORDS * 8) as u64, spill: None }),
             short: AtomicBool::new(false),
             large: AtomicBool::new(false),
+            crowded: AtomicBool::new(false),
             room: Room::new(Path::new("/")),
+            reserve,
         };
         journal.set(word::VERSION, VERSION);
         journal.set(word::RANK, u64::from(identity.rank));
@@ -117,7 +148,7 @@ impl Journal {
         let mut texts = Vec::new();
         put_text(&mut texts, &identity.host);
         put_text(&mut texts, &identity.cpus);
-        for (index, &text) in texts.iter().take(HEADER_WORDS - word::TEXTS).enumerate() {
+        for (index, &text) in texts.iter().take(word::TEXTS_END - word::TEXTS).enumerate() {
             journal.set(word::TEXTS + index, text);
         }
         journal.header[word::MAGIC].store(MAGIC, Ordering::Release);
@@ -141,18 +172,31 @@ impl Journal {
         ReadOnlyMap::new(&parts)
     }
 
-    /// Whether the place of the file is full: there is memory for summaries, and calls should take none of it.
+    /// Whether the file cannot grow any more: what follows is in memory, where there is no room for times of calls.
     pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
+    }
+
+    /// Whether what memory there is should be left to summaries: calls should take none of it.
+    pub fn is_crowded(&self) -> bool {
+        self.crowded.load(Ordering::Relaxed)
     }
 
     /// Whether the program has room enough beside another `words` words. If not, the journal [is
     /// large](Self::is_large) from then on.
     pub fn has_room(&self, words: usize) -> bool {
         let (growing, _whole) = self.growing();
-        let scarce = self.room.is_scarce(growing.file.as_fd(), words as u64 * 8);
+        let (file, bytes) = (growing.file.as_fd(), words as u64 * 8);
+        let scarce = self.room.is_scarce(file, bytes) || !self.leaves(file, bytes, |reserve| reserve.times);
         self.large.fetch_or(scarce, Ordering::Relaxed);
         !scarce
+    }
+
+    /// Whether the part of the reserve that is told by `part` is left in the place of `file`, once that has taken
+    /// another so many `bytes`.
+    fn leaves(&self, file: BorrowedFd<'_>, bytes: u64, part: fn(&Reserve) -> u64) -> bool {
+        let Some(reserve) = &self.reserve else { return true };
+        room::free(file).is_none_or(|free| free.saturating_sub(bytes) >= part(reserve))
     }
 
     /// Whether so little room is left for the program that streams should not grow on.
@@ -223,11 +267,16 @@ impl Journal {
         self.header[word::FAILURES].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something of a thread's sequence has no room, and is missing from about now on: a failure of the agent.
+    /// Something of a thread's sequence has no room, and is missing from about now on.
     pub fn lacks(&self) {
-        self.count_failure();
-        let now = self.header[word::TICKS_LAST].load(Ordering::Relaxed).max(1);
+        let now = self.latest().max(1);
         let _ = self.header[word::FULL].compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The same of what has come since the file could not grow any more.
+    pub fn lacks_all_in_memory(&self) {
+        let since = self.header[word::SPILLED].load(Ordering::Relaxed);
+        self.set(word::FULL, if since > 0 { since } else { self.latest().max(1) });
     }
 
     /// Every call of the application is in.
@@ -245,25 +294,135 @@ impl Journal {
     /// # Errors
     /// That of the file system, when it is full and so is the [memory](SPILL_BYTES) for that; or that the program has
     /// closed the file and it has no name.
-    pub fn block(&self, kind: BlockKind, thread: u32, payload_words: usize) -> io::Result<MappedBlock> {
-        let words = (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS);
+    pub fn block(&self, need: Need, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
+        let words = whole(words);
         let (mut growing, _whole) = self.growing();
-        growing.recover(self.path.as_deref())?;
-        let block = match growing.grow(words) {
-            Ok(block) => block,
-            // What has no name is in memory already.
-            Err(error) if self.path.is_none() => return Err(error),
-            Err(error) => {
-                self.short.store(true, Ordering::Relaxed);
-                growing.spill(words).map_err(|_| error)?
-            }
+        let block = match self.next_of_file(&mut growing, need, words) {
+            Err(error) if self.is_short() => self.spill(&mut growing, need, kind, words).map_err(|_| error),
+            block => block,
         };
-        block.head[1].store(kind.number(), Ordering::Relaxed);
-        block.head[2].store(u64::from(thread), Ordering::Relaxed);
-        block.head[3].store((words - BLOCK_HEADER_WORDS) as u64, Ordering::Relaxed);
-        block.head[0].store(BLOCK_MAGIC, Ordering::Release);
-        Ok(block)
+        block.inspect(|block| open(block, kind, thread, words))
     }
+
+    /// A new block of the file as it survives the process.
+    ///
+    /// # Errors
+    /// As [`block`](Self::block): the file cannot grow.
+    pub fn file_block(&self, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
+        let words = whole(words);
+        let (mut growing, _whole) = self.growing();
+        let block = self.next_of_file(&mut growing, Need::More, words);
+        block.inspect(|block| open(block, kind, thread, words))
+    }
+
+    /// The next `words` words of the file. Where it cannot grow, it grows no more.
+    fn next_of_file(&self, growing: &mut Growing, need: Need, words: usize) -> io::Result<MappedBlock> {
+        growing.recover(self.path.as_deref())?;
+        let block = self.grow(growing, need, words);
+        // What has no name is in memory already.
+        if block.is_err() && self.path.is_some() {
+            self.fall_short(growing.end);
+        }
+        block
+    }
+
+    /// The next `words` words of the file, if what is to be left of its place is left.
+    fn grow(&self, growing: &mut Growing, need: Need, words: usize) -> io::Result<MappedBlock> {
+        if growing.spill.is_some() {
+            // Room there again would be before what has gone to memory.
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let (bytes, part) = (
+            words as u64 * 8,
+            match need {
+                Need::Basic => |reserve: &Reserve| reserve.basic,
+                Need::More => |reserve: &Reserve| reserve.growing,
+            },
+        );
+        let file = growing.file.as_fd();
+        if self.leaves(file, bytes.saturating_mul(AT_ONCE), part) {
+            return growing.grow(words);
+        }
+        // Others may be about to take the same room: one at a time. Who gets no turn does without the file.
+        let turn = self.turn()?;
+        if !self.leaves(growing.file.as_fd(), bytes, part) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let block = growing.grow(words);
+        drop(turn);
+        block
+    }
+
+    /// The sole right to grow among this run's journals, where that can be had: a rank that is stopped must not stop
+    /// others.
+    fn turn(&self) -> io::Result<Option<File>> {
+        let directory = self.path.as_deref().and_then(Path::parent).map(File::open);
+        let Some(Ok(directory)) = directory else { return Ok(None) };
+        for _ in 0..TURNS {
+            match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(directory)),
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(TURN),
+                // Some file systems have no locks.
+                Err(_) => return Ok(None),
+            }
+        }
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    /// The file, of so many `bytes`, grows no more.
+    fn fall_short(&self, bytes: u64) {
+        if !self.short.swap(true, Ordering::Relaxed) {
+            self.large.store(true, Ordering::Relaxed);
+            self.set(word::FILE_BYTES, bytes);
+            self.set(word::SPILLED, self.latest().max(1));
+        }
+    }
+
+    /// A block in memory behind the file, of the `kind` that is wanted.
+    fn spill(
+        &self,
+        growing: &mut Growing,
+        need: Need,
+        kind: BlockKind,
+        words: usize,
+    ) -> io::Result<MappedBlock> {
+        let bytes = words as u64 * 8;
+        let taken = growing.spill.as_ref().map_or(0, |spill| spill.end) + bytes;
+        let crowded = taken > SPILLED_CALLS || self.room.is_memory_scarce(bytes);
+        let is_of_calls = matches!(kind, BlockKind::Log | BlockKind::Snapshot | BlockKind::Pending);
+        // Times have no place there at all.
+        if kind == BlockKind::Pending || (crowded && is_of_calls && need == Need::More) {
+            self.crowded.fetch_or(crowded, Ordering::Relaxed);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.crowded.fetch_or(crowded, Ordering::Relaxed);
+        growing.spill(words)
+    }
+
+    /// Ticks of the latest clock pair.
+    fn latest(&self) -> u64 {
+        self.header[word::TICKS_LAST].load(Ordering::Relaxed)
+    }
+}
+
+/// Words of a block with a payload of at least `payload_words`.
+fn whole(payload_words: usize) -> usize {
+    (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS)
+}
+
+/// Makes `block`, of so many `words`, one that readers see.
+fn open(block: &MappedBlock, kind: BlockKind, thread: u32, words: usize) {
+    block.head[head::KIND].store(kind.number(), Ordering::Relaxed);
+    block.head[head::THREAD].store(u64::from(thread), Ordering::Relaxed);
+    block.head[head::CAPACITY].store((words - BLOCK_HEADER_WORDS) as u64, Ordering::Relaxed);
+    block.head[head::MAGIC].store(BLOCK_MAGIC, Ordering::Release);
+}
+
+/// Bytes that the journals of the other ranks beside `path` have taken of its file system.
+fn held_beside(path: &Path) -> u64 {
+    let entries = path.parent().map(std::fs::read_dir);
+    let entries = entries.into_iter().flatten().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|entry| entry.blocks() * 512).sum()
 }
 
 /// A file without a name, in the process's memory.
@@ -274,10 +433,6 @@ fn memory() -> io::Result<File> {
 impl Growing {
     /// The next `words` words of the file.
     fn grow(&mut self, words: usize) -> io::Result<MappedBlock> {
-        if self.spill.is_some() {
-            // Room there again would be before what has gone to memory.
-            return Err(io::ErrorKind::StorageFull.into());
-        }
         let block = map_block(&self.file, self.end, BLOCK_HEADER_WORDS, words).inspect_err(|_| {
             // Some file systems leave what they could allocate: it belongs to nothing.
             let _ = rustix::fs::ftruncate(&self.file, self.end);

@@ -3,6 +3,9 @@
 //! The grammar lives in the process's memory. In the journal there is a snapshot of it and, behind that, a log of the
 //! runs that came since. When the log is full the next snapshot is written, to the other of two places; the log is as
 //! long as a snapshot at least, so that writing them costs each call a little, and no more as the run goes on.
+//!
+//! Where the file cannot grow it keeps the last snapshot and the log behind that, for what goes on in memory is gone when
+//! the process dies. Only the grammar goes on then; it is written when the process ends.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{BlockKind, head, snapshot};
 
 use crate::fetch::fetch;
-use crate::journal::Journal;
+use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
 
 /// Runs in the first log: with the block's header, 2 pages.
@@ -39,11 +42,15 @@ pub struct Log {
     open: (u32, u64),
     /// The snapshot written last, and the one before.
     snapshots: [MappedBlock; 2],
+    /// The log behind the snapshot that is about to be stored, where it is to be longer.
+    next_runs: Option<MappedBlock>,
     /// How many snapshots there have been.
     epoch: u64,
     bytes: Vec<u8>,
     calls: u64,
     lost: bool,
+    /// Whether the log is one in memory, and the file has what there was before.
+    in_memory: bool,
 }
 
 impl Log {
@@ -52,8 +59,7 @@ impl Log {
     /// # Errors
     /// That of the journal's file system.
     pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
-        let runs = journal.block(BlockKind::Log, thread, FIRST_RUNS)?;
-        let none = || MappedBlock { head: &[], words: &mut [] };
+        let runs = journal.block(Need::Basic, BlockKind::Log, thread, FIRST_RUNS)?;
         Ok(Self {
             journal,
             thread,
@@ -63,10 +69,12 @@ impl Log {
             taken: 0,
             open: (0, 0),
             snapshots: [none(), none()],
+            next_runs: None,
             epoch: 0,
             bytes: Vec::new(),
             calls: 0,
             lost: false,
+            in_memory: false,
         })
     }
 
@@ -84,7 +92,10 @@ impl Log {
 
     /// Nothing that follows could be understood, or there is no room for it.
     pub fn give_up(&mut self) {
-        self.lost = true;
+        if !self.lost {
+            self.lost = true;
+            self.journal.lacks();
+        }
     }
 
     /// Asks for where the next run goes.
@@ -149,15 +160,25 @@ impl Log {
 
     /// The process ends: everything is in the snapshot, and nothing is appended from then on.
     pub fn finish(&mut self) {
-        if self.lost {
+        // Otherwise what was not lost is in the file.
+        if self.lost && !self.in_memory {
             return;
         }
         self.take_in();
         self.bytes.clear();
         self.bytes.push(snapshot::GRAMMAR);
         std::mem::take(&mut self.builder).into_grammar().shorter().write(&mut self.bytes);
-        self.keep();
-        self.lost = true;
+        let words = self.words();
+        if !self.in_memory && self.make_room(words, false).is_err() {
+            self.forget_file();
+        }
+        if self.in_memory && !self.make_room_in_memory(words) {
+            self.journal.lacks_all_in_memory();
+        } else {
+            self.store(words);
+        }
+        // The log is of an earlier snapshot from here on.
+        (self.lost, self.in_memory) = (true, false);
     }
 
     /// All runs become the snapshot; the log begins anew.
@@ -166,34 +187,52 @@ impl Log {
         self.take_in();
         if self.builder.size() > MOST_POSITIONS {
             // What there is up to here is in the journal, and is all there will be.
-            self.lost = true;
+            self.give_up();
+            return;
+        }
+        if self.in_memory {
+            (self.at, self.taken) = (0, 0);
             return;
         }
         self.bytes.clear();
         self.bytes.push(snapshot::BUILDER);
         self.builder.dump(&mut self.bytes);
-        self.keep();
-    }
-
-    fn keep(&mut self) {
-        let words = self.bytes.len().div_ceil(8) + 1;
-        if self.store(words).is_err() {
-            // What the process has done stays in its memory; a death would lose it.
-            self.lost = true;
-            self.journal.lacks();
+        let words = self.words();
+        match self.make_room(words, true) {
+            Ok(()) => {
+                self.store(words);
+                self.begin_log();
+            }
+            Err(_) => self.go_on_in_memory(),
         }
     }
 
-    fn store(&mut self, words: usize) -> io::Result<()> {
-        self.snapshots.swap(0, 1);
-        let place = &mut self.snapshots[0];
-        if place.words.len() < words {
+    /// Words of the snapshot that is to be stored.
+    fn words(&self) -> usize {
+        self.bytes.len().div_ceil(8) + 1
+    }
+
+    /// Has place in the file for a snapshot of so many `words`, and for the log behind it where one `follows`.
+    fn make_room(&mut self, words: usize, follows: bool) -> io::Result<()> {
+        if self.snapshots[1].words.len() < words {
+            let block = self.journal.file_block(BlockKind::Snapshot, self.thread, words * 2)?;
             // What was too small is left behind: sizes double, so all of them are less than the last.
-            if let Some(order) = place.head.get(head::ORDER) {
+            if let Some(order) = self.snapshots[1].head.get(head::ORDER) {
                 order.store(0, Ordering::Release);
             }
-            *place = self.journal.block(BlockKind::Snapshot, self.thread, words * 2)?;
+            self.snapshots[1] = block;
         }
+        let longer = words.next_power_of_two().min(MOST_RUNS);
+        if follows && self.runs.words.len() < longer {
+            self.next_runs = Some(self.journal.file_block(BlockKind::Log, self.thread, longer)?);
+        }
+        Ok(())
+    }
+
+    /// The snapshot, of so many `words`, is stored where there is [room](Self::make_room) for it.
+    fn store(&mut self, words: usize) {
+        self.snapshots.swap(0, 1);
+        let place = &mut self.snapshots[0];
         place.head[head::ORDER].store(0, Ordering::Relaxed);
         // Nothing of what follows may be there before it.
         fence(Ordering::SeqCst);
@@ -205,15 +244,54 @@ impl Log {
         }
         place.head[head::COMMITTED].store(words as u64, Ordering::Relaxed);
         self.epoch += 1;
-        // From here on the snapshot counts, and the log that it has taken in does not.
+        // From here on the snapshot counts, and the log that it has taken in does not: its number is another.
         place.head[head::ORDER].store(self.epoch, Ordering::Release);
+    }
+
+    /// The log begins anew behind the snapshot that was stored last.
+    fn begin_log(&mut self) {
         self.runs.head[head::COMMITTED].store(0, Ordering::Release);
-        let longer = words.next_power_of_two().min(MOST_RUNS);
-        if self.runs.words.len() < longer {
-            self.runs = self.journal.block(BlockKind::Log, self.thread, longer)?;
+        if let Some(longer) = self.next_runs.take() {
+            self.runs = longer;
         }
         (self.at, self.taken) = (0, 0);
         self.runs.head[head::ORDER].store(self.epoch, Ordering::Release);
-        Ok(())
     }
+
+    /// The file stays as it is: a log in memory follows.
+    fn go_on_in_memory(&mut self) {
+        match self.journal.block(Need::Basic, BlockKind::Log, self.thread, FIRST_RUNS) {
+            Ok(runs) => {
+                // It belongs to no snapshot.
+                runs.head[head::ORDER].store(u64::MAX, Ordering::Release);
+                self.runs = runs;
+                self.forget_file();
+                (self.at, self.taken) = (0, 0);
+            }
+            Err(_) => self.give_up(),
+        }
+    }
+
+    /// Nothing of the file is written any more.
+    fn forget_file(&mut self) {
+        self.in_memory = true;
+        self.snapshots = [none(), none()];
+        self.next_runs = None;
+    }
+
+    /// Has place in memory for the last snapshot; says whether there is any.
+    fn make_room_in_memory(&mut self, words: usize) -> bool {
+        match self.journal.block(Need::Basic, BlockKind::Snapshot, self.thread, words) {
+            Ok(block) => {
+                self.snapshots[1] = block;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// No block.
+fn none() -> MappedBlock {
+    MappedBlock { head: &[], words: &mut [] }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, head};
 
-use crate::journal::Journal;
+use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
 use crate::stream::Cursor;
 
@@ -115,7 +115,7 @@ impl Pending {
         if self.words + wanted > MOST_WORDS {
             return None;
         }
-        let block = self.journal.block(BlockKind::Pending, self.thread, wanted).ok()?;
+        let block = self.journal.block(Need::More, BlockKind::Pending, self.thread, wanted).ok()?;
         self.words += block.words.len();
         Some(block)
     }

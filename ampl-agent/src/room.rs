@@ -1,7 +1,9 @@
 //! Room that is left for the program: of a file system, and of memory where that is what the file system is made of.
 //!
 //! Journals lie in memory by default. What they take there is missing to the job, which is killed when it has used up
-//! its share of the node; so the last quarter of everything is left to the program.
+//! its share of the node; so the last quarter of memory is left to the program. MPI keeps its own shared memory in the
+//! same file system, allocates it as it is used, and dies of SIGBUS where nothing is left: most of what was free there
+//! when the job began is [never taken](Reserve).
 
 use std::ffi::CString;
 use std::os::fd::BorrowedFd;
@@ -14,8 +16,39 @@ use rustix::fs::{Mode, OFlags};
 const TMPFS: i64 = 0x0102_1994;
 /// One part of so many is not to be taken.
 const LEFT: u64 = 4;
+/// Of a file system with little more than this free, ampl takes one part in [`SMALL_PART`].
+const SMALL: u64 = 1 << 30;
+const SMALL_PART: u64 = 8;
 /// More than the files have that are read, up to what is looked for.
 const MOST_BYTES: usize = 8192;
+
+/// What of a file system is left to everybody else, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// What a thread begins with may be taken from the rest.
+    pub basic: u64,
+    /// Whatever grows may be taken from the rest.
+    pub growing: u64,
+    /// Times of calls may be taken from the rest.
+    pub times: u64,
+}
+
+impl Reserve {
+    /// Of a file system of which that much was `free` when the job began.
+    ///
+    /// Half of it, up to 1 GiB seven eighths: a small file system in memory is all that MPI has.
+    pub fn of(free: u64) -> Self {
+        let basic = free / 2;
+        let growing = basic.max((free - free / SMALL_PART).min(SMALL));
+        Self { basic, growing, times: growing + (free - growing) / 2 }
+    }
+}
+
+/// Bytes that the file system of `file` has free for this user; `None` where it does not say.
+pub fn free(file: BorrowedFd<'_>) -> Option<u64> {
+    let place = rustix::fs::fstatfs(file).ok().filter(|place| place.f_blocks > 0)?;
+    Some(place.f_bavail.saturating_mul(place.f_bsize as u64))
+}
 
 /// What tells how much room there is. It is found once: looking at it allocates nothing.
 #[derive(Debug)]
@@ -42,20 +75,16 @@ impl Room {
         Self { node: path(root.join("proc/meminfo")), groups }
     }
 
-    /// Whether the place of `file`, or the memory that it is in, has little room left once the file has taken another
-    /// so many `bytes`.
+    /// Whether `file` lies in memory, and little of that is left once the file has taken another so many `bytes`.
     ///
     /// What cannot be found out is not scarce.
     pub fn is_scarce(&self, file: BorrowedFd<'_>, bytes: u64) -> bool {
-        let Ok(place) = rustix::fs::fstatfs(file) else { return false };
-        let of = |blocks: u64| blocks.saturating_mul(place.f_bsize as u64);
-        // Some file systems do not say how large they are.
-        let is_small = place.f_blocks > 0 && is_little(of(place.f_bavail), bytes, of(place.f_blocks));
-        is_small || (place.f_type == TMPFS && self.is_memory_scarce(bytes))
+        let in_memory = rustix::fs::fstatfs(file).is_ok_and(|place| place.f_type == TMPFS);
+        in_memory && self.is_memory_scarce(bytes)
     }
 
     /// Whether the node has little memory left, or a control group that the process is in.
-    fn is_memory_scarce(&self, bytes: u64) -> bool {
+    pub fn is_memory_scarce(&self, bytes: u64) -> bool {
         let of = |name| number_of(&self.node, name).map(|kib| kib.saturating_mul(1024));
         let node = of("MemAvailable:").zip(of("MemTotal:"));
         node.is_some_and(|(left, all)| is_little(left, bytes, all))
@@ -139,6 +168,19 @@ mod tests {
             let path = self.0.path().join(path);
             fs::create_dir_all(path.parent().expect("a directory")).expect("a writable temporary directory");
             fs::write(path, text).expect("a writable temporary directory");
+        }
+    }
+
+    #[test]
+    fn most_of_a_small_place_is_left_and_half_of_a_large_one() {
+        let of = |free| Reserve::of(free).growing;
+        assert_eq!([64 << 20, 4 << 30].map(of), [56 << 20, 2 << 30]);
+        assert_eq!(of(0), 0);
+        // More free never means more left than half of it and a GiB, and less is left of what is read sooner.
+        for free in (0..5 << 30).step_by(1 << 20) {
+            let Reserve { basic, growing, times } = Reserve::of(free);
+            assert!(basic <= growing && growing <= times && times <= free, "{free}");
+            assert!(growing >= free / 2 && growing <= (free / 2).max(SMALL), "{free}");
         }
     }
 

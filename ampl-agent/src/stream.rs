@@ -12,7 +12,7 @@ use ampl_trace::journal::{BlockKind, head};
 use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
 
 use crate::fetch::fetch;
-use crate::journal::Journal;
+use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
 use crate::pending::Pending;
 
@@ -81,7 +81,7 @@ impl Stream {
     /// # Errors
     /// That of the file system, when it is full.
     pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
-        let block = journal.block(BlockKind::Stream, thread, FIRST_BLOCK_WORDS)?;
+        let block = journal.block(Need::Basic, BlockKind::Stream, thread, FIRST_BLOCK_WORDS)?;
         let none = MappedBlock { head: &[], words: &mut [] };
         let cursors = [block, none].map(|block| Cursor { block, at: 0, last_miss: None });
         let pending = Pending::new(journal.clone(), thread);
@@ -269,7 +269,8 @@ impl Stream {
 fn grow(journal: &Journal, thread: u32, stream: &mut Cursor, words: usize, full: &mut bool) -> bool {
     let larger = (stream.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
     let fits = !journal.is_large() && journal.has_room(larger);
-    match journal.block(BlockKind::Stream, thread, if fits { larger } else { FIRST_BLOCK_WORDS.max(words) }) {
+    let next = if fits { larger } else { FIRST_BLOCK_WORDS.max(words) };
+    match journal.block(Need::More, BlockKind::Stream, thread, next) {
         Ok(block) => {
             *stream = Cursor { block, at: 0, last_miss: None };
             true

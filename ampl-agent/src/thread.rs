@@ -12,6 +12,7 @@ use ampl_trace::record::Kind;
 use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::handles::HandleCache;
+use crate::journal::Need;
 use crate::log::Log;
 use crate::paths::Paths;
 use crate::regions::Visits;
@@ -116,8 +117,9 @@ impl Thread {
     /// # Errors
     /// That of the journal's file system.
     pub fn new(shared: Arc<Shared>, number: u32, now: u64) -> io::Result<Self> {
-        let counts = shared.journal.block(BlockKind::Counters, number, FUNCTION_COUNT)?.words;
-        let sites = shared.journal.block(BlockKind::Sites, number, SITE_ENTRIES * SITE_WORDS)?.words;
+        let counts = shared.journal.block(Need::Basic, BlockKind::Counters, number, FUNCTION_COUNT)?.words;
+        let sites =
+            shared.journal.block(Need::Basic, BlockKind::Sites, number, SITE_ENTRIES * SITE_WORDS)?.words;
         let marker = match &shared.boundary {
             Some(Boundary::Call { function, .. }) => Some(function.0),
             _ => None,

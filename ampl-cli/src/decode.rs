@@ -18,6 +18,7 @@ use crate::info::is_sampled;
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
 use crate::symbols::{Frame, Symbols};
+use crate::unstored;
 
 /// Print the calls of one rank in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
@@ -81,7 +82,7 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(DAMAGED, error, place(), "the calls before it were printed"));
     }
     if printed == 0 && trace.damage.is_empty() {
-        tell!("ampl: no calls are stored ({}): nothing of what it called was recorded", place());
+        tell!("ampl: {} ({}): {}", unstored::all(rank), place(), unstored::why(&trace, rank));
     }
     Ok(rundir::status(&trace))
 }

@@ -49,6 +49,7 @@ mod summary;
 mod symbols;
 #[cfg(test)]
 mod synthetic;
+mod unstored;
 
 use std::process::ExitCode;
 

@@ -80,6 +80,13 @@ pub mod word {
     pub const FULL: usize = 16;
     /// Start of the packed texts: host, CPU binding, MPI library.
     pub const TEXTS: usize = 17;
+    /// Ticks of the latest clock pair when the file could not grow any more; 0 if it can. What came later is in the
+    /// process's memory.
+    pub const SPILLED: usize = 500;
+    /// Bytes of the file then: those behind them are what was in memory.
+    pub const FILE_BYTES: usize = 501;
+    /// End of the texts.
+    pub const TEXTS_END: usize = 496;
 }
 
 /// Bits of the header's flag word.

@@ -260,7 +260,8 @@ pub fn call_path(sites: &[Site], site: u32) -> impl Iterator<Item = Site> + '_ {
 /// Exact totals of one function at one call site of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Aggregate {
-    /// Index into the rank's sites; `None` where the table of sites was full.
+    /// Index into the rank's sites; `None` where there was no room for its record, and for what the sites beyond the table
+    /// share, whose function is [`SEVERAL`](crate::totals::SEVERAL).
     pub site: Option<u32>,
     /// Index into the function table.
     pub function: u16,

@@ -120,6 +120,8 @@ impl Totals {
             // A damaged journal may name a function that there is not.
             let (function, path) = match entry.site {
                 Some(site) if usize::from(entry.function) < FUNCTION_COUNT => (entry.function, path(site)),
+                // There was no room for the site's record.
+                None if usize::from(entry.function) < FUNCTION_COUNT => (entry.function, Vec::new()),
                 _ => (SEVERAL, Vec::new()),
             };
             let (own, share) = (Total::of(rank, entry), totals.shares.entry((function, rank)).or_default());

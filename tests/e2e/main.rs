@@ -6,6 +6,7 @@ mod clocks;
 mod communicators;
 mod completeness;
 mod counters;
+mod crowded;
 mod deaf;
 mod doctor;
 mod figure4;

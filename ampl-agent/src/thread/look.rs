@@ -105,12 +105,12 @@ impl Thread {
         self.looked = Looked { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
         let shared = self.shared.clone();
         let mut open = shared.lock();
-        let scarce = shared.journal.is_short() || shared.journal.is_large() || self.log.is_lost();
+        let scarce = shared.journal.is_crowded() || shared.journal.is_large() || self.log.is_lost();
         if scarce || open.governor.clone().take(self.number, stretch).is_some() {
             // What has gathered was done as the state before wants it.
             self.close_all(&mut open);
         }
-        if shared.journal.is_short() {
+        if shared.journal.is_crowded() {
             self.log.give_up();
         }
         if shared.journal.is_large() {

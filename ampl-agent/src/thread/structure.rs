@@ -73,7 +73,8 @@ impl Thread {
     #[cold]
     fn new_signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) {
         let before = self.stream.written();
-        if self.signatures.is_full() || !self.stream.signature(function, flags, site, words) {
+        let full = self.signatures.is_full() || self.shared.journal.is_crowded();
+        if full || !self.stream.signature(function, flags, site, words) {
             self.log.give_up();
         }
         // It is no call of the open window, but of all that are like it.

@@ -1,7 +1,7 @@
 //! A journal whose place is full: here, a process that may not make files any longer.
 
 use crate::common::alone;
-use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::journal::{Identity, Journal, Need};
 use ampl_trace::journal::{self, BlockKind};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -18,7 +18,7 @@ fn grow_beyond_the_limit() {
     let path = scratch.path().join("journal");
     let journal = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
     let write = |number: u64| {
-        let block = journal.block(BlockKind::Stream, 0, WORDS)?;
+        let block = journal.block(Need::More, BlockKind::Stream, 0, WORDS)?;
         block.words[..2].copy_from_slice(&[number, !number]);
         block.head[4].store(2, std::sync::atomic::Ordering::Release);
         std::io::Result::Ok(())

@@ -2,7 +2,7 @@
 
 use crate::common::alone;
 use ampl_agent::descriptor;
-use ampl_agent::journal::{Identity, Journal};
+use ampl_agent::journal::{Identity, Journal, Need};
 use ampl_trace::journal::BlockKind;
 
 const WORDS: usize = 5000;
@@ -29,7 +29,7 @@ fn compare_memory_and_file() {
     let file = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
     let memory = Journal::in_memory(&Identity::default()).expect("memory");
     for journal in [&file, &memory] {
-        journal.block(BlockKind::Stream, 0, WORDS).expect("room").words[WORDS - 1] = 17;
+        journal.block(Need::More, BlockKind::Stream, 0, WORDS).expect("room").words[WORDS - 1] = 17;
     }
     let (of_file, of_memory) = (file.contents().expect("all of it"), memory.contents().expect("all of it"));
     assert_eq!(of_file.bytes(), of_memory.bytes());

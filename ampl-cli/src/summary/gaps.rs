@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::{Event, SiteTrace};
+use ampl_core::config::{Event, Keep, SiteTrace};
 use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
@@ -19,6 +19,7 @@ use crate::estimate::windows_lacking;
 use crate::human::{count, duration, of_event, percent, plural};
 use crate::info::{Overhead, RankStep};
 use crate::pauses::{self, Paused};
+use crate::unstored;
 
 /// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
 const LOOKED_AT: usize = 200_000;
@@ -56,6 +57,10 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     }
     let Overhead { steps, share, .. } = Overhead::of(trace, 0);
     less(&steps, allowed(plan), &mut gaps);
+    // Otherwise calls are missing that were not to be stored.
+    if plan.is_none_or(|plan| plan.config.trace.structure == Keep::All) {
+        unstored(trace, &steps, &mut gaps);
+    }
     by_clock(&steps, trace.run.ranks.into(), &mut gaps);
     if let Some(plan) = plan {
         policies(plan, &mut gaps);
@@ -73,12 +78,9 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
         ));
     }
     if trace.totals.places().any(|(function, ..)| function == SEVERAL) {
-        let why = match steps.iter().any(|step| step.reason == "journal" && step.level == "summaries") {
-            true => "call sites that had no room in the journals, or in the table",
-            false => "more call sites than the table holds",
-        };
-        gaps.push(format!("{why}: the rest is added up as '(further sites)'"));
+        gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
     }
+    nameless(trace, &mut gaps);
     if !trace.run.hidden.is_empty() {
         let (names, more) = some(&trace.run.hidden);
         gaps.push(format!("{names}{more}: the program, or a tool loaded before ampl, defines them itself"));
@@ -104,27 +106,50 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     gaps
 }
 
+/// Call sites for whose records there was no room.
+fn nameless(trace: &Trace, gaps: &mut Vec<String>) {
+    let such = trace.totals.places().filter(|(function, path, _)| *function != SEVERAL && path.is_empty());
+    let calls: u64 = such.map(|(.., total)| total.calls).sum();
+    if calls > 0 {
+        gaps.push(format!(
+            "where {} were made: there was no room for it, they are added up by function",
+            plural(calls, "call")
+        ));
+    }
+}
+
+/// Calls that are not stored of ranks whose journals had no room for them: as many as were counted besides.
+fn unstored(trace: &Trace, steps: &[RankStep], gaps: &mut Vec<String>) {
+    let full = |step: &&RankStep| step.reason == "journal" && step.level == "summaries";
+    let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
+    let (mut missing, mut all) = (0u64, 0u64);
+    for rank in trace.ranks.iter().filter(|rank| ranks.contains(&rank.process.rank)) {
+        let (stored, counted) = (unstored::stored(trace, rank), unstored::in_sequence(rank));
+        missing = missing.saturating_add(counted.saturating_sub(stored));
+        all = all.saturating_add(counted);
+    }
+    if missing > 0 {
+        gaps.push(format!(
+            "{} of {} of these ranks ({}) are not stored: they are counted",
+            count(missing),
+            plural(all, "call"),
+            set(ranks.into_iter())
+        ));
+    }
+}
+
 /// Calls that the program made while another was under way, and those that could not be told from them.
 fn within(trace: &Trace, gaps: &mut Vec<String>) {
     let whole =
         |rank: &&RankTrace| rank.process.rank == 0 && rank.process.finalized && rank.process.steps.is_empty();
     let Some(first) = trace.ranks.first().filter(whole) else { return };
     let Some(structure) = trace.structure.rank(0) else { return };
-    let only_asks = |function: u16| Function(function).spec().class.only_asks();
-    let mut stored = 0u64;
-    for thread in &structure.threads {
-        for (terminal, calls) in thread.grammar.totals() {
-            match thread.signatures.get(terminal as usize).map(|signature| signature.function) {
-                Some(function) if function != GAP => {
-                    stored = stored.saturating_add(if only_asks(function) { 0 } else { calls });
-                }
-                // What was not recorded has its own reasons.
-                _ => return,
-            }
-        }
+    let mut signatures = structure.threads.iter().flat_map(|thread| &thread.signatures);
+    // What was not recorded has its own reasons.
+    if signatures.any(|signature| signature.function == GAP) {
+        return;
     }
-    let calls = first.process.calls.iter().filter(|call| !only_asks(call.0));
-    let counted = calls.fold(0, |sum: u64, &(_, calls)| sum.saturating_add(calls));
+    let (stored, counted) = (unstored::stored(trace, first), unstored::in_sequence(first));
     let within = counted.saturating_sub(trace.run.early_calls).saturating_sub(stored);
     if within > 0 && stored > 0 {
         gaps.push(format!(
@@ -291,7 +316,7 @@ fn less(steps: &[RankStep], allowed: Option<f64>, gaps: &mut Vec<String>) {
         let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
         let why = match (reason, level) {
             ("journal", "structure") => "more would take the program's room".to_owned(),
-            ("journal", _) => "no room for journals".to_owned(),
+            ("journal", _) => "there was no room for more".to_owned(),
             _ => format!("ampl took {}, may take {}", percent(first.share), percent(allowed.unwrap_or(0.0))),
         };
         gaps.push(format!(

@@ -39,11 +39,12 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     head(&mut out, trace);
     let plan = rundir::plan(trace);
     if trace.windows() == 0 {
-        field(
-            &mut out,
-            "windows",
-            "none was closed: the thread that called MPI_Init made no call long enough after it",
-        );
+        let no_room = Overhead::of(trace, 0).steps.iter().any(|step| step.reason == "journal");
+        let why = match no_room {
+            true => "none is stored: there was no room",
+            false => "none was closed: the thread that called MPI_Init made no call long enough after it",
+        };
+        field(&mut out, "windows", why);
     } else {
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());

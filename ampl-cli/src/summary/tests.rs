@@ -409,7 +409,7 @@ fn a_full_journal_says_since_when() {
     trace.ranks[3].process.steps = vec![step];
     let text = text(&trace, Path::new("r"));
     assert!(
-        text.contains("calls of 1 rank (3) were not stored from 73 ms on: no room for journals"),
+        text.contains("calls of 1 rank (3) were not stored from 73 ms on: there was no room for more"),
         "{text}"
     );
 }

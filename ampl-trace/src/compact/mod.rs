@@ -25,7 +25,7 @@ use crate::record::{
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
-use crate::totals::Totals;
+use crate::totals::{SEVERAL, Totals};
 use after::After;
 use clock::Clock;
 use paths::Paths;
@@ -70,9 +70,17 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     out.rank.process = process(&journal, clock);
     out.structure.rank = out.rank.process.rank;
 
-    let finalized = out.rank.process.finalized;
-    let mut scan =
-        Scan { out, clock, paths: Paths::default(), comms: BTreeMap::new(), after: After::new(finalized) };
+    // Of a process that has died, what its file had no room for is gone.
+    let without_memory =
+        journal.header[word::SPILLED] > 0 && bytes.len() as u64 <= journal.header[word::FILE_BYTES];
+    let mut scan = Scan {
+        after: After::new(out.rank.process.finalized),
+        out,
+        clock,
+        paths: Paths::default(),
+        comms: BTreeMap::new(),
+        without_memory,
+    };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
     for &block in &journal.blocks {
         threads.entry(block.thread).or_default().push(block);
@@ -82,7 +90,9 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         scan.out.structure.threads.push(structure);
     }
     let Scan { mut out, paths, comms, after, .. } = scan;
-    out.rank.process.steps.extend(full(&journal.header, clock, &out.rank));
+    let missing =
+        [journal.header[word::FULL], if without_memory { journal.header[word::SPILLED] } else { 0 }];
+    out.rank.process.steps.extend(lacking(missing, clock, &out.rank));
     after.decide(&mut out.rank.windows);
     let mut encoder = Encoder::new(settings);
     for (blocks, structure) in threads.values().zip(&out.structure.threads) {
@@ -135,11 +145,12 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     }
 }
 
-/// That calls are not stored any more, if there was no room for more of them: nor was there for a record of it.
-fn full(header: &[u64], clock: Clock, rank: &RankTrace) -> Option<Step> {
-    let ticks = header[word::FULL];
-    let told = rank.process.steps.iter().any(|step| ["summaries", "off"].contains(&&*step.level));
-    (ticks > 0 && !told).then(|| Step {
+/// That calls are not stored any more, from the first of these `ticks` that is not 0 on: there was no room for more of
+/// them, nor for a record of it.
+fn lacking(ticks: [u64; 2], clock: Clock, rank: &RankTrace) -> Option<Step> {
+    let ticks = ticks.into_iter().filter(|&ticks| ticks > 0).min()?;
+    let is_told = |step: &Step| step.level == "summaries" && step.share == 0.0;
+    (!rank.process.steps.iter().any(is_told)).then(|| Step {
         window: rank.windows.iter().map(|window| window.window).max().unwrap_or(0),
         at: clock.instant(ticks).max(0) as u64,
         level: "summaries".into(),
@@ -156,6 +167,8 @@ struct Scan {
     /// Call sites in the order in which the threads met them.
     paths: Paths,
     after: After,
+    /// Whether a part of the journal was in memory that is gone.
+    without_memory: bool,
 }
 
 fn words_of<'a>(blocks: &[Block<'a>], kind: BlockKind) -> impl Iterator<Item = &'a [Word]> {
@@ -189,7 +202,7 @@ impl Scan {
         }
         // Sites are known once all of the thread has been read: a site's record may follow its first call's.
         signatures.iter_mut().for_each(|signature| signature.site = sites.stored(signature.site));
-        let (grammar, wrong) = sequence::grammar(blocks, signatures.len());
+        let (grammar, wrong) = sequence::grammar(blocks, signatures.len(), self.without_memory);
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
         for words in words_of(blocks, BlockKind::Sites) {
             self.out.aggregates.extend(aggregates(words, &sites, self.clock));
@@ -307,7 +320,8 @@ fn aggregates(words: &[Word], sites: &Sites, clock: Clock) -> impl Iterator<Item
     let entries = words.as_chunks::<SITE_WORDS>().0.iter().map(|entry| entry.map(u64::from_le_bytes));
     entries.enumerate().filter(|(_, entry)| entry[2] > 0).map(move |(index, entry)| Aggregate {
         site: sites.stored(index as u32).checked_sub(1),
-        function: entry[1] as u16,
+        // The entry that sites beyond the table share is of several functions.
+        function: if index == 0 { SEVERAL } else { entry[1] as u16 },
         calls: entry[2],
         time_ns: clock.duration(entry[3]),
         time_sq: (u128::from(entry[9]) << 64 | u128::from(entry[4])) as f64 * clock.per_tick * clock.per_tick,

@@ -18,8 +18,9 @@ pub fn signature(record: Record<'_>) -> Option<Signature> {
     })
 }
 
-/// The grammar of a thread with so many `signatures`, and what is wrong with it.
-pub fn grammar(blocks: &[Block<'_>], signatures: usize) -> (Grammar, Option<&'static str>) {
+/// The grammar of a thread with so many `signatures`, and what is wrong with it. Of one that is `cut`, signatures may be
+/// missing from one on: its calls up to the first such are there.
+pub fn grammar(blocks: &[Block<'_>], signatures: usize, cut: bool) -> (Grammar, Option<&'static str>) {
     let snapshots = blocks.iter().filter(|block| block.kind == BlockKind::Snapshot && block.order > 0);
     let latest = snapshots.max_by_key(|block| block.order);
     let (mut grammar, mut is_finished) = (Grammar::default(), false);
@@ -32,7 +33,9 @@ pub fn grammar(blocks: &[Block<'_>], signatures: usize) -> (Grammar, Option<&'st
     }
     let epoch = latest.map_or(0, |block| block.order);
     let logs = blocks.iter().filter(|block| block.kind == BlockKind::Log && block.order == epoch);
-    let mut runs = logs.flat_map(|block| block.words).map(|&run| u64::from_le_bytes(run)).peekable();
+    let is_known = |&run: &u64| !cut || (run as u32 as usize) < signatures;
+    let runs = logs.flat_map(|block| block.words).map(|&run| u64::from_le_bytes(run));
+    let mut runs = runs.take_while(is_known).peekable();
     if runs.peek().is_some() {
         let mut builder = Builder::restore(&grammar);
         for run in runs {

@@ -1,0 +1,47 @@
+//! Calls that a rank made and counted, and that are not stored one by one.
+
+use ampl_core::config::Keep;
+use ampl_core::mpi::Function;
+use ampl_trace::record::GAP;
+use ampl_trace::{RankTrace, Trace};
+
+use crate::{human, rundir};
+
+/// Calls of `rank` that are in its sequence, as it counted them: questions such as `MPI_Initialized` apart.
+pub fn in_sequence(rank: &RankTrace) -> u64 {
+    let calls = rank.process.calls.iter().filter(|call| !Function(call.0).spec().class.only_asks());
+    calls.fold(0, |sum, &(_, calls)| sum.saturating_add(calls))
+}
+
+/// How many of these are stored one by one.
+pub fn stored(trace: &Trace, rank: &RankTrace) -> u64 {
+    let mut stored = 0u64;
+    for thread in trace.structure.rank(rank.process.rank).into_iter().flat_map(|rank| rank.threads) {
+        for (terminal, calls) in thread.grammar.totals() {
+            let function = thread.signatures.get(terminal as usize).map(|signature| signature.function);
+            if function.is_some_and(|id| id != GAP && !Function(id).spec().class.only_asks()) {
+                stored = stored.saturating_add(calls);
+            }
+        }
+    }
+    stored
+}
+
+/// That none of the calls of `rank` is stored, with their number.
+pub fn all(rank: &RankTrace) -> String {
+    match in_sequence(rank) {
+        0 => "no calls are stored".into(),
+        calls => format!("none of {} is stored", human::plural(calls, "call")),
+    }
+}
+
+/// The reason, as far as the trace has it.
+pub fn why(trace: &Trace, rank: &RankTrace) -> &'static str {
+    let off = rundir::plan(trace).is_some_and(|plan| plan.config.trace.structure == Keep::Off);
+    match rank.process.steps.iter().find(|step| step.level == "summaries" || step.level == "off") {
+        _ if off => "trace.structure is \"off\"",
+        Some(step) if step.share == 0.0 => "there was no room for them",
+        Some(_) => "storing them would have cost more than agent.max_overhead",
+        None => "nothing of what it called was recorded",
+    }
+}
