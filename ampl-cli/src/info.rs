@@ -13,6 +13,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use crate::communicators;
+use crate::efficiency::run_times;
 use crate::estimate::windows_lacking;
 use crate::output;
 use crate::pauses::{self, Paused};
@@ -67,6 +68,8 @@ struct Info<'a> {
     would_keep_windows: Option<u64>,
     /// Windows that lack the summary of some rank; none where the configuration is not known.
     windows_without_summary: Option<u64>,
+    /// Share of the ranks' time in windows that all ranks measured: what efficiencies of the run rest on.
+    coverage: f64,
     trace_bytes: Sizes,
     /// How clocks that are not rank 0's were brought in step with it; none where all ranks read one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,6 +99,7 @@ impl<'a> Info<'a> {
             partner_windows: trace.partner_windows(),
             would_keep_windows: would_keep(trace, plan.as_ref()),
             windows_without_summary: plan.map(|plan| windows_lacking(trace, &plan)),
+            coverage: run_times(trace).coverage.share,
             trace_bytes: trace.sizes,
             clocks: Clocks::of(trace),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
@@ -114,7 +118,12 @@ impl<'a> Info<'a> {
 pub fn would_keep(trace: &Trace, plan: Option<&Plan>) -> Option<u64> {
     plan.filter(|plan| plan.config.output.verify)?;
     let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
-    Some(windows.filter(|window| window.kept && is_sampled(window)).count() as u64)
+    Some(windows.filter(|window| is_kept_by(window, true)).count() as u64)
+}
+
+/// Whether a window is kept; where the run `verifies`, and everything is stored, whether it would have been.
+pub fn is_kept_by(window: &WindowSummary, verifies: bool) -> bool {
+    window.kept && (!verifies || is_sampled(window))
 }
 
 /// Whether a window is stored for the sample's sake: it was drawn, or a message partner of its rank.
@@ -257,7 +266,7 @@ mod tests {
         let expected = serde_json::json!({
             "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
-            "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null,
+            "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0},
             "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},
             "communicators": [],

@@ -12,6 +12,7 @@ macro_rules! tell {
 
 mod communicators;
 mod counting;
+mod coverage;
 mod decisions;
 mod decode;
 mod doctor;

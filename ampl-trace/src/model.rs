@@ -186,6 +186,10 @@ pub struct Process {
     pub own_ns: u64,
     /// Time from window 0's start to the last window's end, nanoseconds.
     pub elapsed_ns: u64,
+    /// How many of its threads are in MPI for long: each at least a hundredth as long as the one that is longest. Threads
+    /// that do not live at the same time count once. 0 of one thread, and in traces that do not say so.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub mpi_threads: u32,
     /// Calls per function: index in the function table, number; ascending. Stored by the functions' names.
     #[serde(with = "by_name")]
     pub calls: Vec<(u16, u64)>,
@@ -195,6 +199,10 @@ pub struct Process {
     /// Steps of the agent down, and up again, to stay within what it may cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+}
+
+fn is_none(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Calls per function by name, so that the numbers of another table do no harm.

@@ -1,6 +1,10 @@
 //! `ampl efficiency`: how much of the ranks' time computes, and whom the others wait for.
 
+mod bounds;
+mod columns;
+mod imbalance;
 mod rows;
+mod run;
 mod shares;
 mod table;
 #[cfg(test)]
@@ -11,7 +15,9 @@ use std::process::ExitCode;
 use crate::output;
 use crate::rundir::{self, RunArg};
 
-pub use rows::{Basis, Columns, RunTimes, is_only_counted, run_times};
+pub use columns::Columns;
+pub use rows::Basis;
+pub use run::{RunTimes, counted_spans, is_only_counted, measured_share, run_times};
 pub use shares::{Shares, Times};
 
 /// Show parallel efficiency, load balance and communication efficiency, and the slowest rank and host.

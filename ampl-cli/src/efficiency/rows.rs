@@ -1,12 +1,16 @@
 //! Efficiencies per window and of the run, with whom they waited for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use ampl_trace::cells::Cells;
-use ampl_trace::{RankTrace, Trace};
+use ampl_trace::Trace;
 use serde::Serialize;
 
+use super::bounds::Bounds;
+use super::columns::Columns;
+use super::imbalance::{Imbalance, Lost};
+use super::run::{RunTimes, run_times};
 use super::shares::{Shares, Times};
+use crate::coverage::{Coverage, Extent};
 use crate::estimate::partial_windows;
 use crate::rundir;
 
@@ -20,8 +24,8 @@ pub enum Basis {
     Sampled,
     /// Totals by function, which every rank has where summaries are the sample's only.
     Totals,
-    /// Summaries of what was measured: elsewhere calls were only counted, or ampl was paused. Of the run, the windows
-    /// that all ranks measured.
+    /// Summaries of what was measured: elsewhere calls were only counted, or ampl was paused, or ranks left none. Of the
+    /// run, the windows that all ranks measured.
     Measured,
 }
 
@@ -30,7 +34,8 @@ pub enum Basis {
 pub struct Row {
     /// The window; none for the run.
     pub window: Option<u64>,
-    /// Share of the ranks' time that computes.
+    /// Share of the ranks' time that computes; none, as the next two, where too little was measured: of a window, where
+    /// any rank that had it did not measure it.
     pub parallel: Option<f64>,
     /// Mean over greatest compute time.
     pub load_balance: Option<f64>,
@@ -42,6 +47,17 @@ pub struct Row {
     pub slowest_host: Option<SlowestHost>,
     /// Where the numbers come from.
     pub basis: Basis,
+    /// Share of the ranks' time that the numbers rest on.
+    pub coverage: f64,
+    /// Of the run: between which numbers its own are, where not all of it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+    /// Of the run: the time of an average rank that imbalance and MPI cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Lost>,
+    /// Of the run: in which way ranks are not balanced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imbalance: Option<Imbalance>,
     /// Ranks of the job.
     pub population: u64,
     /// Ranks whose times these are.
@@ -49,9 +65,9 @@ pub struct Row {
     /// Of a window: whether the end of the run cut it off, on any rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<bool>,
-    /// The longest of their times without what ampl took, nanoseconds.
+    /// Of the run: which part of it was measured.
     #[serde(skip)]
-    pub elapsed_ns: f64,
+    pub measured: Option<Coverage>,
 }
 
 /// The rank with the most compute time.
@@ -78,150 +94,95 @@ pub struct SlowestHost {
     pub over_mean: f64,
 }
 
+/// A window as its ranks measured it.
+struct Window {
+    times: Vec<Times>,
+    basis: Basis,
+    /// Lengths of the ranks' windows, and of those that were measured, nanoseconds.
+    length_ns: f64,
+    measured_ns: f64,
+}
+
 /// Efficiencies of `trace`: the run's row, then one per window in which any rank reported times.
 pub fn rows(trace: &Trace) -> Vec<Row> {
     let columns = Columns::of(trace);
     let hosts = Hosts::of(trace);
     let census = rundir::plan(trace).is_none_or(|plan| plan.stores_summary(false));
-    let mut windows: BTreeMap<u64, (Vec<Times>, Basis)> = BTreeMap::new();
+    let run = run_times(trace);
+    let mut windows: BTreeMap<u64, Window> = BTreeMap::new();
     for rank in &trace.ranks {
+        let columns = columns.of_rank(rank);
         for window in &rank.windows {
-            let (reported, basis) =
-                windows.entry(window.window).or_insert_with(|| (Vec::new(), Basis::Census));
-            let Some(mut times) = columns.times(rank.process.rank, &window.cells) else {
-                *basis = if census { Basis::Measured } else { Basis::Sampled };
-                continue;
-            };
-            times.weight = if window.probability > 0.0 { 1.0 / window.probability } else { 1.0 };
-            reported.push(times);
+            let none =
+                || Window { times: Vec::new(), basis: Basis::Census, length_ns: 0.0, measured_ns: 0.0 };
+            let found = windows.entry(window.window).or_insert_with(none);
+            let times = columns.times(window);
+            let length = columns.length(window).max(times.map_or(0.0, |times| times.wall));
+            found.length_ns += length;
+            match times {
+                Some(mut times) => {
+                    found.measured_ns += length;
+                    times.weight = if window.probability > 0.0 { 1.0 / window.probability } else { 1.0 };
+                    found.times.push(times);
+                }
+                None => found.basis = if census { Basis::Measured } else { Basis::Sampled },
+            }
         }
     }
     let partial = partial_windows(trace.ranks.iter());
     let mut rows: Vec<Row> = Vec::new();
-    for (window, (mut times, basis)) in windows {
+    for (&window, Window { times, basis, length_ns, measured_ns }) in &mut windows {
         if times.is_empty() {
             continue; // nobody of the sample got this far
         }
-        if basis != Basis::Sampled {
+        if *basis != Basis::Sampled {
             times.iter_mut().for_each(|times| times.weight = 1.0);
         }
-        let row = Row::new(Some(window), &times, basis, trace, &hosts);
-        rows.push(Row { partial: Some(partial.contains(&window)), ..row });
+        // Without the rank that computes most the greatest compute time is another's, however few are missing.
+        let misses = *basis != Basis::Sampled && (run.lacking.contains(&window) || run.absent() > 0);
+        let known = if misses { None } else { Shares::of(times) };
+        let coverage = if *length_ns > 0.0 { *measured_ns / *length_ns } else { 1.0 };
+        let coverage = if *basis == Basis::Sampled { 1.0 } else { coverage };
+        let row = Row::new(Some(window), times, known, *basis, trace, &hosts);
+        rows.push(Row { partial: Some(partial.contains(&window)), coverage, ..row });
     }
-    let run = run_times(trace);
-    let mut run = Row::new(None, &run.times, run.basis, trace, &hosts);
-    if let Some(slowest) = &mut run.slowest {
-        let by_it = |row: &&Row| row.slowest.as_ref().is_some_and(|of| of.rank == slowest.rank);
-        slowest.windows = rows.iter().filter(by_it).count() as u64;
-    }
-    if let Some(slowest) = &mut run.slowest_host {
-        let by_it = |row: &&Row| row.slowest_host.as_ref().is_some_and(|of| of.host == slowest.host);
-        slowest.windows = rows.iter().filter(by_it).count() as u64;
-    }
-    rows.insert(0, run);
+    rows.insert(0, run_row(trace, &hosts, &run, &windows, &rows));
     rows
 }
 
-/// Whether calls of some rank were only counted for a while, because more would have cost too much.
-pub fn is_only_counted(trace: &Trace) -> bool {
-    trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| step.level == "off")
-}
-
-/// Times of the whole run.
-#[derive(Clone, Debug)]
-pub struct RunTimes {
-    /// Of every rank that left something.
-    pub times: Vec<Times>,
-    /// What they rest on.
-    pub basis: Basis,
-    /// Windows that are left out: not all ranks measured them.
-    pub lacking: BTreeSet<u64>,
-}
-
-/// Times of the whole run of every rank that left something.
-pub fn run_times(trace: &Trace) -> RunTimes {
-    let columns = Columns::of(trace);
-    let windows = || trace.ranks.iter().flat_map(|rank| &rank.windows);
-    let has_all = |rank: &RankTrace| {
-        rank.windows.iter().all(|window| columns.times(rank.process.rank, &window.cells).is_some())
-    };
-    if trace.ranks.iter().all(has_all) {
-        let lacking = BTreeSet::new();
-        let times = trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect();
-        RunTimes { times, basis: Basis::Census, lacking }
-    } else if is_only_counted(trace) || windows().any(|window| columns.is_paused(&window.cells)) {
-        // Totals lack what was only counted, too, and what was not watched at all.
-        let lacking = windows().filter(|window| columns.times(0, &window.cells).is_none());
-        let lacking = lacking.map(|window| window.window).collect();
-        let times = trace.ranks.iter().map(|rank| columns.sum(rank, &lacking)).collect();
-        RunTimes { times, basis: Basis::Measured, lacking }
-    } else {
-        let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
-        for (_, rank, share) in trace.totals.shares() {
-            *mpi.entry(rank).or_default() += share.time_ns as f64;
-        }
-        let times = |rank: &RankTrace| from_totals(rank, mpi.get(&rank.process.rank).copied().unwrap_or(0.0));
-        let times = trace.ranks.iter().map(times).collect();
-        RunTimes { times, basis: Basis::Totals, lacking: BTreeSet::new() }
+/// The row of the run, whose windows have `rows`.
+fn run_row(
+    trace: &Trace,
+    hosts: &Hosts<'_>,
+    run: &RunTimes,
+    windows: &BTreeMap<u64, Window>,
+    rows: &[Row],
+) -> Row {
+    let known = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little);
+    let mut row = Row::new(None, &run.times, known, run.basis, trace, hosts);
+    row.coverage = run.coverage.share;
+    row.bounds = run.bounds;
+    row.measured = Some(run.coverage);
+    if let Some(slowest) = &mut row.slowest {
+        let by_it = |row: &&Row| row.slowest.as_ref().is_some_and(|of| of.rank == slowest.rank);
+        slowest.windows = rows.iter().filter(by_it).count() as u64;
     }
-}
-
-/// Where the times are among a window's cells.
-#[derive(Clone, Copy, Debug)]
-pub struct Columns {
-    wall: Option<usize>,
-    mpi: Option<usize>,
-    compute: Option<usize>,
-}
-
-impl Columns {
-    /// Those of `trace`.
-    pub fn of(trace: &Trace) -> Self {
-        let at = |name: &str| {
-            trace.run.metrics.iter().position(|metric| metric.name == name && metric.event == "*")
+    if let Some(slowest) = &mut row.slowest_host {
+        let by_it = |row: &&Row| row.slowest_host.as_ref().is_some_and(|of| of.host == slowest.host);
+        slowest.windows = rows.iter().filter(by_it).count() as u64;
+    }
+    if known.is_some() {
+        let whole = windows.iter().filter(|(window, of)| {
+            !run.lacking.contains(window) && of.basis == Basis::Census && !of.times.is_empty()
+        });
+        let whole: Vec<&[Times]> = whole.map(|(_, window)| &window.times[..]).collect();
+        let host = |rank: u32| hosts.name(rank);
+        (row.lost, row.imbalance) = match Imbalance::of(&run.times, &whole, host) {
+            Some((lost, imbalance)) => (Some(lost), imbalance),
+            None => (None, None),
         };
-        Self { wall: at("wall"), mpi: at("mpi.time"), compute: at("compute.time") }
     }
-
-    /// Whether the rank had paused ampl for all of a window with these cells.
-    fn is_paused(self, cells: &Cells) -> bool {
-        self.wall.and_then(|wall| cells.get(wall)).is_some_and(|wall| wall.n == 0.0)
-    }
-
-    /// Times in `cells`; `None` where the window has none.
-    pub fn times(self, rank: u32, cells: &Cells) -> Option<Times> {
-        if self.is_paused(cells) {
-            return None;
-        }
-        let sum = |at: Option<usize>| Some(cells.get(at?)?.sum);
-        Some(Times {
-            rank,
-            wall: sum(self.wall)?,
-            mpi: sum(self.mpi)?,
-            compute: sum(self.compute)?,
-            weight: 1.0,
-        })
-    }
-
-    /// Times of all windows of `rank` that have some, but for those that are `lacking`.
-    fn sum(self, rank: &RankTrace, lacking: &BTreeSet<u64>) -> Times {
-        let none = Times { rank: rank.process.rank, weight: 1.0, ..Times::default() };
-        let windows = rank.windows.iter().filter(|window| !lacking.contains(&window.window));
-        let windows = windows.filter_map(|window| self.times(rank.process.rank, &window.cells));
-        windows.fold(none, |sum, times| Times {
-            wall: sum.wall + times.wall,
-            mpi: sum.mpi + times.mpi,
-            compute: sum.compute + times.compute,
-            ..sum
-        })
-    }
-}
-
-fn from_totals(rank: &RankTrace, mpi: f64) -> Times {
-    let wall = rank.process.elapsed_ns as f64;
-    // Several threads may be in MPI at once.
-    let compute = (wall - mpi - rank.process.own_ns as f64).max(0.0);
-    Times { rank: rank.process.rank, wall, mpi, compute, weight: 1.0 }
+    row
 }
 
 /// Which rank is where.
@@ -257,24 +218,35 @@ impl<'a> Hosts<'a> {
 }
 
 impl Row {
-    fn new(window: Option<u64>, times: &[Times], basis: Basis, trace: &Trace, hosts: &Hosts<'_>) -> Self {
-        let shares = Shares::of(times);
+    /// That of ranks with these times, whose efficiencies are `known`.
+    fn new(
+        window: Option<u64>,
+        times: &[Times],
+        known: Option<Shares>,
+        basis: Basis,
+        trace: &Trace,
+        hosts: &Hosts<'_>,
+    ) -> Self {
         Self {
             window,
-            parallel: shares.map(|shares| shares.parallel),
-            load_balance: shares.map(|shares| shares.load_balance),
-            communication: shares.map(|shares| shares.communication),
-            slowest: shares.map(|shares| SlowestRank {
-                rank: shares.slowest,
-                host: hosts.name(shares.slowest).to_owned(),
+            parallel: known.map(|shares| shares.parallel),
+            load_balance: known.and_then(|shares| shares.load_balance),
+            communication: known.map(|shares| shares.communication),
+            slowest: known.and_then(|shares| shares.slowest).map(|rank| SlowestRank {
+                rank,
+                host: hosts.name(rank).to_owned(),
                 windows: 1,
             }),
-            slowest_host: shares.and_then(|_| hosts.slowest(times)),
+            slowest_host: known.and_then(|shares| shares.slowest).and_then(|_| hosts.slowest(times)),
             basis,
+            coverage: 1.0,
+            bounds: None,
+            lost: None,
+            imbalance: None,
             population: trace.run.ranks.into(),
             reported: times.len() as u64,
             partial: None,
-            elapsed_ns: times.iter().map(Times::of_program).fold(0.0, f64::max),
+            measured: None,
         }
     }
 }

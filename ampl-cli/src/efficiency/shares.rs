@@ -16,6 +16,12 @@ pub struct Times {
 }
 
 impl Times {
+    /// The same within what can be: where several threads are in MPI, calls that ended in a window began in one before it,
+    /// and its time in MPI may exceed its length.
+    pub fn settled(self) -> Self {
+        Self { mpi: self.mpi.min(self.wall), compute: self.compute.max(0.0), ..self }
+    }
+
     /// Wall-clock time without ampl's: in MPI or computing. Several threads may be in MPI at once.
     pub fn of_program(&self) -> f64 {
         (self.mpi + self.compute).min(self.wall)
@@ -27,14 +33,14 @@ impl Times {
 pub struct Shares {
     /// Mean compute time of the ranks over the elapsed time: the product of the next two.
     pub parallel: f64,
-    /// Mean over greatest compute time.
-    pub load_balance: f64,
+    /// Mean over greatest compute time; none where no rank computes.
+    pub load_balance: Option<f64>,
     /// Greatest compute time over the elapsed time: the longest of the ranks, without what ampl took of it.
     pub communication: f64,
     /// Time in MPI over all time of the ranks.
     pub mpi: f64,
-    /// The rank with the most compute time; of equals the first.
-    pub slowest: u32,
+    /// The rank with the most compute time, of equals the first; none where no rank computes.
+    pub slowest: Option<u32>,
 }
 
 impl Shares {
@@ -51,17 +57,18 @@ impl Shares {
         let sum =
             |value: fn(&Times) -> f64| times.iter().map(|times| times.weight * value(times)).sum::<f64>();
         let ranks = sum(|_| 1.0);
-        if elapsed <= 0.0 || most.compute <= 0.0 || ranks <= 0.0 {
+        if elapsed <= 0.0 || ranks <= 0.0 {
             return None;
         }
-        let load_balance = (sum(|times| times.compute) / ranks / most.compute).min(1.0);
+        let computes = most.compute > 0.0;
+        let load_balance = computes.then(|| (sum(|times| times.compute) / ranks / most.compute).min(1.0));
         let communication = most.compute / elapsed;
         Some(Self {
-            parallel: load_balance * communication,
+            parallel: load_balance.unwrap_or(1.0) * communication,
             load_balance,
             communication,
             mpi: sum(|times| times.mpi) / sum(Times::of_program),
-            slowest: most.rank,
+            slowest: computes.then_some(most.rank),
         })
     }
 }
@@ -77,12 +84,15 @@ mod tests {
     #[test]
     fn efficiencies_follow_their_definitions() {
         let found = Shares::of(&[times(0, 4.0), times(1, 8.0), times(2, 6.0)]).unwrap();
-        assert!((found.load_balance - 0.75).abs() < 1e-12);
+        assert!((found.load_balance.unwrap() - 0.75).abs() < 1e-12);
         assert!((found.communication - 0.8).abs() < 1e-12);
         assert!((found.parallel - 0.6).abs() < 1e-12);
         assert!((found.mpi - 0.4).abs() < 1e-12);
-        assert_eq!(found.slowest, 1);
+        assert_eq!(found.slowest, Some(1));
         assert!(Shares::of(&[]).is_none() && Shares::of(&[Times::default()]).is_none());
+        // All of the time is MPI's: that is known.
+        let waits = Shares::of(&[times(0, 0.0), times(1, 0.0)]).unwrap();
+        assert_eq!((waits.parallel, waits.mpi, waits.load_balance, waits.slowest), (0.0, 1.0, None, None));
     }
 
     #[test]
@@ -102,12 +112,12 @@ mod tests {
         let pinned = times(0, 8.0);
         let drawn = Times { weight: 3.0, ..times(1, 4.0) };
         let found = Shares::of(&[pinned, drawn]).unwrap();
-        assert!((found.load_balance - 5.0 / 8.0).abs() < 1e-12);
+        assert!((found.load_balance.unwrap() - 5.0 / 8.0).abs() < 1e-12);
     }
 
     #[test]
     fn one_rank_is_balanced() {
         let found = Shares::of(&[times(7, 4.0)]).unwrap();
-        assert_eq!((found.load_balance, found.communication, found.slowest), (1.0, 0.4, 7));
+        assert_eq!((found.load_balance, found.communication, found.slowest), (Some(1.0), 0.4, Some(7)));
     }
 }

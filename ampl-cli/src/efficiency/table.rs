@@ -1,9 +1,11 @@
-//! Efficiencies for people: the run, its course, its worst windows, and one sentence to act on.
+//! Efficiencies for people: the run, its course, its worst windows, and what costs most.
 
 use std::io::{self, Write};
 
+use super::imbalance::{Course, Imbalance};
 use super::rows::{Basis, Row};
-use crate::human::{digits, percent, plural};
+use crate::coverage::Extent;
+use crate::human::{digits, duration, percent, plural};
 
 /// Windows in the table.
 const WORST: usize = 10;
@@ -14,34 +16,51 @@ const GOOD: f64 = 0.9;
 
 pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let (run, windows) = rows.split_first().expect("the run has a row");
-    let basis = match run.basis {
-        Basis::Census => "census, exact",
-        Basis::Sampled => "sampled summaries",
-        Basis::Totals => "call totals of every rank; windows from the sampled ranks",
-        Basis::Measured => {
-            "of the windows that all measured; in others calls were only counted, or ampl was paused"
-        }
+    let measured = run.measured.filter(|of| of.extent() != Extent::Whole);
+    let basis = match (measured, run.basis) {
+        (Some(measured), _) => format!("of {}", measured.words()),
+        (None, Basis::Census) => "census, exact".into(),
+        (None, Basis::Sampled) => "sampled summaries".into(),
+        (None, Basis::Totals) => "call totals of every rank; windows from the sampled ranks".into(),
+        (None, Basis::Measured) => "of the windows that all measured".into(),
     };
     writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks)", run.reported, run.population)?;
-    let (Some(parallel), Some(balance), Some(communication)) =
-        (run.parallel, run.load_balance, run.communication)
-    else {
-        return writeln!(out, "  not known: no time was measured");
+    let unknown = measured.filter(|of| of.extent() == Extent::Little);
+    let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
+        return match (unknown, run.bounds) {
+            (Some(measured), Some(bounds)) => {
+                for (name, [low, high], meaning) in [
+                    ("parallel", bounds.parallel, "of the ranks' time computes"),
+                    ("load balance", bounds.load_balance, "mean/max of compute time"),
+                    ("communication", bounds.communication, "most compute time of a rank / run time"),
+                ] {
+                    let between = format!("between {} and {}", percent(low), percent(high));
+                    writeln!(out, "  {name:<14} {}: {between} {meaning}", measured.unknown())?;
+                }
+                windows_of(out, windows)
+            }
+            (Some(measured), None) => writeln!(out, "  {}", measured.unknown()),
+            (None, _) => writeln!(out, "  not known: no time was measured"),
+        };
     };
     writeln!(
         out,
         "  parallel       {:<9} of the ranks' time computes: the product of the next two",
         percent(parallel)
     )?;
-    writeln!(out, "  load balance   {:<9} mean/max of compute time", percent(balance))?;
+    let balance = run.load_balance.map_or("-".into(), percent);
+    writeln!(out, "  load balance   {:<9} mean/max of compute time", balance)?;
     writeln!(out, "  communication  {:<9} most compute time of a rank / run time", percent(communication))?;
+    windows_of(out, windows)?;
+    writeln!(out, "\n{}", sentence(run))
+}
+
+fn windows_of(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
     if windows.is_empty() {
-        writeln!(out, "\nNo rank's window is in the trace.")?;
-    } else {
-        course(out, windows)?;
-        worst(out, windows)?;
+        return writeln!(out, "\nNo rank's window is in the trace.");
     }
-    writeln!(out, "\n{}", sentence(run, windows))
+    course(out, windows)?;
+    worst(out, windows)
 }
 
 /// Parallel efficiency over the windows, a bar each, or the mean of several.
@@ -96,7 +115,7 @@ fn worst(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
         let text = plural(short as u64, "window");
         writeln!(
             out,
-            "{text} without times of every rank: those that had ended, made fewer windows or only counted"
+            "{text} without times of every rank: some had ended or made fewer windows, or calls were only counted"
         )?;
     }
     if windows.iter().any(|row| row.basis == Basis::Sampled) {
@@ -116,27 +135,13 @@ fn reported(row: &Row) -> String {
     }
 }
 
-/// Time lost to imbalance and to MPI, nanoseconds of an average rank.
-///
-/// Added up over windows: who waits for another rank in every window has lost that time, though over the run
-/// all compute the same.
-fn lost(run: &Row, windows: &[Row]) -> (f64, f64) {
-    let rows = if windows.is_empty() { std::slice::from_ref(run) } else { windows };
-    let known = rows.iter().filter_map(|row| Some((row.elapsed_ns, row.parallel?, row.communication?)));
-    known.fold((0.0, 0.0), |(imbalance, mpi), (elapsed, parallel, communication)| {
-        (imbalance + elapsed * (communication - parallel), mpi + elapsed * (1.0 - communication))
-    })
-}
-
-/// What to do about it.
-pub(super) fn sentence(run: &Row, rows: &[Row]) -> String {
-    let (Some(parallel), Some(balance), Some(communication)) =
-        (run.parallel, run.load_balance, run.communication)
-    else {
+/// The part that costs most, and what shows it.
+pub(super) fn sentence(run: &Row) -> String {
+    let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
         return "Nothing is known: no time was measured.".into();
     };
-    let (Some(rank), Some(host)) = (&run.slowest, &run.slowest_host) else {
-        return String::new();
+    let (Some(rank), Some(lost)) = (&run.slowest, run.lost) else {
+        return "No rank computes: all of the time is in MPI; 'ampl info RUN' names the calls.".into();
     };
     if run.population == 1 {
         return format!("One rank: nothing to balance; it computes {} of its time.", percent(communication));
@@ -144,40 +149,56 @@ pub(super) fn sentence(run: &Row, rows: &[Row]) -> String {
     if parallel >= GOOD {
         return format!("Little to gain: {} of the ranks' time computes.", percent(parallel));
     }
-    let (imbalance, mpi) = lost(run, rows);
-    if mpi > imbalance {
+    let [mpi, imbalance, all] = [lost.mpi_ns, lost.imbalance_ns, lost.run_ns].map(duration);
+    let Some(found) = run.imbalance.as_ref().filter(|_| lost.imbalance_ns > lost.mpi_ns) else {
         return format!(
-            "MPI costs most: even the busiest rank, {} on {}, computes only {} of the time; 'ampl info RUN' names \
-             the calls.",
+            "MPI costs most: {mpi} of the run's {all} for an average rank, imbalance {imbalance}. Even the busiest rank, {} \
+             on {}, computes only {} of the time; 'ampl info RUN' names the calls.",
             rank.rank,
             rank.host,
             percent(communication)
         );
-    }
-    let windows = rows.len() as u64;
-    let of = |some: u64| format!("in {some} of {}", plural(windows, "window"));
-    if host.ranks < run.reported && host.windows * 2 > windows {
-        return format!(
-            "Node {} is slowest {}, its ranks compute {} times as long as the mean: look at that node, or give it \
-             less work.",
-            host.host,
-            of(host.windows),
-            digits(host.over_mean)
-        );
-    }
-    let over = digits(1.0 / balance);
-    if rank.windows * 2 > windows {
-        return format!(
-            "Rank {} on {} is slowest {}, it computes {over} times as long as the mean: give it less work.",
-            rank.rank,
-            rank.host,
-            of(rank.windows)
-        );
-    }
+    };
     format!(
-        "The imbalance moves: the rank with most work, {} on {}, is slowest {} only; distribute work while it runs.",
-        rank.rank,
-        rank.host,
-        of(rank.windows)
+        "Imbalance costs most: {imbalance} of the run's {all} for an average rank, MPI {mpi}. {}",
+        evidence(found, &rank.host)
     )
+}
+
+/// How the imbalance lies among the ranks and in time.
+fn evidence(found: &Imbalance, host: &str) -> String {
+    let over = format!("{} times the mean", digits(found.over_mean));
+    let windows = format!("{} of {}", found.windows, plural(found.of_windows, "window"));
+    let several = found.ranks.len() > 1;
+    let ranks = match (&found.host, several) {
+        (Some(host), _) => format!("The ranks of node {host} ({})", found.ranks),
+        (None, true) => format!("Ranks {}", found.ranks),
+        (None, false) => format!("Rank {} on {host}", found.ranks),
+    };
+    match found.course {
+        Course::Persistent if found.of_windows == 0 => {
+            format!("{ranks} {} {over}.", if several { "compute" } else { "computes" })
+        }
+        Course::Persistent => {
+            let each = match (&found.host, several) {
+                (None, true) => "each of them ",
+                _ => "",
+            };
+            let verb = if several { "compute" } else { "computes" };
+            format!("It is persistent: {ranks} {verb} {over} over the run, {each}more than it in {windows}.")
+        }
+        Course::Drift => format!(
+            "It drifts: the ranks that compute most in a window do so in the next (correlation {}), but not throughout. A \
+             window's greatest compute time is {} times its mean, the run's only {}.",
+            digits(found.correlation.unwrap_or_default()),
+            digits(found.most_over_mean),
+            digits(found.over_mean)
+        ),
+        Course::Turns => format!(
+            "Ranks take turns: a window's greatest compute time is {} times its mean, the run's only {}, and other ranks \
+             have it in the next window.",
+            digits(found.most_over_mean),
+            digits(found.over_mean)
+        ),
+    }
 }

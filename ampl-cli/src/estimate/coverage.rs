@@ -5,14 +5,21 @@ use std::ops::RangeInclusive;
 
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::units::Rank;
-use ampl_trace::model::STEP_CLOCK;
+use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use super::observed::is_measured;
+use crate::efficiency::counted_spans;
 
 /// How much of what a group did in some windows was summarised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Covered {
+    /// Share of the ranks' time there, in [0, 1].
+    pub share: f64,
+    /// Windows that all ranks summarised that had them, and all windows.
+    pub windows: [u64; 2],
+    /// Rank-windows without a summary whose length is known, and how long they were together, nanoseconds.
+    pub unknown: (u64, f64),
     /// Ranks that reported all they did there.
     pub whole: u64,
     /// Rank-windows that are known to have been, and have no summary.
@@ -36,6 +43,15 @@ pub struct Ledger {
     cut_short: BTreeSet<u64>,
     /// Windows that the end of the run ended on some rank.
     partial: BTreeSet<u64>,
+    /// Windows that all ranks summarised that had them, ascending.
+    whole: Vec<u64>,
+}
+
+impl Covered {
+    /// Whether that is all that a group of `population` ranks did.
+    pub fn is_whole(&self, population: u64) -> bool {
+        self.whole == population && self.missing == 0 && !self.mixed
+    }
 }
 
 #[derive(Debug)]
@@ -46,6 +62,54 @@ struct Entry {
     finalized: bool,
     /// Windows with a summary, ascending.
     summarised: Vec<u64>,
+    /// All windows, ascending, and behind each the time of those before it: all of it, and what was summarised; nanoseconds.
+    windows: Vec<u64>,
+    before: Vec<[f64; 2]>,
+    /// What it ran for behind them, nanoseconds.
+    tail_ns: f64,
+}
+
+impl Entry {
+    fn new(plan: &Plan, rank: &RankTrace, last: u64) -> Self {
+        let own = rank.windows.last().map(|window| window.window);
+        // Where the agent failed its last window need not be the rank's.
+        let finalized = rank.process.finalized && rank.process.agent_failures == 0;
+        // Of windows that were not drawn nothing is stored, whether they were measured or not.
+        let spans = if plan.stores_summary(false) { Vec::new() } else { counted_spans(rank) };
+        let is_counted = |window: &WindowSummary| {
+            let (start, end) = (window.start_ns as f64, window.end_ns as f64);
+            spans.iter().any(|&(from, to)| start < to && end > from)
+        };
+        let (mut summarised, mut windows, mut before) = (Vec::new(), Vec::new(), vec![[0.0; 2]]);
+        let (mut all, mut known) = (0.0, 0.0);
+        for window in &rank.windows {
+            let length = window.end_ns.saturating_sub(window.start_ns).max(0) as f64;
+            all += length;
+            if is_measured(plan, window) && !is_counted(window) {
+                known += length;
+                summarised.push(window.window);
+            }
+            windows.push(window.window);
+            before.push([all, known]);
+        }
+        let tail_ns = if finalized { 0.0 } else { (rank.process.elapsed_ns as f64 - all).max(0.0) };
+        Self {
+            last: own.filter(|_| finalized).unwrap_or(last),
+            finalized,
+            summarised,
+            windows,
+            before,
+            tail_ns,
+        }
+    }
+
+    /// Windows from `first` to `last`: how many there are, and their time, all of it and what was summarised.
+    fn between(&self, first: u64, last: u64) -> (u64, [f64; 2]) {
+        let index = |window: u64| self.windows.partition_point(|&own| own < window);
+        let (from, to) = (index(first), index(last.saturating_add(1)));
+        let time = |of: usize| self.before[to][of] - self.before[from][of];
+        ((to - from) as u64, [time(0), time(1)])
+    }
 }
 
 impl Ledger {
@@ -56,20 +120,11 @@ impl Ledger {
         let mixed_from = mixed_from(members.clone());
         let by_clock = plan.config.window.marker.is_clock();
         let cut_short = if by_clock { BTreeSet::new() } else { cut_short(members.clone()) };
-        let entry = |rank: &RankTrace| {
-            let own = rank.windows.last().map(|window| window.window);
-            // Where the agent failed its last window need not be the rank's.
-            let finalized = rank.process.finalized && rank.process.agent_failures == 0;
-            let summarised = rank.windows.iter().filter(|window| is_measured(plan, window));
-            Entry {
-                last: own.filter(|_| finalized).unwrap_or(last),
-                finalized,
-                summarised: summarised.map(|window| window.window).collect(),
-            }
-        };
-        let ranks: Vec<Entry> = members.clone().map(entry).collect();
+        let ranks: Vec<Entry> = members.clone().map(|rank| Entry::new(plan, rank, last)).collect();
+        let absent = group.members.len().saturating_sub(ranks.len() as u64);
         Self {
-            absent: group.members.len().saturating_sub(ranks.len() as u64),
+            whole: if absent > 0 { Vec::new() } else { whole(&ranks) },
+            absent,
             ranks,
             last,
             mixed_from,
@@ -85,22 +140,56 @@ impl Ledger {
 
     /// How much of what the ranks did in `windows` was summarised; with `to_the_end`, who did not reach
     /// `MPI_Finalize` has not reported all.
-    pub fn coverage(&self, windows: RangeInclusive<u64>, to_the_end: bool) -> Coverage {
+    pub fn coverage(&self, windows: RangeInclusive<u64>, to_the_end: bool) -> Covered {
         let (first, last) = (*windows.start(), (*windows.end()).min(self.last));
         let count = |last: u64| last.saturating_add(1).saturating_sub(first);
         let missing = self.absent.saturating_mul(count(last));
         let single = first == last && self.cut_short.contains(&first);
         let mixed = single || self.mixed_from.is_some_and(|from| from <= last);
-        let mut found = Coverage { whole: 0, missing, mixed };
+        let mut found = Covered { missing, mixed, ..Covered::default() };
+        // Time of windows that are there, of what was summarised, and behind the last window of ranks that have no more.
+        let (mut there, mut all, mut known, mut tail) = (0, 0.0, 0.0, 0.0);
         for rank in &self.ranks {
             let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
             let has = before(last.saturating_add(1)) - before(first);
             let missing = count(last.min(rank.last)).saturating_sub(has);
             found.missing = found.missing.saturating_add(missing);
             found.whole += u64::from(has > 0 && missing == 0 && (rank.finalized || !to_the_end));
+            let (own, [length, summarised]) = rank.between(first, last);
+            there += own;
+            all += length;
+            known += summarised;
+            found.unknown.0 += own.saturating_sub(has);
+            found.unknown.1 += length - summarised;
+            if to_the_end && missing == own.saturating_sub(has) {
+                tail += rank.tail_ns;
+            }
+        }
+        // Windows that nobody closed are taken to be as long as the others.
+        let closed_by_nobody = found.missing.saturating_sub(found.unknown.0) as f64;
+        let whole = all + tail + closed_by_nobody * all / (there as f64).max(1.0);
+        found.share = match whole > 0.0 {
+            true => (known / whole).clamp(0.0, 1.0),
+            false if found.missing == 0 => 1.0,
+            false => 0.0,
+        };
+        let index = |window: u64| self.whole.partition_point(|&own| own < window) as u64;
+        found.windows = [index(last.saturating_add(1)) - index(first), count(last)];
+        if closed_by_nobody > 0.0 || tail > 0.0 {
+            found.unknown = (0, f64::INFINITY);
         }
         found
     }
+}
+
+/// Windows that all of `ranks` summarised that had them, ascending.
+fn whole(ranks: &[Entry]) -> Vec<u64> {
+    let mut ends: Vec<u64> = ranks.iter().map(|rank| rank.last).collect();
+    ends.sort_unstable();
+    let mut have: Vec<u64> = ranks.iter().flat_map(|rank| rank.summarised.iter().copied()).collect();
+    have.sort_unstable();
+    let owed = |window: u64| ends.len() - ends.partition_point(|&end| end < window);
+    have.chunk_by(|a, b| a == b).filter(|same| same.len() >= owed(same[0])).map(|same| same[0]).collect()
 }
 
 /// The windows that the end of the run ended on any of `ranks`.
@@ -139,12 +228,6 @@ pub fn windows_lacking(trace: &Trace, plan: &Plan) -> u64 {
     if ledgers.iter().any(|ledger| ledger.absent > 0) {
         return windows;
     }
-    let ranks = || ledgers.iter().flat_map(|ledger| &ledger.ranks);
-    let mut ends: Vec<u64> = ranks().map(|rank| rank.last).collect();
-    ends.sort_unstable();
-    let mut have: Vec<u64> = ranks().flat_map(|rank| rank.summarised.iter().copied()).collect();
-    have.sort_unstable();
-    let owed = |window: u64| ends.len() - ends.partition_point(|&end| end < window);
-    let whole = have.chunk_by(|a, b| a == b).filter(|same| same.len() >= owed(same[0])).count();
-    windows.saturating_sub(whole as u64)
+    let ranks: Vec<Entry> = ledgers.into_iter().flat_map(|ledger| ledger.ranks).collect();
+    windows.saturating_sub(whole(&ranks).len() as u64)
 }

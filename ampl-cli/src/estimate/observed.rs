@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Moments;
 use ampl_core::units::Rank;
-use ampl_trace::Trace;
 use ampl_trace::model::WindowSummary;
+use ampl_trace::{RankTrace, Trace};
 
 use crate::efficiency::Columns;
 
@@ -39,7 +39,9 @@ impl Point {
 
 /// Everything that `group` of `plan` reported of the metric of that index, windows ascending.
 pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> Vec<Point> {
-    points_by(trace, plan, group, |_, window| window.cells.get(metric).map(|cell| (cell.n as u64, cell.sum)))
+    points_by(trace, plan, group, |_| {
+        move |window: &WindowSummary| window.cells.get(metric).map(|cell| (cell.n as u64, cell.sum))
+    })
 }
 
 /// What `group` of `plan` reported of its time in MPI, an observation for each nanosecond of the program, windows
@@ -51,22 +53,26 @@ pub fn mpi_share_points(
     lacking: &BTreeSet<u64>,
 ) -> Vec<Point> {
     let columns = Columns::of(trace);
-    let mut points = points_by(trace, plan, group, |rank, window| {
-        let times = columns.times(rank, &window.cells)?;
-        Some((times.of_program() as u64, times.mpi))
+    let mut points = points_by(trace, plan, group, |rank| {
+        let columns = columns.of_rank(rank);
+        move |window: &WindowSummary| {
+            let times = columns.times(window)?;
+            Some((times.of_program() as u64, times.mpi))
+        }
     });
     points.retain(|point| !lacking.contains(&point.window));
     points
 }
 
-fn points_by(
+fn points_by<Value: Fn(&WindowSummary) -> Option<(u64, f64)>>(
     trace: &Trace,
     plan: &Plan,
     group: &GroupPlan,
-    value: impl Fn(u32, &WindowSummary) -> Option<(u64, f64)>,
+    value_of: impl Fn(&RankTrace) -> Value,
 ) -> Vec<Point> {
     let mut points = Vec::new();
     for rank in trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank))) {
+        let value = value_of(rank);
         points.extend(rank.windows.iter().filter(|window| is_measured(plan, window)).map(|window| Point {
             rank: rank.process.rank,
             window: window.window,
@@ -74,7 +80,7 @@ fn points_by(
             stratum: window.stratum,
             drawn: window.drawn,
             probability: window.probability,
-            value: value(rank.process.rank, window),
+            value: value(window),
         }));
     }
     points.sort_by_key(|point| (point.window, point.rank));

@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::{ErrorBound, Keep, Metric, Quantity, Sizing, Summaries, Target};
+use ampl_core::config::{ErrorBound, Event, Keep, Metric, Quantity, Sizing, Summaries, Target};
 use ampl_core::plan::{GroupPlan, Plan};
 use ampl_core::stats::Basis;
 use ampl_core::stats::estimate::{Item, ratio_estimate};
 use ampl_trace::Trace;
 use serde::{Serialize, Serializer};
 
-use super::coverage::{Coverage, Ledger};
+use super::coverage::{Covered, Ledger};
 use super::observed::{Point, moments, mpi_share_points, points, ranks, windows_per_update};
 use super::pool::{Pooled, pooled};
 use super::verify::{self, Check};
+use crate::coverage::{Coverage, Extent};
+use crate::efficiency::Columns;
+use crate::pauses;
 
 /// What a row is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -49,10 +52,21 @@ pub struct Row {
     pub population: u64,
     /// Ranks that it was computed from.
     pub kept: u64,
-    /// The mean per observation, in the metric's unit; none without observations.
+    /// The mean per observation, in the metric's unit; none without observations, or where too little was summarised.
     pub mean: Option<f64>,
     /// Half of its interval; none where one rank stands for many, or nobody for windows without a summary.
     pub half_width: Option<f64>,
+    /// Where windows have no summary, of built-in times: the least that the mean of all of them can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Likewise the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+    /// Share of the ranks' time that was summarised.
+    pub coverage: f64,
+    /// Windows that all ranks summarised, out of how many.
+    #[serde(skip)]
+    pub windows: [u64; 2],
     /// Confidence of the interval, in (0, 1).
     pub confidence: f64,
     /// `half_width` relative to the mean; none for a mean of 0.
@@ -136,7 +150,7 @@ struct Known<'a> {
     found: Option<Pooled>,
     kept: u64,
     points: &'a [Point],
-    covered: Coverage,
+    covered: Covered,
 }
 
 /// One metric of one group.
@@ -208,14 +222,22 @@ impl Source<'_> {
         let Known { scope, window, sample, found, kept, points, covered } = known;
         let metric = self.metric();
         let population = self.group.members.len();
-        let whole = covered == Coverage { whole: population, ..Coverage::default() };
+        let whole = covered.is_whole(population);
+        let extent = if whole { Extent::Whole } else { Coverage::extent_of(covered.share) };
         let basis = sample.unwrap_or(if whole { Basis::Census } else { Basis::Sampled });
         let holds = |found: Pooled| sample.is_none() || self.bound_holds(scope, found, points);
         // Infinite values of a program's own metric have no mean.
-        let found = found.filter(|found| found.mean.is_finite());
+        let found = found.filter(|found| found.mean.is_finite() && extent != Extent::Little);
         // What is missing is somewhere: an interval without any width would deny it.
-        let known = |half_width: &f64| half_width.is_finite() && (whole || *half_width > 0.0);
+        let known = |half_width: &f64| {
+            half_width.is_finite() && (whole || *half_width > 0.0 && extent == Extent::Whole)
+        };
         let half_width = found.map(|found| found.half_width).filter(known);
+        let [low, high] = match whole {
+            false if covered.missing > 0 => self.bounds(points, covered),
+            _ => None,
+        }
+        .map_or([None; 2], |ends| ends.map(Some));
         let relative = |found: Pooled| half_width.map(|half_width| half_width / found.mean.abs());
         Row {
             window,
@@ -227,6 +249,10 @@ impl Source<'_> {
             kept,
             mean: found.map(|found| found.mean),
             half_width,
+            low,
+            high,
+            coverage: if whole { 1.0 } else { covered.share },
+            windows: covered.windows,
             confidence: confidence(self.target()),
             error: found.and_then(relative).filter(|error| error.is_finite()),
             scope,
@@ -237,6 +263,30 @@ impl Source<'_> {
             missing_windows: covered.missing,
             check: None,
         }
+    }
+
+    /// Between which numbers the mean of a time per rank and window is, where the windows of some ranks have no summary:
+    /// those were as long as they were, and all of it or none may have gone there.
+    fn bounds(&self, points: &[Point], covered: Covered) -> Option<[f64; 2]> {
+        let metric = self.metric();
+        let (unknown, length) = covered.unknown;
+        let is_time = matches!(metric.quantity, Quantity::Wall | Quantity::MpiTime | Quantity::ComputeTime);
+        let census = points.iter().all(|point| point.value.is_some());
+        if metric.event != Event::Window || !is_time || !census || unknown == 0 || !length.is_finite() {
+            return None;
+        }
+        let known: f64 = points.iter().filter_map(|point| Some(point.value?.1)).sum();
+        let columns = Columns::of(self.trace);
+        let threads = match metric.quantity {
+            Quantity::MpiTime => {
+                self.trace.ranks.iter().map(|rank| columns.of_rank(rank).threads).fold(1.0, f64::max)
+            }
+            _ => 1.0,
+        };
+        let lasts = metric.quantity == Quantity::Wall && pauses::of(self.trace).is_empty();
+        let count = points.len() as f64 + unknown as f64;
+        let ends = [if lasts { known + length } else { known }, known + threads * length];
+        Some(ends.map(|end| end / count)).filter(|ends| ends.iter().all(|end| end.is_finite()))
     }
 
     fn metric(&self) -> &Metric {

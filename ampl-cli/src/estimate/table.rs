@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ampl_core::stats::Basis;
 
 use super::rows::{Row, Scope};
+use crate::coverage::{Coverage, Extent};
 use crate::human::{Unit, digits, of_event, percent, plural};
 
 /// Writes `rows`; `more` adds where other scopes are to be had.
@@ -37,7 +38,8 @@ fn missing(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         None | Some(0) => Ok(()),
         Some(most) => writeln!(
             out,
-            "\nUp to {} without a summary: means are those of the others, and nothing bounds the rest.",
+            "\nUp to {} without a summary: means are of the others, without an interval. Of less than 90 % of the \
+             ranks' time there is none.",
             plural(most, "rank-window")
         ),
     }
@@ -97,7 +99,13 @@ fn line(row: &Row) -> String {
     let metric = metric(row);
     let ranks = format!("{} of {}", row.kept, row.population);
     let mean = row.mean.map_or("-".into(), |mean| Unit::of(&row.metric).text(mean));
-    let guarantee = if row.guaranteed { "guaranteed" } else { "no guarantee" };
+    let guarantee = match row.guaranteed {
+        // What is exact needs no promise.
+        _ if row.basis == Basis::Census && row.mean.is_some() => "exact",
+        true => "guaranteed",
+        false if row.mean.is_none() => "-",
+        false => "no guarantee",
+    };
     format!(
         "{scope:<11} {:<10} {metric:<24} {:<7} {mean:>11}  {:<24} {ranks:<14} {guarantee}",
         row.group,
@@ -109,9 +117,23 @@ fn line(row: &Row) -> String {
 /// The interval in words: `exact`, `± 1.2 us (3.1 %) at 90 %`.
 pub fn interval(row: &Row) -> String {
     let at = || format!("at {} %", digits(100.0 * row.confidence));
+    let [whole, all] = row.windows;
+    let part = format!("{whole} of {}", plural(all, "window"));
+    let extent = Coverage::extent_of(row.coverage);
     match (row.mean, row.half_width, row.error) {
+        (None, ..) if extent == Extent::Little => match row.low.zip(row.high) {
+            Some((low, high)) => {
+                let [low, high] = [low, high].map(|end| Unit::of(&row.metric).text(end));
+                match low == high {
+                    true => format!("{low}, by the length of all windows"),
+                    false => format!("not known ({part}): between {low} and {high}"),
+                }
+            }
+            None => format!("not known ({part})"),
+        },
         (None, ..) => "no observation".into(),
         _ if row.basis == Basis::Census => "exact".into(),
+        _ if extent == Extent::Part => format!("of {part}, {} of the time", percent(row.coverage)),
         _ if !row.drawn => "of windows summarised".into(),
         (_, Some(_), Some(error)) => format!("± {} {}", percent(error), at()),
         (_, Some(half_width), None) => format!("± {} {}", Unit::of(&row.metric).text(half_width), at()),
@@ -136,6 +158,10 @@ mod tests {
             kept: 16,
             mean: Some(1.25e6),
             half_width: Some(5e4),
+            low: None,
+            high: None,
+            coverage: 1.0,
+            windows: [1, 1],
             confidence: 0.9,
             error: Some(0.04),
             scope: Scope::Window,
@@ -152,14 +178,21 @@ mod tests {
             assert!(text.contains(word), "{word}: {text}");
         }
         (row.basis, row.kept, row.guaranteed) = (Basis::Census, 64, false);
-        assert!(line(&row).contains("exact ") && line(&row).ends_with("no guarantee"));
+        assert!(line(&row).contains("exact ") && line(&row).ends_with("exact"), "{}", line(&row));
         (row.basis, row.drawn) = (Basis::Sampled, false);
         (row.kept, row.half_width, row.missing_windows) = (63, None, 1);
         assert_eq!(interval(&row), "of windows summarised");
         let mut text = Vec::new();
         write(&mut text, &[row.clone()], false).unwrap();
         assert!(String::from_utf8(text).unwrap().contains("Up to 1 rank-window without a summary"));
+        (row.coverage, row.windows) = (0.95, [3, 4]);
+        assert_eq!(interval(&row), "of 3 of 4 windows, 95 % of the time");
         row.mean = None;
         assert_eq!(interval(&row), "no observation");
+        row.coverage = 0.4;
+        assert_eq!(interval(&row), "not known (3 of 4 windows)");
+        (row.low, row.high) = (Some(2e6), Some(5e6));
+        assert_eq!(interval(&row), "not known (3 of 4 windows): between 2 ms and 5 ms");
+        assert!(line(&row).ends_with(" -"), "{}", line(&row));
     }
 }

@@ -149,7 +149,12 @@ fn windows_without_a_summary_are_nowhere_claimed() {
     let rows = super::rows(&trace, &job.plan());
     for basis in [Basis::Sampled, Basis::Trace] {
         let run = only(&rows, "mpi.time", Scope::Run, None, basis);
-        assert!(run.mean.is_some() && !run.guaranteed && run.half_width != Some(0.0), "{run:?}");
+        assert_eq!(
+            (run.mean, run.half_width, run.guaranteed),
+            (None, None, false),
+            "81 % of the time: {run:?}"
+        );
+        assert!((run.coverage - (1.0 - 45.0 / 240.0)).abs() < 1e-9, "{run:?}");
         assert_eq!(run.missing_windows, 5 * 6 + 15);
     }
     let run = reported(&rows, Scope::Run, None);
@@ -299,6 +304,7 @@ fn json_has_the_contract_s_fields() {
         "basis",
         "guaranteed",
         "missing_windows",
+        "coverage",
     ];
     expected.sort_unstable();
     assert_eq!(fields, expected);

@@ -11,16 +11,25 @@ use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 
 use super::{GroupRow, Row};
 use crate::estimate::{self, Scope, inside};
+use crate::info::{is_kept_by, would_keep};
+use crate::summary::storage;
 
 /// The row of the run itself.
 pub fn row(trace: &Trace, plan: &Plan) -> Row {
     let estimates = estimate::rows(trace, plan);
+    // Under `output.verify` everything is stored: the sample is what is marked.
+    let kept = would_keep(trace, Some(plan)).unwrap_or_else(|| trace.kept_windows());
+    let bytes = match plan.config.output.verify {
+        true => storage::of_sample(trace),
+        false => Some(trace.sizes.total as f64),
+    };
     Row {
         confidence: None,
         error: None,
-        kept_windows: trace.kept_windows() as f64,
+        coverage: 1.0,
+        kept_windows: Some(kept as f64),
         rank_windows: trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum(),
-        bytes: Some(trace.sizes.total as f64),
+        bytes,
         groups: plan.groups.iter().map(|group| group_row(trace, plan, &estimates, group)).collect(),
     }
 }
@@ -32,7 +41,8 @@ fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &Gr
     let start = windows.iter().map(|window| window.window / per_update + 1).min().unwrap_or(0) * per_update;
     let after = || windows.iter().filter(|window| window.window >= start);
     let count = after().map(|window| window.window).collect::<BTreeSet<_>>().len();
-    let kept = after().filter(|window| window.kept).count();
+    let verifies = plan.config.output.verify;
+    let kept = after().filter(|window| is_kept_by(window, verifies)).count();
     let mean = |sum: usize, count: usize| (count > 0).then(|| sum as f64 / count as f64);
     let covered = |metric: &Metric| {
         let (name, event) = (metric.name(), metric.event.name());

@@ -12,6 +12,8 @@ use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use serde::Serialize;
 
+use crate::coverage::Extent;
+use crate::efficiency::run_times;
 use crate::fraction;
 use crate::human::{bytes, count, digits, percent};
 use crate::output;
@@ -52,14 +54,27 @@ struct Row {
     confidence: Option<f64>,
     /// The relative error tried; none likewise.
     error: Option<f64>,
-    /// Rank-windows that would have been kept, the first update interval included.
-    kept_windows: f64,
+    /// Share of the ranks' time that was summarised, which the numbers of bounds rest on.
+    coverage: f64,
+    /// Rank-windows that would have been kept, the first update interval included; none where too little was summarised.
+    kept_windows: Option<f64>,
     /// Out of so many.
     rank_windows: u64,
     /// Bytes of the trace file; none where the run kept nothing that would tell what keeping takes.
     bytes: Option<f64>,
     /// Groups in the order of the job file.
     groups: Vec<GroupRow>,
+}
+
+impl Row {
+    /// Leaves out what a part of the run does not tell of all of it: of the run's `own` bounds what it kept is a fact.
+    fn forget(&mut self, own: bool) {
+        self.groups.iter_mut().for_each(|group| group.coverage_window = None);
+        if !own {
+            (self.kept_windows, self.bytes) = (None, None);
+            self.groups.iter_mut().for_each(|group| group.mean_size = None);
+        }
+    }
 }
 
 /// One group under one bound.
@@ -89,9 +104,26 @@ pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
             "ampl: other bounds are shown without the run's {left_out} ({place}): they may come to more than can be had"
         );
     }
-    let row = |bound| match bound {
-        (None, None) => kept::row(&trace, &plan),
-        bound => simulated(&trace, &plan, bound, args.seeds),
+    let coverage = run_times(&trace).coverage;
+    let known = coverage.extent() != Extent::Little;
+    if coverage.extent() != Extent::Whole {
+        let place = args.run.run.display();
+        let bounds = match known {
+            true => "other bounds are shown",
+            false => "of less than 90 % no other bound is shown",
+        };
+        tell!("ampl: the run was measured in {} ({place}): {bounds}", coverage.words());
+    }
+    let row = |bound| {
+        let mut row = match bound {
+            (None, None) => kept::row(&trace, &plan),
+            bound => simulated(&trace, &plan, bound, args.seeds),
+        };
+        row.coverage = coverage.share;
+        if !known {
+            row.forget(bound == (None, None));
+        }
+        row
     };
     let rows: Vec<Row> = bounds(args).into_iter().map(row).collect();
     if args.json {
@@ -145,7 +177,8 @@ fn simulated(trace: &Trace, plan: &Plan, bound: (Option<f64>, Option<f64>), seed
     Row {
         confidence: bound.0,
         error: bound.1,
-        kept_windows: kept,
+        coverage: 1.0,
+        kept_windows: Some(kept),
         rank_windows: trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum(),
         bytes: each.map(|each| trace.sizes.total.saturating_sub(stored) as f64 + each * kept),
         groups: groups.map(|group| group_row(&job, &runs, group)).collect(),
@@ -188,7 +221,7 @@ fn table(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
             let whole = match index {
                 0 => format!(
                     "{:>20} {:>10}",
-                    format!("{} of {}", digits(row.kept_windows), count(row.rank_windows)),
+                    format!("{} of {}", number(row.kept_windows), count(row.rank_windows)),
                     row.bytes.map_or("-".into(), bytes)
                 ),
                 _ => String::new(),

@@ -8,7 +8,8 @@ use ampl_core::stats::Basis;
 use ampl_core::units::Rank;
 use ampl_trace::Trace;
 
-use super::{field, title};
+use super::{field, paragraph, title};
+use crate::coverage::Extent;
 use crate::efficiency::{self, RunTimes, Shares, Times, run_times};
 use crate::estimate::{Row, mpi_shares};
 use crate::human::{count, digits, percent, plural};
@@ -21,35 +22,71 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         format!("the {read} ranks read")
     };
     let run = run_times(trace);
+    let whole = run.extent() == Extent::Whole;
+    let left_out = plan.is_some_and(|plan| plan.config.sites.iter().any(|site| site.trace == SiteTrace::Off));
     let basis = match run.basis {
+        _ if !whole => format!("of {}; {whose}", run.coverage.words()),
         efficiency::Basis::Census => census(trace, &whose),
-        efficiency::Basis::Measured => {
-            "of windows that all measured: elsewhere calls were only counted, or ampl paused".into()
-        }
+        efficiency::Basis::Measured => "of windows that all ranks measured".into(),
         // Window summaries are the sample's only, but every rank totals its call sites, unless they are left out.
-        _ if plan.is_some_and(|plan| plan.config.sites.iter().any(|site| site.trace == SiteTrace::Off)) => {
-            format!("call totals of {whose}: calls that are off count as computing")
-        }
+        _ if left_out => format!("call totals of {whose}: calls that are off count as computing"),
         _ => format!("exact: call totals of {whose}"),
     };
     title(out, &format!("Efficiency ({basis})"));
-    let Some(shares) = Shares::of(&run.times) else {
-        field(out, "parallel", "not known: no time was measured");
+    let Some(shares) = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little) else {
+        unknown(out, &run);
         return;
     };
-    let host = trace.rank(shares.slowest).map_or("?", |rank| &rank.process.host);
-    let line = |share: f64, meaning: &str| format!("{:<9} {meaning}", percent(share));
-    field(
-        out,
-        "parallel",
-        &line(shares.parallel, "of the ranks' time computes: the product of the next two"),
-    );
-    let busiest = format!("mean/max of compute time; rank {} on {host} has most", shares.slowest);
-    field(out, "load balance", &line(shares.load_balance, &busiest));
-    field(out, "communication", &line(shares.communication, "most compute time of a rank / run time"));
-    let alone = plan.and_then(|plan| from_sample(trace, plan, &run));
+    // Each number says what it is of, where that is not the run.
+    let of = if whole { String::new() } else { format!("; of {}", run.coverage.words()) };
+    let line = |share: f64, long: &str, short: &str| {
+        format!("{:<9} {}{of}", percent(share), if whole { long } else { short })
+    };
+    let product = "of the ranks' time computes: the product of the next two";
+    field(out, "parallel", &line(shares.parallel, product, "computes"));
+    if let (Some(balance), Some(slowest)) = (shares.load_balance, shares.slowest) {
+        let host = trace.rank(slowest).map_or("?", |rank| &rank.process.host);
+        let busiest = format!("mean/max of compute time; rank {slowest} on {host} has most");
+        field(out, "load balance", &line(balance, &busiest, "mean/max compute"));
+    } else {
+        field(out, "load balance", "no rank computes: all of the time is in MPI");
+    }
+    let longest = "most compute time of a rank / run time";
+    field(out, "communication", &line(shares.communication, longest, "most compute/run"));
+    let alone = plan.filter(|_| whole).and_then(|plan| from_sample(trace, plan, &run));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
-    field(out, "time in MPI", &line(shares.mpi, &format!("of all time{alone}")));
+    let threads = match run.threads {
+        1 => String::new(),
+        several => format!(" of up to {several} threads a rank"),
+    };
+    let all = format!("of all time{threads}{alone}");
+    field(out, "time in MPI", &line(shares.mpi, &all, "of all time"));
+}
+
+/// Efficiencies that are not known, and between what they are.
+fn unknown(out: &mut String, run: &RunTimes) {
+    if run.extent() != Extent::Little {
+        field(out, "parallel", "not known: no time was measured");
+        return;
+    }
+    let unknown = run.coverage.unknown();
+    let Some(bounds) = run.bounds else {
+        field(out, "parallel", &unknown);
+        return;
+    };
+    let between =
+        |[low, high]: [f64; 2]| format!("{unknown}: between {} and {}", percent(low), percent(high));
+    for (label, bounds) in [
+        ("parallel", bounds.parallel),
+        ("load balance", bounds.load_balance),
+        ("communication", bounds.communication),
+    ] {
+        field(out, label, &between(bounds));
+    }
+    let estimate = run.mpi_at_mean_cost.map_or(String::new(), |share| {
+        format!("; about {} if calls that were only counted took as long as others", percent(share))
+    });
+    paragraph(out, "time in MPI", &format!("{} of all time{estimate}", between(bounds.mpi)));
 }
 
 /// How whole a census is in which every rank has times of each of its own windows.

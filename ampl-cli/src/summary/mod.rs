@@ -1,11 +1,12 @@
 //! What came of a run, on about 25 lines that need no manual.
 
+mod counted;
 mod efficiency;
 mod gaps;
 mod label;
 mod sampling;
 mod sites;
-mod storage;
+pub mod storage;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -52,6 +53,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     storage::write(&mut out, trace, plan.as_ref());
     agent(&mut out, trace);
     let mut end = String::new();
+    counted::write(&mut end, trace);
     gaps::write(&mut end, trace, plan.as_ref());
     next(&mut end, trace, run);
     // Call sites take the lines that are left, but for their title.
@@ -107,9 +109,11 @@ fn head(out: &mut String, trace: &Trace) {
         out,
         "run time",
         &format!(
-            "{} of the longest rank; {} MPI calls, all counted",
+            "{} of the longest rank; {} MPI calls{}",
             duration(longest_ns(trace) as f64),
-            count(calls)
+            count(calls),
+            // What a rank called after it was read, or left nothing of, is not in it.
+            if trace.complete { ", all counted" } else { " counted" },
         ),
     );
 }

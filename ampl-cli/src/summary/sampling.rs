@@ -41,8 +41,11 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         let members = RankSet::parse(&group.members).unwrap_or_default();
         let text = format!("{} ranks {stored}", sampled(trace, &members, traced));
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
-        // Of a window that nobody reported nothing was decided.
-        let own = || last.iter().filter(|last| last.group == group.name && last.population > 0);
+        // Of a window that nobody reported nothing was decided; of one that some did not, not by what they do.
+        let own = || {
+            last.iter().filter(|last| last.group == group.name && last.population > 0 && last.reported > 0)
+        };
+        let is_whole = |last: &&Decision| is_whole(last) && last.reported == last.population;
         if let Some(last) = own().rfind(is_whole).or_else(|| own().next_back()).filter(|_| groups.len() <= 2)
         {
             let why = why(last, absolute.contains(&last.group), traced);

@@ -10,7 +10,8 @@ use ampl_trace::totals::{SEVERAL, Total};
 
 use super::label::{Detail, NOWHERE, Place};
 use super::title;
-use crate::efficiency::is_only_counted;
+use crate::coverage::{Coverage, Extent};
+use crate::efficiency::measured_share;
 use crate::human::{count, cut, digits, duration, percent};
 use crate::pauses;
 use crate::symbols::Symbols;
@@ -55,10 +56,18 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: 
     let left_out = |plan: &Plan| plan.config.sites.iter().any(|policy| policy.trace == SiteTrace::Off);
     let basis = match plan {
         Some(plan) if left_out(plan) => "traced calls",
-        _ if is_only_counted(trace) || !pauses::of(trace).is_empty() => "while measured",
+        _ if !pauses::of(trace).is_empty() => "while measured",
         _ => "exact",
     };
-    let head = cut(&format!("Where MPI time goes ({basis}: {whose})"), NAME + 2);
+    // Of calls that were only counted nobody knows the time: which place has most may be another.
+    let measured = measured_share(trace);
+    let extent = Coverage::extent_of(measured);
+    let head = match extent {
+        Extent::Whole => format!("Where MPI time goes ({basis}: {whose})"),
+        Extent::Part => format!("Where MPI time goes (in {} of the time)", percent(measured)),
+        Extent::Little => format!("Calls while measured ({} of the time)", percent(measured)),
+    };
+    let head = cut(&head, NAME + 2);
     let line = |name: &str, [calls, share, mean, longest, worst]: [&str; 5]| {
         format!("{name} {calls:>10} {share:>8} {mean:>8} {longest:>7} {worst:>12}")
     };
@@ -71,7 +80,10 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: 
     );
     let keys: Vec<Key> = top.iter().map(|&(key, _)| key).collect();
     for (name, (_, parts)) in labels(&keys, &mut places).iter().zip(top) {
-        let numbers = numbers(parts, all, trace.ranks.len());
+        let mut numbers = numbers(parts, all, trace.ranks.len());
+        if extent == Extent::Little {
+            numbers[1] = "-".into();
+        }
         let _ =
             writeln!(out, "{}", line(&format!("  {name:<NAME$}"), numbers.each_ref().map(String::as_str)));
     }

@@ -2,11 +2,12 @@
 
 use ampl_core::config::Quantity;
 use ampl_core::plan::Plan;
+use ampl_trace::model::WindowSummary;
 use ampl_trace::{RankTrace, Trace};
 
 use super::{field, longest_ns};
 use crate::human::{bytes, count, percent};
-use crate::info::would_keep;
+use crate::info::{is_kept_by, would_keep};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let (total, windows) =
@@ -52,7 +53,7 @@ fn within(trace: &Trace, budget: f64) -> String {
 ///
 /// A kept window's calls take their share of what its rank's stored times take; it stands for as many
 /// windows as 1 over the probability that it was kept says, or for itself where everything was kept.
-pub(super) fn everything(trace: &Trace) -> Option<f64> {
+pub fn everything(trace: &Trace) -> Option<f64> {
     // For times that the agent could not afford no kept window stands.
     let leaves_out = |level: &str| ["structure", "summaries", "off"].contains(&level);
     if trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| leaves_out(&step.level)) {
@@ -74,4 +75,24 @@ fn weighted(rank: &RankTrace) -> f64 {
         standing += if by_chance { own / window.inclusion() } else { own };
     }
     if calls > 0.0 { stored(rank) as f64 * standing / calls } else { 0.0 }
+}
+
+/// Bytes of the trace had only the sampled windows of everything that is stored been kept: each takes its share of its
+/// rank's stored times; `None` where nothing is stored.
+pub fn of_sample(trace: &Trace) -> Option<f64> {
+    let of = |rank: &RankTrace| {
+        let calls = |sampled: bool| calls(rank, |window| is_kept_by(window, sampled));
+        let all = calls(false);
+        if all > 0.0 { stored(rank) as f64 * calls(true) / all } else { 0.0 }
+    };
+    let stored: u64 = trace.ranks.iter().map(stored).sum();
+    let sampled: f64 = trace.ranks.iter().map(of).sum();
+    (trace.kept_windows() > 0).then(|| trace.sizes.total.saturating_sub(stored) as f64 + sampled)
+}
+
+/// Calls of `rank` in the windows that are `counted`.
+fn calls(rank: &RankTrace, counted: impl Fn(&WindowSummary) -> bool) -> f64 {
+    let slot = Quantity::Calls.slot().expect("it is one of all");
+    let counted = rank.windows.iter().filter(|window| counted(window));
+    counted.filter_map(|window| window.cells.get(slot)).map(|cell| cell.sum).sum()
 }

@@ -135,6 +135,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         agent_failures: header[word::FAILURES],
         own_ns: clock.duration(header[word::OWN_TICKS]) as u64,
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
+        mpi_threads: mpi_threads(journal),
         calls: calls.into_iter().collect(),
         clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
             offset_ns: header[word::CLOCK_OFFSET] as i64,
@@ -142,6 +143,23 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
             drift_ppm: Some(f64::from_bits(header[word::CLOCK_DRIFT])).filter(|drift| drift.is_finite()),
         }),
         steps: Vec::new(),
+    }
+}
+
+/// How many threads are in MPI, if several, for at least a hundredth of the time of the one that is longest: a helper that makes a
+/// few calls does not halve the share of the others. A thread takes the place of one that has ended.
+fn mpi_threads(journal: &Journal<'_>) -> u32 {
+    let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
+    for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Sites) {
+        let entries = block.words.as_chunks::<SITE_WORDS>().0.iter();
+        let own = entries.map(|entry| u64::from_le_bytes(entry[3])).fold(0, u64::saturating_add);
+        let total = ticks.entry(block.thread).or_default();
+        *total = total.saturating_add(own);
+    }
+    let least = ticks.values().max().map_or(1, |most| most / 100).max(1);
+    match ticks.values().filter(|&&own| own >= least).count() as u32 {
+        0 | 1 => 0,
+        several => several,
     }
 }
 

@@ -198,6 +198,7 @@ fn rank(number: u32) -> RankTrace {
             agent_failures: 0,
             own_ns: 12_345,
             elapsed_ns: 3_000_000,
+            mpi_threads: 0,
             calls,
             clock: (number == 2).then_some(ClockFit {
                 offset_ns: -1_500_000,

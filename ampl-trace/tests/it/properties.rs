@@ -80,6 +80,7 @@ prop_compose! {
         (agent_failures, own_ns, elapsed_ns) in any::<(u64, u64, u64)>(),
         calls in prop::collection::btree_map(0..FUNCTION_COUNT as u16, any::<u64>(), 0..5),
         clock in prop::option::of(any::<(i64, u64, Option<i32>)>()),
+        mpi_threads in 0u32..9,
         steps in prop::collection::vec((any::<(u64, u64)>(), 0..3usize, (0..1024u32).prop_map(|part| f64::from(part) / 1024.0)), 0..3),
     ) -> Process {
         let calls = calls.into_iter().collect();
@@ -92,7 +93,8 @@ prop_compose! {
             error_ns,
             drift_ppm: drift.map(|drift| f64::from(drift) / 64.0),
         });
-        Process { rank: 0, host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, calls, steps, clock }
+        let base = Process { host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, ..Process::default() };
+        Process { mpi_threads, calls, steps, clock, ..base }
     }
 }
 

@@ -1,0 +1,117 @@
+//! Times of ranks in their windows.
+//!
+//! Several threads of a rank may be in MPI at once. Their time counts by the thread then: time in MPI and ampl's own are
+//! the mean over the rank's threads that are in MPI, so that no share exceeds one.
+
+use ampl_core::config::Quantity;
+use ampl_trace::cells::Cells;
+use ampl_trace::model::WindowSummary;
+use ampl_trace::{RankTrace, Trace};
+
+use super::shares::Times;
+
+/// Share of a window's length up to which the length and what was measured of it may differ without a pause: while a
+/// job runs its clock is known less well than at its end.
+const CLOCK: f64 = 1e-3;
+/// The same in nanoseconds: both ends are whole.
+const ROUNDED: f64 = 10.0;
+
+/// Where the times are among a window's cells.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    wall: Option<usize>,
+    mpi: Option<usize>,
+    compute: Option<usize>,
+}
+
+/// The same for one rank.
+#[derive(Clone, Copy, Debug)]
+pub struct RankColumns {
+    columns: Columns,
+    /// Its number.
+    pub rank: u32,
+    /// Threads that its time in MPI is the mean over, at least 1.
+    pub threads: f64,
+}
+
+/// What is known of one window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Observed {
+    /// Its times, which are to be [settled](Times::settled) when they have been added up, and how long it was paused,
+    /// nanoseconds.
+    Measured(Times, f64),
+    /// The program had paused ampl for all of it.
+    Paused,
+    /// There is no summary.
+    Nothing,
+}
+
+impl Columns {
+    /// Those of `trace`.
+    pub fn of(trace: &Trace) -> Self {
+        let at = |quantity: Quantity| {
+            let name = quantity.name();
+            trace.run.metrics.iter().position(|metric| metric.name == name && metric.event == "*")
+        };
+        Self { wall: at(Quantity::Wall), mpi: at(Quantity::MpiTime), compute: at(Quantity::ComputeTime) }
+    }
+
+    /// Those of `rank`.
+    pub fn of_rank(self, rank: &RankTrace) -> RankColumns {
+        let sum = |at: Option<usize>| -> f64 {
+            let cells = rank.windows.iter().filter_map(|window| window.cells.get(at?));
+            cells.map(|cell| cell.sum).filter(|sum| sum.is_finite()).sum()
+        };
+        // Older traces do not say how many threads there were: as many at least.
+        let least = match rank.process.mpi_threads {
+            0 => (sum(self.mpi) / sum(self.wall)).ceil(),
+            some => some.into(),
+        };
+        let threads = if least.is_finite() { least.max(1.0) } else { 1.0 };
+        RankColumns { columns: self, rank: rank.process.rank, threads }
+    }
+
+    /// Whether the rank had paused ampl for all of a window with these cells.
+    fn is_paused(self, cells: &Cells) -> bool {
+        self.wall.and_then(|wall| cells.get(wall)).is_some_and(|wall| wall.n == 0.0)
+    }
+}
+
+impl RankColumns {
+    /// Times in `window`; `None` where it has none.
+    pub fn times(&self, window: &WindowSummary) -> Option<Times> {
+        match self.observed(window) {
+            Observed::Measured(times, _) => Some(times.settled()),
+            Observed::Paused | Observed::Nothing => None,
+        }
+    }
+
+    /// Length of `window`, or of those that were closed with it, nanoseconds.
+    pub fn length(&self, window: &WindowSummary) -> f64 {
+        window.end_ns.saturating_sub(window.start_ns).max(0) as f64
+    }
+
+    /// What is known of `window`.
+    pub fn observed(&self, window: &WindowSummary) -> Observed {
+        if self.columns.is_paused(&window.cells) {
+            return Observed::Paused;
+        }
+        self.measured(window).map_or(Observed::Nothing, |times| {
+            let length = self.length(window);
+            let missing = length - times.wall * window.repeat.max(1) as f64;
+            Observed::Measured(times, if missing > CLOCK * length + ROUNDED { missing } else { 0.0 })
+        })
+    }
+
+    fn measured(&self, window: &WindowSummary) -> Option<Times> {
+        let sum = |at: Option<usize>| Some(window.cells.get(at?)?.sum);
+        let (wall, mpi) = (sum(self.columns.wall)?, sum(self.columns.mpi)?);
+        let mut compute = sum(self.columns.compute)?;
+        let mut mpi_mean = mpi;
+        if self.threads > 1.0 {
+            mpi_mean = mpi / self.threads;
+            compute = wall - mpi_mean - window.own_ns as f64 / self.threads;
+        }
+        Some(Times { rank: self.rank, wall, mpi: mpi_mean, compute, weight: 1.0 })
+    }
+}

@@ -1,0 +1,295 @@
+//! Times of the whole run, and what is known where they were not all measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ampl_core::config::SiteTrace;
+use ampl_core::plan::Plan;
+use ampl_trace::model::{STEP_CLOCK, Step};
+use ampl_trace::{RankTrace, Trace};
+
+use super::bounds::{Bounds, Rest};
+use super::columns::{Columns, Observed, RankColumns};
+use super::rows::Basis;
+use super::shares::Times;
+use crate::coverage::{Coverage, Extent};
+use crate::{pauses, rundir};
+
+/// Times of the whole run.
+#[derive(Clone, Debug)]
+pub struct RunTimes {
+    /// Of every rank that left something, in what all ranks measured.
+    pub times: Vec<Times>,
+    /// What they rest on.
+    pub basis: Basis,
+    /// Windows that are left out: not all ranks measured them.
+    pub lacking: BTreeSet<u64>,
+    /// The share of the ranks' time that they are of, without what the program paused.
+    pub coverage: Coverage,
+    /// Between which numbers the run's are, where they are not of all of it.
+    pub bounds: Option<Bounds>,
+    /// Share of time in MPI, had calls that were only counted taken as long as others of their function.
+    pub mpi_at_mean_cost: Option<f64>,
+    /// Most threads of a rank that time in MPI is the mean over.
+    pub threads: u64,
+}
+
+impl RunTimes {
+    /// Ranks of the job that left nothing.
+    pub fn absent(&self) -> u64 {
+        self.coverage.of_ranks - self.coverage.ranks
+    }
+
+    /// Whether they stand for the run.
+    pub fn extent(&self) -> Extent {
+        self.coverage.extent()
+    }
+}
+
+/// Whether calls of some rank were only counted for a while, because more would have cost too much.
+pub fn is_only_counted(trace: &Trace) -> bool {
+    trace.ranks.iter().any(is_counted)
+}
+
+fn is_counted(rank: &RankTrace) -> bool {
+    rank.process.steps.iter().any(|step| step.level == "off")
+}
+
+/// Times of the whole run of every rank that left something.
+pub fn run_times(trace: &Trace) -> RunTimes {
+    let columns = Columns::of(trace);
+    let plan = rundir::plan(trace);
+    let all = trace.ranks.iter().flat_map(|rank| rank.windows.iter().map(move |window| (rank, window)));
+    let has_all = all.clone().all(|(rank, window)| columns.of_rank(rank).times(window).is_some());
+    let stores_all = plan.as_ref().is_none_or(|plan| plan.stores_summary(false));
+    let ranks: Vec<RankTime> = match has_all || stores_all || !pauses::of(trace).is_empty() {
+        true => trace.ranks.iter().map(|rank| RankTime::of_windows(rank, columns.of_rank(rank))).collect(),
+        false => from_totals(trace, columns),
+    };
+    let basis = match (has_all, stores_all) {
+        (true, _) => Basis::Census,
+        (false, true) => Basis::Measured,
+        (false, false) => Basis::Totals,
+    };
+    of_ranks(trace, plan.as_ref(), ranks, basis)
+}
+
+fn of_ranks(trace: &Trace, plan: Option<&Plan>, ranks: Vec<RankTime>, basis: Basis) -> RunTimes {
+    let lacking: BTreeSet<u64> = ranks.iter().flat_map(|rank| rank.lacking.iter().copied()).collect();
+    let times: Vec<Times> = ranks.iter().map(|rank| rank.sum(&lacking)).collect();
+    let absent = u64::from(trace.run.ranks).saturating_sub(ranks.len() as u64);
+    let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
+    let all: f64 = ranks.iter().map(|rank| rank.run_ns).sum::<f64>() + absent as f64 * longest;
+    let used: f64 = ranks.iter().map(|rank| rank.used_ns(&lacking)).sum();
+    let windows = trace.windows();
+    let there = lacking.iter().filter(|window| **window < windows).count() as u64;
+    let coverage = Coverage {
+        // Old or made-up runs may lack all lengths.
+        share: if all > 0.0 { (used / all).min(1.0) } else { 1.0 },
+        windows: windows - there,
+        of_windows: windows,
+        ranks: ranks.len() as u64,
+        of_ranks: u64::from(trace.run.ranks).max(ranks.len() as u64),
+    };
+    let rest = |rank: &RankTime| Rest {
+        times: rank.sum(&BTreeSet::new()),
+        unknown_ns: (rank.run_ns - rank.used_ns(&BTreeSet::new())).max(0.0),
+        own_ns: rank.own_ns,
+    };
+    let rests: Vec<Rest> = ranks.iter().map(rest).collect();
+    let whole = coverage.extent() == Extent::Whole;
+    let known = rests.iter().map(|rest| rest.times.wall).sum::<f64>() > 0.0;
+    let bounds = (!whole && known).then(|| Bounds::of(&rests, absent)).flatten();
+    let counts_all = plan
+        .is_some_and(|plan| plan.config.sites.iter().all(|site| site.trace != SiteTrace::Off))
+        && absent == 0
+        && pauses::of(trace).is_empty();
+    let mpi_at_mean_cost = bounds.filter(|_| counts_all).and_then(|bounds| {
+        let unknown: f64 = rests.iter().map(|rest| rest.unknown_ns).sum();
+        let program: f64 = rests.iter().map(|rest| rest.times.of_program()).sum();
+        let measured: f64 = rests.iter().map(|rest| rest.times.mpi).sum();
+        let costs = Costs::of(trace);
+        let more = |(rank, rest): (&RankTime, &Rest)| {
+            let counted = trace.rank(rank.rank).map_or(0.0, |of| costs.only_counted(of));
+            (counted / rank.threads).min(rest.unknown_ns)
+        };
+        let more: f64 = ranks.iter().zip(&rests).map(more).sum();
+        let share = (measured + more) / (program + unknown);
+        share.is_finite().then(|| share.clamp(bounds.mpi[0], bounds.mpi[1]))
+    });
+    let threads = ranks.iter().map(|rank| rank.threads as u64).max().unwrap_or(1);
+    RunTimes { times, basis, lacking, coverage, bounds, mpi_at_mean_cost, threads }
+}
+
+/// One rank in the run.
+#[derive(Clone, Debug)]
+struct RankTime {
+    rank: u32,
+    threads: f64,
+    /// How long it ran without what the program paused, nanoseconds.
+    run_ns: f64,
+    /// What ampl took of it.
+    own_ns: f64,
+    /// By window: its times and its length without pauses. Where there are totals only, one for all.
+    windows: Vec<(u64, Times, f64)>,
+    /// Windows that it did not measure.
+    lacking: Vec<u64>,
+}
+
+impl RankTime {
+    fn of_windows(rank: &RankTrace, columns: RankColumns) -> Self {
+        let (mut windows, mut lacking) = (Vec::new(), Vec::new());
+        let (mut lengths, mut paused_ns, mut own_ns) = (0.0, 0.0, 0.0);
+        for window in &rank.windows {
+            let length = columns.length(window);
+            lengths += length;
+            own_ns += window.own_ns as f64;
+            match columns.observed(window) {
+                Observed::Measured(times, paused) => {
+                    paused_ns += paused;
+                    // Where the window's ends are not stored its times say how long it was.
+                    let measured = if length > 0.0 { length - paused } else { times.wall };
+                    lengths += if length > 0.0 { 0.0 } else { measured };
+                    windows.push((window.window, times, measured));
+                }
+                Observed::Paused => {
+                    paused_ns += length;
+                    lacking.push(window.window);
+                }
+                Observed::Nothing => lacking.push(window.window),
+            }
+        }
+        let last = rank.windows.last().map(|window| window.window.saturating_add(window.repeat.max(1)));
+        let closed = rank.windows.iter().map(|window| window.repeat.max(1)).fold(0, u64::saturating_add);
+        let whole = rank.process.finalized && last.unwrap_or(0) == closed;
+        if !rank.process.finalized {
+            // The window that was open when it stopped is nowhere.
+            lacking.push(last.unwrap_or(0));
+        }
+        let run_ns = if whole { lengths } else { lengths.max(rank.process.elapsed_ns as f64) };
+        let rank = rank.process.rank;
+        Self { rank, threads: columns.threads, run_ns: run_ns - paused_ns, own_ns, windows, lacking }
+    }
+
+    /// Its times in the windows that all ranks measured.
+    fn sum(&self, lacking: &BTreeSet<u64>) -> Times {
+        let none = Times { rank: self.rank, weight: 1.0, ..Times::default() };
+        let windows = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
+        let sum = windows.fold(none, |sum, (_, times, _)| Times {
+            wall: sum.wall + times.wall,
+            mpi: sum.mpi + times.mpi,
+            compute: sum.compute + times.compute,
+            ..sum
+        });
+        sum.settled()
+    }
+
+    /// How long these windows were, nanoseconds.
+    fn used_ns(&self, lacking: &BTreeSet<u64>) -> f64 {
+        let used = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
+        used.map(|(_, _, length)| length).sum()
+    }
+}
+
+/// Mean costs of calls by function, of each rank and of all.
+struct Costs {
+    /// Calls and nanoseconds.
+    own: BTreeMap<(u16, u32), (f64, f64)>,
+    all: BTreeMap<u16, (f64, f64)>,
+}
+
+impl Costs {
+    fn of(trace: &Trace) -> Self {
+        let mut costs = Self { own: BTreeMap::new(), all: BTreeMap::new() };
+        for (function, rank, share) in trace.totals.shares() {
+            let (calls, ns) = (share.calls as f64, share.time_ns as f64);
+            costs.own.insert((function, rank), (calls, ns));
+            let all = costs.all.entry(function).or_default();
+            *all = (all.0 + calls, all.1 + ns);
+        }
+        costs
+    }
+
+    /// Time in MPI that calls of `rank` took which were only counted, at the mean cost of those of their function there, or
+    /// on any rank; nanoseconds, over all threads.
+    fn only_counted(&self, rank: &RankTrace) -> f64 {
+        let of = |&(function, calls): &(u16, u64)| {
+            let &(all_calls, all_ns) = self.all.get(&function)?;
+            let own = self.own.get(&(function, rank.process.rank)).copied().unwrap_or_default();
+            let mean = if own.0 > 0.0 { own.1 / own.0 } else { all_ns / all_calls.max(1.0) };
+            Some((calls as f64 - own.0).max(0.0) * mean)
+        };
+        rank.process.calls.iter().filter_map(of).sum()
+    }
+}
+
+/// Ranks by their totals by function, which all of them have where summaries are the sample's only.
+fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
+    let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
+    for (_, rank, share) in trace.totals.shares() {
+        *mpi.entry(rank).or_default() += share.time_ns as f64;
+    }
+    let of = |rank: &RankTrace| {
+        let number = rank.process.rank;
+        let (run_ns, own_ns) = (rank.process.elapsed_ns as f64, rank.process.own_ns as f64);
+        let spans = counted_spans(rank);
+        let off: f64 = spans.iter().map(|(from, to)| to - from).sum();
+        let wall = (run_ns - off).max(0.0);
+        let threads = columns.of_rank(rank).threads;
+        let mpi = mpi.get(&number).copied().unwrap_or(0.0) / threads;
+        // What ampl took where it counted only is next to nothing.
+        let compute = wall - mpi - own_ns / threads;
+        let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
+        let in_span = |window: &&ampl_trace::model::WindowSummary| {
+            let (start, end) = (window.start_ns as f64, window.end_ns as f64);
+            spans.iter().any(|&(from, to)| start < to && end > from)
+        };
+        let lacking = rank.windows.iter().filter(in_span).map(|window| window.window).collect();
+        // Totals are of everything that was measured: no window of them can be left out.
+        RankTime { rank: number, threads, run_ns, own_ns, windows: vec![(u64::MAX, times, wall)], lacking }
+    };
+    trace.ranks.iter().map(of).collect()
+}
+
+/// Spans in which calls of `rank` were only counted, nanoseconds since its start.
+pub fn counted_spans(rank: &RankTrace) -> Vec<(f64, f64)> {
+    let end = rank.process.elapsed_ns as f64;
+    let (mut spans, mut since) = (Vec::new(), None);
+    let mut steps: Vec<&Step> = rank.process.steps.iter().filter(|step| step.level != STEP_CLOCK).collect();
+    // One that had no room for a record is listed last.
+    steps.sort_by_key(|step| step.at);
+    for step in steps {
+        let at = (step.at as f64).min(end);
+        match (since, step.level == "off") {
+            (None, true) => since = Some(at),
+            (Some(from), false) => {
+                spans.push((from, at));
+                since = None;
+            }
+            _ => {}
+        }
+    }
+    spans.extend(since.map(|from| (from, end)));
+    spans
+}
+
+/// Share of the ranks' time in which calls were measured, whatever windows they are in: what totals by call site rest on.
+/// What the program paused counts as measured: it is left out on purpose.
+pub fn measured_share(trace: &Trace) -> f64 {
+    let columns = Columns::of(trace);
+    let stores_all = rundir::plan(trace).is_none_or(|plan| plan.stores_summary(false));
+    let (mut all, mut off, mut longest) = (0.0, 0.0, 0.0f64);
+    for rank in &trace.ranks {
+        let run_ns = rank.process.elapsed_ns as f64;
+        all += run_ns;
+        longest = longest.max(run_ns);
+        if is_counted(rank) {
+            let spans: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
+            let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank)));
+            let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&BTreeSet::new()));
+            off += spans.max(lacks).min(run_ns);
+        }
+    }
+    let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
+    let whole = all + absent as f64 * longest;
+    if whole > 0.0 { ((all - off) / whole).clamp(0.0, 1.0) } else { 1.0 }
+}

@@ -1,0 +1,42 @@
+//! Calls that were only counted, because more would have cost too much.
+
+use std::collections::BTreeMap;
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_trace::Trace;
+
+use super::paragraph;
+use crate::efficiency::is_only_counted;
+use crate::human::count;
+
+/// Functions that are named.
+const NAMED: usize = 4;
+
+/// Writes which functions they were of, the most frequent first: in no table above are they.
+pub(super) fn write(out: &mut String, trace: &Trace) {
+    if !is_only_counted(trace) {
+        return;
+    }
+    let mut measured: BTreeMap<u16, u64> = BTreeMap::new();
+    for (function, _, share) in trace.totals.shares() {
+        let calls = measured.entry(function).or_default();
+        *calls = calls.saturating_add(share.calls);
+    }
+    let counted = trace.function_calls().into_iter().map(|(function, calls)| {
+        (function, calls.saturating_sub(measured.get(&function).copied().unwrap_or(0)), calls)
+    });
+    // The few calls of a run's beginning and end are counted everywhere.
+    let mut counted: Vec<(u16, u64, u64)> =
+        counted.filter(|&(_, only, _)| only > u64::from(trace.run.ranks)).collect();
+    counted.sort_by_key(|&(function, only, _)| (std::cmp::Reverse(only), function));
+    let name = |function: u16| FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name);
+    let named: Vec<String> = counted
+        .iter()
+        .take(NAMED)
+        .map(|&(function, only, all)| format!("{} of {} {}", count(only), count(all), name(function)))
+        .collect();
+    if !named.is_empty() {
+        let more = if counted.len() > NAMED { ", …" } else { "" };
+        paragraph(out, "only counted", &format!("{}{more}", named.join(", ")));
+    }
+}
