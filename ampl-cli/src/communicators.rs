@@ -6,8 +6,8 @@ use ampl_core::mpi::FUNCTIONS;
 use ampl_trace::communicators::{Communicator, Communicators};
 use serde::{Serialize, Serializer};
 
-use crate::human::{count, cut, plural};
-use crate::summary::WIDTH;
+use crate::human::{count, fit, plural};
+use crate::summary::width;
 
 /// As many are told one by one.
 const SHOWN: usize = 4;
@@ -72,7 +72,7 @@ pub fn text(comms: &Communicators) -> String {
     if !comms.is_complete() {
         title += "; there are more, which were not looked at";
     }
-    let _ = writeln!(out, "\n{}", cut(&title, WIDTH));
+    let _ = writeln!(out, "\n{}", fit(&title, width()));
     for comm in comms.iter().take(SHOWN) {
         let row = Row::of(comm);
         let of = row.parent.map(|parent| format!(" of {parent}")).unwrap_or_default();
@@ -83,7 +83,7 @@ pub fn text(comms: &Communicators) -> String {
             (None, _) => String::new(),
         };
         let line = format!("  {:<20}{}{of}{size}{ranks}", row.name, row.made_by);
-        let _ = writeln!(out, "{}", cut(&line, WIDTH));
+        let _ = writeln!(out, "{}", fit(&line, width()));
     }
     if all > SHOWN {
         let _ = writeln!(out, "  {} more: ampl info --json lists them all", count((all - SHOWN) as u64));

@@ -36,6 +36,11 @@ pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }
 
+/// How many columns lines for people have: `COLUMNS` where that is sane.
+pub fn columns() -> Option<usize> {
+    env::var("COLUMNS").ok()?.trim().parse().ok().filter(|&columns| columns > 0)
+}
+
 /// Whether the address sanitizer refuses to start where its library is not the first: unless it is told not to.
 pub fn checks_asan_order() -> bool {
     env::var_os("ASAN_OPTIONS")

@@ -71,6 +71,53 @@ pub fn cut(text: &str, width: usize) -> String {
     }
 }
 
+/// At most `width` characters of `text`, whole words; ` …` stands for what is left out. A first word that is longer loses
+/// its middle.
+pub fn fit(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let mut line = String::new();
+    for word in text.split_inclusive(' ') {
+        if line.chars().count() + word.trim_end().chars().count() + 2 > width {
+            break;
+        }
+        line += word;
+    }
+    match line.trim_end() {
+        "" => middle(text.split(' ').next().unwrap_or_default(), width),
+        line => format!("{line} …"),
+    }
+}
+
+/// At most `width` characters of `text`: more of its end than of its beginning, and `…` between where it is longer.
+pub fn middle(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    let kept = width.saturating_sub(1);
+    let (head, tail) = (kept / 3, kept - kept / 3);
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
+}
+
+/// `text` in lines of at most `width` characters, broken between words; all but the first begin with `indent`. A word that
+/// is longer has a line of its own.
+pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut is_empty = true;
+    for word in text.split_inclusive(' ') {
+        let full = |line: &String| line.chars().count() + word.trim_end().chars().count() > width;
+        if lines.last().is_some_and(|line| !is_empty && full(line)) {
+            lines.push(indent.to_owned());
+        }
+        lines.last_mut().expect("one at least").push_str(word);
+        is_empty = false;
+    }
+    lines.iter_mut().for_each(|line| line.truncate(line.trim_end().len()));
+    lines
+}
+
 /// `mpi.time of MPI_Send`; of whole windows, event `*`, the metric alone.
 pub fn of_event(metric: &str, event: &str) -> String {
     if event == "*" { metric.to_owned() } else { format!("{metric} of {event}") }
@@ -134,6 +181,16 @@ mod tests {
             ("41.2 %".into(), "100 %".into(), "0.0310 %".into())
         );
         assert_eq!(digits(1e-9), "1.0e-9");
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!((fit("one two", 7), fit("one two three", 9)), ("one two".into(), "one two …".into()));
+        assert_eq!((fit("one two three", 8), fit("abcdefgh ij", 5)), ("one …".into(), "a…fgh".into()));
+        assert_eq!((middle("abcdefgh", 8), middle("abcdefghi", 7)), ("abcdefgh".into(), "ab…fghi".into()));
+        assert_eq!(wrap("one two three", 7, "  "), ["one two", "  three"]);
+        assert_eq!(wrap("one elephantine three", 7, " "), ["one", " elephantine", " three"]);
+        assert_eq!(wrap("", 7, " "), [""]);
     }
 
     #[test]

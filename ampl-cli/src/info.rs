@@ -12,6 +12,8 @@ use ampl_trace::model::{STEP_CLOCK, Sizes, WindowSummary};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::calls::rows::rows;
+use crate::calls::table;
 use crate::communicators;
 use crate::efficiency::run_times;
 use crate::estimate::windows_lacking;
@@ -22,10 +24,15 @@ use crate::summary;
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  ampl info ampl-lmp-4242-20260101T120000 --json")]
+#[command(
+    after_help = "Example:\n  ampl info ampl-lmp-4242-20260101T120000 --json\n  ampl info ampl-lmp-4242-20260101T120000 --calls"
+)]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
+    /// Print every call site instead: calls, times, who is late, sizes of messages, communicators and peers
+    #[arg(long)]
+    calls: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -37,6 +44,15 @@ pub struct Args {
 /// Those of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
+    if args.calls {
+        let width = summary::width();
+        let rows = rows(&trace, width);
+        match args.json {
+            true => output::json(&rows)?,
+            false => output::print(|out| out.write_all(table::text(&rows, width).as_bytes()))?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let comms = Communicators::of(&trace);
     if args.json {
         output::json(&Info::of(&trace, &comms))?;

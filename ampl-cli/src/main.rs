@@ -10,6 +10,7 @@ macro_rules! tell {
     }};
 }
 
+mod calls;
 mod communicators;
 mod counting;
 mod coverage;

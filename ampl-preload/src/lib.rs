@@ -33,7 +33,6 @@ mod sleep;
 mod stack;
 mod symbol;
 mod thread_state;
-mod traffic;
 mod transport;
 mod tree;
 mod turn;

@@ -11,7 +11,7 @@ use ampl_core::mpi::{
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::{Shape, gives_address, is_input, is_output, is_overwritten, shape};
 
-use crate::traffic::{Ends, Operands};
+use ampl_core::mpi::traffic::{Ends, Operands};
 
 /// One function's needs, ready for the hot path.
 #[derive(Clone, Debug)]

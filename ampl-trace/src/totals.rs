@@ -10,6 +10,12 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use crate::model::{Aggregate, Site, call_path};
 use crate::varint::{Reader, put, put_signed};
 
+mod spread;
+mod way;
+
+pub use spread::{LEAST, Spread};
+pub use way::{MOST_CALLERS, Way};
+
 /// Stands for calls beyond a rank's table of sites: of several functions, at several places.
 pub const SEVERAL: u16 = u16::MAX;
 
@@ -102,11 +108,40 @@ pub struct Share {
 /// A place: the function called, then module and offset of each frame, from the call outwards.
 type Place = (u16, Vec<(u32, u64)>);
 
+/// What is known of a place beside its total; traces of before November 2026 have none of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Detail {
+    spread: Spread,
+    /// Where calls were sampled.
+    way: Option<Way>,
+}
+
+/// A place and all that is known of it.
+#[derive(Clone, Debug)]
+pub struct Known<'a> {
+    /// The function; [`SEVERAL`] for calls beyond the table of sites.
+    pub function: u16,
+    /// Modules and offsets of the path from the call outwards; empty where unknown.
+    pub path: Vec<(&'a str, u64)>,
+    /// Its total.
+    pub total: &'a Total,
+    /// How that is spread over ranks, where the trace says.
+    pub spread: Option<&'a Spread>,
+    /// Its callers as sampled: modules, and one more than the offsets of functions, from the call outwards; and whether
+    /// they differ beyond.
+    pub callers: Option<(Vec<(&'a str, u64)>, bool)>,
+}
+
+/// Blocks behind the totals that readers may pass over, by number.
+const SPREADS: u64 = 1;
+const WAYS: u64 = 2;
+
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     modules: Vec<String>,
     places: BTreeMap<Place, Total>,
+    details: BTreeMap<Place, Detail>,
     /// By function and rank.
     shares: BTreeMap<(u16, u32), Share>,
 }
@@ -130,9 +165,26 @@ impl Totals {
             totals.places.entry((function, path)).and_modify(|total| total.add(&own)).or_insert(own);
         }
         // Threads of a rank have entries of their own.
-        totals.places.values_mut().for_each(|total| total.most.ns = total.time_ns);
+        for (place, total) in &mut totals.places {
+            total.most.ns = total.time_ns;
+            let spread = Spread::of(total.calls, Extreme { ns: total.time_ns, rank });
+            // Beyond the table nobody knows whether ranks mean the same places.
+            if place.0 != SEVERAL {
+                totals.details.insert(place.clone(), Detail { spread, way: None });
+            }
+        }
         totals.shares.values_mut().for_each(|share| share.time_ns = unpacked(packed(share.time_ns)));
         totals
+    }
+
+    /// Adds how sampled calls of `function` at a site of that path came there; modules as in [`Totals::of`].
+    pub fn add_way(&mut self, function: u16, path: Vec<(u32, u64)>, way: Way) {
+        if let Some(detail) = self.details.get_mut(&(function, path)) {
+            match &mut detail.way {
+                Some(known) => known.join(&way),
+                none => *none = Some(way),
+            }
+        }
     }
 
     /// Adds those of other ranks.
@@ -145,10 +197,22 @@ impl Totals {
             }) as u32
         };
         let numbers: Vec<u32> = other.modules.iter().map(&mut number).collect();
-        for ((function, mut path), theirs) in other.places {
-            for (module, _) in &mut path {
+        let renumber = |path: &mut Vec<(u32, u64)>| {
+            for (module, _) in path {
                 *module = numbers.get(*module as usize).copied().unwrap_or(u32::MAX);
             }
+        };
+        let mut details = other.details;
+        for (place, theirs) in other.places {
+            let detail = details.remove(&place);
+            let (function, mut path) = place;
+            renumber(&mut path);
+            let is_new = !self.places.contains_key(&(function, path.clone()));
+            let detail = detail.map(|mut detail| {
+                detail.way.iter_mut().for_each(|way| renumber(&mut way.functions));
+                detail
+            });
+            self.join_detail((function, path.clone()), detail, is_new);
             let ours = self.places.entry((function, path)).and_modify(|total| {
                 total.add(&theirs);
                 total.most = total.most.longer(theirs.most);
@@ -156,6 +220,40 @@ impl Totals {
             ours.or_insert(theirs);
         }
         self.shares.extend(other.shares);
+    }
+
+    /// Adds what is known of a place of other ranks.
+    fn join_detail(&mut self, place: Place, theirs: Option<Detail>, is_new: bool) {
+        match (self.details.get_mut(&place), theirs) {
+            (Some(ours), Some(theirs)) => {
+                ours.spread.join(&theirs.spread);
+                match (&mut ours.way, theirs.way) {
+                    (Some(ours), Some(theirs)) => ours.join(&theirs),
+                    (ours, theirs) => *ours = ours.take().or(theirs),
+                }
+            }
+            (None, Some(theirs)) if is_new => drop(self.details.insert(place, theirs)),
+            // One part says nothing of it: nothing is known of the whole.
+            _ => drop(self.details.remove(&place)),
+        }
+    }
+
+    /// As [`Totals::places`], with all that is known of each.
+    pub fn known(&self) -> impl Iterator<Item = Known<'_>> {
+        let name = |&(module, offset): &(u32, u64)| {
+            (self.modules.get(module as usize).map_or("", String::as_str), offset)
+        };
+        self.places.iter().map(move |(place, total)| {
+            let detail = self.details.get(place);
+            let callers = detail.and_then(|detail| detail.way.as_ref());
+            Known {
+                function: place.0,
+                path: place.1.iter().map(name).collect(),
+                total,
+                spread: detail.map(|detail| &detail.spread).filter(|spread| spread.ranks > 0),
+                callers: callers.map(|way| (way.functions.iter().map(name).collect(), way.several)),
+            }
+        })
     }
 
     /// Each place: function ([`SEVERAL`] for those beyond the table), modules and offsets of the path from the call
@@ -198,7 +296,53 @@ impl Totals {
             let shares = self.shares.range((function, 0)..=(function, u32::MAX));
             put_shares(&mut out, &shares.map(|(&(_, rank), &share)| (rank, share)).collect::<Vec<_>>());
         }
+        self.put_details(&mut out);
         out
+    }
+
+    /// A block of each kind: its number, its length, and for each place in order what is known of it.
+    fn put_details(&self, out: &mut Vec<u8>) {
+        if self.details.is_empty() {
+            return;
+        }
+        let (mut spreads, mut ways) = (Vec::new(), Vec::new());
+        for place in self.places.keys() {
+            let detail = self.details.get(place);
+            detail.map(|detail| detail.spread).unwrap_or_default().put(&mut spreads);
+            match detail.and_then(|detail| detail.way.as_ref()) {
+                Some(way) => {
+                    put(&mut ways, 1);
+                    way.put(&mut ways);
+                }
+                None => put(&mut ways, 0),
+            }
+        }
+        for (number, block) in [(SPREADS, spreads), (WAYS, ways)] {
+            put(out, number);
+            put(out, block.len() as u64);
+            out.extend(block);
+        }
+    }
+
+    fn get_details(&mut self, number: u64, block: &[u8]) -> Option<()> {
+        let mut reader = Reader::new(block);
+        for place in self.places.keys() {
+            match number {
+                SPREADS => {
+                    let spread = Spread::get(&mut reader)?;
+                    if spread.ranks > 0 {
+                        self.details.entry(place.clone()).or_default().spread = spread;
+                    }
+                }
+                WAYS => match reader.get()? {
+                    0 => {}
+                    _ => self.details.entry(place.clone()).or_default().way = Some(Way::get(&mut reader)?),
+                },
+                // Of a later version.
+                _ => return Some(()),
+            }
+        }
+        reader.is_empty().then_some(())
     }
 
     /// What was encoded; `None` if it makes no sense.
@@ -227,7 +371,12 @@ impl Totals {
                 totals.shares.insert((function, rank), share);
             }
         }
-        reader.is_empty().then_some(totals)
+        while !reader.is_empty() {
+            let number = reader.get()?;
+            let length = usize::try_from(reader.get()?).ok()?;
+            totals.get_details(number, reader.take(length)?)?;
+        }
+        Some(totals)
     }
 }
 
@@ -331,143 +480,4 @@ fn unpacked(packed: u32) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn entries() -> impl Strategy<Value = Vec<Aggregate>> {
-        let entry = (0u32..4, 0u16..3, 1u64..1000, 1u64..1 << 40, 0u64..1 << 50).prop_map(
-            |(site, function, calls, time, bytes)| {
-                let (mean, timed) = (time / calls, function > 0);
-                Aggregate {
-                    site: site.checked_sub(1),
-                    function,
-                    calls,
-                    time_ns: if timed { time as f64 } else { 0.0 },
-                    time_sq: (mean as f64).powi(2) * calls as f64,
-                    min_ns: (mean / 2) as f64,
-                    max_ns: (mean * 2) as f64,
-                    sent: bytes,
-                    received: bytes / 3,
-                }
-            },
-        );
-        prop::collection::vec(entry, 0..8)
-    }
-
-    fn made(ranks: &[(Vec<Aggregate>, bool)]) -> Vec<Totals> {
-        let (app, library) = ("/bin/app".to_owned(), "/lib/libx.so".to_owned());
-        let site = |module, offset, caller| Site { module, offset, caller };
-        let of = |(rank, (entries, turned)): (usize, &(Vec<Aggregate>, bool))| {
-            // Modules and sites are numbered as each rank met them.
-            let (modules, sites) = match turned {
-                false => ([app.clone(), library.clone()], [site(0, 64, 0), site(1, 16, 1), site(0, 80, 0)]),
-                true => ([library.clone(), app.clone()], [site(1, 80, 0), site(1, 64, 0), site(0, 16, 2)]),
-            };
-            Totals::of(rank as u32 * 3 / 2, &modules, &sites, entries)
-        };
-        ranks.iter().enumerate().map(of).collect()
-    }
-
-    fn joined(parts: impl IntoIterator<Item = Totals>) -> Totals {
-        parts.into_iter().fold(Totals::default(), |mut all, part| {
-            all.join(part);
-            all
-        })
-    }
-
-    /// By name, as modules are numbered by who came first.
-    fn named(totals: &Totals) -> Vec<String> {
-        let mut lines: Vec<String> = totals.places().map(|place| format!("{place:?}")).collect();
-        lines.sort();
-        lines.extend(totals.shares().map(|share| format!("{share:?}")));
-        lines
-    }
-
-    proptest! {
-        #[test]
-        fn they_come_back_and_any_order_of_ranks_gives_the_same(
-            ranks in prop::collection::vec((entries(), any::<bool>()), 0..6),
-            split in any::<prop::sample::Index>(),
-        ) {
-            let parts = made(&ranks);
-            let all = joined(parts.clone());
-            let bytes = all.encode();
-            prop_assert_eq!(Totals::decode(&bytes), Some(all.clone()));
-            prop_assert_eq!(named(&joined(parts.iter().rev().cloned())), named(&all));
-            // As the tree has it: some first, and what they come to travels.
-            let (left, right) = parts.split_at(split.index(parts.len() + 1));
-            let halves = [left, right].map(|half| Totals::decode(&joined(half.to_vec()).encode()).unwrap());
-            prop_assert_eq!(named(&joined(halves)), named(&all));
-            // A naive sum.
-            let calls: u64 = ranks.iter().flat_map(|(entries, _)| entries).map(|entry| entry.calls).sum();
-            prop_assert_eq!(all.places().map(|(.., total)| total.calls).sum::<u64>(), calls);
-            prop_assert_eq!(all.shares().map(|(.., share)| share.calls).sum::<u64>(), calls);
-            for cut in 0..bytes.len() {
-                prop_assert_eq!(Totals::decode(&bytes[..cut]), None);
-            }
-        }
-
-        #[test]
-        fn any_bytes_are_totals_or_not(bytes: Vec<u8>) {
-            let _ = Totals::decode(&bytes);
-        }
-
-        #[test]
-        fn times_of_ranks_keep_eighteen_bits(ns: u64, bits in 0u32..64) {
-            let ns = ns >> bits;
-            let back = unpacked(packed(ns));
-            prop_assert!(packed(ns) < 1 << 24);
-            prop_assert!(back.abs_diff(ns) <= ns >> SHARE_BITS, "{ns} {back}");
-            prop_assert_eq!(packed(back), packed(ns));
-        }
-    }
-
-    #[test]
-    fn extremes_name_their_ranks_and_the_lowest_of_equal_ones() {
-        let entry = |time_ns: f64, min_ns: f64, max_ns: f64| Aggregate {
-            site: Some(0),
-            calls: 2,
-            time_ns,
-            min_ns,
-            max_ns,
-            ..Aggregate::default()
-        };
-        let modules = ["/bin/app".to_owned()];
-        let of = |rank, entries: &[Aggregate]| Totals::of(rank, &modules, &[Site::default()], entries);
-        // Two threads of rank 1 take the most together.
-        let parts = [
-            of(2, &[entry(9.0, 4.0, 5.0)]),
-            of(1, &[entry(6.0, 3.0, 3.0), entry(5.0, 1.0, 4.0)]),
-            of(3, &[entry(9.0, 1.0, 5.0)]),
-        ];
-        for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-            let all = joined(order.map(|part| parts[part].clone()));
-            let (_, _, total) = all.places().next().unwrap();
-            let extremes = [total.shortest, total.longest, total.most].map(|one| (one.ns, one.rank));
-            assert_eq!((total.calls, total.time_ns, extremes), (8, 29, [(1, 1), (5, 2), (11, 1)]));
-        }
-    }
-
-    #[test]
-    fn a_rank_and_function_takes_few_bytes() {
-        let modules = ["/opt/app/bin/solver".to_owned()];
-        let sites: Vec<Site> = (0..5).map(|n| Site { offset: 4000 + 60 * n, ..Site::default() }).collect();
-        let of = |rank: u32| {
-            let entry = |function: u16| Aggregate {
-                site: Some(function.into()),
-                function,
-                calls: 10_000,
-                time_ns: f64::from(rank * 7919 % 1009 + 1) * 123_456.7,
-                time_sq: 1e13 / f64::from(rank + 1),
-                min_ns: 100.0 + f64::from(rank),
-                max_ns: 1e6 * f64::from(rank % 7),
-                sent: 1 << 30,
-                received: 1 << 30,
-            };
-            Totals::of(rank, &modules, &sites, &(0..5).map(entry).collect::<Vec<_>>())
-        };
-        let bytes = joined((0..1000).map(of)).encode().len();
-        assert!(bytes < 5 * 1000 * 4 + 600, "{bytes}");
-    }
-}
+mod tests;

@@ -26,5 +26,6 @@ mod site_names;
 mod sites;
 mod strata;
 mod summaries;
+mod tables;
 mod trace;
 mod verify;

@@ -3,7 +3,6 @@
 mod counted;
 mod efficiency;
 mod gaps;
-mod label;
 mod sampling;
 mod sites;
 pub mod storage;
@@ -15,12 +14,16 @@ use ampl_trace::Trace;
 
 pub use gaps::done_less;
 
-use crate::human::{count, cut, digits, duration, percent, plural};
+use crate::human::{count, digits, duration, fit, percent, plural, wrap};
 use crate::info::{Clocks, Overhead};
 use crate::rundir;
 
-/// Columns of text; the widest line.
+/// Columns of text where `COLUMNS` says nothing.
 pub const WIDTH: usize = 100;
+/// Columns of text, whatever that says.
+const WIDTHS: std::ops::RangeInclusive<usize> = 60..=240;
+/// Columns of labels.
+const LABEL: usize = 22;
 /// Lines of text where nothing is amiss.
 const HEIGHT: usize = 30;
 
@@ -62,36 +65,36 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     out + &end
 }
 
-/// A line with its label; continued lines have none.
+/// Columns of text; the widest line.
+pub fn width() -> usize {
+    // Tests print what they expect on any terminal.
+    let asked = if cfg!(test) { None } else { crate::environment::columns() };
+    asked.unwrap_or(WIDTH).clamp(*WIDTHS.start(), *WIDTHS.end())
+}
+
+/// A line with its label; one that is too long goes on in others, which have none.
 fn field(out: &mut String, label: &str, value: &str) {
-    let _ = writeln!(out, "  {label:<20}{}", cut(value, WIDTH - 22));
+    paragraph(out, label, value);
 }
 
 /// The same of a text that may take several lines.
 fn paragraph(out: &mut String, label: &str, value: &str) {
-    let mut lines = vec![String::new()];
-    for word in value.split_inclusive(' ') {
-        let full = |line: &String| line.chars().count() + word.trim_end().chars().count() > WIDTH - 22;
-        if lines.last().is_some_and(|line| !line.is_empty() && full(line)) {
-            lines.push("  ".into());
-        }
-        lines.last_mut().expect("one at least").push_str(word);
-    }
-    for (number, line) in lines.iter().enumerate() {
-        field(out, if number == 0 { label } else { "" }, line.trim_end());
+    for (number, line) in wrap(value, width() - LABEL, "  ").iter().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        let _ = writeln!(out, "{}", format!("  {label:<20}{line}").trim_end());
     }
 }
 
 /// A line that begins a part.
 fn title(out: &mut String, text: &str) {
-    let _ = writeln!(out, "\n{}", cut(text, WIDTH));
+    let _ = writeln!(out, "\n{}", fit(text, width()));
 }
 
 fn head(out: &mut String, trace: &Trace) {
     let run = &trace.run;
     let command = run.command.join(" ");
     let named = if command.is_empty() { "a run whose program is not known" } else { &command };
-    let _ = writeln!(out, "\n{}", cut(&format!("ampl: {named}"), WIDTH));
+    let _ = writeln!(out, "\n{}", fit(&format!("ampl: {named}"), width()));
     field(out, "MPI library", &library(&run.mpi_library));
     let mut hosts: Vec<&str> = trace.ranks.iter().map(|rank| rank.process.host.as_str()).collect();
     hosts.sort_unstable();

@@ -1,49 +1,68 @@
 //! Where MPI time goes.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use ampl_core::config::SiteTrace;
+use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::Trace;
-use ampl_trace::totals::{SEVERAL, Total};
 
-use super::label::{Detail, NOWHERE, Place};
-use super::title;
+use super::{paragraph, title, width};
+use crate::calls::label::Detail;
+use crate::calls::late::Late;
+use crate::calls::places::{self, Number, Parts, Places, time_ns};
+use crate::calls::recorded;
 use crate::coverage::{Coverage, Extent};
 use crate::efficiency::measured_share;
-use crate::human::{count, cut, digits, duration, percent};
+use crate::human::{count, digits, duration, percent};
 use crate::pauses;
-use crate::symbols::Symbols;
 
-/// Columns of a function and its call site.
-const NAME: usize = 48;
+/// Columns of a function and its call site, at least, as long as a column of numbers can be left out for it.
+const NAME: usize = 38;
+/// The columns of numbers: titles, and how wide they are. Those that may be left out are behind the others' here.
+const NUMBERS: [(&str, usize); 5] =
+    [("calls", 10), ("MPI time", 8), ("per call", 8), ("longest", 7), ("which rank", 16)];
+/// Which of them are left out first where there is little room.
+const SPARE: [usize; 2] = [3, 2];
 
-/// Number of a place; none for calls beyond the table of sites.
-type Key = Option<usize>;
+/// How the table is laid out.
+struct Layout {
+    name: usize,
+    shown: Vec<usize>,
+}
 
-/// What there is of a place, of one address and path each.
-type Parts<'a> = Vec<&'a Total>;
+impl Layout {
+    /// In so many columns.
+    fn of(columns: usize) -> Self {
+        let mut shown: Vec<usize> = (0..NUMBERS.len()).collect();
+        let name = |shown: &[usize]| {
+            columns.saturating_sub(2 + shown.iter().map(|&at| NUMBERS[at].1 + 1).sum::<usize>())
+        };
+        for spare in SPARE {
+            if name(&shown) < NAME {
+                shown.retain(|&at| at != spare);
+            }
+        }
+        Self { name: name(&shown), shown }
+    }
 
-/// Modules and offsets that calls return to, innermost first.
-type Path<'a> = Vec<(&'a str, u64)>;
-
-/// The places where MPI functions are called. One line has several addresses where it was inlined; that is one
-/// place, as it is for markers and in JSON.
-#[derive(Default)]
-struct Places<'a> {
-    symbols: Symbols,
-    places: Vec<Place<'a>>,
-    by_address: HashMap<(u16, Path<'a>), usize>,
-    by_name: HashMap<(u16, Vec<String>), usize>,
+    /// A line of the table.
+    fn line(&self, name: &str, numbers: [&str; 5]) -> String {
+        let mut line = format!("{name:<width$}", width = self.name + 2);
+        for &at in &self.shown {
+            let _ = write!(line, " {:>width$}", numbers[at], width = NUMBERS[at].1);
+        }
+        line
+    }
 }
 
 /// Writes at most `most` places, those with the most time first.
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: usize) {
     let mut places = Places::default();
-    let totals = totals(trace, &mut places);
-    let all = totals.values().map(time_ns).sum();
-    let mut top: Vec<(Key, &Parts<'_>)> = totals.iter().map(|(&key, parts)| (key, parts)).collect();
+    let parts = places.parts(trace);
+    let all = parts.values().map(time_ns).sum();
+    let mut top: Vec<(Number, &Parts<'_>)> = parts.iter().map(|(&key, parts)| (key, parts)).collect();
     top.sort_by(|a, b| time_ns(b.1).total_cmp(&time_ns(a.1)).then_with(|| a.0.cmp(&b.0)));
     top.truncate(most);
     if top.is_empty() {
@@ -59,52 +78,79 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: 
         _ if !pauses::of(trace).is_empty() => "while measured",
         _ => "exact",
     };
+    let layout = Layout::of(width());
     // Of calls that were only counted nobody knows the time: which place has most may be another.
     let measured = measured_share(trace);
     let extent = Coverage::extent_of(measured);
-    let head = match extent {
+    let mut head = match extent {
         Extent::Whole => format!("Where MPI time goes ({basis}: {whose})"),
         Extent::Part => format!("Where MPI time goes (in {} of the time)", percent(measured)),
         Extent::Little => format!("Calls while measured ({} of the time)", percent(measured)),
     };
-    let head = cut(&head, NAME + 2);
-    let line = |name: &str, [calls, share, mean, longest, worst]: [&str; 5]| {
-        format!("{name} {calls:>10} {share:>8} {mean:>8} {longest:>7} {worst:>12}")
-    };
-    title(
-        out,
-        &line(
-            &format!("{head:<width$}", width = NAME + 2),
-            ["calls", "MPI time", "per call", "longest", "worst rank"],
-        ),
-    );
-    let keys: Vec<Key> = top.iter().map(|&(key, _)| key).collect();
-    for (name, (_, parts)) in labels(&keys, &mut places).iter().zip(top) {
-        let mut numbers = numbers(parts, all, trace.ranks.len());
+    if head.chars().count() > layout.name + 2 {
+        title(out, &head);
+        head = String::new();
+    } else {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}", layout.line(&head, NUMBERS.map(|(title, _)| title)));
+    let keys: Vec<Number> = top.iter().map(|&(key, _)| key).collect();
+    let late = late(trace, &top);
+    for ((name, (_, parts)), late) in labels(&keys, &mut places, layout.name).iter().zip(&top).zip(late) {
+        let mut numbers = numbers(parts, all, trace.ranks.len(), &late);
         if extent == Extent::Little {
             numbers[1] = "-".into();
         }
-        let _ =
-            writeln!(out, "{}", line(&format!("  {name:<NAME$}"), numbers.each_ref().map(String::as_str)));
+        // A name that is too long for its column has a line of its own.
+        let mut lines = vec![format!("  {name}")];
+        if name.chars().count() > layout.name {
+            lines.push(String::new());
+        }
+        let last = lines.pop().unwrap_or_default();
+        lines.push(layout.line(&last, numbers.each_ref().map(String::as_str)));
+        for line in lines {
+            let _ = writeln!(out, "{line}");
+        }
+    }
+    hint(out, plan, &keys, &mut places);
+}
+
+/// How to see who calls wrappers that have several callers.
+fn hint(out: &mut String, plan: Option<&Plan>, keys: &[Number], places: &mut Places<'_>) {
+    let depth = plan.map_or(1, |plan| plan.config.trace.call_path_depth);
+    let Places { places, symbols, .. } = places;
+    let mut shown = keys.iter().flatten().map(|&number| &places[number]);
+    if shown.any(|place| place.has_several_callers(symbols)) {
+        let text = format!("trace.call_path_depth = {} tells callers apart", depth.max(1) + 2);
+        paragraph(out, "several callers", &text);
     }
 }
 
-fn time_ns(parts: &Parts<'_>) -> f64 {
-    parts.iter().map(|total| total.time_ns as f64).sum()
+/// Who is late at each of these places.
+fn late(trace: &Trace, top: &[(Number, &Parts<'_>)]) -> Vec<Late> {
+    let synchronises =
+        |function: u16| usize::from(function) < FUNCTION_COUNT && Function(function).synchronises();
+    let functions = top.iter().flat_map(|(_, parts)| parts.iter().map(|part| part.function));
+    let functions: BTreeSet<u16> = functions.filter(|&function| synchronises(function)).collect();
+    let recorded = recorded::of(trace, |function| functions.contains(&function)).unwrap_or_default();
+    top.iter().map(|(_, parts)| Late::of(parts, places::recorded(parts, &recorded).comms)).collect()
 }
 
 /// What stands beside a place's name.
-fn numbers(parts: &Parts<'_>, all: f64, ranks: usize) -> [String; 5] {
-    let calls: u64 = parts.iter().map(|total| total.calls).sum();
+fn numbers(parts: &Parts<'_>, all: f64, ranks: usize, late: &Late) -> [String; 5] {
+    let calls: u64 = parts.iter().map(|part| part.total.calls).sum();
     let time = time_ns(parts);
     let mut numbers = [count(calls), "-".into(), "-".into(), "-".into(), "-".into()];
     // Local calls are counted and not timed.
     if time > 0.0 {
-        let longest = parts.iter().map(|total| total.longest.ns).max().unwrap_or(0);
+        let longest = parts.iter().map(|part| part.total.longest.ns).max().unwrap_or(0);
         numbers[1] = share(time, all);
         numbers[2] = duration(time / calls.max(1) as f64);
         numbers[3] = duration(longest as f64);
-        numbers[4] = worst(parts, time / ranks.max(1) as f64);
+        numbers[4] = match late {
+            Late::Nobody => "nobody is late".into(),
+            late => late.text().unwrap_or_else(|| most(parts, time / ranks.max(1) as f64)),
+        };
     }
     numbers
 }
@@ -119,72 +165,59 @@ fn share(part: f64, all: f64) -> String {
 
 /// The rank with the most time, and that over the mean of all ranks; ranks that never came here count. Where a place
 /// has several addresses the most at one of them is known, and some rank may have more at all.
-fn worst(parts: &Parts<'_>, mean: f64) -> String {
-    let most = parts.iter().map(|total| total.most).max_by_key(|most| most.ns).unwrap_or_default();
+fn most(parts: &Parts<'_>, mean: f64) -> String {
+    let most = parts.iter().map(|part| part.total.most).max_by_key(|most| most.ns).unwrap_or_default();
     let least = if parts.len() > 1 { ">" } else { "" };
-    format!("{} ({least}{}x)", most.rank, digits(most.ns as f64 / mean))
+    format!("most {} ({least}{}x)", most.rank, digits(most.ns as f64 / mean))
 }
 
-/// `FUNCTION @ PLACE` of each, at most [`NAME`] columns; what would look the same gets more detail.
-fn labels(keys: &[Key], places: &mut Places) -> Vec<String> {
+/// `FUNCTION @ PLACE` of each, in `room` columns where names can be shortened so far and callers are not shown; what would
+/// look the same gets more detail.
+pub fn labels(keys: &[Number], places: &mut Places<'_>, room: usize) -> Vec<String> {
+    let whole = (width() - 2).max(room);
     let mut labels = vec![String::new(); keys.len()];
     for detail in [Detail::Function, Detail::Offset, Detail::Address] {
         let before = labels.clone();
         for (label, &key) in labels.iter_mut().zip(keys) {
             if before.iter().filter(|other| *other == label).count() > 1 || label.is_empty() {
-                let text = key.map(|number| places.places[number].label(&mut places.symbols, detail, NAME));
-                *label = cut(text.as_deref().unwrap_or("(several) @ (further sites)"), NAME);
+                *label = match key {
+                    None => "(several) @ (further sites)".into(),
+                    Some(number) => {
+                        let (place, symbols) = (&places.places[number], &mut places.symbols);
+                        let full = place.label(symbols, detail, whole);
+                        let short = place.label(symbols, detail, room);
+                        let fits = short.chars().count() <= room && !full.contains(" < ");
+                        if fits { short } else { full }
+                    }
+                };
             }
         }
     }
     labels
 }
 
-fn totals<'a>(trace: &'a Trace, places: &mut Places<'a>) -> HashMap<Key, Parts<'a>> {
-    let mut totals: HashMap<Key, Parts<'a>> = HashMap::new();
-    for (function, path, total) in trace.totals.places() {
-        let key = (function != SEVERAL).then(|| places.number(function, known(path)));
-        totals.entry(key).or_default().push(total);
-    }
-    totals
-}
-
-/// `path` with what stands for places that nobody knows.
-fn known(mut path: Path<'_>) -> Path<'_> {
-    for (module, _) in &mut path {
-        if module.is_empty() {
-            *module = NOWHERE.0;
-        }
-    }
-    if path.is_empty() { vec![NOWHERE] } else { path }
-}
-
-impl<'a> Places<'a> {
-    /// The number of the place where calls of `function` return to these modules and offsets, innermost first.
-    fn number(&mut self, function: u16, path: Path<'a>) -> usize {
-        let Self { symbols, places, by_address, by_name } = self;
-        if let Some(&number) = by_address.get(&(function, path.clone())) {
-            return number;
-        }
-        let names = path.iter().map(|&(module, offset)| symbols.name(module, offset)).collect();
-        let number = *by_name.entry((function, names)).or_insert(places.len());
-        let (&(module, offset), callers) = path.split_first().unwrap_or((&NOWHERE, &[]));
-        if number == places.len() {
-            let (line, callers) = (symbols.line(module, offset), callers.to_vec());
-            places.push(Place { function, line, addresses: Vec::new(), callers });
-        }
-        places[number].addresses.push((module, offset));
-        by_address.insert((function, path), number);
-        number
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ampl_core::mpi::ids;
-    use ampl_trace::totals::Extreme;
+    use ampl_trace::totals::{Extreme, Known, Total};
 
     use super::*;
+
+    fn part(total: &Total) -> Known<'_> {
+        Known { function: ids::MPI_RECV.0, path: Vec::new(), total, spread: None, callers: None }
+    }
+
+    #[test]
+    fn columns_are_left_out_before_names_are() {
+        let shown = |columns: usize| (Layout::of(columns).name, Layout::of(columns).shown.len());
+        assert_eq!([100, 140, 80, 60].map(shown), [(44, 5), (84, 5), (41, 3), (21, 3)]);
+        for columns in 60..200 {
+            assert_eq!(
+                Layout::of(columns).line("x", NUMBERS.map(|(title, _)| title)).chars().count(),
+                columns
+            );
+        }
+    }
 
     #[test]
     fn small_shares_stay_narrow() {
@@ -201,16 +234,19 @@ mod tests {
         let one =
             Total { calls: 4, time_ns: 4000, longest: at(2000, 0), most: at(3000, 1), ..Total::default() };
         assert_eq!(
-            numbers(&vec![&one], 8000.0, 2),
-            ["4", "50 %", "1 us", "2 us", "1 (1.50x)"].map(String::from)
+            numbers(&vec![part(&one)], 8000.0, 2, &Late::Unknown),
+            ["4", "50 %", "1 us", "2 us", "most 1 (1.50x)"].map(String::from)
         );
         // At two addresses: rank 0 may have more than rank 1.
         let other =
             Total { calls: 6, time_ns: 4000, longest: at(2500, 0), most: at(2500, 0), ..Total::default() };
-        let both = numbers(&vec![&one, &other], 8000.0, 2);
-        assert_eq!(both, ["10", "100 %", "800 ns", "2.50 us", "1 (>0.750x)"].map(String::from));
+        let both = numbers(&vec![part(&one), part(&other)], 8000.0, 2, &Late::Unknown);
+        assert_eq!(both, ["10", "100 %", "800 ns", "2.50 us", "most 1 (>0.750x)"].map(String::from));
         let counted = Total { calls: 7, ..Total::default() };
-        assert_eq!(numbers(&vec![&counted], 8000.0, 2), ["7", "-", "-", "-", "-"].map(String::from));
+        assert_eq!(
+            numbers(&vec![part(&counted)], 8000.0, 2, &Late::Unknown),
+            ["7", "-", "-", "-", "-"].map(String::from)
+        );
     }
 
     #[test]
@@ -220,7 +256,7 @@ mod tests {
         assert_eq!(addresses.map(|address| places.number(0, vec![address])), [0, 1, 0, 0]);
         assert_eq!(places.number(1, vec![("/a/app", 16)]), 2);
         assert_eq!(places.places[0].addresses, [("/a/app", 16), ("/b/app", 16)]);
-        let labels = labels(&[Some(1), None], &mut places);
+        let labels = labels(&[Some(1), None], &mut places, 44);
         assert!(
             labels[0].ends_with(" @ app+0x20") && labels[1] == "(several) @ (further sites)",
             "{labels:?}"
@@ -233,8 +269,8 @@ mod tests {
         let mut places = Places::default();
         let keys = [(0, &*libc, atoi + 4), (0, &libc, atoi + 9), (0, "/a/app", 9), (1, &libc, atoi + 9)]
             .map(|(function, module, offset)| Some(places.number(function, vec![(module, offset)])));
-        let mut seen = |keys: &[Key]| -> Vec<String> {
-            let labels = labels(keys, &mut places);
+        let mut seen = |keys: &[Number]| -> Vec<String> {
+            let labels = labels(keys, &mut places, 44);
             labels.iter().map(|label| label.split_once(" @ ").unwrap().1.to_owned()).collect()
         };
         assert_eq!(seen(&keys[..3]), ["atoi+0x4", "atoi+0x9", "app+0x9"]);
@@ -252,7 +288,7 @@ mod tests {
         let keys = [&[call][..], &[call, (&libc, atoi + 4)], &[call, (&libc, atoi + 4), ("/a/app", 99)]]
             .map(|path| Some(places.number(send, path.to_vec())));
         assert_eq!(keys, [Some(0), Some(1), Some(2)]);
-        let labels = labels(&keys, &mut places);
+        let labels = labels(&keys, &mut places, 44);
         let place = |label: &String| label.split_once(" @ ").unwrap().1.to_owned();
         assert_eq!(
             labels.iter().map(place).collect::<Vec<_>>(),

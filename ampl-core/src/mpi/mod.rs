@@ -7,6 +7,7 @@
 mod functions;
 pub mod constants;
 pub mod predefined;
+pub mod traffic;
 
 pub use functions::{FUNCTION_COUNT, FUNCTIONS, ids};
 pub use predefined::PREDEFINED;
@@ -24,6 +25,21 @@ impl Function {
     /// The function's C-cased name, `MPI_Send`.
     pub fn name(self) -> &'static str {
         self.spec().name
+    }
+
+    /// Whether no rank of the communicator can leave a call before all have entered it: what each gets depends on what all
+    /// give. Calls with a root, of neighbours, of prefixes, and those that only begin something do not.
+    pub fn synchronises(self) -> bool {
+        let spec = self.spec();
+        let all_to_all = match spec.traffic {
+            Traffic::Allgather | Traffic::Allgatherv => true,
+            Traffic::Alltoall | Traffic::Alltoallv | Traffic::Alltoallw => true,
+            Traffic::ReduceScatter | Traffic::ReduceScatterBlock => true,
+            // Prefix reductions depend on lower ranks only.
+            Traffic::Allreduce => spec.name.starts_with("MPI_Allreduce"),
+            _ => spec.name == "MPI_Barrier",
+        };
+        all_to_all && spec.class == Class::Ordinary
     }
 
     /// The function of that C-cased name.
@@ -274,6 +290,32 @@ mod tests {
             assert_eq!(Function::by_name(spec.name), Some(Function(index as u16)));
         }
         assert_eq!(Function::by_name("MPI_Nothing"), None);
+    }
+
+    #[test]
+    fn calls_that_wait_for_everybody_are_known() {
+        let all: Vec<&str> = (0..FUNCTION_COUNT as u16)
+            .map(Function)
+            .filter(|function| function.synchronises() && !function.name().ends_with("_c"))
+            .map(Function::name)
+            .collect();
+        let expected = [
+            "MPI_Allgather",
+            "MPI_Allgatherv",
+            "MPI_Allreduce",
+            "MPI_Alltoall",
+            "MPI_Alltoallv",
+            "MPI_Alltoallw",
+            "MPI_Barrier",
+            "MPI_Reduce_scatter",
+            "MPI_Reduce_scatter_block",
+        ];
+        assert_eq!(all, expected);
+        for other in ["MPI_Ibarrier", "MPI_Allreduce_init", "MPI_Scan", "MPI_Bcast", "MPI_Neighbor_alltoall"]
+        {
+            assert!(!Function::by_name(other).unwrap().synchronises(), "{other}");
+        }
+        assert!(Function::by_name("MPI_Allreduce_c").unwrap().synchronises());
     }
 
     #[test]

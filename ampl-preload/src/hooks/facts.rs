@@ -6,7 +6,7 @@ use ampl_core::value::ObjectKind;
 
 use crate::process;
 use crate::thread_state::ThreadState;
-use crate::traffic::{Facts, Members};
+use ampl_core::mpi::traffic::{Facts, Members};
 
 /// A fact not asked for yet.
 pub const UNKNOWN: u64 = u64::MAX;

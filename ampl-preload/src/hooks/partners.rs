@@ -13,7 +13,7 @@ use super::requests::indexed;
 use crate::process::Process;
 use crate::recipe::Recipe;
 use crate::thread_state::ThreadState;
-use crate::traffic::Ends;
+use ampl_core::mpi::traffic::Ends;
 
 /// Before the call: whether only its status can name whom a message comes from.
 pub fn needs_status(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> bool {

@@ -4,7 +4,7 @@ use ampl_core::mpi::{Direction, Kind, Length, Traffic, ids};
 
 use super::super::facts::{Ask, known};
 use super::{Encoder, MOST};
-use crate::traffic::{Facts, Members};
+use ampl_core::mpi::traffic::{Facts, Members};
 
 impl Encoder<'_> {
     /// How many elements there are; `None` where there is no array, or nobody knows.

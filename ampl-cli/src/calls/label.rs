@@ -2,12 +2,12 @@
 
 use ampl_core::mpi::FUNCTIONS;
 
-use crate::human::cut;
+use crate::human::middle;
 use crate::symbols::{Function, Symbols};
 
 /// What a label tells of a place without line information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detail {
+pub enum Detail {
     /// `scope::function`
     Function,
     /// `scope::function+0x1f`, for two calls of one function.
@@ -17,11 +17,16 @@ pub(super) enum Detail {
 }
 
 /// Where calls are made whose sites were not told apart.
-pub(super) const NOWHERE: (&str, u64) = ("?", 0);
+pub const NOWHERE: (&str, u64) = ("?", 0);
+
+/// Columns of a caller's name, if it can be shortened so far.
+const LONGEST_CALLER: usize = 40;
+/// Behind a wrapper whose sampled calls differ in who called it.
+const SEVERAL_CALLERS: &str = " < several callers";
 
 /// A place in the source where a function of MPI is called.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub struct Place<'a> {
     /// Index of the function.
     pub function: u16,
     /// `file:line`, where known.
@@ -30,21 +35,26 @@ pub(super) struct Place<'a> {
     pub addresses: Vec<(&'a str, u64)>,
     /// Where its function was called from, and so on outwards; none where paths are not told apart.
     pub callers: Vec<(&'a str, u64)>,
+    /// Functions by way of which sampled calls came here, outwards, and whether they differ beyond.
+    pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,
 }
 
 impl Place<'_> {
     /// `MPI_Send @ PLACE` in `room` columns, the place as `function (file:line)`, as `file:line` where that is too
     /// long, and without line information as `detail` says. What cannot be shortened may still be longer.
-    pub(super) fn label(&self, symbols: &mut Symbols, detail: Detail, room: usize) -> String {
+    pub fn label(&self, symbols: &mut Symbols, detail: Detail, room: usize) -> String {
         // Numbers of a damaged file may name no function.
         let mpi = FUNCTIONS.get(usize::from(self.function)).map_or("?", |spec| spec.name);
         if self.addresses == [NOWHERE] {
             return mpi.into();
         }
-        let room = room.saturating_sub(mpi.len() + 3);
-        let callers = self.callers(symbols, room / 2);
-        let room = room.saturating_sub(callers.chars().count());
         let around = self.around(symbols);
+        let room = room.saturating_sub(mpi.len() + 3);
+        let callers = match self.callers.is_empty() {
+            true => self.way(symbols, around.as_ref(), mpi),
+            false => self.callers(symbols, room / 2),
+        };
+        let room = room.saturating_sub(callers.chars().count());
         let place = match (&self.line, around, detail) {
             (Some(line), around, _) => {
                 let rest = room.saturating_sub(line.chars().count() + 3);
@@ -56,7 +66,7 @@ impl Place<'_> {
                 let suffix = format!("+{offset:#x}");
                 short(&name, room.saturating_sub(suffix.len())) + &suffix
             }
-            _ => symbols.name(self.addresses[0].0, self.addresses[0].1),
+            _ => shown(&symbols.name(self.addresses[0].0, self.addresses[0].1), room),
         };
         format!("{mpi} @ {place}{callers}")
     }
@@ -80,6 +90,35 @@ impl Place<'_> {
         text
     }
 
+    /// Whether sampled calls of a wrapper, or of code without names, came from more than one caller.
+    pub fn has_several_callers(&self, symbols: &mut Symbols) -> bool {
+        let mpi = FUNCTIONS.get(usize::from(self.function)).map_or("?", |spec| spec.name);
+        let around = self.around(symbols);
+        self.callers.is_empty() && self.way(symbols, around.as_ref(), mpi).ends_with(SEVERAL_CALLERS)
+    }
+
+    /// Of a call in a wrapper of MPI's function, or in code without a name: the functions outwards to the nearest that is
+    /// neither, as far as all sampled calls came by way of them.
+    fn way(&self, symbols: &mut Symbols, around: Option<&Function>, mpi: &str) -> String {
+        let mut text = String::new();
+        let Some((functions, several)) = &self.sampled else { return text };
+        if self.addresses == [NOWHERE] || around.is_some_and(|own| !wraps(&own.name, mpi)) {
+            return text;
+        }
+        for &(module, offset) in functions {
+            let Some(Function { name, .. }) = symbols.function(module, offset) else { continue };
+            text += " < ";
+            text += &shorten(&name, LONGEST_CALLER).unwrap_or_else(|| name.clone());
+            if !wraps(&name, mpi) {
+                return text;
+            }
+        }
+        if *several {
+            text += SEVERAL_CALLERS;
+        }
+        text
+    }
+
     /// The function that all addresses are in; its offset is that of the first.
     fn around(&self, symbols: &mut Symbols) -> Option<Function> {
         let mut all = self.addresses.iter().map(|&(module, offset)| symbols.function(module, offset));
@@ -88,9 +127,31 @@ impl Place<'_> {
     }
 }
 
-/// As [`shorten`]; a name that is too long nevertheless is cut.
+/// Whether the function of that name only passes calls of `mpi` on, by what it is called: `hypre_MPI_Waitall`, `mpiWaitall`.
+fn wraps(name: &str, mpi: &str) -> bool {
+    let plain = |name: &str| name.to_lowercase().replace('_', "");
+    let stem = plain(mpi.strip_prefix("MPI_").unwrap_or(mpi));
+    let (whole, own) = (plain(name), plain(name.rsplit("::").next().unwrap_or(name)));
+    whole.contains(&stem) && (whole.contains("mpi") || own.starts_with(&stem) || own.ends_with(&stem))
+}
+
+/// `module+0xoffset` in `room` columns, where that is room enough for the offset: modules lose their middle.
+fn shown(name: &str, room: usize) -> String {
+    match name.rsplit_once("+0x") {
+        Some((module, offset)) => {
+            let rest = room.saturating_sub(offset.chars().count() + 3);
+            format!("{}+0x{offset}", middle(module, rest.max(SHORTEST_MODULE)))
+        }
+        None => name.to_owned(),
+    }
+}
+
+/// Columns of a module's name, however little room there is.
+const SHORTEST_MODULE: usize = 8;
+
+/// As [`shorten`]; a name that is too long nevertheless loses its middle.
 fn short(name: &str, room: usize) -> String {
-    shorten(name, room).unwrap_or_else(|| cut(name, room))
+    shorten(name, room).unwrap_or_else(|| middle(name, room))
 }
 
 /// `name` in at most `room` columns: first without template arguments, then without outer scopes. `None` if its
@@ -161,6 +222,37 @@ mod tests {
     }
 
     #[test]
+    fn wrappers_are_known_by_their_names() {
+        for (name, mpi) in [
+            ("hypre_MPI_Waitall", "MPI_Waitall"),
+            ("mpiAllreduce", "MPI_Allreduce"),
+            ("MPIU_Allreduce_Private", "MPI_Allreduce"),
+            ("boost::mpi::detail::all_reduce_impl", "MPI_Allreduce"),
+            ("comm::Bcast", "MPI_Bcast"),
+            ("barrier_", "MPI_Barrier"),
+        ] {
+            assert!(wraps(name, mpi), "{name}");
+        }
+        for (name, mpi) in
+            [("exchange", "MPI_Waitall"), ("hypre_MPI_Waitall", "MPI_Irecv"), ("main", "MPI_Send")]
+        {
+            assert!(!wraps(name, mpi), "{name}");
+        }
+    }
+
+    #[test]
+    fn modules_lose_their_middle_and_never_their_offset() {
+        assert_eq!(shown("app+0x1f40", 20), "app+0x1f40");
+        let name = "libpetsc_real_with_a_long_name.so.3.18+0xdeadbeef";
+        assert_eq!(shown(name, 100), name);
+        let short = shown(name, 30);
+        assert!(short.ends_with(".so.3.18+0xdeadbeef") && short.starts_with("lib"), "{short}");
+        assert!(short.contains('…') && short.chars().count() == 30, "{short}");
+        assert!(shown(name, 3).ends_with("+0xdeadbeef"));
+        assert_eq!(shown("solver.c:20", 5), "solver.c:20");
+    }
+
+    #[test]
     fn lines_come_with_their_function_where_there_is_room() {
         let me = std::env::current_exe().unwrap();
         let mut symbols = Symbols::default();
@@ -170,6 +262,7 @@ mod tests {
             line: line.map(str::to_owned),
             addresses: vec![(me.to_str().unwrap(), offset)],
             callers: Vec::new(),
+            sampled: None,
         };
         // Nothing is known of the first byte.
         let label = place(Some("a.c:3"), 0).label(&mut symbols, Detail::Function, 60);
@@ -177,7 +270,8 @@ mod tests {
         assert!(place(None, 0).label(&mut symbols, Detail::Function, 60).ends_with("+0x0"));
         let (libc, atoi, _) = crate::symbols::tests::atoi();
         let addresses = vec![(&*libc, atoi + 1)];
-        let place = Place { function: 0, line: Some("a.c:3".into()), addresses, callers: Vec::new() };
+        let place =
+            Place { function: 0, line: Some("a.c:3".into()), addresses, callers: Vec::new(), sampled: None };
         let room = mpi.len() + " @ atoi (a.c:3)".len();
         assert_eq!(place.label(&mut symbols, Detail::Function, room), format!("{mpi} @ atoi (a.c:3)"));
         assert_eq!(place.label(&mut symbols, Detail::Function, room - 1), format!("{mpi} @ a.c:3"));

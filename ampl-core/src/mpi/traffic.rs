@@ -3,7 +3,7 @@
 //! A side's bytes are count × type size of its buffer; `MPI_IN_PLACE` takes the other side's
 //! counts; `MPI_PROC_NULL` moves nothing. What each collective's buffers hold is in MPI-4.1 chapter 6.
 
-use ampl_core::mpi::{FunctionSpec, Traffic};
+use super::{FunctionSpec, Traffic};
 
 /// Positions of the parameters that traffic depends on; 255 for none.
 #[derive(Clone, Copy, Debug)]
@@ -333,7 +333,7 @@ fn count(word: usize, large: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::{Function, ids};
+    use crate::mpi::{Function, ids};
 
     /// Four ranks, of which the caller is 1 (communicator 0), or two of them facing four others
     /// (1); datatype words are their sizes; -1 is PROC_NULL, -9 ROOT, IN_PLACE is 7.
@@ -399,7 +399,7 @@ mod tests {
         for other in [ids::MPI_BCAST, ids::MPI_PROBE, ids::MPI_MRECV, ids::MPI_PUT, ids::MPI_WAIT] {
             assert_eq!(Ends::of(other.spec()), None, "{}", other.name());
         }
-        let all = ampl_core::mpi::FUNCTIONS.iter();
+        let all = crate::mpi::FUNCTIONS.iter();
         // 19 that send, receive or both, and each again for large counts; two probes that match.
         assert_eq!(all.filter(|spec| Ends::of(spec).is_some()).count(), 40);
     }

@@ -1,0 +1,9 @@
+//! The places where MPI functions are called, as tables have them.
+
+pub mod label;
+pub mod late;
+mod objects;
+pub mod places;
+pub mod recorded;
+pub mod rows;
+pub mod table;

@@ -1,0 +1,98 @@
+//! The places where MPI functions are called. One line has several addresses where it was inlined; that is one place, as
+//! it is for markers and in JSON.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ampl_trace::Trace;
+use ampl_trace::totals::{Known, SEVERAL};
+
+use super::label::{NOWHERE, Place};
+use super::recorded::{Key, Recorded};
+use crate::symbols::Symbols;
+
+/// Number of a place; none for calls beyond the table of sites.
+pub type Number = Option<usize>;
+
+/// What there is of a place, of one address and path each.
+pub type Parts<'a> = Vec<Known<'a>>;
+
+/// Modules and offsets that calls return to, innermost first.
+pub type Path<'a> = Vec<(&'a str, u64)>;
+
+/// The places met so far.
+#[derive(Default)]
+pub struct Places<'a> {
+    /// Names of addresses.
+    pub symbols: Symbols,
+    /// By number.
+    pub places: Vec<Place<'a>>,
+    by_address: HashMap<(u16, Path<'a>), usize>,
+    by_name: HashMap<(u16, Vec<String>), usize>,
+}
+
+impl<'a> Places<'a> {
+    /// The number of the place where calls of `function` return to these modules and offsets, innermost first.
+    pub fn number(&mut self, function: u16, path: Path<'a>) -> usize {
+        let Self { symbols, places, by_address, by_name } = self;
+        if let Some(&number) = by_address.get(&(function, path.clone())) {
+            return number;
+        }
+        let names = path.iter().map(|&(module, offset)| symbols.name(module, offset)).collect();
+        let number = *by_name.entry((function, names)).or_insert(places.len());
+        let (&(module, offset), callers) = path.split_first().unwrap_or((&NOWHERE, &[]));
+        if number == places.len() {
+            let (line, callers) = (symbols.line(module, offset), callers.to_vec());
+            places.push(Place { function, line, addresses: Vec::new(), callers, sampled: None });
+        }
+        places[number].addresses.push((module, offset));
+        by_address.insert((function, path), number);
+        number
+    }
+
+    /// The parts of each place of `trace`.
+    pub fn parts(&mut self, trace: &'a Trace) -> BTreeMap<Number, Parts<'a>> {
+        let mut parts: BTreeMap<Number, Parts<'a>> = BTreeMap::new();
+        for known in trace.totals.known() {
+            let number =
+                (known.function != SEVERAL).then(|| self.number(known.function, named(known.path.clone())));
+            if let Some(place) = number.map(|number| &mut self.places[number]) {
+                let is_first = place.addresses.len() == 1;
+                place.sampled = match (place.sampled.take(), known.callers.clone()) {
+                    (None, callers) if is_first => callers,
+                    (Some(before), Some(callers)) if before == callers => Some(before),
+                    // Addresses that are come to by ways of their own.
+                    _ => Some((Vec::new(), true)),
+                };
+            }
+            parts.entry(number).or_default().push(known);
+        }
+        parts
+    }
+}
+
+/// `path` with what stands for places that nobody knows.
+fn named(mut path: Path<'_>) -> Path<'_> {
+    for (module, _) in &mut path {
+        if module.is_empty() {
+            *module = NOWHERE.0;
+        }
+    }
+    if path.is_empty() { vec![NOWHERE] } else { path }
+}
+
+/// Time of all parts, nanoseconds.
+pub fn time_ns(parts: &Parts<'_>) -> f64 {
+    parts.iter().map(|part| part.total.time_ns as f64).sum()
+}
+
+/// What was recorded of the calls of all parts.
+pub fn recorded(parts: &Parts<'_>, all: &HashMap<Key, Recorded>) -> Recorded {
+    let mut sum = Recorded::default();
+    for part in parts {
+        let path = part.path.iter().map(|&(module, offset)| (module.to_owned(), offset)).collect();
+        if let Some(recorded) = all.get(&(part.function, path)) {
+            sum.add(recorded);
+        }
+    }
+    sum
+}

@@ -1,0 +1,267 @@
+//! The whole table of call sites, a row each.
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_trace::Trace;
+use ampl_trace::totals::Extreme;
+use serde::Serialize;
+
+use super::label::{Detail, NOWHERE};
+use super::late::Late;
+use super::places::{self, Parts, Places, time_ns};
+use super::recorded::{self, Comms, Recorded};
+use crate::efficiency::is_only_counted;
+use crate::pauses;
+use crate::symbols::Frame;
+
+/// On what a row rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// Every call was counted, timed and recorded.
+    Exact,
+    /// Every call was counted and timed; of the sizes of messages no more is known than their sum.
+    Totals,
+    /// Some calls of the run were counted by function only: the row has those that were measured.
+    Measured,
+}
+
+/// Sizes of messages, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Bytes {
+    /// The least; none where it is not known.
+    pub min: Option<u64>,
+    /// The mean.
+    pub mean: Option<f64>,
+    /// The most.
+    pub max: Option<u64>,
+}
+
+/// Calls whose messages are between two powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SizeClass {
+    /// Their sizes.
+    pub bytes: Bytes,
+    /// How many.
+    pub calls: u64,
+}
+
+/// The ranks that a rank's calls name as the other ends of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Peers {
+    /// The fewest of a rank.
+    pub min: u64,
+    /// The most of a rank.
+    pub max: u64,
+    /// Whether some call receives from anyone.
+    pub any: bool,
+}
+
+/// A call site; the order of fields is part of the format.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The function; none for calls beyond the table of sites.
+    pub function: Option<&'static str>,
+    /// Where it is called; none where sites were not told apart.
+    pub site: Option<String>,
+    /// From `main` to the call; empty where paths were not told apart.
+    pub path: Vec<Frame>,
+    /// Calls of all ranks.
+    pub calls: u64,
+    /// Time in them, nanoseconds.
+    pub ns: u64,
+    /// That over the time in MPI of all rows; none where there is none.
+    pub share: Option<f64>,
+    /// The shortest call; none where calls are not timed.
+    pub min_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+    /// The rank that made it.
+    pub max_rank: Option<u32>,
+    /// The rank that the others wait for; none where nobody is late, or it is not known.
+    pub late_rank: Option<u32>,
+    /// All ranks that are late, as far as they are known by name, the one that waits least first.
+    pub late_ranks: Vec<u32>,
+    /// Whether it is known who is late, or that nobody is.
+    pub late_known: bool,
+    /// The rank that took the most time here in all.
+    pub most_rank: Option<u32>,
+    /// How long.
+    pub most_ns: Option<u64>,
+    /// Ranks that call here; none where that is not known.
+    pub ranks: Option<u32>,
+    /// Sizes of messages: what a call sends, or receives where it sends nothing; of collectives of all blocks.
+    pub bytes: Bytes,
+    /// The same by size, a row for each power of two.
+    pub sizes: Vec<SizeClass>,
+    /// Bytes sent in all.
+    pub sent: u64,
+    /// Bytes received in all.
+    pub received: u64,
+    /// Size of the communicator; none where that is not known, or there are several sizes.
+    pub comm_size: Option<u64>,
+    /// The least and the most where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comm_sizes: Option<[u64; 2]>,
+    /// Whom messages go to or come from; none for calls that name nobody.
+    pub peers: Option<Peers>,
+    /// Functions that sampled calls came by, outwards from the caller of the site's own function; none where none was
+    /// sampled.
+    pub callers: Option<Vec<String>>,
+    /// Whether sampled calls differ beyond these.
+    pub several_callers: bool,
+    /// On what the row rests.
+    pub basis: Basis,
+    /// How people see it: `MPI_Send @ swap (halo.c:12)`.
+    #[serde(skip)]
+    pub label: String,
+    /// Who is late.
+    #[serde(skip)]
+    pub late: Late,
+}
+
+/// All rows of `trace`, most time first, then most calls; labels fit in `room` columns where they can.
+pub fn rows(trace: &Trace, room: usize) -> Vec<Row> {
+    let mut places = Places::default();
+    let parts = places.parts(trace);
+    let all: f64 = parts.values().map(time_ns).sum();
+    let recorded = recorded::of(trace, |_| true).unwrap_or_default();
+    let measured = is_only_counted(trace) || !pauses::of(trace).is_empty();
+    let mut rows: Vec<Row> = Vec::with_capacity(parts.len());
+    for (&number, parts) in &parts {
+        let known = places::recorded(parts, &recorded);
+        let row = Row::of(parts, &known, all, measured);
+        rows.push(match number {
+            Some(number) => row.named(number, &mut places, room),
+            None => row,
+        });
+    }
+    rows.sort_by(|a, b| {
+        let order = (b.ns, b.calls).cmp(&(a.ns, a.calls));
+        order.then_with(|| (a.function, &a.site, &a.label).cmp(&(b.function, &b.site, &b.label)))
+    });
+    rows
+}
+
+impl Row {
+    fn of(parts: &Parts<'_>, recorded: &Recorded, all: f64, measured: bool) -> Self {
+        let sum = |of: &dyn Fn(&ampl_trace::totals::Total) -> u64| {
+            parts.iter().fold(0u64, |sum, part| sum.saturating_add(of(part.total)))
+        };
+        let (calls, ns) = (sum(&|total| total.calls), sum(&|total| total.time_ns));
+        let (sent, received) = (sum(&|total| total.sent), sum(&|total| total.received));
+        let timed = || parts.iter().map(|part| part.total).filter(|total| total.time_ns > 0);
+        let longest = timed().map(|total| total.longest).max_by_key(most_of);
+        let most = timed().map(|total| total.most).max_by_key(most_of);
+        // What was recorded is all only if it comes to the same calls and bytes.
+        let whole = recorded.calls == calls && recorded.bytes == Some((sent, received));
+        let late = Late::of(parts, recorded.comms);
+        let sizes: Vec<SizeClass> = match whole {
+            true => recorded.sizes.values().map(|sizes| sizes.into()).collect(),
+            false => Vec::new(),
+        };
+        let (comm_size, comm_sizes) = match recorded.comms {
+            Comms::Of(least, most) if least == most => (Some(least), None),
+            Comms::Of(least, most) => (None, Some([least, most])),
+            _ => (None, None),
+        };
+        Self {
+            function: None,
+            site: None,
+            path: Vec::new(),
+            calls,
+            ns,
+            share: (all > 0.0).then(|| ns as f64 / all),
+            min_ns: timed().map(|total| total.shortest.ns).min(),
+            max_ns: longest.map(|one| one.ns),
+            max_rank: longest.map(|one| one.rank),
+            late_rank: late.first(),
+            late_ranks: late.ranks().to_vec(),
+            late_known: late != Late::Unknown,
+            most_rank: most.filter(|_| parts.len() == 1).map(|one| one.rank),
+            most_ns: most.filter(|_| parts.len() == 1).map(|one| one.ns),
+            ranks: match &parts[..] {
+                [part] => part.spread.map(|spread| spread.ranks),
+                _ => None,
+            },
+            bytes: match whole {
+                true => Bytes::all(&sizes),
+                false => Bytes { mean: mean(calls, sent, received), ..Bytes::default() },
+            },
+            sizes,
+            sent,
+            received,
+            comm_size,
+            comm_sizes,
+            peers: recorded.peers.map(|(min, max)| Peers { min, max, any: recorded.from_anyone }),
+            callers: None,
+            several_callers: false,
+            basis: match (measured, whole) {
+                (true, _) => Basis::Measured,
+                (false, true) => Basis::Exact,
+                (false, false) => Basis::Totals,
+            },
+            label: "(several) @ (further sites)".into(),
+            late,
+        }
+    }
+
+    /// The same with what the place of that number is called.
+    fn named(mut self, number: usize, places: &mut Places<'_>, room: usize) -> Self {
+        let Places { places, symbols, .. } = places;
+        let place = &places[number];
+        let &(module, offset) = place.addresses.first().unwrap_or(&NOWHERE);
+        let frame = |symbols: &mut crate::symbols::Symbols, (module, offset)| {
+            let function = symbols.function(module, offset).map(|function| function.name);
+            Frame { function, site: symbols.name(module, offset) }
+        };
+        self.function = FUNCTIONS.get(usize::from(place.function)).map(|spec| spec.name);
+        self.site = (place.addresses != [NOWHERE]).then(|| symbols.name(module, offset));
+        if !place.callers.is_empty() {
+            let inner = std::iter::once((module, offset)).chain(place.callers.iter().copied());
+            self.path = inner.map(|address| frame(symbols, address)).collect();
+            self.path.reverse();
+        }
+        if let Some((functions, several)) = &place.sampled {
+            let name = |&(module, offset): &(&str, u64)| match symbols.function(module, offset) {
+                Some(function) => function.name,
+                None => symbols.name(module, offset),
+            };
+            self.callers = Some(functions.iter().map(name).collect());
+            self.several_callers = *several;
+        }
+        let detail = if self.site.is_some() { Detail::Function } else { Detail::Address };
+        self.label = place.label(symbols, detail, room);
+        self
+    }
+}
+
+fn most_of(one: &Extreme) -> (u64, std::cmp::Reverse<u32>) {
+    (one.ns, std::cmp::Reverse(one.rank))
+}
+
+/// Mean size of messages by their sum alone: where calls only send, only receive, or as much as they receive.
+fn mean(calls: u64, sent: u64, received: u64) -> Option<f64> {
+    let bytes = sent.max(received);
+    let alone = sent == 0 || received == 0 || sent == received;
+    (alone && bytes > 0 && calls > 0).then(|| bytes as f64 / calls as f64)
+}
+
+impl Bytes {
+    /// Those of all `classes`; nothing where there is none.
+    fn all(classes: &[SizeClass]) -> Self {
+        let calls: u64 = classes.iter().map(|class| class.calls).sum();
+        let bytes = |class: &SizeClass| class.bytes.mean.unwrap_or(0.0) * class.calls as f64;
+        Self {
+            min: classes.iter().filter_map(|class| class.bytes.min).min(),
+            mean: (calls > 0).then(|| classes.iter().map(bytes).sum::<f64>() / calls as f64),
+            max: classes.iter().filter_map(|class| class.bytes.max).max(),
+        }
+    }
+}
+
+impl From<&recorded::Sizes> for SizeClass {
+    fn from(sizes: &recorded::Sizes) -> Self {
+        let mean = Some(sizes.bytes as f64 / sizes.calls.max(1) as f64);
+        Self { bytes: Bytes { min: Some(sizes.least), mean, max: Some(sizes.most) }, calls: sizes.calls }
+    }
+}

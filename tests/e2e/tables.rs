@@ -1,0 +1,97 @@
+//! The table of call sites: who is late, how large messages are, and who calls.
+
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::ampl;
+use ampl_tests::process;
+use ampl_tests::run::{Form, Monitored, monitor, parse};
+use serde_json::{Value, json};
+
+const RANKS: u32 = 3;
+const LATE: u32 = 1;
+const TURNS: u32 = 12;
+
+fn run(mpi: Mpi) -> Monitored {
+    let words = [LATE.to_string(), TURNS.to_string()];
+    let job = Job::of(mpi, RANKS, "tables", &[&words[0], &words[1]]);
+    monitor(&job, "", Form::Run).success()
+}
+
+/// What `ampl info` prints of the run with these words, in so many columns.
+fn info(run: &Monitored, words: &[&str], columns: u32) -> String {
+    let mut command = Command::new(ampl());
+    command.arg("info").arg(&run.run).args(words).env("COLUMNS", columns.to_string());
+    process::run(&mut command, Duration::from_secs(60)).success().stdout
+}
+
+fn rows(run: &Monitored) -> Vec<Value> {
+    parse(&info(run, &["--calls", "--json"], 100)).as_array().expect("a list").clone()
+}
+
+/// The row of `function` whose site's function was called by `caller`.
+fn row<'a>(rows: &'a [Value], function: &str, size: u64) -> &'a Value {
+    let such = |row: &&Value| row["function"] == function && row["calls"] == size;
+    rows.iter().find(such).unwrap_or_else(|| panic!("{function}, {size} calls: {rows:?}"))
+}
+
+fn the_whole_table(mpi: Mpi) {
+    let run = run(mpi);
+    let rows = rows(&run);
+    let all = u64::from(RANKS * TURNS);
+
+    // Whom the others wait for, and not who waits.
+    let reduce = rows.iter().find(|row| row["function"] == "MPI_Allreduce" && row["comm_size"] == RANKS);
+    let reduce = reduce.expect("the reduction of all ranks");
+    assert_eq!(reduce["late_rank"], LATE, "{mpi:?}: {reduce}");
+    assert_ne!(reduce["most_rank"], LATE, "{mpi:?}: {reduce}");
+    assert_eq!((&reduce["calls"], &reduce["ranks"]), (&json!(all), &json!(RANKS)), "{mpi:?}: {reduce}");
+    assert_eq!(reduce["bytes"], json!({"min": 16, "mean": 16.0, "max": 16}), "{mpi:?}: {reduce}");
+    assert_eq!(reduce["basis"], "exact", "{mpi:?}: {reduce}");
+
+    // One rank alone, and two: least time means nothing.
+    let part = rows.iter().find(|row| row["function"] == "MPI_Allreduce" && row["comm_size"].is_null());
+    let part = part.expect("the reduction of parts");
+    assert_eq!((&part["late_rank"], &part["late_known"]), (&Value::Null, &json!(false)), "{mpi:?}: {part}");
+    assert_eq!(part["comm_sizes"], json!([1, 2]), "{mpi:?}: {part}");
+
+    // Classes of sizes, of a type that the program made.
+    let halo = row(&rows, "MPI_Sendrecv", all);
+    let ranks = u64::from(RANKS);
+    assert_eq!((&halo["bytes"]["min"], &halo["bytes"]["max"]), (&json!(24), &json!(2400)), "{mpi:?}: {halo}");
+    let classes: Vec<(u64, u64)> = halo["sizes"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|class| {
+            (class["bytes"]["min"].as_u64().expect("known"), class["calls"].as_u64().expect("known"))
+        })
+        .collect();
+    assert_eq!(classes, [(24, 9 * ranks), (240, 2 * ranks), (2400, ranks)], "{mpi:?}: {halo}");
+    let bytes = (9 * 24 + 2 * 240 + 2400) * ranks;
+    assert_eq!((&halo["sent"], &halo["received"]), (&json!(bytes), &json!(bytes)), "{mpi:?}: {halo}");
+    assert_eq!(halo["peers"], json!({"min": 2, "max": 2, "any": false}), "{mpi:?}: {halo}");
+
+    let said = info(&run, &[], 100);
+    let line = said.lines().find(|line| line.contains("late")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.ends_with(&format!("late {LATE}")), "{mpi:?}: {said}");
+    let text = info(&run, &["--calls"], 100);
+    assert!(text.contains("24 B to 2.40 kB"), "{text}");
+    assert!(text.contains("communicator of 3 ranks"), "{text}");
+}
+
+#[test]
+fn the_whole_table_under_open_mpi() {
+    the_whole_table(Mpi::OpenMpi);
+}
+
+#[test]
+fn the_whole_table_under_mpich() {
+    the_whole_table(Mpi::Mpich);
+}
+
+#[test]
+fn the_whole_table_under_the_standard_abi() {
+    the_whole_table(Mpi::Abi);
+}
