@@ -86,6 +86,9 @@ impl Handles {
         if let Some(before) = self.objects.insert((kind as u8, handle), object) {
             self.generation += 1;
             self.retire(kind, before);
+            if !is_predefined(before.word) {
+                self.numbers[kind as usize].give(before.word);
+            }
         }
         object
     }
@@ -122,22 +125,35 @@ impl Handles {
     ///
     /// MPI may have given the handle to another thread before this one comes to say so: that object stays.
     pub fn forget(&mut self, kind: ObjectKind, handle: u64, serial: u64) {
+        if let Some(object) = self.end(kind, handle, serial) {
+            self.numbers[kind as usize].give(object.word);
+        }
+    }
+
+    /// As [`forget`](Self::forget), for an object that was freed in a call which has no place in the sequence: its
+    /// number is given to no other, which a reader would take for it.
+    pub fn lose(&mut self, kind: ObjectKind, handle: u64, serial: u64) {
+        self.end(kind, handle, serial);
+    }
+
+    /// The object whose last reference has been given back, if that is one that the program made.
+    fn end(&mut self, kind: ObjectKind, handle: u64, serial: u64) -> Option<Object> {
         if self.get(kind, handle).is_none_or(|object| object.serial != serial) {
-            return;
+            return None;
         }
         if let Some(further) = self.further.get_mut(&(kind as u8, handle)) {
             *further -= 1;
             if *further == 0 {
                 self.further.remove(&(kind as u8, handle));
             }
-            return;
+            return None;
         }
         // A predefined object outlives what looks like its end: a reference to it was given back.
         let made = self.get(kind, handle).is_some_and(|object| !is_predefined(object.word));
-        if let Some(object) = if made { self.objects.remove(&(kind as u8, handle)) } else { None } {
-            self.generation += 1;
-            self.retire(kind, object);
-        }
+        let object = if made { self.objects.remove(&(kind as u8, handle)) } else { None }?;
+        self.generation += 1;
+        self.retire(kind, object);
+        Some(object)
     }
 
     /// The group of the communicator that `word` stands for, if it has been [left](Self::put_group).
@@ -156,9 +172,6 @@ impl Handles {
     }
 
     fn retire(&mut self, kind: ObjectKind, object: Object) {
-        if !is_predefined(object.word) {
-            self.numbers[kind as usize].give(object.word);
-        }
         if kind == ObjectKind::Comm {
             self.groups.worlds.retain(|&(word, _), _| word != object.word);
         }

@@ -268,7 +268,7 @@ impl Thread {
     pub fn local(&mut self, function: Function, address: u64, now: u64) -> bool {
         let closed = self.enter(function, address, now);
         if self.shared.is_paused() {
-            return self.leave_paused(now) || closed;
+            return self.leave_paused(None, now) || closed;
         }
         self.totals.calls += 1;
         let site = self.site(function, address);
@@ -330,7 +330,7 @@ impl Thread {
     #[inline(always)]
     pub fn leave(&mut self, call: &CallEnd) -> bool {
         if self.shared.is_paused() {
-            return self.leave_paused(call.end);
+            return self.leave_paused(call.terminal, call.end);
         }
         let mut start = call.start;
         let due = call.end >= self.until;

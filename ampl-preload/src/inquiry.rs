@@ -1,5 +1,7 @@
 //! What MPI is asked about the program's objects, by its profiling names.
 
+use ampl_trace::record::NOWHERE;
+
 use crate::hooks;
 use crate::process::Process;
 use crate::symbol::next_definition;
@@ -28,6 +30,26 @@ impl Process {
         }
         let [ranks, rank, remote] = [ranks, rank, remote].map(|number| number.max(0) as u64);
         if inter == 0 { [ranks, rank] } else { [remote, hooks::INTER | ranks] }
+    }
+
+    /// The size of a valid communicator between no two groups, the caller's rank in it, and the rank in the world of its
+    /// rank 0; [`NOWHERE`] where that is of another world.
+    pub fn place_in(&self, comm: usize) -> [u64; 3] {
+        let [size, rank] = self.comm_facts(comm);
+        let (mut groups, mut leader) = ([0usize; 2], self.abi.undefined);
+        let first = 0i32;
+        // SAFETY: valid communicators, places for handles, groups that MPI has given, and places for ranks.
+        unsafe {
+            (self.pmpi.comm_group)(comm, &raw mut groups[0] as usize);
+            (self.pmpi.comm_group)(self.world.0 as usize, &raw mut groups[1] as usize);
+            let [made, world] = groups;
+            let (from, to) = (&raw const first as usize, &raw mut leader as usize);
+            (self.pmpi.group_translate_ranks)(made, 1, from, world, to);
+            for group in &mut groups {
+                (self.pmpi.group_free)(&raw mut *group as usize);
+            }
+        }
+        [size, rank, u64::try_from(leader).unwrap_or(NOWHERE)]
     }
 
     /// How many integers, addresses, large counts and datatypes a valid datatype was made from; `large` as

@@ -116,7 +116,7 @@ unsafe fn whole(symbol: &'static Symbol, words: &mut [usize], forward: Forward<u
                 // The outer call's record is being made in the thread's state: this one is only counted.
                 count_within(here, symbol.function);
                 // SAFETY: the caller's promise.
-                return unsafe { forward(next, words.as_ptr()) };
+                return unsafe { within(symbol, words, forward, next) };
             }
             Caller::AfterJump => left(here, 0),
         }
@@ -183,6 +183,25 @@ fn count_within(here: &Entry, function: Function) {
             process::lose_sight();
         }
     }
+}
+
+/// Forwards a call that the application makes from within another, and follows the handles that it gives and takes.
+///
+/// # Safety
+/// As [`intercept`].
+#[cold]
+unsafe fn within(symbol: &Symbol, words: &mut [usize], forward: Forward<usize>, next: *const ()) -> usize {
+    let process = process::current().filter(|_| process::is_active() && symbol.language == Language::C);
+    // SAFETY: the caller's promise.
+    let held = process
+        .and_then(|process| contained(|| unsafe { hooks::held(process, symbol.function, words) }).flatten());
+    // SAFETY: the caller's promise; outside of any catch_unwind.
+    let result = unsafe { forward(next, words.as_ptr()) };
+    if let Some(process) = process.filter(|_| result as i32 == 0 && process::is_active()) {
+        // SAFETY: the arguments of a call that has succeeded.
+        contained(|| unsafe { hooks::changed(process, symbol.function, words, held) });
+    }
+    result
 }
 
 /// As [`intercept`], for functions that return a double and are only counted.

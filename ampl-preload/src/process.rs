@@ -392,6 +392,11 @@ impl Process {
         self.with_handles(|handles| handles.forget(kind, handle, serial));
     }
 
+    /// As [`Process::forget`], in a call that has no place in the sequence.
+    pub fn lose(&self, kind: ObjectKind, handle: u64, serial: u64) {
+        self.with_handles(|handles| handles.lose(kind, handle, serial));
+    }
+
     /// Whether a communicator that is known may be gone all the same.
     pub fn has_lost_sight(&self) -> bool {
         LOST_SIGHT.load(Ordering::Relaxed)

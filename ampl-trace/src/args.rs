@@ -9,7 +9,8 @@ use ampl_core::mpi::{Direction, FunctionSpec, Kind, Length, PREDEFINED, Param};
 use ampl_core::value::{ObjectKind, UNDEFINED, Value, rank_value, tag_value};
 
 use crate::record::{
-    CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED, get_text, text_words,
+    CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS, get_text,
+    text_words,
 };
 
 /// A handle that ampl saw nobody make.
@@ -130,7 +131,7 @@ pub fn decode(
     if flags & CALL_NO_ARGS != 0 {
         return words.is_empty().then(Default::default);
     }
-    let mut at = words;
+    let mut at = own_words(flags, words)?;
     let (mut inputs, mut given) = (Vec::new(), Vec::new());
     for param in spec.params.iter().filter(|param| is_input(param)) {
         let value = take(param, &mut at, names)?;
@@ -165,6 +166,16 @@ pub fn decode(
         }
     }
     at.is_empty().then_some((inputs, outputs))
+}
+
+/// The words of arguments and outputs, without those of the caller's [place](CALL_PLACE) behind them.
+pub fn own_words(flags: u8, words: &[u64]) -> Option<&[u64]> {
+    if flags & CALL_PLACE == 0 { Some(words) } else { Some(words.split_last_chunk::<PLACE_WORDS>()?.0) }
+}
+
+/// The caller's [place](CALL_PLACE): size of the communicator, its rank there, the world's rank of its rank 0.
+pub fn place(flags: u8, words: &[u64]) -> Option<[u64; PLACE_WORDS]> {
+    if flags & CALL_PLACE == 0 { None } else { words.last_chunk().copied() }
 }
 
 /// Whether `param` is an array of statuses.

@@ -68,6 +68,13 @@ pub const CALL_NO_ARGS: u8 = 8;
 /// Call flag: the error is that of a message or of some of several, and MPI has written the outputs. Every
 /// status in an array is followed by its error code.
 pub const CALL_OUTCOME: u8 = 16;
+/// Call flag: behind the outputs follow three words about the communicator that the call has made: its size, the
+/// caller's rank in it, and the rank in the world of its rank 0; [`NOWHERE`] each where it made none.
+pub const CALL_PLACE: u8 = 32;
+/// No rank, and no size of a communicator.
+pub const NOWHERE: u64 = u64::MAX;
+/// How many words [`CALL_PLACE`] announces.
+pub const PLACE_WORDS: usize = 3;
 /// Window flag: its calls are recorded.
 pub const WINDOW_KEPT: u8 = 1;
 /// Window flag: it was drawn, so its summary is in the sample (its calls too, unless timing is off).

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::Scratch;
+use ampl_tests::process::alone;
 use ampl_tests::run::{Form, Monitored, monitor, text_of};
 use serde_json::Value;
 
@@ -39,13 +40,15 @@ fn ranks(text: &Value) -> Option<Vec<u32>> {
 }
 
 /// Names of what a rank makes, in its order, as `decode` has them.
-fn made(run: &Monitored, rank: u32) -> Vec<String> {
+fn made(run: &Monitored, rank: u32, program: &str) -> Vec<String> {
     let mut names = Vec::new();
     for call in run.decode(rank) {
-        let function = call["fn"].as_str().unwrap();
-        let outputs = ["newcomm", "comm_cart", "comm_dist_graph", "newintercomm", "newintracomm"];
+        let Some(function) = call["fn"].as_str() else { continue };
+        let outputs =
+            ["newcomm", "comm_cart", "comm_graph", "comm_dist_graph", "newintercomm", "newintracomm"];
         let name = outputs.iter().find_map(|output| call["out"][*output].as_str());
-        if let Some(name) = name.filter(|name| *name != "MPI_COMM_NULL") {
+        let is_other = function == "MPI_Intercomm_create" && program == "comm_unasked";
+        if let Some(name) = name.filter(|name| *name != "MPI_COMM_NULL" && !is_other) {
             assert!(name.starts_with("comm:"), "{function} gave {name}");
             names.push(name.to_owned());
         }
@@ -53,11 +56,11 @@ fn made(run: &Monitored, rank: u32) -> Vec<String> {
     names
 }
 
-fn agreed(mpi: Mpi, size: u32) {
+fn agreed(mpi: Mpi, size: u32, program: &str, words: &[&str], config: &str) -> Monitored {
     let scratch = Scratch::new("communicators");
     let log = scratch.path().join("log");
-    let job = Job::of(mpi, size, "communicators", &[&log.to_string_lossy()]);
-    let run = monitor(&job, EVERYTHING, Form::Run).success();
+    let job = Job::of(mpi, size, program, &[&[&*log.to_string_lossy()], words].concat());
+    let run = monitor(&job, config, Form::Run).success();
     let info = run.info();
     let rows: BTreeMap<&str, &Value> = info["communicators"]
         .as_array()
@@ -70,7 +73,7 @@ fn agreed(mpi: Mpi, size: u32) {
     let mut names: BTreeMap<u64, String> = BTreeMap::new();
     for rank in 0..size {
         let said = said(&text_of(&scratch.path().join(format!("log.{rank}"))));
-        let made = made(&run, rank);
+        let made = made(&run, rank, program);
         assert_eq!(made.len(), said.len(), "{mpi:?}, rank {rank}: {made:?}");
         for (name, said) in made.into_iter().zip(said) {
             let what = format!("{mpi:?}, rank {rank}, {name}: {said:?}, but {:?}", rows.get(&*name));
@@ -86,20 +89,81 @@ fn agreed(mpi: Mpi, size: u32) {
             assert_eq!(row["size"].as_u64(), Some(all), "{what}");
         }
     }
-    let listed: BTreeSet<&str> = rows.keys().copied().collect();
+    // That one is asked about by its own name only.
+    let is_other = |row: &Value| row["made_by"] == "MPI_Intercomm_create" && program == "comm_unasked";
+    let listed: BTreeSet<&str> =
+        rows.iter().filter(|(_, row)| !is_other(row)).map(|(name, _)| *name).collect();
     let found: BTreeSet<&str> = numbers.keys().map(String::as_str).collect();
     assert_eq!(listed, found, "{mpi:?}");
-    assert!(numbers.len() > 40, "{mpi:?}: {}", numbers.len());
-    let functions: BTreeSet<&str> = rows.values().map(|row| row["made_by"].as_str().unwrap()).collect();
+    run
+}
+
+fn of_every_kind(mpi: Mpi, size: u32) {
+    let run = agreed(mpi, size, "communicators", &[], EVERYTHING);
+    let info = run.info();
+    let rows = info["communicators"].as_array().unwrap();
+    assert!(rows.len() > 40, "{mpi:?}: {}", rows.len());
+    let functions: BTreeSet<&str> = rows.iter().map(|row| row["made_by"].as_str().unwrap()).collect();
     assert_eq!(functions.len(), 11, "{mpi:?}: {functions:?}");
 }
 
 #[test]
 fn communicators_are_agreed_open_mpi() {
-    agreed(Mpi::OpenMpi, 8);
+    of_every_kind(Mpi::OpenMpi, 8);
 }
 
 #[test]
 fn communicators_are_agreed_mpich() {
-    agreed(Mpi::Mpich, 6);
+    of_every_kind(Mpi::Mpich, 6);
+}
+
+#[test]
+fn communicators_are_agreed_standard_abi() {
+    of_every_kind(Mpi::Abi, 6);
+}
+
+/// What the library chose, and what callbacks, pauses and `MPI_Finalize` did, though the program asks nothing.
+fn unasked(mpi: Mpi) {
+    let run = agreed(mpi, 4, "comm_unasked", &[], EVERYTHING);
+    for call in run.decode(1).iter().filter(|call| call["fn"] == "MPI_Sendrecv") {
+        // One that was made in a callback has no name that another has.
+        let comm = call["args"]["comm"].as_str().unwrap();
+        assert_eq!(call["args"]["sendtag"] == 777, comm.contains(".w"), "{mpi:?}: {call}");
+    }
+}
+
+#[test]
+fn communicators_that_nobody_asks_about_are_known_open_mpi() {
+    unasked(Mpi::OpenMpi);
+}
+
+#[test]
+fn communicators_that_nobody_asks_about_are_known_mpich() {
+    unasked(Mpi::Mpich);
+}
+
+#[test]
+fn communicators_that_nobody_asks_about_are_known_standard_abi() {
+    unasked(Mpi::Abi);
+}
+
+/// Where calls are only counted, those that make communicators are recorded all the same.
+fn stepped_down(mpi: Mpi) {
+    let _machine = alone();
+    let config = "[agent]\nmax_overhead = \"0.01%\"\n";
+    let run = agreed(mpi, 4, "comm_unasked", &["1.2"], config);
+    let info = run.info();
+    let steps = info["overhead"]["steps"].as_array().expect("an array");
+    let counted = steps.iter().any(|step| step["level"] == "off" || step["level"] == "summaries");
+    assert!(counted, "{mpi:?} did not step down: {steps:?}");
+}
+
+#[test]
+fn communicators_are_known_after_a_step_down_open_mpi() {
+    stepped_down(Mpi::OpenMpi);
+}
+
+#[test]
+fn communicators_are_known_after_a_step_down_mpich() {
+    stepped_down(Mpi::Mpich);
 }

@@ -66,10 +66,13 @@ impl Thread {
         }
     }
 
-    /// A call that the program made in a pause has returned at `now`: it is in the sequence, and no more.
-    /// Returns whether windows were closed.
+    /// A call that the program made in a pause has returned at `now`: it has its place in the sequence, where it is
+    /// recorded if it made or freed what later calls name. Returns whether windows were closed.
     #[cold]
-    pub(super) fn leave_paused(&mut self, now: u64) -> bool {
+    pub(super) fn leave_paused(&mut self, terminal: Option<u32>, now: u64) -> bool {
+        if let Some(terminal) = terminal {
+            self.append(terminal);
+        }
         self.sequence += 1;
         self.skipped = true;
         self.catch_up(now)

@@ -22,6 +22,13 @@ impl Thread {
         wanted && self.level <= Level::Structure && !self.log.is_lost() && !self.shared.is_paused()
     }
 
+    /// True where calls that make or free communicators and groups are recorded although others are
+    /// [not](Self::records): calls of later could not be understood without them.
+    #[cold]
+    pub fn records_objects(&self) -> bool {
+        self.structure == Of::All && !self.log.is_lost()
+    }
+
     /// The terminal of a call of `function` that returns to `address`, with call flags of [`ampl_trace::record`] and
     /// arguments as of [`ampl_trace::args`]; `None` where nothing is to be stored of its site. Calls are to be
     /// [recorded](Self::records).
@@ -100,10 +107,7 @@ impl Thread {
             self.skipped = true;
             return;
         };
-        if self.log.calls() != self.sequence {
-            self.gap();
-        }
-        self.log.push(terminal, 1);
+        self.append(terminal);
         if self.stores {
             if self.skipped {
                 self.reopen(call.start);
@@ -114,6 +118,15 @@ impl Thread {
                 self.record_after_all(&times);
             }
         }
+    }
+
+    /// The next call of the sequence is one of `terminal`.
+    #[inline(always)]
+    pub(super) fn append(&mut self, terminal: u32) {
+        if self.log.calls() != self.sequence {
+            self.gap();
+        }
+        self.log.push(terminal, 1);
     }
 
     /// Calls since the last one that was recorded were only counted.

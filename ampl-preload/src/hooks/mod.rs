@@ -2,6 +2,7 @@
 
 mod encode;
 mod facts;
+mod members;
 mod pace;
 mod partners;
 mod places;
@@ -20,12 +21,13 @@ use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL
 use crate::clock::thread_cpu_ns;
 use crate::process;
 use crate::reader::ierror_index;
-use crate::recipe::{self, Outcome, Recipe};
+use crate::recipe::{self, Outcome, Passage, Recipe};
 use crate::settle;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
+pub use members::{changed, held};
 use pace::Look;
 pub use pace::Pace;
 pub use places::{Near, Places};
@@ -225,10 +227,13 @@ unsafe fn finish(
     // SAFETY: the caller's promise.
     unsafe { requests::look_again(state, recipe, words) };
     let mut terminal = repeated.map(|came| came.terminal);
-    if repeated.is_none() && state.thread.records() {
+    if repeated.is_none() && is_recorded(state, function, recipe) {
         // SAFETY: the caller's promise.
-        unsafe { encode::call(state, function, recipe, words, flags, call.code) };
-        terminal = state.thread.terminal(function, call.address, flags, &state.args);
+        let placed = unsafe {
+            encode::call(state, function, recipe, words, flags, call.code);
+            if recipe.gives && call.code == 0 { members::place(state, function, words) } else { 0 }
+        };
+        terminal = state.thread.terminal(function, call.address, flags | placed, &state.args);
         // Of one that makes a request it is remembered what it comes to where that is the first of its kind.
         let alone = !recipe.makes_request() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
@@ -266,7 +271,7 @@ unsafe fn finish(
     }
     if recipe.in_out && (call.code == 0 || flags & CALL_OUTCOME != 0) {
         // SAFETY: the caller's promise.
-        unsafe { forget_freed(state, function, words) };
+        unsafe { members::forget_freed(state, function, words) };
     }
     let closed = state.thread.leave(&CallEnd {
         function,
@@ -288,6 +293,12 @@ unsafe fn finish(
     }
 }
 
+/// Whether a call of `function` gets into the sequence with what it did.
+#[inline(always)]
+fn is_recorded(state: &ThreadState, function: Function, recipe: &Recipe) -> bool {
+    state.thread.records() || (recipe.passage == Passage::Never && members::is_kept(state, function))
+}
+
 /// Flags of a call that has returned an error.
 #[cold]
 fn error_flags(state: &ThreadState, recipe: &Recipe, code: i32) -> u8 {
@@ -305,19 +316,6 @@ fn traffic(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) -> (u64, u
     match recipe.operands.traffic {
         Traffic::None => (0, 0),
         _ => recipe.operands.bytes(words, &mut Ask { state }),
-    }
-}
-
-/// Forgets the objects that the call has freed: their handle has changed.
-unsafe fn forget_freed(state: &mut ThreadState, function: Function, words: &[usize]) {
-    let handles = function.spec().params.iter().zip(words).filter(|(param, _)| is_overwritten(param));
-    let handles = handles.filter_map(|(param, &word)| Some((param, ObjectKind::of(param.kind)?, word)));
-    for ((param, kind, word), &(before, serial)) in handles.zip(&state.held) {
-        // SAFETY: the parameter points to a handle that MPI has written.
-        let after = unsafe { state.reader.load(param.kind, word, 0) };
-        if after != Some(before) {
-            state.process.forget(kind, before, serial);
-        }
     }
 }
 
@@ -393,7 +391,7 @@ fn unfinished(
     (start, end): (u64, u64),
     flags: u8,
 ) {
-    let records = state.thread.records();
+    let records = state.thread.records() || members::is_kept(state, function);
     let terminal = if records { state.thread.terminal(function, address, flags, &state.args) } else { None };
     state.thread.leave(&CallEnd {
         function,

@@ -3,8 +3,8 @@
 use ampl_core::mpi::{Direction, Function, Kind, PREDEFINED, Param, ids};
 use ampl_core::value::UNDEFINED;
 
-use crate::args::{index_of_predefined, inputs, is_predefined, parts};
-use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
+use crate::args::{index_of_predefined, inputs, is_predefined, own_words, parts, place};
+use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, PLACE_WORDS};
 use crate::structure::Signature;
 
 /// How a communicator is made.
@@ -161,6 +161,8 @@ pub struct Call {
     pub numbers: Vec<i64>,
     /// The word of what it makes or frees; `None` where it failed.
     pub object: Option<u64>,
+    /// The caller's place in the communicator that it makes, where that is recorded with the call.
+    pub place: Option<[u64; PLACE_WORDS]>,
 }
 
 impl Call {
@@ -194,14 +196,21 @@ pub fn read(signature: &Signature) -> Read {
     }
     let spec = Function(signature.function).spec();
     let failed = signature.flags & CALL_ERROR != 0;
+    let Some(words) = own_words(signature.flags, &signature.words) else { return unknown };
     let parts = match failed {
-        false => parts(spec, &signature.words),
+        false => parts(spec, words),
         // The error's code comes first, and outputs are not there.
-        true => signature.words.split_first().and_then(|(_, words)| inputs(spec, &mut { words })),
+        true => words.split_first().and_then(|(_, words)| inputs(spec, &mut { words })),
     };
     let Some(parts) = parts else { return unknown };
-    let mut call =
-        Call { function: signature.function, does, given: Vec::new(), numbers: Vec::new(), object: None };
+    let mut call = Call {
+        function: signature.function,
+        does,
+        given: Vec::new(),
+        numbers: Vec::new(),
+        object: None,
+        place: place(signature.flags, &signature.words),
+    };
     let mut groups = Vec::new();
     let mut overwritten = None;
     for (index, (param, words)) in parts.iter().enumerate() {

@@ -20,6 +20,8 @@ mod walk;
 
 use std::fmt::{Display, Formatter};
 
+use ampl_core::config::{Config, Keep};
+use ampl_core::mpi::constants;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::calls::{Does, Read, Weight, read, weight};
@@ -28,8 +30,13 @@ pub use self::members::Members;
 use self::scope::Scope;
 use self::script::{NONE, Names, Object, Script, script};
 use self::walk::Fuel;
-use crate::model::Trace;
+use crate::model::{RunInfo, Trace};
 use crate::structure::Signature;
+
+/// True where calls of `function` make or free communicators or groups: without them what later calls name is not known.
+pub fn acts(function: u16) -> bool {
+    weight(function) == Weight::Acts
+}
 
 /// What a communicator is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -145,7 +152,11 @@ impl Communicators {
             size: trace.run.ranks.max(trace.structure.job()).min(MOST_RANKS),
             scripts: &scripts,
             hosts: scripts.iter().map(host).collect(),
-            shared: shared_type(&trace.run.mpi_library),
+            shared: trace
+                .run
+                .abi_family()
+                .and_then(|family| constants::value(family, "MPI_COMM_TYPE_SHARED"))
+                .map(i64::from),
             excused: &excused,
             most,
         };
@@ -331,24 +342,20 @@ fn scripts(trace: &Trace, most: usize, fuel: &mut Fuel) -> Option<Vec<Script>> {
         number += 1;
     }
     let share = most.checked_div(number).unwrap_or(0).max(1);
-    let mut scripts = Vec::new();
+    let (mut scripts, keeps) = (Vec::new(), keeps(&trace.run));
     for selected in trace.structure.select(makes) {
         let process = trace.rank(selected.rank).map(|found| &found.process);
         let Some(structure) = selected.structure() else { continue };
-        scripts.extend(script(&structure, process, share, fuel));
+        scripts.extend(script(&structure, process, keeps, share, fuel));
     }
     scripts.sort_unstable_by_key(|script| script.rank);
     scripts.dedup_by_key(|script| script.rank);
     Some(scripts)
 }
 
-/// What the library calls the type of a split among those that share memory.
-fn shared_type(library: &str) -> Option<i64> {
-    if library.starts_with("Open MPI") {
-        Some(0)
-    } else if library.starts_with("MPICH") {
-        Some(1)
-    } else {
-        None
-    }
+/// True where every call that makes or frees communicators or groups was to be recorded, whatever else was not. An agent
+/// that does so says which interface it saw.
+fn keeps(run: &RunInfo) -> bool {
+    let config = run.abi.and_then(|_| Config::parse(&run.config).ok());
+    config.is_some_and(|(config, _)| config.trace.structure == Keep::All && config.sites.is_empty())
 }

@@ -1,5 +1,6 @@
 //! How the callers of one call that makes communicators are divided among them.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
@@ -83,7 +84,7 @@ impl<'a> Whole<'a> {
                 Ok(vec![Part { first, second, ordered: self.ordered, dims: self.dims.clone() }])
             }
             Way::Split => self.split(|caller| caller.call.numbers.first().copied()),
-            Way::SplitType => self.shared(),
+            Way::SplitType => self.led().unwrap_or_else(|| self.shared()),
             Way::Merge => self.merged(),
             _ if self.second.is_some() => Err(Unknown),
             Way::Create => self.created(),
@@ -151,6 +152,26 @@ impl<'a> Whole<'a> {
             out.push(Part { first, second, ordered, dims: None });
         }
         Ok(out)
+    }
+
+    /// By whom each was told to be first in its part, in the order of the numbers that it was told there; `None` where
+    /// somebody was told nothing.
+    fn led(&self) -> Option<Result<Vec<Part>, Trouble>> {
+        let mut parts: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
+        for Caller { rank, facts, .. } in self.all().filter(|caller| caller.given) {
+            if self.second.is_some() || facts.leader == NONE || facts.number == NONE {
+                return None;
+            }
+            parts.entry(facts.leader).or_default().push((facts.number, *rank));
+        }
+        let part = |(leader, mut numbered): (u32, Vec<(u32, u32)>)| {
+            numbered.sort_unstable();
+            let fits = (0..).zip(&numbered).all(|(place, &(number, _))| place == number);
+            let first: Vec<u32> = numbered.into_iter().map(|(_, rank)| rank).collect();
+            let is_led = fits && first[0] == leader;
+            if is_led { Ok(Part { first, second: None, ordered: true, dims: None }) } else { Err(Wrong) }
+        };
+        Some(parts.into_iter().map(part).collect())
     }
 
     /// Among those that share memory: a host's, if what they were told says that it is all of it.

@@ -1,8 +1,10 @@
 //! What one rank does to communicators and groups, with words replaced by what they stand for.
 
+use std::cmp::Ordering;
+
 use rustc_hash::FxHashMap;
 
-use super::calls::{Call, Does, Read, Weight, is_undefined, predefined, read, weight};
+use super::calls::{Call, Does, Read, Weight, does, is_undefined, predefined, read, weight};
 use super::scope::{Scope, Words};
 use super::walk::{Fuel, Paths};
 use crate::args::is_predefined;
@@ -50,13 +52,22 @@ pub struct Facts {
     pub number: u32,
     /// Ranks in the other group.
     pub remote: u32,
+    /// The rank in the world of its first rank.
+    pub leader: u32,
     /// Whether it was told two things that cannot both be.
     pub wrong: bool,
 }
 
 impl Facts {
     /// Nothing.
-    pub const NOTHING: Self = Self { size: NONE, number: NONE, remote: NONE, wrong: false };
+    pub const NOTHING: Self = Self { size: NONE, number: NONE, remote: NONE, leader: NONE, wrong: false };
+
+    /// Those of a call that says the caller's place.
+    fn of(call: &Call) -> Self {
+        let known = |word: u64| u32::try_from(word).unwrap_or(NONE);
+        let [size, number, leader] = call.place.map_or([NONE; 3], |place| place.map(known));
+        Self { size, number, leader, ..Self::NOTHING }
+    }
 
     fn tell(&mut self, which: Does, told: u64) {
         let fact = match which {
@@ -125,10 +136,12 @@ struct Reading<'a> {
 }
 
 /// What `structure` does to communicators and groups, of at most `most` calls; the process tells whether all calls
-/// are there. `None` where it does nothing.
+/// are there. Where the agent `keeps` them, none is in a gap, and handles that calls within others have made and freed stand
+/// for nothing else. `None` where it does nothing.
 pub fn script(
     structure: &RankStructure,
     process: Option<&Process>,
+    keeps: bool,
     most: usize,
     fuel: &mut Fuel,
 ) -> Option<Script> {
@@ -138,12 +151,14 @@ pub fn script(
         .threads
         .iter()
         .any(|thread| thread.signatures.iter().any(|signature| signature.function == GAP));
-    let same = process.map(|process| counted(structure, process));
+    let missing = process.map(|process| missing(structure, process));
+    // What was freed elsewhere is not named any more: gaps are harmless where nothing that was made is missing.
+    let gaps_matter = !keeps && !matches!(missing, Some(Missing::Nothing | Missing::Ends));
     let mut readings = Vec::new();
     for (thread, weights) in structure.threads.iter().zip(&weights) {
         let paths = Paths::new(&thread.grammar, weights);
         if paths.acts() {
-            let sequence = reader.sequence(thread, &paths, same != Some(true));
+            let sequence = reader.sequence(thread, &paths, gaps_matter);
             readings.push(Reading { thread, sequence });
         }
     }
@@ -152,22 +167,30 @@ pub fn script(
     }
     let Reader { calls, cut, .. } = reader;
     let finalized = process.is_some_and(|process| process.finalized);
-    // Calls from within MPI have no place in the sequence: what they were about, and when, is not known.
-    let hidden = same == Some(false) && (finalized || gap);
+    let makes_missing = missing == Some(Missing::Makes);
+    // Where the agent did less, or there was no room for more, calls may be missing behind what is there.
+    let cut_short = process.is_some_and(|process| !process.steps.is_empty());
+    // Calls from within MPI have no place in the sequence: what they were about, and when, is not known. Handles that they
+    // make and free are followed, or stand for something else unnoticed.
+    let hidden = makes_missing && finalized && !gap && !cut_short && !keeps;
     let lost = readings.iter().any(|reading| reading.sequence.contains(&NONE));
     // Of several threads it is not known who was further when something was lost.
     let nothing = hidden || (lost || cut) && readings.len() > 1;
     let mut writer = Writer::new(structure, calls);
     readings.iter().for_each(|reading| writer.note(reading));
     readings.iter().for_each(|reading| writer.thread(reading));
-    writer.told(structure);
+    // A word may have stood for what was made elsewhere meanwhile, and that may be what was asked about.
+    if !makes_missing {
+        writer.told(structure);
+    }
     let Writer { calls, mut threads, made, groups, mut names, .. } = writer;
     if nothing {
         threads.clear();
         names.words = Words::default();
     }
-    names.gaps_matter = same != Some(true);
-    let complete = finalized && !cut && !nothing && !lost;
+    names.gaps_matter = gaps_matter;
+    let missed = nothing || lost || makes_missing && cut_short;
+    let complete = finalized && !cut && !missed;
     Some(Script { rank: structure.rank, calls, threads, made, groups, complete, cut, names })
 }
 
@@ -175,8 +198,19 @@ fn weights(thread: &ThreadStructure) -> Vec<Weight> {
     thread.signatures.iter().map(|signature| weight(signature.function)).collect()
 }
 
-/// Whether as many calls of every function that matters are recorded as were counted.
-fn counted(structure: &RankStructure, process: &Process) -> bool {
+/// Calls that were counted, and are not recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Missing {
+    /// None.
+    Nothing,
+    /// Some that free communicators and groups.
+    Ends,
+    /// Some that make them, or what is recorded contradicts the counts.
+    Makes,
+}
+
+/// Calls that make or free communicators and groups, and are missing in the sequence.
+fn missing(structure: &RankStructure, process: &Process) -> Missing {
     let mut recorded: FxHashMap<u16, u64> = FxHashMap::default();
     for thread in &structure.threads {
         for item in thread.grammar.rules.iter().flatten() {
@@ -188,12 +222,17 @@ fn counted(structure: &RankStructure, process: &Process) -> bool {
             }
         }
     }
-    let of = |function| recorded.get(&function).copied().unwrap_or(0);
-    let all = process.calls.iter().filter(|&&(function, _)| weight(function) == Weight::Acts);
-    let (same, sum) = all.fold((true, 0u64), |(same, sum), &(function, calls)| {
-        (same && of(function) == calls, sum.saturating_add(calls))
-    });
-    same && sum == recorded.values().fold(0, |sum: u64, &calls| sum.saturating_add(calls))
+    let mut missing = Missing::Nothing;
+    for &(function, calls) in process.calls.iter().filter(|&&(function, _)| weight(function) == Weight::Acts)
+    {
+        let ends = matches!(does(function), Some(Does::Frees | Does::FreesGroup));
+        match recorded.remove(&function).unwrap_or(0).cmp(&calls) {
+            Ordering::Equal => {}
+            Ordering::Less if ends => missing = missing.max(Missing::Ends),
+            _ => missing = Missing::Makes,
+        }
+    }
+    if recorded.is_empty() { missing } else { Missing::Makes }
 }
 
 /// Reads sequences.
@@ -323,7 +362,7 @@ impl Writer {
                 (Does::Makes(_), Some(word)) => {
                     let number = self.made.len() as u32;
                     comms.made(word, number);
-                    self.made.push(Made { function: call.function, on: given[0], facts: Facts::NOTHING });
+                    self.made.push(Made { function: call.function, on: given[0], facts: Facts::of(call) });
                     number
                 }
                 (Does::Derives(_), Some(word)) => {

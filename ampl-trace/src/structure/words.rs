@@ -12,7 +12,9 @@ use super::{Comm, Signature};
 use crate::args::{
     NO_ARRAY, NO_STATUS, Shape, is_input, is_output, is_several_statuses, predefined_word, shape,
 };
-use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
+use crate::record::{
+    CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS,
+};
 use crate::request::{SLOT_BITS, UNSEEN};
 
 /// What a word is.
@@ -99,6 +101,8 @@ pub struct Layout {
     length: Option<(Slot, bool, u64)>,
     /// The array that the next words belong to, how many more, and words of an element.
     array: Option<(Slot, u64, u64)>,
+    /// How many words of the caller's place in a communicator are still to come, behind all others.
+    place: u32,
     overrun: bool,
 }
 
@@ -116,6 +120,7 @@ impl Layout {
             index: 0,
             length: None,
             array: None,
+            place: if known && flags & CALL_PLACE != 0 { PLACE_WORDS as u32 } else { 0 },
             overrun: false,
         }
     }
@@ -162,8 +167,12 @@ impl Layout {
             return if second { Slot { role: Role::Plain, ..now } } else { now };
         }
         let Some((index, out)) = self.param() else {
-            self.overrun = true;
-            return PLAIN;
+            let Some(left) = self.place.checked_sub(1) else {
+                self.overrun = true;
+                return PLAIN;
+            };
+            self.place = left;
+            return Slot { param: 123 + left as u8, ..PLAIN };
         };
         let param = &self.params[index];
         let slot = Slot {
@@ -187,7 +196,7 @@ impl Layout {
     fn is_complete(&mut self, last: Option<u64>) -> bool {
         self.enter(last);
         let in_array = self.array.is_some_and(|(_, left, _)| left > 0);
-        !self.overrun && !in_array && !self.error && self.param().is_none()
+        !self.overrun && !in_array && !self.error && self.param().is_none() && self.place == 0
     }
 }
 

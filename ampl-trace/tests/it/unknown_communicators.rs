@@ -1,6 +1,7 @@
 //! Communicators of which a trace does not tell who has them, and that a reader does not guess.
 
 use ampl_core::mpi::Function;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::mpi::predefined::predefined_index;
 use ampl_core::value::ObjectKind;
 use ampl_trace::RankTrace;
@@ -9,7 +10,7 @@ use ampl_trace::communicators::{Communicators, Name};
 use ampl_trace::decode::Calls;
 use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Process, Trace};
-use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
+use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS, CALL_PLACE, CALL_UNFINISHED, GAP, NOWHERE};
 use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
 use proptest::prelude::*;
 
@@ -143,17 +144,28 @@ fn what_was_only_counted_may_have_been_about_communicators() {
     // Every call that makes or frees one is recorded: the gap was about something else.
     assert_eq!(listed(&trace), [of("comm:1", Some("0-1")), of("comm:2", Some("0-1"))]);
     assert_eq!(barriers(&trace, 0), ["comm:1", "comm:2"]);
-    // One free more was counted than recorded.
+    // One free more was counted than recorded: of what is named later nothing has been freed.
     let frees = Function::by_name("MPI_Comm_free").unwrap().0;
     for rank in &mut trace.ranks {
         rank.process.calls.push((frees, 1));
         rank.process.calls.sort_unstable();
     }
-    assert!(listed(&trace).iter().all(|(name, _)| name.contains('.')));
-    assert_eq!(barriers(&trace, 0), ["comm:0.w1", "comm:0.w2"]);
+    assert_eq!(listed(&trace), [of("comm:1", Some("0-1")), of("comm:2", Some("0-1"))]);
+    assert_eq!(barriers(&trace, 0), ["comm:1", "comm:2"]);
+    // One more was made than recorded: what was made before the gap is known.
+    let dups = Function::by_name("MPI_Comm_dup").unwrap().0;
+    for rank in &mut trace.ranks {
+        rank.process
+            .calls
+            .iter_mut()
+            .filter(|(function, _)| *function == dups)
+            .for_each(|(_, calls)| *calls += 1);
+    }
+    let expected = [of("comm:1", Some("0-1")), of("comm:0.2", None), of("comm:1.2", None)];
+    assert_eq!(listed(&trace), expected);
+    assert_eq!(barriers(&trace, 0), ["comm:0.w1", "comm:0.2"]);
     // Nothing is known of what was counted.
     trace.ranks.clear();
-    let expected = [of("comm:1", Some("0-1")), of("comm:0.2", None), of("comm:1.2", None)];
     assert_eq!(listed(&trace), expected);
     assert_eq!(barriers(&trace, 0), ["comm:0.w1", "comm:0.2"]);
 }
@@ -379,6 +391,55 @@ proptest! {
                 let calls = Calls::naming(&structure, &nothing, &comms).take_while(Result::is_ok).count();
                 prop_assert!(calls <= ranks[rank as usize].iter().map(Vec::len).sum());
             }
+        }
+    }
+}
+
+/// As [`call`], with the caller's place in what it makes: size, rank there, and the world's rank of its rank 0.
+fn placed(name: &'static str, words: &[u64], place: [u64; 3]) -> Call {
+    (name, CALL_PLACE, [words, &place].concat())
+}
+
+#[test]
+fn a_place_that_the_call_says_orders_what_the_library_chose() {
+    let cart =
+        |rank: u32| placed("MPI_Cart_create", &[world(), 1, 1, 3, 1, 0, 1, 1], [3, u64::from(2 - rank), 2]);
+    let sub = call("MPI_Cart_sub", &[1, 1, 1, 2]);
+    // Made, freed and made again by the same word: each has its own place.
+    let again = alike(3, |rank| vec![cart(rank), sub.clone(), free(1), cart(rank), barrier(1)]);
+    let expected = ["comm:1", "comm:2", "comm:3"].map(|name| of(name, Some("2,1,0")));
+    assert_eq!(listed(&again), expected);
+    assert_eq!(barriers(&again, 0), ["comm:3"]);
+    // Two in one place cannot be.
+    let wrong = alike(3, |rank| vec![if rank == 0 { cart(1) } else { cart(rank) }]);
+    assert_eq!(listed(&wrong), [of("comm:1", None)]);
+    // Whoever leads tells the parts of a split apart, whatever its type means; who has no part is in none.
+    let info = named(ObjectKind::Info, "MPI_INFO_NULL");
+    let null = named(ObjectKind::Comm, "MPI_COMM_NULL");
+    let split = |made: u64, place| placed("MPI_Comm_split_type", &[world(), 224, 0, info, made], place);
+    let parts = alike(5, |rank| {
+        vec![match rank {
+            0 | 2 => split(1, [2, u64::from(rank / 2), 0]),
+            1 | 3 => split(1, [2, u64::from(rank == 1), 3]),
+            _ => split(null, [NOWHERE; 3]),
+        }]
+    });
+    assert_eq!(listed(&parts), [of("comm:1", Some("0,2")), of("comm:2", Some("3,1"))]);
+    let alone = alike(2, |rank| vec![split(1, [2, u64::from(rank), 1])]);
+    assert!(listed(&alone).iter().all(|(name, _)| name.contains('.')), "{:?}", listed(&alone));
+}
+
+#[test]
+fn hosts_are_known_under_every_interface() {
+    let info = named(ObjectKind::Info, "MPI_INFO_NULL");
+    for (family, shared) in [(AbiFamily::OpenMpi, 0), (AbiFamily::Mpich, 1), (AbiFamily::Standard, 221)] {
+        for kind in [0, 1, 221] {
+            let split = call("MPI_Comm_split_type", &[world(), kind, 0, info, 1]);
+            let mut trace = alike(3, |_| vec![split.clone(), call("MPI_Comm_size", &[1, 3])]);
+            trace.run.mpi_library = "MPICH Version: 5.0.2".into();
+            trace.run.abi = Some(family);
+            let agreed = listed(&trace).iter().filter(|(name, _)| !name.contains('.')).count();
+            assert_eq!(agreed, usize::from(kind == shared), "{family:?} {kind}");
         }
     }
 }
