@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
-use ampl_core::plan::RankOutsideJob;
+use ampl_core::plan::{Clipping, RankOutsideJob};
 
 use crate::environment;
 use crate::failure::{Failure, USAGE};
@@ -112,6 +112,16 @@ impl Job {
             Some(setting) => format!("--set {setting}"),
             None => self.source.name(),
         }
+    }
+
+    /// Says which groups do not fit a job of `ranks` processes, and what becomes of them.
+    pub fn notice_clipping(&self, ranks: u32) {
+        let Some(clipping) = Clipping::of(&self.config, ranks) else { return };
+        let place = match clipping.place(&self.text).filter(|_| !self.edited) {
+            Some((line, column)) => format!("{}:{line}:{column}", self.source.name()),
+            None => self.source.name(),
+        };
+        tell!("{}", clipping.render(&place));
     }
 
     /// Where the rank that `error` is about is named.

@@ -230,9 +230,11 @@ fn wrong_populations_are_refused_where_they_are_wrong() {
     place.refused(&good, &["--set", "window.every=0"], 2, &["window.every"]);
     place.refused(&good, &["--seeds", "0"], 2, &["--seeds"]);
     let group = "group=[{name=\"g\",members=\"0-5\",confidence=0.9,error=0.1}]";
-    place.refused(&good, &["--set", group], 2, &["names rank 5"]);
+    place.refused(&good, &["--set", "agent.client=5"], 2, &["names rank 5"]);
     let metric = "metric=[{name=\"calls\",role=\"guide\"}]";
     place.refused(&good, &["--set", metric], 2, &["no rows of the guide calls", "wall"]);
+    let clipped = place.ampl(&good, &["--set", group]);
+    assert!(clipped.status == 0 && clipped.err.contains("group \"g\" has 0-1 of its 0-5"), "{}", clipped.err);
     let said = place.ampl(&good, &[]);
     let told =
         |said: &Said, words: &str| assert!(said.status == 0 && said.err.contains(words), "{}", said.err);

@@ -129,7 +129,7 @@ fn plan(ranks: u32, groups: u32, case: Case) -> Plan {
     config.groups = (0..groups)
         .map(|group| Group {
             name: format!("group{group}"),
-            members: RankSet::range(first(group), first(group + 1) - 1),
+            members: RankSet::range(first(group), first(group + 1) - 1).into(),
             target: DEFAULT_TARGET,
             pinned: RankSet::default(),
         })

@@ -179,7 +179,7 @@ fn divide(plan: &mut Plan, earlier: &[Vec<MetricSummary>]) {
             Group {
                 name: format!("all-{}", label + 1),
                 target: target_of(own.len() as u64, size, error, CONFIDENCE, bound),
-                members: RankSet::parse(&own.join(",")).expect("numbers parse"),
+                members: RankSet::parse(&own.join(",")).expect("numbers parse").into(),
                 pinned: RankSet::default(),
             }
         })
@@ -237,7 +237,7 @@ fn job(ranks: u32, selection: Selection) -> Job {
         vec![Metric { quantity: Quantity::Wall, event: Event::Window, guide: true, optional: false }];
     config.groups = vec![Group {
         name: "all".into(),
-        members: RankSet::range(0, ranks - 1),
+        members: RankSet::range(0, ranks - 1).into(),
         target: Target::Bound { confidence: CONFIDENCE, error: ErrorBound::Relative(ERROR) },
         pinned: RankSet::default(),
     }];

@@ -335,7 +335,7 @@ mod tests {
         let mut config = Config::default();
         config.groups.push(Group {
             name: "some".into(),
-            members: RankSet::range(3, ranks - 1),
+            members: RankSet::range(3, ranks - 1).into(),
             target: DEFAULT_TARGET,
             pinned: RankSet::parse(pinned).unwrap(),
         });

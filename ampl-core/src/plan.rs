@@ -1,8 +1,12 @@
 //! A configuration resolved against a job: which rank belongs to which group, what is measured.
 
+mod clipping;
+
+pub use clipping::Clipping;
+
 use crate::config::{
-    Config, DEFAULT_TARGET, ErrorBound, Event, Metric, Quantity, RankSummaries, Selection, SitePolicy,
-    Summaries, Target, UNGROUPED,
+    Config, DEFAULT_TARGET, ErrorBound, Event, Members, Metric, Quantity, RankSummaries, Selection,
+    SitePolicy, Summaries, Target, UNGROUPED,
 };
 use crate::stats::sizing::FLOOR;
 use crate::units::{Rank, RankSet, WindowId};
@@ -24,7 +28,7 @@ pub struct Plan {
 /// A group of the job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPlan {
-    /// Name; [`UNGROUPED`] for the ranks in no configured group.
+    /// Name; [`UNGROUPED`] for the ranks in no configured group that has another.
     pub name: String,
     /// Its ranks.
     pub members: RankSet,
@@ -34,12 +38,10 @@ pub struct GroupPlan {
     pub pinned: RankSet,
 }
 
-/// What only the size of the job can tell to be wrong.
+/// What only the size of the job can tell to be wrong: `agent.client` is no rank of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankOutsideJob {
-    /// The group that names it; none: `agent.client` does.
-    pub group: Option<(usize, String)>,
-    /// The largest rank that it names.
+    /// The rank that it names.
     pub rank: Rank,
     /// Ranks in the job.
     pub ranks: u32,
@@ -47,55 +49,58 @@ pub struct RankOutsideJob {
 
 impl std::fmt::Display for RankOutsideJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.group {
-            Some((_, name)) => write!(f, "group \"{name}\"")?,
-            None => f.write_str(self.key())?,
-        }
-        write!(f, " names rank {}, but the job has ranks 0-{}", self.rank.0, self.ranks.saturating_sub(1))
+        let (key, last) = (self.key(), self.ranks.saturating_sub(1));
+        write!(f, "{key} names rank {}, but the job has ranks 0-{last}", self.rank.0)
     }
 }
 
 impl RankOutsideJob {
     /// The key that names it.
     pub fn key(&self) -> &'static str {
-        if self.group.is_some() { "group.members" } else { "agent.client" }
+        "agent.client"
     }
 
     /// Line and column of its value in `text`, the configuration's; `None` where it is not there.
     pub fn place(&self, text: &str) -> Option<(usize, usize)> {
-        Config::place(text, self.key(), self.group.as_ref().map_or(0, |(index, _)| *index))
+        Config::place(text, self.key(), 0)
     }
 }
 
 impl std::error::Error for RankOutsideJob {}
 
 impl Plan {
-    /// `config` applied to a job of `ranks` processes.
+    /// `config` applied to a job of `ranks` processes. Groups have the ranks of theirs that the job has, and those
+    /// without any are left out ([`Clipping`] says so).
     ///
     /// # Errors
-    /// [`RankOutsideJob`] when a group names a rank that the job does not have, or `agent.client` does.
+    /// [`RankOutsideJob`] when `agent.client` names a rank that the job does not have.
     pub fn new(config: Config, ranks: u32) -> Result<Self, RankOutsideJob> {
         let client = config.agent.client;
         if client.0 >= ranks.max(1) {
-            return Err(RankOutsideJob { group: None, rank: client, ranks });
+            return Err(RankOutsideJob { rank: client, ranks });
         }
+        let others = clipping::others(&config, ranks);
         let mut groups: Vec<GroupPlan> = Vec::new();
-        for (index, group) in config.groups.iter().enumerate() {
-            if let Some(rank) = group.members.max().filter(|rank| rank.0 >= ranks) {
-                return Err(RankOutsideJob { group: Some((index, group.name.clone())), rank, ranks });
+        for group in &config.groups {
+            let members = match &group.members {
+                Members::Listed(listed) => listed.below(ranks),
+                Members::Others => others.clone(),
+            };
+            if members.is_empty() {
+                continue;
             }
-            groups.push(GroupPlan {
-                name: group.name.clone(),
-                members: group.members.clone(),
-                target: group.target,
-                pinned: group.pinned.clone(),
-            });
+            let target = match group.target {
+                Target::Static { ranks } => Target::Static { ranks: members.len().min(ranks.into()) as u32 },
+                bound => bound,
+            };
+            let pinned = group.pinned.below(ranks);
+            groups.push(GroupPlan { name: group.name.clone(), members, target, pinned });
         }
-        let rest = complement(&groups, ranks);
-        if !rest.is_empty() {
+        let taken = config.groups.iter().any(|group| group.members == Members::Others);
+        if !taken && !others.is_empty() {
             groups.push(GroupPlan {
                 name: UNGROUPED.into(),
-                members: rest,
+                members: others,
                 target: DEFAULT_TARGET,
                 pinned: RankSet::default(),
             });
@@ -157,7 +162,7 @@ impl Plan {
     /// Where that says nothing, and it can be told beforehand only who differs for good, such ranks are told apart.
     pub fn divides(&self, group: &GroupPlan) -> Option<Option<u32>> {
         if let Some(strata) = self.config.divides(&group.name) {
-            return Some(strata.k);
+            return Some(strata.k.map(|k| group.members.len().min(k.into()) as u32));
         }
         let sampling = &self.config.sampling;
         let beforehand = sampling.selection == Selection::Predictive
@@ -201,25 +206,6 @@ impl Plan {
     }
 }
 
-fn complement(groups: &[GroupPlan], ranks: u32) -> RankSet {
-    let mut covered: Vec<(u32, u32)> = Vec::new();
-    let text: Vec<String> =
-        groups.iter().map(|group| group.members.to_string()).filter(|t| !t.is_empty()).collect();
-    let union = RankSet::parse(&text.join(",")).expect("printed rank sets parse");
-    let mut next = 0;
-    for (low, high) in union.ranges() {
-        if low > next {
-            covered.push((next, low - 1));
-        }
-        next = high + 1;
-    }
-    if next < ranks {
-        covered.push((next, ranks - 1));
-    }
-    let text: Vec<String> = covered.iter().map(|(low, high)| format!("{low}-{high}")).collect();
-    RankSet::parse(&text.join(",")).expect("ranges in order parse")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,7 +216,7 @@ mod tests {
         let mut config = Config::default();
         config.groups.push(Group {
             name: "middle".into(),
-            members: RankSet::parse("2-4,7").unwrap(),
+            members: RankSet::parse("2-4,7").unwrap().into(),
             target: DEFAULT_TARGET,
             pinned: RankSet::default(),
         });
@@ -239,7 +225,7 @@ mod tests {
         assert_eq!(plan.groups[1].members.to_string(), "0-1,5-6,8-9");
         assert_eq!(plan.group_of(Rank(7)), 0);
         assert_eq!(plan.group_of(Rank(8)), 1);
-        assert_eq!(Plan::new(config, 7).unwrap_err().rank, Rank(7));
+        assert_eq!(Plan::new(config, 4).unwrap().groups[0].members.to_string(), "2-3");
         let mut config = Config::default();
         config.agent.client = Rank(4);
         assert!(Plan::new(config.clone(), 5).is_ok());
@@ -249,15 +235,10 @@ mod tests {
 
     #[test]
     fn what_names_a_rank_outside_the_job_is_found_in_the_text() {
-        let group = |name: &str, members: &str| {
-            format!("[[group]]\nname = '{name}'\nsample_size = 1\nmembers = '{members}'\n")
-        };
         let at = |text: &str| {
             let error = Plan::new(Config::parse(text).unwrap().0, 4).unwrap_err();
             error.place(text).unwrap()
         };
-        assert_eq!(at(&format!("# Two\n{}{}", group("A", "0-1"), group("B", "2-8"))), (9, 11));
-        assert_eq!(at("group = [{ sample_size = 1, members = '0-9', name = 'A' }]"), (1, 39));
         assert_eq!(at("agent.client = 7"), (1, 16));
         let error = Plan::new(Config::parse("agent.client = 7").unwrap().0, 4).unwrap_err();
         assert_eq!(error.place("[agent"), None);

@@ -87,6 +87,27 @@ impl RankSet {
         Ok(Self { ranges: merged })
     }
 
+    /// The ranks of the set that are below `end`.
+    pub fn below(&self, end: u32) -> Self {
+        let below = self.ranges.iter().filter(|&&(low, _)| low < end);
+        Self { ranges: below.map(|&(low, high)| (low, high.min(end - 1))).collect() }
+    }
+
+    /// The ranks below `end` that are not in the set.
+    pub fn complement(&self, end: u32) -> Self {
+        let (mut ranges, mut next) = (Vec::new(), 0);
+        for (low, high) in self.below(end).ranges() {
+            if low > next {
+                ranges.push((next, low - 1));
+            }
+            next = high + 1;
+        }
+        if next < end {
+            ranges.push((next, end - 1));
+        }
+        Self { ranges }
+    }
+
     /// How many ranks are in the set.
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|&(low, high)| u64::from(high) - u64::from(low) + 1).sum()
@@ -166,6 +187,16 @@ mod tests {
         assert_eq!(set.position(Rank(130)), Some(9));
         assert_eq!(set.iter().count(), 17);
         assert_eq!(set.max(), Some(Rank(137)));
+    }
+
+    #[test]
+    fn sets_end_where_the_job_does() {
+        let set = RankSet::parse("2-4,7,9-4294967295").unwrap();
+        let both = |end| (set.below(end).to_string(), set.complement(end).to_string());
+        assert_eq!(both(0), (String::new(), String::new()));
+        assert_eq!(both(3), ("2".into(), "0-1".into()));
+        assert_eq!(both(8), ("2-4,7".into(), "0-1,5-6".into()));
+        assert_eq!(both(u32::MAX), ("2-4,7,9-4294967294".into(), "0-1,5-6,8".into()));
     }
 
     #[test]

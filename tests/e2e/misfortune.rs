@@ -7,7 +7,7 @@ use std::time::Duration;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl, home};
 use ampl_tests::process::{self, Finished};
-use ampl_tests::run::{Form, monitor, number};
+use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::Value;
 
 const MPI: Mpi = Mpi::OpenMpi;
@@ -104,25 +104,64 @@ fn wrong_usage_starts_nothing() {
 }
 
 #[test]
-fn ranks_outside_the_job_leave_it_unmonitored() {
+fn a_client_outside_the_job_leaves_it_unmonitored() {
     let job = Job::of(MPI, 2, "steady", &["5"]);
     let plain = job.plain().success();
-    let groups = "[sampling]\nseed = 1\n[[group]]\nname = \"many\"\nmembers = \"0-63\"\nsample_size = 2\n";
-    let client = "[agent]\nclient = 2\n";
-    for (config, words) in [(groups, ["group \"many\"", ":5:11)"]), (client, ["agent.client", ":2:10)"])] {
-        for form in [Form::Run, Form::Exec] {
-            let run = monitor(&job, config, form).success();
-            assert_eq!(run.finished.stdout, plain.stdout);
-            let said: Vec<&str> =
-                run.finished.stderr.lines().filter(|line| line.starts_with("ampl: ")).collect();
-            let [said] = said[..] else { panic!("one message: {}", run.finished.stderr) };
-            let file = run.scratch.path().join("job.toml").display().to_string();
-            for word in words.into_iter().chain([file.as_str(), "the job has ranks 0-1"]) {
-                assert!(said.contains(word), "{word}: {said}");
+    for form in [Form::Run, Form::Exec] {
+        let run = monitor(&job, "[agent]\nclient = 2\n", form).success();
+        assert_eq!(run.finished.stdout, plain.stdout);
+        let said: Vec<&str> = run.finished.stderr.lines().filter(|line| line.starts_with("ampl: ")).collect();
+        let [said] = said[..] else { panic!("one message: {}", run.finished.stderr) };
+        let file = run.scratch.path().join("job.toml").display().to_string();
+        for word in ["agent.client", ":2:10)", file.as_str(), "the job has ranks 0-1"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        assert_eq!(names(&run.scratch), ["job.toml"]);
+    }
+}
+
+/// One job file for jobs of several sizes: groups have those of their ranks that are there, which is said once.
+#[test]
+fn groups_fit_the_job() {
+    const STUDY: &str = "[window]\nmarker = \"mpi:MPI_Barrier\"\n\
+                         [[group]]\nname = \"near\"\nmembers = \"0-1,90\"\nerror = 0.03\npinned = \"1,90\"\n\
+                         [[group]]\nname = \"far\"\nmembers = \"64-80\"\nsample_size = 9\n\
+                         [[group]]\nname = \"all\"\nsample_size = 2\n";
+    let groups = |run: &Monitored| {
+        let mut found: Vec<(String, u64)> = Vec::new();
+        for row in run.estimate().iter().filter(|row| row["scope"] == "window") {
+            let row = (row["group"].as_str().expect("a name").to_owned(), number(&row["population"]) as u64);
+            if !found.contains(&row) {
+                found.push(row);
             }
-            assert_eq!(names(&run.scratch), ["job.toml"]);
+        }
+        found
+    };
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        for (ranks, form) in [(1, Form::Exec), (3, Form::Run), (4, Form::Exec)] {
+            let run = monitor(&Job::of(mpi, ranks, "steady", &["20"]), STUDY, form).success();
+            let mut expected = vec![("near".to_owned(), u64::from(ranks.min(2)))];
+            expected.extend((ranks > 2).then(|| ("all".to_owned(), u64::from(ranks - 2))));
+            assert_eq!(groups(&run), expected, "{mpi:?}");
+            assert_eq!(run.info()["complete"], Value::Bool(true), "{mpi:?}");
+            let said: Vec<&str> =
+                run.finished.stderr.lines().filter(|line| line.contains("the job has ranks")).collect();
+            let [said] = said[..] else { panic!("one message: {}", run.finished.stderr) };
+            assert!(said.contains("job.toml:5:11)") && said.contains("of its 0-1,90"), "{said}");
+            assert!(said.contains("\"far\" has none of its 64-80 and is left out"), "{said}");
+            assert_eq!(said.contains("\"all\" keeps its only rank instead of 2"), ranks == 3, "{said}");
         }
     }
+    // A bound for all ranks needs no job file.
+    let scratch = Scratch::new("all");
+    let job = Job::of(MPI, 2, "steady", &["5"]);
+    let ours = words(&["run", "-o", "r", "--set", "group.all.error=3%", "--"]);
+    type_in(&scratch, &[ours, job.launch(), job.words].concat()).success();
+    let settings = std::fs::read_to_string(scratch.path().join("r/run.toml")).expect("run.toml");
+    assert!(
+        settings.contains("name = \"all\"\nmembers = \"*\"\n") && settings.contains("error = 0.03"),
+        "{settings}"
+    );
 }
 
 #[test]

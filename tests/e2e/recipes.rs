@@ -20,7 +20,13 @@ const MOST: u32 = 16;
 
 /// Ranks that the groups of `config` name.
 fn named(config: &Config) -> u32 {
-    config.groups.iter().filter_map(|group| group.members.max()).map(|rank| rank.0 + 1).max().unwrap_or(0)
+    config
+        .groups
+        .iter()
+        .filter_map(|group| group.members.listed()?.max())
+        .map(|rank| rank.0 + 1)
+        .max()
+        .unwrap_or(0)
 }
 
 /// `text` with each group's ranks and size made `factor` times smaller, and none of them empty.

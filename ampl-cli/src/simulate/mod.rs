@@ -71,6 +71,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
         let what = format!("the population has rank {}", extent.ranks - 1);
         return Err(Failure::message(USAGE, what, format!("--ranks {ranks}"), "name all of them"));
     }
+    loaded.notice_clipping(ranks);
     let config = measurable(loaded.config.clone(), &extent);
     let plan = Plan::new(config, ranks).map_err(|error| {
         let place = loaded.place_of(&error);

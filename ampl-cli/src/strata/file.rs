@@ -93,7 +93,7 @@ fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
         pinned.filter(|&rank: &Rank| stratum.ranks.contains(rank)).map(|rank| rank.0.to_string()).collect();
     Group {
         name: name(stratum).to_owned(),
-        members: stratum.ranks.clone(),
+        members: stratum.ranks.clone().into(),
         target,
         pinned: RankSet::parse(&pinned.join(",")).expect("numbers parse"),
     }

@@ -54,6 +54,7 @@ impl Source {
             // Its windows are not all as long as each other, so something else delimited them.
             config.window.marker = Marker::Pcontrol;
         }
+        job_file.iter().for_each(|job| job.notice_clipping(ranks));
         let plan = Plan::new(config, ranks).map_err(|error| {
             let place = job_file.map_or_else(|| args.run.display().to_string(), |job| job.place_of(&error));
             Failure::message(USAGE, error, place, "correct it, or name the run it is for")

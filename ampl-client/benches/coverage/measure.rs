@@ -125,7 +125,7 @@ fn job(options: &Options, ranks: u32, level: Level, method: Method) -> Job {
     let error = ErrorBound::Relative(level.error);
     config.groups = vec![Group {
         name: "all".into(),
-        members: RankSet::range(0, ranks - 1),
+        members: RankSet::range(0, ranks - 1).into(),
         target: Target::Bound { confidence: level.confidence, error },
         pinned: RankSet::default(),
     }];

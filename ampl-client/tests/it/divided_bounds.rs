@@ -2,8 +2,8 @@
 //! bounds of call sites.
 
 use ampl_core::config::{
-    Config, Event, GroupStrata, Mechanism, Metric, Quantity, SiteMatch, SitePolicy, SiteTrace, Sizing,
-    Summaries,
+    Config, Event, GroupStrata, Mechanism, Members, Metric, Quantity, SiteMatch, SitePolicy, SiteTrace,
+    Sizing, Summaries,
 };
 use ampl_core::draw::{Keep, kept};
 use ampl_core::message::{Decision, MetricSummary, Summary};
@@ -56,7 +56,8 @@ fn live(mut config: Config, budget: Option<f64>, windows: u64) -> Ran {
     config.sampling.budget = budget;
     config.metrics =
         vec![Metric { quantity: Quantity::MpiTime, event: Event::Window, guide: true, optional: false }];
-    let ranks = config.groups[0].members.len() as u32;
+    let Members::Listed(members) = &config.groups[0].members else { panic!("{:?}", config.groups) };
+    let ranks = members.len() as u32;
     let mut job = Classes::wait_times().job(ranks as usize, 3);
     let mut net = Net::new(config, ranks, 0, 0, 9);
     let wall = Quantity::Wall.slot().unwrap();

@@ -1,16 +1,17 @@
 //! [`Config::set`]: `--set KEY=VALUE` applied to the text, before it is parsed.
 
-use toml_edit::{DocumentMut, Item, TableLike, Value};
+use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-use super::Config;
 use super::error::{Cause, ConfigError};
 use super::keys::{self, Shape};
+use super::{Config, UNGROUPED};
 
 impl Config {
     /// `text` with `key` set to `value`, comments and order kept.
     ///
     /// Keys are dotted paths, `sampling.seed`. An entry of a repeated table is addressed by its name (a site by its
-    /// match) or its number from 0: `group.Static.sample_size`, `metric.0.role`. The value is read as TOML, or else taken as text.
+    /// match) or its number from 0: `group.Static.sample_size`, `metric.0.role`. `group.all`, the group of every rank in
+    /// no other, need not be there. The value is read as TOML, or else taken as text.
     /// Whether the key exists and the value fits is [`Config::parse`]'s to say.
     ///
     /// # Errors
@@ -36,6 +37,9 @@ impl Config {
             return Ok(document.to_string());
         }
         let item = root.entry(table).or_insert_with(|| Item::Table(toml_edit::Table::new()));
+        if table == "group" && entry == UNGROUPED {
+            add_ungrouped(item);
+        }
         let found = if keys::table(table).is_some_and(|table| table.many) {
             let have = entry_names(item);
             select(item, entry).ok_or_else(|| Cause::NoSuchEntry { entry: entry.to_owned(), have })
@@ -81,6 +85,22 @@ fn toml_value(table: &str, name: &str, text: &str) -> Value {
             value
         }
         _ => Value::from(text),
+    }
+}
+
+/// Adds the group of every rank in no other, where it is not there.
+fn add_ungrouped(item: &mut Item) {
+    if entry_names(item).iter().any(|name| name == UNGROUPED) {
+        return;
+    }
+    if let Item::Value(Value::Array(array)) = item {
+        return array.push(InlineTable::from_iter([("name", UNGROUPED)]));
+    }
+    if item.as_table().is_some_and(Table::is_empty) {
+        *item = Item::ArrayOfTables(ArrayOfTables::new());
+    }
+    if let Item::ArrayOfTables(tables) = item {
+        tables.push(Table::from_iter([("name", UNGROUPED)]));
     }
 }
 

@@ -84,6 +84,11 @@ pub enum Cause {
         /// The first rank in both.
         rank: u32,
     },
+    /// A second group of every rank in no other group.
+    SecondRest {
+        /// The first.
+        first: String,
+    },
     /// A pinned rank is no member.
     PinnedOutside {
         /// The pinned ranks, or the first range of them that is not among the members.
@@ -142,6 +147,9 @@ impl ConfigError {
             Cause::Overlap { other, rank } => {
                 format!("'{key}': rank {rank} is already in group {}", quoted(other))
             }
+            Cause::SecondRest { first } => {
+                format!("'{key}': every rank in no other group is in group {}", quoted(first))
+            }
             Cause::PinnedOutside { ranks } => {
                 format!("'{key}': ranks {ranks} are not members of their group")
             }
@@ -176,6 +184,7 @@ impl ConfigError {
             Cause::Missing { example } => format!("add {example}"),
             Cause::Duplicate { first_line, .. } => format!("rename it; the first is on line {first_line}"),
             Cause::Overlap { .. } => "give every rank to one group".into(),
+            Cause::SecondRest { .. } => "add members = \"0-127\", or set the keys of that group".into(),
             Cause::PinnedOutside { .. } => "add them to 'members' or take them out of 'pinned'".into(),
             Cause::Conflict { with } => format!("keep one of them, here or '{with}'"),
             Cause::Combination { instead, .. } => (*instead).into(),
@@ -184,10 +193,6 @@ impl ConfigError {
                 "start the job with `ampl run` or `ampl exec`, or write the [[site]] tables here".into()
             }
             Cause::Unreadable { .. } => "name a readable file with [[site]] tables".into(),
-            Cause::NoSuchEntry { have, entry } if have.is_empty() && entry == "all" => {
-                "all ranks together have no table: add one for them to the job file first, under another name"
-                    .into()
-            }
             Cause::NoSuchEntry { have, .. } if have.is_empty() => "add it to the job file first".into(),
             Cause::NoSuchEntry { have, .. } => format!("entries there: {}", have.join(", ")),
         }

@@ -176,7 +176,8 @@ pub const TABLES: &[Table] = &[
     Table {
         name: "group",
         many: true,
-        meaning: "Ranks that are sampled for a common bound. Ranks in no group form the group `all`.",
+        meaning: "Ranks that are sampled for a common bound. Ranks in no group form the group `all`, whose \
+                  bound may be set, too: by a group without `members`, or `--set group.all.error=0.03`.",
     },
     Table {
         name: "site",

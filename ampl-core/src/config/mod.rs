@@ -158,11 +158,46 @@ pub struct Group {
     /// Name, unique in the file.
     pub name: String,
     /// Its ranks; disjoint from every other group's.
-    pub members: RankSet,
+    pub members: Members,
     /// How its sample is sized.
     pub target: Target,
     /// Ranks always kept, a subset of `members`.
     pub pinned: RankSet,
+}
+
+/// Which ranks a group has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Members {
+    /// Those of them that the job has.
+    Listed(RankSet),
+    /// Every rank in no other group.
+    Others,
+}
+
+impl Members {
+    /// The ranks that are listed, where they are.
+    pub fn listed(&self) -> Option<&RankSet> {
+        match self {
+            Self::Listed(listed) => Some(listed),
+            Self::Others => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Members {
+    /// As in a job file.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Listed(listed) => listed.fmt(f),
+            Self::Others => f.write_str("*"),
+        }
+    }
+}
+
+impl From<RankSet> for Members {
+    fn from(listed: RankSet) -> Self {
+        Self::Listed(listed)
+    }
 }
 
 /// `group.stratify = "k-medoids"`: a group that is to be divided into strata.
@@ -200,7 +235,7 @@ pub enum ErrorBound {
     Absolute(f64),
 }
 
-/// The group of the ranks that are in no configured one.
+/// The group of the ranks that are in no configured one. A configured group of that name has these ranks, too.
 pub const UNGROUPED: &str = "all";
 
 /// The bound of the group `all` and of groups that name none: 90 % confidence, 8 % error.

@@ -6,8 +6,8 @@ use super::error::{Cause, ConfigErrors, Notice};
 use super::tree::{self, Block, Report};
 use super::{
     Agent, Config, ErrorBound, Event, Group, GroupStrata, Journal, Keep, MOST_FRAMES, Marker, Mechanism,
-    Metric, Output, RankSummaries, Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries, Target,
-    Trace, Window, keys, marker, rules,
+    Members, Metric, Output, RankSummaries, Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries,
+    Target, Trace, Window, keys, marker, rules,
 };
 use crate::message::MOST_STRATA;
 use crate::units::{Rank, RankSet};
@@ -56,7 +56,9 @@ impl Config {
                         draft.strata.extend(strata.map(|strata| (block.at("stratify"), strata)));
                         let whole = block.text("stratify") == Some("off");
                         draft.whole.extend(whole.then(|| group.name.clone()));
-                        draft.groups.push((block.at("name"), block.at("members"), group));
+                        // What may be wrong with a group of all others is whom it pins.
+                        let ranks = if group.members == Members::Others { "pinned" } else { "members" };
+                        draft.groups.push((block.at("name"), block.at(ranks), group));
                     }
                 }
                 "site" => {
@@ -216,7 +218,9 @@ fn site(block: &Block<'_>, report: &mut Report<'_>) -> Option<SitePolicy> {
 
 fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
     let target = target(block, report);
-    let name = match block.text("name").map(|name| (name, rules::group_name_fault(name))) {
+    let members = members(block, report);
+    let others = members == Some(Members::Others);
+    let name = match block.text("name").map(|name| (name, rules::group_name_fault(name, others))) {
         Some((name, Some(expected))) => {
             invalid(block, "name", format!("{name:?}"), &expected, report);
             None
@@ -228,19 +232,23 @@ fn group(block: &Block<'_>, report: &mut Report<'_>) -> Option<Group> {
         }
     };
     let pinned = rank_set(block, "pinned", report).unwrap_or_default();
-    let members = match rank_set(block, "members", report) {
-        Some(members) if members.is_empty() => {
-            invalid(block, "members", "empty", "ranks, as in \"0-127,200\"", report);
-            None
-        }
-        None => {
-            missing(block, "members", "members = \"0-127\"", report);
-            None
-        }
-        members => members,
-    };
     Some(Group { name: name?.to_owned(), members: members?, target: target?, pinned })
         .filter(|group| rules::group_is_sound(group, block, report))
+}
+
+/// The ranks that the group names; absent when they are wrong.
+fn members(block: &Block<'_>, report: &mut Report<'_>) -> Option<Members> {
+    match block.text("members") {
+        None if block.refused("members") => None,
+        None | Some("*") => Some(Members::Others),
+        Some(_) => match rank_set(block, "members", report)? {
+            none if none.is_empty() => {
+                invalid(block, "members", "empty", "ranks, as in \"0-127,200\", or \"*\"", report);
+                None
+            }
+            listed => Some(Members::Listed(listed)),
+        },
+    }
 }
 
 /// How the group is to be divided, if it is.
@@ -259,7 +267,9 @@ fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option
             return None;
         }
         Some(k) => match u32::try_from(k) {
-            Ok(k) if (1..=group.members.len().min(MOST_STRATA as u64)).contains(&u64::from(k)) => Some(k),
+            Ok(k) if (1..=rules::most_members(group).min(MOST_STRATA as u64)).contains(&u64::from(k)) => {
+                Some(k)
+            }
             _ => {
                 invalid(block, "k", k, "from 1 to 8, and to as many strata as members, or \"auto\"", report);
                 return None;

@@ -3,8 +3,8 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, GroupStrata, Keep, MOST_METRICS, Metric, Quantity, Selection, SitePolicy, Sizing,
-    Summaries, Target, UNGROUPED, keys, perf,
+    Config, Event, Group, GroupStrata, Keep, MOST_METRICS, Members, Metric, Quantity, Selection, SitePolicy,
+    Sizing, Summaries, Target, UNGROUPED, keys, perf,
 };
 use crate::units::RankSet;
 
@@ -146,11 +146,31 @@ impl Draft {
                     Cause::Duplicate { name: group.name.clone(), first_line },
                 );
             }
-            let shared = earlier.iter().find_map(|(.., other)| {
-                first_shared(&group.members, &other.members).map(|rank| (other.name.clone(), rank))
-            });
-            if let Some((other, rank)) = shared {
-                report.error(*members_at, "group.members", Cause::Overlap { other, rank });
+            match &group.members {
+                Members::Listed(listed) => {
+                    let shared = earlier.iter().find_map(|(.., other)| match &other.members {
+                        Members::Listed(others) => Some((other.name.clone(), first_shared(listed, others)?)),
+                        Members::Others => None,
+                    });
+                    if let Some((other, rank)) = shared {
+                        report.error(*members_at, "group.members", Cause::Overlap { other, rank });
+                    }
+                }
+                Members::Others => {
+                    let first = earlier.iter().find(|(.., other)| other.members == Members::Others);
+                    if let Some((.., first)) = first {
+                        let cause = Cause::SecondRest { first: first.name.clone() };
+                        report.error(*name_at, "group.members", cause);
+                    }
+                    let pinned_elsewhere = self.groups.iter().find_map(|(.., other)| match &other.members {
+                        Members::Listed(others) => first_shared(&group.pinned, others),
+                        Members::Others => None,
+                    });
+                    if let Some(rank) = pinned_elsewhere {
+                        let ranks = rank.to_string();
+                        report.error(*members_at, "group.pinned", Cause::PinnedOutside { ranks });
+                    }
+                }
             }
         }
     }
@@ -206,25 +226,36 @@ pub(super) fn notice_second_policy(
 
 /// Whether pinned ranks and sample size fit the members; what does not goes to `report`.
 pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Report<'_>) -> bool {
-    let outside = group
-        .pinned
-        .ranges()
-        .find(|&(low, high)| !group.members.ranges().any(|(first, last)| first <= low && high <= last));
+    let outside = match &group.members {
+        Members::Listed(listed) => group
+            .pinned
+            .ranges()
+            .find(|&(low, high)| !listed.ranges().any(|(first, last)| first <= low && high <= last)),
+        Members::Others => None,
+    };
     if let Some((low, high)) = outside {
         let ranks = RankSet::range(low, high).to_string();
         report.error(block.at("pinned"), block.path("pinned"), Cause::PinnedOutside { ranks });
         return false;
     }
     if let Target::Static { ranks } = group.target {
-        let (least, most) = (group.pinned.len().max(1), group.members.len());
+        let (least, most) = (group.pinned.len().max(1), most_members(group));
         if !(least..=most).contains(&u64::from(ranks)) {
-            let expected = format!("from {least} (pinned) to {most} (members) ranks");
+            let expected = match group.members {
+                Members::Listed(_) => format!("from {least} (pinned) to {most} (members) ranks"),
+                Members::Others => format!("at least {least} (pinned) ranks"),
+            };
             let cause = Cause::Invalid { found: ranks.to_string(), expected };
             report.error(block.at("sample_size"), block.path("sample_size"), cause);
             return false;
         }
     }
     true
+}
+
+/// As many ranks as the group may have.
+pub(super) fn most_members(group: &Group) -> u64 {
+    group.members.listed().map_or(u64::from(u32::MAX), RankSet::len)
 }
 
 /// The quantity that a metric of that name measures.
@@ -296,14 +327,15 @@ pub(super) fn unobservable(metric: &Metric) -> Option<Cause> {
     Some(Cause::Combination { settings, instead })
 }
 
-/// What is wrong with calling a group so, as what would be right.
-pub(super) fn group_name_fault(name: &str) -> Option<String> {
+/// What is wrong with calling a group so, as what would be right; `others` has every rank in no other group.
+pub(super) fn group_name_fault(name: &str, others: bool) -> Option<String> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         return Some("a name on one line".into());
     }
     // Two groups of one name could not be told apart.
-    (name.trim() == UNGROUPED)
-        .then(|| format!("another name: ampl calls the ranks in no group \"{UNGROUPED}\""))
+    (name.trim() == UNGROUPED && !(others && name == UNGROUPED)).then(|| {
+        format!("another name: ampl calls the ranks in no group \"{UNGROUPED}\", so this one has no members")
+    })
 }
 
 fn first_shared(set: &RankSet, other: &RankSet) -> Option<u32> {

@@ -74,7 +74,7 @@ mod tests {
         for (name, members, pinned) in [("few", "0-19", ""), ("many", "20-49", "20-22")] {
             config.groups.push(Group {
                 name: name.into(),
-                members: RankSet::parse(members).unwrap(),
+                members: RankSet::parse(members).unwrap().into(),
                 target: DEFAULT_TARGET,
                 pinned: RankSet::parse(pinned).unwrap(),
             });

@@ -102,7 +102,7 @@ mod tests {
         config.sampling.selection = Selection::Predictive;
         config.groups.push(Group {
             name: "g".into(),
-            members: RankSet::range(0, 99),
+            members: RankSet::range(0, 99).into(),
             target: DEFAULT_TARGET,
             pinned: RankSet::parse(pinned).unwrap(),
         });
@@ -176,7 +176,7 @@ mod tests {
                 config.groups = (0..groups)
                     .map(|group| Group {
                         name: format!("g{group}"),
-                        members: RankSet::range(group * each, (group + 1) * each - 1),
+                        members: RankSet::range(group * each, (group + 1) * each - 1).into(),
                         target: DEFAULT_TARGET,
                         pinned: RankSet::default(),
                     })
@@ -255,7 +255,7 @@ mod tests {
         let strata = [1, 8, 32, 64].map(|groups| {
             let of_thousand = |group: u32| Group {
                 name: group.to_string(),
-                members: RankSet::range(group * 1000, group * 1000 + 999),
+                members: RankSet::range(group * 1000, group * 1000 + 999).into(),
                 target: DEFAULT_TARGET,
                 pinned: RankSet::default(),
             };

@@ -87,7 +87,7 @@ fn every_setting_arrives() {
     assert_eq!(notices, vec![]);
     let group = |name: &str, members: &str, target, pinned: &str| Group {
         name: name.into(),
-        members: RankSet::parse(members).unwrap(),
+        members: RankSet::parse(members).unwrap().into(),
         target,
         pinned: RankSet::parse(pinned).unwrap(),
     };
@@ -287,7 +287,6 @@ fn groups_exclude_each_other() {
 #[test]
 fn groups_need_name_and_members() {
     one_error("[[group]]\nmembers = '0'", "1:1", "'group.name' is missing", "name = ");
-    one_error("[[group]]\nname = 'g'", "1:1", "'group.members' is missing", "members = ");
     for name in ["''", "' '", "\"a\\nb\""] {
         one_error(&format!("[[group]]\nname = {name}\nmembers = '0'"), "2:8", "'group.name'", "on one line");
     }
@@ -442,8 +441,10 @@ fn set_edits_what_is_there_and_adds_what_is_not() {
         Mechanism::Global
     );
     assert_eq!(parsed("output.dir", "2026").output.dir, "2026");
-    assert_eq!(parsed("group.A.members", "0-1").groups[0].members.len(), 2);
-    assert_eq!(parsed("group.A.members", "2").groups[0].members.to_string(), "2");
+    let listed = |text| Members::Listed(RankSet::parse(text).unwrap());
+    assert_eq!(parsed("group.A.members", "0-1").groups[0].members, listed("0-1"));
+    assert_eq!(parsed("group.A.members", "2").groups[0].members, listed("2"));
+    assert_eq!(parsed("group.A.members", "*").groups[0].members, Members::Others);
     assert_eq!(parsed("group.1.sample_size", "2").groups[1].target, Target::Static { ranks: 2 });
     assert_eq!(parsed("group.B.c.sample_size", "2").groups[1].target, Target::Static { ranks: 2 });
     assert_eq!(parsed("agent.max_overhead", "2%").agent.max_overhead, Some(0.02));
@@ -465,6 +466,8 @@ fn set_names_what_it_cannot_find() {
     );
     assert!(Config::set(text, "group.error", "0.1").is_err());
     assert!(Config::set("", "metric.0.role", "guide").is_err());
+    let two = Config::set("[[group]]\nname = 'Rest'\n", "group.all.error", "0.1").unwrap();
+    assert!(refused(&two).contains("every rank in no other group is in group \"Rest\""));
     for key in ["", ".", "a..b", "sampling.", "sampling.x.y"] {
         assert!(Config::set("", key, "1").is_err(), "{key}");
     }

@@ -38,7 +38,11 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("metric.role", Shows(|c| c.metrics[0].guide && c.metrics.len() == 1), "\"guide\""),
     ("metric.optional", Shows(|c| c.metrics[0].optional), "true or false"),
     ("group.name", Shows(|c| c.groups[0].name == "Fluid"), "a name"),
-    ("group.members", Shows(|c| c.groups[0].members.len() == 129), "\"0-127,200\""),
+    (
+        "group.members",
+        Shows(|c| matches!(&c.groups[0].members, Members::Listed(ranks) if ranks.len() == 129)),
+        "\"0-127,200\"",
+    ),
     ("group.confidence", Shows(|c| bound(c).0 == 0.95), "(0, 1)"),
     ("group.error", Shows(|c| bound(c).1 == ErrorBound::Relative(0.03)), "(0, 1)"),
     ("group.error_abs", Shows(|c| bound(c).1 == ErrorBound::Absolute(2e6)), "above zero"),

@@ -85,7 +85,7 @@ fn any_config() -> impl Strategy<Value = Config> {
             let pinned = if pin { RankSet::range(first + 1, first + 2) } else { RankSet::default() };
             Group {
                 name: format!("{index}{name}"),
-                members: RankSet::range(first, first + 9),
+                members: RankSet::range(first, first + 9).into(),
                 target,
                 pinned,
             }

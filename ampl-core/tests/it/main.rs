@@ -8,6 +8,7 @@ mod cluster_pam;
 mod common;
 mod config;
 mod config_effects;
+mod config_groups;
 mod config_keys;
 mod config_properties;
 mod config_values;

@@ -202,7 +202,7 @@ fn plans() -> impl Strategy<Value = Plan> {
             let first = 10 * index as u32;
             config.groups.push(Group {
                 name: name.into(),
-                members: RankSet::range(first, first + 7),
+                members: RankSet::range(first, first + 7).into(),
                 target: Target::Static { ranks: 4 },
                 pinned: if pinned { RankSet::range(first + 1, first + 2) } else { RankSet::default() },
             });

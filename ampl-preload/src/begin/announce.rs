@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
 use ampl_core::naming::{awaited, candidates};
-use ampl_core::plan::Plan;
+use ampl_core::plan::{Clipping, Plan};
 
 use super::message;
 use crate::align;
@@ -44,6 +44,10 @@ pub fn announce(ranks: u32) -> Option<Announcement> {
         let (line, column) = error.place(&config).unwrap_or((1, 1));
         message(&format!("{error} ({place}:{line}:{column}): the job goes on without ampl"));
         return None;
+    }
+    if let Some(clipping) = Clipping::of(&parsed, ranks) {
+        let (line, column) = clipping.place(&config).unwrap_or((1, 1));
+        message(clipping.render(&format!("{place}:{line}:{column}")).trim_start_matches("ampl: "));
     }
     let wanted = environment::run_directory(&parsed.output.dir);
     match make_directory(&wanted) {

@@ -65,6 +65,10 @@ const TOGETHER: &[(&str, &str)] = &[
         "[[group]]\nname = \"A\"\nmembers = \"0-9\"\n[[group]]\nname = \"B\"\nmembers = \"8-12\"\n",
     ),
     (
+        "One group has every rank in no other.",
+        "[[group]]\nname = \"A\"\nmembers = \"*\"\n[[group]]\nname = \"B\"\n",
+    ),
+    (
         "A group has one bound, or a size instead of it.",
         "[[group]]\nname = \"A\"\nmembers = \"0-9\"\nsample_size = 3\nerror = 0.03\n",
     ),
@@ -87,8 +91,9 @@ pub fn render() -> Result<String> {
     }
     writeln!(
         out,
-        "\nHow many ranks there are, only MPI_Init tells: a rank outside the job gives one message there, with its \
-         line,\nand the job runs unobserved with its own exit status."
+        "\nHow many ranks there are, only MPI_Init tells. Groups are clipped to the ranks that are there, and one message \
+         says\nhow. An `agent.client` outside the job gives a message with its line, and the job runs unobserved with its \
+         own exit\nstatus."
     )?;
     Ok(out)
 }

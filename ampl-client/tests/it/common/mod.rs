@@ -52,7 +52,7 @@ pub fn relative(confidence: f64, error: f64) -> Target {
 
 pub fn group(name: &str, members: &str, target: Target, pinned: &str) -> Group {
     let set = |text| RankSet::parse(text).unwrap();
-    Group { name: name.into(), members: set(members), target, pinned: set(pinned) }
+    Group { name: name.into(), members: set(members).into(), target, pinned: set(pinned) }
 }
 
 /// A summary in which every metric is that total.

@@ -178,10 +178,20 @@ pub const KEYS: &[Key] = &[
     .default("false")
     .examples("true", "\"yes\""),
     Key::new("group", "name", Text, "What reports call the group; ranks in no group are called `all`.")
-        .range("not empty, unique in the file, not `all`")
+        .range("not empty, unique in the file; `all` only for the group without `members`")
         .examples("\"Fluid\"", "\"\""),
-    Key::new("group", "members", Text, "Its ranks; no rank is in two groups or outside the job.")
+    Key::new(
+        "group",
+        "members",
+        Text,
+        "Its ranks. No rank is in two groups. Ranks that the job does not have are left out, with one message when the \
+         job starts; a group with none that it has is left out itself. So one job file serves jobs of any size.",
+    )
         .range(RANKS)
+        .forms(&[
+            ("*", "every rank in no other group, as without the key; for one group at most"),
+            ("0-127,200", "these ranks"),
+        ])
         .examples("\"0-127,200\"", "\"127-0\""),
     Key::new("group", "confidence", Fraction, "Confidence of the bound.")
         .default("0.90")
@@ -224,7 +234,7 @@ pub const KEYS: &[Key] = &[
         Integer,
         "Keep exactly that many ranks, pinned ones included, whatever their bound; fewer only where `sampling.budget` leaves no room. With `update_mechanism = \"global\"`, where coins decide, that many on average.",
     )
-    .range("from the number of pinned ranks, at least 1, to that of members; instead of a bound")
+    .range("from the number of pinned ranks, at least 1, to that of members, where these are listed; instead of a bound")
     .examples("3", "11"),
     Key::new("group", "pinned", Text, "Ranks that are always kept.")
         .default("\"\"")

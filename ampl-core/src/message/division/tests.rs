@@ -13,7 +13,7 @@ fn plan(ranks: u32) -> Plan {
     config.sampling.budget = Some(1e6);
     config.groups.push(Group {
         name: "g".into(),
-        members: RankSet::range(0, ranks - 1),
+        members: RankSet::range(0, ranks - 1).into(),
         target: DEFAULT_TARGET,
         pinned: RankSet::range(0, 2),
     });
@@ -121,7 +121,7 @@ fn of_many_groups_only_those_are_divided_that_are_to_be() {
     let divided = |groups: u32| {
         let of_hundred = |group: u32| Group {
             name: group.to_string(),
-            members: RankSet::range(group * 100, group * 100 + 99),
+            members: RankSet::range(group * 100, group * 100 + 99).into(),
             target: DEFAULT_TARGET,
             pinned: RankSet::default(),
         };
