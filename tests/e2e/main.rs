@@ -6,6 +6,7 @@ mod clocks;
 mod communicators;
 mod completeness;
 mod counters;
+mod coverage;
 mod crowded;
 mod deaf;
 mod doctor;

@@ -73,6 +73,11 @@ impl Monitored {
         rows(self.json(&["estimate"], &[]))
     }
 
+    /// `ampl efficiency RUN --json`, its rows.
+    pub fn efficiency(&self) -> Vec<Value> {
+        rows(self.json(&["efficiency"], &[]))
+    }
+
     /// `ampl decisions RUN --json`, its rows.
     pub fn decisions(&self) -> Vec<Value> {
         rows(self.json(&["decisions"], &[]))

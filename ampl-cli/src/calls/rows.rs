@@ -9,7 +9,8 @@ use super::label::{Detail, NOWHERE};
 use super::late::Late;
 use super::places::{self, Parts, Places, time_ns};
 use super::recorded::{self, Comms, Recorded};
-use crate::efficiency::is_only_counted;
+use crate::coverage::{Coverage, Extent};
+use crate::efficiency::{is_only_counted, measured_share};
 use crate::pauses;
 use crate::symbols::Frame;
 
@@ -69,8 +70,10 @@ pub struct Row {
     pub calls: u64,
     /// Time in them, nanoseconds.
     pub ns: u64,
-    /// That over the time in MPI of all rows; none where there is none.
+    /// That over the time in MPI of all rows; none where there is none, or calls were only counted for too long.
     pub share: Option<f64>,
+    /// Share of the ranks' time in which calls were measured.
+    pub coverage: f64,
     /// The shortest call; none where calls are not timed.
     pub min_ns: Option<u64>,
     /// The longest.
@@ -126,10 +129,15 @@ pub fn rows(trace: &Trace, room: usize) -> Vec<Row> {
     let all: f64 = parts.values().map(time_ns).sum();
     let recorded = recorded::of(trace, |_| true).unwrap_or_default();
     let measured = is_only_counted(trace) || !pauses::of(trace).is_empty();
+    let coverage = measured_share(trace);
     let mut rows: Vec<Row> = Vec::with_capacity(parts.len());
     for (&number, parts) in &parts {
         let known = places::recorded(parts, &recorded);
-        let row = Row::of(parts, &known, all, measured);
+        let mut row = Row::of(parts, &known, all, measured);
+        row.coverage = coverage;
+        if Coverage::extent_of(coverage) == Extent::Little {
+            row.share = None;
+        }
         rows.push(match number {
             Some(number) => row.named(number, &mut places, room),
             None => row,
@@ -171,6 +179,7 @@ impl Row {
             calls,
             ns,
             share: (all > 0.0).then(|| ns as f64 / all),
+            coverage: 1.0,
             min_ns: timed().map(|total| total.shortest.ns).min(),
             max_ns: longest.map(|one| one.ns),
             max_rank: longest.map(|one| one.rank),

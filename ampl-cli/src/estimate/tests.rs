@@ -347,3 +347,75 @@ fn what_was_not_stored_is_not_estimated_from() {
     assert!(row.half_width.unwrap() > 0.0 && row.kept == 8, "{row:?}");
     assert_eq!(of("off"), []);
 }
+
+/// Windows are dropped by what their ranks did in them, the least waiting first: what is said of the run is true of all
+/// that it did, or it is not said.
+#[test]
+fn what_is_dropped_by_load_leaves_no_wrong_number() {
+    let job = Synthetic { windows: 24, ..job() };
+    let (mut unknown, mut part) = (0, 0);
+    for seed in 0..40u64 {
+        let mut trace = job.trace();
+        let noise = |rank: u64, window: u64| {
+            let mixed =
+                (seed << 40 | rank << 20 | window).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ((mixed ^ mixed >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as f64 / f64::from(1 << 24)
+        };
+        // The busy ranks and the busy phase go by the seed, and so does from which load on nothing is measured.
+        let threshold = 0.05 + 0.45 * noise(99, 99);
+        let (mut all, mut compute) = ([0.0; 3], vec![0.0; 20]);
+        for rank in &mut trace.ranks {
+            let number = u64::from(rank.process.rank);
+            for window in &mut rank.windows {
+                let busy = window.window % 6 > seed % 6 || number % 5 == seed % 5;
+                let share = if busy {
+                    noise(number, window.window)
+                } else {
+                    0.5 + 0.5 * noise(number, window.window)
+                };
+                let wall = WINDOW_NS as f64 - 1000.0;
+                let mpi = (wall * share).floor();
+                for (slot, time) in [WINDOW_NS as f64, mpi, wall - mpi].into_iter().enumerate() {
+                    put_cell(window, slot, Cell::one(time));
+                    all[slot] += time;
+                }
+                compute[number as usize] += wall - mpi;
+                if share < threshold {
+                    window.cells = Cells::default();
+                }
+            }
+            rank.process.steps = vec![Step { level: "off".into(), ..Step::default() }];
+        }
+        let count = 20.0 * 24.0;
+        for row in super::rows(&trace, &job.plan()).iter().filter(|row| row.scope == Scope::Run) {
+            let slot = ["wall", "mpi.time", "compute.time"].iter().position(|name| *name == row.metric);
+            let Some(truth) = slot.map(|slot| all[slot] / count) else { continue };
+            let holds = |low: f64, high: f64| low <= truth * (1.0 + 1e-9) && truth <= high * (1.0 + 1e-9);
+            if let (Some(low), Some(high)) = (row.low, row.high) {
+                assert!(holds(low, high), "{seed}: {truth} {row:?}");
+            }
+            if let (Some(mean), Some(half)) = (row.mean, row.half_width) {
+                assert!(row.drawn || holds(mean - half, mean + half), "{seed}: {truth} {row:?}");
+                assert!(row.coverage >= 0.999, "{row:?}");
+            }
+            assert_eq!(row.mean.is_none(), row.coverage < 0.9, "{row:?}");
+        }
+        let run = crate::efficiency::run_times(&trace);
+        let share = run.coverage.share;
+        unknown += u32::from(share < 0.9);
+        part += u32::from((0.9..0.999).contains(&share));
+        let Some(bounds) = run.bounds else { continue };
+        let most = compute.iter().copied().fold(0.0, f64::max);
+        let mean = compute.iter().sum::<f64>() / 20.0;
+        let length = 24.0 * (WINDOW_NS as f64 - 1000.0);
+        for ([low, high], truth) in [
+            (bounds.parallel, mean / length),
+            (bounds.load_balance, mean / most),
+            (bounds.communication, most / length),
+            (bounds.mpi, all[1] / (all[1] + all[2])),
+        ] {
+            assert!(low - 1e-9 <= truth && truth <= high + 1e-9, "{seed}: {truth} {bounds:?}");
+        }
+    }
+    assert!(unknown > 10 && unknown + part > 30, "{unknown} {part}");
+}

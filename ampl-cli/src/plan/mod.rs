@@ -243,3 +243,41 @@ fn table(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
          kept, trace: over the whole run; of bounds that were not the run's, at the bytes per kept rank-window that it took."
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synthetic::Synthetic;
+
+    /// The row of the run itself is of its sample, whether everything is stored beside it or not.
+    #[test]
+    fn a_run_that_verifies_is_of_its_marked_sample() {
+        let job = |verify: bool| {
+            let config =
+                format!("[output]\nverify = {verify}\n[[metric]]\nname = 'mpi.time'\nrole = 'guide'\n");
+            Synthetic { config, ranks: 20, size: 8, windows: 40, ..Synthetic::default() }
+        };
+        let row = |verify: bool| {
+            let job = job(verify);
+            kept::row(&job.trace(), &job.plan())
+        };
+        let (plain, verified) = (row(false), row(true));
+        assert_eq!((plain.kept_windows, verified.kept_windows), (Some(368.0), Some(368.0)));
+        assert_eq!((plain.groups[0].mean_size, verified.groups[0].mean_size), (Some(8.0), Some(8.0)));
+        assert_eq!(plain.groups[0].coverage_window, verified.groups[0].coverage_window);
+        let (plain, verified) = (plain.bytes.unwrap(), verified.bytes.unwrap());
+        assert!((verified / plain - 1.0).abs() < 0.2, "{verified} {plain}");
+    }
+
+    #[test]
+    fn of_a_run_that_was_hardly_measured_other_bounds_are_not_known() {
+        let job = Synthetic::default();
+        let plan = job.plan();
+        let mut rows = [kept::row(&job.trace(), &plan), simulated(&job.trace(), &plan, (Some(0.9), None), 1)];
+        rows[0].forget(true);
+        rows[1].forget(false);
+        assert!(rows[0].kept_windows.is_some() && rows[0].groups[0].mean_size.is_some());
+        assert_eq!((rows[1].kept_windows, rows[1].bytes, rows[1].groups[0].mean_size), (None, None, None));
+        assert!(rows.iter().all(|row| row.groups[0].coverage_window.is_none()));
+    }
+}

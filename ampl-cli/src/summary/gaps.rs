@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::{Event, Keep, SiteTrace};
+use ampl_core::config::{Event, Keep, Quantity, SiteTrace};
 use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
@@ -218,6 +218,7 @@ fn is_counter(metric: &str) -> bool {
 
 /// Guides that nobody ever observed anything of: a name that the program does not use, most likely.
 fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
+    let threads = trace.ranks.iter().any(|rank| rank.process.mpi_threads > 1);
     for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
         let cells =
             trace.ranks.iter().flat_map(|rank| &rank.windows).filter_map(|window| window.cells.get(slot));
@@ -234,7 +235,12 @@ fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
                 "the guide {} was {} in every window of every rank{}",
                 of_event(&metric.name(), &metric.event.name()),
                 if observed { "0" } else { "not observed" },
-                if is_known { "" } else { ": is that its name?" },
+                match &metric.quantity {
+                    _ if !is_known => ": is that its name?",
+                    // What one thread computes while another is in MPI is not seen.
+                    Quantity::ComputeTime if threads => ": threads of a rank were in MPI all the time",
+                    _ => "",
+                },
             ));
         }
     }

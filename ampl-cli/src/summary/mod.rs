@@ -3,6 +3,7 @@
 mod counted;
 mod efficiency;
 mod gaps;
+mod marginal;
 mod sampling;
 mod sites;
 pub mod storage;

@@ -10,7 +10,9 @@ use ampl_trace::model::STEP_CLOCK;
 use ampl_trace::{RankTrace, Trace};
 
 use super::{field, title};
+use crate::coverage::Extent;
 use crate::decisions::{absolute_groups, by_group, kept, reason};
+use crate::efficiency::run_times;
 use crate::estimate::partial_windows;
 use crate::human::{count, cut, digits, duration, plural};
 use crate::info::is_sampled;
@@ -33,13 +35,16 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         Keep::All => "drawn in an average window; calls of all are stored",
         Keep::Off => "drawn in an average window; no calls are stored",
     };
+    let measured = run_times(trace).coverage;
+    let whole = measured.extent() == Extent::Whole;
+    let of = if whole { String::new() } else { format!(" ({} measured)", measured.part()) };
     let last = by_group(&trace.decisions);
     // The end of the run cuts its last window off: what was decided for that one says little of the others.
     let (windows, partial) = (trace.windows(), partial_windows(trace.ranks.iter()));
     let is_whole = |last: &&Decision| last.window < windows && !partial.contains(&last.window);
     for group in &groups[..shown] {
         let members = RankSet::parse(&group.members).unwrap_or_default();
-        let text = format!("{} ranks {stored}", sampled(trace, &members, traced));
+        let text = format!("{} ranks {stored}{of}", sampled(trace, &members, traced));
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
         // Of a window that nobody reported nothing was decided; of one that some did not, not by what they do.
         let own = || {
@@ -48,7 +53,9 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         let is_whole = |last: &&Decision| is_whole(last) && last.reported == last.population;
         if let Some(last) = own().rfind(is_whole).or_else(|| own().next_back()).filter(|_| groups.len() <= 2)
         {
-            let why = why(last, absolute.contains(&last.group), traced);
+            // The interval of a window is none of a run that was measured in part.
+            let stated = Decision { error_attained: last.error_attained.filter(|_| whole), ..last.clone() };
+            let why = why(&stated, absolute.contains(&last.group), traced);
             let from = format!("from window {}: {}", last.window, kept(last));
             field(out, "", &format!("{from}; {why}"));
         }

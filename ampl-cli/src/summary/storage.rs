@@ -5,25 +5,24 @@ use ampl_core::plan::Plan;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::{RankTrace, Trace};
 
-use super::{field, longest_ns};
-use crate::human::{bytes, count, percent};
+use super::{field, longest_ns, marginal, paragraph};
+use crate::human::{bytes, count, plural};
 use crate::info::{is_kept_by, would_keep};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let (total, windows) =
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();
-    let size = format!("{}, times of {}/{} rank-windows", bytes(total as f64), count(kept), count(windows));
+    let of = plural(windows, "rank-window");
+    let size = format!("{}; times kept for {} of {of}", bytes(total as f64), count(kept));
     let text = match everything(trace) {
-        Some(all) if kept < windows => {
-            format!("{size}: {} of {} for all, estimated", percent(total as f64 / all), bytes(all))
-        }
+        Some(all) if kept < windows => format!("{size}; all would take about {}", bytes(all)),
         _ => match would_keep(trace, plan) {
             Some(sampled) => format!("{size}; {} would be kept (output.verify)", count(sampled)),
             None => size,
         },
     };
-    field(out, "trace file", &text);
+    paragraph(out, "trace file", &text);
     if let Some(budget) = plan.and_then(|plan| plan.config.sampling.budget) {
         field(out, "budget", &within(trace, budget));
     }
@@ -49,39 +48,53 @@ fn within(trace: &Trace, budget: f64) -> String {
     )
 }
 
-/// Bytes of the trace had every rank-window been kept; `None` where the kept ones cannot tell.
+/// About how many bytes the trace would take had every rank-window been kept; `None` where the kept ones cannot tell.
 ///
-/// A kept window's calls take their share of what its rank's stored times take; it stands for as many
-/// windows as 1 over the probability that it was kept says, or for itself where everything was kept.
+/// A rank's other windows take what [more windows](marginal) of its kept ones would, call by call. How many calls a window
+/// has its summary says; where only the sample has summaries, a kept window stands for 1 over the probability that it
+/// was kept. Calls of ranks of which nothing is kept are taken to be like those of the others.
 pub fn everything(trace: &Trace) -> Option<f64> {
     // For times that the agent could not afford no kept window stands.
     let leaves_out = |level: &str| ["structure", "summaries", "off"].contains(&level);
     if trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| leaves_out(&step.level)) {
         return None;
     }
-    let stored: u64 = trace.ranks.iter().map(stored).sum();
-    let weighted: f64 = trace.ranks.iter().map(weighted).sum();
-    (weighted > 0.0).then(|| trace.sizes.total.saturating_sub(stored) as f64 + weighted)
+    let kept: Vec<(f64, f64)> =
+        trace.ranks.iter().map(|rank| (stored(rank) as f64, kept_calls(rank))).collect();
+    let (bytes, calls) = kept.iter().fold((0.0, 0.0), |sum, rank| (sum.0 + rank.0, sum.1 + rank.1));
+    if calls <= 0.0 || bytes <= 0.0 {
+        return None;
+    }
+    let summarised = trace.ranks.iter().flat_map(|rank| &rank.windows).all(|window| !window.cells.is_empty());
+    let ratio = marginal::ratio(trace);
+    let more = trace.ranks.iter().zip(&kept).map(|(rank, &(own_bytes, own_calls))| {
+        let each = if own_calls > 0.0 { own_bytes / own_calls } else { bytes / calls };
+        let all = if summarised { calls_of(rank, |_| true) } else { standing_calls(rank) };
+        ratio * each * (all - own_calls).max(0.0)
+    });
+    Some(trace.sizes.total as f64 + more.sum::<f64>())
 }
 
-fn weighted(rank: &RankTrace) -> f64 {
+fn kept_calls(rank: &RankTrace) -> f64 {
+    calls_of(rank, |window| window.kept)
+}
+
+/// Calls that the kept windows of `rank` stand for.
+fn standing_calls(rank: &RankTrace) -> f64 {
     let slot = Quantity::Calls.slot().expect("it is one of all");
-    let kept = rank.windows.iter().filter(|window| window.kept);
-    let (mut calls, mut standing) = (0.0, 0.0);
-    for window in kept {
+    let standing = |window: &WindowSummary| {
         let own = window.cells.get(slot).map_or(0.0, |cell| cell.sum);
-        calls += own;
         let by_chance = (window.drawn || window.partner) && window.inclusion() > 0.0;
-        standing += if by_chance { own / window.inclusion() } else { own };
-    }
-    if calls > 0.0 { stored(rank) as f64 * standing / calls } else { 0.0 }
+        if by_chance { own / window.inclusion() } else { own }
+    };
+    rank.windows.iter().filter(|window| window.kept).map(standing).sum()
 }
 
 /// Bytes of the trace had only the sampled windows of everything that is stored been kept: each takes its share of its
 /// rank's stored times; `None` where nothing is stored.
 pub fn of_sample(trace: &Trace) -> Option<f64> {
     let of = |rank: &RankTrace| {
-        let calls = |sampled: bool| calls(rank, |window| is_kept_by(window, sampled));
+        let calls = |sampled: bool| calls_of(rank, |window| is_kept_by(window, sampled));
         let all = calls(false);
         if all > 0.0 { stored(rank) as f64 * calls(true) / all } else { 0.0 }
     };
@@ -91,7 +104,7 @@ pub fn of_sample(trace: &Trace) -> Option<f64> {
 }
 
 /// Calls of `rank` in the windows that are `counted`.
-fn calls(rank: &RankTrace, counted: impl Fn(&WindowSummary) -> bool) -> f64 {
+fn calls_of(rank: &RankTrace, counted: impl Fn(&WindowSummary) -> bool) -> f64 {
     let slot = Quantity::Calls.slot().expect("it is one of all");
     let counted = rank.windows.iter().filter(|window| counted(window));
     counted.filter_map(|window| window.cells.get(slot)).map(|cell| cell.sum).sum()
