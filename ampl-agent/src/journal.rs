@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use ampl_trace::current::ends;
 use ampl_trace::journal::{
     BLOCK_HEADER_WORDS, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, VERSION, flag, head, table_checksum,
     word,
@@ -233,6 +234,15 @@ impl Journal {
         for index in [word::NANOS_FIRST, word::NANOS_LAST] {
             self.set(index, right(self.header[index].load(Ordering::Relaxed) as i64) as u64);
         }
+    }
+
+    /// Records what this MPI's constants are: any source, any tag, no process, the root itself; and the handles of the
+    /// communicators of all and of the caller alone. Calls that have not returned are told by them.
+    pub fn constants(&self, [source, tag, nobody, root]: [i32; 4], [world, itself]: [u64; 2]) {
+        self.set(word::ANY, ends(source, tag));
+        self.set(word::NOBODY, ends(nobody, root));
+        self.set(word::WORLD, world);
+        self.set(word::ITSELF, itself);
     }
 
     /// Records how the clock was brought in step with rank 0's, where that is another.

@@ -8,6 +8,7 @@
 pub mod accumulate;
 pub mod closed;
 pub mod counters;
+pub mod current;
 pub mod descriptor;
 #[allow(unsafe_code)]
 pub mod fetch;

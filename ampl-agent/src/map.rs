@@ -17,6 +17,20 @@ pub struct MappedBlock {
     pub words: &'static mut [u64],
 }
 
+impl MappedBlock {
+    /// The last `count` words apart, shared with readers as the head is.
+    ///
+    /// # Panics
+    /// When there are not so many.
+    pub fn with_tail(self, count: usize) -> (Self, &'static [AtomicU64]) {
+        let Self { head, words } = self;
+        let (words, tail) = words.split_at_mut(words.len() - count);
+        // SAFETY: an atomic word has the layout of a word, these are writable, and nothing else refers to them.
+        let tail = unsafe { std::slice::from_raw_parts(tail.as_mut_ptr().cast::<AtomicU64>(), count) };
+        (Self { head, words }, tail)
+    }
+}
+
 /// Extends `file` by `words` 64-bit words at `offset` (a multiple of the page size) and maps them.
 ///
 /// # Errors

@@ -38,14 +38,31 @@ impl SiteTable {
     /// Index of the entry for that call, and whether it is new.
     #[inline]
     pub fn find(&mut self, address: u64, function: u16) -> (u32, bool) {
-        if (self.last.0, self.last.1) == (address, function) {
+        if self.reach(address, function) {
             return (self.last.2, false);
         }
-        let is_expected = self.expected != 0 && self.is(self.expected, address, function);
-        let found = if is_expected { (self.expected, false) } else { self.look_up(address, function) };
-        self.last = (address, function, found.0);
-        self.expected = (self.words[found.0 as usize * SITE_WORDS + NOTE] >> NEXT) as u32;
+        let found = self.look_up(address, function);
+        self.pass((address, function, found.0));
         found
+    }
+
+    /// Whether the entry is the last one, or the one expected behind it: that is the last one from here on.
+    #[inline(always)]
+    pub fn reach(&mut self, address: u64, function: u16) -> bool {
+        if (self.last.0, self.last.1) == (address, function) {
+            return true;
+        }
+        let is_expected = self.expected != 0 && self.is(self.expected, address, function);
+        if is_expected {
+            self.pass((address, function, self.expected));
+        }
+        is_expected
+    }
+
+    #[inline(always)]
+    fn pass(&mut self, found: (u64, u16, u32)) {
+        self.last = found;
+        self.expected = (self.words[found.2 as usize * SITE_WORDS + NOTE] >> NEXT) as u32;
     }
 
     #[inline]

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use ampl_core::config::{Keep as Of, SiteTrace};
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::units::WindowId;
+use ampl_trace::current::LINE_WORDS;
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
-use ampl_trace::record::Kind;
 
 use crate::accumulate::Totals;
+use crate::current::Current;
 use crate::governor::Level;
 use crate::handles::HandleCache;
 use crate::journal::Need;
@@ -63,6 +64,8 @@ pub struct CallEnd {
 pub struct Thread {
     shared: Arc<Shared>,
     counts: &'static mut [u64],
+    /// The call that it is in, for readers.
+    pub current: Current,
     sites: SiteTable,
     paths: Paths,
     stream: Stream,
@@ -117,15 +120,19 @@ impl Thread {
     /// # Errors
     /// That of the journal's file system.
     pub fn new(shared: Arc<Shared>, number: u32, now: u64) -> io::Result<Self> {
-        let counts = shared.journal.block(Need::Basic, BlockKind::Counters, number, FUNCTION_COUNT)?.words;
-        let sites =
-            shared.journal.block(Need::Basic, BlockKind::Sites, number, SITE_ENTRIES * SITE_WORDS)?.words;
+        let need = Need::Basic;
+        let counters =
+            shared.journal.block(need, BlockKind::Counters, number, FUNCTION_COUNT + LINE_WORDS)?;
+        let (counters, line) = counters.with_tail(LINE_WORDS);
+        let counts = counters.words;
+        let sites = shared.journal.block(need, BlockKind::Sites, number, SITE_ENTRIES * SITE_WORDS)?.words;
         let marker = match &shared.boundary {
             Some(Boundary::Call { function, .. }) => Some(function.0),
             _ => None,
         };
         let mut thread = Self {
             counts,
+            current: Current::new(line),
             sites: SiteTable::new(sites),
             paths: Paths::default(),
             stream: Stream::new(shared.journal.clone(), number)?,
@@ -201,11 +208,6 @@ impl Thread {
     /// Appends a text record.
     pub fn text(&mut self, flags: u8, text: &str) {
         self.stream.text(flags, text);
-    }
-
-    /// Appends a record about an object met for the first time.
-    pub fn object(&mut self, body: &[u64]) {
-        self.stream.record(Kind::Object, 0, body);
     }
 
     /// The agent's own time in a call, ticks.

@@ -8,7 +8,7 @@ use ampl_core::mpi::FUNCTIONS;
 use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::model::{STEP_CLOCK, Sizes, WindowSummary};
+use ampl_trace::model::{End, STEP_CLOCK, Sizes, WindowSummary};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -17,10 +17,12 @@ use crate::calls::table;
 use crate::communicators;
 use crate::efficiency::run_times;
 use crate::estimate::windows_lacking;
+use crate::in_call;
 use crate::output;
 use crate::pauses::{self, Paused};
 use crate::rundir::{self, RunArg};
 use crate::summary;
+use crate::symbols::Symbols;
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
 #[derive(clap::Args, Debug)]
@@ -99,6 +101,12 @@ struct Info<'a> {
     /// Where the program made more communicators than are looked at: what is listed is not all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     communicators_cut: bool,
+    /// Where the ranks are of a run that has not come to its end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    in_call: Vec<in_call::Row>,
+    /// Up to when such a run counts, and how that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<End>,
 }
 
 impl<'a> Info<'a> {
@@ -126,6 +134,8 @@ impl<'a> Info<'a> {
             grammars: trace.structure.grammars(),
             communicators: communicators::Rows(comms),
             communicators_cut: !comms.is_complete(),
+            in_call: in_call::rows(trace, comms, &mut Symbols::default()),
+            end: trace.run.end.filter(|_| !trace.complete),
         }
     }
 }

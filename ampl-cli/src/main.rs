@@ -26,6 +26,7 @@ mod export;
 mod failure;
 mod fraction;
 mod human;
+mod in_call;
 mod info;
 #[allow(unsafe_code)]
 mod inherited;

@@ -14,7 +14,7 @@ use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Inserted, LauncherError, hint};
-use crate::{counting, inherited, leftovers, library, marker_site, prefix, summary};
+use crate::{counting, inherited, leftovers, library, marker_site, prefix, rundir, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -116,9 +116,17 @@ impl Drop for Awaited {
     }
 }
 
+/// Nanoseconds since the Unix epoch.
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
 /// Prints what came of the run to stderr; nothing where the library has `said` why nothing did.
 fn after_run(dir: &Path, said: bool) {
     if dir.is_dir() {
+        if !dir.join(rundir::TRACE).exists() {
+            rundir::note_end(dir, now_ns());
+        }
         tell!("ampl: run directory {}", dir.display());
         summary::print(dir);
     } else if !said {

@@ -116,6 +116,11 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         return None;
     }
     let mut prepared = prepared?.ok()?;
+    let itself = abi.handle(ObjectKind::Comm, "MPI_COMM_SELF")?;
+    prepared
+        .shared
+        .journal
+        .constants([abi.any_source, abi.any_tag, abi.proc_null, abi.root], [world as u64, itself as u64]);
     let reading = first_apart.and_then(|_| align::Reading::take(&channel, ranks, rank).ok());
     if let Some(reading) = reading {
         prepared.set_epoch(epoch - reading.offset);

@@ -56,8 +56,19 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     let result = unsafe { forward(next, words.as_ptr()) };
     std::mem::forget(unwound);
     // SAFETY: as above; looked up again, because the call may have been long.
-    unsafe { (*entry()).inside = 0 };
+    let here: &mut Entry = unsafe { &mut *entry() };
+    here.inside = 0;
+    passed(here.thread);
     result
+}
+
+/// A call that is only counted has returned. Where it has forked this may be the child, which has no journal.
+#[inline(always)]
+fn passed(thread: *const ThreadState) {
+    if process::is_active() {
+        // SAFETY: the calling thread's own state, as before the call.
+        unsafe { (*thread).thread.current.passed() };
+    }
 }
 
 /// Whether it is enough that the call of `function` which begins is counted; it has been then. Most calls go this way
@@ -79,6 +90,8 @@ fn passes(here: &Entry, function: Function) -> bool {
         };
     if passes {
         state.thread.pass(function);
+        // SAFETY: the wrapper just entered.
+        state.thread.current.pass(function, unsafe { here.origin().address });
     }
     passes
 }
@@ -170,6 +183,7 @@ fn left(here: &mut Entry, end: u64) {
     // SAFETY: the calling thread's own state, which no wrapper uses now.
     if let Some(state) = unsafe { here.thread.as_mut() }.filter(|_| process::is_active() && start != 0) {
         contained(|| hooks::left(state, function, address, start, end.max(start)));
+        state.thread.current.leave(end.max(start));
     }
 }
 
@@ -373,16 +387,20 @@ unsafe fn recorded(
         let quiet = state.thread.is_quiet();
         let from = ticks(invariant);
         state.thread.pass(function);
+        state.thread.current.pass(function, address);
         if recipe.passage == Passage::Marking && !state.thread.pass_marker(from) {
             end_windows(state, recipe, function, address, from);
         }
         if !quiet {
             let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);
             state.thread.add_own(took * LOOK_EVERY);
+            state.thread.current.leave(from);
             contained(|| hooks::look_around(state, recipe));
         }
         // SAFETY: the caller's promise.
-        return unsafe { forward(next, words.as_ptr()) };
+        let result = unsafe { forward(next, words.as_ptr()) };
+        passed(pointer);
+        return result;
     }
     if recipe.local && !state.thread.records() {
         let now = ticks(invariant);
@@ -410,10 +428,15 @@ unsafe fn recorded(
         // SAFETY: the application's arguments, before the call.
         contained_counting(|| unsafe { hooks::enter(state, symbol, recipe, words) });
     }
+    if !state.thread.is_known(function, address) {
+        contained_counting(|| state.thread.know(function, address));
+    }
+    hooks::about(state, symbol.language, recipe, words);
     let mut start = ticks(invariant);
     if state.thread.begin_call(function, start) && end_windows(state, recipe, function, address, start) {
         start = ticks(invariant);
     }
+    state.thread.current.enter(function, address, start);
     if recipe.class == Class::Lifecycle {
         // SAFETY: the application's arguments, before the call.
         contained(|| unsafe { hooks::lifecycle(state, symbol, recipe, words, address, start) });
@@ -436,6 +459,7 @@ unsafe fn recorded(
     }
     // SAFETY: as above, and MPI has returned.
     let state = unsafe { &mut *pointer };
+    state.thread.current.leave(end);
     // SAFETY: the application's arguments, after the call.
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };

@@ -341,6 +341,7 @@ unsafe extern "C" fn thread_ended(state: *mut libc::c_void) {
         let process = unsafe {
             (*state).thread.hand_over();
             (*state).thread.end_regions();
+            (*state).thread.current.end();
             (*state).process
         };
         process.threads.lock().unwrap_or_else(PoisonError::into_inner).free.push(state);

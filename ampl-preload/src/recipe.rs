@@ -68,6 +68,8 @@ pub struct Recipe {
     /// Index of the source, and of the tag, that its status or its request's tells, where nothing else is recorded of its
     /// outputs: a message of one that the call names is from there, with that tag.
     pub answer: Option<(u8, u8)>,
+    /// Indices of what says whom its calls are about: a rank, a tag or another rank, a communicator.
+    pub about: [u8; 3],
 }
 
 /// What is needed of calls that have not been made like that before, that fail, or that end one of several requests.
@@ -341,6 +343,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
             }
             _ => None,
         },
+        about: crate::hooks::whom(spec),
         rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount })),
     }
 }

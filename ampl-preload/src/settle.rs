@@ -261,7 +261,12 @@ impl Settlement {
     fn own_part(&self, process: &Process) -> Option<Compacted> {
         let trace = &process.shared.plan.config.trace;
         let settings = Settings { error: trace.time_error, floor_ns: trace.time_floor_ns };
-        process.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok())
+        let own = process.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok());
+        own.map(|mut own| {
+            // Of a rank that has come to its end there is nothing to say about where it is.
+            own.rank.process.threads.clear();
+            own
+        })
     }
 
     /// On the other ranks: waits to be asked, sends, waits to hear that all is written.

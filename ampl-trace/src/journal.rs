@@ -78,6 +78,14 @@ pub mod word {
     pub const CLOCK_DRIFT: usize = 15;
     /// Ticks of the latest clock pair when something of the sequence first had no room; 0 if all had.
     pub const FULL: usize = 16;
+    /// What its MPI calls any source, and any tag in the upper half: as calls are told of that a rank is in.
+    pub const ANY: usize = 504;
+    /// `MPI_PROC_NULL`, and `MPI_ROOT` in the upper half.
+    pub const NOBODY: usize = 505;
+    /// The handle of `MPI_COMM_WORLD`.
+    pub const WORLD: usize = 506;
+    /// That of `MPI_COMM_SELF`.
+    pub const ITSELF: usize = 507;
     /// Start of the packed texts: host, CPU binding, MPI library.
     pub const TEXTS: usize = 17;
     /// Ticks of the latest clock pair when the file could not grow any more; 0 if it can. What came later is in the

@@ -50,6 +50,9 @@ pub struct RunInfo {
     /// Optional metrics that rank 0 could not measure, and why: name and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(String, String)>,
+    /// Up to when a run counts that has not come to its end, or had not when it was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
 }
 
 /// One summarised metric.
@@ -199,6 +202,12 @@ pub struct Process {
     /// Steps of the agent down, and up again, to stay within what it may cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// Where its threads were when it ended, or was looked at; none of a process that came to its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadPlace>,
+    /// What the system said of the process then.
+    #[serde(default, skip_serializing_if = "Liveness::is_not_known")]
+    pub liveness: Liveness,
 }
 
 fn is_none(number: &u32) -> bool {
@@ -246,6 +255,8 @@ pub struct Step {
 /// The level of a [`Step`] that is about windows only: they end by the clock from there on, for the program has not
 /// named the region of the marker.
 pub const STEP_CLOCK: &str = "clock";
+
+pub use crate::last::{End, EndBasis, Liveness, Peer, Place, ThreadPlace};
 
 /// A call site: an offset in a module; and where its function is called from, if paths are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

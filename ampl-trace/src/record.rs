@@ -99,6 +99,8 @@ pub const WINDOW_STRATUM: u8 = 128;
 pub const VERDICT_KEPT: u8 = 1;
 /// Stands for the stratum in a verdict where there is none.
 pub const NO_STRATUM: u64 = u64::MAX;
+/// Object flag: it tells the handle of one that the program was given, behind its kind and its number.
+pub const OBJECT_HANDLE: u8 = 1;
 /// Text flag: run information.
 pub const TEXT_RUN: u8 = 1;
 /// Text flag: a decision of the client.

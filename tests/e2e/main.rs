@@ -26,6 +26,7 @@ mod retrospective;
 mod site_names;
 mod sites;
 mod strata;
+mod stuck;
 mod summaries;
 mod tables;
 mod trace;

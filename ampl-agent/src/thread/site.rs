@@ -21,6 +21,19 @@ impl Thread {
         site
     }
 
+    /// Whether the site of a call of `function` that returns to `address` is sure to be known, as that of most calls in
+    /// loops is. Never panics.
+    #[inline(always)]
+    pub fn is_known(&mut self, function: Function, address: u64) -> bool {
+        self.sites.reach(if self.tells_sites { address } else { ANYWHERE }, function.0)
+    }
+
+    /// Makes the site of a call known before that is made: it may never return.
+    #[inline(never)]
+    pub fn know(&mut self, function: Function, address: u64) {
+        self.site(function, address);
+    }
+
     /// Index of the site of a call of `function` that returns to `address`; of all its calls, where sites are not
     /// told apart.
     #[inline(always)]

@@ -2,7 +2,8 @@
 
 use ampl_core::config::{Keep as Of, SiteTrace};
 use ampl_core::mpi::Function;
-use ampl_trace::record::{GAP, Kind};
+use ampl_core::value::ObjectKind;
+use ampl_trace::record::{GAP, Kind, OBJECT_HANDLE};
 
 use super::{CallEnd, Thread};
 use crate::governor::Level;
@@ -86,6 +87,16 @@ impl Thread {
         }
         // It is no call of the open window, but of all that are like it.
         self.written_before += self.stream.written() - before;
+    }
+
+    /// Appends a record about an object met for the first time.
+    pub fn object(&mut self, body: &[u64]) {
+        self.stream.record(Kind::Object, 0, body);
+    }
+
+    /// Appends the handle of a communicator that the program was given.
+    pub fn communicator(&mut self, word: u64, handle: u64) {
+        self.stream.record(Kind::Object, OBJECT_HANDLE, &[ObjectKind::Comm as u64, word, handle]);
     }
 
     /// Its number among the threads of the process, from 0.

@@ -235,7 +235,14 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
         let off: f64 = spans.iter().map(|(from, to)| to - from).sum();
         let wall = (run_ns - off).max(0.0);
         let threads = columns.of_rank(rank).threads;
-        let mpi = mpi.get(&number).copied().unwrap_or(0.0) / threads;
+        // A call that has not returned is in no total.
+        let inside: i64 = rank
+            .process
+            .threads
+            .iter()
+            .map(|thread| trace.run.end.map_or(0, |end| thread.inside_ns(end)))
+            .sum();
+        let mpi = (mpi.get(&number).copied().unwrap_or(0.0) + inside as f64) / threads;
         // What ampl took where it counted only is next to nothing.
         let compute = wall - mpi - own_ns / threads;
         let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };

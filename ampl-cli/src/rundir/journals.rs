@@ -12,6 +12,7 @@ use ampl_trace::structure::Merged;
 use ampl_trace::timing::Settings;
 use ampl_trace::{Damage, Trace};
 
+use super::life;
 use super::runfile::RunFile;
 use crate::failure::{DAMAGED, Failure};
 use crate::mapped;
@@ -47,8 +48,9 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
         };
         let read = mapped::journal(file).map_err(|error| error.to_string());
         let compacted = read.and_then(|bytes| {
-            let compacted = compact(&bytes, EXACT).map_err(|error| error.to_string())?;
+            let mut compacted = compact(&bytes, EXACT).map_err(|error| error.to_string())?;
             ranks = ranks.max(ranks_of(&bytes));
+            compacted.rank.process.liveness = life::of(&compacted.rank.process, file);
             Ok(compacted)
         });
         let part = match compacted {
@@ -93,6 +95,12 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
     structures.into_iter().for_each(|structure| trace.structure.join(Merged::of(structure)));
     format::place_sites(&mut trace);
     format::finish(&mut trace);
+    trace.run.end = life::end(&trace, run_file.and_then(|file| file.ended_ns));
+    let until = trace.run.end.map_or(0, |end| end.at_ns.max(0) as u64);
+    for rank in &mut trace.ranks {
+        // The last reading of its clock is no end: it may have been in a call since.
+        rank.process.elapsed_ns = rank.process.elapsed_ns.max(until);
+    }
     trace.sizes = sizes(&trace)?;
     Ok(trace)
 }

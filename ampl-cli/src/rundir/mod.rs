@@ -1,6 +1,7 @@
 //! From what a user calls a run to the trace in it.
 
 mod journals;
+mod life;
 mod runfile;
 
 use std::ffi::OsStr;
@@ -17,6 +18,7 @@ use ampl_trace::{Damage, Trace, format};
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 pub use journals::write;
 use runfile::RunFile;
+pub use runfile::note_end;
 
 /// The trace file's name in a run directory.
 pub const TRACE: &str = "trace.ampl";

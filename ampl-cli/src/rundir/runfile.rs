@@ -15,8 +15,25 @@ const SETTINGS: &str = "# Resolved settings.";
 pub struct RunFile {
     /// Where the journals are.
     pub journals: Option<PathBuf>,
+    /// When the launcher returned, nanoseconds since the Unix epoch; `None` where nobody saw it.
+    pub ended_ns: Option<u64>,
     facts: String,
     config: String,
+}
+
+/// Notes in `run.toml` that the launcher of the run in `dir` has returned at `now_ns`, if the job has not come to its
+/// end: up to then its ranks' last calls count.
+pub fn note_end(dir: &Path, now_ns: u64) {
+    let path = dir.join("run.toml");
+    let Ok(text) = fs::read_to_string(&path) else { return };
+    let Some(at) = text.find(SETTINGS).filter(|_| !text.contains("\nended_ns = ")) else { return };
+    let before = text[..at].trim_end_matches('\n').len();
+    let noted = format!("{}\nended_ns = {now_ns}\n\n{}", &text[..before], &text[at..]);
+    let new = dir.join("run.toml.new");
+    // Who reads meanwhile finds the one or the other.
+    if fs::write(&new, noted).and_then(|()| fs::rename(&new, &path)).is_err() {
+        let _ = fs::remove_file(&new);
+    }
 }
 
 impl RunFile {
@@ -24,7 +41,8 @@ impl RunFile {
     pub fn read(dir: &Path) -> Option<Self> {
         let text = fs::read_to_string(dir.join("run.toml")).ok()?;
         let (facts, config) = text.split_once(SETTINGS).unwrap_or((&text, ""));
-        let mut file = Self { journals: None, facts: facts.into(), config: config.trim_start().into() };
+        let mut file = Self { facts: facts.into(), config: config.trim_start().into(), ..Self::default() };
+        file.ended_ns = file.value("ended_ns").and_then(|value| u64::try_from(value.as_integer()?).ok());
         // A relative path is the job's: the run directory's parent is the likeliest place it ran in.
         file.journals = file.text("journals").map(|path| match dir.parent() {
             Some(parent) if !Path::new(&path).is_absolute() => parent.join(path),
@@ -90,5 +108,13 @@ mod tests {
         assert_eq!((run.ranks, run.started_ns, run.command.len()), (6, 17, 0));
         assert_eq!((run.metrics.len(), run.groups[0].members.as_str()), (6, "0-5"));
         assert_eq!(Config::parse(&run.config).unwrap().0, Config::default());
+        assert_eq!(file.ended_ns, None);
+        for now in [23, 24] {
+            note_end(dir.path(), now);
+            let file = RunFile::read(dir.path()).unwrap();
+            // Its first end counts.
+            assert_eq!((file.ended_ns, file.describe()), (Some(23), run.clone()));
+        }
+        note_end(&dir.path().join("none"), 25);
     }
 }

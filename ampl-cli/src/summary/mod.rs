@@ -4,6 +4,7 @@ mod counted;
 mod efficiency;
 mod gaps;
 mod marginal;
+mod places;
 mod sampling;
 mod sites;
 pub mod storage;
@@ -12,6 +13,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use ampl_trace::Trace;
+use ampl_trace::model::EndBasis;
 
 pub use gaps::done_less;
 
@@ -56,6 +58,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     }
     storage::write(&mut out, trace, plan.as_ref());
     agent(&mut out, trace);
+    places::write(&mut out, trace);
     let mut end = String::new();
     counted::write(&mut end, trace);
     gaps::write(&mut end, trace, plan.as_ref());
@@ -109,17 +112,9 @@ fn head(out: &mut String, trace: &Trace) {
     field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
     clocks(out, trace);
-    field(
-        out,
-        "run time",
-        &format!(
-            "{} of the longest rank; {} MPI calls{}",
-            duration(longest_ns(trace) as f64),
-            count(calls),
-            // What a rank called after it was read, or left nothing of, is not in it.
-            if trace.complete { ", all counted" } else { " counted" },
-        ),
-    );
+    // What a rank called after it was read, or left nothing of, is not in it.
+    let counted = if trace.complete { ", all counted" } else { " counted" };
+    field(out, "run time", &format!("{}; {} MPI calls{counted}", run_time(trace), count(calls)));
 }
 
 /// How well the times of ranks fit each other, where they have several clocks.
@@ -138,9 +133,23 @@ fn clocks(out: &mut String, trace: &Trace) {
     field(out, "clocks", &text);
 }
 
-/// Run time of the longest rank, nanoseconds.
+/// Run time of the longest rank as far as its clock was read, nanoseconds.
 fn longest_ns(trace: &Trace) -> u64 {
     trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0)
+}
+
+/// How long the run took, or takes; up to when, where it has not come to its end.
+fn run_time(trace: &Trace) -> String {
+    let longest = longest_ns(trace) as f64;
+    let Some(end) = trace.run.end.filter(|_| !trace.complete) else {
+        return format!("{} of the longest rank", duration(longest));
+    };
+    let until = match end.basis {
+        EndBasis::Now => "until now",
+        EndBasis::Launcher => "until the launcher returned",
+        EndBasis::LastCall => "until the last call of a rank",
+    };
+    format!("{} {until}", duration(longest))
 }
 
 /// The library's name and version out of its own description, which may be a page.

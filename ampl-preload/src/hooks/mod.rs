@@ -1,5 +1,6 @@
 //! What happens before and after a recorded call.
 
+mod about;
 mod encode;
 mod facts;
 mod members;
@@ -25,6 +26,7 @@ use crate::recipe::{self, Outcome, Passage, Recipe};
 use crate::settle;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
+pub use about::{about, whom};
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
 pub use members::{changed, held};
@@ -188,6 +190,7 @@ unsafe fn finish(
             flags |= CALL_MISS;
         }
     }
+    state.thread.current.polled(flags & CALL_MISS != 0, call.start);
     let says_nothing_new = || {
         let any = process::any();
         let named = |&(source, tag): &(u8, u8)| {
@@ -220,9 +223,7 @@ unsafe fn finish(
     }
     if recipe.gives && call.code == 0 {
         // SAFETY: the caller's promise.
-        unsafe {
-            encode::given(state, function, recipe, words, |process, kind, handle| process.given(kind, handle))
-        };
+        unsafe { about::given(state, function, recipe, words) };
     }
     // SAFETY: the caller's promise.
     unsafe { requests::look_again(state, recipe, words) };

@@ -252,6 +252,13 @@ impl Communicators {
         self.complete
     }
 
+    /// The communicator that a word of `rank` stands for; `None` where it has stood for several.
+    pub fn only(&self, rank: u32, word: u64) -> Option<&Communicator> {
+        let names = self.ranks.get(&rank)?;
+        let name = names.name(rank, names.words.words.only(word).filter(|&made| made != NONE)?);
+        self.list.iter().find(|comm| comm.name == name)
+    }
+
     /// What `rank` calls communicators, call by call.
     pub fn follow(&self, rank: u32) -> Follower<'_> {
         let names = self.ranks.get(&rank);

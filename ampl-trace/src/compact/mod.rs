@@ -7,6 +7,7 @@ mod after;
 mod clock;
 mod paths;
 mod sequence;
+mod threads;
 mod times;
 
 use std::collections::BTreeMap;
@@ -17,9 +18,11 @@ use ampl_core::value::ObjectKind;
 use crate::cells::Cells;
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
-use crate::model::{Aggregate, ClockFit, LASTING_STRATA, Process, RankTrace, RunInfo, Step, WindowSummary};
+use crate::model::{
+    Aggregate, ClockFit, LASTING_STRATA, Liveness, Process, RankTrace, RunInfo, Step, WindowSummary,
+};
 use crate::record::{
-    Kind, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
+    Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
     WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
     WINDOW_STRATUM, Word, get_text,
 };
@@ -29,6 +32,7 @@ use crate::totals::{SEVERAL, Totals};
 use after::After;
 use clock::Clock;
 use paths::Paths;
+use threads::{Handles, Line};
 
 /// Everything a journal holds, in a trace's terms.
 #[derive(Debug, Default)]
@@ -80,6 +84,8 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         paths: Paths::default(),
         comms: BTreeMap::new(),
         without_memory,
+        handles: Handles::new(),
+        lines: Vec::new(),
     };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
     for &block in &journal.blocks {
@@ -89,7 +95,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         let structure = scan.thread(thread, blocks);
         scan.out.structure.threads.push(structure);
     }
-    let Scan { mut out, paths, comms, after, .. } = scan;
+    let Scan { mut out, paths, comms, handles, lines, after, .. } = scan;
     let missing =
         [journal.header[word::FULL], if without_memory { journal.header[word::SPILLED] } else { 0 }];
     out.rank.process.steps.extend(lacking(missing, clock, &out.rank));
@@ -105,6 +111,8 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     out.structure.modules = std::mem::take(&mut out.rank.modules);
     out.structure.sites = paths.sites();
     fold_windows(&mut out.rank.windows);
+    let places = lines.iter().map(|line| line.read(&out, &handles, &journal.header, clock)).collect();
+    out.rank.process.threads = places;
     Ok(out)
 }
 
@@ -120,7 +128,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
             }
         }
     }
-    let mut texts = &header[word::TEXTS..];
+    let mut texts = &header[word::TEXTS..word::TEXTS_END];
     let mut text = || {
         let (text, used) = get_text(texts).unwrap_or_default();
         texts = &texts[used.min(texts.len())..];
@@ -143,6 +151,8 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
             drift_ppm: Some(f64::from_bits(header[word::CLOCK_DRIFT])).filter(|drift| drift.is_finite()),
         }),
         steps: Vec::new(),
+        threads: Vec::new(),
+        liveness: Liveness::Unknown,
     }
 }
 
@@ -182,6 +192,8 @@ struct Scan {
     clock: Clock,
     /// Communicators by their word.
     comms: BTreeMap<u64, Comm>,
+    handles: Handles,
+    lines: Vec<Line>,
     /// Call sites in the order in which the threads met them.
     paths: Paths,
     after: After,
@@ -222,6 +234,7 @@ impl Scan {
         signatures.iter_mut().for_each(|signature| signature.site = sites.stored(signature.site));
         let (grammar, wrong) = sequence::grammar(blocks, signatures.len(), self.without_memory);
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
+        self.lines.extend(Line::of(thread, blocks, |index| sites.stored(index)));
         for words in words_of(blocks, BlockKind::Sites) {
             self.out.aggregates.extend(aggregates(words, &sites, self.clock));
         }
@@ -239,6 +252,11 @@ impl Scan {
         let body = &record.words()[..];
         match record.kind {
             Kind::Object => {
+                if record.flags & OBJECT_HANDLE != 0 {
+                    let &[_, word, handle] = body.first_chunk()?;
+                    self.handles.push((handle, word));
+                    return Some(());
+                }
                 let &[kind, word, size, rank] = body.first_chunk()?;
                 if kind == ObjectKind::Comm as u64 {
                     self.comms.entry(word).or_insert(Comm { word, size, rank });

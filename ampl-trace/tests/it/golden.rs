@@ -206,6 +206,7 @@ fn rank(number: u32) -> RankTrace {
                 drift_ppm: Some(1.25),
             }),
             steps: if number == 3 { steps } else { Vec::new() },
+            ..Process::default()
         },
         modules: Vec::new(),
         sites: Vec::new(),

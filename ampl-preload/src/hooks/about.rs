@@ -1,0 +1,65 @@
+//! Whom a call is about that may never return, for readers of the journal.
+
+use ampl_core::mpi::{Function, FunctionSpec};
+use ampl_core::value::ObjectKind;
+use ampl_trace::current::{Operands, Role, ends};
+
+use super::encode;
+use crate::process::Process;
+use crate::recipe::Recipe;
+use crate::symbol::Language;
+use crate::thread_state::ThreadState;
+
+/// Stands for the first index where a function has no such argument.
+const NONE: u8 = u8::MAX;
+
+/// Indices of what says whom calls of `spec` are about: see [`Recipe::about`]. Readers know which of them it has: an
+/// argument stands for those that it has not.
+pub fn whom(spec: &FunctionSpec) -> [u8; 3] {
+    let operands = Operands::of(spec);
+    let rank = |operand: Option<(u8, Role)>| operand.map(|(index, _)| index);
+    let all = [rank(operands.peer), rank(operands.second).or(operands.tag), operands.comm];
+    if all == [None; 3] { [NONE; 3] } else { all.map(|index| index.unwrap_or(0)) }
+}
+
+/// Notes whom the call is about that is going to be made.
+#[inline(always)]
+pub fn about(state: &ThreadState, language: Language, recipe: &Recipe, words: &[usize]) {
+    if recipe.about[0] == NONE {
+        if recipe.names_request {
+            let requests = state.named.words();
+            state.thread.current.about(requests.first().copied().unwrap_or(0), requests.len() as u64);
+        }
+        return;
+    }
+    let [first, second, comm] = match language {
+        // SAFETY: positions of parameters of the function, whose arguments these are.
+        Language::C => recipe.about.map(|index| unsafe { *words.get_unchecked(usize::from(index)) }),
+        // Empty where they could not be made out.
+        Language::Fortran => {
+            recipe.about.map(|index| state.words.get(usize::from(index)).copied().unwrap_or(0))
+        }
+    };
+    state.thread.current.about(ends(first as i32, second as i32), comm as u64);
+}
+
+/// Objects that the call has given out are known from here on, and readers can tell communicators by their handles.
+///
+/// # Safety
+/// As [`encode::given`].
+#[cold]
+pub unsafe fn given(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &[usize]) {
+    let mut communicators = Vec::new();
+    let take = |process: &Process, kind, handle| {
+        process.given(kind, handle);
+        if kind == ObjectKind::Comm {
+            communicators.push(handle);
+        }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { encode::given(state, function, recipe, words, take) };
+    for handle in communicators {
+        let word = state.process.object(ObjectKind::Comm, handle).word;
+        state.thread.communicator(word, handle);
+    }
+}

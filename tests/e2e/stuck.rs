@@ -1,0 +1,150 @@
+//! Jobs that come to a stop: where each rank is can be asked while they hang, and is there when they have been ended.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process;
+use ampl_tests::run::{number, parse, text_of};
+use serde_json::{Value, json};
+
+/// Starts the job, asks until all that `wanted` names is in the answer, ends it, and asks again.
+const SCRIPT: &str = r#"
+run=$1 ampl=$2 wanted=$3; shift 3
+"$@" >job.out 2>job.err &
+for turn in $(seq 400); do
+    "$ampl" info "$run" --json >live.json 2>live.err
+    missing=; for word in $wanted; do grep -q "$word" live.json || missing=$word; done
+    [ -z "$missing" ] && break
+    sleep 0.1
+done
+"$ampl" info "$run" >live.txt
+kill $! && wait $!
+"$ampl" info "$run" --json >dead.json
+"$ampl" info "$run" >dead.txt
+exit 0
+"#;
+
+struct Asked {
+    live: Value,
+    dead: Value,
+    live_text: String,
+    dead_text: String,
+}
+
+fn ask(job: &Job, options: &[&str], wanted: &str) -> Asked {
+    let scratch = Scratch::new("stuck");
+    let run = scratch.path().join("result");
+    let before: Vec<OsString> =
+        vec!["-c".into(), SCRIPT.into(), "sh".into(), run.clone().into(), ampl().into(), wanted.into()];
+    let mut exec: Vec<OsString> = vec![ampl().into(), "run".into(), "-o".into(), run.into()];
+    exec.extend(options.iter().map(OsString::from));
+    exec.push("--".into());
+    let mut command = Command::new("sh");
+    command.args([before, exec, job.launch(), job.words.clone()].concat()).current_dir(scratch.path());
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    let finished = process::run(&mut command, Duration::from_secs(120)).success();
+    let text = |name: &str| text_of(&scratch.path().join(name));
+    let all = || ["job.err", "live.json", "live.err"].map(text).join("\n");
+    assert!(text("live.json").contains("in_call"), "{}{}", finished.stderr, all());
+    let json = |name: &str| parse(&text(name));
+    Asked {
+        live: json("live.json"),
+        dead: json("dead.json"),
+        live_text: text("live.txt"),
+        dead_text: text("dead.txt"),
+    }
+}
+
+/// The row of a rank.
+fn row(info: &Value, rank: &str) -> Value {
+    let rows = info["in_call"].as_array().unwrap_or_else(|| panic!("no rows in {info}"));
+    rows.iter()
+        .find(|row| row["ranks"] == rank)
+        .unwrap_or_else(|| panic!("no rank {rank} in {rows:?}"))
+        .clone()
+}
+
+/// What `row` says beside its times and its site.
+fn said(mut row: Value) -> Value {
+    let fields = row.as_object_mut().expect("an object");
+    for name in ["ranks", "site", "since_ns", "for_ns", "latest_ns", "at_most"] {
+        fields.remove(name);
+    }
+    row
+}
+
+#[test]
+fn every_rank_of_a_job_that_hangs_is_somewhere() {
+    for mpi in Mpi::ALL {
+        let mut job = Job::of(mpi, 4, "stuck", &["50"]);
+        job.limit = Duration::from_secs(120);
+        let asked = ask(&job, &[], "MPI_Recv MPI_Wait MPI_Iprobe stopped");
+        let expected = [
+            json!({"function": "MPI_Recv", "peer": 3, "role": "source", "tag": 41, "comm": "comm:1"}),
+            json!({"function": "MPI_Wait", "peer": "MPI_ANY_SOURCE", "role": "source", "tag": 42, "comm": "world",
+                "requests": 1, "request_of": "MPI_Irecv"}),
+            json!({"function": "MPI_Iprobe", "peer": 1, "role": "source", "tag": "MPI_ANY_TAG", "comm": "world",
+                "polling": true}),
+            json!({"function": null, "peer": null, "last": "MPI_Comm_split", "process": "stopped"}),
+        ];
+        for (rank, expected) in expected.iter().enumerate() {
+            let live = row(&asked.live, &rank.to_string());
+            assert_eq!(said(live.clone()), *expected, "{mpi:?}");
+            assert_eq!(live["site"].is_string(), rank < 3, "{mpi:?}: {live}");
+            let site = live["site"].as_str().unwrap_or("stuck.c:");
+            assert!(site.starts_with("stuck.c:"), "{mpi:?}: {live}");
+        }
+        assert_eq!(asked.live["end"]["basis"], "now", "{mpi:?}");
+        assert_eq!(asked.dead["end"]["basis"], "launcher", "{mpi:?}");
+        for rank in ["0", "1"] {
+            let (live, dead) = (row(&asked.live, rank), row(&asked.dead, rank));
+            // The clock's rate is known a little better.
+            let apart = number(&live["since_ns"]) - number(&dead["since_ns"]);
+            assert!(apart.abs() < 1e6, "{mpi:?}: {live} {dead}");
+            assert!(number(&dead["for_ns"]) >= number(&live["for_ns"]) - 1e6, "{mpi:?}: {live} {dead}");
+            let ends = number(&dead["since_ns"]) + number(&dead["for_ns"]);
+            assert_eq!(ends, number(&asked.dead["end"]["at_ns"]), "{mpi:?}");
+        }
+        for text in [&asked.live_text, &asked.dead_text] {
+            assert!(text.contains("from 3 tag 41 on comm:1"), "{mpi:?}: {text}");
+            assert!(text.contains("polling MPI_Iprobe") || text.contains("MPI_Iprobe @"), "{mpi:?}: {text}");
+            assert!(text.contains("not in MPI (last: MPI_Comm_split)"), "{mpi:?}: {text}");
+        }
+        assert!(asked.dead_text.contains("until the launcher returned"), "{mpi:?}: {}", asked.dead_text);
+        assert!(asked.dead_text.contains("in calls that have not returned"), "{mpi:?}: {}", asked.dead_text);
+    }
+}
+
+/// Where calls are only counted no clock is read: how long a call takes is known as far as the last look.
+#[test]
+fn counted_calls_are_told_with_what_is_known_of_them() {
+    let mut job = Job::of(Mpi::OpenMpi, 4, "stuck", &["300000"]);
+    job.limit = Duration::from_secs(120);
+    let options = ["--set", "agent.max_overhead=\"0.001%\"", "--set", "trace.structure=\"off\""];
+    let asked = ask(&job, &options, "MPI_Recv MPI_Wait MPI_Iprobe stopped");
+    let row = row(&asked.live, "0");
+    assert_eq!((&row["function"], &row["at_most"]), (&json!("MPI_Recv"), &json!(true)), "{row}");
+}
+
+#[test]
+fn fortran_calls_name_whom_they_wait_for() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("stuck-fortran");
+        let program = scratch.path().join("stuck");
+        let source = ampl_tests::place::home().join("programs/stuck.f90");
+        let mut compile = Command::new(mpi.fortran_compiler());
+        compile.args(["-g", "-o"]).arg(&program).arg(source).current_dir(scratch.path());
+        process::run(&mut compile, Duration::from_secs(60)).success();
+        let asked = ask(&Job::new(mpi, 2, program, &[]), &[], "MPI_Recv MPI_Barrier");
+        let expected =
+            json!({"function": "MPI_Recv", "peer": 1, "role": "source", "tag": 43, "comm": "world"});
+        for info in [&asked.live, &asked.dead] {
+            assert_eq!(said(row(info, "0")), expected, "{mpi:?}");
+            let barrier = json!({"function": "MPI_Barrier", "peer": null, "comm": "world"});
+            assert_eq!(said(row(info, "1")), barrier, "{mpi:?}");
+        }
+    }
+}
