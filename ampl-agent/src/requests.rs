@@ -305,7 +305,8 @@ impl Requests {
         }
         let number = self.slots.take(None);
         let [_, marks, sent, received] = Request::default().facts(number);
-        let mark = TELLS;
+        // Nobody saw it made: of a send, its status holds whatever was there before.
+        let mark = TELLS | SILENT;
         let (at, shares) = self.mine.put(handle, [number, marks | u64::from(mark), sent, received]);
         self.claims |= shares;
         if completes && self.claims {

@@ -196,6 +196,9 @@ fn count_within(here: &Entry, function: Function) {
         if matches!(function, ids::MPI_COMM_FREE | ids::MPI_COMM_DISCONNECT) {
             process::lose_sight();
         }
+        if function == ids::MPI_CANCEL {
+            process::cancels();
+        }
     }
 }
 

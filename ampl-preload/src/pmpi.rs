@@ -89,6 +89,8 @@ functions! {
     testsome = "Testsome" (count requests completed indices statuses);
     /// `(*request)`
     cancel = "Cancel" (request);
+    /// `(*status, *flag)`
+    test_cancelled = "Test_cancelled" (status flag);
     /// `(*request, *status)`
     wait = "Wait" (request status);
     /// `(datatype, *size)`: an `MPI_Count`.

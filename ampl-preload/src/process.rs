@@ -164,6 +164,20 @@ pub fn lose_sight() {
     LOST_SIGHT.store(true, Ordering::Relaxed);
 }
 
+/// Whether the program has ever cancelled a request.
+static CANCELS: AtomicBool = AtomicBool::new(false);
+
+/// The program cancels a request.
+pub fn cancels() {
+    CANCELS.store(true, Ordering::Relaxed);
+}
+
+/// See [`cancels`].
+#[inline]
+pub fn has_cancelled() -> bool {
+    CANCELS.load(Ordering::Relaxed)
+}
+
 /// Runs a hook; if it panics, the agent ends and the job goes on.
 #[inline(always)]
 pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {

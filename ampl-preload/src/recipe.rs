@@ -321,8 +321,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         makes_persistent,
         makes_receive: matches!(spec.traffic, Traffic::Recv | Traffic::RecvInit | Traffic::Sendrecv)
             || spec.name.starts_with("MPI_Isendrecv")
-            // What a generalized request's own function writes into the status is told as of a receive.
-            || matches!(function, ids::MPI_PRECV_INIT | ids::MPI_GREQUEST_START),
+            // What a generalized request's own function leaves out of a status is undefined.
+            || function == ids::MPI_PRECV_INIT,
         in_out,
         gives,
         passage: match function {

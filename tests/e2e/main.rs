@@ -25,6 +25,7 @@ mod recover;
 mod retrospective;
 mod site_names;
 mod sites;
+mod statuses;
 mod strata;
 mod stuck;
 mod summaries;

@@ -12,7 +12,7 @@ use super::facts::object_word;
 use super::places;
 use crate::abi::Abi;
 use crate::abi::memory::readable;
-use crate::process::Process;
+use crate::process::{self, Process};
 use crate::recipe::{Recipe, Step, is_given};
 use crate::thread_state::ThreadState;
 
@@ -340,9 +340,29 @@ impl Encoder<'_> {
             if reader.ignores_status(base) {
                 return EMPTY_STATUS;
             }
+            // SAFETY: the caller's promise.
+            if unsafe { self.was_cancelled(base, element) } {
+                return NO_STATUS;
+            }
         }
         // SAFETY: the caller's promise.
         unsafe { reader.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
+    }
+
+    /// Whether the status of element `element` is of a request that was cancelled: nothing else of it is defined
+    /// (MPI-4.1 §3.8.4). MPI is asked only in programs that cancel.
+    ///
+    /// # Safety
+    /// `base` must point to as many statuses as a call has written.
+    #[inline]
+    unsafe fn was_cancelled(&self, base: usize, element: usize) -> bool {
+        if !process::has_cancelled() {
+            return false;
+        }
+        let (mut flag, bytes) = (0i32, self.state.reader.bytes(Kind::Status));
+        // SAFETY: the caller's promise, and a place for an int.
+        unsafe { (self.state.process.pmpi.test_cancelled)(base + element * bytes, &raw mut flag as usize) };
+        flag != 0
     }
 
     /// Whether statuses are known that MPI was not asked for: none of the requests tells of a message.
@@ -396,6 +416,12 @@ impl Encoder<'_> {
         if state.named.any(SILENT) {
             for (word, mark) in out[first..].iter_mut().zip(marks) {
                 *word = if mark & SILENT != 0 { NO_STATUS } else { *word };
+            }
+        }
+        if process::has_cancelled() {
+            for (element, word) in out[first..].iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                *word = if unsafe { self.was_cancelled(base, element) } { NO_STATUS } else { *word };
             }
         }
     }

@@ -90,6 +90,9 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &Recip
 #[inline(always)]
 unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &mut [usize]) {
     if recipe.names_request {
+        if function == ids::MPI_CANCEL {
+            process::cancels();
+        }
         // SAFETY: the caller's promise.
         unsafe { requests::name(state, recipe, words) };
     }
