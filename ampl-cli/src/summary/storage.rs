@@ -14,7 +14,8 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();
     let of = plural(windows, "rank-window");
-    let size = format!("{}; times kept for {} of {of}", bytes(total as f64), count(kept));
+    let kept_of = if kept == windows { format!("all {of}") } else { format!("{} of {of}", count(kept)) };
+    let size = format!("{}; times kept for {kept_of}", bytes(total as f64));
     let text = match everything(trace) {
         Some(all) if kept < windows => format!("{size}; all would take about {}", bytes(all)),
         _ => match would_keep(trace, plan) {

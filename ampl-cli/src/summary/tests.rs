@@ -230,7 +230,7 @@ fn the_sample_is_told_from_what_is_stored() {
     assert!(!off.contains("traced") && !off.contains("0 of 20"), "{off}");
     let verify = of("[output]\nverify = true\n");
     says(&verify, "group all", &["12 of 20 ranks drawn", "calls of all are stored"]);
-    says(&verify, "trace file", &["times kept for 240 of 240 rank-windows; 144 would be kept"]);
+    says(&verify, "trace file", &["times kept for all 240 rank-windows; 144 would be kept"]);
     let everyone = Synthetic { config: "[trace]\ntiming = 'off'\n".into(), size: 8, ..Synthetic::default() };
     says(&summary(&everyone), "from window 8: 8 of 8", &["everybody drawn for"]);
 }
