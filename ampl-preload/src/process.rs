@@ -159,6 +159,9 @@ pub fn has_not_started() -> bool {
 /// Whether a communicator has been freed in a callback, where nobody looks: one that is known may be gone.
 static LOST_SIGHT: AtomicBool = AtomicBool::new(false);
 
+/// Whether the last window has ended, because `MPI_Finalize` is entered.
+static ENDED: AtomicBool = AtomicBool::new(false);
+
 /// See [`Process::has_lost_sight`].
 pub fn lose_sight() {
     LOST_SIGHT.store(true, Ordering::Relaxed);
@@ -437,6 +440,7 @@ impl Process {
     }
 
     fn finish(&self, state: &mut ThreadState, now: u64) {
+        ENDED.store(true, Ordering::Release);
         api::close();
         self.take_clock_pair();
         state.thread.recalibrate();
@@ -471,6 +475,14 @@ impl Process {
     /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.
     pub fn end(&self) {
         let _whole = Uncancelled::begin();
+        if is_active() && !ENDED.load(Ordering::Acquire) {
+            // `MPI_Finalize` is defined by the program, or by a tool before ampl: here is where its call shows.
+            // SAFETY: the calling thread's own block; no wrapper uses its state now.
+            let own = unsafe { (*entry()).thread.as_mut() };
+            if let Some(state) = own.or_else(|| adopt_thread()) {
+                self.begin_end(state, now());
+            }
+        }
         ALWAYS.active.store(false, Ordering::Release);
         let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
         with_room(|| self.settlement.settle(self, &mut tree));

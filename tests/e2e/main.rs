@@ -30,5 +30,6 @@ mod strata;
 mod stuck;
 mod summaries;
 mod tables;
+mod tools;
 mod trace;
 mod verify;

@@ -81,8 +81,9 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
         gaps.push("more call sites than the table holds: the rest is added up as '(further sites)'".into());
     }
     nameless(trace, &mut gaps);
-    if !trace.run.hidden.is_empty() {
-        let (names, more) = some(&trace.run.hidden);
+    let hidden = unseen(trace);
+    if !hidden.is_empty() {
+        let (names, more) = some(&hidden);
         gaps.push(format!("{names}{more}: the program, or a tool loaded before ampl, defines them itself"));
     }
     if !trace.run.extensions.is_empty() {
@@ -136,6 +137,19 @@ fn unstored(trace: &Trace, steps: &[RankStep], gaps: &mut Vec<String>) {
             set(ranks.into_iter())
         ));
     }
+}
+
+/// Functions that somebody before ampl defines, and of which no call came to ampl: a tool may go on to the next
+/// definition, and ampl sees its calls then. The end of MPI shows without a call.
+fn unseen(trace: &Trace) -> Vec<String> {
+    let seen = trace.function_calls();
+    let ended = trace.complete || trace.ranks.iter().all(|rank| rank.process.finalized);
+    let is_seen = |name: &&String| {
+        let function = Function::by_name(name).map(|function| function.0);
+        let counted = seen.iter().any(|&(of, calls)| Some(of) == function && calls > 0);
+        counted || (ended && *name == "MPI_Finalize")
+    };
+    trace.run.hidden.iter().filter(|name| !is_seen(name)).cloned().collect()
 }
 
 /// Calls that the program made while another was under way, and those that could not be told from them.
