@@ -249,7 +249,7 @@ fn a_rank_without_kept_calls_prints_none() {
     let run = place.run(&Synthetic { windows: 0, ranks: 2, killed: vec![1], ..Synthetic::default() });
     let said = ampl(&["decode", &run, "--rank", "1"]);
     assert_eq!((said.status, said.out.as_str()), (0, ""));
-    assert!(said.err.contains("no calls are stored"), "{}", said.err);
+    assert!(said.err.contains("none of 1 call is stored"), "{}", said.err);
 }
 
 #[test]
