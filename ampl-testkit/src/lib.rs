@@ -6,6 +6,7 @@ pub mod medoids;
 pub mod population;
 #[cfg(feature = "table")]
 pub mod table;
+pub mod topology;
 
 pub use classes::{ClassJob, Classes};
 pub use population::{Kind, Population};

@@ -22,6 +22,7 @@ const NEEDS: &[Need] = &[
     Need { what: "MPICH", present: mpich, packages: &["mpich", "libmpich-dev"] },
     Need { what: "LAMMPS", present: || find(&["lmp"]).is_some(), packages: &["lammps"] },
     Need { what: "HPCC", present: || find(&["hpcc"]).is_some(), packages: &["hpcc"] },
+    Need { what: "nauty", present: nauty, packages: &["nauty"] },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
@@ -33,6 +34,10 @@ fn open_mpi() -> bool {
 fn mpich() -> bool {
     // `-compile_info` needs no compiler run; the header proves that the development package is there.
     succeeds(Command::new("mpicc.mpich").arg("-compile_info")) && find(&["mpiexec.mpich"]).is_some()
+}
+
+fn nauty() -> bool {
+    find(&["nauty-labelg", "labelg"]).is_some() && find(&["nauty-geng", "geng"]).is_some()
 }
 
 fn pip() -> bool {

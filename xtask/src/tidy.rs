@@ -14,6 +14,7 @@ use source::tokens;
 
 /// Which of our crates each crate may depend on; a crate that is not listed may depend on none.
 const EDGES: &[(&str, &[&str])] = &[
+    ("ampl-analysis", &["ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-agent", &["ampl-core", "ampl-trace"]),
     ("ampl-cli", &["ampl-client", "ampl-core", "ampl-trace", "ampl-analysis"]),
     ("ampl-client", &["ampl-core"]),

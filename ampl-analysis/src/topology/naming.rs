@@ -1,0 +1,140 @@
+//! Names of one graph: which of several is said, and which others there are.
+
+use super::Match;
+use super::catalogue;
+use super::graph::{Component, Graph};
+use super::shape::{Axis, Definition, Shape, strides, unrank};
+use super::verify::verify;
+
+/// Most steps of the search for aliases of a small graph.
+const STEPS: u64 = 20_000_000;
+
+/// Other shapes that `graph`, which is `shape`, is as well: all of them of a small graph, and at any size those that
+/// take rings of 4 for squares.
+pub(super) fn aliases(graph: &Graph, shape: &Shape) -> Vec<Shape> {
+    let mut aliases: Vec<Shape> = catalogue::all(graph, STEPS).into_iter().map(|(alias, _)| alias).collect();
+    aliases.extend(readings(shape));
+    let mut seen = std::collections::BTreeSet::from([shape.clone()]);
+    aliases.retain(|alias| seen.insert(alias.clone()));
+    aliases
+}
+
+/// Lattices that are the same graph as `shape`, by how many of its pairs of twos are rings of 4; and the stencil of six
+/// points that is one of eight, since around two places both diagonals lead to the same.
+fn readings(shape: &Shape) -> Vec<Shape> {
+    let axes = match shape {
+        Shape::Moore(axes) => {
+            return match axes[..] {
+                [long, Axis { size: 2, .. }] => {
+                    vec![Shape::Skewed([long, Axis { size: 2, periodic: true }])]
+                }
+                _ => Vec::new(),
+            };
+        }
+        Shape::Lattice(axes) => axes.clone(),
+        Shape::Hypercube(bits) => vec![Axis { size: 2, periodic: false }; *bits as usize],
+        _ => return Vec::new(),
+    };
+    let four = Axis { size: 4, periodic: true };
+    let twos =
+        axes.iter().map(|&axis| if axis == four { 2 } else { usize::from(axis.size == 2) }).sum::<usize>();
+    let others: Vec<Axis> = axes.into_iter().filter(|&axis| axis.size != 2 && axis != four).collect();
+    let reading = |fours: usize| {
+        let mut axes = others.clone();
+        axes.extend(std::iter::repeat_n(four, fours));
+        axes.extend(std::iter::repeat_n(Axis { size: 2, periodic: false }, twos - 2 * fours));
+        axes.sort_by_key(|axis| std::cmp::Reverse((axis.size, axis.periodic)));
+        axes
+    };
+    let mut readings: Vec<Shape> = (0..=twos / 2).rev().map(|fours| Shape::Lattice(reading(fours))).collect();
+    if others.is_empty() {
+        readings.push(Shape::Hypercube(twos as u32));
+    }
+    readings
+}
+
+/// A reading of the lattice `found` that the ranks themselves follow, row by row in some order of the axes.
+pub(super) fn natural(component: &Component, found: &Match) -> Option<Match> {
+    let all = readings(&found.shape);
+    if all.len() < 2 {
+        return None;
+    }
+    let mut sorted: Vec<u32> = (0..component.ranks.len() as u32).collect();
+    sorted.sort_unstable_by_key(|&vertex| component.ranks[vertex as usize]);
+    let mut places = vec![0; sorted.len()];
+    for (place, &vertex) in sorted.iter().enumerate() {
+        places[vertex as usize] = place as u32;
+    }
+    // Vertex 0 is of the least rank. What its neighbours do not fit needs no closer look.
+    let mut around: Vec<u32> =
+        component.graph.neighbours(0).iter().map(|&next| places[next as usize]).collect();
+    around.sort_unstable();
+    let fits = |shape: &Shape| {
+        let mut expected = Vec::new();
+        Definition::of(shape).neighbours(0, &mut expected);
+        expected.sort_unstable();
+        expected == around && verify(&component.graph, shape, &places)
+    };
+    // What was found goes first, so that it stays where it fits as well as another.
+    let found_first = std::iter::once(&found.shape).chain(all.iter().filter(|&shape| *shape != found.shape));
+    for shape in found_first {
+        let axes = shape.axes();
+        for order in orders(&axes) {
+            let permuted: Vec<Axis> = order.iter().map(|&axis| axes[axis]).collect();
+            if !fits(&Shape::Lattice(permuted.clone())) {
+                continue;
+            }
+            let sizes: Vec<u32> = permuted.iter().map(|axis| axis.size).collect();
+            let own = strides(axes.iter().map(|axis| axis.size));
+            let position = |&place: &u32| -> u32 {
+                unrank(place, &sizes).iter().zip(&order).map(|(along, &axis)| along * own[axis]).sum()
+            };
+            let positions = places.iter().map(position).collect();
+            return Some(Match { shape: shape.clone(), positions });
+        }
+    }
+    None
+}
+
+/// Orders of `axes` that differ; the given one first, and no more than some hundred.
+fn orders(axes: &[Axis]) -> Vec<Vec<usize>> {
+    const MOST: usize = 200;
+    let mut orders: Vec<Vec<usize>> = vec![Vec::new()];
+    for _ in 0..axes.len() {
+        let longer = orders.iter().flat_map(|order| {
+            // Of equal axes that are left, the first stands for all.
+            let left: Vec<usize> = (0..axes.len()).filter(|axis| !order.contains(axis)).collect();
+            let fresh = left
+                .iter()
+                .enumerate()
+                .filter(|&(at, &axis)| left[..at].iter().all(|&before| axes[before] != axes[axis]));
+            fresh.map(|(_, &axis)| [&order[..], &[axis]].concat()).collect::<Vec<_>>()
+        });
+        orders = longer.take(MOST).collect();
+    }
+    orders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_of_four_are_squares() {
+        let axis = |size, periodic| Axis { size, periodic };
+        let readings = readings(&Shape::Hypercube(4));
+        assert_eq!(readings.len(), 4);
+        assert!(readings.contains(&Shape::Lattice(vec![axis(4, true), axis(4, true)])));
+        assert_eq!(super::readings(&Shape::Lattice(vec![axis(5, true), axis(4, true)])).len(), 2);
+        assert_eq!(super::readings(&Shape::Lattice(vec![axis(5, true), axis(3, true)])).len(), 1);
+    }
+
+    #[test]
+    fn orders_of_equal_axes_are_one() {
+        let axis = |size| Axis { size, periodic: true };
+        assert_eq!(orders(&[axis(3), axis(3), axis(3)]), [[0, 1, 2]]);
+        assert_eq!(orders(&[axis(4), axis(3), axis(3)]), [[0, 1, 2], [1, 0, 2], [1, 2, 0]]);
+        assert_eq!(orders(&[axis(4), axis(3), axis(2)]).len(), 6);
+        assert!(orders(&(2..12).map(axis).collect::<Vec<_>>()).len() <= 200);
+    }
+}
