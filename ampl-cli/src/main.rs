@@ -52,6 +52,7 @@ mod summary;
 mod symbols;
 #[cfg(test)]
 mod synthetic;
+mod topology;
 mod unstored;
 
 use std::process::ExitCode;
@@ -80,6 +81,7 @@ enum Command {
     Simulate(simulate::Args),
     Plan(plan::Args),
     Strata(strata::Args),
+    Topology(topology::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::Simulate(args) => simulate::simulate(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Strata(args) => strata::strata(&args),
+        Command::Topology(args) => topology::topology(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

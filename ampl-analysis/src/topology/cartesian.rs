@@ -36,7 +36,7 @@ pub(super) fn factorise(graph: &Graph, most: u64) -> Option<Product> {
         return None;
     }
     let numbers = graph.edge_numbers();
-    let mut sets = parallel(graph, &numbers);
+    let mut sets = parallel(graph, &numbers)?;
     // Joins that come of coordinates that do not fit: few, or the graph is no product.
     for _ in 0..MOST_FACTORS {
         let (classes, count) = classes(graph, &mut sets)?;
@@ -88,8 +88,9 @@ struct Seen {
 
 /// Joins edges that are in one factor of every factorisation, if they meet or are opposite in a square.
 ///
-/// Two edges that meet are in one factor unless they span exactly one square and that is without a diagonal.
-fn parallel(graph: &Graph, numbers: &[u32]) -> Sets {
+/// Two edges that meet are in one factor unless they span exactly one square and that is without a diagonal. Every
+/// vertex of a product has edges of each factor: where all edges of one are joined, there is `None`.
+fn parallel(graph: &Graph, numbers: &[u32]) -> Option<Sets> {
     let mut sets = Sets::new(graph.edges() as usize);
     let empty = Seen { from: u32::MAX, count: 0, between: [0; 2], edges: [0; 2] };
     let mut seen = vec![empty; graph.vertices() as usize];
@@ -97,6 +98,7 @@ fn parallel(graph: &Graph, numbers: &[u32]) -> Sets {
     let mut reached: Vec<u32> = Vec::new();
     // For every pair of neighbours, by places in the row: number of squares, and a vertex opposite.
     let mut squares: Vec<(u32, u32)> = Vec::new();
+    let mut own: Vec<u32> = Vec::new();
     for vertex in 0..graph.vertices() {
         let row = graph.neighbours(vertex);
         let edges = &numbers[graph.row(vertex)];
@@ -141,11 +143,18 @@ fn parallel(graph: &Graph, numbers: &[u32]) -> Sets {
             *count += 1;
             *opposite = end;
         }
+        // Pairs that are joined by way of others need no second look: a row of d edges takes d - 1 joins.
+        own.clear();
+        own.extend(0..row.len() as u32);
         for a in 0..row.len() {
             for b in a + 1..row.len() {
                 let (count, opposite) = squares[a * row.len() + b];
                 if count != 1 {
-                    sets.join(edges[a], edges[b]);
+                    let (from, to) = (own[b], own[a]);
+                    if from != to {
+                        sets.join(edges[a], edges[b]);
+                        own.iter_mut().filter(|set| **set == from).for_each(|set| *set = to);
+                    }
                 } else if vertex < opposite {
                     // From the other corners it is the same square.
                     let [on_from_a, on_from_b] = seen[opposite as usize].edges;
@@ -154,8 +163,12 @@ fn parallel(graph: &Graph, numbers: &[u32]) -> Sets {
                 }
             }
         }
+        let first = sets.find(edges[0]);
+        if edges[1..].iter().all(|&edge| sets.find(edge) == first) {
+            return None;
+        }
     }
-    sets
+    Some(sets)
 }
 
 /// Gives every vertex its place in each of `count` factors, whose edges are told apart by `class`, a function of the

@@ -40,11 +40,13 @@ mod simple;
 mod skewed;
 mod tree;
 mod verify;
+mod volumes;
 
 pub use graph::{Graph, TooLarge};
 pub use identify::{Options, Pattern, Placed, Topology, identify};
 pub use shape::{Axis, NamedGraph, Parent, Shape};
 pub use verify::verify;
+pub use volumes::{Layer, layers};
 
 /// A shape, and for each vertex of a graph the vertex of the shape that it is said to be.
 #[derive(Clone, Debug)]

@@ -183,8 +183,8 @@ fn skeleton(graph: &Graph) -> Graph {
             for (z, &with_z) in common.iter().enumerate().skip(1) {
                 let more = with_y != with_z && with_y & with_z == with_y;
                 let between = || {
-                    let [x, y, z] = [row.len() as u32, graph.degree(row[y - 1]), graph.degree(row[z - 1])];
-                    with_y == all && with_z == all && x < z && z < y
+                    let degree = |place: usize| graph.degree(row[place - 1]) as usize;
+                    with_y == all && with_z == all && row.len() < degree(z) && degree(z) < degree(y)
                 };
                 if more || between() {
                     bits |= 1 << z;

@@ -56,9 +56,9 @@ impl Family {
             Self::Moore(sizes, periodic) => stencil(sizes, periodic, |_| true),
             Self::SixPoints(sizes, periodic) => stencil(sizes, periodic, |step| step[0] != step[1]),
             Self::Hypercube(bits) => {
-                stencil(&vec![2; *bits as usize], &vec![false; *bits as usize], |step| {
-                    step.iter().filter(|&&by| by != 0).count() == 1
-                })
+                let all =
+                    (0..1_u32 << bits).flat_map(|from| (0..*bits).map(move |bit| (from, from ^ (1 << bit))));
+                (1 << bits, all.filter(|(from, to)| from < to).collect())
             }
             Self::Complete(size) => pairs(*size, |_, _| true),
             Self::Star(size) => pairs(*size, |u, _| u == 0),

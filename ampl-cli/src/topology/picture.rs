@@ -1,0 +1,222 @@
+//! The answer for people: a sentence for each pattern, and small grids drawn.
+
+use std::io::{self, Write};
+
+use ampl_analysis::topology::{Axis, Layer, Parent, Pattern, Placed, Shape};
+
+use super::edges::Edges;
+use super::rank_set;
+use super::report::{Report, Share};
+use crate::human::{count, cut, digits, percent, plural};
+use crate::output::Stdout;
+
+/// Widest picture, and most lines of one, counted in ranks.
+const MOST_COLUMNS: usize = 100;
+const MOST_ROWS: u32 = 24;
+
+/// Copies that are drawn.
+const MOST_DRAWN: usize = 2;
+
+/// Prints what was `found` in the edges that were `read`.
+pub fn print(out: &mut Stdout, read: &Edges, found: &[Layer], report: &Report) -> io::Result<()> {
+    let edges = count(read.edges.len() as u64);
+    writeln!(out, "{}, {edges} edges", plural(read.vertices.into(), "rank"))?;
+    if read.loops > 0 {
+        writeln!(out, "  {} from a rank to itself left out", plural(read.loops, "edge"))?;
+    }
+    let mut shares = report.patterns.iter().map(|pattern| pattern.share);
+    for layer in found {
+        for pattern in &layer.topology.patterns {
+            print_pattern(out, pattern, layer, shares.next())?;
+        }
+        let unknown = &layer.topology.unknown;
+        if !unknown.is_empty() {
+            let mut ranks: Vec<u32> = unknown.iter().flatten().copied().collect();
+            ranks.sort_unstable();
+            writeln!(out, "\nnone of the known topologies{}", share(shares.next()))?;
+            writeln!(out, "  ranks       {}", cut(&rank_set(ranks), 80))?;
+        }
+    }
+    let isolated = found.last().filter(|_| found.len() == 1).map(|layer| &layer.topology.isolated);
+    if let Some(isolated) = isolated.filter(|isolated| !isolated.is_empty()) {
+        writeln!(out, "\nno edges\n  ranks       {}", cut(&rank_set(isolated.iter().copied()), 80))?;
+    }
+    Ok(())
+}
+
+fn share(share: Option<Share>) -> String {
+    match share {
+        Some(Share { bytes_share: Some(bytes), .. }) if bytes < 1.0 => {
+            format!(": {} of the volume", percent(bytes))
+        }
+        Some(Share { edges_share, .. }) if edges_share < 1.0 => {
+            format!(": {} of the edges", percent(edges_share))
+        }
+        _ => String::new(),
+    }
+}
+
+fn print_pattern(out: &mut Stdout, pattern: &Pattern, layer: &Layer, of: Option<Share>) -> io::Result<()> {
+    let copies = match pattern.copies.len() {
+        1 => String::new(),
+        many => format!("{many} copies of "),
+    };
+    writeln!(out, "\n{copies}{}{}", describe(&pattern.shape), share(of))?;
+    let mut ranks: Vec<u32> = pattern.copies.iter().flat_map(|copy| copy.ranks.iter().copied()).collect();
+    ranks.sort_unstable();
+    writeln!(out, "  ranks       {}", cut(&rank_set(ranks), 80))?;
+    writeln!(
+        out,
+        "  verified    every rank has coordinates, and its neighbours are those of the definition"
+    )?;
+    if let Some(directions) = directions(&pattern.shape) {
+        writeln!(out, "  neighbours  {directions}")?;
+    }
+    if !pattern.aliases.is_empty() {
+        let aliases: Vec<String> = pattern.aliases.iter().map(describe).collect();
+        writeln!(out, "  the same as {}", aliases.join("; "))?;
+    }
+    if let Some(least) = layer.least {
+        writeln!(out, "  edges       those of a volume from {}; the others follow", digits(least))?;
+    }
+    for copy in pattern.copies.iter().take(MOST_DRAWN) {
+        match drawing(&pattern.shape, copy) {
+            Some(lines) => {
+                writeln!(out)?;
+                lines.iter().try_for_each(|line| writeln!(out, "    {}", line.trim_end()))?;
+            }
+            None => {
+                let places = copy.ranks.iter().zip(&copy.positions).take(4);
+                let text = |(rank, &position): (&u32, &u32)| {
+                    let place = pattern.shape.coordinates(position);
+                    let place: Vec<String> = place.iter().map(u32::to_string).collect();
+                    format!("{rank} at ({})", place.join(", "))
+                };
+                let more = if copy.ranks.len() > 4 { ", …" } else { "" };
+                writeln!(out, "  places      {}{more}", places.map(text).collect::<Vec<_>>().join(", "))?;
+            }
+        }
+    }
+    let drawn = pattern.copies.len().min(MOST_DRAWN);
+    if pattern.copies.len() > drawn {
+        writeln!(out, "  … and {} more, see --json", pattern.copies.len() - drawn)?;
+    }
+    Ok(())
+}
+
+/// The shape in words.
+fn describe(shape: &Shape) -> String {
+    let by = |axes: &[Axis]| axes.iter().map(|axis| axis.size.to_string()).collect::<Vec<_>>().join(" x ");
+    match shape {
+        Shape::Line(size) => format!("line of {size}"),
+        Shape::Ring(size) => format!("ring of {size}"),
+        Shape::Complete(size) => format!("complete graph of {size}"),
+        Shape::Star(size) => format!("star of {size}"),
+        Shape::CompleteBipartite(a, b) => format!("complete bipartite graph of {a} and {b}"),
+        Shape::Lattice(axes) => lattice(axes),
+        Shape::Hypercube(bits) => format!("hypercube of {bits} dimensions"),
+        Shape::Hamming(sizes) => {
+            let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+            format!("{} Hamming graph", sizes.join(" x "))
+        }
+        Shape::Skewed(axes) => format!("6-point stencil on a {}", lattice(axes)),
+        Shape::Moore(axes) => {
+            format!("{}-point stencil on a {}", if axes.len() == 2 { 8 } else { 26 }, lattice(axes))
+        }
+        Shape::Tree { vertices, arity } => format!("tree of {vertices}, {arity} children each"),
+        Shape::BinomialTree { vertices, .. } => format!("binomial tree of {vertices}"),
+        Shape::Cg { .. } => format!("{} exchange of conjugate gradients (NPB CG)", by(&shape.axes())),
+        Shape::Butterfly(bits) => format!("butterfly of {} levels, {} each", bits + 1, 1_u64 << bits),
+        Shape::Product(shapes) => {
+            shapes.iter().map(|shape| format!("({})", describe(shape))).collect::<Vec<_>>().join(" x ")
+        }
+        other => format!("{} ({})", other.name(), by(&other.axes())),
+    }
+}
+
+fn lattice(axes: &[Axis]) -> String {
+    let sizes = axes.iter().map(|axis| axis.size.to_string()).collect::<Vec<_>>().join(" x ");
+    let periodic: Vec<&str> =
+        axes.iter().zip(AXES).filter(|(axis, _)| axis.periodic).map(|(_, name)| name).collect();
+    let open = axes.iter().any(|axis| !axis.periodic && axis.size > 2);
+    match (periodic.is_empty(), open) {
+        (true, _) => format!("{sizes} grid"),
+        (false, false) => format!("{sizes} torus"),
+        (false, true) => format!("{sizes} torus, periodic in {} only", periodic.join(" and ")),
+    }
+}
+
+const AXES: [&str; 8] = ["x", "y", "z", "u", "v", "w", "s", "t"];
+
+fn directions(shape: &Shape) -> Option<String> {
+    let each = |axes: &[Axis]| {
+        let names: Vec<String> =
+            AXES.iter().take(axes.len()).map(|name| format!("-{name}, +{name}")).collect();
+        names.join(", ")
+    };
+    Some(match shape {
+        Shape::Lattice(axes) if axes.len() <= AXES.len() => each(axes),
+        Shape::Line(_) | Shape::Ring(_) => "-x, +x".into(),
+        Shape::Skewed(axes) => format!("{}, (+x, -y), (-x, +y)", each(axes)),
+        Shape::Moore(_) => "at most 1 along every axis".into(),
+        Shape::Hypercube(_) => "one coordinate flipped".into(),
+        Shape::Hamming(_) => "one coordinate changed to any other".into(),
+        Shape::Tree { arity, .. } => format!("the parent of x is (x - 1) / {arity}"),
+        Shape::BinomialTree { parent: Parent::WithoutLowestBit, .. } => {
+            "the parent of x has its lowest bit cleared".into()
+        }
+        Shape::BinomialTree { .. } => "the parent of x has its highest bit cleared".into(),
+        Shape::Cg { .. } => "(x, y) with (x, y with one bit flipped) and with (y, x)".into(),
+        Shape::Butterfly(_) => "(x, y) with (x + 1, y) and (x + 1, y with bit x flipped)".into(),
+        _ => return None,
+    })
+}
+
+/// The ranks of `copy` where they are, of small shapes of one or two axes: x downwards, y to the right.
+fn drawing(shape: &Shape, copy: &Placed) -> Option<Vec<String>> {
+    let mut axes = match shape {
+        Shape::Line(_) | Shape::Ring(_) | Shape::Lattice(_) | Shape::Skewed(_) | Shape::Moore(_) => {
+            shape.axes()
+        }
+        _ => return None,
+    };
+    if axes.len() == 1 {
+        axes.insert(0, Axis { size: 1, periodic: false });
+    }
+    let &[x, y] = &axes[..] else { return None };
+    let width = copy.ranks.last()?.to_string().len();
+    let columns = y.size as usize * (width + 3) + 4;
+    if columns > MOST_COLUMNS || x.size > MOST_ROWS {
+        return None;
+    }
+    let mut ranks = vec![0; copy.ranks.len()];
+    for (&rank, &position) in copy.ranks.iter().zip(&copy.positions) {
+        ranks[position as usize] = rank;
+    }
+    let (before, after) = if y.periodic { ("~ ", " ~") } else { ("  ", "") };
+    // Between two rows: a stroke under each rank, and the diagonals between.
+    let diagonal = match shape {
+        Shape::Skewed(_) => " / ",
+        Shape::Moore(_) => " X ",
+        _ => "   ",
+    };
+    let strokes = |stroke: &str, between: &str| {
+        let cells = vec![format!("{stroke:>width$}"); y.size as usize];
+        format!("  {}", cells.join(between))
+    };
+    let mut lines = Vec::new();
+    if x.periodic {
+        lines.push(strokes("~", "   "));
+    }
+    for (row, cells) in ranks.chunks(y.size as usize).enumerate() {
+        if row > 0 {
+            lines.push(strokes("|", diagonal));
+        }
+        let cells: Vec<String> = cells.iter().map(|rank| format!("{rank:>width$}")).collect();
+        lines.push(format!("{before}{}{after}", cells.join(" - ")));
+    }
+    if x.periodic {
+        lines.push(strokes("~", "   "));
+    }
+    Some(lines)
+}
