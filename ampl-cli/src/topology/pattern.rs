@@ -212,11 +212,11 @@ fn pairs(sizes: &[u32], periodic: &[bool], neighbours: &[Node]) -> Vec<(u32, u32
         }
         for node in neighbours {
             let Ok(to) = evaluated(node, &place, sizes) else { continue };
-            let axes = to.iter().zip(sizes.iter().zip(periodic));
-            let number = axes.fold(Some(0_u32), |number, (&own, (&size, &periodic))| {
+            let mut axes = to.iter().zip(sizes.iter().zip(periodic));
+            let number = axes.try_fold(0_u32, |number, (&own, (&size, &periodic))| {
                 let own = if periodic { own.rem_euclid(size.into()) } else { own };
                 let own = u32::try_from(own).ok().filter(|&own| own < size)?;
-                Some(number? * size + own)
+                Some(number * size + own)
             });
             pairs.extend(number.map(|to| (from, to)));
         }
