@@ -67,6 +67,12 @@ pub struct Identity {
     pub host: String,
     /// Processors the process may run on.
     pub cpus: String,
+    /// When it started, clock ticks since the boot, and the namespace of its number.
+    pub started: u64,
+    /// See `started`.
+    pub pid_namespace: u64,
+    /// The run directory.
+    pub run: String,
     /// First clock pair: ticks, and nanoseconds since T0.
     pub first_pair: (u64, i64),
 }
@@ -122,6 +128,7 @@ impl Journal {
 
     fn begin(file: File, path: Option<PathBuf>, identity: &Identity) -> io::Result<Self> {
         let file = high(file);
+        hold(&file);
         let inode = inode(file.as_fd())?;
         let reserve = path.as_deref().and_then(|path| {
             // What this run's other ranks have taken was free when the job began.
@@ -142,6 +149,8 @@ impl Journal {
         journal.set(word::RANK, u64::from(identity.rank));
         journal.set(word::RANKS, u64::from(identity.ranks));
         journal.set(word::PID, u64::from(identity.pid));
+        journal.set(word::STARTED, identity.started);
+        journal.set(word::PID_NAMESPACE, identity.pid_namespace);
         journal.set(word::TICKS_FIRST, identity.first_pair.0);
         journal.set(word::NANOS_FIRST, identity.first_pair.1 as u64);
         journal.clock_pair(identity.first_pair.0, identity.first_pair.1);
@@ -149,6 +158,7 @@ impl Journal {
         let mut texts = Vec::new();
         put_text(&mut texts, &identity.host);
         put_text(&mut texts, &identity.cpus);
+        put_text(&mut texts, &identity.run);
         for (index, &text) in texts.iter().take(word::TEXTS_END - word::TEXTS).enumerate() {
             journal.set(word::TEXTS + index, text);
         }
@@ -479,9 +489,17 @@ impl Growing {
             return Err(closed());
         }
         // The number behind the old handle is the program's now, or nobody's: it is not ours to close.
-        std::mem::forget(std::mem::replace(&mut self.file, high(again)));
+        let again = high(again);
+        hold(&again);
+        std::mem::forget(std::mem::replace(&mut self.file, again));
         Ok(())
     }
+}
+
+/// Locks the file as long as the process has it: whoever finds it unlocked may take it for a dead one's.
+fn hold(file: &File) {
+    // Some file systems have no locks.
+    let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
 }
 
 fn inode(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {

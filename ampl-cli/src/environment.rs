@@ -31,6 +31,11 @@ pub fn dir() -> Option<PathBuf> {
     env::var_os(DIR).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
+/// Whether this is within a job of Slurm's.
+pub fn in_slurm() -> bool {
+    env::var_os("SLURM_JOB_ID").is_some()
+}
+
 /// `LD_PRELOAD`, if it says anything.
 pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())

@@ -1,34 +1,123 @@
-//! Journals in the node's memory that no run has taken away: of jobs that were killed, or that still run.
+//! Journals in the node's memory whose jobs are gone: nobody has recovered them.
 
 use std::fs::{self, DirEntry};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ampl_core::naming::node_directory_name;
+use serde::Serialize;
 
 use crate::human::{bytes, plural};
+use crate::recover::free;
+use crate::rundir::{self, Holder};
 
-/// Less than this is what a job that runs may well have.
-const SMALL: u64 = 1 << 30;
+/// Less than this is not worth a word before a job.
+const SMALL: u64 = 64 << 20;
+/// A directory without journals is a job's that begins, unless it is older.
+const BEGINNING: Duration = Duration::from_secs(60);
 
-/// What journals take of the node's memory, as a message; nothing while that is little.
-pub fn said() -> Option<String> {
-    let own = node_directory_name(rustix::process::getuid().as_raw());
-    said_of(&Path::new("/dev/shm").join(own), SMALL)
+/// The journals of a run in this node's memory.
+#[derive(Debug, Serialize)]
+pub struct Leftover {
+    /// Where they are.
+    pub journals: PathBuf,
+    /// The run directory, as the job named it; null where no journal says.
+    pub run: Option<String>,
+    /// Bytes that they take.
+    pub bytes: u64,
+    /// Whether a process of the job still runs.
+    pub alive: bool,
 }
 
-fn said_of(directory: &Path, small: u64) -> Option<String> {
-    let runs: Vec<u64> = entries(directory).map(|run| size(&run)).collect();
-    let held: u64 = runs.iter().sum();
+/// What journals of jobs that are gone take of the node's memory, as a message; nothing while that is little.
+pub fn said() -> Option<String> {
+    message(&found(), SMALL)
+}
+
+/// What this user's jobs have in the node's memory.
+pub fn found() -> Vec<Leftover> {
+    found_in(&own())
+}
+
+fn own() -> PathBuf {
+    Path::new("/dev/shm").join(node_directory_name(rustix::process::getuid().as_raw()))
+}
+
+/// A message about the dead of `leftovers`, if these take more than `small` bytes.
+pub fn message(leftovers: &[Leftover], small: u64) -> Option<String> {
+    let dead: Vec<&Leftover> = leftovers.iter().filter(|leftover| !leftover.alive).collect();
+    let held: u64 = dead.iter().map(|leftover| leftover.bytes).sum();
+    let place = dead.first()?.journals.parent()?;
     (held > small).then(|| {
+        let runs: Vec<&str> = dead.iter().filter_map(|leftover| leftover.run.as_deref()).take(4).collect();
+        let more = if dead.len() > runs.len() { ", …" } else { "" };
+        let runs = if runs.is_empty() { String::new() } else { format!(": {}{more}", runs.join(", ")) };
         format!(
-            "ampl: journals of {} take {} of this node's memory ({}): 'ampl recover RUN' what you want to keep of runs \
-             that have ended, then remove them there",
-            plural(runs.len() as u64, "run"),
+            "ampl: journals of {} whose processes are gone take {} of this node's memory ({}){runs}: 'ampl recover RUN' \
+             what you want to keep, 'ampl doctor --clean' frees the rest",
+            plural(dead.len() as u64, "run"),
             bytes(held as f64),
-            directory.display()
+            place.display()
         )
     })
+}
+
+/// Removes those whose processes are gone; returns what was done, a message each.
+pub fn clean() -> Vec<String> {
+    let (alive, dead): (Vec<Leftover>, Vec<Leftover>) =
+        found().into_iter().partition(|leftover| leftover.alive);
+    let mut said: Vec<String> = dead.iter().map(remove).collect();
+    said.extend(
+        alive.iter().map(|leftover| format!("ampl: kept {}: its job runs", leftover.journals.display())),
+    );
+    if said.is_empty() {
+        said.push("ampl: no journals are in this node's memory: there is nothing to clean".into());
+    }
+    said
+}
+
+fn remove(leftover: &Leftover) -> String {
+    let journals = journals(&leftover.journals);
+    // Looked at once more: a job may have begun there meanwhile.
+    if journals.iter().any(|file| rundir::living(file).is_some()) {
+        return format!("ampl: kept {}: its job runs", leftover.journals.display());
+    }
+    free::journals(&journals);
+    free::place(&leftover.journals);
+    let run = leftover.run.as_ref().map_or(String::new(), |run| format!(", of {run}"));
+    format!("ampl: freed {} ({}{run})", bytes(leftover.bytes as f64), leftover.journals.display())
+}
+
+fn found_in(directory: &Path) -> Vec<Leftover> {
+    let runs = entries(directory).filter(|run| run.path().is_dir());
+    let mut found: Vec<Leftover> = runs
+        .filter_map(|run| {
+            let files = journals(&run.path());
+            if files.is_empty() && !is_old(&run) {
+                return None;
+            }
+            let holder = files.iter().find_map(|file| Holder::of(file));
+            Some(Leftover {
+                run: holder.map(|holder| holder.run).filter(|run| !run.is_empty()),
+                bytes: size(&run),
+                alive: files.iter().any(|file| rundir::living(file).is_some()),
+                journals: run.path(),
+            })
+        })
+        .collect();
+    found.sort_by(|one, other| one.journals.cmp(&other.journals));
+    found
+}
+
+fn is_old(entry: &DirEntry) -> bool {
+    let changed = entry.metadata().and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|since| since > BEGINNING))
+}
+
+fn journals(directory: &Path) -> Vec<PathBuf> {
+    let is_journal = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "journal");
+    entries(directory).map(|entry| entry.path()).filter(is_journal).collect()
 }
 
 fn entries(directory: &Path) -> impl Iterator<Item = DirEntry> {
@@ -47,20 +136,29 @@ fn size(entry: &DirEntry) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::FlockOperation;
+
     use super::*;
 
     #[test]
-    fn runs_are_added_up() {
+    fn dead_runs_are_added_up_and_live_ones_are_not() {
         let directory = tempfile::tempdir().unwrap();
-        for (run, file) in [("a", "0.journal"), ("a", "1.journal"), ("b", "0.journal")] {
+        for (run, file) in [("a", "0.journal"), ("a", "1.journal"), ("b", "0.journal"), ("c", "0.journal")] {
             let run = directory.path().join(run);
             fs::create_dir_all(&run).unwrap();
             fs::write(run.join(file), vec![1; 1 << 20]).unwrap();
         }
-        let said = |small| said_of(directory.path(), small);
-        assert_eq!(said(4 << 20), None);
-        let text = said(1 << 20).unwrap();
-        assert!(text.contains("journals of 2 runs take 3") && text.contains("recover"), "{text}");
-        assert_eq!(said_of(&directory.path().join("none"), 0), None);
+        fs::create_dir(directory.path().join("just begun")).unwrap();
+        let live = fs::File::open(directory.path().join("c/0.journal")).unwrap();
+        rustix::fs::flock(&live, FlockOperation::NonBlockingLockShared).unwrap();
+        let found = found_in(directory.path());
+        assert_eq!(found.iter().map(|run| run.alive).collect::<Vec<_>>(), [false, false, true]);
+        assert_eq!(message(&found, 4 << 20), None);
+        let text = message(&found, 1 << 20).unwrap();
+        assert!(text.contains("journals of 2 runs") && text.contains("take 3"), "{text}");
+        assert!(text.contains("recover") && text.contains("--clean"), "{text}");
+        assert!(found_in(&directory.path().join("none")).is_empty());
+        assert!(remove(&found[2]).contains("kept") && directory.path().join("c/0.journal").exists());
+        assert!(remove(&found[0]).contains("freed") && !directory.path().join("a").exists());
     }
 }

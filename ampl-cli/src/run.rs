@@ -13,8 +13,8 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
-use crate::launcher::{self, Detected, Inserted, LauncherError, hint};
-use crate::{counting, inherited, leftovers, library, marker_site, prefix, rundir, summary};
+use crate::launcher::{self, Detected, Flavour, Inserted, LauncherError, hint};
+use crate::{counting, inherited, leftovers, library, marker_site, prefix, recover, rundir, summary};
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -50,10 +50,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let resolved = resolve_sites(&mut job, &programs)?;
     let exec = exec_argv(&args.job, &dir, resolved)?;
     let Inserted { argv, .. } = insert(&args.command, &exec)?;
+    let flavour = flavour(&args.command);
     let awaited = Awaited::begin(&dir);
     let mut child = spawn(&argv)?;
     let status = wait(&mut child)?;
-    after_run(&dir, awaited.is_over());
+    after_run(&dir, awaited.is_over(), flavour);
     Ok(exit_code(status))
 }
 
@@ -122,10 +123,13 @@ fn now_ns() -> u64 {
 }
 
 /// Prints what came of the run to stderr; nothing where the library has `said` why nothing did.
-fn after_run(dir: &Path, said: bool) {
+fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
     if dir.is_dir() {
         if !dir.join(rundir::TRACE).exists() {
             rundir::note_end(dir, now_ns());
+        }
+        if !rundir::is_whole(dir) {
+            recover::after_launch(dir, launcher);
         }
         tell!("ampl: run directory {}", dir.display());
         summary::print(dir);
@@ -136,6 +140,14 @@ fn after_run(dir: &Path, said: bool) {
              ampl sees of it",
             dir.display()
         );
+    }
+}
+
+/// The launcher that `command` starts.
+fn flavour(command: &[OsString]) -> Option<Flavour> {
+    match launcher::detect(command.get(prefix::behind(command))?) {
+        Detected::Launcher(flavour) => Some(flavour),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod draw;
 pub mod message;
 pub mod mpi;
 pub mod naming;
+pub mod nodes;
 pub mod plan;
 pub mod refusal;
 pub mod stats;

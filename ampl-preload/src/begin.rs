@@ -5,6 +5,7 @@
 //! collective then. After a disagreement every rank goes on unobserved.
 
 mod announce;
+pub mod nodes;
 
 use std::fs;
 use std::io::Write as _;
@@ -131,6 +132,9 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
             "rank {rank} cannot make its journal ({why}): it, and whoever else cannot, keeps it in memory, which a \
              job that dies does not leave; set output.journal to another place"
         ));
+    }
+    if let Some(journals) = prepared.journal_directory.as_ref().filter(|_| prepared.displaced.is_none()) {
+        nodes::note(&prepared.directory, rank, journals);
     }
     let plan = &prepared.shared.plan;
     let tree = Tree::new(plan, Rank(rank), |node| {
@@ -313,6 +317,9 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         pid: std::process::id(),
         host: environment::host(),
         cpus: environment::cpus(),
+        started: environment::started(),
+        pid_namespace: environment::pid_namespace(),
+        run: told.directory.to_string_lossy().into_owned(),
         first_pair: (before.0, before.1 - epoch),
     };
     let in_memory = || {

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use ampl_core::naming::{JOB_VARIABLES, Names, node_directory_name};
@@ -83,6 +84,19 @@ pub fn command() -> Vec<String> {
 /// The host's name.
 pub fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or("?".into(), |name| name.trim().to_owned())
+}
+
+/// When the process started, clock ticks since the boot; 0 where that is not told.
+pub fn started() -> u64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The program's name, in brackets, may hold anything.
+    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    behind.split_ascii_whitespace().nth(19).and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The namespace of process numbers, as its inode says; 0 where that is not told.
+pub fn pid_namespace() -> u64 {
+    fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino())
 }
 
 /// Processors that the process may run on, `0-3`.

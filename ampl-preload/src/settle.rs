@@ -21,7 +21,7 @@ use ampl_trace::timing::Settings;
 use ampl_trace::totals::Totals;
 
 use crate::align::Reading;
-use crate::begin::message;
+use crate::begin::{message, nodes};
 use crate::caller::is_library_of_mpi;
 use crate::entry::{Entry, entry};
 use crate::process::{self, Process, contained};
@@ -154,6 +154,9 @@ impl Settlement {
                     // Under `ampl run` a summary follows; otherwise nobody else says where to look.
                     let trace = self.directory.display();
                     message(&format!("the run is in {trace}: see it with 'ampl info {trace}'"));
+                }
+                if self.rank == 0 {
+                    nodes::forget(&self.directory);
                 }
                 process.shared.journal.remove();
                 let Some(journals) = &self.journals else { return };

@@ -86,13 +86,17 @@ pub mod word {
     pub const WORLD: usize = 506;
     /// That of `MPI_COMM_SELF`.
     pub const ITSELF: usize = 507;
-    /// Start of the packed texts: host, CPU binding, MPI library.
+    /// Start of the packed texts: host, CPU binding, run directory.
     pub const TEXTS: usize = 17;
     /// Ticks of the latest clock pair when the file could not grow any more; 0 if it can. What came later is in the
     /// process's memory.
     pub const SPILLED: usize = 500;
     /// Bytes of the file then: those behind them are what was in memory.
     pub const FILE_BYTES: usize = 501;
+    /// When the process started, clock ticks since the boot; 0 where that is not known.
+    pub const STARTED: usize = 502;
+    /// The namespace of its process number; 0 where that is not known.
+    pub const PID_NAMESPACE: usize = 503;
     /// End of the texts.
     pub const TEXTS_END: usize = 496;
 }

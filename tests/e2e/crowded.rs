@@ -1,32 +1,14 @@
 //! Memory that MPI shares among ranks, `/dev/shm`, is small in containers: ampl leaves nearly all of it to the job.
 
-use std::ffi::OsString;
-use std::path::Path;
-use std::process::Command;
-
+use ampl_tests::hosts::on_small;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::run::{Monitored, number};
+use std::ffi::OsString;
+use std::path::Path;
 
 /// Everything is stored as long as there is room: nothing is left out for what it costs.
 const ALL: &str = "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.9\n";
-
-/// `words` where a file system of `size` is mounted on `place`, seen by them alone; `None`, which is said, where that
-/// cannot be.
-fn on_small(size: &str, place: &Path, words: &[OsString]) -> Option<Vec<OsString>> {
-    let script = "mount -t tmpfs -o size=$0 ampl-test \"$1\" && shift && exec \"$@\"";
-    let namespace = |words: &[OsString]| -> Vec<OsString> {
-        let start = ["unshare", "--mount", "sh", "-c", script, size].map(OsString::from);
-        [&start[..], &[place.into()], words].concat()
-    };
-    let probe = namespace(&["true".into()]);
-    let made = Command::new(&probe[0]).args(&probe[1..]).output();
-    if !made.is_ok_and(|made| made.status.success()) {
-        eprintln!("SKIPPED: no file system can be mounted in a namespace here (root can)");
-        return None;
-    }
-    Some(namespace(words))
-}
 
 /// The job alone and under ampl, on a `/dev/shm` of `size` or a run directory's file system of that size: it ends alike.
 fn run(job: &Job, size: &str, config: &str, in_run: bool) -> Option<Monitored> {

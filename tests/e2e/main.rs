@@ -8,6 +8,7 @@ mod completeness;
 mod counters;
 mod coverage;
 mod crowded;
+mod dead;
 mod deaf;
 mod doctor;
 mod figure4;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod differential;
+pub mod hosts;
 pub mod job;
 pub mod place;
 pub mod process;

@@ -13,7 +13,7 @@ use crate::counting;
 use crate::elf::{self, Executable, few};
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND};
-use crate::leftovers;
+use crate::leftovers::{self, Leftover};
 use crate::library;
 use crate::output;
 use machine::{Clock, Counters, FileSystem, Launcher};
@@ -29,6 +29,9 @@ pub struct Args {
     /// One JSON document instead of lines
     #[arg(long)]
     json: bool,
+    /// Only free the memory of this node that journals take whose processes are gone
+    #[arg(long, conflicts_with_all = ["app", "json"])]
+    clean: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -50,6 +53,8 @@ struct Report {
     perf_event_paranoid: Option<i64>,
     counters: Counters,
     launchers: Vec<Launcher>,
+    /// Journals in this node's memory.
+    leftovers: Vec<Leftover>,
     /// What stands in ampl's way, as printed messages.
     problems: Vec<String>,
 }
@@ -70,6 +75,10 @@ struct App {
 /// # Errors
 /// The program named does not exist (4).
 pub fn doctor(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.clean {
+        leftovers::clean().iter().for_each(|line| tell!("{line}"));
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = examine(args)?;
     if args.json {
         output::json(&report)?;
@@ -99,7 +108,8 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
     if launchers.is_empty() {
         problems.push("ampl: no launcher found (PATH): install an MPI, or extend PATH".into());
     }
-    problems.extend(leftovers::said());
+    let leftovers = leftovers::found();
+    problems.extend(leftovers::message(&leftovers, 0));
     Ok(Report {
         version: env!("CARGO_PKG_VERSION"),
         is_static: cfg!(target_feature = "crt-static"),
@@ -112,6 +122,7 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
         perf_event_paranoid: counting::paranoid(),
         counters: machine::counters(),
         launchers,
+        leftovers,
         problems,
     })
 }

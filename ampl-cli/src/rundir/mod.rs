@@ -1,10 +1,13 @@
 //! From what a user calls a run to the trace in it.
 
+mod holder;
 mod journals;
 mod life;
+pub mod nodes;
 mod runfile;
 
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,6 +19,7 @@ use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, Trace, format};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+pub use holder::{Holder, host, living};
 pub use journals::write;
 use runfile::RunFile;
 pub use runfile::note_end;
@@ -138,9 +142,7 @@ fn read_file(file: &Path) -> anyhow::Result<Trace> {
 pub fn from_journals(run: &Path, others: &[PathBuf]) -> anyhow::Result<Trace> {
     let run_file = RunFile::read(run);
     let named = run_file.as_ref().and_then(|file| file.journals.clone());
-    let places = [named.clone(), Some(run.join("journal")), Some(run.to_owned())];
-    let own = places.into_iter().flatten().map(|place| journals::list(&place));
-    let mut files = own.into_iter().find(|files| !files.is_empty()).unwrap_or_default();
+    let mut files = own_journals(run);
     files.extend(others.iter().flat_map(|place| journals::list(place)));
     if !files.is_empty() {
         return journals::assemble(&files, run_file.as_ref());
@@ -164,6 +166,42 @@ pub fn from_journals(run: &Path, others: &[PathBuf]) -> anyhow::Result<Trace> {
         run.display(),
         "journals of a node's own memory can only be read on that node, until it is cleaned",
     ))
+}
+
+/// The journals of `run` that can be read here: where the job says that they are or in the run directory, and those that
+/// were brought home from other hosts.
+pub fn own_journals(run: &Path) -> Vec<PathBuf> {
+    let named = RunFile::read(run).and_then(|file| file.journals);
+    let places = [named, Some(run.join("journal")), Some(run.to_owned())];
+    let own = places.into_iter().flatten().map(|place| journals::list(&place));
+    let mut files = own.into_iter().find(|files| !files.is_empty()).unwrap_or_default();
+    let mut ranks: BTreeSet<OsString> =
+        files.iter().filter_map(|file| Some(file.file_name()?.into())).collect();
+    for home in nodes::homes(run) {
+        let brought = journals::list(&home);
+        files.extend(
+            brought.into_iter().filter(|file| ranks.insert(file.file_name().unwrap_or_default().into())),
+        );
+    }
+    files
+}
+
+/// Those of them that are in this node's memory, and not in the run directory.
+pub fn node_journals(run: &Path) -> Vec<PathBuf> {
+    let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = full(run);
+    own_journals(run).into_iter().filter(|file| !full(file).starts_with(&directory)).collect()
+}
+
+/// Whether the trace of the run in `dir` has all ranks, and is not damaged.
+pub fn is_whole(dir: &Path) -> bool {
+    let file = dir.join(TRACE);
+    file.exists() && read_file(&file).is_ok_and(|trace| trace.complete && trace.damage.is_empty())
+}
+
+/// Whether a run directory has no trace file: then all that there is of it is in journals.
+pub fn has_no_trace(run: &Path) -> bool {
+    run.is_dir() && !run.join(TRACE).exists()
 }
 
 fn absent(path: &Path, error: &str) -> anyhow::Error {

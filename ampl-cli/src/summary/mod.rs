@@ -56,7 +56,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());
     }
-    storage::write(&mut out, trace, plan.as_ref());
+    storage::write(&mut out, trace, plan.as_ref(), rundir::has_no_trace(run));
     agent(&mut out, trace);
     places::write(&mut out, trace);
     let mut end = String::new();

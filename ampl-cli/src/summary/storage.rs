@@ -9,7 +9,12 @@ use super::{field, longest_ns, marginal, paragraph};
 use crate::human::{bytes, count, plural};
 use crate::info::{is_kept_by, would_keep};
 
-pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
+pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, only_journals: bool) {
+    if only_journals {
+        let ranks = plural(trace.ranks.len() as u64, "rank");
+        field(out, "trace file", &format!("none: the journals of {ranks} tell; 'ampl recover' makes one"));
+        return;
+    }
     let (total, windows) =
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
     let kept = trace.kept_windows();

@@ -1,0 +1,210 @@
+//! `ampl recover`: the trace of a job that did not come to its end, from what its ranks had written until then.
+
+mod alive;
+mod elsewhere;
+pub mod free;
+mod home;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ampl_core::nodes::NODES;
+use ampl_core::units::RankSet;
+use ampl_trace::Trace;
+
+use crate::failure::{Failure, NOT_FOUND};
+use crate::human::{bytes, count, plural};
+use crate::launcher::Flavour;
+use crate::rundir::{self, Holder, TRACE, host, nodes};
+use crate::summary;
+
+/// How long processes may take to end that their launcher has killed.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// Rebuild the trace of a job that died, from its ranks' journals, and free the memory that these take.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+'ampl run' does this by itself when its launcher returns. Journals in the memory of other hosts are brought home by
+--node, started once on each of them.
+
+Example:
+  srun ampl recover --node ampl-lmp-4242-20260101T120000
+  ampl recover ampl-lmp-4242-20260101T120000")]
+pub struct Args {
+    /// The run directory, or a directory of journals
+    run: PathBuf,
+    /// Further directories of journals, copied from other nodes
+    #[arg(value_name = "JOURNALS")]
+    others: Vec<PathBuf>,
+    /// The trace file to write, instead of the run's trace.ampl; the journals stay
+    #[arg(short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Leave the journals where they are
+    #[arg(long)]
+    keep_journals: bool,
+    /// Only bring the journals in this node's memory into the run directory
+    #[arg(long, conflicts_with_all = ["others", "output"])]
+    node: bool,
+}
+
+/// Writes the trace file, says what it lacks, and removes the journals.
+///
+/// # Errors
+/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read, of status 1 where the job still
+/// runs; that of writing the file.
+pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.node {
+        return home::node(&args.run, args.keep_journals);
+    }
+    let file = args.output.clone().unwrap_or_else(|| args.run.join(TRACE));
+    if args.output.is_none() && file.exists() && rundir::read(&file).is_ok_and(|trace| trace.complete) {
+        tell!("ampl: {} is whole: there is nothing to recover", file.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    alive::refuse(&rundir::own_journals(&args.run), &args.run)?;
+    let there = args.run.join(TRACE).exists();
+    let mut trace = rundir::from_journals(&args.run, &args.others).map_err(|error| {
+        if !(there && Failure::has(&error, NOT_FOUND)) {
+            return error;
+        }
+        let fix = format!("see what there is in its {TRACE} with 'ampl info'");
+        Failure::message(NOT_FOUND, "no journals are left to recover it from", args.run.display(), fix)
+    })?;
+    let lacking = elsewhere_of(&args.run, &trace);
+    store(&mut trace, &file)?;
+    let less = summary::done_less(&trace, rundir::plan(&trace).as_ref());
+    trace.run.recovered.iter().chain(&less).for_each(|what| tell!("ampl: {what}"));
+    let kept = args.keep_journals || args.output.is_some();
+    let rest = match kept {
+        true => "the journals are still there",
+        false => release(&args.run, &trace, &file, &lacking)?,
+    };
+    elsewhere::said(&lacking, &args.run, None).iter().for_each(|line| tell!("{line}"));
+    tell!("ampl: {rest}; see what there is with 'ampl info {}'", file.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The job behind `run` has ended for its launcher: what it left in journals becomes the trace, and the memory is freed.
+/// All that comes of it is said.
+pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
+    let files = rundir::own_journals(run);
+    if files.is_empty() {
+        let others = nodes::elsewhere(run, &host(), |_| false);
+        elsewhere::said(&others, run, launcher).iter().for_each(|line| tell!("{line}"));
+        return;
+    }
+    if let Some(Holder { rank, pid, .. }) = alive::wait(&files, ENDING) {
+        tell!(
+            "ampl: the launcher is back, and rank {rank} still runs (process {pid}): 'ampl recover {}' when it has ended",
+            run.display()
+        );
+        return;
+    }
+    let recovered = rundir::from_journals(run, &[]).and_then(|mut trace| {
+        let lacking = elsewhere_of(run, &trace);
+        let file = run.join(TRACE);
+        store(&mut trace, &file)?;
+        let rest = release(run, &trace, &file, &lacking)?;
+        tell!("ampl: the job did not come to its end: {rest}");
+        elsewhere::said(&lacking, run, launcher).iter().for_each(|line| tell!("{line}"));
+        Ok(())
+    });
+    if let Err(error) = recovered {
+        crate::failure::report(&error);
+    }
+}
+
+/// Other hosts whose ranks are not in `trace`.
+fn elsewhere_of(run: &Path, trace: &Trace) -> BTreeMap<String, RankSet> {
+    nodes::elsewhere(run, &host(), |rank| trace.rank(rank).is_some())
+}
+
+/// Writes `trace` to `file`, and says so.
+fn store(trace: &mut Trace, file: &Path) -> anyhow::Result<()> {
+    trace.run.recovered = lacking(trace);
+    write(trace, file).map_err(|error| {
+        let fix = "name another file with -o";
+        Failure::message(1, format!("cannot write the trace: {error}"), file.display(), fix)
+    })?;
+    let size = fs::metadata(file).map_or(0, |metadata| metadata.len());
+    let calls: u64 = trace.ranks.iter().flat_map(|rank| &rank.process.calls).map(|&(_, calls)| calls).sum();
+    tell!(
+        "ampl: {} of {}, which made {}, recovered into {} ({})",
+        count(trace.ranks.len() as u64),
+        plural(trace.run.ranks.into(), "rank"),
+        plural(calls, "call"),
+        file.display(),
+        bytes(size as f64)
+    );
+    Ok(())
+}
+
+/// Removes the run's journals once `file` reads as `trace`; where ranks of other hosts are `lacking`, those in this
+/// node's memory go into the run directory until these come. Returns what has become of them.
+fn release(
+    run: &Path,
+    trace: &Trace,
+    file: &Path,
+    lacking: &BTreeMap<String, RankSet>,
+) -> anyhow::Result<&'static str> {
+    let again = rundir::read(file)?;
+    let same = again.ranks.len() == trace.ranks.len() && again.function_calls() == trace.function_calls();
+    if !same || !again.damage.is_empty() || !trace.damage.is_empty() {
+        return Ok("the journals are still there, as not all of them could be read");
+    }
+    if lacking.is_empty() {
+        free::journals(&rundir::own_journals(run));
+        let _ = fs::remove_dir_all(run.join(NODES));
+        return Ok("its journals have been removed");
+    }
+    home::bring(run, &rundir::node_journals(run), false)?;
+    Ok(
+        "its journals are in the run directory until those of the other hosts are, and take no memory of this node",
+    )
+}
+
+/// What a trace of journals lacks, a sentence each.
+fn lacking(trace: &Trace) -> Vec<String> {
+    let mut lacking = Vec::new();
+    let present = trace.ranks.len() as u64;
+    let missing = u64::from(trace.run.ranks).saturating_sub(present);
+    if missing > 0 {
+        let here = |rank: u32| trace.rank(rank).is_some();
+        let names = (0..trace.run.ranks).filter(|&rank| !here(rank)).take(8).map(|rank| rank.to_string());
+        let names: Vec<String> = names.collect();
+        let more = if missing > names.len() as u64 { ", …" } else { "" };
+        lacking.push(format!(
+            "{} left no journal here ({}{more}): journals of other nodes can be named behind the run",
+            plural(missing, "rank"),
+            names.join(", ")
+        ));
+    }
+    let ended = trace.ranks.iter().filter(|rank| rank.process.finalized).count() as u64;
+    if ended < present {
+        lacking.push(format!(
+            "{} did not reach MPI_Finalize: of each, the call it was in is missing, and the summaries of its last windows",
+            plural(present - ended, "rank")
+        ));
+    }
+    lacking.extend(trace.damage.iter().map(|damage| match damage.rank {
+        Some(rank) => format!("rank {rank}: {}", damage.what),
+        None => damage.what.clone(),
+    }));
+    lacking
+}
+
+/// Writes `trace` to `file`, which is there when it is whole.
+fn write(trace: &Trace, file: &Path) -> anyhow::Result<()> {
+    if file.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        let fix = "make it, or name another file with -o";
+        return Err(Failure::message(NOT_FOUND, "no such directory", file.display(), fix));
+    }
+    let part = file.with_extension("ampl.part");
+    rundir::write(trace, BufWriter::new(File::create(&part)?))?;
+    fs::rename(&part, file)?;
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Which process a journal is of, and whether it still runs.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use ampl_trace::journal::{HEADER_WORDS, MAGIC, word};
+use ampl_trace::record::get_text;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+/// The process that writes a journal, or did, as the journal's first page says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Rank in `MPI_COMM_WORLD`.
+    pub rank: u32,
+    /// Process number in its namespace.
+    pub pid: u32,
+    /// The run directory, as the job named it.
+    pub run: String,
+    host: String,
+    started: u64,
+    pid_namespace: u64,
+}
+
+impl Holder {
+    /// The holder of the journal at `path`; `None` where its first page cannot be read.
+    pub fn of(path: &Path) -> Option<Self> {
+        let mut page = [0; HEADER_WORDS * 8];
+        File::open(path).ok()?.read_exact(&mut page).ok()?;
+        let header: Vec<u64> = page.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)).collect();
+        if header[word::MAGIC] != MAGIC {
+            return None;
+        }
+        let mut texts = &header[word::TEXTS..word::TEXTS_END];
+        let mut text = || {
+            let (text, used) = get_text(texts).unwrap_or_default();
+            texts = &texts[used.min(texts.len())..];
+            text
+        };
+        let (host, _cpus, run) = (text(), text(), text());
+        Some(Self {
+            rank: header[word::RANK] as u32,
+            pid: header[word::PID] as u32,
+            run,
+            host,
+            started: header[word::STARTED],
+            pid_namespace: header[word::PID_NAMESPACE],
+        })
+    }
+
+    /// Whether a process of that number and start runs here; false where numbers of its namespace mean nothing here.
+    fn runs(&self) -> bool {
+        let here = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+        if self.pid_namespace != here || here == 0 || self.host != host() {
+            return false;
+        }
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        is_running(&stat, self.started)
+    }
+}
+
+/// Whether `stat` is that of a process that began at `started` and has not ended; one that nobody has waited for yet
+/// has.
+fn is_running(stat: &str, started: u64) -> bool {
+    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    let words: Vec<&str> = behind.split_ascii_whitespace().collect();
+    let began = words.get(19).and_then(|word| word.parse().ok());
+    words.first().is_some_and(|state| !["Z", "X"].contains(state)) && began == Some(started)
+}
+
+/// The process that still writes the journal at `path`: it has the file locked, or runs.
+pub fn living(path: &Path) -> Option<Holder> {
+    let holder = Holder::of(path);
+    let unknown =
+        || Holder { rank: 0, pid: 0, run: String::new(), host: String::new(), started: 0, pid_namespace: 0 };
+    let locked = File::open(path).is_ok_and(|file| {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+    });
+    match holder {
+        Some(holder) => (locked || holder.runs()).then_some(holder),
+        None => locked.then(unknown),
+    }
+}
+
+/// This host's name.
+pub fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map_or("?".into(), |name| name.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let stat = |state: &str, began: u64| {
+            format!("17 (a) b) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 {began} 20")
+        };
+        assert!(is_running(&stat("S", 77), 77) && is_running(&stat("T", 77), 77));
+        assert!(!is_running(&stat("R", 78), 77) && !is_running(&stat("Z", 77), 77) && !is_running("", 0));
+        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        let began = own.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap();
+        assert!(is_running(&own, began.parse().unwrap()));
+    }
+
+    #[test]
+    fn a_locked_file_is_held() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(living(file.path()), None);
+        rustix::fs::flock(file.as_file(), FlockOperation::NonBlockingLockShared).unwrap();
+        assert!(living(file.path()).is_some());
+    }
+}

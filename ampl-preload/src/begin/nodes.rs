@@ -1,0 +1,38 @@
+//! A line in the run directory that says where this rank's journal is, and of which process: after a death nobody else
+//! knows what this host holds.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use ampl_core::nodes::{NODES, NodeRank};
+
+use crate::environment;
+
+/// Appends the line of `rank`, whose journal is in `journals`. Where that cannot be, a death leaves less to find.
+pub fn note(directory: &Path, rank: u32, journals: &Path) {
+    let _ = append(directory, rank, journals);
+}
+
+fn append(directory: &Path, rank: u32, journals: &Path) -> io::Result<()> {
+    let nodes = directory.join(NODES);
+    match fs::create_dir(&nodes) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let line = NodeRank {
+        rank,
+        pid: std::process::id(),
+        started: environment::started(),
+        pid_namespace: environment::pid_namespace(),
+        journals: journals.to_owned(),
+    };
+    // One write: ranks of the host share the file.
+    let mut file = OpenOptions::new().append(true).create(true).open(nodes.join(environment::host()))?;
+    file.write_all(line.to_string().as_bytes())
+}
+
+/// The trace is whole: nobody looks for journals any more.
+pub fn forget(directory: &Path) {
+    let _ = fs::remove_dir_all(directory.join(NODES));
+}
