@@ -126,7 +126,7 @@ fn what_nobody_recovers_is_cleaned() {
         for rank in $ranks; do while grep -q '^State:.[^Z]' /proc/$rank/status 2> none; do sleep 0.02; done; done
         $0 doctor > before; $0 doctor --clean 2> clean; $0 doctor > after; ls -A /dev/shm > listed";
     let start = vec!["sh".into(), "-c".into(), script.into(), ampl().into()];
-    let words = [&[start][..], &words, &[job.words.clone()]].concat().concat();
+    let words = [&[start][..], &words, std::slice::from_ref(&job.words)].concat().concat();
     let Some(words) = on_small("512m", Path::new("/dev/shm"), &words) else { return };
     job.run(&words, scratch.path());
     let text = |name: &str| text_of(&scratch.path().join(name));
