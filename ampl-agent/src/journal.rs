@@ -12,7 +12,6 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,6 +28,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::descriptor::high;
+use crate::held::{held_beside, hold};
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 use crate::room::{self, Reserve, Room};
 use crate::uncancelled::Uncancelled;
@@ -438,13 +438,6 @@ fn open(block: &MappedBlock, kind: BlockKind, thread: u32, words: usize) {
     block.head[head::MAGIC].store(BLOCK_MAGIC, Ordering::Release);
 }
 
-/// Bytes that the journals of the other ranks beside `path` have taken of its file system.
-fn held_beside(path: &Path) -> u64 {
-    let entries = path.parent().map(std::fs::read_dir);
-    let entries = entries.into_iter().flatten().flatten().flatten();
-    entries.filter_map(|entry| entry.metadata().ok()).map(|entry| entry.blocks() * 512).sum()
-}
-
 /// A file without a name, in the process's memory.
 fn memory() -> io::Result<File> {
     Ok(rustix::fs::memfd_create(c"ampl-journal", rustix::fs::MemfdFlags::CLOEXEC)?.into())
@@ -494,12 +487,6 @@ impl Growing {
         std::mem::forget(std::mem::replace(&mut self.file, again));
         Ok(())
     }
-}
-
-/// Locks the file as long as the process has it: whoever finds it unlocked may take it for a dead one's.
-fn hold(file: &File) {
-    // Some file systems have no locks.
-    let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
 }
 
 fn inode(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {

@@ -16,6 +16,7 @@ pub mod fetch;
 pub mod floating;
 pub mod governor;
 pub mod handles;
+mod held;
 pub mod journal;
 mod log;
 #[allow(unsafe_code)]
