@@ -71,6 +71,32 @@ pub fn speaks() -> bool {
     .is_none_or(|rank| rank == "0")
 }
 
+/// What a launcher told this process.
+#[derive(Debug)]
+pub struct Launch {
+    /// The launch, as the launcher calls it, or the process that started this one.
+    pub job: String,
+    /// Processes of it on this node; 0 where that is not told.
+    pub on_node: u64,
+}
+
+/// The launch that this process is of; `None` where no launcher started it.
+pub fn launch() -> Option<Launch> {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID"];
+    names.into_iter().find_map(env::var_os)?;
+    let named = ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PALS_APID"]
+        .into_iter()
+        .find_map(|name| env::var(name).ok());
+    let step = || Some(format!("{}.{}", env::var("SLURM_JOB_ID").ok()?, env::var("SLURM_STEP_ID").ok()?));
+    let parent = || format!("{:?}", rustix::process::getppid());
+    let on_node =
+        ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"].into_iter().find_map(|name| env::var(name).ok());
+    Some(Launch {
+        job: named.or_else(step).unwrap_or_else(parent),
+        on_node: on_node.and_then(|text| text.parse().ok()).unwrap_or(0),
+    })
+}
+
 /// The scheduler's name for this job.
 pub fn job_name() -> Option<String> {
     JOB_VARIABLES.into_iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 
 use crate::elf::Executable;
 use crate::job::{self, Job, JobArgs};
-use crate::{counting, environment, inherited, library, marker_site, prefix, script};
+use crate::{counting, environment, inherited, library, marker_site, once, prefix, script};
 
 /// Become the application, with ampl loaded; for use after any launcher.
 #[derive(clap::Args, Debug)]
@@ -51,7 +51,11 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
         ErrorKind::NotFound => (127, "check its path"),
         _ => (126, "check that it is a program for this machine that you may execute"),
     };
-    tell!("ampl: cannot start the application: {error} ({}): {fix}", args.command[0].to_string_lossy());
+    let name = args.command[0].to_string_lossy();
+    let said = format!("ampl: cannot start the application: {error} ({name}): {fix}");
+    if once::is_first(&said) {
+        tell!("{said}");
+    }
     Ok(ExitCode::from(status))
 }
 

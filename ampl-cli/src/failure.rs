@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
+use crate::once;
+
 /// Wrong usage or configuration.
 pub const USAGE: u8 = 2;
 /// Damaged input.
@@ -43,6 +45,22 @@ impl Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// The same where every rank of the job may fail alike: the message is printed once.
+///
+/// # Errors
+/// None: it is what a command's outcome is.
+pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
+    match error.downcast_ref::<Failure>() {
+        Some(failure) => {
+            if once::is_first(&failure.message) {
+                tell!("{failure}");
+            }
+            Ok(ExitCode::from(failure.status))
+        }
+        None => Ok(report(error)),
+    }
+}
 
 /// Prints `error` to stderr and returns its exit status.
 pub fn report(error: &anyhow::Error) -> ExitCode {

@@ -8,7 +8,7 @@ use ampl_core::mpi::FUNCTIONS;
 use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::model::{End, STEP_CLOCK, Sizes, WindowSummary};
+use ampl_trace::model::{Alone, End, STEP_CLOCK, Sizes, WindowSummary};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -71,6 +71,9 @@ struct Info<'a> {
     ranks: u32,
     mpi_library: &'a str,
     complete: bool,
+    /// Where the launcher started several processes that each ran as a world of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alone: Option<&'a Alone>,
     calls: u64,
     functions: Functions,
     /// Calls that differ in function, site or arguments, of each grammar.
@@ -117,6 +120,7 @@ impl<'a> Info<'a> {
             ranks: trace.run.ranks,
             mpi_library: &trace.run.mpi_library,
             complete: trace.complete,
+            alone: trace.run.alone.as_ref(),
             calls: functions.total(),
             windows: trace.windows(),
             kept_windows: trace.kept_windows(),

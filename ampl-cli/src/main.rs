@@ -37,6 +37,7 @@ mod library;
 #[allow(unsafe_code)]
 mod mapped;
 mod marker_site;
+mod once;
 mod output;
 mod pauses;
 mod plan;
@@ -93,7 +94,7 @@ fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Run(args) => run::run(args),
-        Command::Exec(args) => exec::exec(args),
+        Command::Exec(args) => exec::exec(args).or_else(|error| failure::once(&error)),
         Command::Info(args) => info::info(&args),
         Command::Decode(args) => decode::decode(&args),
         Command::Estimate(args) => estimate::estimate(&args),

@@ -85,11 +85,14 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let _watch = (ranks > 1).then(|| Watch::start(rank));
     let channel = private_channel(abi, pmpi, world)?;
 
-    let mine = if rank == 0 { announce(ranks) } else { None };
+    let mine = if rank == 0 { announce(abi, pmpi, ranks) } else { None };
     let told = broadcast(&channel, mine)?;
     // Without an announcement rank 0 has said why.
     let directory = told.as_ref().map(|announcement| announcement.directory.clone());
     let (epoch, clock) = told.as_ref().map_or((0, 0), |told| (told.epoch, told.clock));
+    let quiet = told
+        .as_ref()
+        .is_some_and(|told| told.awaited || told.alone.as_ref().is_some_and(|alone| alone.number > 0));
     let apart = directory.is_some() && clock != align::identity();
     let prepared = told.map(|announcement| prepare(&announcement, ranks, rank, before));
     let obstacle = prepared.as_ref().is_none_or(Result::is_err);
@@ -155,6 +158,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
             ranks,
             rank,
             clock: reading,
+            quiet,
         },
         fortran: Fortran::new(abi, &pmpi.library_version()),
         run: prepared.run,
@@ -343,6 +347,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         ampl_version: env!("CARGO_PKG_VERSION").into(),
         started_ns: told.started_ns as u64,
         command: environment::command(),
+        alone: told.alone.clone(),
         unmeasured: counters.left_out.into_iter().map(|refusal| (refusal.metric, refusal.why)).collect(),
         ..RunInfo::default()
     };

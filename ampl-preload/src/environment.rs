@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use ampl_core::naming::{JOB_VARIABLES, Names, node_directory_name};
+use ampl_trace::model::Alone;
 
 /// Whether there is to be no agent: asked so, or running with another user's privileges.
 pub fn is_disabled() -> bool {
@@ -19,6 +20,29 @@ pub fn is_disabled() -> bool {
 pub fn is_first_rank() -> bool {
     let names = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
     names.iter().find_map(|name| env::var(name).ok()).is_none_or(|rank| rank == "0")
+}
+
+/// Variables in which launchers say how many processes they have started, and which of them this is. Those of Slurm's
+/// steps last: launchers inside pass them on.
+const LAUNCHED: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("PMI_SIZE", "PMI_RANK"),
+    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+];
+
+/// What the launcher says, where this process is a world of its own and was started as one of several. A launcher of the
+/// program's own MPI, of which `open_mpi` tells, is believed before all others.
+pub fn alone(open_mpi: bool, ranks: u32) -> Option<Alone> {
+    let number = |name| env::var(name).ok()?.parse::<u32>().ok();
+    let own = if open_mpi { "OMPI_COMM_WORLD_SIZE" } else { "PMI_SIZE" };
+    if ranks != 1 || number(own) == Some(1) {
+        return None;
+    }
+    LAUNCHED.into_iter().find_map(|(size, rank)| {
+        let processes = number(size).filter(|&processes| processes > 1)?;
+        Some(Alone { processes, number: number(rank).unwrap_or(0), variable: size.to_owned() })
+    })
 }
 
 /// The configuration, and what to call it: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.

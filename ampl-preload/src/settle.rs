@@ -4,6 +4,7 @@
 //! Delete callbacks run last-in first-out and ours was set in `MPI_Init`, so the application's own
 //! have run. MPI still works then (MPI-4.1 §11.2.4).
 
+mod less;
 pub mod places;
 
 use std::fs::{self, File};
@@ -29,6 +30,7 @@ use crate::resolve;
 use crate::signals::Held;
 use crate::transport::{Channel, Outbox, TAG_MERGE};
 use crate::tree::Tree;
+use less::Less;
 
 /// Bytes of one message while a rank's part travels.
 const CHUNK: usize = 1 << 20;
@@ -51,6 +53,8 @@ pub struct Settlement {
     pub ranks: u32,
     /// This rank.
     pub rank: u32,
+    /// Whether a summary follows, or another process speaks.
+    pub quiet: bool,
     /// This rank's clock in `MPI_Init`, where not all ranks have one clock.
     pub clock: Option<Reading>,
 }
@@ -150,11 +154,6 @@ impl Settlement {
         }
         match settled {
             Ok(true) => {
-                if self.rank == 0 && crate::environment::named_directory().is_none() {
-                    // Under `ampl run` a summary follows; otherwise nobody else says where to look.
-                    let trace = self.directory.display();
-                    message(&format!("the run is in {trace}: see it with 'ampl info {trace}'"));
-                }
                 if self.rank == 0 {
                     nodes::forget(&self.directory);
                 }
@@ -314,9 +313,13 @@ impl Settlement {
                 file = Err(error);
             }
         };
-        let mut unread = Vec::new();
+        let (mut unread, mut less) = (Vec::new(), Less::default());
         match own {
-            Some(own) => write(&sections(&own)),
+            Some(own) => {
+                let parts = sections(&own);
+                less.note(&parts);
+                write(&parts);
+            }
             None => unread.push(0),
         }
         for rank in 1..self.ranks {
@@ -329,6 +332,7 @@ impl Settlement {
             if parts.is_empty() {
                 unread.push(rank);
             }
+            less.note(&parts);
             write(&parts);
         }
         let written = match file.and_then(Writer::finish) {
@@ -346,6 +350,10 @@ impl Settlement {
             asked.put(Rank(rank), &[u8::from(written)])?;
         }
         asked.wait(0)?;
+        if written && !self.quiet {
+            let unnamed = crate::environment::named_directory().is_none();
+            less.message(self.ranks, &self.directory, unnamed).iter().for_each(|said| message(said));
+        }
         Ok(written)
     }
 

@@ -47,12 +47,26 @@ pub struct RunInfo {
     /// What is missing in a trace that was put together from journals after the job had died, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<String>,
+    /// Where the launcher started more processes than the world has ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
     /// Optional metrics that rank 0 could not measure, and why: name and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(String, String)>,
     /// Up to when a run counts that has not come to its end, or had not when it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+}
+
+/// A process that is a world of its own, one of several that a launcher started together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alone {
+    /// How many the launcher started, as its variable says.
+    pub processes: u32,
+    /// The launcher's number of this one.
+    pub number: u32,
+    /// The variable: `PMI_SIZE`.
+    pub variable: String,
 }
 
 /// One summarised metric.

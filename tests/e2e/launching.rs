@@ -6,7 +6,8 @@ use std::path::Path;
 use ampl_tests::job::{Job, Mpi, compile_shim};
 use ampl_tests::place::{Scratch, ampl};
 use ampl_tests::process::{self, Finished};
-use ampl_tests::run::{counts, parse};
+use ampl_tests::run::{counts, number, parse};
+use serde_json::Value;
 
 fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
@@ -26,12 +27,21 @@ fn preloading(mpi: Mpi, library: &Path) -> Vec<OsString> {
     }
 }
 
-/// Calls of MPI_Barrier in the run.
-fn barriers(run: &Path) -> u64 {
+/// `ampl info RUN --json`
+fn info(run: &Path) -> Value {
     let mut info = std::process::Command::new(ampl());
     info.args(["info", "--json"]).arg(run);
-    let info = process::run(&mut info, std::time::Duration::from_secs(60)).success();
-    counts(&parse(&info.stdout)["functions"])["MPI_Barrier"]
+    parse(&process::run(&mut info, std::time::Duration::from_secs(60)).success().stdout)
+}
+
+/// Calls of MPI_Barrier in the run.
+fn barriers(run: &Path) -> u64 {
+    counts(&info(run)["functions"])["MPI_Barrier"]
+}
+
+/// Lines that ampl has written.
+fn said(finished: &Finished) -> Vec<&str> {
+    finished.stderr.lines().filter(|line| line.starts_with("ampl: ")).collect()
 }
 
 /// The tool's own library needs symbols that only the program has.
@@ -88,5 +98,79 @@ fn programs_that_start_others_are_looked_through() {
         let line = [before, mpi.launch(2), between, job.words.clone()].concat();
         job.run(&line, scratch.path()).success();
         assert_eq!(barriers(&scratch.path().join("r")), 40, "{mpi:?}");
+    }
+}
+
+/// A program of one MPI under the launcher of another: each process takes itself for all there are. The MPICH of the MPI-5
+/// ABI refuses to start under Open MPI.
+#[test]
+fn worlds_of_one_rank_are_told_from_a_job() {
+    for (mpi, launcher, variable) in
+        [(Mpi::Mpich, Mpi::OpenMpi, "OMPI_COMM_WORLD_SIZE"), (Mpi::OpenMpi, Mpi::Mpich, "PMI_SIZE")]
+    {
+        let job = Job::of(mpi, 3, "steady", &["20"]);
+        for command in ["run", "exec"] {
+            let scratch = Scratch::new("alone");
+            let ours = [vec![ampl().into()], words(&[command, "-o", "r", "--"])].concat();
+            let line = match command {
+                "run" => [ours, launcher.launch(3), job.words.clone()].concat(),
+                _ => [launcher.launch(3), ours, job.words.clone()].concat(),
+            };
+            let finished = job.run(&line, scratch.path()).success();
+            assert_eq!(finished.stdout.matches("20 turns").count(), 3, "{mpi:?}");
+            let about: Vec<&str> =
+                said(&finished).into_iter().filter(|line| line.contains("each run alone")).collect();
+            let [about] = about[..] else { panic!("{mpi:?} {command}: {}", finished.stderr) };
+            for word in ["3 processes", &format!("{variable}=3"), "/r, ", "/r-2, and so on"] {
+                assert!(about.contains(word), "{mpi:?} {word}: {about}");
+            }
+            assert!(!finished.stderr.contains("is taken"), "{}", finished.stderr);
+            assert!(!finished.stderr.contains("nothing is known to be missing"), "{}", finished.stderr);
+            assert_eq!(finished.stderr.contains("ONE OF 3 THAT RAN ALONE"), command == "run", "{mpi:?}");
+            for (number_of, name) in ["r", "r-2", "r-3"].into_iter().enumerate() {
+                let info = info(&scratch.path().join(name));
+                assert_eq!((number(&info["ranks"]), number(&info["alone"]["processes"])), (1.0, 3.0));
+                assert_eq!(number(&info["alone"]["number"]), number_of as f64, "{mpi:?} {name}");
+            }
+        }
+    }
+    // Who starts one process has what was asked for.
+    let scratch = Scratch::new("one");
+    let job = Job::of(Mpi::Mpich, 1, "steady", &["5"]);
+    let ours = [vec![ampl().into()], words(&["run", "-o", "r", "--"])].concat();
+    job.run(&[ours, Mpi::OpenMpi.launch(1), job.words.clone()].concat(), scratch.path()).success();
+    assert_eq!(info(&scratch.path().join("r"))["alone"], Value::Null);
+}
+
+/// Whoever finds it first says what is wrong for all ranks, in one piece.
+#[test]
+fn what_every_rank_finds_wrong_is_said_once() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("once");
+        scratch.write("job.toml", "[sampling]\nsede = 3\n");
+        let job = Job::of(mpi, 4, "steady", &["5"]);
+        let program = job.words[0].to_str().expect("a path of ours").to_owned();
+        let exec = |words_: &[&str]| [vec![ampl().into(), "exec".into()], words(words_)].concat();
+        for (arguments, what) in [
+            (vec!["-c", "job.toml", "--", &program, "5"], "unknown key 'sampling.sede'"),
+            (vec!["-c", "none.toml", "--", &program, "5"], "cannot read the job file"),
+            (vec!["--set", "window.every=0", "--", &program, "5"], "window.every"),
+            (vec!["--", "./absent"], "cannot start the application"),
+        ] {
+            let finished = job.run(&[mpi.launch(4), exec(&arguments)].concat(), scratch.path());
+            assert!(!finished.status.success(), "{arguments:?}");
+            let said = said(&finished);
+            assert!(matches!(said[..], [one] if one.contains(what)), "{mpi:?} {said:?}");
+        }
+        // It may be wrong for some ranks only, and not for the first.
+        let second = [words(&[":", "-n", "3"]), exec(&["-c", "job.toml", "--", &program, "5"])].concat();
+        let line = [mpi.launch(1), exec(&["-o", "r", "--", "true"]), second].concat();
+        let finished = job.run(&line, scratch.path());
+        let said = said(&finished);
+        assert_eq!(
+            said.iter().filter(|line| line.contains("'sampling.sede'")).count(),
+            1,
+            "{mpi:?} {said:?}"
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::{dist, setup};
 /// # Errors
 /// When Open MPI or LAMMPS cannot be had, the build fails, or the job does.
 pub fn run() -> Result<()> {
-    let missing = setup::run()?;
+    let missing = setup::for_demo()?;
     for need in ["Open MPI", "LAMMPS"] {
         if missing.iter().any(|name| name == need) {
             bail!("the demonstration needs {need}; install it as said above and try again");

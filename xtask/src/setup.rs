@@ -26,6 +26,21 @@ const NEEDS: &[Need] = &[
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
+/// What the demonstration needs of it: it compiles no MPI program.
+const DEMO: &[Need] = &[
+    Need {
+        what: "a C compiler",
+        present: || find(&["gcc", "cc"]).is_some(),
+        packages: &["gcc", "libc6-dev"],
+    },
+    Need {
+        what: "Open MPI",
+        present: || find(&["mpirun.openmpi", "mpirun"]).is_some(),
+        packages: &["openmpi-bin"],
+    },
+    Need { what: "LAMMPS", present: || find(&["lmp"]).is_some(), packages: &["lammps"] },
+];
+
 fn open_mpi() -> bool {
     let compiles = |name: &str| succeeds(Command::new(name).arg("--showme:version"));
     (compiles("mpicc.openmpi") || compiles("mpicc")) && find(&["mpirun.openmpi", "mpirun"]).is_some()
@@ -51,12 +66,7 @@ fn pip() -> bool {
 /// # Errors
 /// When an installation that was started fails.
 pub fn run() -> Result<Vec<String>> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !(need.present)()).collect();
-    if !missing.is_empty() {
-        install(&missing)?;
-    }
-    let mut still: Vec<String> =
-        NEEDS.iter().filter(|need| !(need.present)()).map(|need| need.what.to_owned()).collect();
+    let mut still = provide(NEEDS)?;
     if let Err(error) = mpi_abi() {
         eprintln!("setup: no MPI with the standard ABI: {error:#}");
         still.push("MPI-5 ABI (the mpich wheel)".to_owned());
@@ -67,6 +77,23 @@ pub fn run() -> Result<Vec<String>> {
         eprintln!("setup: missing: {}; what needs it will fail", still.join(", "));
     }
     Ok(still)
+}
+
+/// The same for the demonstration alone.
+///
+/// # Errors
+/// As [`run`].
+pub fn for_demo() -> Result<Vec<String>> {
+    provide(DEMO)
+}
+
+/// Installs what of `needs` is missing and returns the names of what still is.
+fn provide(needs: &[Need]) -> Result<Vec<String>> {
+    let missing: Vec<&Need> = needs.iter().filter(|need| !(need.present)()).collect();
+    if !missing.is_empty() {
+        install(&missing)?;
+    }
+    Ok(needs.iter().filter(|need| !(need.present)()).map(|need| need.what.to_owned()).collect())
 }
 
 fn install(missing: &[&Need]) -> Result<()> {

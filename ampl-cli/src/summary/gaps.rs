@@ -7,7 +7,7 @@ use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
-use ampl_trace::model::STEP_CLOCK;
+use ampl_trace::model::{Alone, STEP_CLOCK};
 use ampl_trace::record::GAP;
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
@@ -89,6 +89,9 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     if !trace.run.extensions.is_empty() {
         let (names, more) = some(&trace.run.extensions);
         gaps.push(format!("{names}{more}: extensions of this MPI that the program uses are not recorded"));
+    }
+    if let Some(alone) = &trace.run.alone {
+        gaps.push(alone_among(alone));
     }
     if trace.run.early_calls > 0 {
         gaps.push(format!(
@@ -270,6 +273,16 @@ pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     let mut gaps = Vec::new();
     less(&Overhead::of(trace, 0).steps, allowed(plan), &mut gaps);
     gaps
+}
+
+/// What this run is not: the other processes that its launcher started.
+fn alone_among(alone: &Alone) -> String {
+    let Alone { processes, variable, .. } = alone;
+    format!(
+        "this is one of {processes} processes that each ran alone, as a world of one rank: the launcher said \
+         {variable}={processes}, which the program's MPI did not hear; the others have runs beside this one. Start the program \
+         with its own MPI's launcher"
+    )
 }
 
 /// The first names, and what stands for the rest.

@@ -107,7 +107,11 @@ fn head(out: &mut String, trace: &Trace) {
         0..=4 => hosts.join(", "),
         _ => format!("{}, …", hosts[..3].join(", ")),
     };
-    let state = if trace.complete { "complete" } else { "INCOMPLETE, see below" };
+    let state = match (&run.alone, trace.complete) {
+        (Some(alone), true) => &format!("ONE OF {} THAT RAN ALONE, see below", alone.processes),
+        (None, true) => "complete",
+        (_, false) => "INCOMPLETE, see below",
+    };
     let ranks = plural(run.ranks.into(), "rank");
     field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();

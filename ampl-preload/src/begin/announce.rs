@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use ampl_core::config::Config;
 use ampl_core::naming::{awaited, candidates};
 use ampl_core::plan::{Clipping, Plan};
+use ampl_trace::model::Alone;
 
 use super::message;
+use crate::abi::Abi;
 use crate::align;
 use crate::clock;
 use crate::environment;
+use crate::pmpi::Pmpi;
 
 /// What rank 0 tells the others.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -25,13 +28,22 @@ pub struct Announcement {
     pub clock: u64,
     /// The configuration's text.
     pub config: String,
+    /// Whether `ampl run` prints a summary when the job is over.
+    pub awaited: bool,
+    /// Where the launcher started several worlds of one rank.
+    pub alone: Option<Alone>,
 }
 
 /// On rank 0: makes the run directory; `None` with a message where that cannot be.
-pub fn announce(ranks: u32) -> Option<Announcement> {
-    if let Some(run) = environment::named_directory() {
-        take_away(&awaited(&run));
-    }
+pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
+    let awaited = environment::named_directory().is_some_and(|run| take_away(&awaited(&run)));
+    let alone = environment::alone(abi.name == "openmpi", ranks);
+    // Each of several worlds is a rank 0: one speaks for all.
+    let message = |text: &str| {
+        if alone.as_ref().is_none_or(|alone| alone.number == 0) {
+            message(text);
+        }
+    };
     let (config, place) = environment::config_text().inspect_err(|error| message(error)).ok()?;
     let parsed = match Config::parse(&config) {
         Ok((parsed, _)) => parsed,
@@ -49,11 +61,16 @@ pub fn announce(ranks: u32) -> Option<Announcement> {
         let (line, column) = clipping.place(&config).unwrap_or((1, 1));
         message(clipping.render(&format!("{place}:{line}:{column}")).trim_start_matches("ampl: "));
     }
-    let wanted = environment::run_directory(&parsed.output.dir);
+    let named = environment::run_directory(&parsed.output.dir);
+    let number = alone.as_ref().map_or(0, |alone| alone.number);
+    let wanted = candidates(&named).nth(number as usize).unwrap_or_default();
     match make_directory(&wanted) {
         Ok(directory) => {
+            if let Some(alone) = &alone {
+                message(&said_alone(alone, pmpi, &directory));
+            }
             // The second program under one `ampl exec`, or what else was given a name twice.
-            if environment::named_directory().is_some() && directory != wanted {
+            if environment::named_directory().is_some() && directory != wanted && alone.is_none() {
                 let (taken, run) = (wanted.display(), directory.display());
                 message(&format!("{taken} is taken, this run is in {run}: see it with 'ampl info {run}'"));
             }
@@ -63,6 +80,8 @@ pub fn announce(ranks: u32) -> Option<Announcement> {
                 epoch: clock::monotonic_ns(),
                 clock: align::identity(),
                 config,
+                awaited,
+                alone,
             })
         }
         Err(error) => {
@@ -73,6 +92,25 @@ pub fn announce(ranks: u32) -> Option<Announcement> {
             None
         }
     }
+}
+
+/// Says that the program's MPI and its launcher do not know each other.
+fn said_alone(alone: &Alone, pmpi: &Pmpi, directory: &Path) -> String {
+    let version = pmpi.library_version();
+    let version = version.split([',', '\n']).next().unwrap_or_default();
+    let version: Vec<&str> = version.split_whitespace().collect();
+    let (library, _) = crate::resolve::module(pmpi.comm_size as usize as u64);
+    let (processes, variable) = (alone.processes, &alone.variable);
+    let second = candidates(directory).nth(1).unwrap_or_default();
+    format!(
+        "{processes} processes each run alone, as a world of one rank: the launcher says {variable}={processes}, which the \
+         program's MPI, {} ({library}), does not hear; start the program with that MPI's own launcher. Each has a run of \
+         its own: {}, {}{}",
+        version.join(" "),
+        directory.display(),
+        second.display(),
+        if processes > 2 { ", and so on" } else { "" }
+    )
 }
 
 /// A directory that did not exist: `wanted`, or with `-2`, `-3`, … behind it.
@@ -90,9 +128,8 @@ fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("a thousand runs of that name exist"))
 }
 
-/// Removes what `ampl run` has put there, and nothing of that name that somebody else did.
-fn take_away(awaited: &Path) {
-    if fs::symlink_metadata(awaited).is_ok_and(|found| found.is_file() && found.len() == 0) {
-        let _ = fs::remove_file(awaited);
-    }
+/// Removes what `ampl run` has put there, if it has, and nothing of that name that somebody else did.
+fn take_away(awaited: &Path) -> bool {
+    fs::symlink_metadata(awaited).is_ok_and(|found| found.is_file() && found.len() == 0)
+        && fs::remove_file(awaited).is_ok()
 }
