@@ -15,6 +15,7 @@ mod figure4;
 mod floor;
 mod full;
 mod governor;
+mod hosts;
 mod journals;
 mod late;
 mod launching;

@@ -2,7 +2,134 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::place::Scratch;
+
+/// Two hosts on this machine: names, networks, memory for journals and monotonic clocks of their own. They share files
+/// and processes.
+#[derive(Debug)]
+pub struct Hosts {
+    /// The process that holds each host's namespaces, and its number as seen from here.
+    holders: Vec<(Child, String)>,
+    scratch: Scratch,
+}
+
+/// Names of the hosts.
+pub const NAMES: [&str; 2] = ["ampl-one", "ampl-two"];
+
+impl Hosts {
+    /// Both hosts; `None`, which is said, where this machine has no namespaces for us.
+    pub fn start() -> Option<Self> {
+        let mut hosts = Self { holders: Vec::new(), scratch: Scratch::new("hosts") };
+        match hosts.begin() {
+            Ok(()) => Some(hosts),
+            Err(error) => {
+                eprintln!(
+                    "SKIPPED: no two hosts can be made here (root can, with util-linux and iproute2): {error}"
+                );
+                None
+            }
+        }
+    }
+
+    fn begin(&mut self) -> std::io::Result<()> {
+        let names =
+            self.scratch.write("hosts", "127.0.0.1 localhost\n10.77.0.1 ampl-one\n10.77.0.2 ampl-two\n");
+        for (number, name) in NAMES.iter().enumerate() {
+            let ready = self.scratch.path().join(name);
+            let script = "echo $1 > /proc/sys/kernel/hostname && mount -t tmpfs ampl-test /dev/shm \
+                && mount --bind $2 /etc/hosts && echo $$ > $3.new && mv $3.new $3 && exec sleep 600";
+            let mut command = Command::new("unshare");
+            command.args(["--net", "--uts", "--mount", "--time", "--monotonic"]);
+            command.arg((1000 * number).to_string()).args([
+                "--fork",
+                "--kill-child",
+                "sh",
+                "-c",
+                script,
+                "sh",
+            ]);
+            command.args([name.as_ref(), names.as_os_str(), ready.as_os_str()]).stdin(Stdio::null());
+            let mut child = command.stdout(Stdio::null()).spawn()?;
+            let until = Instant::now() + Duration::from_secs(30);
+            while !ready.exists() && Instant::now() < until && child.try_wait()?.is_none() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let holder = std::fs::read_to_string(&ready).unwrap_or_default().trim().to_owned();
+            self.holders.push((child, holder));
+            if self.holders[number].1.is_empty() {
+                return Err(std::io::Error::other("its namespaces are refused"));
+            }
+        }
+        let [one, two] = [0, 1].map(|host: usize| self.holders[host].1.clone());
+        succeed(&[
+            "ip", "link", "add", "veth1", "netns", &one, "type", "veth", "peer", "name", "veth2", "netns",
+            &two,
+        ])?;
+        for (number, holder) in [one, two].iter().enumerate() {
+            let (address, device) = (format!("10.77.0.{}/24", number + 1), format!("veth{}", number + 1));
+            let net = |words: &[&str]| succeed(&[&["nsenter", "-t", holder, "-n", "ip"][..], words].concat());
+            net(&["addr", "add", &address, "dev", &device])?;
+            net(&["link", "set", &device, "up"])?;
+            net(&["link", "set", "lo", "up"])?;
+        }
+        Ok(())
+    }
+
+    /// `words` as they start on host `number`.
+    pub fn on(&self, number: usize, words: &[OsString]) -> Vec<OsString> {
+        let holder = &self.holders[number].1;
+        let enter = ["nsenter", "-t", holder, "-n", "-u", "-m", "-T", "--wd=."].map(OsString::from);
+        [&enter[..], words].concat()
+    }
+
+    /// Open MPI's launcher with `each` ranks on each host, without the program; it is to be started on the first.
+    pub fn launch(&self, each: u32) -> Vec<OsString> {
+        let [one, two] = [0, 1].map(|host: usize| &self.holders[host].1);
+        let agent = format!(
+            "#!/bin/sh\ncase $1 in {}) holder={one};; *) holder={two};; esac\nshift\n\
+             exec nsenter -t $holder -n -u -m -T sh -c \"$*\"\n",
+            NAMES[0]
+        );
+        let agent = self.scratch.write("agent", &agent);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&agent, mode).expect("the scratch directory is ours");
+        let launcher = crate::place::program(&["mpirun.openmpi", "mpirun"]);
+        let hosts = NAMES.map(|name| format!("{name}:{each}")).join(",");
+        let ranks = (2 * each).to_string();
+        let net = "10.77.0.0/24";
+        let mut words: Vec<OsString> =
+            vec![launcher.into(), "-n".into(), ranks.into(), "--host".into(), hosts.into()];
+        words.extend(["--mca", "plm_rsh_agent"].map(OsString::from));
+        words.push(agent.into());
+        let settings = [["btl", "tcp,self"], ["btl_tcp_if_include", net], ["oob_tcp_if_include", net]];
+        let more = [["mpi_yield_when_idle", "1"], ["pml", "ob1"]];
+        words.extend(
+            settings.iter().chain(&more).flat_map(|[name, value]| ["--mca", name, value]).map(OsString::from),
+        );
+        words
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for (child, _) in &mut self.holders {
+            // What it holds goes with it.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn succeed(words: &[&str]) -> std::io::Result<()> {
+    let done = Command::new(words[0]).args(&words[1..]).output()?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(std::io::Error::other(format!("{words:?}: {}", String::from_utf8_lossy(&done.stderr)))),
+    }
+}
 
 /// `words` where a file system of `size` is mounted on `place`, seen by them alone; `None`, which is said, where that
 /// cannot be.

@@ -23,6 +23,12 @@ const NEEDS: &[Need] = &[
     Need { what: "LAMMPS", present: || find(&["lmp"]).is_some(), packages: &["lammps"] },
     Need { what: "HPCC", present: || find(&["hpcc"]).is_some(), packages: &["hpcc"] },
     Need { what: "nauty", present: nauty, packages: &["nauty"] },
+    Need { what: "iproute2", present: || find(&["ip"]).is_some(), packages: &["iproute2"] },
+    Need {
+        what: "util-linux",
+        present: || find(&["unshare"]).is_some() && find(&["nsenter"]).is_some(),
+        packages: &["util-linux"],
+    },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 

@@ -1,0 +1,75 @@
+//! Jobs over two hosts: one summary of both, and journals in two memories.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use ampl_tests::hosts::{Hosts, NAMES};
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process::Finished;
+use ampl_tests::run::{Monitored, number};
+
+const EACH: u32 = 2;
+
+/// `steady` with these arguments over both hosts, under `ampl run` on the first.
+fn run(hosts: &Hosts, arguments: &[&str]) -> (Job, Monitored) {
+    let scratch = Scratch::new("over-two");
+    let run = scratch.path().join("result");
+    let job = Job::of(Mpi::OpenMpi, 2 * EACH, "steady", arguments);
+    let config = scratch.write("job.toml", "[agent]\nmax_overhead = 0.5\n");
+    let ampl: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), config.into(), "-o".into()];
+    let words = [ampl, vec![(&run).into(), "--".into()], hosts.launch(EACH), job.words.clone()].concat();
+    let finished = job.run(&hosts.on(0, &words), scratch.path());
+    (job, Monitored { finished, run, scratch })
+}
+
+#[test]
+fn a_job_over_two_hosts_is_one_run() {
+    let Some(hosts) = Hosts::start() else { return };
+    let (_, run) = run(&hosts, &["30"]);
+    let run = run.success();
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["ranks"]), (&true.into(), &(2 * EACH).into()), "{info}");
+    assert_eq!(run.functions()["MPI_Barrier"], u64::from(2 * EACH) * 30);
+    let said = &run.finished.stderr;
+    assert!(said.contains("on 2 hosts") && NAMES.iter().all(|name| said.contains(name)), "{said}");
+    // Clocks are apart, and were measured.
+    assert_eq!(number(&info["clocks"]["ranks"]), f64::from(EACH), "{info}");
+    assert!(!run.run.join("nodes").exists());
+}
+
+#[test]
+fn journals_of_both_hosts_come_home() {
+    let Some(hosts) = Hosts::start() else { return };
+    let (job, run) = run(&hosts, &["60", "kill-1"]);
+    let said = &run.finished.stderr;
+    assert!(!run.finished.status.success(), "{said}");
+    let other = format!("{} (2 ranks: 2-3)", NAMES[1]);
+    assert!(said.contains("in the memory of other hosts") && said.contains(&other), "{said}");
+    assert!(said.contains(&format!("ampl recover --node {}", run.run.display())), "{said}");
+    assert!(said.contains("2 of 4 ranks"), "{said}");
+    let ask = |host: usize, words: &[&str], at: &Path| -> Finished {
+        let words = [vec![ampl().into()], words.iter().map(OsString::from).collect(), vec![at.into()]];
+        job.run(&hosts.on(host, &words.concat()), run.scratch.path())
+    };
+    let memory = |host: usize| {
+        let words = ["ls", "-A", "/dev/shm"].map(OsString::from);
+        job.run(&hosts.on(host, &words), run.scratch.path()).success().stdout
+    };
+    // This host's memory is free, the other's is not.
+    assert!(!memory(0).contains("ampl-") && memory(1).contains("ampl-"), "{said}");
+    let brought = ask(1, &["recover", "--node"], &run.run).success().stderr;
+    assert!(brought.contains("journals of 2 ranks"), "{brought}");
+    assert!(!memory(1).contains("ampl-"), "{brought}");
+    // Several of a host may be started.
+    assert!(ask(1, &["recover", "--node"], &run.run).success().stderr.contains("has no journals"));
+    let told = ask(0, &["recover"], &run.run).success().stderr;
+    assert!(told.contains("4 of 4 ranks") && told.contains("have been removed"), "{told}");
+    assert!(!run.run.join("nodes").exists(), "{told}");
+    let info = run.info();
+    assert_eq!((&info["complete"], &info["ranks"]), (&false.into(), &(2 * EACH).into()), "{info}");
+    for rank in 0..2 * EACH {
+        let calls = run.decode(rank);
+        assert!(calls.iter().filter(|call| call["fn"] == "MPI_Barrier").count() >= 28, "rank {rank}");
+    }
+}
