@@ -33,6 +33,8 @@ use crate::map::{MappedBlock, ReadOnlyMap, map_block};
 use crate::room::{self, Reserve, Room};
 use crate::uncancelled::Uncancelled;
 
+mod measured;
+
 const PAGE_WORDS: usize = 512;
 
 /// Bytes that a journal takes of the process's memory once its file cannot grow: no burden to a job.
@@ -277,11 +279,6 @@ impl Journal {
         (load(word::TICKS_FIRST), load(word::NANOS_FIRST) as i64)
     }
 
-    /// Adds to the agent's own time.
-    pub fn add_own_ticks(&self, ticks: u64) {
-        self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);
-    }
-
     /// Counts a failure of the agent.
     pub fn count_failure(&self) {
         self.header[word::FAILURES].fetch_add(1, Ordering::Relaxed);
@@ -315,6 +312,10 @@ impl Journal {
     /// That of the file system, when it is full and so is the [memory](SPILL_BYTES) for that; or that the program has
     /// closed the file and it has no name.
     pub fn block(&self, need: Need, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
+        self.rarely(|| self.make_block(need, kind, thread, words))
+    }
+
+    fn make_block(&self, need: Need, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
         let words = whole(words);
         let (mut growing, _whole) = self.growing();
         let block = match self.next_of_file(&mut growing, need, words) {
@@ -329,10 +330,12 @@ impl Journal {
     /// # Errors
     /// As [`block`](Self::block): the file cannot grow.
     pub fn file_block(&self, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
-        let words = whole(words);
-        let (mut growing, _whole) = self.growing();
-        let block = self.next_of_file(&mut growing, Need::More, words);
-        block.inspect(|block| open(block, kind, thread, words))
+        self.rarely(|| {
+            let words = whole(words);
+            let (mut growing, _whole) = self.growing();
+            let block = self.next_of_file(&mut growing, Need::More, words);
+            block.inspect(|block| open(block, kind, thread, words))
+        })
     }
 
     /// The next `words` words of the file. Where it cannot grow, it grows no more.

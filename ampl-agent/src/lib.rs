@@ -39,6 +39,7 @@ mod shelf;
 pub mod signatures;
 pub mod sites;
 pub mod slots;
+pub mod stopwatch;
 pub mod stream;
 mod sync;
 pub mod thread;

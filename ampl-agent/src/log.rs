@@ -137,7 +137,8 @@ impl Log {
     #[inline]
     fn append(&mut self, terminal: u32, count: u64) {
         if self.at == self.runs.words.len() {
-            self.snapshot();
+            let journal = self.journal.clone();
+            journal.rarely(|| self.snapshot());
         } else if self.at - self.taken >= TOGETHER {
             self.take_in();
         }

@@ -29,6 +29,7 @@ mod close;
 mod gather;
 mod look;
 mod program;
+mod rare;
 mod site;
 mod structure;
 
@@ -57,6 +58,8 @@ pub struct CallEnd {
     pub terminal: Option<u32>,
     /// Whether its time is part of the time in MPI.
     pub timed: bool,
+    /// Whether its bytes are those of files or windows: they are its site's, and no message's.
+    pub apart: bool,
 }
 
 /// One thread's state.
@@ -104,6 +107,14 @@ pub struct Thread {
     body: Vec<u64>,
     looked: Looked,
     visits: Visits,
+    /// Ticks of rare work, which was measured whole.
+    rare_ticks: u64,
+    /// Of those, ticks up to the last window's end.
+    rare_before: u64,
+    /// What calls cost over what was measured of them, at least 1.
+    surcharge: f64,
+    /// Whether such work is under way.
+    works_rarely: bool,
     /// Whether calls have not been stored since the last one that was: a pause, a policy.
     skipped: bool,
     /// Whether calls of a function are told apart by where they are made.
@@ -160,6 +171,10 @@ impl Thread {
             body: Vec::new(),
             looked: Looked::begin(now, shared.journal.nanos_per_tick()),
             visits: Visits::new(&shared.events.declared),
+            rare_ticks: 0,
+            rare_before: 0,
+            surcharge: 1.0,
+            works_rarely: false,
             skipped: false,
             // Who asks for something of a site is told of sites.
             tells_sites: shared.plan.config.trace.call_sites
@@ -214,14 +229,6 @@ impl Thread {
     #[inline]
     pub fn add_own(&mut self, ticks: u64) {
         self.totals.own_ticks += ticks;
-    }
-
-    /// The agent's own time between calls: `ticks` on the clock, of which the processor worked
-    /// `cpu_ns` nanoseconds; it may have gone to another process meanwhile.
-    pub fn add_slow(&mut self, ticks: u64, cpu_ns: u64) {
-        self.totals.own_ticks += ticks;
-        let cpu_ticks = (cpu_ns as f64 / self.nanos_per_tick) as u64;
-        self.totals.waited_ticks += ticks.saturating_sub(cpu_ticks);
     }
 
     /// Before MPI is entered at `now`: counts the call, which may never return, and closes the
@@ -308,15 +315,17 @@ impl Thread {
         if every == 1 && self.gather(&shared, now) {
             return false;
         }
-        let mut open = self.lock(&shared);
-        open.met += 1;
-        let ends = !open.fallen_back && open.met >= every.into();
-        let closed = ends && self.turn(&mut open, now, now);
-        if ends {
-            self.join(&open, now);
-        }
-        shared.lend(&mut open);
-        closed
+        self.rarely(|thread| {
+            let mut open = thread.lock(&shared);
+            open.met += 1;
+            let ends = !open.fallen_back && open.met >= every.into();
+            let closed = ends && thread.turn(&mut open, now, now);
+            if ends {
+                thread.join(&open, now);
+            }
+            shared.lend(&mut open);
+            closed
+        })
     }
 
     /// Records the call that made this thread's process a rank; window 0 starts behind it.
@@ -345,6 +354,10 @@ impl Thread {
             self.totals.add_time(call.end.saturating_sub(start));
         }
         self.totals.add(call.function, ticks, call.sent, call.received, &self.shared.events);
+        if call.apart {
+            self.totals.sent -= call.sent;
+            self.totals.received -= call.received;
+        }
         let site = self.visit(call, ticks);
         self.observe_site(site, [ticks, call.sent, call.received]);
         self.record(call);
@@ -352,35 +365,13 @@ impl Thread {
         due
     }
 
-    /// Gives each period that ended inside `call` its part of the call's time; returns where the last part starts.
-    #[cold]
-    fn split(&mut self, call: &CallEnd) -> u64 {
-        let shared = self.shared.clone();
-        let mut open = self.lock(&shared);
-        shared.settle_marker(&mut open);
-        let mut from = call.start;
-        if open.window == self.window {
-            while call.end >= open.until {
-                let end = open.until;
-                if call.timed {
-                    self.totals.add_time(end.saturating_sub(from));
-                }
-                from = from.max(end);
-                self.turn(&mut open, end, call.end);
-                from = from.max(self.close_empty(&mut open, call.end, call.timed));
-            }
-        } else {
-            // Other threads have closed windows meanwhile: this one's part comes late, whole.
-            self.leave_totals(&mut open);
-            self.close_due(&mut open, call.end);
-        }
-        self.join(&open, from);
-        from
-    }
-
     /// Closes the periods that are over at `now`; returns whether this thread closed any.
     #[cold]
     fn close_periods(&mut self, now: u64) -> bool {
+        self.rarely(|thread| thread.close_over(now))
+    }
+
+    fn close_over(&mut self, now: u64) -> bool {
         let shared = self.shared.clone();
         let mut open = self.lock(&shared);
         let behind = open.window != self.window;

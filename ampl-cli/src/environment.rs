@@ -36,6 +36,12 @@ pub fn in_slurm() -> bool {
     env::var_os("SLURM_JOB_ID").is_some()
 }
 
+/// Nanoseconds of processor time that this process has had.
+pub fn processor_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
+}
+
 /// `LD_PRELOAD`, if it says anything.
 pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())

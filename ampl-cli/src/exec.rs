@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use ampl_core::naming::STARTED_VARIABLE;
+
 use crate::elf::Executable;
 use crate::job::{self, Job, JobArgs};
 use crate::{counting, environment, inherited, library, marker_site, once, prefix, script};
@@ -45,7 +47,9 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut program = Command::new(&command[0]);
-    let error = inherited::hand_on(program.args(&command[1..]).envs(variables)).exec();
+    program.args(&command[1..]).envs(variables);
+    program.env(STARTED_VARIABLE, environment::processor_ns().to_string());
+    let error = inherited::hand_on(&mut program).exec();
     // The numbers that shells use.
     let (status, fix) = match error.kind() {
         ErrorKind::NotFound => (127, "check its path"),

@@ -18,8 +18,11 @@ use crate::communicators;
 use crate::efficiency::run_times;
 use crate::estimate::windows_lacking;
 use crate::in_call;
+use crate::moved::Moved;
 use crate::output;
+use crate::own_time::OwnTime;
 use crate::pauses::{self, Paused};
+use crate::processors::Sharing;
 use crate::rundir::{self, RunArg};
 use crate::summary;
 use crate::symbols::Symbols;
@@ -97,6 +100,12 @@ struct Info<'a> {
     clocks: Option<Clocks>,
     agent_failures: u64,
     overhead: Overhead,
+    /// Bytes moved to and from files and windows; none where there were none.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    moved: Option<Moved>,
+    /// Ranks that had to share processors; none where nothing says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processors: Option<Sharing>,
     /// Ranks that the program has paused ampl on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     paused: Vec<Paused>,
@@ -132,6 +141,8 @@ impl<'a> Info<'a> {
             clocks: Clocks::of(trace),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
+            moved: Moved::of(trace),
+            processors: Sharing::of(trace),
             paused: pauses::of(trace),
             functions,
             signatures: trace.structure.signatures(),
@@ -212,12 +223,17 @@ impl Clocks {
 /// What the agent itself took, as it measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overhead {
-    /// Its time, summed over ranks, nanoseconds.
+    /// Its processor time, start and end included, summed over ranks, nanoseconds.
     pub agent_ns: u64,
-    /// That as a share of the ranks' summed run time.
+    /// That as a share of the ranks' summed run time, start and end included.
     pub share: Option<f64>,
+    /// The share of the ranks' run time between `MPI_Init` and `MPI_Finalize`.
+    pub windows_share: Option<f64>,
     /// That per call of the application, nanoseconds.
     pub per_call_ns: Option<f64>,
+    /// Where it was taken, and its share of the job's processor time.
+    #[serde(flatten)]
+    pub own: OwnTime,
     /// Where a rank did less for calls, or more again, to stay within `agent.max_overhead`; or ended windows otherwise.
     pub steps: Vec<RankStep>,
 }
@@ -249,9 +265,11 @@ fn depth(level: &str) -> usize {
 impl Overhead {
     /// Of a run that made `calls` calls.
     pub fn of(trace: &Trace, calls: u64) -> Self {
-        let agent_ns: u64 = trace.ranks.iter().map(|rank| rank.process.own_ns).sum();
-        let elapsed: u64 = trace.ranks.iter().map(|rank| rank.process.elapsed_ns).sum();
-        let over = |total: u64| (total > 0).then(|| agent_ns as f64 / total as f64);
+        let own = OwnTime::of(trace);
+        let elapsed: u64 =
+            trace.ranks.iter().map(|rank| rank.process.elapsed_ns).fold(0, u64::saturating_add);
+        let over = |part: u64, total: u64| (total > 0).then(|| part as f64 / total as f64);
+        let whole = elapsed.saturating_add(own.start_ns).saturating_add(own.end_ns);
         let steps = trace.ranks.iter().flat_map(|rank| {
             let mut before = depth("kept");
             rank.process.steps.iter().map(move |step| {
@@ -273,7 +291,14 @@ impl Overhead {
                 }
             })
         });
-        Self { agent_ns, share: over(elapsed), per_call_ns: over(calls), steps: steps.collect() }
+        Self {
+            agent_ns: own.all_ns(),
+            share: over(own.all_ns(), whole),
+            windows_share: over(own.calls_ns, elapsed),
+            per_call_ns: over(own.calls_ns, calls),
+            steps: steps.collect(),
+            own,
+        }
     }
 }
 
@@ -298,7 +323,11 @@ mod tests {
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0},
-            "agent_failures": 2, "overhead": {"agent_ns": 70, "share": 0.07, "per_call_ns": 10.0, "steps": []},
+            "agent_failures": 2, "overhead": {
+                "agent_ns": 70, "share": 0.07, "windows_share": 0.07, "per_call_ns": 10.0, "steps": [], "calls_ns": 70,
+                "start_ns": 0, "end_ns": 0, "end_wait_ns": 0, "processor_ns": null, "processor_share": null,
+                "largest": null,
+            },
             "communicators": [],
         });
         assert_eq!(json, expected);

@@ -37,12 +37,15 @@ mod library;
 #[allow(unsafe_code)]
 mod mapped;
 mod marker_site;
+mod moved;
 mod once;
 mod output;
+mod own_time;
 mod pauses;
 mod plan;
 mod population;
 mod prefix;
+mod processors;
 mod recover;
 mod run;
 mod rundir;

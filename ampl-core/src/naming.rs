@@ -4,6 +4,9 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+/// By which `ampl exec` hands on how much processor time it took itself, nanoseconds.
+pub const STARTED_VARIABLE: &str = "AMPL_EXEC_NS";
+
 /// Variables in which schedulers name a job, the more specific first.
 pub const JOB_VARIABLES: [&str; 7] =
     ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID", "JOB_ID"];

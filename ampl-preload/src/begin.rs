@@ -341,6 +341,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         }
     };
     let journal = Arc::new(journal);
+    journal.room_to_run(environment::processors(), environment::quota());
     let (ticks, nanos) = clock::pair();
     journal.clock_pair(ticks, nanos - epoch);
     let mut run = RunInfo {
@@ -435,5 +436,6 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         flags: 0,
         terminal,
         timed: true,
+        apart: false,
     });
 }

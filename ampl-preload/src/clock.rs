@@ -53,6 +53,17 @@ pub fn thread_cpu_ns() -> i64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// How often the calling thread has lost its processor to another.
+pub fn switches() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: fills the structure passed, which is plain data.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nivcsw.max(0) as u64
+}
+
 /// Now, nanoseconds since the Unix epoch.
 pub fn epoch_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)

@@ -422,7 +422,7 @@ unsafe fn recorded(
     // reads of the clock at every call would double what is measured.
     let measured = state.meter.is_due();
     let entered = if measured { ticks(invariant) } else { 0 };
-    state.slow_ticks = 0;
+    let rare = state.thread.rare_ticks();
     let address = site(state, address);
     if state.thread.records() {
         state.thread.fetch();
@@ -469,8 +469,11 @@ unsafe fn recorded(
     // SAFETY: the application's arguments, after the call.
     contained_counting(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
     if measured {
-        let own = (ticks(invariant) - entered).saturating_sub(end - start + state.slow_ticks);
+        let own =
+            (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));
         state.meter.take(own);
+        // The wrapper's entry and the way back, by the only measure that is the machine's own.
+        state.thread.set_surcharge(state.meter.surcharge(2 * clock::read_ticks()));
     }
     state.thread.add_own(state.meter.per_call());
     result

@@ -12,6 +12,7 @@ mod begin;
 mod caller;
 mod clock;
 mod counters;
+mod ending;
 mod entry;
 mod environment;
 mod fortran;

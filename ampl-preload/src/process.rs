@@ -13,6 +13,7 @@ use ampl_agent::floating::Environment;
 use ampl_agent::handles::{Handles, Object};
 use ampl_agent::requests::Shelves;
 use ampl_agent::shared::Shared;
+use ampl_agent::stopwatch::Stopwatch;
 use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
@@ -23,7 +24,9 @@ use crate::abi::Abi;
 use crate::api;
 use crate::begin::{self, message};
 use crate::clock;
+use crate::ending::Ended;
 use crate::entry::{Origin, entry};
+use crate::environment;
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
@@ -36,6 +39,8 @@ use crate::thread_state::ThreadState;
 use crate::tree::Tree;
 use crate::turn::{self, Turn};
 use crate::walk;
+
+mod end;
 
 /// No agent yet.
 const NOT_STARTED: u8 = 0;
@@ -86,6 +91,8 @@ pub struct Process {
     pub request_null_word: u64,
     /// `MPI_COMM_WORLD`, as a handle and as recorded.
     pub world: (u64, u64),
+    /// `MPI_NO_OP`, as a handle.
+    pub no_op: Option<u64>,
     /// Windows that [may gather](ampl_client::Node::gathers) between two looks after the tree.
     pub gathers: Option<usize>,
     /// Nanoseconds on the monotonic clock at T0 of the job.
@@ -95,6 +102,8 @@ pub struct Process {
     tree: Mutex<Tree>,
     settlement: Settlement,
     at_thread_end: libc::pthread_key_t,
+    /// Time in `MPI_Finalize` up to where MPI deletes the attributes of `MPI_COMM_SELF`.
+    pub ended: Ended,
     /// What Fortran passes differently.
     pub fortran: Fortran,
 }
@@ -236,12 +245,15 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         return;
     }
     let _whole = Uncancelled::begin();
+    let watch = Stopwatch::start();
     let Some(run) = with_room(|| make(before)) else { return };
     if let Some(state) = adopt_thread() {
         // SAFETY: the caller's promise.
         unsafe { hooks::begun(state, symbol, words) };
         let address = walk::path(state, origin);
         with_room(|| begin::first_records(state, &run, symbol.function, address, before.0));
+        let began = watch.stop().cpu_ns + environment::started_ns();
+        state.process.shared.journal.has_begun(began);
     }
 }
 
@@ -257,11 +269,11 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         let facts = if predefined_name(word).ends_with("_NULL") { [0, 0] } else { [hooks::UNKNOWN, 0] };
         handles.predefine(kind, handle, word, facts);
     }
-    let named = |of: ObjectKind, name| {
+    let find = |of: ObjectKind, name| {
         let found = predefined.iter().find(|(kind, _, word)| *kind == of && predefined_name(*word) == name);
-        let &(_, handle, word) = found.expect("every MPI has it");
-        (handle, word)
+        found.map(|&(_, handle, word)| (handle, word))
     };
+    let named = |of, name| find(of, name).expect("every MPI has it");
     let (request_null, request_null_word) = named(ObjectKind::Request, "MPI_REQUEST_NULL");
     ALWAYS.invariant.store(clock::is_invariant(), Ordering::Relaxed);
     ALWAYS.any[0].store(parts.abi.any_source, Ordering::Relaxed);
@@ -276,6 +288,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         request_null,
         request_null_word,
         world: named(ObjectKind::Comm, "MPI_COMM_WORLD"),
+        no_op: find(ObjectKind::Op, "MPI_NO_OP").map(|(handle, _)| handle),
         gathers: parts.tree.gathers(),
         epoch: parts.epoch,
         handles: Mutex::new(handles),
@@ -283,6 +296,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         tree: Mutex::new(parts.tree),
         settlement: parts.settlement,
         at_thread_end,
+        ended: Ended::default(),
         fortran: parts.fortran,
     }));
     PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
@@ -424,67 +438,12 @@ impl Process {
     pub fn take_clock_pair(&self) {
         let (ticks, nanos) = clock::pair();
         self.shared.journal.clock_pair(ticks, nanos - self.epoch);
+        self.shared.journal.processor(clock::switches());
     }
 
     /// Lets the tree make progress, unless another thread is at it; says whether anything was on its way.
     pub fn progress(&self, thread: &mut Thread) -> bool {
         let _turn = Turn::keep();
         self.tree.try_lock().is_ok_and(|mut tree| tree.progress(thread))
-    }
-
-    /// `MPI_Finalize` is entered on this thread: the last window ends; the rest follows when MPI
-    /// deletes the attributes of `MPI_COMM_SELF`.
-    pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
-        let _whole = Uncancelled::begin();
-        with_room(|| self.finish(state, now));
-    }
-
-    fn finish(&self, state: &mut ThreadState, now: u64) {
-        ENDED.store(true, Ordering::Release);
-        api::close();
-        self.take_clock_pair();
-        state.thread.recalibrate();
-        for &other in &self.threads.lock().unwrap_or_else(PoisonError::into_inner).all {
-            if !ptr::eq(other, state) {
-                // SAFETY: no other thread is inside MPI when this one finalises it (MPI-4.1 §11.4.2).
-                unsafe {
-                    (*other).thread.hand_over();
-                    (*other).thread.finish_structure();
-                }
-            }
-        }
-        state.thread.finish(now);
-        state.thread.finish_structure();
-        self.shared.journal.mark_finalized();
-        self.with_handles(Handles::retire_groups);
-        api::say_irregularities(self);
-        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
-        tree.finish(&mut state.thread);
-    }
-
-    /// MPI has ended and has not called back.
-    pub fn say_left(&self) {
-        self.settlement.say_left();
-    }
-
-    /// The end has failed: tells the neighbours in the tree.
-    pub fn give_up(&self) {
-        self.tree.lock().unwrap_or_else(PoisonError::into_inner).close(false);
-    }
-
-    /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.
-    pub fn end(&self) {
-        let _whole = Uncancelled::begin();
-        if is_active() && !ENDED.load(Ordering::Acquire) {
-            // `MPI_Finalize` is defined by the program, or by a tool before ampl: here is where its call shows.
-            // SAFETY: the calling thread's own block; no wrapper uses its state now.
-            let own = unsafe { (*entry()).thread.as_mut() };
-            if let Some(state) = own.or_else(|| adopt_thread()) {
-                self.begin_end(state, now());
-            }
-        }
-        ALWAYS.active.store(false, Ordering::Release);
-        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
-        with_room(|| self.settlement.settle(self, &mut tree));
     }
 }

@@ -332,7 +332,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
             _ => Passage::Counted,
         },
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
-        communicates: waits || blocks || spec.traffic != Traffic::None,
+        communicates: waits || blocks || spec.traffic.is_message(),
         telling: telling(&inputs).filter(|_| !asks_anew(spec.traffic)),
         asks_one: matches!(inputs[..], [(_, Step::Request)]),
         silent: matches!(outputs[..], [] | [(_, Step::RequestAfter)]),

@@ -24,6 +24,7 @@ use ampl_trace::totals::Totals;
 use crate::align::Reading;
 use crate::begin::{message, nodes};
 use crate::caller::is_library_of_mpi;
+use crate::ending::Ending;
 use crate::entry::{Entry, entry};
 use crate::process::{self, Process, contained};
 use crate::resolve;
@@ -142,13 +143,13 @@ impl Settlement {
     }
 
     /// Drains the tree, merges the journals into the trace and removes them.
-    pub fn settle(&self, process: &Process, tree: &mut Tree) {
+    pub fn settle(&self, process: &Process, tree: &mut Tree, ending: &Ending) {
         // SAFETY: the calling thread's own block and state, which no wrapper uses now: the
         // application is inside MPI_Finalize on this thread.
         let state = unsafe { (*entry()).thread.as_mut() };
         let drained = tree.settle(state.map(|state| &mut state.thread));
         tree.close(drained.is_ok());
-        let settled = drained.and_then(|()| self.align(process)).and_then(|()| self.merge(process));
+        let settled = drained.and_then(|()| self.align(process)).and_then(|()| self.merge(process, ending));
         if self.rank == 0 && settled.is_err() {
             self.dismiss();
         }
@@ -205,14 +206,17 @@ impl Settlement {
     }
 
     /// Whether the whole trace is on disk.
-    fn merge(&self, process: &Process) -> Result<bool, TransportError> {
+    fn merge(&self, process: &Process, ending: &Ending) -> Result<bool, TransportError> {
         let mut own = self.own_part(process);
         let common = match &mut own {
             Some(own) => (own.totals(), Merged::of(std::mem::take(&mut own.structure))),
             None => (Totals::default(), Merged::new(self.ranks)),
         };
         let common = self.join(common)?;
-        if self.rank == 0 { self.collect(own, common) } else { self.deliver(own) }
+        let tell = |told: &mut ampl_trace::model::Process| {
+            ending.tell(&process.shared.journal, &process.ended, told);
+        };
+        if self.rank == 0 { self.collect(own, common, tell) } else { self.deliver(own, tell) }
     }
 
     /// What the ranks from this one on called and what that came to, as many as are joined here: all of them on
@@ -272,12 +276,20 @@ impl Settlement {
     }
 
     /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
-    fn deliver(&self, own: Option<Compacted>) -> Result<bool, TransportError> {
+    fn deliver(
+        &self,
+        mut own: Option<Compacted>,
+        tell: impl Fn(&mut ampl_trace::model::Process),
+    ) -> Result<bool, TransportError> {
         let client = Rank(0);
-        let own_sections = own.as_ref().map(sections).unwrap_or_default();
         if self.channel.await_turn(client, 1)? != [1] {
             return Ok(false);
         }
+        // Last, but for the sending.
+        if let Some(own) = &mut own {
+            tell(&mut own.rank.process);
+        }
+        let own_sections = own.as_ref().map(sections).unwrap_or_default();
         let mut parcel = Parcel::new(&self.channel, client);
         parcel.put(&Part::packed_bytes(&own_sections).to_le_bytes())?;
         Part::pack(&own_sections, CHUNK, |chunk| parcel.put(chunk))?;
@@ -290,7 +302,13 @@ impl Settlement {
 
     /// On rank 0: takes one rank's part after the other, so that memory holds one, and what MPI itself holds of the
     /// few that were asked ahead.
-    fn collect(&self, own: Option<Compacted>, (totals, structure): Common) -> Result<bool, TransportError> {
+    fn collect(
+        &self,
+        own: Option<Compacted>,
+        (totals, structure): Common,
+        tell: impl Fn(&mut ampl_trace::model::Process),
+    ) -> Result<bool, TransportError> {
+        let mut told = own.as_ref().map(|own| own.rank.process.clone());
         let _held = FileSizeSignal::hold();
         let mut asked = Outbox::new(&self.channel);
         // Before the structure is coded: meanwhile they come to look.
@@ -334,6 +352,10 @@ impl Settlement {
             }
             less.note(&parts);
             write(&parts);
+        }
+        if let (Ok(writer), Some(told)) = (&mut file, &mut told) {
+            tell(told);
+            writer.amend(told);
         }
         let written = match file.and_then(Writer::finish) {
             Ok(_) if !unread.is_empty() => self.lacks(&unread),

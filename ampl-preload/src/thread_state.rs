@@ -48,8 +48,6 @@ pub struct ThreadState {
     pub requests: Requests,
     /// When the tree is looked after.
     pub pace: Pace,
-    /// Ticks spent on the tree since the last measured call began: accounted for apart.
-    pub slow_ticks: u64,
     /// The agent's own time per call.
     pub meter: Meter,
     /// That per local call that is only counted.
@@ -79,7 +77,6 @@ impl ThreadState {
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
             pace: Pace::new(process.gathers),
-            slow_ticks: 0,
             meter: Meter::default(),
             local_meter: Meter::default(),
         }

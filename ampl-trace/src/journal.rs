@@ -13,7 +13,7 @@ use crate::record::Word;
 /// First word of a journal: `AMPLJRN0`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"AMPLJRN0");
 /// Layout version in the second word.
-pub const VERSION: u64 = 3;
+pub const VERSION: u64 = 4;
 /// Words of the header page (4096 bytes).
 pub const HEADER_WORDS: usize = 512;
 /// First word of a block: `AMPLBLK0`.
@@ -86,8 +86,20 @@ pub mod word {
     pub const WORLD: usize = 506;
     /// That of `MPI_COMM_SELF`.
     pub const ITSELF: usize = 507;
+    /// Nanoseconds of processor time of the agent's rare work: the journal's growth, snapshots.
+    pub const RARE_NS: usize = 17;
+    /// Nanoseconds of processor time that the agent took in `MPI_Init`, and before it to start the program.
+    pub const BEGIN_NS: usize = 18;
+    /// Nanoseconds of processor time of the whole process so far.
+    pub const PROCESSOR_NS: usize = 19;
+    /// How often the thread that looked last has lost its processor to another, so far.
+    pub const SWITCHES: usize = 20;
+    /// Processors of the node that are in use; 0 where that is not known.
+    pub const PROCESSORS: usize = 21;
+    /// Thousandths of a processor that the control group allows; 0 where it allows all.
+    pub const QUOTA: usize = 22;
     /// Start of the packed texts: host, CPU binding, run directory.
-    pub const TEXTS: usize = 17;
+    pub const TEXTS: usize = 23;
     /// Ticks of the latest clock pair when the file could not grow any more; 0 if it can. What came later is in the
     /// process's memory.
     pub const SPILLED: usize = 500;

@@ -199,8 +199,29 @@ pub struct Process {
     pub finalized: bool,
     /// Failures of the agent.
     pub agent_failures: u64,
-    /// Time the agent itself took, nanoseconds.
+    /// Processor time that the agent itself took in windows, nanoseconds: for calls, windows and the journal.
     pub own_ns: u64,
+    /// Its processor time in `MPI_Init` and before, to start the program, nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub begin_ns: u64,
+    /// Its processor time in `MPI_Finalize`, nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub end_ns: u64,
+    /// How long it waited there for other ranks, nanoseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub end_wait_ns: u64,
+    /// Processor time of the whole process up to there, nanoseconds; 0 where it is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub processor_ns: u64,
+    /// Processors of the node that are in use; 0 where that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub processors: u64,
+    /// Thousandths of a processor that the control group allows; 0 where it allows all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub quota: u64,
+    /// How often its main thread lost the processor to another; `None` where that was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches: Option<u64>,
     /// Time from window 0's start to the last window's end, nanoseconds.
     pub elapsed_ns: u64,
     /// How many of its threads are in MPI for long: each at least a hundredth as long as the one that is longest. Threads
@@ -225,6 +246,10 @@ pub struct Process {
 }
 
 fn is_none(number: &u32) -> bool {
+    *number == 0
+}
+
+fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

@@ -20,6 +20,8 @@ mod journals;
 mod late;
 mod launching;
 mod misfortune;
+mod moved;
+mod own_time;
 mod partners;
 mod paths;
 mod recipes;

@@ -10,7 +10,7 @@ use ampl_trace::record::{
     WINDOW_RUN, WINDOW_STRATUM,
 };
 
-use super::Thread;
+use super::{CallEnd, Thread};
 use crate::accumulate::Totals;
 use crate::closed::ClosedWindow;
 use crate::shared::Open;
@@ -107,6 +107,36 @@ impl Thread {
         end
     }
 
+    /// Gives each period that ended inside `call` its part of the call's time; returns where the last part starts.
+    #[cold]
+    pub(super) fn split(&mut self, call: &CallEnd) -> u64 {
+        self.rarely(|thread| thread.split_call(call))
+    }
+
+    fn split_call(&mut self, call: &CallEnd) -> u64 {
+        let shared = self.shared.clone();
+        let mut open = self.lock(&shared);
+        shared.settle_marker(&mut open);
+        let mut from = call.start;
+        if open.window == self.window {
+            while call.end >= open.until {
+                let end = open.until;
+                if call.timed {
+                    self.totals.add_time(end.saturating_sub(from));
+                }
+                from = from.max(end);
+                self.turn(&mut open, end, call.end);
+                from = from.max(self.close_empty(&mut open, call.end, call.timed));
+            }
+        } else {
+            // Other threads have closed windows meanwhile: this one's part comes late, whole.
+            self.leave_totals(&mut open);
+            self.close_due(&mut open, call.end);
+        }
+        self.join(&open, from);
+        from
+    }
+
     /// How many times windows have been closed since the last call.
     pub fn take_closings(&mut self) -> usize {
         std::mem::take(&mut self.closings)
@@ -129,7 +159,10 @@ impl Thread {
         let shared = self.shared.clone();
         self.closings += 1;
         let own = self.totals.own_ticks;
-        shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks));
+        // Rare work was measured whole; calls cost more than what was measured of them.
+        let rare = self.rare_ticks - std::mem::replace(&mut self.rare_before, self.rare_ticks);
+        let beside = own.saturating_sub(rare) as f64 * (self.surcharge - 1.0);
+        shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks) + beside as u64);
         let stores = open.measured && shared.plan.stores_summary(open.keep.kept);
         let stated = if stores { &cells[..] } else { &[][..] };
         let mut body = std::mem::take(&mut self.body);

@@ -62,8 +62,10 @@ impl Thread {
     #[cold]
     pub(super) fn new_site(&mut self, index: u32, function: Function, address: u64) {
         let frames = self.paths.frames(address);
-        let (path, offset) = (self.shared.resolve)(frames[0]);
-        self.define_site(index, function, (&path, offset), &frames[1..]);
+        self.rarely(|thread| {
+            let (path, offset) = (thread.shared.resolve)(frames[0]);
+            thread.define_site(index, function, (&path, offset), &frames[1..]);
+        });
     }
 
     #[cold]

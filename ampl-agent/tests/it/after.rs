@@ -79,6 +79,7 @@ fn call(thread: &mut Thread, function: ampl_core::mpi::Function, start: u64, wor
         flags: 0,
         terminal,
         timed: true,
+        apart: false,
     };
     leave(thread, call, words);
 }

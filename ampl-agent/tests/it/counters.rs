@@ -34,7 +34,8 @@ fn windows(config: &str, calls: &[(Function, u64, u64)], end: u64) -> (Plan, Vec
     for &(function, start, end) in calls {
         thread.enter(function, 0x40, start);
         let (address, sent, received, flags, terminal, timed) = (0x40, 0, 0, 0, None, true);
-        let call = CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
+        let call =
+            CallEnd { function, address, start, end, sent, received, flags, terminal, timed, apart: false };
         leave(&mut thread, call, &[0x10, 0x20, 1, 1, 1, 1]);
     }
     thread.finish(end);

@@ -66,6 +66,7 @@ fn call(start: u64) -> CallEnd {
         flags: 0,
         terminal: None,
         timed: true,
+        apart: false,
     }
 }
 

@@ -34,7 +34,8 @@ impl Caller {
         self.thread.enter(function, address, self.now);
         let (start, end, flags) = (self.now, self.now + 1, CALL_NO_ARGS);
         let (sent, received, terminal, timed) = (0, 0, None, true);
-        let call = CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
+        let call =
+            CallEnd { function, address, start, end, sent, received, flags, terminal, timed, apart: false };
         leave(&mut self.thread, call, &[]);
     }
 }

@@ -36,7 +36,11 @@ fn call(thread: &mut Thread, function: Function, start: u64, end: u64, sent: u64
     let words: &[u64] = if function == ids::MPI_SEND { &words } else { &[] };
     let flags = if words.is_empty() { ampl_trace::record::CALL_NO_ARGS } else { 0 };
     let (address, received, terminal, timed) = (0x40, 0, None, true);
-    leave(thread, CallEnd { function, address, start, end, sent, received, flags, terminal, timed }, words);
+    leave(
+        thread,
+        CallEnd { function, address, start, end, sent, received, flags, terminal, timed, apart: false },
+        words,
+    );
 }
 
 fn n_sum(cells: &[Cell]) -> Vec<(f64, f64)> {

@@ -141,8 +141,18 @@ fn times_are_as_exact_as_the_keys_ask() {
             let terminal = thread.terminal(function, address, flags, &[0x1000, 1, 1, 0, 1, 1]);
             let (start, end, timed) = (at, at + duration, true);
             at = end + 3000;
-            let call =
-                ampl_agent::CallEnd { function, address, start, end, sent, received, flags, terminal, timed };
+            let call = ampl_agent::CallEnd {
+                function,
+                address,
+                start,
+                end,
+                sent,
+                received,
+                flags,
+                terminal,
+                timed,
+                apart: false,
+            };
             thread.leave(&call);
         }
         process.finish();

@@ -18,7 +18,7 @@ const BEFOREHAND: &str = "[sampling]\nselection = \"predictive\"\n[window]\nmark
 
 fn call(function: Function, start: u64, end: u64, sent: u64) -> CallEnd {
     let (received, flags, terminal, timed) = (0, 0, None, true);
-    CallEnd { function, address: 0x40, start, end, sent, received, flags, terminal, timed }
+    CallEnd { function, address: 0x40, start, end, sent, received, flags, terminal, timed, apart: false }
 }
 
 /// Words of `MPI_Send(buf, count, MPI_BYTE-like, dest, tag, comm)`.

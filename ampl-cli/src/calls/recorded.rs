@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ampl_core::mpi::traffic::{Ends, Facts, Members, NOBODY, Operands};
-use ampl_core::mpi::{Function, Kind, Traffic};
+use ampl_core::mpi::{Function, Kind, PREDEFINED, Traffic};
 use ampl_core::value::{ANY_SOURCE, PROC_NULL, ROOT};
 use ampl_trace::Trace;
-use ampl_trace::args::{self, IN_PLACE, Shape, shape};
+use ampl_trace::args::{self, IN_PLACE, Shape, index_of_predefined, shape};
 use ampl_trace::model::call_path;
 use ampl_trace::record::{CALL_ERROR, GAP};
 use ampl_trace::structure::{RankStructure, Signature};
@@ -318,5 +318,9 @@ impl Facts for Asked<'_, '_> {
 
     fn is_root(&self, rank: usize) -> bool {
         i64::from(rank as i32) == ROOT
+    }
+
+    fn is_no_op(&self, op: usize) -> bool {
+        index_of_predefined(op as u64).is_some_and(|index| PREDEFINED[index].1 == "MPI_NO_OP")
     }
 }

@@ -10,9 +10,13 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::io::Write;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 use crate::output;
+use crate::processors::Sharing;
 use crate::rundir::{self, RunArg};
 
 pub use columns::Columns;
@@ -31,6 +35,16 @@ pub struct Args {
     json: bool,
 }
 
+/// A row as JSON has it.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    row: &'a rows::Row,
+    /// On the run's row: ranks that had to share processors; none where nothing says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    processors: Option<&'a Sharing>,
+}
+
 /// Prints the efficiencies of a run and of its windows.
 ///
 /// # Errors
@@ -38,10 +52,15 @@ pub struct Args {
 pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let rows = rows::rows(&trace);
+    let sharing = Sharing::of(&trace);
     if args.json {
-        output::json(&rows)?;
+        let with = |(index, row)| Shown { row, processors: sharing.as_ref().filter(|_| index == 0) };
+        output::json(&rows.iter().enumerate().map(with).collect::<Vec<_>>())?;
     } else {
-        output::print(|out| table::write(out, &rows))?;
+        output::print(|out| {
+            sharing.iter().try_for_each(|sharing| writeln!(out, "{}\n", sharing.text()))?;
+            table::write(out, &rows)
+        })?;
     }
     Ok(rundir::status(&trace))
 }

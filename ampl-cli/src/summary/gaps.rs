@@ -55,7 +55,7 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     if let Some(plan) = plan {
         guides(trace, plan, &mut gaps);
     }
-    let Overhead { steps, share, .. } = Overhead::of(trace, 0);
+    let Overhead { steps, windows_share: share, .. } = Overhead::of(trace, 0);
     less(&steps, allowed(plan), &mut gaps);
     // Otherwise calls are missing that were not to be stored.
     if plan.is_none_or(|plan| plan.config.trace.structure == Keep::All) {

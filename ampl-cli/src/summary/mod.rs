@@ -17,8 +17,10 @@ use ampl_trace::model::EndBasis;
 
 pub use gaps::done_less;
 
-use crate::human::{count, digits, duration, fit, percent, plural, wrap};
+use crate::human::{bytes, count, digits, duration, fit, percent, plural, wrap};
 use crate::info::{Clocks, Overhead};
+use crate::moved::Moved;
+use crate::processors::Sharing;
 use crate::rundir;
 
 /// Columns of text where `COLUMNS` says nothing.
@@ -53,9 +55,13 @@ pub fn text(trace: &Trace, run: &Path) -> String {
         };
         field(&mut out, "windows", why);
     } else {
+        if let Some(sharing) = Sharing::of(trace) {
+            paragraph(&mut out, "processors", &sharing.text());
+        }
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());
     }
+    moved(&mut out, trace);
     storage::write(&mut out, trace, plan.as_ref(), rundir::has_no_trace(run));
     agent(&mut out, trace);
     places::write(&mut out, trace);
@@ -164,17 +170,43 @@ fn library(description: &str) -> String {
     if words.is_empty() { "not known".into() } else { words.join(" ") }
 }
 
+/// Bytes to and from files and windows.
+fn moved(out: &mut String, trace: &Trace) {
+    let Some(Moved { read, written, put, got }) = Moved::of(trace) else { return };
+    if read + written > 0 {
+        let text = format!("{} read, {} written by MPI-IO", bytes(read as f64), bytes(written as f64));
+        field(out, "files", &text);
+    }
+    if put + got > 0 {
+        let text = format!("{} put, {} got by one-sided calls", bytes(put as f64), bytes(got as f64));
+        field(out, "windows of memory", &text);
+    }
+}
+
 fn agent(out: &mut String, trace: &Trace) {
     let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
-    let Overhead { agent_ns, share, per_call_ns, .. } = Overhead::of(trace, calls);
-    let mut text = format!("{} in all", duration(agent_ns as f64));
-    if let Some(share) = share {
-        let _ = write!(text, ", {} of the ranks' time", percent(share));
+    let Overhead { agent_ns, share, per_call_ns, own, .. } = Overhead::of(trace, calls);
+    let mut text = format!("{} of processor time", duration(agent_ns as f64));
+    match (own.processor_share, own.processor_ns) {
+        (Some(share), Some(job)) => {
+            let _ = write!(text, ", {} of the job's {}", percent(share), duration(job as f64));
+        }
+        _ => share.into_iter().for_each(|share| {
+            let _ = write!(text, ", {} of the ranks' time", percent(share));
+        }),
+    }
+    if own.start_ns + own.end_ns > 0 {
+        let [calls, start, end] = [own.calls_ns, own.start_ns, own.end_ns].map(|part| duration(part as f64));
+        let _ = write!(text, "; calls {calls}, start {start}, end {end}");
     }
     if let Some(per_call) = per_call_ns {
-        let _ = write!(text, ", {} per call", duration(per_call));
+        let _ = write!(text, "; {} per call", duration(per_call));
     }
-    field(out, "ampl's own time", &format!("{text}; self-measured"));
+    if let Some(most) = &own.largest {
+        let share = percent(most.share);
+        let _ = write!(text, "; at most {share} in a window (rank {}, window {})", most.rank, most.window);
+    }
+    paragraph(out, "ampl's own time", &format!("{text}; self-measured"));
 }
 
 fn next(out: &mut String, trace: &Trace, run: &Path) {

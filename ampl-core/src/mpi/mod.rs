@@ -246,6 +246,40 @@ pub enum Traffic {
     NeighborAlltoallv,
     /// `MPI_Neighbor_alltoallw`.
     NeighborAlltoallw,
+    /// Reads of a file, also nonblocking and the first half of a split one: as many bytes as are asked for.
+    FileRead,
+    /// The same for writes.
+    FileWrite,
+    /// `MPI_Put`, `MPI_Accumulate`: the origin's bytes go to a window.
+    Put,
+    /// `MPI_Get`: bytes of a window come to the origin.
+    Get,
+    /// `MPI_Get_accumulate`, `MPI_Fetch_and_op`: both, but that nothing goes there with `MPI_NO_OP`.
+    GetAccumulate,
+    /// `MPI_Compare_and_swap`: one element each way.
+    CompareAndSwap,
+}
+
+impl Traffic {
+    /// Whether the bytes are those of a file: written where messages have sent, read where they have received.
+    pub fn is_file(self) -> bool {
+        matches!(self, Self::FileRead | Self::FileWrite)
+    }
+
+    /// Whether the bytes are those of a window: put where messages have sent, got where they have received.
+    pub fn is_window(self) -> bool {
+        matches!(self, Self::Put | Self::Get | Self::GetAccumulate | Self::CompareAndSwap)
+    }
+
+    /// Whether the bytes are those of files or windows: no message's.
+    pub fn is_apart(self) -> bool {
+        self.is_file() || self.is_window()
+    }
+
+    /// Whether the bytes are those of messages, in `bytes.sent` and `bytes.received`.
+    pub fn is_message(self) -> bool {
+        self != Self::None && !self.is_apart()
+    }
 }
 
 /// How a call is recorded, and what it does besides moving bytes.

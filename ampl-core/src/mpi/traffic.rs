@@ -13,6 +13,7 @@ pub struct Operands {
     send: Side,
     receive: Side,
     peer: u8,
+    /// Or the operation, where there is no source.
     source: u8,
     comm: u8,
     root: u8,
@@ -114,6 +115,8 @@ pub trait Facts {
     fn is_proc_null(&self, rank: usize) -> bool;
     /// Whether the rank is `MPI_ROOT`.
     fn is_root(&self, rank: usize) -> bool;
+    /// Whether the operation is `MPI_NO_OP`.
+    fn is_no_op(&self, op: usize) -> bool;
 }
 
 impl Operands {
@@ -127,17 +130,17 @@ impl Operands {
         Self {
             traffic: spec.traffic,
             send: Side {
-                buffer: at(&["sendbuf", "buf", "buffer", "inbuf"]),
-                count: at(&["sendcount", "sendcounts", "count", "recvcounts", "recvcount"]),
-                datatype: at(&["sendtype", "sendtypes", "datatype"]),
+                buffer: at(&["sendbuf", "buf", "buffer", "inbuf", "origin_addr"]),
+                count: at(&["sendcount", "sendcounts", "count", "recvcounts", "recvcount", "origin_count"]),
+                datatype: at(&["sendtype", "sendtypes", "datatype", "origin_datatype"]),
             },
             receive: Side {
-                buffer: at(&["recvbuf", "buf", "buffer"]),
-                count: at(&["recvcount", "recvcounts", "count"]),
-                datatype: at(&["recvtype", "recvtypes", "datatype"]),
+                buffer: at(&["recvbuf", "buf", "buffer", "result_addr", "origin_addr"]),
+                count: at(&["recvcount", "recvcounts", "count", "result_count", "origin_count"]),
+                datatype: at(&["recvtype", "recvtypes", "datatype", "result_datatype", "origin_datatype"]),
             },
-            peer: at(&["dest", "source"]),
-            source: at(&["source"]),
+            peer: at(&["dest", "source", "target_rank"]),
+            source: at(&[if spec.traffic == Traffic::GetAccumulate { "op" } else { "source" }]),
             comm: at(&["comm"]),
             root: at(&["root"]),
             large: spec.name.ends_with("_c"),
@@ -160,12 +163,31 @@ impl Operands {
                     if facts.is_proc_null(source) { 0 } else { self.side(self.receive, words, facts) };
                 (sent, received)
             }
+            Traffic::FileRead => (0, self.side(self.receive, words, facts)),
+            Traffic::FileWrite => (self.side(self.send, words, facts), 0),
+            traffic if traffic.is_window() => self.window(words, facts),
             _ => self.collective(words, facts),
         }
     }
 
+    /// Of a call on a window: an origin without meaning is not looked at.
+    fn window(&self, words: &[usize], facts: &mut impl Facts) -> (u64, u64) {
+        if facts.is_proc_null(word(words, self.peer)) {
+            return (0, 0);
+        }
+        match self.traffic {
+            Traffic::Put => (self.side(self.send, words, facts), 0),
+            Traffic::Get => (0, self.side(self.receive, words, facts)),
+            Traffic::GetAccumulate if facts.is_no_op(word(words, self.source)) => {
+                (0, self.side(self.receive, words, facts))
+            }
+            _ => (self.side(self.send, words, facts), self.side(self.receive, words, facts)),
+        }
+    }
+
     fn side(&self, side: Side, words: &[usize], facts: &mut impl Facts) -> u64 {
-        let elements = count(word(words, side.count), self.large);
+        // Calls that name a type and no count are of one element.
+        let elements = if side.count == NONE { 1 } else { count(word(words, side.count), self.large) };
         // Nothing is asked about a datatype without elements: it need not be one.
         if elements == 0 { 0 } else { elements.saturating_mul(facts.type_bytes(word(words, side.datatype))) }
     }
@@ -331,136 +353,4 @@ fn count(word: usize, large: bool) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mpi::{Function, ids};
-
-    /// Four ranks, of which the caller is 1 (communicator 0), or two of them facing four others
-    /// (1); datatype words are their sizes; -1 is PROC_NULL, -9 ROOT, IN_PLACE is 7.
-    struct Four;
-
-    /// A datatype that must not be looked at.
-    const GARBAGE: usize = 0xbad;
-
-    impl Facts for Four {
-        fn type_bytes(&mut self, datatype: usize) -> u64 {
-            assert_ne!(datatype, GARBAGE, "asked about an argument without meaning");
-            datatype as u64
-        }
-        fn comm(&mut self, comm: usize) -> Members {
-            match comm {
-                0 => Members { peers: 4, local: 4, rank: Some(1) },
-                _ => Members { peers: 4, local: 2, rank: None },
-            }
-        }
-        fn comm_now(&mut self, comm: usize) -> Members {
-            self.comm(comm)
-        }
-        fn degrees(&mut self, _: usize) -> (u64, u64) {
-            (2, 3)
-        }
-        fn count_at(&self, base: usize, index: usize, _: bool) -> u64 {
-            (base + index) as u64
-        }
-        fn type_at(&self, base: usize, index: usize) -> usize {
-            base + index
-        }
-        fn is_in_place(&self, buffer: usize) -> bool {
-            buffer == 7
-        }
-        fn is_proc_null(&self, rank: usize) -> bool {
-            rank as i32 == -1
-        }
-        fn is_root(&self, rank: usize) -> bool {
-            rank as i32 == -9
-        }
-    }
-
-    fn bytes(function: Function, words: &[usize]) -> (u64, u64) {
-        Operands::of(function.spec()).bytes(words, &mut Four)
-    }
-
-    #[test]
-    fn point_to_point_calls_name_their_ends() {
-        let named = |function: Function, words: &[usize]| {
-            let Named { dest, source, comm } =
-                Ends::of(function.spec()).expect("point to point").named(words);
-            (dest, source, comm)
-        };
-        assert_eq!(named(ids::MPI_SEND, &[0, 1, 8, 2, 0, 9]), (2, NOBODY, 9));
-        assert_eq!(named(ids::MPI_IRECV, &[0, 1, 8, usize::MAX - 1, 0, 9, 0]), (NOBODY, -2, 9));
-        assert_eq!(named(ids::MPI_SENDRECV, &[0, 3, 8, 1, 0, 0, 5, 4, 6, 0, 9, 0]), (1, 6, 9));
-        assert_eq!(named(ids::MPI_RECV_INIT, &[0, 1, 8, 3, 0, 9, 0]), (NOBODY, 3, 9));
-        assert_eq!(named(ids::MPI_IMPROBE, &[3, 0, 9, 0, 0, 0]), (NOBODY, 3, 9));
-        let any = Ends::of(ids::MPI_RECV.spec()).unwrap();
-        assert!(
-            any.is_open(&[0, 1, 8, usize::MAX - 1, 0, 9, 0], -2) && !any.is_open(&[0, 1, 8, 3, 0, 9, 0], -2)
-        );
-        for other in [ids::MPI_BCAST, ids::MPI_PROBE, ids::MPI_MRECV, ids::MPI_PUT, ids::MPI_WAIT] {
-            assert_eq!(Ends::of(other.spec()), None, "{}", other.name());
-        }
-        let all = crate::mpi::FUNCTIONS.iter();
-        // 19 that send, receive or both, and each again for large counts; two probes that match.
-        assert_eq!(all.filter(|spec| Ends::of(spec).is_some()).count(), 40);
-    }
-
-    #[test]
-    fn point_to_point() {
-        assert_eq!(bytes(ids::MPI_SEND, &[0, 10, 8, 2, 0, 0]), (80, 0));
-        // The upper half of an int's register may hold anything.
-        assert_eq!(bytes(ids::MPI_SEND, &[0, 0xffff_0000_000a, 8, 0xffff_ffff, 0, 0]), (0, 0));
-        assert_eq!(bytes(ids::MPI_IRECV, &[0, 10, 8, 2, 0, 0, 0]), (0, 80));
-        assert_eq!(bytes(ids::MPI_SENDRECV, &[0, 3, 8, 1, 0, 0, 5, 4, usize::MAX, 0, 0, 0]), (24, 0));
-        assert_eq!(bytes(ids::MPI_SENDRECV_REPLACE, &[0, 3, 8, usize::MAX, 0, 2, 0, 0, 0]), (0, 24));
-        assert_eq!(bytes(ids::MPI_PROBE, &[0, 0, 0, 0]), (0, 0));
-    }
-
-    #[test]
-    fn collectives_by_role() {
-        assert_eq!(bytes(ids::MPI_BCAST, &[0, 10, 8, 1, 0]), (80, 0));
-        assert_eq!(bytes(ids::MPI_BCAST, &[0, 10, 8, 0, 0]), (0, 80));
-        assert_eq!(bytes(ids::MPI_REDUCE, &[0, 0, 10, 8, 0, 1, 0]), (80, 80));
-        assert_eq!(bytes(ids::MPI_REDUCE, &[0, 0, 10, 8, 0, 2, 0]), (80, 0));
-        assert_eq!(bytes(ids::MPI_ALLREDUCE, &[7, 0, 10, 8, 0, 0]), (80, 80));
-        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, 8, 1, 0]), (16, 96));
-        assert_eq!(bytes(ids::MPI_GATHER, &[7, 0, 0, 0, 3, 8, 1, 0]), (24, 96));
-        assert_eq!(bytes(ids::MPI_SCATTER, &[0, 2, 8, 0, 2, 8, 0, 0]), (0, 16));
-        assert_eq!(bytes(ids::MPI_SCATTER, &[0, 2, 8, 7, 0, 0, 1, 0]), (64, 16));
-        assert_eq!(bytes(ids::MPI_ALLGATHER, &[7, 0, 0, 0, 3, 8, 0]), (24, 96));
-        assert_eq!(bytes(ids::MPI_ALLTOALL, &[0, 2, 8, 0, 3, 8, 0]), (64, 96));
-        // Counts 10, 11, 12, 13; the caller's own is 11.
-        assert_eq!(bytes(ids::MPI_REDUCE_SCATTER, &[0, 0, 10, 8, 0, 0]), (46 * 8, 88));
-        assert_eq!(bytes(ids::MPI_ALLGATHERV, &[7, 0, 0, 0, 10, 0, 8, 0]), (88, 46 * 8));
-        assert_eq!(bytes(ids::MPI_ALLTOALLV, &[0, 20, 0, 8, 0, 10, 0, 8, 0]), (86 * 8, 46 * 8));
-        let each = |base: usize| (0..4).map(|i| (base + i) * (8 + i)).sum::<usize>() as u64;
-        assert_eq!(bytes(ids::MPI_ALLTOALLW, &[0, 20, 0, 8, 0, 10, 0, 8, 0]), (each(20), each(10)));
-        assert_eq!(bytes(ids::MPI_NEIGHBOR_ALLTOALL, &[0, 2, 8, 0, 3, 8, 0]), (48, 48));
-    }
-
-    #[test]
-    fn arguments_without_meaning_are_not_looked_at() {
-        let none = GARBAGE;
-        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, none, 2, 0]), (16, 0));
-        assert_eq!(bytes(ids::MPI_GATHERV, &[0, 2, 8, 0, none, none, none, 2, 0]), (16, 0));
-        assert_eq!(bytes(ids::MPI_SCATTER, &[0, 3, none, 0, 2, 8, 2, 0]), (0, 16));
-        assert_eq!(bytes(ids::MPI_SCATTERV, &[0, none, none, none, 0, 2, 8, 2, 0]), (0, 16));
-        assert_eq!(bytes(ids::MPI_SCATTER, &[0, 2, 8, 7, 5, none, 1, 0]), (64, 16));
-        assert_eq!(bytes(ids::MPI_ALLGATHER, &[7, 5, none, 0, 3, 8, 0]), (24, 96));
-        assert_eq!(bytes(ids::MPI_ALLTOALLV, &[7, none, none, none, 0, 10, 0, 8, 0]), (46 * 8, 46 * 8));
-        let no_dest = [0, 3, none, usize::MAX, 0, 5, 4, 8, 2, 0, 0, 0];
-        assert_eq!(bytes(ids::MPI_SENDRECV, &no_dest), (0, 32));
-        assert_eq!(bytes(ids::MPI_SEND, &[0, 0, none, 2, 0, 0]), (0, 0));
-    }
-
-    #[test]
-    fn between_two_groups_only_one_side_counts() {
-        let (root, null) = (-9i32 as u32 as usize, usize::MAX);
-        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, GARBAGE, 0, 3, 8, root, 1]), (0, 96));
-        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, GARBAGE, null, 1]), (0, 0));
-        // Rank 1 of the other group is the root: the caller, whatever its own number, is not.
-        assert_eq!(bytes(ids::MPI_GATHER, &[0, 2, 8, 0, 3, GARBAGE, 1, 1]), (16, 0));
-        assert_eq!(bytes(ids::MPI_REDUCE, &[0, 0, 10, 8, 0, root, 1]), (0, 80));
-        // Counts 10 and 11: one per rank of the caller's own group.
-        assert_eq!(bytes(ids::MPI_REDUCE_SCATTER, &[0, 0, 10, 8, 0, 1]).0, 21 * 8);
-    }
-}
+mod tests;

@@ -124,6 +124,11 @@ impl Facts for Ask<'_> {
         buffer == self.state.process.abi.in_place
     }
 
+    fn is_no_op(&self, op: usize) -> bool {
+        let process = self.state.process;
+        process.no_op == Some(process.abi.handle_word(Kind::Op, op))
+    }
+
     fn is_proc_null(&self, rank: usize) -> bool {
         rank as i32 == self.state.process.abi.proc_null
     }

@@ -287,6 +287,7 @@ unsafe fn finish(
         flags,
         terminal,
         timed: !recipe.local,
+        apart: recipe.operands.traffic.is_apart(),
     });
     if closed || (recipe.communicates && state.pace.is_due(call.end)) {
         progress(state, recipe.communicates);
@@ -407,6 +408,7 @@ fn unfinished(
         flags,
         terminal,
         timed: true,
+        apart: false,
     });
 }
 
@@ -464,6 +466,7 @@ fn progress(state: &mut ThreadState, may_communicate: bool) {
 fn look_after(state: &mut ThreadState, mut now: u64, tree_is_due: bool, look_is_due: bool) {
     let _as_it_was = Environment::begin();
     let _whole = Uncancelled::begin();
+    let rare = state.thread.begin_rare();
     if look_is_due {
         state.process.take_clock_pair();
         state.thread.recalibrate();
@@ -475,6 +478,7 @@ fn look_after(state: &mut ThreadState, mut now: u64, tree_is_due: bool, look_is_
         now = look_after_tree(state, now);
     }
     look(state, now);
+    state.thread.end_rare(rare);
 }
 
 /// Returns when it was done.
@@ -484,8 +488,6 @@ fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
     let to = process::now();
     let cpu_to = thread_cpu_ns().max(0) as u64;
     state.pace.done(Look { from, to, cpu_from, cpu_to, moved });
-    state.slow_ticks += to - from;
-    state.thread.add_slow(to - from, cpu_to.saturating_sub(cpu_from));
     to
 }
 

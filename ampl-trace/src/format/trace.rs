@@ -68,6 +68,19 @@ impl<W: Write> Writer<W> {
         self.rank(&run_parts(Some(run), decisions))
     }
 
+    /// Puts `process` in the place of what has been told of the same rank.
+    pub fn amend(&mut self, process: &Process) {
+        let Ok(line) = serde_json::to_vec(process) else { return };
+        // The first field of each.
+        let own = format!("{{\"rank\":{},", process.rank);
+        let mut amended = Vec::with_capacity(self.processes.len() + line.len());
+        for old in self.processes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            amended.extend_from_slice(if old.starts_with(own.as_bytes()) { &line } else { old });
+            amended.push(b'\n');
+        }
+        self.processes = amended;
+    }
+
     /// Writes what is left, and gives `out` back.
     ///
     /// # Errors

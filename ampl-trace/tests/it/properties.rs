@@ -93,7 +93,10 @@ prop_compose! {
             error_ns,
             drift_ppm: drift.map(|drift| f64::from(drift) / 64.0),
         });
+        let [begin_ns, end_ns, end_wait_ns, processor_ns] = [17, 0, 3, u64::MAX].map(|part| own_ns & part);
+        let (processors, quota, switches) = (elapsed_ns % 9, elapsed_ns % 7, (pid > 9).then_some(own_ns));
         let base = Process { host, cpus, pid, finalized: true, agent_failures, own_ns, elapsed_ns, ..Process::default() };
+        let base = Process { begin_ns, end_ns, end_wait_ns, processor_ns, processors, quota, switches, ..base };
         Process { mpi_threads, calls, steps, clock, ..base }
     }
 }

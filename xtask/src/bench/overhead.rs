@@ -1,8 +1,10 @@
-//! `cargo xtask bench overhead`: what watching costs a whole job, measured in three independent ways.
+//! `cargo xtask bench overhead`: what watching costs a whole job, measured in independent ways.
 //!
 //! - *alternating*: one job calls MPI by its public and by its profiling names in turns, milliseconds each; drift and
 //!   the other tenants of the machine hit both alike.
 //! - *pairs*: whole jobs, bare and watched, follow each other; ratios are taken within a round.
+//! - *own*: what the agent says of itself beside the processor time of whole jobs in turns, start and end included, with a
+//!   verdict: four programs, one of them dear, on 2 and on 8 ranks that share two processors.
 //! - *instructions*: callgrind counts those spent in and for the library, which no noise reaches.
 //!
 //! What the agent says of itself stands beside each. Nothing is asserted: a table is printed.
@@ -12,6 +14,7 @@ mod callgrind;
 mod instructions;
 mod job;
 mod options;
+mod own;
 mod pairs;
 mod program;
 
@@ -27,6 +30,9 @@ use options::{Options, Part};
 pub fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let bench = Bench::prepare(&options)?;
+    if options.parts == [Part::Own] {
+        return own::run(&bench, &options);
+    }
     let programs = program::choose(&bench, &options)?;
     for program in &programs {
         println!("\n{}", program.describe());
@@ -34,6 +40,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     for part in &options.parts {
         match part {
             Part::Alternating => alternating::run(&bench, &options, &programs)?,
+            Part::Own => own::run(&bench, &options)?,
             Part::Pairs => pairs::run(&bench, &options, &programs)?,
             Part::Instructions => instructions::run(&bench, &programs, options.state)?,
         }

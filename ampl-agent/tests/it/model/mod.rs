@@ -250,7 +250,18 @@ impl Process {
         self.requests[thread].give_back(&mut self.named);
         self.now += 1 + self.now % 5;
         let (end, timed) = (self.now, true);
-        state.leave(&CallEnd { function, address, start, end, sent: 0, received: 0, flags, terminal, timed });
+        state.leave(&CallEnd {
+            function,
+            address,
+            start,
+            end,
+            sent: 0,
+            received: 0,
+            flags,
+            terminal,
+            timed,
+            apart: false,
+        });
         self.made.push(Made {
             thread,
             seq: self.sequence[thread],

@@ -148,6 +148,40 @@ impl Bench {
         job
     }
 
+    /// Runs `words` on `ranks` ranks that share two processors, under `ampl exec` with `settings`, or bare: the processor
+    /// time of all processes, user's and system's, and what the agents say of it; nanoseconds.
+    ///
+    /// # Errors
+    /// When the job fails, or its run says nothing.
+    pub fn on_two(
+        &self,
+        ranks: usize,
+        words: &[String],
+        settings: Option<&[&str]>,
+    ) -> Result<(f64, Option<SelfTime>)> {
+        let directory = self.scratch.join("own");
+        let mut job = Command::new("taskset");
+        job.args(["-c", "0,1"]).arg(&self.launcher).args(["-n", &ranks.to_string(), "--bind-to", "none"]);
+        job.args(["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"]);
+        settle(&mut job);
+        job.current_dir(&self.scratch);
+        if let Some(settings) = settings {
+            job.arg(&self.ampl).args(["exec", "-o"]).arg(&directory);
+            settings.iter().for_each(|setting| {
+                job.args(["--set", setting]);
+            });
+            job.arg("--");
+        }
+        let before = children_ns()?;
+        let output = job.args(words).output().context("taskset does not start")?;
+        let took = children_ns()? - before;
+        if !output.status.success() {
+            bail!("{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let own = settings.map(|_| self.info(&directory)).transpose()?;
+        Ok((took, own))
+    }
+
     /// Puts the words before the program that have it watched as `state` says.
     pub fn watch(&self, job: &mut Command, state: State, directory: &Path) {
         if state == State::Bare {
@@ -217,6 +251,16 @@ impl Bench {
         let number = |value: &Value| value.as_f64().with_context(|| format!("no number: {info}"));
         Ok(SelfTime { agent_ns: number(&info["overhead"]["agent_ns"])?, calls: number(&info["calls"])? })
     }
+}
+
+/// Processor time of this process's children that have ended, and of theirs, nanoseconds.
+fn children_ns() -> Result<f64> {
+    const TICK_NS: f64 = 1e7;
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // proc(5): behind the name in parentheses, cutime and cstime are the 14th and 15th.
+    let numbers = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let ticks: f64 = numbers.skip(13).take(2).flat_map(str::parse::<f64>).sum();
+    Ok(ticks * TICK_NS)
 }
 
 /// A rank's line of the stopwatch.

@@ -21,7 +21,7 @@ options of overhead (all optional):
   --counted-steps N   steps of the synthetic program where instructions are counted (800)
   --state NAME        the one state to measure beside none, such as default
   --program NAME      synthetic or lammps; both without
-  --part NAME         alternating, pairs or instructions; all without
+  --part NAME         alternating, pairs, own or instructions; all but own without
   --dist DIR          an installation to measure instead of building one";
 
 /// A way to measure.
@@ -31,6 +31,8 @@ pub enum Part {
     Alternating,
     /// Whole jobs in turns.
     Pairs,
+    /// Whole jobs in turns beside what the agent says of itself.
+    Own,
     /// Counted instructions.
     Instructions,
 }
@@ -126,6 +128,7 @@ impl Options {
                     options.parts = vec![match value {
                         "alternating" => Part::Alternating,
                         "pairs" => Part::Pairs,
+                        "own" => Part::Own,
                         "instructions" => Part::Instructions,
                         _ => bail!(wrong()),
                     }];

@@ -1,0 +1,47 @@
+//! What the journal's header tells of time that the agent and the process took, and of room to run.
+
+use std::sync::atomic::Ordering;
+
+use ampl_trace::journal::word;
+
+use super::Journal;
+use crate::stopwatch;
+
+impl Journal {
+    /// Adds to the agent's own time.
+    pub fn add_own_ticks(&self, ticks: u64) {
+        self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// Does rare `work` of the agent, whose processor time is its own.
+    pub fn rarely<T>(&self, work: impl FnOnce() -> T) -> T {
+        let (begun, before) = (stopwatch::thread_ns(), self.rare_ns());
+        let done = work();
+        // Less what of it was rare work itself.
+        let took = stopwatch::thread_ns().saturating_sub(begun).saturating_sub(self.rare_ns() - before);
+        self.header[word::RARE_NS].fetch_add(took, Ordering::Relaxed);
+        done
+    }
+
+    /// Processor time of [rare work](Self::rarely) so far, nanoseconds.
+    pub fn rare_ns(&self) -> u64 {
+        self.header[word::RARE_NS].load(Ordering::Relaxed)
+    }
+
+    /// The agent is there, after `ns` nanoseconds of processor time, rare work among it.
+    pub fn has_begun(&self, ns: u64) {
+        self.set(word::BEGIN_NS, ns.saturating_sub(self.rare_ns()));
+    }
+
+    /// Records the processor time of the process so far, and how often the calling thread has lost its processor.
+    pub fn processor(&self, switches: u64) {
+        self.set(word::PROCESSOR_NS, stopwatch::process_ns());
+        self.set(word::SWITCHES, switches);
+    }
+
+    /// Records how many processors the node has in use, and how many thousandths of one the job may have.
+    pub fn room_to_run(&self, processors: u64, quota: u64) {
+        self.set(word::PROCESSORS, processors);
+        self.set(word::QUOTA, quota);
+    }
+}

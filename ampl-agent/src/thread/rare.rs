@@ -1,0 +1,52 @@
+//! Work that is rare and long, measured whole.
+
+use super::Thread;
+use crate::stopwatch::Stopwatch;
+
+/// Rare work that is under way: the mean per call, which comes from a few calls, would miss it.
+#[derive(Debug)]
+pub struct Rare {
+    watch: Stopwatch,
+    journal_ns: u64,
+}
+
+impl Thread {
+    /// Calls cost so much over what is measured of them, at least 1.
+    pub fn set_surcharge(&mut self, surcharge: f64) {
+        self.surcharge = surcharge;
+    }
+
+    /// Ticks of rare work so far: what the mean per call is measured by has none of it.
+    #[inline]
+    pub fn rare_ticks(&self) -> u64 {
+        self.rare_ticks
+    }
+
+    /// Begins rare work; `None` where it is part of other such work.
+    pub fn begin_rare(&mut self) -> Option<Rare> {
+        let begins = !std::mem::replace(&mut self.works_rarely, true);
+        begins.then(|| Rare { watch: Stopwatch::start(), journal_ns: self.shared.journal.rare_ns() })
+    }
+
+    /// Ends it: all of it is the agent's own, though the processor may have gone to another process meanwhile.
+    pub fn end_rare(&mut self, rare: Option<Rare>) {
+        let Some(Rare { watch, journal_ns }) = rare else { return };
+        self.works_rarely = false;
+        let took = watch.stop();
+        let ticks = |ns: u64| (ns as f64 / self.nanos_per_tick) as u64;
+        // What the journal has measured of it is in its own sum.
+        let journal_ns = self.shared.journal.rare_ns().saturating_sub(journal_ns);
+        let wall = ticks(took.wall_ns);
+        self.rare_ticks += wall;
+        self.totals.own_ticks += wall;
+        self.totals.waited_ticks += ticks(took.waited_ns().saturating_add(journal_ns)).min(wall);
+    }
+
+    /// Does rare `work`.
+    pub(super) fn rarely<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let rare = self.begin_rare();
+        let done = work(self);
+        self.end_rare(rare);
+        done
+    }
+}
