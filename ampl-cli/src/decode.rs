@@ -1,39 +1,66 @@
-//! `ampl decode`: the calls of one rank, a line each.
+//! `ampl decode`: the calls of ranks, a line each.
+
+mod constants;
+mod line;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use ampl_core::mpi::{Direction, FunctionSpec};
-use ampl_core::value::Value;
-use ampl_trace::RankTrace;
+use ampl_core::mpi::constants::AbiFamily;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::decode::{Call, Calls, Timed};
+use ampl_trace::decode::{Call, Calls};
+use ampl_trace::error::ReadError;
 use ampl_trace::model::WindowSummary;
-use serde::{Serialize, Serializer};
+use ampl_trace::{RankTrace, Trace};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
-use crate::human;
+use crate::human::{self, plural};
 use crate::info::is_sampled;
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
-use crate::symbols::{Frame, Symbols};
+use crate::symbols::Symbols;
 use crate::unstored;
+use line::{JsonCall, Place};
+use wanted::Wanted;
 
-/// Print the calls of one rank in program order, with the times of those in kept windows.
+pub use line::lacks_arguments;
+
+/// Print calls in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Polls that find nothing are one line as long as nothing else comes between: x5 (\"count\" of --json) says how many;
 the start is the first one's, the duration what all of them took together.
 
-Example:
-  ampl decode ampl-lmp-4242-20260101T120000 --rank 3 | less")]
+Constants of MPI have their names; a number that is none of them stays a number.
+
+Only calls of kept windows have a time. With --from or --until, calls without one are left out, and stderr says
+how many these were.
+
+Without --rank, ranks come one after the other, and every line starts with the rank (\"rank\" of --json).
+
+Examples:
+  ampl decode ampl-lmp-4242-20260101T120000 --rank 3 | less
+  ampl decode ampl-lmp-4242-20260101T120000 --ranks 0-7 --fn MPI_Send,MPI_Recv --from 1.5s --until 2s --json")]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// The rank in MPI_COMM_WORLD
-    #[arg(long)]
-    rank: u32,
+    /// The rank in MPI_COMM_WORLD; without it and --ranks, all ranks
+    #[arg(long, value_name = "N", conflicts_with = "ranks")]
+    rank: Option<u32>,
+    /// Only these ranks, as in 0-127,200
+    #[arg(long, value_name = "SET")]
+    ranks: Option<String>,
+    /// Only calls of that function, as in MPI_Send; several may be named
+    #[arg(long = "fn", value_name = "NAME", value_delimiter = ',')]
+    functions: Vec<String>,
+    /// Only calls that end after that time since the start, as in 1.5s or 250ms
+    #[arg(long, value_name = "T")]
+    from: Option<String>,
+    /// Only calls that start before that time
+    #[arg(long, value_name = "T")]
+    until: Option<String>,
     /// Print one JSON document a line
     #[arg(long)]
     json: bool,
@@ -42,56 +69,112 @@ pub struct Args {
 /// Prints the calls; those before a damaged place are printed too.
 ///
 /// # Errors
-/// Those of [`RunArg::read`]; a [`Failure`] of status 4 when there is no such rank, of status 3 when a call
-/// cannot be read.
+/// Those of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense, of status 4 when there is no
+/// such rank, of status 3 when a call cannot be read.
 pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
+    let wanted = Wanted::of(args)?;
     let trace = args.run.read()?;
-    let place = || format!("{}, rank {}", args.run.run.display(), args.rank);
-    let Some(rank) = trace.rank(args.rank) else {
-        let (what, fix) = match trace.run.ranks {
-            ranks if args.rank < ranks => {
-                ("this rank left nothing that can be read".into(), "see 'ampl info' for what there is".into())
-            }
-            ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
-        };
-        let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
-        return Err(Failure::message(status, what, place(), fix));
-    };
-    let mut symbols = Symbols::default();
+    let place = args.run.run.display();
+    let ranks = ranks(args, &trace, &wanted)?;
     let verify = rundir::plan(&trace).is_some_and(|plan| plan.config.output.verify);
-    let shares = shares(rank, verify);
-    let structure = trace.structure.rank(args.rank).unwrap_or_default();
     let comms = Communicators::of(&trace);
-    let mut bad = None;
-    let mut printed = 0;
+    let mut lines = Lines {
+        symbols: Symbols::default(),
+        family: trace.run.abi_family(),
+        several: args.rank.is_none(),
+        json: args.json,
+    };
+    let mut bad: Option<(u32, ReadError)> = None;
+    let (mut printed, mut untimed) = (0u64, 0u64);
+    // Ranks of which no call is stored, and the first of them.
+    let mut empty: (u64, Option<&RankTrace>) = (0, None);
     output::print(|out| {
-        for call in Calls::naming(&structure, rank, &comms) {
-            match call {
-                Ok(call) => {
-                    let window = call.timed.map(|timed| timed.window);
-                    let share = window.and_then(|window| shares.get(&window)).copied().unwrap_or_default();
-                    line(out, &call, rank, &mut symbols, share, args.json)?;
+        for &rank in &ranks {
+            lines.symbols.next_rank();
+            let number = rank.process.rank;
+            let structure = trace.structure.rank(number).unwrap_or_default();
+            let shares = shares(rank, verify);
+            let mut stored = 0u64;
+            for call in Calls::naming(&structure, rank, &comms) {
+                stored += 1;
+                match call {
+                    Ok(call) if wanted.takes(&call) => {
+                        let window = call.timed.map(|timed| timed.window);
+                        let share = window.and_then(|window| shares.get(&window)).copied();
+                        lines.print(out, rank, call, share.unwrap_or_default())?;
+                        printed += 1;
+                    }
+                    Ok(call) if wanted.lacks_time(&call) => untimed += call.count,
+                    Ok(_) => {}
+                    Err(error) => drop(bad.get_or_insert((number, error))),
                 }
-                Err(error) => bad = Some(error),
             }
-            printed += 1;
+            if stored == 0 {
+                empty = (empty.0 + 1, empty.1.or(Some(rank)));
+            }
         }
         Ok(())
     })?;
-    if let Some(error) = bad {
-        return Err(Failure::message(DAMAGED, error, place(), "the calls before it were printed"));
+    if let Some((rank, error)) = bad {
+        let fix = "the calls before it were printed";
+        return Err(Failure::message(DAMAGED, error, format!("{place}, rank {rank}"), fix));
     }
-    if printed == 0 && trace.damage.is_empty() {
-        tell!("ampl: {} ({}): {}", unstored::all(rank), place(), unstored::why(&trace, rank));
+    if untimed > 0 {
+        let calls = plural(untimed, "call");
+        tell!(
+            "ampl: {calls} left out without a stored time ({place}): leave out --from and --until to see them"
+        );
+    }
+    match empty {
+        _ if !trace.damage.is_empty() => {}
+        (1, Some(rank)) => {
+            let (what, why) = (unstored::all(rank), unstored::why(&trace, rank));
+            tell!("ampl: {what} ({place}, rank {}): {why}", rank.process.rank);
+        }
+        (ranks, Some(rank)) => {
+            let (first, why) = (rank.process.rank, unstored::why(&trace, rank));
+            tell!("ampl: no calls are stored of {ranks} ranks ({place}, rank {first} first): {why}");
+        }
+        (_, None) if printed == 0 && untimed == 0 && wanted.is_part() => {
+            tell!("ampl: no stored call is asked for ({place}): see 'ampl info' for what there is");
+        }
+        (_, None) => {}
     }
     Ok(rundir::status(&trace))
+}
+
+/// The ranks that are asked for, ascending.
+fn ranks<'a>(args: &Args, trace: &'a Trace, wanted: &Wanted) -> anyhow::Result<Vec<&'a RankTrace>> {
+    let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
+    let run = args.run.run.display();
+    if let Some(number) = args.rank {
+        let Some(rank) = trace.rank(number) else {
+            let (what, fix) = match trace.run.ranks {
+                ranks if number < ranks => (
+                    "this rank left nothing that can be read".into(),
+                    "see 'ampl info' for what there is".into(),
+                ),
+                ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
+            };
+            return Err(Failure::message(status, what, format!("{run}, rank {number}"), fix));
+        };
+        return Ok(vec![rank]);
+    }
+    let selection = &wanted.selection;
+    if let Some((what, fix)) =
+        selection.lacks(trace.run.ranks, trace.ranks.iter().map(|rank| rank.process.rank))
+    {
+        let place = format!("{run}, --ranks {}", args.ranks.as_deref().unwrap_or_default());
+        return Err(Failure::message(status, what, place, fix));
+    }
+    Ok(trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank)).collect())
 }
 
 fn from_zero(ranks: u32) -> String {
     format!("name one from 0 to {}", ranks.saturating_sub(1))
 }
 
-/// Why a window is stored, where that is not because it was drawn.
+/// The reason for which a window is stored, where that is not because it was drawn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// Whether it would have been kept, where everything is stored to check that (`output.verify`).
@@ -113,237 +196,33 @@ fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
     rank.windows.iter().filter(told).map(|window| (window.window, share(window))).collect()
 }
 
-fn line(
-    out: &mut Stdout,
-    call: &Call,
-    rank: &RankTrace,
-    symbols: &mut Symbols,
-    share: Share,
+/// The form of the lines.
+struct Lines {
+    symbols: Symbols,
+    /// The interface that says what constants are called; none where it is not known.
+    family: Option<AbiFamily>,
+    /// Whether lines say the rank.
+    several: bool,
     json: bool,
-) -> io::Result<()> {
-    let site = call.site.and_then(|site| symbols.site(rank, site));
-    let path = call.site.map(|site| symbols.path(rank, site)).unwrap_or_default();
-    let place = Place { site: site.as_deref(), path: &path };
-    if json {
-        serde_json::to_writer(&mut *out, &JsonCall::of(call, place, share))?;
-        writeln!(out)
-    } else {
-        writeln!(out, "{}", text(call, place, share))
-    }
 }
 
-/// Where a call was made.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place<'a> {
-    site: Option<&'a str>,
-    /// From `main` to the call; empty where paths are not told apart.
-    path: &'a [Frame],
-}
-
-/// A call as a JSON line; the order of fields is part of the format.
-#[derive(Serialize)]
-struct JsonCall<'a> {
-    seq: u64,
-    r#fn: &'static str,
-    #[serde(serialize_with = "named")]
-    args: &'a [(&'static str, Value)],
-    #[serde(serialize_with = "named")]
-    out: &'a [(&'static str, Value)],
-    /// None, and no times, where its window was not kept.
-    window: Option<u64>,
-    start_ns: Option<i64>,
-    duration_ns: Option<u64>,
-    site: Option<&'a str>,
-    /// Only where `trace.call_path_depth` is above 1.
-    #[serde(skip_serializing_if = "<[Frame]>::is_empty")]
-    path: &'a [Frame],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thread: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    count: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<i64>,
-    /// Under `output.verify`: whether its window would have been kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<bool>,
-    /// Whether its window was not drawn, and is stored because a message partner's was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partner: Option<bool>,
-    /// How likely it was that its window or a message partner's was drawn, where partners matter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    inclusion: Option<f64>,
-}
-
-impl<'a> JsonCall<'a> {
-    fn of(call: &'a Call, place: Place<'a>, share: Share) -> Self {
-        Self {
-            seq: call.seq,
-            r#fn: call.function.name(),
-            args: &call.args,
-            out: &call.out,
-            window: call.timed.map(|timed| timed.window),
-            start_ns: call.timed.map(|timed| timed.start_ns),
-            duration_ns: call.timed.and_then(|timed| timed.duration_ns),
-            site: place.site,
-            path: place.path,
-            thread: Some(call.thread).filter(|&thread| thread != 0),
-            count: Some(call.count).filter(|&count| count > 1),
-            error: Some(call.code).filter(|&code| code != 0),
-            kept: share.kept,
-            partner: Some(share.partner).filter(|&partner| partner),
-            inclusion: share.inclusion,
+impl Lines {
+    fn print(&mut self, out: &mut Stdout, rank: &RankTrace, mut call: Call, share: Share) -> io::Result<()> {
+        if let Some(family) = self.family {
+            constants::name(&mut call, family);
         }
-    }
-}
-
-fn named<S: Serializer>(values: &[(&'static str, Value)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
-}
-
-/// `   17  w2  +0.104213881 s   1.20 us  MPI_Send(buf=0x7f10, count=4) -> …  @main.c:31`
-fn text(call: &Call, place: Place<'_>, share: Share) -> String {
-    let duration = call.timed.and_then(|timed| timed.duration_ns);
-    let duration = duration.map_or("-".into(), |nanos| human::duration(nanos as f64));
-    let window = call.timed.map_or("-".into(), |timed| format!("w{}", timed.window));
-    let start = call.timed.map_or("-".into(), |Timed { start_ns, .. }| {
-        let sign = if start_ns < 0 { '-' } else { '+' };
-        let (seconds, nanos) =
-            (start_ns.unsigned_abs() / 1_000_000_000, start_ns.unsigned_abs() % 1_000_000_000);
-        format!("{sign}{seconds}.{nanos:09} s")
-    });
-    let arguments = if lacks_arguments(call) { "?".into() } else { join(&call.args) };
-    let mut line = format!("{:>7}  {window:<5} {start:>15}  {duration:>8}  ", call.seq);
-    line += &format!("{}({arguments})", call.function.name());
-    if call.code != 0 {
-        line += &format!(" -> error {}", call.code);
-    }
-    if !call.out.is_empty() {
-        line += if call.code == 0 { " -> " } else { ", " };
-        line += &join(&call.out);
-    }
-    if call.count > 1 {
-        line += &format!("  x{}", call.count);
-    }
-    if call.thread != 0 {
-        line += &format!("  thread {}", call.thread);
-    }
-    if let Some(site) = place.site {
-        line += &format!("  @{site}");
-    }
-    if !place.path.is_empty() {
-        line += "  in ";
-        line += &place.path.iter().map(Frame::label).collect::<Vec<_>>().join(" > ");
-    }
-    if share.kept == Some(false) {
-        line += "  not kept";
-    }
-    if share.partner {
-        line += "  for a partner";
-    }
-    line
-}
-
-fn join(values: &[(&'static str, Value)]) -> String {
-    values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
-}
-
-/// Whether the call has inputs that could not be recorded.
-pub fn lacks_arguments(call: &Call) -> bool {
-    let has_inputs = |spec: &FunctionSpec| spec.params.iter().any(|param| param.direction != Direction::Out);
-    call.args.is_empty() && has_inputs(call.function.spec())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ampl_core::mpi::Function;
-
-    const ALONE: Share = Share { kept: None, partner: false, inclusion: None };
-    const PARTNER: Share = Share { kept: None, partner: true, inclusion: Some(0.4375) };
-
-    fn at(site: Option<&str>) -> Place<'_> {
-        Place { site, path: &[] }
-    }
-
-    fn call(name: &str) -> Call {
-        Call {
-            seq: 17,
-            thread: 0,
-            function: Function::by_name(name).unwrap(),
-            args: vec![("count", Value::Int(4)), ("comm", Value::Name("world".into()))],
-            out: Vec::new(),
-            count: 1,
-            code: 0,
-            site: None,
-            timed: Some(Timed { window: 2, start_ns: 104_213_881, duration_ns: Some(1200) }),
+        let site = call.site.and_then(|site| self.symbols.site(rank, site));
+        let path = call.site.map(|site| self.symbols.path(rank, site)).unwrap_or_default();
+        let place = Place { site: site.as_deref(), path: &path };
+        let number = rank.process.rank;
+        if self.json {
+            let shown = self.several.then_some(number);
+            serde_json::to_writer(&mut *out, &JsonCall::of(shown, &call, place, share))?;
+            return writeln!(out);
         }
-    }
-
-    #[test]
-    fn json_has_the_contract_s_fields_in_order() {
-        let print = |call: &Call, site| serde_json::to_string(&JsonCall::of(call, at(site), ALONE)).unwrap();
-        assert_eq!(
-            print(&call("MPI_Send"), Some("main.c:31")),
-            "{\"seq\":17,\"fn\":\"MPI_Send\",\"args\":{\"count\":4,\"comm\":\"world\"},\"out\":{},\"window\":2,\
-             \"start_ns\":104213881,\"duration_ns\":1200,\"site\":\"main.c:31\"}"
-        );
-        let other = Call { thread: 1, count: 3, code: 5, timed: None, ..call("MPI_Iprobe") };
-        assert!(print(&other, None).contains("\"window\":null,\"start_ns\":null,\"duration_ns\":null"));
-        assert!(
-            print(&other, None)
-                .ends_with("\"duration_ns\":null,\"site\":null,\"thread\":1,\"count\":3,\"error\":5}")
-        );
-        let partner =
-            serde_json::to_string(&JsonCall::of(&call("MPI_Send"), Place::default(), PARTNER)).unwrap();
-        assert!(partner.ends_with("\"site\":null,\"partner\":true,\"inclusion\":0.4375}"), "{partner}");
-        let marked = Share { kept: Some(false), ..ALONE };
-        let marked =
-            serde_json::to_string(&JsonCall::of(&call("MPI_Send"), Place::default(), marked)).unwrap();
-        assert!(marked.ends_with("\"site\":null,\"kept\":false}"), "{marked}");
-    }
-
-    #[test]
-    fn text_shows_the_same() {
-        let line = text(&call("MPI_Send"), at(Some("main.c:31")), ALONE);
-        assert!(line.contains("17  w2"), "{line}");
-        assert!(
-            line.ends_with("+0.104213881 s   1.20 us  MPI_Send(count=4, comm=world)  @main.c:31"),
-            "{line}"
-        );
-        let polled =
-            Call { out: vec![("flag", Value::Bool(false))], count: 9, thread: 2, ..call("MPI_Iprobe") };
-        assert!(text(&polled, Place::default(), ALONE).ends_with(" -> flag=false  x9  thread 2"));
-        let failed = Call { code: 15, args: Vec::new(), ..call("MPI_Send") };
-        assert!(text(&failed, Place::default(), ALONE).ends_with("MPI_Send(?) -> error 15"));
-        let cut = Call { out: vec![("status", Value::Status { source: 3, tag: 9 })], ..failed };
-        assert!(text(&cut, Place::default(), ALONE).ends_with(" -> error 15, status={source: 3, tag: 9}"));
-        let timed = Some(Timed { window: 0, start_ns: -1_500_000_000, duration_ns: None });
-        let init = Call { args: Vec::new(), timed, ..call("MPI_Finalize") };
-        assert!(
-            text(&init, Place::default(), ALONE).contains("-1.500000000 s         -  MPI_Finalize()"),
-            "{}",
-            text(&init, Place::default(), ALONE)
-        );
-        assert!(
-            text(&call("MPI_Send"), at(Some("main.c:31")), PARTNER).ends_with("  @main.c:31  for a partner")
-        );
-    }
-
-    #[test]
-    fn a_path_goes_from_the_root_to_the_call() {
-        let frame = |function: Option<&str>, site: &str| Frame {
-            function: function.map(str::to_owned),
-            site: site.into(),
-        };
-        let path =
-            [frame(Some("main"), "main.c:60"), frame(None, "libx.so+0x40"), frame(Some("swap"), "main.c:31")];
-        let place = Place { path: &path, ..at(Some("main.c:31")) };
-        let line = text(&call("MPI_Send"), place, PARTNER);
-        assert!(line.ends_with("  @main.c:31  in main > libx.so+0x40 > swap  for a partner"), "{line}");
-        let json = serde_json::to_string(&JsonCall::of(&call("MPI_Send"), place, ALONE)).unwrap();
-        let expected = "\"site\":\"main.c:31\",\"path\":[{\"function\":\"main\",\"site\":\"main.c:60\"},\
-                        {\"function\":null,\"site\":\"libx.so+0x40\"},\
-                        {\"function\":\"swap\",\"site\":\"main.c:31\"}]}";
-        assert!(json.ends_with(expected), "{json}");
+        if self.several {
+            write!(out, "{number:>6} ")?;
+        }
+        writeln!(out, "{}", line::text(&call, place, share, self.family))
     }
 }

@@ -50,6 +50,7 @@ mod recover;
 mod run;
 mod rundir;
 mod script;
+mod selection;
 mod simulate;
 mod strata;
 mod summary;

@@ -59,6 +59,11 @@ impl Symbols {
         known.then(|| self.name(module.map_or("?", String::as_str), site.offset))
     }
 
+    /// Forgets the paths of the ranks that are read: there may be many ranks, of code that is the same.
+    pub fn next_rank(&mut self) {
+        self.paths.clear();
+    }
+
     /// The functions on the way to the site of that number of `rank`, from `main` to the call; none where paths are
     /// not told apart.
     pub fn path(&mut self, rank: &RankTrace, site: u32) -> Rc<[Frame]> {

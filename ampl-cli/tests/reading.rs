@@ -240,7 +240,61 @@ fn decode_prints_a_line_per_call() {
         text.contains("MPI_Iprobe(source=MPI_ANY_SOURCE, tag=MPI_ANY_TAG, comm=world) -> flag=false  x3  @")
     );
     refused(&["decode", &run, "--rank", "8"], 4, "the job has 8 ranks");
-    refused(&["decode", &run], 2, "--rank");
+}
+
+#[test]
+fn decode_prints_what_is_asked_for() {
+    let place = Place::new();
+    let run = place.run(&Synthetic::default());
+    let out = |args: &[&str]| {
+        let said = ampl(&[&["decode", &run][..], args].concat());
+        assert_eq!((said.status, said.err.as_str()), (0, ""), "{args:?}");
+        said.out
+    };
+    // All ranks are the ranks one by one, each line with its rank in front.
+    let together = out(&["--json"]);
+    let mut alone = String::new();
+    for rank in 0..8 {
+        let lines = out(&["--rank", &rank.to_string(), "--json"]);
+        alone.extend(lines.lines().map(|line| format!("{{\"rank\":{rank},{}\n", &line[1..])));
+    }
+    assert_eq!(together, alone);
+    let some: String = together
+        .lines()
+        .filter(|line| !line.contains("{\"rank\":0,"))
+        .fold(String::new(), |all, line| all + line + "\n");
+    assert_eq!(out(&["--ranks", "1-7", "--json"]), some);
+    assert_eq!(out(&[]).lines().count(), together.lines().count());
+    assert!(out(&["--ranks", "2"]).lines().all(|line| line.starts_with("     2 ")));
+    // Functions, by any of their names.
+    let of = |wanted: &[&str]| -> Vec<String> {
+        let has = |line: &&str| wanted.iter().any(|name| line.contains(&format!("\"fn\":\"{name}\"")));
+        together.lines().filter(has).map(str::to_owned).collect()
+    };
+    let found = out(&["--json", "--fn", "mpi_send", "--fn", "MPI_Finalize"]);
+    assert_eq!(found.lines().collect::<Vec<_>>(), of(&["MPI_Send", "MPI_Finalize"]));
+    assert_eq!(out(&["--json", "--fn", "MPI_Send,MPI_Finalize"]), found);
+    // Times: any part of a call; those without a stored time are counted on stderr.
+    let said = ampl(&["decode", &run, "--json", "--from", "1500ns", "--until", "0.3s"]);
+    let inside = |line: &&str| {
+        let call: Value = serde_json::from_str(line).unwrap();
+        call["start_ns"].as_i64().is_some_and(|start| {
+            start < 300_000_000 && start + call["duration_ns"].as_i64().unwrap_or(i64::MAX >> 1) > 1500
+        })
+    };
+    let expected: Vec<&str> = together.lines().filter(inside).collect();
+    assert!(!expected.is_empty() && expected.len() < together.lines().count());
+    assert_eq!(said.out.lines().collect::<Vec<_>>(), expected);
+    assert!(said.status == 0 && said.err.contains("left out without a stored time"), "{}", said.err);
+    // Nothing to see.
+    let said = ampl(&["decode", &run, "--fn", "MPI_Bcast"]);
+    assert_eq!((said.status, said.out.as_str()), (0, ""));
+    assert!(said.err.contains("no stored call is asked for"), "{}", said.err);
+    refused(&["decode", &run, "--fn", "MPI_Sned"], 2, "did you mean MPI_Send?");
+    refused(&["decode", &run, "--ranks", "2-8"], 4, "the job has 8 ranks");
+    refused(&["decode", &run, "--ranks", "4-2"], 2, "--ranks");
+    refused(&["decode", &run, "--rank", "1", "--ranks", "2"], 2, "--rank");
+    refused(&["decode", &run, "--from", "2s", "--until", "1s"], 2, "--from is not before --until");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod applications;
 mod clocks;
 mod communicators;
 mod completeness;
+mod constants;
 mod counters;
 mod coverage;
 mod crowded;

@@ -3,7 +3,6 @@
 mod columns;
 mod csv;
 pub mod progress;
-mod select;
 pub mod summaries;
 
 use std::fs::{self, File};
@@ -17,10 +16,10 @@ use ampl_trace::Trace;
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
 use crate::human::count;
 use crate::rundir::{self, RunArg};
+use crate::selection::Selection;
 use columns::ColumnWriter;
 use csv::CsvWriter;
 use progress::Progress;
-use select::Selection;
 use summaries::Row;
 
 #[cfg(test)]

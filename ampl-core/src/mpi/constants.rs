@@ -3,6 +3,7 @@
 //! Arguments are recorded as the program passed them, but for wildcards, `MPI_PROC_NULL`, `MPI_ROOT` and `MPI_UNDEFINED`,
 //! which have one value in every trace ([`crate::value`]). A reader names the others by the trace's [`AbiFamily`].
 
+mod parameters;
 mod table;
 
 use serde::{Deserialize, Serialize};

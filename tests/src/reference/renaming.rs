@@ -2,12 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ampl_core::mpi::constants::{AbiFamily, value};
 use serde_json::Value;
 
 use super::told;
 
+/// Names that the program logs itself.
+const WILDCARDS: [&str; 5] = ["MPI_ANY_SOURCE", "MPI_ANY_TAG", "MPI_PROC_NULL", "MPI_ROOT", "MPI_UNDEFINED"];
+
 /// Which name of the other recorder stands for which of ours, at one point of the log.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Renaming {
     theirs: HashMap<String, String>,
     ours: HashMap<String, String>,
@@ -17,13 +21,22 @@ pub struct Renaming {
     shared: HashSet<String>,
     /// Source and tag of the messages that the rank was sent, if they are known.
     sent: Option<HashSet<(i64, i64)>>,
+    /// Interfaces under which all constants met so far have the numbers that the program logged.
+    families: Vec<AbiFamily>,
 }
 
 impl Renaming {
     /// Nothing named yet; the objects in `shared` may be taken for each other, and statuses are of messages in `sent`.
     pub fn new(shared: &[(String, String)], sent: Option<&HashSet<(i64, i64)>>) -> Self {
         let shared = shared.iter().flat_map(|(one, other)| [one.clone(), other.clone()]).collect();
-        Self { shared, sent: sent.cloned(), ..Self::default() }
+        Self {
+            theirs: HashMap::new(),
+            ours: HashMap::new(),
+            last_use: HashMap::new(),
+            shared,
+            sent: sent.cloned(),
+            families: AbiFamily::ALL.to_vec(),
+        }
     }
 
     /// Notes that step `index` of our log names the objects in `values`.
@@ -55,6 +68,12 @@ impl Renaming {
             let fits = theirs.is_some_and(|theirs| told::fits(ours, theirs, &sent));
             return fits.then_some(()).ok_or_else(|| differ(ours, theirs));
         }
+        if let (Some(ours), Some(Value::String(names))) = (number(ours), theirs)
+            && names.starts_with("MPI_")
+            && !WILDCARDS.contains(&names.as_str())
+        {
+            return self.same_constant(ours, names);
+        }
         match (ours, theirs) {
             (Value::String(ours), Some(Value::String(theirs))) if kind(ours).is_some() => {
                 self.same_object(ours, theirs, index)
@@ -65,6 +84,16 @@ impl Renaming {
             (ours, Some(theirs)) if ours == theirs => Ok(()),
             _ => Err(differ(ours, theirs)),
         }
+    }
+
+    /// The program logs a constant as its number under the interface that it was compiled for.
+    fn same_constant(&mut self, ours: i64, names: &str) -> Result<(), String> {
+        let means = |family: &AbiFamily| {
+            let bits = names.split('|').map(|name| value(*family, name).map(i64::from));
+            bits.sum::<Option<i64>>() == Some(ours)
+        };
+        self.families.retain(means);
+        if self.families.is_empty() { Err(format!("{names} is not {ours}")) } else { Ok(()) }
     }
 
     fn same_object(&mut self, ours: &str, theirs: &str, index: usize) -> Result<(), String> {
@@ -90,6 +119,12 @@ impl Renaming {
         self.ours.insert(theirs.to_owned(), ours.to_owned());
         Ok(())
     }
+}
+
+/// The number that the program logged: attributes as addresses.
+fn number(value: &Value) -> Option<i64> {
+    let address = |text: &str| i64::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+    value.as_i64().or_else(|| address(value.as_str()?))
 }
 
 fn differ(ours: &Value, theirs: Option<&Value>) -> String {
@@ -144,6 +179,18 @@ mod tests {
         for (name, expected) in [("comm:0.3", Some("comm")), ("comm:0.w3", Some("comm")), ("comm:w3", None)] {
             assert_eq!(kind(name), expected);
         }
+    }
+
+    #[test]
+    fn constants_are_those_of_one_interface() {
+        let mut renaming = Renaming::new(&[], None);
+        let mut same = |ours: Value, theirs: &str| renaming.same(&ours, Some(&json!(theirs)), 0);
+        same(json!(5), "MPI_MODE_CREATE|MPI_MODE_WRONLY").unwrap();
+        same(json!("0x0"), "MPI_WIN_UNIFIED").unwrap();
+        // Only Open MPI is left: a number of MPICH's is none.
+        assert!(same(json!(235), "MPI_LOCK_SHARED").is_err());
+        let mut renaming = Renaming::new(&[], None);
+        assert!(renaming.same(&json!(4), Some(&json!("MPI_THREAD_MULTIPLE")), 0).is_err());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Which ranks and windows are asked for.
+//! Ranks, windows and calls that are asked for: `--ranks`, `--from`, `--until`.
 
 use ampl_core::config::nanoseconds;
 use ampl_core::units::{Rank, RankSet};
@@ -13,21 +13,21 @@ pub struct Selection {
     ranks: Option<RankSet>,
     /// Nanoseconds since T0.
     from_ns: i64,
-    to_ns: i64,
+    until_ns: i64,
 }
 
 impl Selection {
-    /// What `--from`, `--to` and `--ranks` ask for; everything without them.
+    /// The part of a run that `--from`, `--until` and `--ranks` ask for; everything without them.
     ///
     /// # Errors
     /// A [`Failure`] of status 2 for what cannot be read, and for a stretch of no length.
-    pub fn new(from: Option<&str>, to: Option<&str>, ranks: Option<&str>) -> anyhow::Result<Self> {
+    pub fn new(from: Option<&str>, until: Option<&str>, ranks: Option<&str>) -> anyhow::Result<Self> {
         let from_ns = from.map(|text| time("--from", text)).transpose()?.unwrap_or(i64::MIN);
-        let to_ns = to.map(|text| time("--to", text)).transpose()?.unwrap_or(i64::MAX);
-        if from_ns >= to_ns {
+        let until_ns = until.map(|text| time("--until", text)).transpose()?.unwrap_or(i64::MAX);
+        if from_ns >= until_ns {
             return Err(Failure::message(
                 USAGE,
-                "--from is not before --to",
+                "--from is not before --until",
                 "command line",
                 "exchange them",
             ));
@@ -36,7 +36,7 @@ impl Selection {
             RankSet::parse(text)
                 .map_err(|error| Failure::message(USAGE, error, "--ranks", "write ranks as in 0-127,200"))
         });
-        Ok(Self { ranks: ranks.transpose()?, from_ns, to_ns })
+        Ok(Self { ranks: ranks.transpose()?, from_ns, until_ns })
     }
 
     /// What is wrong with the ranks asked for in a run of `ranks`, and what to do, unless some of them are among those
@@ -66,20 +66,31 @@ impl Selection {
             }
             last = last.max(Some(window.end_ns));
         }
-        let fix = "ask for an earlier --from or a later --to, or leave them out".into();
+        let fix = "ask for an earlier --from or a later --until, or leave them out".into();
         last.map(|end| {
             (format!("nothing was recorded then: the last window ended at {}", duration(end as f64)), fix)
         })
     }
 
-    /// Whether `rank` is asked for.
+    /// True where `rank` is asked for.
     pub fn takes_rank(&self, rank: u32) -> bool {
         self.ranks.as_ref().is_none_or(|ranks| ranks.contains(Rank(rank)))
     }
 
-    /// Whether any part of `window` is asked for.
+    /// True where a stretch of time is asked for.
+    pub fn cuts_time(&self) -> bool {
+        (self.from_ns, self.until_ns) != (i64::MIN, i64::MAX)
+    }
+
+    /// True where any part of what started then and took so long is asked for; without a duration it never ended.
+    pub fn takes_time(&self, start_ns: i64, duration_ns: Option<u64>) -> bool {
+        let end_ns = duration_ns.map_or(i64::MAX, |nanos| start_ns.saturating_add_unsigned(nanos));
+        start_ns < self.until_ns && (end_ns > self.from_ns || start_ns == self.from_ns)
+    }
+
+    /// True where any part of `window` is asked for.
     pub fn takes_window(&self, window: &WindowSummary) -> bool {
-        window.start_ns < self.to_ns && window.end_ns > self.from_ns
+        window.start_ns < self.until_ns && window.end_ns > self.from_ns
     }
 }
 
@@ -89,4 +100,27 @@ fn time(option: &str, text: &str) -> anyhow::Result<i64> {
     nanos.ok_or_else(|| {
         Failure::message(USAGE, format!("'{text}' is not a time"), option, "write it as in 1.5s or 250ms")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_taken_with_any_part_of_them() {
+        let of = |from, until| Selection::new(from, until, None).unwrap();
+        let some = of(Some("1us"), Some("2us"));
+        for (start, duration, taken) in [
+            (0, Some(1000), false),
+            (0, Some(1001), true),
+            (1000, Some(0), true),
+            (1999, Some(5), true),
+            (2000, Some(5), false),
+            (-5, None, true),
+        ] {
+            assert_eq!(some.takes_time(start, duration), taken, "{start} {duration:?}");
+        }
+        assert!(some.cuts_time() && !of(None, None).cuts_time());
+        assert!(of(None, None).takes_time(i64::MIN, Some(0)));
+    }
 }
