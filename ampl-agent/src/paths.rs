@@ -53,6 +53,11 @@ impl Folding {
     pub fn frames(&self) -> &[u64] {
         &self.frames
     }
+
+    /// Where their functions begin.
+    pub fn functions(&self) -> &[u64] {
+        &self.functions
+    }
 }
 
 /// The paths that a thread has met.

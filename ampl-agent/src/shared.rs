@@ -6,7 +6,7 @@
 //! be added to the window that is then open.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ampl_core::config::{Keep as Timing, Marker, Mechanism};
 use ampl_core::draw::{Keep, kept, stratum};
@@ -31,6 +31,11 @@ use crate::window::{Boundary, Pause};
 
 /// Path of the module of a return address, and the offset in it.
 pub type Resolve = fn(u64) -> (String, u64);
+/// Puts where the functions begin by way of which the calling thread came to its call, outwards from the caller of the
+/// function that makes it; how many.
+pub type Callers = fn(&mut [u64; SAMPLED_CALLERS]) -> usize;
+/// So many callers of a sampled call are looked at.
+pub const SAMPLED_CALLERS: usize = 5;
 
 /// How long the region that ends windows may stay unheard of, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
@@ -66,6 +71,7 @@ pub struct Shared {
     modules: Mutex<Vec<String>>,
     pub(crate) policies: Policies,
     pub(crate) resolve: Resolve,
+    callers: OnceLock<Callers>,
 }
 
 /// The window now open.
@@ -187,7 +193,17 @@ impl Shared {
             modules: Mutex::default(),
             policies,
             resolve,
+            callers: OnceLock::new(),
         }
+    }
+
+    /// Has `callers` sample how calls come to sites. To be called before the first thread is there.
+    pub fn sample_with(&self, callers: Callers) {
+        let _ = self.callers.set(callers);
+    }
+
+    pub(crate) fn callers(&self) -> Option<Callers> {
+        self.callers.get().copied()
     }
 
     /// Has `source` read at the end of every window; it fills the places that [`counted`] names. To be called

@@ -14,6 +14,12 @@ const PLACES: usize = 2 * SITE_ENTRIES;
 const NOTE: usize = 1;
 const MUTED: u64 = 1 << 16;
 const NEXT: u32 = 17;
+/// In the same word: calls of the entry are still sampled.
+const SAMPLED: u64 = 1 << 63;
+/// Of a site the first calls are sampled, and then those whose number is a power of two, up to this one.
+const LAST_SAMPLE: u64 = 1 << 12;
+/// Every one of so many first calls is.
+const FIRST_SAMPLES: u64 = 4;
 
 /// Table over mapped words, by return address and function; entries are numbered from 1 as they come, so that those of
 /// a loop lie together.
@@ -27,12 +33,23 @@ pub struct SiteTable {
     last: (u64, u16, u32),
     /// The entry whose call came after that one's before: or from several in turns.
     expected: u32,
+    samples: bool,
 }
 
 impl SiteTable {
     /// A table over at least [`SITE_ENTRIES`] × [`SITE_WORDS`] zeroed words.
     pub fn new(words: &'static mut [u64]) -> Self {
-        Self { words, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0 }
+        Self { words, used: 0, index: vec![0; PLACES], last: (0, 0, 0), expected: 0, samples: false }
+    }
+
+    /// Has [`add`](Self::add) ask for samples of calls at sites that are new from here on.
+    pub fn sample(&mut self) {
+        self.samples = true;
+    }
+
+    /// Asks for no more samples of entry `index`.
+    pub fn sampled_enough(&mut self, index: u32) {
+        self.words[index as usize * SITE_WORDS + NOTE] &= !SAMPLED;
     }
 
     /// Index of the entry for that call, and whether it is new.
@@ -84,7 +101,7 @@ impl SiteTable {
     fn look_up(&mut self, address: u64, function: u16) -> (u32, bool) {
         let (entry, new) = self.search(address, function);
         let note = &mut self.words[self.last.2 as usize * SITE_WORDS + NOTE];
-        *note = *note & ((MUTED << 1) - 1) | u64::from(entry) << NEXT;
+        *note = *note & (((MUTED << 1) - 1) | SAMPLED) | u64::from(entry) << NEXT;
         (entry, new)
     }
 
@@ -99,7 +116,8 @@ impl SiteTable {
                     self.used += 1;
                     self.index[place] = self.used as u16;
                     let entry = &mut self.words[self.used as usize * SITE_WORDS..][..SITE_WORDS];
-                    (entry[0], entry[1]) = (address, u64::from(function));
+                    let sampled = if self.samples { SAMPLED } else { 0 };
+                    (entry[0], entry[1]) = (address, u64::from(function) | sampled);
                     return (self.used, true);
                 }
                 entry if self.is(entry, address, function) => return (entry, false),
@@ -118,12 +136,18 @@ impl SiteTable {
 
     /// Adds one call to entry `index`, unless that is muted: its function, time in ticks, bytes sent and received.
     ///
+    /// Returns whether this call is to be sampled. Entries that are not any more, nor muted, pay one test for both.
+    ///
     /// Single values on purpose: a struct would be stored in halves and loaded whole, which stalls.
     #[inline]
-    pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) {
+    pub fn add(&mut self, index: u32, function: u16, ticks: u64, sent: u64, received: u64) -> bool {
         let entry = &mut self.words[index as usize * SITE_WORDS..][..SITE_WORDS];
-        if entry[NOTE] & MUTED != 0 {
-            return;
+        let mut is_sample = false;
+        if entry[NOTE] & (MUTED | SAMPLED) != 0 {
+            if entry[NOTE] & MUTED != 0 {
+                return false;
+            }
+            is_sample = samples(entry);
         }
         entry[1] = entry[1] & !0xffff | u64::from(function);
         if entry[2] == 0 || ticks < entry[5] {
@@ -140,7 +164,18 @@ impl SiteTable {
         entry[9] = entry[9].wrapping_add((square >> 64) as u64 + u64::from(carries));
         // Last: an entry counts once its totals are there.
         entry[2] += 1;
+        is_sample
     }
+}
+
+/// Whether the next call of a sampled entry is one of those; after the last there are no more.
+#[cold]
+fn samples(entry: &mut [u64]) -> bool {
+    let number = entry[2] + 1;
+    if number >= LAST_SAMPLE {
+        entry[NOTE] &= !SAMPLED;
+    }
+    number <= FIRST_SAMPLES || number.is_power_of_two()
 }
 
 #[cfg(test)]
@@ -194,6 +229,35 @@ mod tests {
         let square = |ticks: u128| ticks * ticks;
         let sum = 116 + square(3 << 62) + square((1 << 32) - 1);
         assert_eq!((entry[4], entry[9]), (sum as u64, (sum >> 64) as u64));
+    }
+
+    #[test]
+    fn few_calls_of_a_site_are_sampled_and_none_of_a_settled_one() {
+        let mut table = table();
+        let before = table.find(0x500, 7).0;
+        table.sample();
+        let (one, other) = (table.find(0x1000, 7).0, table.find(0x2000, 7).0);
+        let mut numbers = Vec::new();
+        for number in 1..=10_000u64 {
+            // In turns, so that each notes what follows it.
+            for address in [0x500, 0x1000, 0x2000] {
+                let entry = table.find(address, 7).0;
+                let is_sample = table.add(entry, 7, 10, 0, 0);
+                assert!(!is_sample || entry != before, "known before");
+                if is_sample && entry == other {
+                    table.sampled_enough(other);
+                }
+                if is_sample && entry != other {
+                    numbers.push(number);
+                }
+            }
+        }
+        let expected: Vec<u64> = [1, 2, 3].into_iter().chain((2..13).map(|power| 1 << power)).collect();
+        assert_eq!(numbers, expected);
+        for entry in [before, one, other] {
+            assert_eq!(table.words[entry as usize * SITE_WORDS + NOTE] & SAMPLED, 0);
+            assert_eq!(table.words[entry as usize * SITE_WORDS + 2], 10_000);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::units::WindowId;
 use ampl_trace::current::LINE_WORDS;
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
+use rustc_hash::FxHashMap;
 
 use crate::accumulate::Totals;
 use crate::current::Current;
@@ -70,6 +71,8 @@ pub struct Thread {
     /// The call that it is in, for readers.
     pub current: Current,
     sites: SiteTable,
+    /// How sampled calls of a site came there, and whether some came otherwise.
+    ways: FxHashMap<u32, (Box<[u64]>, bool)>,
     paths: Paths,
     stream: Stream,
     signatures: Signatures,
@@ -145,6 +148,7 @@ impl Thread {
             counts,
             current: Current::new(line),
             sites: SiteTable::new(sites),
+            ways: FxHashMap::default(),
             paths: Paths::default(),
             stream: Stream::new(shared.journal.clone(), number)?,
             signatures: Signatures::default(),
@@ -184,6 +188,7 @@ impl Thread {
             observers: Vec::new(),
             shared,
         };
+        thread.begin_sampling();
         let shared = thread.shared.clone();
         let mut open = thread.lock(&shared);
         if number == 0 {

@@ -357,6 +357,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         write_run_file(told, &run, journal_directory.as_deref());
     }
     let shared = Arc::new(Shared::new(journal, plan, Rank(rank), crate::resolve::module));
+    shared.sample_with(crate::walk::callers);
     if let Some(source) = counters.source {
         shared.count_with(source);
     }

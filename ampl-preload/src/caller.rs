@@ -130,6 +130,7 @@ mod tests {
             gives_turn: None,
             api: std::ptr::null_mut(),
             own_stack: 0..0,
+            outer_bp: 0,
         }
     }
 

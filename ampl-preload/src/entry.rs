@@ -25,13 +25,13 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,88",
+    ".size ampl_entry,96",
     "ampl_entry:",
-    ".zero 88",
+    ".zero 96",
     ".popsection",
 );
 
-/// The thread-local block of a thread; what calls need of it is one line of memory.
+/// The thread-local block of a thread; what calls read of it is one line of memory.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Entry {
@@ -51,9 +51,11 @@ pub struct Entry {
     pub api: *mut ApiThread,
     /// Its [own stack](crate::stack::own); empty until that has been looked for.
     pub own_stack: Range<u64>,
+    /// rbp at the entry of the outermost wrapper now running.
+    pub outer_bp: u64,
 }
 
-const _: () = assert!(size_of::<Entry>() == 88 && std::mem::offset_of!(Entry, api) == 64);
+const _: () = assert!(size_of::<Entry>() == 96 && std::mem::offset_of!(Entry, api) == 64);
 
 /// Where a wrapper was called, as its stub found the machine.
 #[derive(Clone, Copy, Debug)]

@@ -100,6 +100,7 @@ fn passes(here: &Entry, function: Function) -> bool {
 #[inline(always)]
 fn enter(here: &mut Entry, address: u64, function: Function) {
     here.inside = here.stack;
+    here.outer_bp = here.bp;
     here.outer = Outer { address, start: 0, function, seen: false };
 }
 

@@ -36,6 +36,9 @@ pub enum Kind {
     /// A place in memory that a buffer's word stands for: the word of the place, its address; a module's base with
     /// the word of its first byte.
     Place = 10,
+    /// How sampled calls of a site came there: its index in the thread's table, 1 where calls differ beyond what follows,
+    /// then module and one more than the offset of each function outwards, from the caller of the site's own.
+    Way = 11,
 }
 
 impl Kind {
@@ -51,6 +54,7 @@ impl Kind {
             8 => Self::Verdict,
             9 => Self::Signature,
             10 => Self::Place,
+            11 => Self::Way,
             _ => return None,
         })
     }

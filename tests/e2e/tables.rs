@@ -50,6 +50,21 @@ fn the_whole_table(mpi: Mpi) {
     assert_eq!(reduce["bytes"], json!({"min": 16, "mean": 16.0, "max": 16}), "{mpi:?}: {reduce}");
     assert_eq!(reduce["basis"], "exact", "{mpi:?}: {reduce}");
 
+    // Behind functions that only pass calls on: the caller if it is one, and else that there are several.
+    assert_eq!(reduce["callers"], json!(["reduce_all", "main"]), "{mpi:?}: {reduce}");
+    assert_eq!(reduce["several_callers"], false, "{mpi:?}: {reduce}");
+    let bcast = row(&rows, "MPI_Bcast", u64::from(RANKS * (TURNS + 1)));
+    assert_eq!(
+        (&bcast["callers"], &bcast["several_callers"]),
+        (&json!([]), &json!(true)),
+        "{mpi:?}: {bcast}"
+    );
+    assert_eq!(
+        (&bcast["bytes"]["min"], &bcast["bytes"]["max"]),
+        (&json!(4), &json!(256)),
+        "{mpi:?}: {bcast}"
+    );
+
     // One rank alone, and two: least time means nothing.
     let part = rows.iter().find(|row| row["function"] == "MPI_Allreduce" && row["comm_size"].is_null());
     let part = part.expect("the reduction of parts");
@@ -77,8 +92,30 @@ fn the_whole_table(mpi: Mpi) {
     let line = said.lines().find(|line| line.contains("late")).unwrap_or_else(|| panic!("{said}"));
     assert!(line.ends_with(&format!("late {LATE}")), "{mpi:?}: {said}");
     let text = info(&run, &["--calls"], 100);
+    assert!(said.contains("MPI_Allreduce @ my_MPI_Allreduce (tables.c:"), "{mpi:?}: {said}");
+    assert!(said.contains(") < reduce_all\n"), "{mpi:?}: {said}");
+    assert!(
+        text.contains("MPI_Bcast @ my_MPI_Bcast (tables.c:") && text.contains(") < several callers"),
+        "{text}"
+    );
     assert!(text.contains("24 B to 2.40 kB"), "{text}");
     assert!(text.contains("communicator of 3 ranks"), "{text}");
+}
+
+/// Lines are as long as the terminal has columns, and no word is cut.
+#[test]
+fn columns_are_respected() {
+    let run = run(Mpi::OpenMpi);
+    let wide = info(&run, &[], 240);
+    for columns in [60, 80, 100, 140] {
+        let said = info(&run, &[], columns);
+        // What a shell takes is never broken; of a long command the beginning is enough.
+        let lines = || said.lines().filter(|line| !line.contains("RUN=") && !line.starts_with("ampl: "));
+        let longest = lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(columns as usize), "{longest:?} of {columns}: {said}");
+        assert!(lines().all(|line| !line.contains('…')), "{columns}: {said}");
+    }
+    assert!(info(&run, &[], 80).lines().count() > wide.lines().count());
 }
 
 #[test]

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     turns = argc > 2 ? atoi(argv[2]) : 12;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    int bad = reduce_all() + first_half() + second_half() + parts() + halo();
+    int bad = reduce_all() + second_half() + first_half() + parts() + halo();
     MPI_Finalize();
     return bad;
 }

@@ -6,6 +6,7 @@ use ampl_core::mpi::Function;
 use ampl_trace::record::{Kind, put_text};
 
 use super::{CallEnd, Thread};
+use crate::shared::SAMPLED_CALLERS;
 use crate::sites::SITE_ENTRIES;
 use crate::window::holds;
 
@@ -17,7 +18,9 @@ impl Thread {
     #[inline(always)]
     pub(super) fn visit(&mut self, call: &CallEnd, ticks: u64) -> u32 {
         let site = self.site(call.function, call.address);
-        self.sites.add(site, call.function.0, ticks, call.sent, call.received);
+        if self.sites.add(site, call.function.0, ticks, call.sent, call.received) {
+            self.sample(site);
+        }
         site
     }
 
@@ -32,6 +35,47 @@ impl Thread {
     #[inline(never)]
     pub fn know(&mut self, function: Function, address: u64) {
         self.site(function, address);
+    }
+
+    /// Samples how calls come to sites from here on, where paths do not tell it anyway.
+    pub(super) fn begin_sampling(&mut self) {
+        if self.tells_sites && self.path_frames() == 1 && self.shared.callers().is_some() {
+            self.sites.sample();
+        }
+    }
+
+    /// Notes how the call of the site of that index came there, if not as those before it.
+    #[cold]
+    fn sample(&mut self, site: u32) {
+        let Some(callers) = self.shared.callers() else { return };
+        let mut functions = [0; SAMPLED_CALLERS];
+        let number = callers(&mut functions).min(SAMPLED_CALLERS);
+        // Nothing to be read there: that says nothing of who called.
+        let functions = &functions[..number];
+        if functions.is_empty() {
+            return;
+        }
+        let (way, differs) = match self.ways.get(&site) {
+            None => (functions.to_vec(), false),
+            Some((known, _)) if **known == *functions => return,
+            Some((known, differed)) => {
+                let same = known.iter().zip(functions).take_while(|(known, own)| known == own).count();
+                if *differed && same == known.len() {
+                    return;
+                }
+                (known[..same].to_vec(), true)
+            }
+        };
+        let mut body = vec![u64::from(site), differs.into()];
+        for &function in &way {
+            let (path, offset) = (self.shared.resolve)(function);
+            body.extend([u64::from(self.module(&path)), offset + 1]);
+        }
+        self.stream.record(Kind::Way, 0, &body);
+        if way.is_empty() {
+            self.sites.sampled_enough(site);
+        }
+        self.ways.insert(site, (way.into(), differs));
     }
 
     /// Index of the site of a call of `function` that returns to `address`; of all its calls, where sites are not

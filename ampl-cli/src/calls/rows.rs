@@ -235,7 +235,12 @@ impl Row {
                 Some(function) => function.name,
                 None => symbols.name(module, offset),
             };
-            self.callers = Some(functions.iter().map(name).collect());
+            let mut names: Vec<String> = functions.iter().map(name).collect();
+            // Outside of it is what starts programs, the same for all.
+            if let Some(end) = names.iter().position(|name| name == "main") {
+                names.truncate(end + 1);
+            }
+            self.callers = Some(names);
             self.several_callers = *several;
         }
         let detail = if self.site.is_some() { Detail::Function } else { Detail::Address };

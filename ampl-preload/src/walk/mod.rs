@@ -11,10 +11,12 @@ mod tests;
 mod track;
 
 use std::ops::Range;
+use std::sync::Mutex;
 
+use ampl_agent::shared::SAMPLED_CALLERS;
 use rustc_hash::FxHashMap;
 
-use crate::entry::Origin;
+use crate::entry::{Origin, entry};
 use crate::frames::{self, Code, Saved, Step, Top};
 use crate::stack;
 use crate::thread_state::ThreadState;
@@ -99,6 +101,31 @@ pub fn path(state: &mut ThreadState, origin: Origin) -> u64 {
     let number = thread.path(walker.track.path.frames());
     walker.remember(memo, origin, number);
     number
+}
+
+/// The walker of sampled calls, which all threads share; who finds it taken takes no sample.
+static SAMPLES: Mutex<Option<Box<Walker>>> = Mutex::new(None);
+
+/// The functions on the way to the call that the calling thread is in ([`ampl_agent::shared::Callers`]).
+#[cold]
+pub fn callers(functions: &mut [u64; SAMPLED_CALLERS]) -> usize {
+    // SAFETY: the calling thread's own block.
+    let here = unsafe { &*entry() };
+    if here.inside == 0 {
+        return 0;
+    }
+    let origin = Origin { address: here.outer.address, stack: here.inside, bp: here.outer_bp };
+    let Ok(mut samples) = SAMPLES.try_lock() else { return 0 };
+    if samples.is_none() {
+        *samples = Walker::new(SAMPLED_CALLERS + 1);
+    }
+    let Some(walker) = samples.as_mut() else { return 0 };
+    walker.settle();
+    walker.follow(origin);
+    // The first is the function that makes the call.
+    let found = walker.track.path.functions().get(1..).unwrap_or_default();
+    functions[..found.len()].copy_from_slice(found);
+    found.len()
 }
 
 /// The memo that a call has.

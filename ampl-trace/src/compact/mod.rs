@@ -20,6 +20,7 @@ use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{
     Aggregate, ClockFit, LASTING_STRATA, Liveness, Process, RankTrace, RunInfo, Step, WindowSummary,
+    call_path,
 };
 use crate::record::{
     Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
@@ -28,7 +29,7 @@ use crate::record::{
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
-use crate::totals::{SEVERAL, Totals};
+use crate::totals::{MOST_CALLERS, SEVERAL, Totals, Way};
 use after::After;
 use clock::Clock;
 use paths::Paths;
@@ -43,6 +44,8 @@ pub struct Compacted {
     pub structure: RankStructure,
     /// Exact totals by call site, function and thread; sites are those of the structure.
     pub aggregates: Vec<Aggregate>,
+    /// How sampled calls of a function came to a site.
+    pub ways: Vec<(u16, u32, Way)>,
     /// Run information, in the client's journal only.
     pub run: Option<RunInfo>,
     /// Decisions, in the client's journal only.
@@ -55,7 +58,12 @@ impl Compacted {
     /// The rank's totals, as the run's are made of.
     pub fn totals(&self) -> Totals {
         let structure = &self.structure;
-        Totals::of(structure.rank, &structure.modules, &structure.sites, &self.aggregates)
+        let mut totals = Totals::of(structure.rank, &structure.modules, &structure.sites, &self.aggregates);
+        for &(function, site, ref way) in &self.ways {
+            let path = call_path(&structure.sites, site).map(|site| (site.module, site.offset)).collect();
+            totals.add_way(function, path, way.clone());
+        }
+        totals
     }
 }
 
@@ -218,6 +226,7 @@ impl Scan {
         let entries = words_of(blocks, BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
         let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
         let mut signatures: Vec<Signature> = Vec::new();
+        let mut ways: Vec<(u32, Way)> = Vec::new();
         for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
             let mut records = Records::new(words);
@@ -226,6 +235,7 @@ impl Scan {
                     Kind::Signature => {
                         sequence::signature(record).map(|signature| signatures.push(signature))
                     }
+                    Kind::Way => way(record).map(|way| ways.push(way)),
                     _ => self.take(thread, record, &mut sites),
                 };
                 if taken.is_none() {
@@ -244,6 +254,11 @@ impl Scan {
         self.lines.extend(Line::of(thread, blocks, |index| sites.stored(index)));
         for words in words_of(blocks, BlockKind::Sites) {
             self.out.aggregates.extend(aggregates(words, &sites, self.clock));
+            let entries = words.as_chunks::<SITE_WORDS>().0;
+            self.out.ways.extend(ways.drain(..).filter_map(|(index, way)| {
+                let function = u64::from_le_bytes(entries.get(index as usize)?[1]) as u16;
+                Some((function, sites.stored(index).checked_sub(1)?, way))
+            }));
         }
         ThreadStructure { thread, signatures, grammar }
     }
@@ -307,6 +322,15 @@ impl Scan {
         }
         Some(())
     }
+}
+
+/// The index of a site, and how sampled calls came there.
+fn way(record: Record<'_>) -> Option<(u32, Way)> {
+    let body = record.words();
+    let (&[index, several], functions) = body.split_first_chunk()?;
+    let functions = functions.as_chunks::<2>().0.iter().take(MOST_CALLERS);
+    let functions = functions.map(|&[module, offset]| (module as u32, offset)).collect();
+    Some((index as u32, Way { functions, several: several != 0 }))
 }
 
 /// Numbers in the trace of one thread's call sites, by their index in its site table.
