@@ -64,7 +64,7 @@ impl Process {
             // `MPI_Finalize` is defined by the program, or by a tool before ampl: here is where its call shows.
             // SAFETY: the calling thread's own block; no wrapper uses its state now.
             let own = unsafe { (*entry()).thread.as_mut() };
-            if let Some(state) = own.or_else(|| adopt_thread()) {
+            if let Some(state) = own.or_else(adopt_thread) {
                 self.begin_end(state, now());
             }
         }
