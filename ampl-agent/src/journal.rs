@@ -95,6 +95,8 @@ pub struct Journal {
     room: Room,
     /// What is left of the file's place; `None` where that has no size.
     reserve: Option<Reserve>,
+    /// Whether rare work is measured.
+    measures: bool,
 }
 
 #[derive(Debug)]
@@ -146,6 +148,7 @@ impl Journal {
             crowded: AtomicBool::new(false),
             room: Room::new(Path::new("/")),
             reserve,
+            measures: true,
         };
         journal.set(word::VERSION, VERSION);
         journal.set(word::RANK, u64::from(identity.rank));
@@ -376,8 +379,7 @@ impl Journal {
         block
     }
 
-    /// The sole right to grow among this run's journals, where that can be had: a rank that is stopped must not stop
-    /// others.
+    /// The sole right to grow among this run's journals, where it can be had: a stopped rank must not stop others.
     fn turn(&self) -> io::Result<Option<File>> {
         let directory = self.path.as_deref().and_then(Path::parent).map(File::open);
         let Some(Ok(directory)) = directory else { return Ok(None) };

@@ -195,7 +195,7 @@ mod tests {
         assert!(said(&trace(&one)).starts_with("6 ranks share 4 processors:"));
         let mut limited = trace(&[("a", "0-3"); 4]);
         limited.ranks.iter_mut().for_each(|rank| rank.process.quota = 1500);
-        assert!(said(&limited).starts_with("4 ranks share 1.5 processors, as many as their control group"));
+        assert!(said(&limited).starts_with("4 ranks share 1.50 processors, as many as their control group"));
     }
 
     #[test]

@@ -13,8 +13,23 @@ impl Journal {
         self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);
     }
 
+    /// This journal, of a process whose time is not the machine's: rare work takes none of it.
+    pub fn unmeasured(mut self) -> Self {
+        self.measures = false;
+        self.set(word::RARE_NS, 0);
+        self
+    }
+
+    /// Whether rare work is measured.
+    pub fn measures(&self) -> bool {
+        self.measures
+    }
+
     /// Does rare `work` of the agent, whose processor time is its own.
     pub fn rarely<T>(&self, work: impl FnOnce() -> T) -> T {
+        if !self.measures {
+            return work();
+        }
         let (begun, before) = (stopwatch::thread_ns(), self.rare_ns());
         let done = work();
         // Less what of it was rare work itself.

@@ -22,9 +22,9 @@ impl Thread {
         self.rare_ticks
     }
 
-    /// Begins rare work; `None` where it is part of other such work.
+    /// Begins rare work; `None` where it is part of other such work, or is not measured.
     pub fn begin_rare(&mut self) -> Option<Rare> {
-        let begins = !std::mem::replace(&mut self.works_rarely, true);
+        let begins = self.shared.journal.measures() && !std::mem::replace(&mut self.works_rarely, true);
         begins.then(|| Rare { watch: Stopwatch::start(), journal_ns: self.shared.journal.rare_ns() })
     }
 

@@ -28,6 +28,7 @@ fn compare_memory_and_file() {
     let path = scratch.path().join(&name);
     let file = Journal::create(&path, &Identity::default()).expect("a writable temporary directory");
     let memory = Journal::in_memory(&Identity::default()).expect("memory");
+    let [file, memory] = [file, memory].map(Journal::unmeasured);
     for journal in [&file, &memory] {
         journal.block(Need::More, BlockKind::Stream, 0, WORDS).expect("room").words[WORDS - 1] = 17;
     }

@@ -30,7 +30,7 @@ const WIDTHS: std::ops::RangeInclusive<usize> = 60..=240;
 /// Columns of labels.
 const LABEL: usize = 22;
 /// Lines of text where nothing is amiss.
-const HEIGHT: usize = 30;
+const HEIGHT: usize = 32;
 
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
 pub fn print(dir: &Path) {

@@ -35,7 +35,8 @@ impl Job {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("journal");
         let identity = Identity { ranks, host: "here".into(), ..Identity::default() };
-        let journal = Arc::new(Journal::create(&path, &identity).expect("a writable temporary directory"));
+        let journal = Journal::create(&path, &identity).expect("a writable temporary directory");
+        let journal = Arc::new(journal.unmeasured());
         let shared = Arc::new(Shared::new(journal, plan(config, ranks), Rank(0), resolve));
         Self { path, shared, _place: place }
     }

@@ -167,7 +167,7 @@ impl Process {
         let (config, _) = Config::parse(&config).expect("a valid configuration");
         let plan = Plan::new(config, RANKS).expect("ranks of the job");
         let identity = Identity { ranks: RANKS, ..Identity::default() };
-        let journal = Arc::new(Journal::in_memory(&identity).expect("memory"));
+        let journal = Arc::new(Journal::in_memory(&identity).expect("memory").unmeasured());
         let module = |address: u64| ("/bin/app".to_owned(), address & 0xfff);
         let shared = Arc::new(Shared::new(journal, plan, Rank(0), module));
         shared.direct(Directive {
