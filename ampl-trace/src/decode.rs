@@ -37,6 +37,8 @@ pub struct Call {
     pub site: Option<u32>,
     /// Where its window's times are stored.
     pub timed: Option<Timed>,
+    /// Index into its thread's signatures.
+    pub terminal: u32,
 }
 
 /// When a call was made.
@@ -266,6 +268,7 @@ impl<'a> Calls<'a> {
                     start_ns: time.start_ns,
                     duration_ns: returned.then_some(time.duration_ns),
                 }),
+                terminal,
             }));
         }
     }

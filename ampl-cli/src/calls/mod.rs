@@ -7,3 +7,6 @@ pub mod places;
 pub mod recorded;
 pub mod rows;
 pub mod table;
+
+pub use objects::Objects;
+pub use recorded::message_bytes;

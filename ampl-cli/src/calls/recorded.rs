@@ -208,6 +208,15 @@ fn add_signature(
     place.add(&one);
 }
 
+/// Bytes that a call of `signature` sends, or receives where it sends none; `None` where it moves no message, or what
+/// they depend on is not known.
+pub fn message_bytes(signature: &Signature, objects: &mut Objects<'_>) -> Option<u64> {
+    let arguments = Arguments::of(signature).filter(|_| is_whole(signature))?;
+    let moves = arguments.function.spec().traffic != Traffic::None;
+    let (sent, received) = arguments.bytes(objects).filter(|_| moves)?;
+    Some(if sent > 0 { sent } else { received })
+}
+
 /// The arguments of a call as C passes them; an array is its number in `arrays`.
 struct Arguments<'a> {
     function: Function,

@@ -47,7 +47,18 @@ mod tests {
 
     fn call(function: &str, args: Vec<(&'static str, Value)>, out: Vec<(&'static str, Value)>) -> Call {
         let function = Function::by_name(function).expect("a function of MPI");
-        Call { seq: 0, thread: 0, function, args, out, count: 1, code: 0, site: None, timed: None }
+        Call {
+            seq: 0,
+            thread: 0,
+            function,
+            args,
+            out,
+            count: 1,
+            code: 0,
+            site: None,
+            timed: None,
+            terminal: 0,
+        }
     }
 
     fn shown(mut call: Call, family: AbiFamily) -> Vec<String> {

@@ -160,6 +160,7 @@ mod tests {
             code: 0,
             site: None,
             timed: Some(Timed { window: 2, start_ns: 104_213_881, duration_ns: Some(1200) }),
+            terminal: 0,
         }
     }
 

@@ -29,6 +29,17 @@ pub enum Scope {
     Run,
 }
 
+impl Scope {
+    /// Its name, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Update => "update",
+            Self::Run => "run",
+        }
+    }
+}
+
 /// One estimate; serialised, one element of what `--json` prints.
 ///
 /// `population` is the group's size. `kept` counts the ranks that it was computed from: those in the sample, over

@@ -3,148 +3,230 @@
 //! Names repeat in every row: Parquet's dictionaries and run lengths keep them small without a codec, which
 //! every reader would need too.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use super::Table;
-use super::summaries::{BASIS, COLUMNS, Row};
+use super::summaries::{BASIS, Row};
 
 /// Rows held in memory and written together, some 10 MB.
 const ROWS_PER_GROUP: usize = 1 << 17;
+/// Different names that are held to share their bytes.
+const MOST_NAMES: usize = 1 << 16;
+
+/// The type of a column's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Int32,
+    Int64,
+    Double,
+    Bool,
+    Text,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    pub name: &'static str,
+    pub of: Type,
+    /// Whether a row may have no value.
+    pub optional: bool,
+}
+
+impl Column {
+    /// A column with a value in every row.
+    pub const fn every(name: &'static str, of: Type) -> Self {
+        Self { name, of, optional: false }
+    }
+
+    /// A column in which rows may have no value.
+    pub const fn some(name: &'static str, of: Type) -> Self {
+        Self { name, of, optional: true }
+    }
+}
+
+/// A value, of the type of its column.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell<'a> {
+    Int(i64),
+    Double(f64),
+    Bool(bool),
+    Text(&'a str),
+    None,
+}
+
+impl Cell<'_> {
+    /// The number, if there is one.
+    pub fn int(value: Option<i64>) -> Self {
+        value.map_or(Self::None, Self::Int)
+    }
+
+    /// The number, if there is one.
+    pub fn double(value: Option<f64>) -> Self {
+        value.map_or(Self::None, Self::Double)
+    }
+}
+
+impl<'a> Cell<'a> {
+    /// The text, if there is one.
+    pub fn text(value: Option<&'a str>) -> Self {
+        value.map_or(Self::None, Self::Text)
+    }
+}
+
+/// Values of a column that are not written yet.
+#[derive(Debug)]
+enum Values {
+    Int32(Vec<i32>),
+    Int64(Vec<i64>),
+    Double(Vec<f64>),
+    Bool(Vec<bool>),
+    Text(Vec<ByteArray>),
+}
+
+/// A column's values and, where it is optional, 1 for each row that has one.
+#[derive(Debug)]
+struct Held {
+    values: Values,
+    levels: Option<Vec<i16>>,
+}
 
 /// Writes rows in groups; memory does not grow with their number.
-pub struct ColumnWriter<W: Write + Send> {
+pub struct RowWriter<W: Write + Send> {
     out: SerializedFileWriter<W>,
-    group: Group,
+    held: Vec<Held>,
+    rows: usize,
+    names: HashMap<String, ByteArray>,
 }
 
-/// Rows not written yet, by column.
-#[derive(Debug, Default)]
-struct Group {
-    window: Vec<i64>,
-    rank: Vec<i32>,
-    metric: Vec<ByteArray>,
-    count: Vec<i64>,
-    sum: Vec<f64>,
-    sum_sq: Vec<f64>,
-    min: Vec<f64>,
-    max: Vec<f64>,
-    event: Vec<ByteArray>,
-    /// None where rows are of all ranks.
-    basis: Option<Vec<ByteArray>>,
-    names: Vec<(String, ByteArray)>,
-}
-
-/// The types of the columns.
-fn schema(sampled: bool) -> String {
-    let column = |name: &&str| match *name {
-        "window" | "count" => format!("REQUIRED INT64 {name};"),
-        "rank" => format!("REQUIRED INT32 {name};"),
-        "metric" | "event" | "basis" => format!("REQUIRED BYTE_ARRAY {name} (UTF8);"),
-        _ => format!("REQUIRED DOUBLE {name};"),
+fn schema(table: &str, columns: &[Column]) -> String {
+    let column = |column: &Column| {
+        let often = if column.optional { "OPTIONAL" } else { "REQUIRED" };
+        let name = column.name;
+        match column.of {
+            Type::Int32 => format!("{often} INT32 {name};"),
+            Type::Int64 => format!("{often} INT64 {name};"),
+            Type::Double => format!("{often} DOUBLE {name};"),
+            Type::Bool => format!("{often} BOOLEAN {name};"),
+            Type::Text => format!("{often} BYTE_ARRAY {name} (UTF8);"),
+        }
     };
-    let names = COLUMNS.iter().chain(sampled.then_some(&BASIS.0));
-    format!("message summaries {{ {} }}", names.map(column).collect::<String>())
+    format!("message {table} {{ {} }}", columns.iter().map(column).collect::<String>())
 }
 
-impl<W: Write + Send> ColumnWriter<W> {
-    /// A writer to `out`, of rows that are a sample's only or not.
+impl<W: Write + Send> RowWriter<W> {
+    /// A writer of the table of that name to `out`.
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn new(out: W, sampled: bool) -> io::Result<Self> {
-        let schema = Arc::new(parse_message_type(&schema(sampled)).map_err(error)?);
+    pub fn new(out: W, table: &str, columns: &[Column]) -> io::Result<Self> {
+        let schema = Arc::new(parse_message_type(&schema(table, columns)).map_err(error)?);
         let properties =
             WriterProperties::builder().set_created_by(concat!("ampl ", env!("CARGO_PKG_VERSION")).into());
         let out = SerializedFileWriter::new(out, schema, Arc::new(properties.build())).map_err(error)?;
-        let basis = sampled.then(Vec::new);
-        Ok(Self { out, group: Group { basis, ..Group::default() } })
+        let held = columns.iter().map(|column| Held {
+            values: match column.of {
+                Type::Int32 => Values::Int32(Vec::new()),
+                Type::Int64 => Values::Int64(Vec::new()),
+                Type::Double => Values::Double(Vec::new()),
+                Type::Bool => Values::Bool(Vec::new()),
+                Type::Text => Values::Text(Vec::new()),
+            },
+            levels: column.optional.then(Vec::new),
+        });
+        Ok(Self { out, held: held.collect(), rows: 0, names: HashMap::new() })
+    }
+
+    /// Takes one more row, a cell for each column.
+    ///
+    /// # Errors
+    /// Those of the file, and a cell that does not fit its column.
+    pub fn push(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
+        debug_assert_eq!(cells.len(), self.held.len());
+        for (held, cell) in self.held.iter_mut().zip(cells) {
+            let there = !matches!(cell, Cell::None);
+            match (&mut held.levels, there) {
+                (Some(levels), there) => levels.push(i16::from(there)),
+                (None, true) => {}
+                (None, false) => return Err(io::Error::other("a value is missing")),
+            }
+            match (&mut held.values, cell) {
+                (_, Cell::None) => {}
+                (Values::Int32(values), Cell::Int(value)) => {
+                    values.push(i32::try_from(*value).map_err(io::Error::other)?);
+                }
+                (Values::Int64(values), Cell::Int(value)) => values.push(*value),
+                (Values::Double(values), Cell::Double(value)) => values.push(*value),
+                (Values::Bool(values), Cell::Bool(value)) => values.push(*value),
+                (Values::Text(values), Cell::Text(text)) => values.push(named(&mut self.names, text)),
+                _ => return Err(io::Error::other("a value is of another type than its column")),
+            }
+        }
+        self.rows += 1;
+        if self.rows >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is held, and the end of the file.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn close(mut self) -> io::Result<()> {
+        self.flush()?;
+        self.out.into_inner().map_err(error)?.flush()
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.group.window.is_empty() {
+        if self.rows == 0 {
             return Ok(());
         }
         let mut to = self.out.next_row_group().map_err(error)?;
-        self.group.write(&mut to).map_err(error)?;
+        for held in &mut self.held {
+            let levels = held.levels.as_deref();
+            match &mut held.values {
+                Values::Int32(values) => column::<W, Int32Type>(&mut to, values, levels),
+                Values::Int64(values) => column::<W, Int64Type>(&mut to, values, levels),
+                Values::Double(values) => column::<W, DoubleType>(&mut to, values, levels),
+                Values::Bool(values) => column::<W, BoolType>(&mut to, values, levels),
+                Values::Text(values) => column::<W, ByteArrayType>(&mut to, values, levels),
+            }
+            .map_err(error)?;
+            held.levels.iter_mut().for_each(Vec::clear);
+        }
         to.close().map_err(error)?;
-        self.group.clear();
+        self.rows = 0;
+        if self.names.len() > MOST_NAMES {
+            self.names.clear();
+        }
         Ok(())
     }
 }
 
-impl<W: Write + Send> Table for ColumnWriter<W> {
-    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
-        self.group.push(row);
-        if self.group.window.len() >= ROWS_PER_GROUP { self.flush() } else { Ok(()) }
+/// `text` as a value; equal ones share their bytes.
+fn named(names: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
+    if let Some(value) = names.get(text) {
+        return value.clone();
     }
-
-    fn finish(mut self: Box<Self>) -> io::Result<()> {
-        self.flush()?;
-        self.out.close().map_err(error).map(drop)
-    }
+    let value = ByteArray::from(text.as_bytes().to_vec());
+    names.insert(text.to_owned(), value.clone());
+    value
 }
 
-impl Group {
-    fn push(&mut self, row: &Row<'_>) {
-        self.window.push(row.window as i64);
-        self.rank.push(row.rank as i32);
-        let metric = self.name(row.metric);
-        self.metric.push(metric);
-        self.count.push(row.count as i64);
-        self.sum.push(row.sum);
-        self.sum_sq.push(row.sum_sq);
-        self.min.push(row.min);
-        self.max.push(row.max);
-        let event = self.name(row.event);
-        self.event.push(event);
-        if self.basis.is_some() {
-            let sampled = self.name(BASIS.1);
-            self.basis.iter_mut().for_each(|basis| basis.push(sampled.clone()));
-        }
-    }
-
-    /// `text` as a value; there are few different ones, which share their bytes.
-    fn name(&mut self, text: &str) -> ByteArray {
-        if let Some((_, value)) = self.names.iter().find(|(known, _)| known == text) {
-            return value.clone();
-        }
-        let value = ByteArray::from(text.as_bytes().to_vec());
-        self.names.push((text.to_owned(), value.clone()));
-        value
-    }
-
-    fn write<W: Write + Send>(&self, to: &mut SerializedRowGroupWriter<'_, W>) -> Result<(), ParquetError> {
-        column::<W, Int64Type>(to, &self.window)?;
-        column::<W, Int32Type>(to, &self.rank)?;
-        column::<W, ByteArrayType>(to, &self.metric)?;
-        column::<W, Int64Type>(to, &self.count)?;
-        for values in [&self.sum, &self.sum_sq, &self.min, &self.max] {
-            column::<W, DoubleType>(to, values)?;
-        }
-        column::<W, ByteArrayType>(to, &self.event)?;
-        self.basis.as_ref().map_or(Ok(()), |basis| column::<W, ByteArrayType>(to, basis))
-    }
-
-    fn clear(&mut self) {
-        let (names, basis) = (std::mem::take(&mut self.names), self.basis.as_ref().map(|_| Vec::new()));
-        *self = Self { names, basis, ..Self::default() };
-    }
-}
-
-/// Writes the next column.
+/// Writes the next column, and lets go of its values.
 fn column<W: Write + Send, T: DataType>(
     to: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
+    values: &mut Vec<T::T>,
+    levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
     let mut column = to.next_column()?.ok_or_else(|| ParquetError::General("too many columns".into()))?;
-    column.typed::<T>().write_batch(values, None, None)?;
+    column.typed::<T>().write_batch(values, levels, None)?;
+    values.clear();
     column.close()
 }
 
@@ -155,5 +237,57 @@ fn error(error: ParquetError) -> io::Error {
             Err(other) => io::Error::other(other),
         },
         other => io::Error::other(other),
+    }
+}
+
+/// The table of summaries.
+pub struct ColumnWriter<W: Write + Send> {
+    rows: RowWriter<W>,
+    sampled: bool,
+}
+
+const SUMMARIES: [Column; 10] = [
+    Column::every("window", Type::Int64),
+    Column::every("rank", Type::Int32),
+    Column::every("metric", Type::Text),
+    Column::every("count", Type::Int64),
+    Column::every("sum", Type::Double),
+    Column::every("sum_sq", Type::Double),
+    Column::every("min", Type::Double),
+    Column::every("max", Type::Double),
+    Column::every("event", Type::Text),
+    Column::every(BASIS.0, Type::Text),
+];
+
+impl<W: Write + Send> ColumnWriter<W> {
+    /// A writer to `out`, of rows that are a sample's only or not.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn new(out: W, sampled: bool) -> io::Result<Self> {
+        let columns = &SUMMARIES[..SUMMARIES.len() - usize::from(!sampled)];
+        Ok(Self { rows: RowWriter::new(out, "summaries", columns)?, sampled })
+    }
+}
+
+impl<W: Write + Send> Table for ColumnWriter<W> {
+    fn row(&mut self, row: &Row<'_>) -> io::Result<()> {
+        let cells = [
+            Cell::Int(row.window as i64),
+            Cell::Int(row.rank.into()),
+            Cell::Text(row.metric),
+            Cell::Int(row.count as i64),
+            Cell::Double(row.sum),
+            Cell::Double(row.sum_sq),
+            Cell::Double(row.min),
+            Cell::Double(row.max),
+            Cell::Text(row.event),
+            Cell::Text(BASIS.1),
+        ];
+        self.rows.push(&cells[..cells.len() - usize::from(!self.sampled)])
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.rows.close()
     }
 }

@@ -1,11 +1,14 @@
 //! `ampl export`: what a run recorded, as tables for other tools.
 
+mod calls;
 mod columns;
 mod csv;
+mod estimates;
+mod place;
 pub mod progress;
 pub mod summaries;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,28 +17,35 @@ use ampl_core::config::RankSummaries;
 use ampl_trace::Trace;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
-use crate::human::count;
+use crate::human::{count, plural};
 use crate::rundir::{self, RunArg};
 use crate::selection::Selection;
+use crate::strata;
 use columns::ColumnWriter;
 use csv::CsvWriter;
+use place::Place;
 use progress::Progress;
 use summaries::Row;
 
 #[cfg(test)]
 mod tests;
 
-/// Write a run as tables: every rank's windows, as `ampl simulate` takes them.
+/// Write a run as tables: windows, calls, estimates and strata.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  ampl export ampl-lmp-4242-20260101T120000 --to parquet --from 10s --to 20s\n\n\
-                  Writes summaries.csv or summaries.parquet:\n  \
-                  window, rank, metric, count, sum, sum_sq, min, max, event"
+                  csv writes summaries.csv; parquet writes, beside it in one directory:\n  \
+                  summaries.parquet  every rank's windows, as 'ampl simulate --population' takes them\n  \
+                  calls.parquet      every stored call, with its time and weight where these are stored\n  \
+                  estimates.parquet  the rows of 'ampl estimate'\n  \
+                  strata.parquet     the strata of 'ampl strata'\n\n\
+                  --ranks cuts summaries and calls; --from and --until cut all but strata. Calls without a\n\
+                  stored time are left out then. docs/export.md has the columns."
 )]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// `csv` or `parquet`; given a second time, the time at which to end, as in --to 20s
+    /// `csv` or `parquet`; given a second time, as in --to 20s, it is --until
     #[arg(long, value_name = "FORMAT|T", required = true)]
     to: Vec<String>,
     /// Directory for the files; by default one named after the format, in the run directory
@@ -44,6 +54,9 @@ pub struct Args {
     /// Only windows that end after that time since the start, as in 1.5s or 250ms
     #[arg(long, value_name = "T")]
     from: Option<String>,
+    /// Only windows that start before that time
+    #[arg(long, value_name = "T")]
+    until: Option<String>,
     /// Only these ranks, as in 0-127,200
     #[arg(long, value_name = "SET")]
     ranks: Option<String>,
@@ -84,7 +97,14 @@ trait Table {
 /// exist, of status 4 where nothing was recorded that could be written, or not of the ranks or the time
 /// named.
 pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
-    let (format, until) = format(&args.to)?;
+    let (format, second) = format(&args.to)?;
+    let until = match (args.until.as_deref(), second) {
+        (Some(_), Some(_)) => {
+            let fix = "leave out one of --until and the second --to";
+            return Err(Failure::message(USAGE, "the end is given twice", "command line", fix));
+        }
+        (until, second) => until.or(second),
+    };
     let selection = Selection::new(args.from.as_deref(), until, args.ranks.as_deref())?;
     let trace = args.run.read()?;
     let present = trace.ranks.iter().map(|rank| rank.process.rank);
@@ -94,25 +114,79 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
             format!("{}, --ranks {}", args.run.run.display(), args.ranks.as_deref().unwrap_or_default());
         return Err(Failure::message(status, what, place, fix));
     }
-    let missing = kept_back(&trace, &args.run.run)?;
+    let Some(plan) = rundir::plan(&trace) else {
+        let fix = "keep run.toml beside the journals of a run that was not merged";
+        let place = args.run.run.display();
+        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
+    };
+    let missing = match kept_back(&trace, &args.run.run) {
+        // There are calls all the same.
+        Err(error) if format == Format::Parquet && Failure::has(&error, NOT_FOUND) => {
+            tell!("ampl: {error}");
+            None
+        }
+        missing => missing?,
+    };
     let taken = trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank));
     if let Some((what, fix)) = selection.misses(taken.flat_map(|rank| &rank.windows)) {
         return Err(Failure::message(NOT_FOUND, what, args.run.run.display(), fix));
     }
     let directory = args.output.clone().unwrap_or_else(|| beside(&args.run.run, format));
-    let file = directory.join(format!("summaries.{}", format.name()));
-    if file.exists() {
+    let tables: &[&str] = match format {
+        Format::Csv => &["summaries"],
+        Format::Parquet => &["calls", "estimates", "strata", "summaries"],
+    };
+    let names: Vec<String> = tables.iter().map(|table| format!("{table}.{}", format.name())).collect();
+    if let Some(file) = names.iter().map(|name| directory.join(name)).find(|file| file.exists()) {
         let fix = "remove it, or name another directory with -o";
         return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
     }
-    fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
-    let rows = write(&trace, (&selection, missing.is_some()), format, &file)
-        .map_err(|error| unwritable(&file, &error))?;
+    let unwritable = |error| unwritable(&directory, &error);
+    let place = Place::new(&directory, names.clone()).map_err(unwritable)?;
+    let mut rows = Vec::new();
+    for (table, name) in tables.iter().zip(&names) {
+        let out = BufWriter::new(File::create(place.path(name)).map_err(unwritable)?);
+        rows.push(match *table {
+            "calls" => {
+                let written = calls::write(&trace, &plan, &selection, out).map_err(unwritable)?;
+                notice(&written, &args.run.run);
+                written.rows
+            }
+            "estimates" => estimates::write(&trace, &plan, &selection, out).map_err(unwritable)?,
+            "strata" => {
+                let found = strata::of_run(&args.run.run);
+                if let Err(error) = &found {
+                    tell!("ampl: no strata are written: {error}");
+                }
+                estimates::write_strata(found.as_ref().ok(), out).map_err(unwritable)?
+            }
+            _ => summary_rows(&trace, (&selection, missing.is_some()), format, out).map_err(unwritable)?,
+        });
+    }
+    place.finish().map_err(unwritable)?;
     if let Some((missing, fix)) = missing {
         tell!("ampl: {missing} ({}): {fix}", args.run.run.display());
     }
-    tell!("ampl: {} rows in {}", count(rows), file.display());
+    for (rows, name) in rows.into_iter().zip(&names) {
+        tell!("ampl: {} rows in {}", count(rows), directory.join(name).display());
+    }
     Ok(rundir::status(&trace))
+}
+
+/// Says on stderr which calls are not in the table.
+fn notice(written: &calls::Written, run: &Path) {
+    if written.untimed > 0 {
+        let calls = plural(written.untimed, "call");
+        let fix = "leave out --from and --until to have them";
+        tell!("ampl: {calls} left out without a stored time ({}): {fix}", run.display());
+    }
+    if written.damaged > 0 {
+        let ranks = plural(written.damaged, "rank");
+        tell!(
+            "ampl: calls of {ranks} cannot be read to the end ({}): those before are written",
+            run.display()
+        );
+    }
 }
 
 /// The format, and the time behind a second `--to`, in whichever order they came.
@@ -162,20 +236,8 @@ fn beside(run: &Path, format: Format) -> PathBuf {
 /// What of a run is written, and whether that is a sample's windows only.
 type Part<'a> = (&'a Selection, bool);
 
-/// Writes `file`, whole or not at all; the number of rows.
-fn write(trace: &Trace, selection: Part<'_>, format: Format, file: &Path) -> io::Result<u64> {
-    let part = file.with_extension("part");
-    let written = File::create(&part).and_then(|out| rows(trace, selection, format, BufWriter::new(out)));
-    match written.and_then(|rows| fs::rename(&part, file).map(|()| rows)) {
-        Ok(rows) => Ok(rows),
-        Err(error) => {
-            let _ = fs::remove_file(&part);
-            Err(error)
-        }
-    }
-}
-
-fn rows(
+/// Writes the summaries; the number of rows.
+fn summary_rows(
     trace: &Trace,
     (selection, sampled): Part<'_>,
     format: Format,

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fs;
 
 use ::csv::Reader;
 use ampl_core::stats::Basis;
@@ -19,6 +20,7 @@ fn args(run: &Path, to: &[&str]) -> Args {
         to: to.iter().map(|word| (*word).to_owned()).collect(),
         output: None,
         from: None,
+        until: None,
         ranks: None,
     }
 }
@@ -71,8 +73,11 @@ fn parquet_holds_the_rows_of_the_csv() {
     let dir = tempfile::tempdir().unwrap();
     let trace = job().trace();
     let (text, columns) = (dir.path().join("a.csv"), dir.path().join("a.parquet"));
-    let written = write(&trace, (&all(), false), Format::Csv, &text).unwrap();
-    assert_eq!(written, write(&trace, (&all(), false), Format::Parquet, &columns).unwrap());
+    let write = |format, file: &Path| {
+        summary_rows(&trace, (&all(), false), format, File::create(file).unwrap()).unwrap()
+    };
+    let written = write(Format::Csv, &text);
+    assert_eq!(written, write(Format::Parquet, &columns));
     let reader = SerializedFileReader::new(File::open(&columns).unwrap()).unwrap();
     let shown = |row: parquet::record::Row| {
         let field = |(_, field): (&String, &parquet::record::Field)| match field {
@@ -187,4 +192,105 @@ fn what_was_not_stored_is_told() {
     assert_eq!(of("all").unwrap(), None);
     assert!(of("sample").unwrap().unwrap().0.contains("only sampled windows"));
     assert!(of("off").unwrap_err().to_string().contains("no rank's windows were stored"));
+}
+
+/// Names of the columns, and rows as text.
+fn table(file: &Path) -> (String, Vec<Vec<String>>) {
+    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+    let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
+    let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
+    let shown = |row: parquet::record::Row| {
+        row.get_column_iter().map(|(_, field)| field.to_string()).collect::<Vec<_>>()
+    };
+    let rows = reader.get_row_iter(None).unwrap().map(|row| shown(row.unwrap())).collect();
+    (names.join(", "), rows)
+}
+
+#[test]
+fn parquet_has_all_tables_in_one_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    job().write_run(&run);
+    export(&args(&run, &["parquet"])).unwrap();
+    let tables = run.join("parquet");
+    let mut names: Vec<_> = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["calls.parquet", "estimates.parquet", "strata.parquet", "summaries.parquet"]);
+    let (columns, calls) = table(&tables.join("calls.parquet"));
+    assert_eq!(
+        columns,
+        "rank, thread, seq, window, function, site, start_ns, duration_ns, weight, peer, tag, bytes, comm, count"
+    );
+    // Three lines a window of each rank, and the end.
+    assert_eq!(calls.len(), 6 * (3 * 5 + 1));
+    let sends: Vec<_> = calls.iter().filter(|row| row[4] == "\"MPI_Send\"").collect();
+    assert_eq!(sends.len(), 6 * 5);
+    for send in &sends {
+        let rank: u32 = send[0].parse().unwrap();
+        let next = ((rank + 1) % 6).to_string();
+        assert_eq!(send[9..], [next, "7".into(), "32".into(), "\"world\"".into(), "1".into()]);
+        assert_eq!((send[3] == "null", send[3] == "null"), (send[6] == "null", send[8] == "null"));
+    }
+    // Weights of stored calls stand for all.
+    let timed = |row: &&&Vec<String>| row[8] != "null";
+    assert!(sends.iter().filter(timed).all(|row| row[8].parse::<f64>().unwrap() >= 1.0));
+    assert!(sends.iter().filter(timed).count() > 0);
+    let (columns, rows) = table(&tables.join("estimates.parquet"));
+    assert!(
+        columns.starts_with("window, group, stratum, metric, event, population, kept, mean"),
+        "{columns}"
+    );
+    assert_eq!(rows.len(), estimates(&job().trace(), &job().plan()).len());
+    let (columns, strata) = table(&tables.join("strata.parquet"));
+    assert_eq!(columns, "group, stratum, name, medoid, ranks, population, size, gain");
+    let ranks: u64 = strata.iter().map(|row| row[5].parse::<u64>().unwrap()).sum();
+    assert_eq!(ranks, 6);
+    // The directory and the file in it are a population.
+    for path in [tables.clone(), tables.join("summaries.parquet")] {
+        assert!(crate::population::Population::open(&path).unwrap().row_count().unwrap() > 0);
+    }
+}
+
+#[test]
+fn every_table_is_cut_where_that_makes_sense() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    job().write_run(&run);
+    let mut some = args(&run, &["parquet"]);
+    some.until = Some(format!("{}ns", 2 * WINDOW_NS));
+    (some.ranks, some.output) = (Some("1-2".into()), Some(dir.path().join("some/where")));
+    export(&some).unwrap();
+    let of = |name: &str| table(&dir.path().join("some/where").join(name)).1;
+    assert_eq!(of("summaries.parquet").len(), 2 * 2 * 6);
+    let calls = of("calls.parquet");
+    assert!(
+        calls
+            .iter()
+            .all(|row| ["1", "2"].contains(&row[0].as_str()) && ["0", "1"].contains(&row[3].as_str()))
+    );
+    assert!(!calls.is_empty());
+    assert!(of("estimates.parquet").iter().all(|row| ["0", "1"].contains(&row[0].as_str())));
+    // One end is enough.
+    some.to.push("9s".into());
+    assert!(export(&some).unwrap_err().to_string().contains("given twice"));
+}
+
+#[test]
+fn nothing_half_written_has_the_final_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("out");
+    let names = || vec!["a.csv".to_owned(), "b.csv".to_owned()];
+    let place = Place::new(&target, names()).unwrap();
+    fs::write(place.path("a.csv"), "half").unwrap();
+    assert!(!target.exists());
+    drop(place);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    // What is in the directory already stays.
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("c.csv"), "old").unwrap();
+    let place = Place::new(&target, names()).unwrap();
+    names().iter().for_each(|name| fs::write(place.path(name), "whole").unwrap());
+    assert!(!target.join("a.csv").exists());
+    place.finish().unwrap();
+    assert_eq!(fs::read_dir(&target).unwrap().count(), 3);
 }

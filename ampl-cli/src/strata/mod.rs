@@ -17,6 +17,8 @@ use crate::output;
 use divide::{Division, Method};
 use source::Source;
 
+pub use report::Found;
+
 /// Find ranks that behave alike, and write a job file that samples them apart.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  ampl strata ampl-lmp-4242-20260101T120000\n  \
@@ -81,6 +83,28 @@ fn method(text: &str) -> Result<Method, String> {
 
 fn distance(text: &str) -> Result<Metric, String> {
     Metric::by_name(text).ok_or_else(|| "euclidean or manhattan is needed".into())
+}
+
+/// The strata of the run in `run`, found as `ampl strata RUN` finds them.
+///
+/// # Errors
+/// Those of [`strata`].
+pub fn of_run(run: &std::path::Path) -> anyhow::Result<Found> {
+    let args = Args {
+        run: run.to_owned(),
+        config: None,
+        output: None,
+        group: None,
+        metrics: Vec::new(),
+        k: None,
+        confidence: None,
+        error: None,
+        method: Method::KMedoids,
+        distance: Metric::Euclidean,
+        json: false,
+    };
+    let division = Division::of(&args, Source::open(&args)?)?;
+    Ok(Found::of(&division))
 }
 
 /// Divides the ranks, and prints and writes what came of it.
