@@ -74,6 +74,23 @@ impl Bound {
         }
     }
 
+    /// The mean in the unit of [`Bound::error`].
+    pub fn mean(&self, mean: GroupMean) -> f64 {
+        match self.error {
+            ErrorBound::Relative(_) => 1.0,
+            ErrorBound::Absolute(_) => mean.ratio.abs(),
+        }
+    }
+
+    /// What bins are measured in, in the unit of [`Bound::error`]. It is the same for all common bounds, so that a looser
+    /// one, whose strata are cut along the same bins, takes no more ranks than a tighter one.
+    pub fn bin_unit(&self, mean: GroupMean) -> f64 {
+        const SHARE: f64 = 0.02;
+        const COMMON: std::ops::RangeInclusive<f64> = 0.0099..=0.5;
+        let (error, mean) = (self.error(), self.mean(mean));
+        if COMMON.contains(&(error / mean)) { SHARE * mean } else { error }
+    }
+
     /// The chance that is left to samples in which nobody has an observation: a tenth of what the bound may be missed by.
     pub fn unseen(&self) -> f64 {
         (1.0 - self.confidence) / 10.0

@@ -275,7 +275,7 @@ impl Group {
             cell.and_then(|cell| cell.metrics.get(metric)).map(|moments| moments.census).unwrap_or_default()
         };
         let mut means = Vec::with_capacity(self.guides.len());
-        let mut asks: Option<(u64, usize)> = None;
+        let mut asks: Option<(u64, usize, f64)> = None;
         let mut least = vec![None; self.guides.len()];
         let mut origins: Vec<Origin> = match &self.newest {
             Some(newest) => newest.origins.clone(),
@@ -300,12 +300,11 @@ impl Group {
             origins[index] = Origin { ratio: mean.ratio, mean_n: mean.mean_n, unit };
             let allowed = (guide.bound.error() / guide.quantile).powi(2);
             let asked = simple_random(drawn.ranks, variance, allowed);
-            if asks.is_none_or(|(most, _)| asked > most) {
-                asks = Some((asked, index));
+            if asks.is_none_or(|(most, ..)| asked > most) {
+                asks = Some((asked, index, guide.bound.bin_unit(mean)));
             }
         }
-        if let Some((_, index)) = asks {
-            let error = self.guides[index].bound.error();
+        if let Some((_, index, error)) = asks {
             self.newest = Some(GroupReference { guide: index as u16, error, origins });
         }
         let count = |cell: Option<&Cell>| cell.map_or(0, |cell| cell.reported);
@@ -333,7 +332,8 @@ impl Group {
             // Where all ranks are alike, a mean of 0 is known from any of them.
             let (mean, _) = known.means[index].filter(|&(_, differ)| differ)?;
             let shift = reference.origins[index].shift(mean.ratio, guide.bound.unit(mean));
-            Some(Need { shift, error: pressure.wider * guide.bound.error(), quantile: guide.quantile })
+            let error = pressure.wider * guide.bound.error();
+            Some(Need { shift, error, quantile: guide.quantile })
         };
         let needs: Vec<Option<Need>> = (0..self.guides.len()).map(need).collect();
         let population = histogram.population().saturating_add(known.pinned);

@@ -7,6 +7,7 @@ mod divided;
 mod divided_bounds;
 mod few_observers;
 mod figure4;
+mod looser;
 mod lossy;
 mod policy;
 mod rests;

@@ -28,7 +28,8 @@ pub struct Reference {
 pub struct GroupReference {
     /// The guide that bins are of, an index into [`Second::guides`].
     pub guide: u16,
-    /// Its error bound, relative or in its unit over observations: the unit of bins.
+    /// The unit of bins: some share of the mean for common bounds, the error bound for others; relative or in the
+    /// guide's unit over observations.
     pub error: f64,
     /// What residuals are measured from, one entry per guide.
     pub origins: Vec<Origin>,

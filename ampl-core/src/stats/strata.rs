@@ -9,6 +9,7 @@
 //! §5.9 for the sizes.
 
 mod outline;
+mod search;
 mod view;
 
 use super::bins::{Histogram, Shift};
@@ -126,56 +127,9 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     let before = running(histogram.occupied().map(|occupied| occupied.ranks as f64));
     let need = needs.get(binned).copied().flatten();
     let outline = Outline::new(histogram, binned, need);
-    let all = before[occupied.len()];
-    let pricing = Pricing { views: &views, before: &before, terms };
-    // What is known of the strata that are looked at, and of those that they come from.
-    let (mut looked, mut known) = (Looked::default(), Looked::default());
-    let mut best = Candidate { total: f64::INFINITY, ..Candidate::default() };
-    // A client that decides several groups shall not be busy for much longer than with one. The best ways are tried
-    // first: what is left out costs a few ranks in a hundred.
-    let share = terms.groups.clamp(1, MOVES).pow(2);
-    let mut since = 0;
-    let full_of = |(low, high): (usize, usize)| all - (before[high] - before[low]);
     let alone = need.map_or(f64::INFINITY, |need| terms.population as f64 * need.error);
     let within = outline.within(alone, &before, IDLE * terms.population as f64);
-    for (low, high) in outline.nested(within) {
-        let full = full_of((low, high));
-        if full >= best.total || since > (PATIENCE / share).max(1) {
-            break;
-        }
-        since += 1;
-        let mut tried = 0;
-        for count in COUNTS.into_iter().take_while(|&count| count <= terms.strata.max(1)) {
-            let Some(cuts) = outline.cuts(low, high, count) else { break };
-            // Bins that hold many ranks make strata coincide.
-            if cuts.count == tried && count > 1 {
-                continue;
-            }
-            tried = cuts.count;
-            let candidate = pricing.price(Candidate::new(cuts, full), best.total, &known, &mut looked);
-            if candidate.total < best.total {
-                best = candidate;
-                since = 0;
-            }
-        }
-    }
-    let mut tries = MOVES / share;
-    while best.cuts.count > 0 && tries > 0 {
-        let mut cheaper = best;
-        pricing.price(Candidate::new(best.cuts, best.full), f64::INFINITY, &Looked::default(), &mut known);
-        for cuts in best.cuts.moved(within).take(tries) {
-            tries -= 1;
-            let full = full_of((cuts.at[0], cuts.at[cuts.count]));
-            let candidate = pricing.price(Candidate::new(cuts, full), cheaper.total, &known, &mut looked);
-            if candidate.total < cheaper.total {
-                cheaper = candidate;
-            }
-        }
-        if cheaper.total >= best.total {
-            break;
-        }
-        best = cheaper;
-    }
+    let best = Pricing { views: &views, before: &before, terms }.cheapest(&outline, within);
     best.strata(&occupied, histogram.bins(), &views, &before, terms)
 }
 

@@ -222,3 +222,43 @@ fn nobody_is_no_trouble_and_no_need_takes_the_floor() {
     let exact = Need { error: 0.0, ..world.needs[0].unwrap() };
     assert_eq!(stratify(&world.histogram, 0, &[Some(exact), None], terms).size(), 50, "no error is allowed");
 }
+
+/// The search tries some of all ways, so that a single window may take a rank or two more under a looser bound; many do
+/// not.
+#[test]
+fn a_looser_bound_takes_fewer_ranks_along_the_same_bins() {
+    let mut state = 77_u64;
+    let mut uniform = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    let bounds = [0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2];
+    for (kind, population) in (0..4).flat_map(|kind| [(kind, 128), (kind, 300)]) {
+        let mut sums = [0; 7];
+        for _ in 0..40 {
+            let mut value = || {
+                let normal = (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+                match kind {
+                    0 => 1.0 + 0.2 * normal.clamp(-4.0, 4.0),
+                    1 => normal.exp(),
+                    2 => (1.0 + 0.05 * normal) * if uniform() < 0.03 { 10.0 } else { 1.0 },
+                    _ => {
+                        if uniform() < 0.8 {
+                            0.0
+                        } else {
+                            normal.abs()
+                        }
+                    }
+                }
+            };
+            let ranks: Vec<Seen> = (0..population).map(|_| [(1, value()); 2]).collect();
+            let mut world = world(&ranks, [(1.1, 1.0); 2], 0.02);
+            let terms = Terms { population, floor: population / 32, strata: 8, groups: 1, coins: false };
+            for (sum, error) in sums.iter_mut().zip(bounds) {
+                world.needs.iter_mut().flatten().for_each(|need| need.error = error);
+                *sum += stratify(&world.histogram, 0, &world.needs, terms).size();
+            }
+        }
+        assert!(sums.is_sorted_by(|tighter, looser| tighter >= looser), "{kind} of {population}: {sums:?}");
+    }
+}

@@ -3,6 +3,9 @@
 use super::{MOST, Need, running};
 use crate::stats::bins::{Histogram, Occupied, Residuals, Shift};
 
+/// How many runs are tried that lack only ranks with large values.
+const STRIDES: usize = 16;
+
 /// Where bins are, along the guide that they are of.
 pub(super) struct Outline {
     /// √f up to every occupied bin.
@@ -58,11 +61,16 @@ impl Outline {
         (low, high)
     }
 
-    /// Runs of occupied bins from `first` on, each without the outermost one of the run before, down to none.
-    pub fn nested(&self, first: (usize, usize)) -> impl Iterator<Item = (usize, usize)> {
-        std::iter::successors(Some(first), |&(low, high)| {
+    /// Runs of occupied bins from `first` on, each without the outermost one of the run before, down to none. The
+    /// outermost one is the farthest on `both` sides; else they are those with the largest values, some at once.
+    pub fn nested(&self, first: (usize, usize), both: bool) -> impl Iterator<Item = (usize, usize)> {
+        let stride = ((first.1 - first.0) / STRIDES).max(1);
+        std::iter::successors(Some(first), move |&(low, high)| {
             if low >= high {
                 return None;
+            }
+            if !both {
+                return Some((low, high.saturating_sub(stride).max(low)));
             }
             // Not a number is far away.
             let inner = self.distance[low] <= self.distance[high - 1] || self.distance[high - 1].is_nan();
