@@ -289,10 +289,13 @@ impl Synthetic {
         let mut writer = Writer::new(Vec::new()).unwrap();
         let (mut structure, mut totals) = (Merged::new(self.ranks), Totals::default());
         for rank in 0..self.ranks {
-            let part = compact(&self.journal(rank), Settings { error: 0.0, floor_ns: 0 }).unwrap();
+            let mut part = compact(&self.journal(rank), Settings { error: 0.0, floor_ns: 0 }).unwrap();
             assert_eq!(part.damage, Vec::<String>::new());
             if let Some(run) = &part.run {
                 writer.run(run, &part.decisions).unwrap();
+            }
+            if self.plan().leaves_out_summaries() {
+                part.rank.leave_out_summaries();
             }
             writer.rank(&rank_parts(&part.rank)).unwrap();
             totals.join(part.totals());

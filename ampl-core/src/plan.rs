@@ -180,6 +180,11 @@ impl Plan {
         self.config.output.verify && self.config.output.rank_summaries == RankSummaries::All
     }
 
+    /// Whether no summary of any rank's window is stored, as `output.rank_summaries` asks.
+    pub fn leaves_out_summaries(&self) -> bool {
+        self.config.output.rank_summaries == RankSummaries::Off
+    }
+
     /// Whether the trace has what a rank's window was summarised to, if that window was drawn or was not.
     pub fn stores_summary(&self, drawn: bool) -> bool {
         if self.verifies() {

@@ -271,6 +271,9 @@ impl Settlement {
         own.map(|mut own| {
             // Of a rank that has come to its end there is nothing to say about where it is.
             own.rank.process.threads.clear();
+            if process.shared.plan.leaves_out_summaries() {
+                own.rank.leave_out_summaries();
+            }
             own
         })
     }

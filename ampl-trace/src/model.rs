@@ -144,7 +144,7 @@ pub struct Sizes {
     pub total: u64,
     /// What decoding needs with times off: names, sites, rank headers, calls.
     pub structure: u64,
-    /// Times of kept windows.
+    /// Times of kept windows, and their weights where windows have no summaries.
     pub timing: u64,
     /// Exact totals: [`Totals`].
     pub aggregates: u64,
@@ -171,6 +171,15 @@ pub struct RankTrace {
     pub times: Vec<u8>,
     /// Where the places were that its calls name.
     pub places: Places,
+}
+
+impl RankTrace {
+    /// Has a trace file leave out the summaries of this rank's windows, as `output.rank_summaries` asks: the number of
+    /// windows stays, and the weights of stored times.
+    pub fn leave_out_summaries(&mut self) {
+        let end = |window: &WindowSummary| window.window.saturating_add(window.repeat.max(1));
+        self.process.windows = self.windows.last().map_or(0, end);
+    }
 }
 
 /// How the clock of a process that is not rank 0's was brought in step with that.
@@ -228,6 +237,9 @@ pub struct Process {
     /// that do not live at the same time count once. 0 of one thread, and in traces that do not say so.
     #[serde(default, skip_serializing_if = "is_none")]
     pub mpi_threads: u32,
+    /// Its windows, where their summaries are left out of the trace; otherwise 0.
+    #[serde(default, skip_serializing_if = "is_no_window")]
+    pub windows: u64,
     /// Calls per function: index in the function table, number; ascending. Stored by the functions' names.
     #[serde(with = "by_name")]
     pub calls: Vec<(u16, u64)>,
@@ -243,6 +255,10 @@ pub struct Process {
     /// What the system said of the process then.
     #[serde(default, skip_serializing_if = "Liveness::is_not_known")]
     pub liveness: Liveness,
+}
+
+fn is_no_window(number: &u64) -> bool {
+    *number == 0
 }
 
 fn is_none(number: &u32) -> bool {

@@ -1,9 +1,13 @@
-//! `output.rank_summaries`: of which windows a rank's totals are stored.
+//! `output.rank_summaries` and `trace.timing`: of which windows a rank's totals and times are stored.
 
 use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi};
-use ampl_tests::run::{Form, monitor};
+use ampl_tests::place::ampl;
+use ampl_tests::process;
+use ampl_tests::run::{Form, Monitored, monitor, number, window};
 
 const RANKS: u32 = 6;
 const TURNS: u64 = 60;
@@ -28,4 +32,68 @@ fn summaries_are_stored_of_whom_the_key_says() {
     assert_eq!(bases("all"), of(&["census", "trace"]));
     assert_eq!(bases("sample"), of(&["sampled"]));
     assert_eq!(bases("off"), of(&[]));
+}
+
+/// A run of so many ranks with these settings, whose sizes add up to the file.
+fn run_with(mpi: Mpi, ranks: u32, summaries: &str, timing: &str) -> Monitored {
+    let config = format!(
+        "[window]\nmarker = \"mpi:MPI_Barrier\"\n[trace]\ntiming = \"{timing}\"\n\
+         [output]\nrank_summaries = \"{summaries}\"\n"
+    );
+    let job = Job::of(mpi, ranks, "steady", &["12"]);
+    let run = monitor(&job, &config, Form::Run).success();
+    let info = run.info();
+    let bytes = |part: &str| number(&info["trace_bytes"][part]);
+    let file = std::fs::metadata(run.run.join("trace.ampl")).expect("a trace").len();
+    assert_eq!(bytes("total"), file as f64);
+    assert_eq!(bytes("total"), bytes("structure") + bytes("timing") + bytes("aggregates") + bytes("other"));
+    assert!((&info["complete"], &info["windows"]) == (&true.into(), &13.into()), "{info}");
+    run
+}
+
+/// What no rank stores takes no bytes of the file, of few ranks or many; and commands say what is not there.
+fn takes_no_bytes(mpi: Mpi) {
+    for ranks in [2, 8] {
+        let sizes = |summaries, timing| {
+            let run = run_with(mpi, ranks, summaries, timing);
+            let bytes = run.info()["trace_bytes"].clone();
+            (run, number(&bytes["summaries"]), number(&bytes["timing"]))
+        };
+        let (run, summaries, timing) = sizes("off", "all");
+        assert!(summaries == 0.0 && timing > 0.0, "{mpi:?}, {ranks} ranks: {summaries} {timing}");
+        assert_eq!(run.info()["kept_windows"], 13 * ranks);
+        assert!(run.decode(ranks - 1).iter().filter_map(window).any(|window| window == 7));
+        let (run, summaries, timing) = sizes("all", "off");
+        assert!(summaries > 0.0 && timing == 0.0, "{mpi:?}, {ranks} ranks: {summaries} {timing}");
+        assert!(!run.estimate().is_empty());
+        let (run, summaries, timing) = sizes("off", "off");
+        assert_eq!((summaries, timing), (0.0, 0.0), "{mpi:?}, {ranks} ranks");
+        assert_eq!((run.estimate().len(), run.info()["kept_windows"].as_u64()), (0, Some(0)));
+        // The run is known by its call totals, of every rank.
+        let of_run = &run.efficiency()[0];
+        assert!(of_run["parallel"].as_f64().is_some_and(|share| share > 0.0 && share <= 1.0), "{of_run}");
+        let ask = |word: &str| {
+            let mut command = Command::new(ampl());
+            command.arg(word).arg(&run.run);
+            process::run(&mut command, Duration::from_secs(60))
+        };
+        for word in ["strata", "plan"] {
+            let refused = ask(word);
+            assert_eq!(refused.status.code(), Some(4), "{}", refused.stderr);
+            assert!(refused.stderr.contains("output.rank_summaries"), "{}", refused.stderr);
+        }
+        let said = ask("info").success().stdout;
+        assert!(said.contains("13 windows") && said.contains("who was drawn is not known"), "{said}");
+        assert!(ask("efficiency").success().stdout.contains("No rank's window is in the trace"));
+    }
+}
+
+#[test]
+fn what_is_off_takes_no_bytes_under_openmpi() {
+    takes_no_bytes(Mpi::OpenMpi);
+}
+
+#[test]
+fn what_is_off_takes_no_bytes_under_mpich() {
+    takes_no_bytes(Mpi::Mpich);
 }

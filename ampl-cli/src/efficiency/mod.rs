@@ -21,7 +21,7 @@ use crate::rundir::{self, RunArg};
 
 pub use columns::Columns;
 pub use rows::Basis;
-pub use run::{RunTimes, counted_spans, is_only_counted, measured_share, run_times};
+pub use run::{RunTimes, in_counted_span, is_only_counted, measured_share, run_times};
 pub use shares::{Shares, Times};
 
 /// Show parallel efficiency, load balance and communication efficiency, and the slowest rank and host.

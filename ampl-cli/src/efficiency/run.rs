@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
-use ampl_trace::model::{STEP_CLOCK, Step};
+use ampl_trace::model::{STEP_CLOCK, Step, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use super::bounds::{Bounds, Rest};
@@ -160,7 +160,8 @@ impl RankTime {
         }
         let last = rank.windows.last().map(|window| window.window.saturating_add(window.repeat.max(1)));
         let closed = rank.windows.iter().map(|window| window.repeat.max(1)).fold(0, u64::saturating_add);
-        let whole = rank.process.finalized && last.unwrap_or(0) == closed;
+        // Where summaries are left out of the trace windows have no length.
+        let whole = rank.process.finalized && last.unwrap_or(0) == closed && rank.process.windows == 0;
         if !rank.process.finalized {
             // The window that was open when it stopped is nowhere.
             lacking.push(last.unwrap_or(0));
@@ -231,8 +232,7 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
     let of = |rank: &RankTrace| {
         let number = rank.process.rank;
         let (run_ns, own_ns) = (rank.process.elapsed_ns as f64, rank.process.own_ns as f64);
-        let spans = counted_spans(rank);
-        let off: f64 = spans.iter().map(|(from, to)| to - from).sum();
+        let off: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
         let wall = (run_ns - off).max(0.0);
         let threads = columns.of_rank(rank).threads;
         // A call that has not returned is in no total.
@@ -246,11 +246,9 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
         // What ampl took where it counted only is next to nothing.
         let compute = wall - mpi - own_ns / threads;
         let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
-        let in_span = |window: &&ampl_trace::model::WindowSummary| {
-            let (start, end) = (window.start_ns as f64, window.end_ns as f64);
-            spans.iter().any(|&(from, to)| start < to && end > from)
-        };
-        let lacking = rank.windows.iter().filter(in_span).map(|window| window.window).collect();
+        let is_counted = in_counted_span(rank);
+        let lacking = rank.windows.iter().filter(|window| is_counted(window));
+        let lacking = lacking.map(|window| window.window).collect();
         // Totals are of everything that was measured: no window of them can be left out.
         RankTime { rank: number, threads, run_ns, own_ns, windows: vec![(u64::MAX, times, wall)], lacking }
     };
@@ -259,6 +257,31 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
 
 /// Spans in which calls of `rank` were only counted, nanoseconds since its start.
 pub fn counted_spans(rank: &RankTrace) -> Vec<(f64, f64)> {
+    spans(rank).into_iter().map(|span| span.time).collect()
+}
+
+/// Whether calls were only counted in some part of a window of `rank`. A window without a length goes by its number.
+pub fn in_counted_span(rank: &RankTrace) -> impl Fn(&WindowSummary) -> bool + use<> {
+    let spans = spans(rank);
+    move |window| {
+        let (start, end) = (window.start_ns as f64, window.end_ns as f64);
+        spans.iter().any(|span| match end > start {
+            true => start < span.time.1 && end > span.time.0,
+            false => (span.windows.0..=span.windows.1).contains(&window.window),
+        })
+    }
+}
+
+/// A time in which calls were only counted.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    /// From, to: nanoseconds since the rank's start.
+    time: (f64, f64),
+    /// The windows that were open then: the first and the last.
+    windows: (u64, u64),
+}
+
+fn spans(rank: &RankTrace) -> Vec<Span> {
     let end = rank.process.elapsed_ns as f64;
     let (mut spans, mut since) = (Vec::new(), None);
     let mut steps: Vec<&Step> = rank.process.steps.iter().filter(|step| step.level != STEP_CLOCK).collect();
@@ -267,15 +290,15 @@ pub fn counted_spans(rank: &RankTrace) -> Vec<(f64, f64)> {
     for step in steps {
         let at = (step.at as f64).min(end);
         match (since, step.level == "off") {
-            (None, true) => since = Some(at),
-            (Some(from), false) => {
-                spans.push((from, at));
+            (None, true) => since = Some((at, step.window)),
+            (Some((from, first)), false) => {
+                spans.push(Span { time: (from, at), windows: (first, step.window) });
                 since = None;
             }
             _ => {}
         }
     }
-    spans.extend(since.map(|from| (from, end)));
+    spans.extend(since.map(|(from, first)| Span { time: (from, end), windows: (first, u64::MAX) }));
     spans
 }
 

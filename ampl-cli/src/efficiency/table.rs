@@ -21,6 +21,7 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         (Some(measured), _) => format!("of {}", measured.words()),
         (None, Basis::Census) => "census, exact".into(),
         (None, Basis::Sampled) => "sampled summaries".into(),
+        (None, Basis::Totals) if windows.is_empty() => "call totals of every rank".into(),
         (None, Basis::Totals) => "call totals of every rank; windows from the sampled ranks".into(),
         (None, Basis::Measured) => "of the windows that all measured".into(),
     };

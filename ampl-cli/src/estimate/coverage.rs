@@ -9,7 +9,7 @@ use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 use super::observed::is_measured;
-use crate::efficiency::counted_spans;
+use crate::efficiency::in_counted_span;
 
 /// How much of what a group did in some windows was summarised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,11 +75,8 @@ impl Entry {
         // Where the agent failed its last window need not be the rank's.
         let finalized = rank.process.finalized && rank.process.agent_failures == 0;
         // Of windows that were not drawn nothing is stored, whether they were measured or not.
-        let spans = if plan.stores_summary(false) { Vec::new() } else { counted_spans(rank) };
-        let is_counted = |window: &WindowSummary| {
-            let (start, end) = (window.start_ns as f64, window.end_ns as f64);
-            spans.iter().any(|&(from, to)| start < to && end > from)
-        };
+        let in_span = (!plan.stores_summary(false)).then(|| in_counted_span(rank));
+        let is_counted = |window: &WindowSummary| in_span.as_ref().is_some_and(|in_span| in_span(window));
         let (mut summarised, mut windows, mut before) = (Vec::new(), Vec::new(), vec![[0.0; 2]]);
         let (mut all, mut known) = (0.0, 0.0);
         for window in &rank.windows {

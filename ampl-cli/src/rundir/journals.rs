@@ -10,7 +10,7 @@ use ampl_trace::journal::word;
 use ampl_trace::model::Sizes;
 use ampl_trace::structure::Merged;
 use ampl_trace::timing::Settings;
-use ampl_trace::{Damage, Trace};
+use ampl_trace::{Damage, RankTrace, Trace};
 
 use super::life;
 use super::runfile::RunFile;
@@ -95,6 +95,9 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
     structures.into_iter().for_each(|structure| trace.structure.join(Merged::of(structure)));
     format::place_sites(&mut trace);
     format::finish(&mut trace);
+    if super::plan(&trace).is_some_and(|plan| plan.leaves_out_summaries()) {
+        trace.ranks.iter_mut().for_each(RankTrace::leave_out_summaries);
+    }
     trace.run.end = life::end(&trace, run_file.and_then(|file| file.ended_ns));
     let until = trace.run.end.map_or(0, |end| end.at_ns.max(0) as u64);
     for rank in &mut trace.ranks {

@@ -44,7 +44,14 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let is_whole = |last: &&Decision| last.window < windows && !partial.contains(&last.window);
     for group in &groups[..shown] {
         let members = RankSet::parse(&group.members).unwrap_or_default();
-        let text = format!("{} ranks {stored}{of}", sampled(trace, &members, traced));
+        // Without the windows' summaries nothing says who was drawn but did not have its calls stored.
+        let text = match !traced && trace.ranks.iter().any(lacks_draws) {
+            true if stores == Keep::Off => {
+                "no calls are stored; without summaries who was drawn is not known".into()
+            }
+            true => "without summaries who was drawn is not known".into(),
+            false => format!("{} ranks {stored}{of}", sampled(trace, &members, traced)),
+        };
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
         // Of a window that nobody reported nothing was decided; of one that some did not, not by what they do.
         let own = || {
@@ -113,6 +120,11 @@ fn ends(trace: &Trace, plan: &Plan) -> String {
             format!("each ends at {marker}, on {some} of {all} by the clock")
         }
     }
+}
+
+/// Whether `rank` has windows of which nothing but their number is stored.
+fn lacks_draws(rank: &RankTrace) -> bool {
+    rank.process.windows > 0 && rank.windows.iter().any(|window| !window.kept)
 }
 
 /// Whether the run was over before its marker ended a window on any rank.

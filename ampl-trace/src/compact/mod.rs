@@ -114,7 +114,8 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         let words = words_of(blocks, BlockKind::Stream).chain(pending);
         times::encode(structure, words, clock, &mut encoder);
     }
-    out.rank.times = encoder.finish();
+    // Settings alone are no times.
+    out.rank.times = if encoder.is_empty() { Vec::new() } else { encoder.finish() };
     out.structure.comms = comms.into_values().collect();
     out.structure.modules = std::mem::take(&mut out.rank.modules);
     out.structure.sites = paths.sites();
@@ -159,6 +160,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         switches: (header[word::PROCESSOR_NS] > 0).then_some(header[word::SWITCHES]),
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
         mpi_threads: mpi_threads(journal),
+        windows: 0,
         calls: calls.into_iter().collect(),
         clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
             offset_ns: header[word::CLOCK_OFFSET] as i64,

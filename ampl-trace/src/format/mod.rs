@@ -7,6 +7,7 @@ mod packed;
 mod sections;
 mod trace;
 pub mod v1;
+mod weights;
 mod windows;
 
 pub use sections::{Part, rank_parts, run_parts};

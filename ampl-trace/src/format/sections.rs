@@ -6,7 +6,7 @@ use std::io::Read as _;
 use ampl_core::message::Decision;
 
 use super::v1::Kind;
-use super::windows;
+use super::{weights, windows};
 use crate::model::{RankTrace, RunInfo};
 use crate::places::Places;
 use crate::timing::Decoder;
@@ -110,18 +110,25 @@ pub fn unsqueezed(payload: &[u8]) -> Option<Vec<u8>> {
     (read as u64 <= most).then_some(bytes)
 }
 
-/// The sections that store `rank`, but for what it called; times are borrowed.
+/// The sections that store `rank`, but for what it called: each where there is something to store. Times are borrowed.
 pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
     let number = Some(rank.process.rank);
     let mut places = Vec::new();
-    rank.places.write(&mut places);
+    if rank.places != Places::default() {
+        rank.places.write(&mut places);
+    }
+    let (of_windows, windows) = match rank.process.windows {
+        0 => (Kind::Windows, windows::encode(&rank.windows)),
+        _ => (Kind::Weights, weights::encode(rank)),
+    };
     let parts = [
         (Kind::Addresses, places.into()),
         (Kind::Times, Cow::from(&rank.times)),
-        (Kind::Windows, windows::encode(&rank.windows).into()),
+        (of_windows, windows.into()),
         (Kind::Processes, serde_json::to_vec(&rank.process).expect("plain data").into()),
     ];
-    parts.into_iter().map(|(kind, payload)| Part { kind, rank: number, payload }).collect()
+    let stored = parts.into_iter().filter(|(_, payload)| !payload.is_empty());
+    stored.map(|(kind, payload)| Part { kind, rank: number, payload }).collect()
 }
 
 /// The parts that store the run as a whole: each where there is something to store.
@@ -150,7 +157,7 @@ pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
             }
             rank.times = payload.to_vec();
         }
-        Kind::Windows => rank.windows = windows::decode(payload)?,
+        Kind::Windows | Kind::Weights => rank.windows = windows::decode(payload)?,
         _ => return None,
     }
     Some(())

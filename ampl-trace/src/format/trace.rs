@@ -7,6 +7,7 @@ use ampl_core::message::Decision;
 
 use super::sections::{Part, restore, run_parts, squeezed, unsqueezed};
 use super::v1::{self, Kind};
+use super::weights;
 use crate::error::{Damage, ReadError};
 use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
 use crate::structure::Merged;
@@ -132,7 +133,10 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
     // What a rank called can be told without anything else of it.
     trace.structure.ranks().for_each(|rank| _ = ranks.entry(rank).or_default());
     // A rank whose process is not told is still of that number.
-    ranks.iter_mut().for_each(|(&number, rank)| rank.process.rank = number);
+    ranks.iter_mut().for_each(|(&number, rank)| {
+        rank.process.rank = number;
+        weights::fill(rank);
+    });
     trace.ranks = ranks.into_values().collect();
     place_sites(&mut trace);
     finish(&mut trace);
@@ -180,7 +184,7 @@ fn read_decisions(payload: &[u8], trace: &mut Trace) -> Option<()> {
 fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
     match kind {
         Kind::Structure => sizes.structure += bytes,
-        Kind::Times => sizes.timing += bytes,
+        Kind::Times | Kind::Weights => sizes.timing += bytes,
         Kind::Aggregates => sizes.aggregates += bytes,
         Kind::Addresses => {
             sizes.addresses += bytes;

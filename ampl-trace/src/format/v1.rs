@@ -57,13 +57,15 @@ pub enum Kind {
     Decisions = 8,
     /// The list of all others; the last one.
     Contents = 9,
+    /// Weights of one rank's times, where its windows' summaries are not stored.
+    Weights = 10,
 }
 
 impl Kind {
     /// The kind of that number.
     pub fn from_number(number: u8) -> Option<Self> {
         use Kind::*;
-        [Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents]
+        [Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents, Weights]
             .into_iter()
             .find(|&kind| kind as u8 == number)
     }

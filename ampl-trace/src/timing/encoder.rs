@@ -40,6 +40,11 @@ impl Encoder {
         Self { stream, ..Self::new(settings) }
     }
 
+    /// Whether no window was begun.
+    pub fn is_empty(&self) -> bool {
+        self.windows == 0 && self.open.is_none()
+    }
+
     /// Begins a window: the calls that follow are its calls. Small where windows come by thread and number.
     pub fn window(&mut self, window: Window) {
         self.close();

@@ -5,6 +5,7 @@ mod communicators;
 mod golden;
 mod grammar;
 mod journal;
+mod left_out;
 mod properties;
 mod structure;
 mod timing;

@@ -323,8 +323,9 @@ proptest! {
         for rank in &whole.ranks {
             let mut parts = rank_parts(rank);
             if rank.process.rank == 0 {
-                let mut of_kind = parts.iter_mut().filter(|part| part.kind == kind);
-                of_kind.next().unwrap().payload = junk.clone().into();
+                // What has nothing to store has no part.
+                parts.retain(|part| part.kind != kind);
+                parts.push(Part { kind, rank: Some(0), payload: junk.clone().into() });
             }
             writer.rank(&parts).unwrap();
         }
