@@ -9,6 +9,9 @@ use ampl_analysis::topology::{Graph, Options, identify};
 use ampl_testkit::topology::Family::{self, *};
 use ampl_testkit::topology::{Edges, random_regular, shuffled, switched, twisted_torus};
 
+/// A graph's edges, made when they are wanted.
+type Generate = Box<dyn Fn() -> Edges>;
+
 fn main() {
     let largest = std::env::args().skip_while(|word| word != "--vertices").nth(1);
     let largest: u32 = largest.and_then(|number| number.parse().ok()).unwrap_or(1_100_000);
@@ -43,7 +46,7 @@ fn main() {
 }
 
 /// Graphs of at most `largest` vertices: a description, the name, and the graph as its definition numbers it.
-fn graphs(largest: u32) -> impl Iterator<Item = (String, &'static str, Box<dyn Fn() -> Edges>)> {
+fn graphs(largest: u32) -> impl Iterator<Item = (String, &'static str, Generate)> {
     let torus = |sizes: &[u32]| Lattice(sizes.to_vec(), vec![true; sizes.len()]);
     let grid = |sizes: &[u32]| Lattice(sizes.to_vec(), vec![false; sizes.len()]);
     let families = [
@@ -79,7 +82,7 @@ fn graphs(largest: u32) -> impl Iterator<Item = (String, &'static str, Box<dyn F
     let named = families.into_iter().map(|(name, family)| (about(&family), name, family));
     let named = named.filter(move |(_, _, family)| size(family) <= largest);
     let lattice = || Lattice(vec![317, 317], vec![true; 2]);
-    let none: [(&str, Box<dyn Fn() -> Edges>); 7] = [
+    let none: [(&str, Generate); 7] = [
         ("random, 4 neighbours", Box::new(|| random_regular(100_000, 4, 1))),
         ("random, 26 neighbours", Box::new(|| random_regular(100_000, 26, 1))),
         ("torus 317x317, twisted by 5", Box::new(|| twisted_torus(317, 317, 5))),
@@ -90,7 +93,7 @@ fn graphs(largest: u32) -> impl Iterator<Item = (String, &'static str, Box<dyn F
     ];
     let none = none.into_iter().filter(move |_| largest >= 100_000);
     named
-        .map(|(about, name, family)| -> (String, &str, Box<dyn Fn() -> Edges>) {
+        .map(|(about, name, family)| -> (String, &str, Generate) {
             (about, name, Box::new(move || family.edges()))
         })
         .chain(none.map(|(about, graph)| (about.to_owned(), "none", graph)))

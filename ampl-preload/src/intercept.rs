@@ -3,6 +3,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ampl_agent::floating::Environment;
 use ampl_agent::thread::LOOK_EVERY;
 use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, Returns, ids};
 
@@ -473,6 +474,7 @@ unsafe fn recorded(
         let own =
             (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));
         state.meter.take(own);
+        let _as_it_was = Environment::begin();
         // The wrapper's entry and the way back, by the only measure that is the machine's own.
         state.thread.set_surcharge(state.meter.surcharge(2 * clock::read_ticks()));
     }

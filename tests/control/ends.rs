@@ -150,7 +150,8 @@ fn a_callback_that_fails_holds_nobody_up() {
         let job = Job::of(Mpi::OpenMpi, ranks, "ends", &["callback-fails"]);
         let same = compare(&job).without_stderr().kept_only().run();
         assert!(same.said().contains("the journals stay unmerged"), "{ranks}: {}", same.said());
-        assert_eq!(same.kept.info()["complete"], Value::Bool(false), "{ranks}");
+        // All ranks came to their end, and `ampl run` made the trace of their journals.
+        assert_eq!(same.kept.info()["complete"], Value::Bool(true), "{ranks}");
         for (name, count) in each {
             assert_eq!(
                 same.kept.functions()[&format!("MPI_{name}")],

@@ -1,6 +1,7 @@
 //! Work that is rare and long, measured whole.
 
 use super::Thread;
+use crate::floating::Environment;
 use crate::stopwatch::Stopwatch;
 
 /// Rare work that is under way: the mean per call, which comes from a few calls, would miss it.
@@ -32,6 +33,7 @@ impl Thread {
     pub fn end_rare(&mut self, rare: Option<Rare>) {
         let Some(Rare { watch, journal_ns }) = rare else { return };
         self.works_rarely = false;
+        let _as_it_was = Environment::begin();
         let took = watch.stop();
         let ticks = |ns: u64| (ns as f64 / self.nanos_per_tick) as u64;
         // What the journal has measured of it is in its own sum.
