@@ -242,7 +242,14 @@ fn a_group_is_divided_where_the_job_file_says_so() {
     place.file("small.toml", &JOB.replace("10-39", "10-90"));
     let named = JOB.replace("10-39", "10-90");
     let line = 1 + named.lines().position(|line| line.contains("10-90")).unwrap();
-    place.refused(&csv, &["-c", "small.toml"], 2, &["rank 90", &format!("small.toml:{line}:")]);
+    // Ranks that the job has not are left out, with one message.
+    let said = place.ampl(&csv, &["-c", "small.toml"]);
+    assert_eq!((said.status, said.err.lines().count()), (0, 1), "{}", said.err);
+    assert!(
+        said.err.contains("10-39 of its 10-90") && said.err.contains(&format!("small.toml:{line}:")),
+        "{}",
+        said.err
+    );
     // More strata than ranks, as both can ask for.
     place.refused(
         &csv,
