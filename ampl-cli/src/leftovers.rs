@@ -12,8 +12,10 @@ use crate::human::{bytes, plural};
 use crate::recover::free;
 use crate::rundir::{self, Holder};
 
-/// Less than this is not worth a word before a job.
-const SMALL: u64 = 64 << 20;
+/// Less than this share of the node's memory file system is not worth a word before a job.
+const SMALL_SHARE: u64 = 16;
+/// More than this is, however large it is.
+const LARGE: u64 = 1 << 30;
 /// A directory without journals is a job's that begins, unless it is older.
 const BEGINNING: Duration = Duration::from_secs(60);
 
@@ -32,7 +34,9 @@ pub struct Leftover {
 
 /// What journals of jobs that are gone take of the node's memory, as a message; nothing while that is little.
 pub fn said() -> Option<String> {
-    message(&found(), SMALL)
+    let small =
+        rustix::fs::statvfs("/dev/shm").map_or(LARGE, |place| place.f_blocks * place.f_frsize / SMALL_SHARE);
+    message(&found(), small.min(LARGE))
 }
 
 /// What this user's jobs have in the node's memory.

@@ -135,7 +135,7 @@ fn draws_beforehand_before_it_stores_nothing() {
             return;
         }
         // What a call costs is the machine's affair: a limit of half of it lies in the middle.
-        let taken = shares.first().copied().unwrap_or_else(|| number(&info["overhead"]["share"]));
+        let taken = shares.first().copied().unwrap_or_else(|| number(&info["overhead"]["windows_share"]));
         eprintln!("again: with {allowed} for calls that take {taken}: {steps:?}");
         allowed = (taken / 2.0).clamp(0.001, 0.5);
     }
