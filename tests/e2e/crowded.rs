@@ -85,13 +85,15 @@ fn a_job_that_dies_in_little_room() {
     let start: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), file.into(), "-o".into()];
     let words = [start, vec![(&run).into(), "--".into()], job.launch(), job.words.clone()].concat();
     // What can be read of it is read where the journals are: the namespace goes with the job.
-    let script = "\"$@\"; $0 decode result --rank 1 --json > decoded";
+    let script = "\"$@\"; $0 decode result --json > decoded";
     let start: Vec<OsString> = vec!["sh".into(), "-c".into(), script.into(), ampl().into()];
     let Some(words) = on_small("16m", Path::new("/dev/shm"), &[start, words].concat()) else { return };
     let said = job.run(&words, scratch.path()).stderr;
-    assert!(said.contains("calls of these ranks (0-1) are not stored"), "{said}");
+    // Which of the two finds no room is a matter of who comes first.
+    let of = ["0-1", "0", "1"].map(|ranks| format!("calls of these ranks ({ranks}) are not stored"));
+    assert!(of.iter().any(|missing| said.contains(missing)), "{said}");
     assert!(!said.contains("more call sites than") && !said.contains("made within others"), "{said}");
     let decoded = std::fs::read_to_string(scratch.path().join("decoded")).expect("decode wrote it");
     let calls = decoded.lines().filter(|line| line.contains("MPI_Sendrecv")).count();
-    assert!((100..20_000).contains(&calls), "{calls}");
+    assert!((100..40_000).contains(&calls), "{calls}");
 }
