@@ -17,7 +17,7 @@ const NEXT: u32 = 17;
 /// In the same word: calls of the entry are still sampled.
 const SAMPLED: u64 = 1 << 63;
 /// Of a site the first calls are sampled, and then those whose number is a power of two, up to this one.
-const LAST_SAMPLE: u64 = 1 << 12;
+const LAST_SAMPLE: u64 = 1 << 9;
 /// Every one of so many first calls is.
 const FIRST_SAMPLES: u64 = 4;
 
@@ -252,7 +252,7 @@ mod tests {
                 }
             }
         }
-        let expected: Vec<u64> = [1, 2, 3].into_iter().chain((2..13).map(|power| 1 << power)).collect();
+        let expected: Vec<u64> = [1, 2, 3].into_iter().chain((2..10).map(|power| 1 << power)).collect();
         assert_eq!(numbers, expected);
         for entry in [before, one, other] {
             assert_eq!(table.words[entry as usize * SITE_WORDS + NOTE] & SAMPLED, 0);
