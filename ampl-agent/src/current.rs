@@ -12,7 +12,7 @@ use ampl_trace::current::{COUNTED, LINE_WORDS, RETURNED, at, call};
 #[derive(Debug)]
 pub struct Current {
     line: &'static [AtomicU64; LINE_WORDS],
-    /// Whether all calls of late were polls that found nothing.
+    /// True where all recent calls were polls that found nothing.
     polls: bool,
 }
 

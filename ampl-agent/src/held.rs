@@ -1,4 +1,4 @@
-//! What journals hold: the lock of their process, and room of their place.
+//! Resources of a journal: the lock of its process, and the room of its place.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;

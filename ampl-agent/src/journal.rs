@@ -47,7 +47,7 @@ const AT_ONCE: u64 = 256;
 const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_micros(200);
 
-/// What a block is wanted for.
+/// Purpose of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A thread begins.
@@ -90,10 +90,10 @@ pub struct Journal {
     short: AtomicBool,
     /// Whether little room is left beside it.
     large: AtomicBool,
-    /// Whether calls have taken what they may of memory.
+    /// True once calls have taken their share of memory.
     crowded: AtomicBool,
     room: Room,
-    /// What is left of the file's place; `None` where that has no size.
+    /// Room left where the file is; `None` where that place has no size.
     reserve: Option<Reserve>,
     /// Whether rare work is measured.
     measures: bool,
