@@ -13,6 +13,9 @@ use object::{Endianness, Object, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
 use crate::environment;
 
+/// The functions with which MPI begins.
+const BEGINNINGS: [&str; 2] = ["MPI_Init", "MPI_Init_thread"];
+
 /// What matters about an executable file.
 #[derive(Clone, Debug, Default)]
 pub struct Executable {
@@ -24,6 +27,8 @@ pub struct Executable {
     pub defines_mpi: bool,
     /// MPI functions that it defines itself, in C or Fortran, as its symbols have them.
     pub own_functions: Vec<String>,
+    /// Those of them that ampl does not see.
+    pub hidden: Vec<String>,
     /// Extensions of an MPI library (`MPIX_*`) that it refers to.
     pub extensions: Vec<String>,
     /// The address sanitizer's library, if it is loaded with the program.
@@ -52,17 +57,30 @@ impl Executable {
         });
         let names = functions.filter_map(|symbol| symbol.name().ok());
         let own: BTreeSet<String> = names.filter(|name| is_mpi_function(name)).map(str::to_owned).collect();
-        let defines_mpi = own.contains("MPI_Init") || own.contains("MPI_Init_thread");
-        let own_functions = own.into_iter().collect();
         let undefined = elf.dynamic_symbols().filter(|symbol| symbol.is_undefined());
-        let names = undefined.filter_map(|symbol| symbol.name().ok());
-        let extensions = of_mpi(path, names.filter(|name| is_extension(name)).collect());
+        let taken: BTreeSet<&str> = undefined.filter_map(|symbol| symbol.name().ok()).collect();
+        let contains = |name: &&str| own.contains(*name);
+        // A profiling layer takes MPI's own functions from a shared library.
+        let is_layer = taken.iter().any(|name| name.starts_with("PMPI_") || name.starts_with("pmpi_"));
+        let defines_mpi = !is_layer && BEGINNINGS.iter().any(contains);
+        // Where these go on by their profiling names ampl begins and ends there.
+        let goes_on = |name: &&str| taken.contains(format!("P{name}").as_str());
+        let begins = BEGINNINGS.iter().any(goes_on);
+        let is_seen = |name: &str| match name {
+            "MPI_Finalize" => true,
+            name if BEGINNINGS.contains(&name) => begins,
+            _ => false,
+        };
+        let hidden = own.iter().filter(|name| !is_seen(name)).cloned().collect();
+        let own_functions = own.into_iter().collect();
+        let extensions = of_mpi(path, taken.into_iter().filter(|name| is_extension(name)).collect());
         let sanitizer = needed(&elf, &cache).into_iter().find(|name| name.starts_with("libasan.so"));
         Some(Self {
             opaque: false,
             is_static: !interpreted,
             defines_mpi,
             own_functions,
+            hidden,
             extensions,
             sanitizer,
             set_id,
@@ -80,8 +98,8 @@ impl Executable {
             let own = few(&self.own_functions);
             let what = format!("the program contains MPI itself ({own}), so ampl may see no calls");
             found.push((what, "link MPI as a shared library"));
-        } else if !self.own_functions.is_empty() {
-            let own = few(&self.own_functions);
+        } else if !self.hidden.is_empty() {
+            let own = few(&self.hidden);
             let what = format!("the program defines {own} itself, so ampl does not see these calls");
             found.push((what, "build it without wrappers of its own"));
         }

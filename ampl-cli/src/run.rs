@@ -136,8 +136,8 @@ fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
     } else if !said {
         tell!(
             "ampl: no run was recorded ({} does not exist): a message above says why, or the program made no \
-             MPI_Init that ampl saw, as it has no MPI or a script set LD_PRELOAD anew; 'ampl doctor ./app' says what \
-             ampl sees of it",
+             MPI_Init that ampl saw, as it has no MPI, a script set LD_PRELOAD anew, or a tool calls MPI past ampl; \
+             'ampl doctor ./app' says what ampl sees of it",
             dir.display()
         );
     }

@@ -127,6 +127,11 @@ unsafe fn whole(symbol: &'static Symbol, words: &mut [usize], forward: Forward<u
                 // SAFETY: the caller's promise.
                 return unsafe { forward(next, words.as_ptr()) };
             }
+            // A tool that takes part in the outer call, whichever of its modules this is in.
+            Caller::Callback if symbol.is_twin() => {
+                // SAFETY: the caller's promise.
+                return unsafe { forward(next, words.as_ptr()) };
+            }
             Caller::Callback => {
                 // The outer call's record is being made in the thread's state: this one is only counted.
                 count_within(here, symbol.function);

@@ -29,6 +29,7 @@ pub struct Symbol {
     next: AtomicPtr<()>,
     descriptors: bool,
     f08: bool,
+    twin: bool,
 }
 
 impl Symbol {
@@ -42,6 +43,7 @@ impl Symbol {
             next: AtomicPtr::new(ptr::null_mut()),
             descriptors,
             f08: is_of_f08(names[0].as_bytes()),
+            twin: names[0].as_bytes()[0] == b'P',
         }
     }
 
@@ -49,6 +51,17 @@ impl Symbol {
     #[inline]
     pub fn is_f08(&self) -> bool {
         self.f08
+    }
+
+    /// Whether it is a profiling name: a call of it within another is part of that.
+    #[inline]
+    pub fn is_twin(&self) -> bool {
+        self.twin
+    }
+
+    /// The name that programs call it by, without its NUL.
+    pub fn name(&self) -> &'static str {
+        self.names[0].trim_end_matches('\0')
     }
 
     /// Whether choice buffers come as descriptors of Fortran 2018 (TS 29113).
@@ -100,7 +113,7 @@ unsafe extern "C" {
 }
 
 /// All wrapped symbols: they stand in a section of their own.
-fn all() -> &'static [Symbol] {
+pub fn all() -> &'static [Symbol] {
     let (first, end) = (&raw const FIRST, &raw const END);
     let (first, end) = (first.cast::<Symbol>(), end.cast::<Symbol>());
     // SAFETY: the linker's names for the beginning and the end of a section that holds symbols alone.

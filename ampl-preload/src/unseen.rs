@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_trace::model::RunInfo;
 
 use crate::begin::message;
 use crate::caller::is_library_of_mpi;
 use crate::environment;
 use crate::process;
-use crate::resolve::{each_module, is_in_same_module, module};
-use crate::symbol::{next_definition, variable};
+use crate::resolve::{self, each_module, is_in_same_module, module};
+use crate::symbol::{self, Language, next_definition, variable};
 
 /// `run` with what of the program is not seen from now on.
 pub fn noted(run: RunInfo) -> RunInfo {
@@ -19,16 +19,21 @@ pub fn noted(run: RunInfo) -> RunInfo {
 }
 
 /// MPI functions whose first definition in the process is neither ours nor that of an MPI library: the
-/// program's own profiling layer, or a tool that was loaded before ampl.
+/// program's own profiling layer, or a tool that was loaded before ampl. In Fortran, too, where the process has MPI's Fortran.
 fn hidden_functions() -> Vec<String> {
-    let own = hidden_functions as *const () as u64;
-    let is_hidden = |name: &str| {
-        let found = variable(&format!("{name}\0"));
-        !found.is_null()
-            && !is_in_same_module(found as u64, own)
-            && !is_library_of_mpi(&module(found as u64).0)
-    };
-    FUNCTIONS.iter().map(|spec| spec.name).filter(|name| is_hidden(name)).map(str::to_owned).collect()
+    let has_fortran = !next_definition("mpi_init_\0").is_null();
+    let symbols = symbol::all().iter().filter(|symbol| has_fortran || symbol.language == Language::C);
+    let hidden = symbols.filter(|symbol| !symbol.is_twin() && defined_before(symbol.name()).is_some());
+    let functions: BTreeSet<Function> = hidden.map(|symbol| symbol.function).collect();
+    functions.into_iter().map(|function| function.spec().name.to_owned()).collect()
+}
+
+/// Path of the module that defines `name` for the process, if that is neither ours nor part of an MPI library.
+fn defined_before(name: &str) -> Option<String> {
+    let own = defined_before as *const () as u64;
+    let found = variable(&format!("{name}\0")) as u64;
+    let path = (found != 0 && !is_in_same_module(found, own)).then(|| module(found).0)?;
+    (!is_library_of_mpi(&path)).then_some(path)
 }
 
 /// Extensions of the MPI library (`MPIX_*`, in Fortran `mpix_*`) that the program or a library of it refers to,
@@ -81,8 +86,32 @@ pub fn called_unstarted() {
         ask(&raw mut flag);
     }
     if flag != 0 && !SAID.swap(true, Ordering::Relaxed) && environment::is_first_rank() {
-        message("MPI_Init went past ampl (the program or another tool defines it): the job is not recorded");
+        message(&past(["MPI_Init", "MPI_Init_thread", "mpi_init_"].into_iter().find_map(defined_before)));
     }
+}
+
+/// Says that MPI has begun without ampl, by way of the module at `by`, and how that can be changed.
+fn past(by: Option<String>) -> String {
+    let own = module(past as *const () as u64).0;
+    let main = resolve::executable();
+    let (by, way_out) = match by {
+        Some(path) if main.as_ref() == Some(&path) => (
+            format!("the program ({path}) defines MPI_Init itself"),
+            "build it without that layer".to_owned(),
+        ),
+        Some(path) => (
+            format!("{path} defines MPI_Init, and stands before ampl"),
+            format!("put ampl first (LD_PRELOAD={own}:{path})"),
+        ),
+        None => (
+            "it was called where ampl is not looked up".to_owned(),
+            "load MPI through the program's own libraries, without RTLD_DEEPBIND or dlsym".to_owned(),
+        ),
+    };
+    format!(
+        "MPI has begun and ampl has seen no MPI_Init: {by}, and MPI's own is called past ampl; this job is not \
+         recorded: {way_out}"
+    )
 }
 
 extern "C" fn at_exit() {

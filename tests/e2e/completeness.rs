@@ -158,7 +158,10 @@ fn what_has_a_twin_is_wrapped_or_skipped() {
 }
 
 /// What `libampl.so` exports besides wrappers and its own `ampl_*`, with the reason.
-const BESIDES: [(&str, &str); 4] = [
+const BESIDES: [(&str, &str); 7] = [
+    ("PMPI_Finalize", "to end where a tool keeps MPI_Finalize to itself"),
+    ("PMPI_Init", "to begin where a tool keeps MPI_Init to itself"),
+    ("PMPI_Init_thread", "the same, where it asks for threads"),
     ("dlmopen", "the same, into the program's own namespace"),
     ("dlopen", "to notice an MPI that an interpreter loads late"),
     ("sched_yield", "so that a look after the tree gives no turn away"),

@@ -1,15 +1,150 @@
 //! Programs and tools that define functions of MPI themselves: what is said not to be covered is what ampl did not see.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
 use ampl_tests::job::{Job, Mpi, compile_shim};
-use ampl_tests::run::{Form, monitor};
+use ampl_tests::place::{Scratch, dist, home};
+use ampl_tests::process;
+use ampl_tests::run::{Form, Monitored, monitor};
+
+const RANKS: u32 = 2;
+
+/// A job of `program` whose ranks load `tool` before ampl.
+fn tool_first(mpi: Mpi, tool: &Path, program: &Path) -> Job {
+    let script = format!("LD_PRELOAD={}:$LD_PRELOAD exec {}", tool.display(), program.display());
+    Job::new(mpi, RANKS, "sh", &["-c", &script])
+}
+
+/// A job of `program` whose ranks load `tool` behind ampl.
+fn tool_last(mpi: Mpi, tool: &Path, program: &Path) -> Job {
+    let script = format!("LD_PRELOAD=$LD_PRELOAD:{} exec {}", tool.display(), program.display());
+    Job::new(mpi, RANKS, "sh", &["-c", &script])
+}
+
+/// The job under ampl, which prints as without, and is recorded to its end.
+fn whole(job: &Job, form: Form) -> Monitored {
+    let run = monitor(job, "", form).success();
+    assert_eq!(run.finished.sorted_lines(), job.plain().success().sorted_lines());
+    let (info, said) = (run.info(), &run.finished.stderr);
+    assert_eq!((&info["complete"], &info["agent_failures"]), (&true.into(), &0.into()), "{said}");
+    assert!(!said.contains("seen no MPI_Init") && !said.contains("did not reach"), "{said}");
+    run
+}
+
+/// Who keeps `MPI_Init` and `MPI_Finalize` to itself and goes on by the profiling names hides nothing else, and nothing
+/// is counted twice where ampl comes first.
+#[test]
+fn a_layer_over_the_beginning_hides_nothing_else() {
+    let shared = ["-fPIC", "-shared"];
+    for mpi in Mpi::ALL {
+        let tool = mpi.compile_as("front_tool.so", "front_tool.c", &shared);
+        let upgrade =
+            mpi.compile_as("front_upgrade.so", "front_tool.c", &[&shared[..], &["-DUPGRADE"]].concat());
+        let program = mpi.compile("front");
+        let own = mpi.compile_as("front_own", "front.c", &["-DOWN"]);
+        let cases = [
+            (tool_first(mpi, &tool, &program), Form::Exec, "MPI_Init"),
+            (tool_first(mpi, &upgrade, &program), Form::Run, "MPI_Init_thread"),
+            (tool_last(mpi, &upgrade, &program), Form::Run, "MPI_Init"),
+            (Job::new(mpi, RANKS, own, &[]), Form::Run, "MPI_Init"),
+        ];
+        for (job, form, began) in cases {
+            let run = whole(&job, form);
+            let calls = run.functions();
+            let began: &[(&str, u64)] = &[(began, 2), ("MPI_Finalize", 2), ("MPI_Barrier", 30)];
+            for (function, expected) in began.iter().chain(&[("MPI_Allreduce", 30), ("MPI_Comm_rank", 2)]) {
+                assert_eq!(calls.get(*function), Some(expected), "{mpi:?} {job:?}: {function} of {calls:?}");
+            }
+            assert_eq!(calls.len(), 5, "{mpi:?}: {calls:?}");
+            let said = &run.finished.stderr;
+            assert!(!said.contains("itself"), "{mpi:?}: {said}");
+            let last = run.decode(1).pop().expect("calls");
+            assert_eq!(last["fn"], "MPI_Finalize", "{mpi:?}: {last}");
+        }
+    }
+}
+
+/// A tool that takes MPI's own functions leaves nothing to begin with: who that is, and how it can be changed.
+#[test]
+fn a_layer_that_goes_past_ampl_is_named() {
+    for mpi in Mpi::ALL {
+        let flags = ["-fPIC", "-shared", "-DAPART"];
+        let tool = mpi.compile_as("front_apart.so", "front_tool.c", &flags);
+        let own = mpi.compile_as("front_apart", "front.c", &["-DOWN", "-DAPART"]);
+        let program = mpi.compile("front");
+        let jobs = [
+            (tool_first(mpi, &tool, &program), vec![tool.display().to_string(), "put ampl first".into()]),
+            (Job::new(mpi, RANKS, &own, &[]), vec![own.display().to_string(), "the program".into()]),
+        ];
+        for (job, words) in jobs {
+            let run = monitor(&job, "", Form::Run).success();
+            assert_eq!(run.finished.sorted_lines(), job.plain().success().sorted_lines(), "{mpi:?}");
+            let said = &run.finished.stderr;
+            assert!(!run.run.exists(), "{mpi:?}: {said}");
+            let lines: Vec<&str> = said.lines().filter(|line| line.contains("seen no MPI_Init")).collect();
+            let [line] = lines[..] else { panic!("{mpi:?}: {said}") };
+            assert!(words.iter().all(|word| line.contains(word)), "{mpi:?}: {line}");
+        }
+        // The way out that is named is one.
+        let both = format!("{}:{}", dist().join("lib/libampl.so").display(), tool.display());
+        let scratch = Scratch::new("first");
+        let job = Job::new(mpi, RANKS, &program, &[])
+            .with("LD_PRELOAD", both)
+            .with("AMPL_DIR", scratch.path().join("result"));
+        let run = job.plain().success();
+        assert!(scratch.path().join("result/trace.ampl").is_file(), "{mpi:?}: {}", run.stderr);
+    }
+}
+
+/// `programs/SOURCE` made by the Fortran compiler with `flags`.
+fn fortran(mpi: Mpi, scratch: &Scratch, source: &str, flags: &[&str]) -> PathBuf {
+    let output = scratch.path().join(source).with_extension(if flags.is_empty() { "bin" } else { "so" });
+    let mut compile = Command::new(mpi.fortran_compiler());
+    compile.args(["-g", "-o"]).arg(&output).args(flags).arg(home().join("programs").join(source));
+    compile.current_dir(scratch.path());
+    process::run(&mut compile, Duration::from_secs(120)).success();
+    output
+}
+
+/// A tool that defines `mpi_init_`, `mpi_send_` and `mpi_finalize_`, before ampl and behind.
+#[test]
+fn a_tool_in_fortran() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("fortran-tool");
+        let tool = fortran(mpi, &scratch, "front_tool.f90", &["-shared", "-fPIC"]);
+        let program = fortran(mpi, &scratch, "front.f90", &[]);
+        let expected = [("MPI_Init", 2), ("MPI_Comm_rank", 2), ("MPI_Recv", 12), ("MPI_Finalize", 2)];
+        for (job, is_first) in
+            [(tool_first(mpi, &tool, &program), true), (tool_last(mpi, &tool, &program), false)]
+        {
+            let run = whole(&job, Form::Run);
+            let calls = run.functions();
+            for (function, expected) in expected {
+                assert_eq!(calls.get(function), Some(&expected), "{mpi:?}: {function} of {calls:?}");
+            }
+            let said = &run.finished.stderr;
+            assert!(said.is_empty() || run.finished.stdout.contains("the tool saw 6 messages"), "{said}");
+            let hidden =
+                said.lines().any(|line| line.contains("MPI_Send:") && line.contains("defines them itself"));
+            // Either all of them or none, and then that is said.
+            let sends = calls.get("MPI_Send").copied().unwrap_or(0);
+            assert_eq!(
+                (sends, hidden),
+                if is_first && sends == 0 { (0, true) } else { (12, false) },
+                "{mpi:?}: {said}"
+            );
+        }
+    }
+}
 
 #[test]
 fn only_what_was_not_seen_is_not_covered() {
     let shim = compile_shim("next_shim");
     for mpi in Mpi::ALL {
         let program = mpi.compile("own_end");
-        let script = format!("LD_PRELOAD={}:$LD_PRELOAD exec {}", shim.display(), program.display());
-        let job = Job::new(mpi, 2, "sh", &["-c", &script]);
+        let job = tool_first(mpi, &shim, &program);
         let run = monitor(&job, "", Form::Run).success();
         assert_eq!(run.finished.sorted_lines(), ["0: 1", "1: 2"], "{mpi:?}");
         let info = run.info();

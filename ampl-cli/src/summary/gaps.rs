@@ -143,14 +143,15 @@ fn unstored(trace: &Trace, steps: &[RankStep], gaps: &mut Vec<String>) {
 }
 
 /// Functions that somebody before ampl defines, and of which no call came to ampl: a tool may go on to the next
-/// definition, and ampl sees its calls then. The end of MPI shows without a call.
+/// definition, and ampl sees its calls then. That MPI began shows by the run itself, and its end without a call.
 fn unseen(trace: &Trace) -> Vec<String> {
     let seen = trace.function_calls();
     let ended = trace.complete || trace.ranks.iter().all(|rank| rank.process.finalized);
+    let began = ["MPI_Init", "MPI_Init_thread"];
     let is_seen = |name: &&String| {
         let function = Function::by_name(name).map(|function| function.0);
         let counted = seen.iter().any(|&(of, calls)| Some(of) == function && calls > 0);
-        counted || (ended && *name == "MPI_Finalize")
+        counted || began.contains(&name.as_str()) || (ended && *name == "MPI_Finalize")
     };
     trace.run.hidden.iter().filter(|name| !is_seen(name)).cloned().collect()
 }

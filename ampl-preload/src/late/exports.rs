@@ -58,7 +58,10 @@ unsafe fn exported(strings: u64, table: u64, hash: u64) -> Vec<(&'static CStr, &
             let name = CStr::from_ptr((strings as *const c_char).add((*symbol).name as usize));
             (name, &*(&raw const (*symbol).value).cast::<AtomicU64>())
         };
-        let is_mpi = name.to_bytes().get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"mpi_"));
+        let plain = name.to_bytes();
+        // Profiling names, too.
+        let plain = plain.strip_prefix(b"P").unwrap_or(plain);
+        let is_mpi = plain.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"mpi_"));
         if is_mpi && value.load(Ordering::Relaxed) != 0 {
             found.push((name, value, value.load(Ordering::Relaxed)));
         }

@@ -17,7 +17,7 @@ macro_rules! word {
 
 /// Declares the symbol and its forwarder: transmutes the next definition to the right arity.
 macro_rules! symbol {
-    ($function:literal, $language:expr, [$($names:expr),+], ($($argument:ident)*), $returns:ty) => {
+    ($function:expr, $language:expr, [$($names:expr),+], ($($argument:ident)*), $returns:ty) => {
         #[unsafe(link_section = "ampl_symbols")]
         static SYMBOL: Symbol = Symbol::new($function, $language, &[$($names),+]);
 
@@ -40,7 +40,7 @@ macro_rules! name {
 }
 
 macro_rules! body {
-    (word, $function:literal, ($($argument:ident)*)) => {
+    (word, $function:expr, ($($argument:ident)*)) => {
         unsafe extern "C-unwind" fn body($($argument: usize),*) -> usize {
             crate::recipe::fetch_of(Function($function));
             let mut words = [$($argument),*];
@@ -98,6 +98,30 @@ macro_rules! pcontrol {
             stubs!(body, $name);
         };
     };
+}
+
+/// The profiling name of a function, for who calls it past the usual one.
+macro_rules! twin {
+    ($name:ident, $function:expr, ($($argument:ident)*)) => {
+        const _: () = {
+            symbol!($function.0, Language::C, [name!($name)], ($($argument)*), usize);
+            body!(word, $function.0, ($($argument)*));
+            stubs!(body, $name);
+        };
+    };
+}
+
+/// A tool before ampl, or the program's own profiling layer, keeps `MPI_Init` to itself and goes on by the profiling name:
+/// there the agent begins and ends. No other call is taken up so: a tool makes its own that way.
+#[allow(non_snake_case)]
+mod twins {
+    use ampl_core::mpi::ids;
+
+    use super::*;
+
+    twin!(PMPI_Init, ids::MPI_INIT, (a b));
+    twin!(PMPI_Init_thread, ids::MPI_INIT_THREAD, (a b c d));
+    twin!(PMPI_Finalize, ids::MPI_FINALIZE, ());
 }
 
 macro_rules! fortran {
