@@ -1,8 +1,7 @@
 //! A rank's journal file while it is being written.
 //!
-//! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close
-//! numbers that it does not know, and be given them again; so before the file grows it is made sure that it still
-//! is ours.
+//! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close numbers
+//! that it does not know, and be given them again; so the journal checks that the file is its own before that grows.
 //!
 //! Before it grows, what is left of its place is read: journals must not take the [room](crate::room) that the program
 //! and its MPI will want, all of a node's together. Where they would, and where the place is full, what follows goes to
@@ -75,6 +74,8 @@ pub struct Identity {
     pub pid_namespace: u64,
     /// The run directory.
     pub run: String,
+    /// The program, where it is not rank 0's.
+    pub program: String,
     /// First clock pair: ticks, and nanoseconds since T0.
     pub first_pair: (u64, i64),
 }
@@ -161,9 +162,8 @@ impl Journal {
         journal.clock_pair(identity.first_pair.0, identity.first_pair.1);
         journal.set(word::TABLE, u64::from(table_checksum()));
         let mut texts = Vec::new();
-        put_text(&mut texts, &identity.host);
-        put_text(&mut texts, &identity.cpus);
-        put_text(&mut texts, &identity.run);
+        let told = [&identity.host, &identity.cpus, &identity.run, &identity.program];
+        told.into_iter().for_each(|text| put_text(&mut texts, text));
         for (index, &text) in texts.iter().take(word::TEXTS_END - word::TEXTS).enumerate() {
             journal.set(word::TEXTS + index, text);
         }

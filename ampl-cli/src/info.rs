@@ -23,6 +23,7 @@ use crate::output;
 use crate::own_time::OwnTime;
 use crate::pauses::{self, Paused};
 use crate::processors::Sharing;
+use crate::programs::{self, Program};
 use crate::rundir::{self, RunArg};
 use crate::summary;
 use crate::symbols::Symbols;
@@ -72,6 +73,8 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
 #[derive(Debug, Serialize)]
 struct Info<'a> {
     ranks: u32,
+    /// What the ranks run, by the programs' first ranks.
+    programs: Vec<Program>,
     mpi_library: &'a str,
     complete: bool,
     /// Where the launcher started several processes that each ran as a world of its own.
@@ -127,6 +130,7 @@ impl<'a> Info<'a> {
         let plan = rundir::plan(trace);
         Self {
             ranks: trace.run.ranks,
+            programs: programs::of(trace),
             mpi_library: &trace.run.mpi_library,
             complete: trace.complete,
             alone: trace.run.alone.as_ref(),

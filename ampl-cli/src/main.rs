@@ -46,6 +46,7 @@ mod plan;
 mod population;
 mod prefix;
 mod processors;
+mod programs;
 mod recover;
 mod run;
 mod rundir;

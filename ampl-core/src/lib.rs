@@ -12,6 +12,7 @@ pub mod mpi;
 pub mod naming;
 pub mod nodes;
 pub mod plan;
+pub mod program;
 pub mod refusal;
 pub mod stats;
 pub mod units;

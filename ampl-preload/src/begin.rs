@@ -324,6 +324,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         started: environment::started(),
         pid_namespace: environment::pid_namespace(),
         run: told.directory.to_string_lossy().into_owned(),
+        program: Some(environment::program()).filter(|own| *own != told.program).unwrap_or_default(),
         first_pair: (before.0, before.1 - epoch),
     };
     let in_memory = || {

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ampl_core::naming::{JOB_VARIABLES, Names, STARTED_VARIABLE, node_directory_name};
+use ampl_core::program::program_of;
 use ampl_trace::model::Alone;
 
 /// Whether there is to be no agent: asked so, or running with another user's privileges.
@@ -104,6 +105,18 @@ pub fn command() -> Vec<String> {
     let words = bytes.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
+
+/// The program that this process runs, of bounded length.
+pub fn program() -> String {
+    let mut program = program_of(&command());
+    while program.len() > MOST_PROGRAM {
+        program.pop();
+    }
+    program
+}
+
+/// Bytes of a program's name.
+const MOST_PROGRAM: usize = 512;
 
 /// The host's name.
 pub fn host() -> String {

@@ -98,7 +98,7 @@ pub mod word {
     pub const PROCESSORS: usize = 21;
     /// Thousandths of a processor that the control group allows; 0 where it allows all.
     pub const QUOTA: usize = 22;
-    /// Start of the packed texts: host, CPU binding, run directory.
+    /// Start of the packed texts: host, CPU binding, run directory, and the program where that is not rank 0's.
     pub const TEXTS: usize = 23;
     /// Ticks of the latest clock pair when the file could not grow any more; 0 if it can. What came later is in the
     /// process's memory.

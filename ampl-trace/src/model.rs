@@ -202,6 +202,9 @@ pub struct Process {
     pub host: String,
     /// Processors it may run on, `0-3`.
     pub cpus: String,
+    /// The program it runs, as its command line has it; empty where that is rank 0's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub program: String,
     /// Process number.
     pub pid: u32,
     /// Whether it reached `MPI_Finalize`.

@@ -22,6 +22,7 @@ mod late;
 mod launching;
 mod misfortune;
 mod moved;
+mod mpmd;
 mod own_time;
 mod partners;
 mod paths;

@@ -27,14 +27,14 @@ kill $! && wait $!
 exit 0
 "#;
 
-struct Asked {
-    live: Value,
-    dead: Value,
-    live_text: String,
-    dead_text: String,
+pub struct Asked {
+    pub live: Value,
+    pub dead: Value,
+    pub live_text: String,
+    pub dead_text: String,
 }
 
-fn ask(job: &Job, options: &[&str], wanted: &str) -> Asked {
+pub fn ask(job: &Job, options: &[&str], wanted: &str) -> Asked {
     let scratch = Scratch::new("stuck");
     let run = scratch.path().join("result");
     let before: Vec<OsString> =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi, compile_shim};
 use ampl_tests::place::{Scratch, dist, home};
-use ampl_tests::process;
+use ampl_tests::process::{self, Finished};
 use ampl_tests::run::{Form, Monitored, monitor};
 
 const RANKS: u32 = 2;
@@ -24,9 +24,9 @@ fn tool_last(mpi: Mpi, tool: &Path, program: &Path) -> Job {
 }
 
 /// The job under ampl, which prints as without, and is recorded to its end.
-fn whole(job: &Job, form: Form) -> Monitored {
+fn whole(job: &Job, form: Form, plain: &Finished) -> Monitored {
     let run = monitor(job, "", form).success();
-    assert_eq!(run.finished.sorted_lines(), job.plain().success().sorted_lines());
+    assert_eq!(run.finished.sorted_lines(), plain.sorted_lines());
     let (info, said) = (run.info(), &run.finished.stderr);
     assert_eq!((&info["complete"], &info["agent_failures"]), (&true.into(), &0.into()), "{said}");
     assert!(!said.contains("seen no MPI_Init") && !said.contains("did not reach"), "{said}");
@@ -50,8 +50,9 @@ fn a_layer_over_the_beginning_hides_nothing_else() {
             (tool_last(mpi, &upgrade, &program), Form::Run, "MPI_Init"),
             (Job::new(mpi, RANKS, own, &[]), Form::Run, "MPI_Init"),
         ];
+        let plain = cases[0].0.plain().success();
         for (job, form, began) in cases {
-            let run = whole(&job, form);
+            let run = whole(&job, form, &plain);
             let calls = run.functions();
             let began: &[(&str, u64)] = &[(began, 2), ("MPI_Finalize", 2), ("MPI_Barrier", 30)];
             for (function, expected) in began.iter().chain(&[("MPI_Allreduce", 30), ("MPI_Comm_rank", 2)]) {
@@ -78,9 +79,10 @@ fn a_layer_that_goes_past_ampl_is_named() {
             (tool_first(mpi, &tool, &program), vec![tool.display().to_string(), "put ampl first".into()]),
             (Job::new(mpi, RANKS, &own, &[]), vec![own.display().to_string(), "the program".into()]),
         ];
+        let plain = jobs[0].0.plain().success();
         for (job, words) in jobs {
             let run = monitor(&job, "", Form::Run).success();
-            assert_eq!(run.finished.sorted_lines(), job.plain().success().sorted_lines(), "{mpi:?}");
+            assert_eq!(run.finished.sorted_lines(), plain.sorted_lines(), "{mpi:?}");
             let said = &run.finished.stderr;
             assert!(!run.run.exists(), "{mpi:?}: {said}");
             let lines: Vec<&str> = said.lines().filter(|line| line.contains("seen no MPI_Init")).collect();
@@ -119,7 +121,7 @@ fn a_tool_in_fortran() {
         for (job, is_first) in
             [(tool_first(mpi, &tool, &program), true), (tool_last(mpi, &tool, &program), false)]
         {
-            let run = whole(&job, Form::Run);
+            let run = whole(&job, Form::Run, &job.plain().success());
             let calls = run.functions();
             for (function, expected) in expected {
                 assert_eq!(calls.get(function), Some(&expected), "{mpi:?}: {function} of {calls:?}");

@@ -21,6 +21,7 @@ use crate::human::{bytes, count, digits, duration, fit, percent, plural, wrap};
 use crate::info::{Clocks, Overhead};
 use crate::moved::Moved;
 use crate::processors::Sharing;
+use crate::programs;
 use crate::rundir;
 
 /// Columns of text where `COLUMNS` says nothing.
@@ -102,9 +103,14 @@ fn title(out: &mut String, text: &str) {
 
 fn head(out: &mut String, trace: &Trace) {
     let run = &trace.run;
+    let programs = programs::of(trace);
     let command = run.command.join(" ");
-    let named = if command.is_empty() { "a run whose program is not known" } else { &command };
-    let _ = writeln!(out, "\n{}", fit(&format!("ampl: {named}"), width()));
+    let lines = match (programs.len(), command.as_str()) {
+        (2.., _) => wrap(&format!("ampl: {}", programs::title(&programs)), width(), "      "),
+        (_, "") => vec!["ampl: a run whose program is not known".to_owned()],
+        (_, command) => vec![fit(&format!("ampl: {command}"), width())],
+    };
+    let _ = writeln!(out, "\n{}", lines.join("\n"));
     field(out, "MPI library", &library(&run.mpi_library));
     let mut hosts: Vec<&str> = trace.ranks.iter().map(|rank| rank.process.host.as_str()).collect();
     hosts.sort_unstable();

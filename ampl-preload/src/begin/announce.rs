@@ -28,6 +28,9 @@ pub struct Announcement {
     pub clock: u64,
     /// The configuration's text.
     pub config: String,
+    /// Rank 0's program.
+    #[serde(default)]
+    pub program: String,
     /// Whether `ampl run` prints a summary when the job is over.
     pub awaited: bool,
     /// Where the launcher started several worlds of one rank.
@@ -80,6 +83,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
                 epoch: clock::monotonic_ns(),
                 clock: align::identity(),
                 config,
+                program: environment::program(),
                 awaited,
                 alone,
             })

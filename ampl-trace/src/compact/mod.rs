@@ -143,10 +143,12 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         texts = &texts[used.min(texts.len())..];
         text
     };
+    let (host, cpus, _run, program) = (text(), text(), text(), text());
     Process {
         rank: header[word::RANK] as u32,
-        host: text(),
-        cpus: text(),
+        host,
+        cpus,
+        program,
         pid: header[word::PID] as u32,
         finalized: header[word::FLAGS] & flag::FINALIZED != 0,
         agent_failures: header[word::FAILURES],
