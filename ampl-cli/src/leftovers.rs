@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ampl_core::naming::node_directory_name;
+use ampl_core::naming::{RANKS, node_directory_name};
 use serde::Serialize;
 
 use crate::human::{bytes, plural};
@@ -69,6 +69,7 @@ pub fn message(leftovers: &[Leftover], small: u64) -> Option<String> {
 
 /// Removes those whose processes are gone; returns what was done, a message each.
 pub fn clean() -> Vec<String> {
+    remove_marks(&own());
     let (alive, dead): (Vec<Leftover>, Vec<Leftover>) =
         found().into_iter().partition(|leftover| leftover.alive);
     let mut said: Vec<String> = dead.iter().map(remove).collect();
@@ -93,8 +94,31 @@ fn remove(leftover: &Leftover) -> String {
     format!("ampl: freed {} ({}{run})", bytes(leftover.bytes as f64), leftover.journals.display())
 }
 
+/// Removes marks of ranks whose jobs died in `MPI_Init`: they take no room worth a word.
+fn remove_marks(directory: &Path) {
+    for place in entries(directory).filter(|place| is_of_marks(place) && is_old(place)) {
+        let marks: Vec<DirEntry> = entries(&place.path()).collect();
+        if !marks.iter().any(|mark| may_run(&mark.file_name().to_string_lossy())) {
+            marks.iter().for_each(|mark| _ = fs::remove_file(mark.path()));
+            free::place(&place.path());
+        }
+    }
+}
+
+fn is_of_marks(place: &DirEntry) -> bool {
+    place.file_name().to_string_lossy().starts_with(RANKS)
+}
+
+/// Whether the process of a mark of that name runs; that of another namespace may.
+fn may_run(mark: &str) -> bool {
+    let numbers: Vec<u64> = mark.split('-').filter_map(|word| word.parse().ok()).collect();
+    let [_, pid, started, namespace] = numbers[..] else { return false };
+    let here = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+    namespace != here || rundir::runs(u32::try_from(pid).unwrap_or(0), started)
+}
+
 fn found_in(directory: &Path) -> Vec<Leftover> {
-    let runs = entries(directory).filter(|run| run.path().is_dir());
+    let runs = entries(directory).filter(|run| run.path().is_dir() && !is_of_marks(run));
     let mut found: Vec<Leftover> = runs
         .filter_map(|run| {
             let files = journals(&run.path());
@@ -145,6 +169,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn marks_go_with_their_processes() {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap();
+        let started = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap();
+        let here = fs::metadata("/proc/self/ns/pid").unwrap().ino();
+        let own = format!("3-{}-{started}-{here}", std::process::id());
+        assert!(may_run(&own) && may_run(&format!("3-{}-1-{}", std::process::id(), here + 1)));
+        assert!(!may_run(&format!("3-{}-1-{here}", std::process::id())) && !may_run("decided"));
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str, mark: &str| {
+            let place = directory.path().join(format!("{RANKS}{name}"));
+            fs::create_dir(&place).unwrap();
+            fs::write(place.join(mark), "").unwrap();
+            let old = std::time::SystemTime::now() - 2 * BEGINNING;
+            fs::File::open(&place).unwrap().set_modified(old).unwrap();
+            place
+        };
+        let (live, dead) =
+            (place("live", &own), place("dead", &format!("0-{}-1-{here}", std::process::id())));
+        remove_marks(directory.path());
+        assert!(live.exists() && !dead.exists());
+    }
+
+    #[test]
     fn dead_runs_are_added_up_and_live_ones_are_not() {
         let directory = tempfile::tempdir().unwrap();
         for (run, file) in [("a", "0.journal"), ("a", "1.journal"), ("b", "0.journal"), ("c", "0.journal")] {
@@ -162,6 +209,8 @@ mod tests {
         assert!(text.contains("journals of 2 runs") && text.contains("take 3"), "{text}");
         assert!(text.contains("recover") && text.contains("--clean"), "{text}");
         assert!(found_in(&directory.path().join("none")).is_empty());
+        fs::create_dir(directory.path().join(format!("{RANKS}x"))).unwrap();
+        assert_eq!(found_in(directory.path()).len(), 3);
         assert!(remove(&found[2]).contains("kept") && directory.path().join("c/0.journal").exists());
         assert!(remove(&found[0]).contains("freed") && !directory.path().join("a").exists());
     }

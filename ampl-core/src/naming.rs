@@ -40,6 +40,10 @@ pub fn node_directory_name(user: u32) -> String {
     format!("ampl-{user}")
 }
 
+/// How the names of directories begin, among those of journals, in which ranks of a node find each other in `MPI_Init`. Marks
+/// in them are called `RANK-PID-START-NAMESPACE`, after the process and when it started.
+pub const RANKS: &str = "ranks-";
+
 /// The empty file by which `ampl run` knows at the end whether the library has been there, and said why where no run
 /// was recorded: it takes the file away.
 pub fn awaited(run: &Path) -> PathBuf {

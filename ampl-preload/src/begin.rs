@@ -7,6 +7,8 @@
 mod announce;
 pub mod nodes;
 
+pub use announce::take_away as take_awaited;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,7 @@ use crate::environment;
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
 use crate::pmpi::Pmpi;
+use crate::presence;
 use crate::settle::{Settlement, places};
 use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
@@ -82,6 +85,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let pmpi: &'static Pmpi = Box::leak(Box::new(Pmpi::load()?));
     let world = abi.handle(ObjectKind::Comm, "MPI_COMM_WORLD")?;
     let (ranks, rank) = size_and_rank(pmpi, world);
+    let agreed = presence::agree(abi.name == "openmpi", ranks, rank)?;
     let _watch = (ranks > 1).then(|| Watch::start(rank));
     let channel = private_channel(abi, pmpi, world)?;
 
@@ -99,6 +103,8 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
     let displaced = matches!(&prepared, Some(Ok(prepared)) if prepared.displaced.is_some());
     let first = first_of(&channel, ranks, rank, [obstacle, displaced, apart]);
     let [first_obstacle, first_displaced, first_apart] = first;
+    // All have come so far.
+    drop(agreed);
     // Either every rank observes, or none does: a tree with holes would only wait.
     if let Some(first) = first_obstacle {
         match prepared {

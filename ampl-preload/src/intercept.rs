@@ -12,6 +12,7 @@ use crate::caller::{Caller, is_of_mpi, who};
 use crate::clock::{self, ticks};
 use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hooks;
+use crate::presence;
 use crate::process::{self, contained, contained_counting};
 use crate::reader::ierror_index;
 use crate::recipe::{self, Passage, Recipe};
@@ -297,6 +298,9 @@ unsafe fn outside(
     if !starts {
         count_early(symbol.function, origin.address, next);
     }
+    if starts {
+        contained(process::will_start);
+    }
     let before = starts.then(clock::pair);
     // SAFETY: the caller's promise.
     let result = unsafe { forward(next, words.as_ptr()) };
@@ -305,6 +309,8 @@ unsafe fn outside(
         if unsafe { error_code(symbol, words, result) } == 0 {
             // SAFETY: as above, and the call has succeeded.
             contained(|| unsafe { process::start(symbol, words, origin, before) });
+        } else {
+            contained(presence::unmark);
         }
     }
     result

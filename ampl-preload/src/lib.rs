@@ -23,6 +23,7 @@ mod intercept;
 mod late;
 mod patience;
 mod pmpi;
+mod presence;
 mod process;
 mod reader;
 mod recipe;

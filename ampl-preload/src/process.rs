@@ -30,6 +30,7 @@ use crate::environment;
 use crate::fortran::Fortran;
 use crate::hooks;
 use crate::pmpi::Pmpi;
+use crate::presence;
 use crate::recipe::{self, Passage};
 use crate::roomy::with_room;
 use crate::settle::Settlement;
@@ -255,6 +256,12 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         let began = watch.stop().cpu_ns + environment::started_ns();
         state.process.shared.journal.has_begun(began);
     }
+}
+
+/// `MPI_Init` is about to be called.
+pub fn will_start() {
+    let _whole = Uncancelled::begin();
+    with_room(presence::mark);
 }
 
 /// Makes the process's state, if there is to be an agent; what rank 0 writes of the run.

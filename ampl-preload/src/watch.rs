@@ -1,4 +1,4 @@
-//! Says why `MPI_Init` takes so long, where ranks may be waiting for one that does not run under ampl.
+//! Says why `MPI_Init` takes so long, where ranks wait for one that does not come.
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -85,8 +85,8 @@ extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
     if !agreed && waiting.is_first() {
         contained(|| {
             message(&format!(
-                "rank {} has been waiting for the other ranks in MPI_Init for {} s: is every process of the \
-                 job started by `ampl exec` (or none), with AMPL_DISABLE set for all of them or for none?",
+                "rank {} has been waiting for the other ranks in MPI_Init for {} s, although all have the library: one \
+                 may have stopped there",
                 waiting.rank,
                 LONG.as_secs()
             ));

@@ -18,6 +18,7 @@ mod full;
 mod governor;
 mod hosts;
 mod journals;
+mod lacking_ranks;
 mod late;
 mod launching;
 mod misfortune;

@@ -33,21 +33,6 @@ fn names(scratch: &Scratch) -> Vec<String> {
     names
 }
 
-/// Nothing can be done about it, as MPI has no way to ask; but it need not be a riddle.
-#[test]
-fn who_waits_for_a_process_without_ampl_says_so() {
-    let scratch = Scratch::new("half");
-    let program = words(&[MPI.compile("clocks").to_str().expect("a path of ours"), "1"]);
-    let exec = [vec![ampl().into()], words(&["exec", "-o", "result", "--"])].concat();
-    let (with, without) = ([exec, program.clone()].concat(), [words(&[":", "-n", "1"]), program].concat());
-    let mut command = Command::new("timeout");
-    command.arg("25").args([MPI.launch(1), with, without].concat()).current_dir(scratch.path());
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    let finished = process::run(&mut command, Duration::from_secs(60));
-    let said = finished.stderr.matches("has been waiting for the other ranks").count();
-    assert_eq!(said, 1, "{:?}: {}", finished.status, finished.stderr);
-}
-
 #[test]
 fn wrong_settings_start_nothing() {
     // Text, the line with the mistake, and what the message must name.

@@ -56,9 +56,13 @@ impl Holder {
         if self.pid_namespace != here || here == 0 || self.host != host() {
             return false;
         }
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
-        is_running(&stat, self.started)
+        runs(self.pid, self.started)
     }
+}
+
+/// Whether a process of that number and start runs here.
+pub fn runs(pid: u32, started: u64) -> bool {
+    is_running(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default(), started)
 }
 
 /// Whether `stat` is that of a process that began at `started` and has not ended; one that nobody has waited for yet

@@ -19,7 +19,7 @@ use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, Trace, format};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
-pub use holder::{Holder, host, living};
+pub use holder::{Holder, host, living, runs};
 pub use journals::write;
 use runfile::RunFile;
 pub use runfile::note_end;

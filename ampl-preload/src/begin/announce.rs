@@ -39,7 +39,7 @@ pub struct Announcement {
 
 /// On rank 0: makes the run directory; `None` with a message where that cannot be.
 pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
-    let awaited = environment::named_directory().is_some_and(|run| take_away(&awaited(&run)));
+    let awaited = environment::named_directory().is_some_and(|run| take_away(&run));
     let alone = environment::alone(abi.name == "openmpi", ranks);
     // Each of several worlds is a rank 0: one speaks for all.
     let message = |text: &str| {
@@ -132,8 +132,9 @@ fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("a thousand runs of that name exist"))
 }
 
-/// Removes what `ampl run` has put there, if it has, and nothing of that name that somebody else did.
-fn take_away(awaited: &Path) -> bool {
-    fs::symlink_metadata(awaited).is_ok_and(|found| found.is_file() && found.len() == 0)
+/// Removes what `ampl run` has put beside `run`, if it has, and nothing of that name that somebody else did.
+pub fn take_away(run: &Path) -> bool {
+    let awaited = awaited(run);
+    fs::symlink_metadata(&awaited).is_ok_and(|found| found.is_file() && found.len() == 0)
         && fs::remove_file(awaited).is_ok()
 }

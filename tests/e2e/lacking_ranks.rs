@@ -1,0 +1,166 @@
+//! Jobs in which some ranks run without ampl: they run as they would, and one message says which ranks and why.
+
+use std::ffi::OsString;
+
+use ampl_tests::hosts::{Hosts, NAMES};
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process::Finished;
+use ampl_tests::run::{counts, parse};
+use serde_json::Value;
+
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+/// What ampl has said of this job.
+fn said(finished: &Finished) -> Vec<&str> {
+    let own = |line: &&str| line.starts_with("ampl: ") && !line.starts_with("ampl: journals of ");
+    finished.stderr.lines().filter(own).collect()
+}
+
+/// `ampl exec -o result --`
+fn exec() -> Vec<OsString> {
+    [vec![ampl().into()], words(&["exec", "-o", "result", "--"])].concat()
+}
+
+/// A shell that takes ampl from the program behind it, in a way that `ampl exec` does not see.
+fn unset() -> Vec<OsString> {
+    words(&["sh", "-c", "name=LD_PRE; unset ${name}LOAD; exec \"$@\"", "sh"])
+}
+
+fn info(scratch: &Scratch) -> Value {
+    let mut info = std::process::Command::new(ampl());
+    info.args(["info", "--json"]).arg(scratch.path().join("result"));
+    parse(&ampl_tests::process::run(&mut info, std::time::Duration::from_secs(60)).success().stdout)
+}
+
+/// Checks that `finished` has done what `plain` did, and that one line names `lacking`.
+fn check(finished: &Finished, plain: &Finished, lacking: &str, what: &str, scratch: &Scratch) {
+    assert!(finished.status.success(), "{what}: {}", finished.stderr);
+    assert_eq!(finished.sorted_lines(), plain.sorted_lines(), "{what}: {}", finished.stderr);
+    let said = said(finished);
+    let [one] = said[..] else { panic!("{what}: {}", finished.stderr) };
+    for part in [lacking, "without ampl", "no rank is recorded", "'ampl exec'", "AMPL_DISABLE"] {
+        assert!(one.contains(part), "{what}: {part}: {one}");
+    }
+    assert!(!scratch.path().join("result").exists(), "{what}");
+    let left: Vec<_> =
+        std::fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.is_empty(), "{what}: {left:?}");
+}
+
+/// The first rank, the last, and all but one; whatever keeps the library away.
+#[test]
+fn ranks_that_lack_the_library_do_not_stop_the_job() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 3, "greets", &[]);
+        let plain = job.plain().success();
+        let with = [exec(), job.words.clone()].concat();
+        let bare = job.words.clone();
+        let unset = [exec(), unset(), job.words.clone()].concat();
+        let disabled = [words(&["env", "AMPL_DISABLE=1"]), with.clone()].concat();
+        let inside = [exec(), words(&["env", "AMPL_DISABLE=1"]), job.words.clone()].concat();
+        for (what, first, others, lacking) in [
+            ("bare first", &bare, &with, "rank 0 of 3 runs"),
+            ("unset last", &with, &unset, "ranks 1-2 of 3 run "),
+            ("disabled first", &disabled, &with, "rank 0 of 3 runs"),
+            ("disabled inside", &with, &inside, "ranks 1-2 of 3 run "),
+        ] {
+            let scratch = Scratch::new("lacking");
+            let line = [mpi.launch(1), first.clone(), words(&[":", "-n", "2"]), others.clone()].concat();
+            let finished = job.run(&line, scratch.path());
+            check(&finished, &plain, lacking, &format!("{mpi:?} {what}"), &scratch);
+        }
+    }
+}
+
+/// `ampl run` has nothing to add.
+#[test]
+fn ampl_run_says_it_once() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 4, "greets", &[]);
+        let plain = job.plain().success();
+        let run = [vec![ampl().into()], words(&["run", "-o", "result", "--"])].concat();
+        let bare = [unset(), job.words.clone()].concat();
+        for (what, first, others, lacking) in [
+            ("first", &bare, &job.words, "ranks 0-1 of 4 run "),
+            ("last", &job.words, &bare, "ranks 2-3 of 4 run "),
+        ] {
+            let scratch = Scratch::new("lacking-run");
+            let programs = [first.clone(), words(&[":", "-n", "2"]), others.clone()].concat();
+            let finished = job.run(&[run.clone(), mpi.launch(2), programs].concat(), scratch.path());
+            check(&finished, &plain, lacking, &format!("{mpi:?} {what}"), &scratch);
+        }
+    }
+}
+
+/// Without the launcher's number of ranks on the node, through shells that go on as the program, and with a rank that comes
+/// late, all are found.
+#[test]
+fn all_ranks_are_found_where_all_have_it() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 3, "greets", &["300"]);
+        let plain = job.plain().success();
+        let number = if mpi == Mpi::OpenMpi { "OMPI_COMM_WORLD_LOCAL_SIZE" } else { "MPI_LOCALNRANKS" };
+        let unset = words(&["env", "-u", number]);
+        let shell = words(&["sh", "-c", "\"$@\"; exit $?", "sh"]);
+        for before in [unset.clone(), shell.clone(), [unset, shell].concat()] {
+            let scratch = Scratch::new("all-there");
+            let line = [mpi.launch(3), exec(), before.clone(), job.words.clone()].concat();
+            let finished = job.run(&line, scratch.path()).success();
+            assert_eq!(finished.sorted_lines(), plain.sorted_lines(), "{mpi:?} {before:?}");
+            assert!(!finished.stderr.contains("without ampl"), "{mpi:?} {before:?}: {}", finished.stderr);
+            let info = info(&scratch);
+            assert_eq!((&info["complete"], &info["ranks"]), (&true.into(), &3.into()), "{mpi:?}");
+            assert_eq!(counts(&info["functions"])["MPI_Bcast"], 3, "{mpi:?} {before:?}");
+        }
+    }
+}
+
+/// Where the launcher does not say how many ranks the node has, their processes do.
+#[test]
+fn a_rank_without_the_library_is_seen() {
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 3, "greets", &[]);
+        let plain = job.plain().success();
+        let number = if mpi == Mpi::OpenMpi { "OMPI_COMM_WORLD_LOCAL_SIZE" } else { "MPI_LOCALNRANKS" };
+        let unset = words(&["env", "-u", number]);
+        let with = [exec(), unset.clone(), job.words.clone()].concat();
+        let bare = [words(&[":", "-n", "1"]), unset, job.words.clone()].concat();
+        let scratch = Scratch::new("unsaid");
+        let finished = job.run(&[mpi.launch(2), with, bare].concat(), scratch.path());
+        check(&finished, &plain, "rank 2 of 3 runs", &format!("{mpi:?}"), &scratch);
+    }
+}
+
+/// Either host may be the one, or a part of its ranks; jobs run beside each other, as some wait for a host that will not
+/// come.
+#[test]
+fn a_host_without_the_library_does_not_stop_the_job() {
+    let Some(hosts) = Hosts::start() else { return };
+    let job = Job::of(Mpi::OpenMpi, 4, "greets", &[]);
+    let scratch = Scratch::new("hosts-plain");
+    let plain =
+        job.run(&hosts.on(0, &[hosts.launch(2), job.words.clone()].concat()), scratch.path()).success();
+    std::thread::scope(|scope| {
+        for (lacking, which) in [
+            ("ranks 0-1 of 4 run", "0 1"),
+            ("ranks 2-3 of 4 run", "2 3"),
+            ("rank 1 of 4 runs", "1"),
+            ("rank 2 of 4 runs", "2"),
+        ] {
+            let (hosts, job, plain) = (&hosts, &job, &plain);
+            scope.spawn(move || {
+                let scratch = Scratch::new("host-lacks");
+                let script = format!(
+                    "case ' {which} ' in *\" $OMPI_COMM_WORLD_RANK \"*) name=LD_PRE; unset ${{name}}LOAD;; esac; exec \"$@\""
+                );
+                let shell = words(&["sh", "-c", &script, "sh"]);
+                let line = [hosts.launch(2), exec(), shell, job.words.clone()].concat();
+                let finished = job.run(&hosts.on(0, &line), scratch.path());
+                check(&finished, plain, lacking, &format!("{lacking} on {NAMES:?}"), &scratch);
+            });
+        }
+    });
+}
