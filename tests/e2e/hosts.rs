@@ -18,7 +18,8 @@ fn run(hosts: &Hosts, arguments: &[&str]) -> (Job, Monitored) {
     let job = Job::of(Mpi::OpenMpi, 2 * EACH, "steady", arguments);
     let config = scratch.write("job.toml", "[agent]\nmax_overhead = 0.5\n");
     let ampl: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), config.into(), "-o".into()];
-    let words = [ampl, vec![(&run).into(), "--".into()], hosts.launch(EACH), job.words.clone()].concat();
+    let words = [ampl, vec![(&run).into(), "--".into()], hosts.launch(Mpi::OpenMpi, EACH), job.words.clone()]
+        .concat();
     let finished = job.run(&hosts.on(0, &words), scratch.path());
     (job, Monitored { finished, run, scratch })
 }

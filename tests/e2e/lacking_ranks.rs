@@ -139,28 +139,52 @@ fn a_rank_without_the_library_is_seen() {
 #[test]
 fn a_host_without_the_library_does_not_stop_the_job() {
     let Some(hosts) = Hosts::start() else { return };
-    let job = Job::of(Mpi::OpenMpi, 4, "greets", &[]);
-    let scratch = Scratch::new("hosts-plain");
-    let plain =
-        job.run(&hosts.on(0, &[hosts.launch(2), job.words.clone()].concat()), scratch.path()).success();
+    let hosts = &hosts;
+    let check_one = |mpi: Mpi, lacking: &str, which: &str| {
+        let job = Job::of(mpi, 4, "greets", &[]);
+        let scratch = Scratch::new("host-lacks");
+        let run = |words: Vec<OsString>| {
+            job.run(&hosts.on(0, &[hosts.launch(mpi, 2), words].concat()), scratch.path())
+        };
+        let plain = run(job.words.clone()).success();
+        let script = format!(
+            "case ' {which} ' in *\" ${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}} \"*) name=LD_PRE; unset ${{name}}LOAD;; esac; \
+             exec \"$@\""
+        );
+        let shell = words(&["sh", "-c", &script, "sh"]);
+        let finished = run([exec(), shell, job.words.clone()].concat());
+        check(&finished, &plain, lacking, &format!("{mpi:?} {lacking} on {NAMES:?}"), &scratch);
+    };
     std::thread::scope(|scope| {
-        for (lacking, which) in [
-            ("ranks 0-1 of 4 run", "0 1"),
-            ("ranks 2-3 of 4 run", "2 3"),
-            ("rank 1 of 4 runs", "1"),
-            ("rank 2 of 4 runs", "2"),
-        ] {
-            let (hosts, job, plain) = (&hosts, &job, &plain);
-            scope.spawn(move || {
-                let scratch = Scratch::new("host-lacks");
-                let script = format!(
-                    "case ' {which} ' in *\" $OMPI_COMM_WORLD_RANK \"*) name=LD_PRE; unset ${{name}}LOAD;; esac; exec \"$@\""
-                );
-                let shell = words(&["sh", "-c", &script, "sh"]);
-                let line = [hosts.launch(2), exec(), shell, job.words.clone()].concat();
-                let finished = job.run(&hosts.on(0, &line), scratch.path());
-                check(&finished, plain, lacking, &format!("{lacking} on {NAMES:?}"), &scratch);
-            });
-        }
+        scope.spawn(|| check_one(Mpi::OpenMpi, "ranks 0-1 of 4 run", "0 1"));
+        scope.spawn(|| check_one(Mpi::OpenMpi, "ranks 2-3 of 4 run", "2 3"));
+        scope.spawn(|| {
+            for mpi in Mpi::ALL {
+                check_one(mpi, "rank 1 of 4 runs", "1");
+                check_one(mpi, "rank 2 of 4 runs", "2");
+            }
+        });
     });
+}
+
+/// Hosts find each other under every launcher.
+#[test]
+fn all_ranks_of_both_hosts_are_found() {
+    let Some(hosts) = Hosts::start() else { return };
+    for mpi in Mpi::ALL {
+        let job = Job::of(mpi, 4, "greets", &[]);
+        let scratch = Scratch::new("hosts-all");
+        let line = [hosts.launch(mpi, 2), exec(), job.words.clone()].concat();
+        let finished = job.run(&hosts.on(0, &line), scratch.path()).success();
+        let info = info(&scratch);
+        assert_eq!(
+            (&info["complete"], &info["ranks"]),
+            (&true.into(), &4.into()),
+            "{mpi:?}: {}",
+            finished.stderr
+        );
+        assert_eq!(counts(&info["functions"])["MPI_Allgather"], 4, "{mpi:?}");
+        let left = std::fs::read_dir(scratch.path()).unwrap().flatten().map(|entry| entry.file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["result"], "{mpi:?}");
+    }
 }

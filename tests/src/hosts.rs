@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::job::Mpi;
 use crate::place::Scratch;
 
 /// Two hosts on this machine: names, networks, memory for journals and monotonic clocks of their own. They share files
@@ -85,30 +86,31 @@ impl Hosts {
         [&enter[..], words].concat()
     }
 
-    /// Open MPI's launcher with `each` ranks on each host, without the program; it is to be started on the first.
-    pub fn launch(&self, each: u32) -> Vec<OsString> {
+    /// The launcher of `mpi` with `each` ranks on each host, without the program; it is to be started on the first.
+    pub fn launch(&self, mpi: Mpi, each: u32) -> Vec<OsString> {
         let [one, two] = [0, 1].map(|host: usize| &self.holders[host].1);
+        // MPICH's launcher has an option for the real ssh before the host.
         let agent = format!(
-            "#!/bin/sh\ncase $1 in {}) holder={one};; *) holder={two};; esac\nshift\n\
+            "#!/bin/sh\n[ \"$1\" = -x ] && shift\ncase $1 in {}) holder={one};; *) holder={two};; esac\nshift\n\
              exec nsenter -t $holder -n -u -m -T sh -c \"$*\"\n",
             NAMES[0]
         );
         let agent = self.scratch.write("agent", &agent);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&agent, mode).expect("the scratch directory is ours");
-        let launcher = crate::place::program(&["mpirun.openmpi", "mpirun"]);
         let hosts = NAMES.map(|name| format!("{name}:{each}")).join(",");
-        let ranks = (2 * each).to_string();
-        let net = "10.77.0.0/24";
-        let mut words: Vec<OsString> =
-            vec![launcher.into(), "-n".into(), ranks.into(), "--host".into(), hosts.into()];
-        words.extend(["--mca", "plm_rsh_agent"].map(OsString::from));
-        words.push(agent.into());
-        let settings = [["btl", "tcp,self"], ["btl_tcp_if_include", net], ["oob_tcp_if_include", net]];
-        let more = [["mpi_yield_when_idle", "1"], ["pml", "ob1"]];
-        words.extend(
-            settings.iter().chain(&more).flat_map(|[name, value]| ["--mca", name, value]).map(OsString::from),
-        );
+        let mut words: Vec<OsString> = mpi.launch(2 * each);
+        if mpi == Mpi::OpenMpi {
+            let net = "10.77.0.0/24";
+            words.extend(["--host", &hosts, "--mca", "plm_rsh_agent"].map(OsString::from));
+            words.push(agent.into());
+            let settings = [["btl", "tcp,self"], ["btl_tcp_if_include", net], ["oob_tcp_if_include", net]];
+            let settings = settings.iter().chain(&[["pml", "ob1"]]);
+            words.extend(settings.flat_map(|[name, value]| ["--mca", name, value]).map(OsString::from));
+        } else {
+            words.extend(["-hosts", &hosts, "-launcher", "ssh", "-launcher-exec"].map(OsString::from));
+            words.push(agent.into());
+        }
         words
     }
 }
