@@ -7,31 +7,30 @@ use serde_json::Value;
 
 const RANKS: u32 = 2;
 
-/// A rank that exchanged less often was not frantic: on an idle machine it does 2 million times.
-const MANY: u64 = 100_000;
-
-/// Who waits for a processor most of the time calls too seldom to be a burden: such a run is made again.
-fn frantic(mpi: Mpi, config: &str) -> Monitored {
-    // A busy machine takes a second to make as many calls as are too many.
-    let job = Job::of(mpi, RANKS, "frantic", &["3000", "6000"]);
-    let run = || monitor(&job, config, Form::Run).success();
+/// A run of calls that cost far too much, whatever else the machine does.
+fn frantic(mpi: Mpi, config: &str, [busy_ms, calm_ms]: [u32; 2]) -> Monitored {
+    let job = Job::of(mpi, RANKS, "frantic", &[&busy_ms.to_string(), &calm_ms.to_string()]);
     let _machine = alone();
-    for _ in 0..4 {
-        let run = run();
-        if said(&run, 2).iter().all(|&exchanges| exchanges >= MANY) {
-            return run;
-        }
-        eprintln!("again: a rank had no processor\n{}", run.finished.stdout);
-    }
-    run()
+    monitor(&job, config, Form::Run).success()
 }
 
-/// Steps of `rank`: the level and when, nanoseconds. Without `structure`: where a window is not stored there are no
-/// times to give up.
-fn steps(info: &Value, rank: u64) -> Vec<(String, u64)> {
+/// What is given up first where calls took `share` and may take `allowed`: no less than may be enough.
+fn given_up(share: f64, allowed: f64, first: &'static str) -> &'static str {
+    match share {
+        _ if share <= 4.0 * allowed => first,
+        _ if share <= 8.0 * allowed => "summaries",
+        _ => "off",
+    }
+}
+
+/// Steps of `rank` because of what calls cost: the level, when in nanoseconds, and the share they took.
+fn steps(info: &Value, rank: u64) -> Vec<(String, u64, f64)> {
     let steps = info["overhead"]["steps"].as_array().expect("an array");
-    let mine = steps.iter().filter(|step| step["rank"] == rank && step["level"] != "structure");
-    mine.map(|step| (step["level"].as_str().unwrap().to_owned(), step["at_ns"].as_u64().unwrap())).collect()
+    let mine = steps.iter().filter(|step| step["rank"] == rank && step["reason"] != "journal");
+    let of = |step: &Value| {
+        (step["level"].as_str().unwrap().to_owned(), step["at_ns"].as_u64().unwrap(), number(&step["share"]))
+    };
+    mine.map(of).collect()
 }
 
 /// What every rank says of the calls in `column` that it made.
@@ -41,19 +40,24 @@ fn said(run: &Monitored, column: usize) -> Vec<u64> {
 }
 
 fn steps_down_and_up(mpi: Mpi) {
-    let config = "[sampling]\nselection = \"predictive\"\n[window]\nmarker = \"period:100ms\"\n\
-                  [agent]\nmax_overhead = \"0.5%\"\n";
-    let run = frantic(mpi, config);
+    const ALLOWED: f64 = 0.005;
+    let config = format!(
+        "[sampling]\nselection = \"predictive\"\n[window]\nmarker = \"period:100ms\"\n\
+         [agent]\nmax_overhead = {ALLOWED}\n"
+    );
+    let run = frantic(mpi, &config, [500, 6000]);
     let info = run.info();
     assert_eq!((&info["complete"], &info["agent_failures"]), (&Value::Bool(true), &0.into()), "{info}");
     for rank in 0..u64::from(RANKS) {
         let steps = steps(&info, rank);
-        let levels: Vec<&str> = steps.iter().map(|(level, _)| level.as_str()).collect();
-        // What is fifty times too much is not given up bit by bit.
-        assert_eq!(levels[0], "off", "{steps:?}");
+        let levels: Vec<&str> = steps.iter().map(|(level, ..)| level.as_str()).collect();
+        // What is fifty times too much is not given up bit by bit; beside other programs it may be less.
+        let share = steps[0].2;
+        assert!(share > ALLOWED && levels[0] == given_up(share, ALLOWED, "structure"), "{steps:?}");
         // Few calls then: what was given up comes back in turn, though a busy machine may take it again.
-        assert_eq!(levels[1], "summaries", "{steps:?}");
-        assert!(steps.is_sorted_by_key(|&(_, at)| at) && steps[0].1 < 20_000_000_000, "{steps:?}");
+        let off = levels.iter().position(|&level| level == "off").expect("calls are only counted");
+        assert_eq!(levels.get(off + 1), Some(&"summaries"), "{steps:?}");
+        assert!(steps.is_sorted_by_key(|&(_, at, _)| at), "{steps:?}");
         // Messages and types are understood that were made while calls were only counted.
         let calls = run.decode(rank as u32);
         let of = |name: &str| calls.iter().filter(|call| call["fn"] == name).count();
@@ -68,7 +72,8 @@ fn steps_down_and_up(mpi: Mpi) {
     }
     // No number pretends to be of all ranks where some did not report.
     let windows = run.estimate();
-    let stepped = steps(&info, 0)[0].1 / 100_000_000;
+    let off = steps(&info, 0).into_iter().find(|(level, ..)| level == "off").expect("found above");
+    let stepped = off.1 / 100_000_000;
     let of =
         |window: u64| windows.iter().filter(move |row| row["window"] == window && row["scope"] == "window");
     assert!(of(stepped + 1).all(|row| row["guaranteed"] == false), "window {}", stepped + 1);
@@ -108,24 +113,22 @@ fn steps_down_and_up_again_under_mpich() {
 }
 
 /// To store every window until it is decided is given up first, unless what comes next cannot be enough.
+///
+/// `ampl-agent/tests/it/governor.rs` has each case on a clock of its own. The cost of a call is the machine's affair
+/// here: a limit of half of it lies in the middle of the range.
 #[test]
 fn draws_beforehand_before_it_stores_nothing() {
     let mut allowed = 0.12;
     for _ in 0..6 {
-        let run = frantic(Mpi::OpenMpi, &format!("[agent]\nmax_overhead = {allowed}\n"));
+        let run = frantic(Mpi::OpenMpi, &format!("[agent]\nmax_overhead = {allowed}\n"), [3000, 100]);
         let info = run.info();
-        let steps = info["overhead"]["steps"].as_array().expect("an array");
-        let first = |rank: u32| steps.iter().find(|step| step["rank"] == rank);
+        let firsts = (0..RANKS).filter_map(|rank| steps(&info, rank.into()).into_iter().next());
         let (mut drawn, mut shares) = (0, Vec::new());
-        for step in (0..RANKS).filter_map(first) {
-            let share = number(&step["share"]);
-            // Less than a quarter is not saved by it, and not more than seven eighths by what is next.
-            let level = match share {
-                _ if share <= 4.0 * allowed => "drawn",
-                _ if share <= 8.0 * allowed => "summaries",
-                _ => "off",
-            };
-            assert!(share > allowed && step["level"] == level, "{step}");
+        for (level, at, share) in firsts {
+            assert!(
+                share > allowed && level == given_up(share, allowed, "drawn"),
+                "{level} at {at}: {share} of {allowed}"
+            );
             shares.push(share);
             drawn += u32::from(level == "drawn");
         }
@@ -134,9 +137,8 @@ fn draws_beforehand_before_it_stores_nothing() {
             assert!(said.contains("were drawn beforehand from"), "{said}");
             return;
         }
-        // What a call costs is the machine's affair: a limit of half of it lies in the middle.
         let taken = shares.first().copied().unwrap_or_else(|| number(&info["overhead"]["windows_share"]));
-        eprintln!("again: with {allowed} for calls that take {taken}: {steps:?}");
+        eprintln!("again: with {allowed} for calls that take {taken}");
         allowed = (taken / 2.0).clamp(0.001, 0.5);
     }
     panic!("no rank's calls cost between {allowed} and four times that");
@@ -145,14 +147,14 @@ fn draws_beforehand_before_it_stores_nothing() {
 /// Who asks for everything gets it, whatever it costs; who names a limit has it kept all the same.
 #[test]
 fn everything_is_everything() {
-    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n");
+    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n", [500, 500]);
     let info = run.info();
-    assert_eq!(steps(&info, 0), []);
+    assert!(steps(&info, 0).is_empty(), "{info}");
     // Who ends last may have begun one more.
     let missing =
         info["windows"].as_u64().unwrap() * u64::from(RANKS) - info["kept_windows"].as_u64().unwrap();
     assert!(missing < u64::from(RANKS), "{info}");
-    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n");
+    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n", [500, 6000]);
     let info = run.info();
     assert!(steps(&info, 0).len() >= 2, "{info}");
 }

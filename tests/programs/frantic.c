@@ -2,6 +2,8 @@
  *
  * usage: frantic BUSY_MS CALM_MS
  *
+ * It is busy for so long by its own processor time, and calm by the clock: other programs do not change what it calls.
+ *
  * Each rank prints how often it called MPI_Isend, MPI_Irecv, MPI_Waitall and MPI_Iprobe.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -22,9 +24,9 @@ static void exchange(MPI_Datatype some) {
     exchanges++;
 }
 
-static double milliseconds(void) {
+static double milliseconds(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return 1e3 * t.tv_sec + 1e-6 * t.tv_nsec;
 }
 
@@ -33,7 +35,8 @@ static double milliseconds(void) {
  * on a busy machine it would do little else.
  */
 static void phase(double length, long least, int pause_ms) {
-    double end = milliseconds() + length;
+    clockid_t clock = pause_ms ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
+    double end = milliseconds(clock) + length;
     least += exchanges;
     for (int go = 1; go;) {
         /* What later calls are understood by must be followed all the time: a type of another size each time. */
@@ -47,7 +50,7 @@ static void phase(double length, long least, int pause_ms) {
             probes++;
         }
         MPI_Type_free(&some);
-        go = milliseconds() < end || exchanges < least;
+        go = milliseconds(clock) < end || exchanges < least;
         if (!pause_ms) continue;
         nanosleep(&(struct timespec){0, pause_ms * 1000000L}, NULL);
         if (rank) go = 0;
@@ -66,8 +69,10 @@ int main(int argc, char **argv) {
     /* Made at one time, started at others. */
     MPI_Recv_init(&in, 1, MPI_INT, (rank + ranks - 1) % ranks, 4, MPI_COMM_WORLD, &again[0]);
     MPI_Send_init(&out, 1, MPI_INT, (rank + 1) % ranks, 4, MPI_COMM_WORLD, &again[1]);
-    phase(atof(argv[1]), 20000, 0);
+    phase(atof(argv[1]), 100000, 0);
     MPI_Startall(2, again);
+    /* It is calm for as long on all ranks. */
+    MPI_Barrier(MPI_COMM_WORLD);
     phase(atof(argv[2]), 0, 50);
     MPI_Waitall(2, again, MPI_STATUSES_IGNORE);
     MPI_Startall(2, again);

@@ -5,6 +5,7 @@ mod common;
 mod counters;
 mod crash;
 mod full;
+mod governor;
 mod journal;
 mod model;
 mod partners;

@@ -96,9 +96,10 @@ fn paragraph(out: &mut String, label: &str, value: &str) {
     }
 }
 
-/// A line that begins a part.
+/// A line that begins a part; one that is too long goes on in others: what it says of windows that lack a summary is as long
+/// as their numbers.
 fn title(out: &mut String, text: &str) {
-    let _ = writeln!(out, "\n{}", fit(text, width()));
+    let _ = writeln!(out, "\n{}", wrap(text, width(), "  ").join("\n"));
 }
 
 fn head(out: &mut String, trace: &Trace) {

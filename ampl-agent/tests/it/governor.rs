@@ -1,0 +1,74 @@
+//! A process whose calls cost more than it may take gives up as much as that needs, on a clock that the test drives.
+
+use ampl_agent::{CallEnd, Thread};
+use ampl_core::mpi::ids;
+
+use crate::common::{Job, leave};
+
+/// Share of the time that the agent may take.
+const ALLOWED: f64 = 0.01;
+/// Calls of a stretch.
+const CALLS: u64 = 1000;
+/// Length of a stretch, nanoseconds.
+const STRETCH_NS: f64 = 1e8;
+
+/// Two seconds of calls that cost the agent `share` of the time.
+fn busy(job: &Job, thread: &mut Thread, share: f64) {
+    let ticks = (STRETCH_NS / job.shared.journal.nanos_per_tick()) as u64;
+    for stretch in 0..20 {
+        for call in 0..CALLS {
+            let start = stretch * ticks + call * ticks / CALLS;
+            thread.enter(ids::MPI_SEND, 0x40, start);
+            let call = CallEnd {
+                function: ids::MPI_SEND,
+                address: 0x40,
+                start,
+                end: start + 1,
+                sent: 0,
+                received: 0,
+                flags: 0,
+                terminal: None,
+                timed: true,
+                apart: false,
+            };
+            leave(thread, call, &[0x1000, 1, 1, 0, 7, 1]);
+            thread.add_own((share * ticks as f64 / CALLS as f64) as u64);
+        }
+        thread.look((stretch + 1) * ticks);
+    }
+}
+
+/// What is given up first where calls cost `times` as much as they may, if anything is.
+fn first(config: &str, times: f64) -> Option<String> {
+    let marker = "[window]\nmarker = \"mpi:MPI_Barrier\"\n";
+    let job = Job::new(&format!("{marker}{config}[agent]\nmax_overhead = {ALLOWED}\n"), 64);
+    let mut thread = job.thread(0);
+    busy(&job, &mut thread, times * ALLOWED);
+    let steps = job.read().rank.process.steps;
+    let first = steps.first()?;
+    assert!((first.share / (times * ALLOWED) - 1.0).abs() < 0.01, "{first:?}");
+    Some(first.level.clone())
+}
+
+/// To store every window until it is decided is given up first, unless what comes next cannot be enough.
+#[test]
+fn draws_beforehand_before_it_stores_nothing() {
+    for (times, level) in [
+        (0.9, None),
+        (2.0, Some("drawn")),
+        (3.9, Some("drawn")),
+        (4.1, Some("summaries")),
+        (8.1, Some("off")),
+    ] {
+        assert_eq!(first("", times).as_deref(), level, "{times}");
+    }
+}
+
+/// Where windows are drawn beforehand anyway, times are given up in its place.
+#[test]
+fn gives_up_times_where_windows_are_drawn_beforehand() {
+    let predictive = "[sampling]\nselection = \"predictive\"\n";
+    for (times, level) in [(2.0, "structure"), (4.1, "summaries"), (8.1, "off")] {
+        assert_eq!(first(predictive, times).as_deref(), Some(level), "{times}");
+    }
+}
