@@ -83,7 +83,7 @@ impl Bound {
     }
 
     /// What bins are measured in, in the unit of [`Bound::error`]. It is the same for all common bounds, so that a looser
-    /// one, whose strata are cut along the same bins, takes no more ranks than a tighter one.
+    /// one, whose strata are cut along the same bins, takes no more ranks than a tighter one on average.
     pub fn bin_unit(&self, mean: GroupMean) -> f64 {
         const SHARE: f64 = 0.02;
         const COMMON: std::ops::RangeInclusive<f64> = 0.0099..=0.5;

@@ -223,7 +223,7 @@ fn nobody_is_no_trouble_and_no_need_takes_the_floor() {
     assert_eq!(stratify(&world.histogram, 0, &[Some(exact), None], terms).size(), 50, "no error is allowed");
 }
 
-/// The search tries some of all ways, so that a single window may take a rank or two more under a looser bound; many do
+/// The search tries some of all ways, so that a single window may take more under a looser bound; the sum over many does
 /// not.
 #[test]
 fn a_looser_bound_takes_fewer_ranks_along_the_same_bins() {
