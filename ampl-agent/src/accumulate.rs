@@ -157,8 +157,10 @@ pub struct Totals {
     pub received: u64,
     /// Calls.
     pub calls: u64,
-    /// Bytes of the journal that storing them took.
+    /// Bytes that storing them takes in the trace, or would take.
     pub stored: u64,
+    /// Bytes that were kept meanwhile, of this window or others.
+    pub spent: u64,
     /// The program's metrics, in the order in which the configuration names them.
     pub users: Vec<f64>,
     events: Vec<Running>,
@@ -270,6 +272,7 @@ impl Totals {
         self.received += other.received;
         self.calls += other.calls;
         self.stored += other.stored;
+        self.spent += other.spent;
         self.users.iter_mut().zip(&other.users).for_each(|(mine, theirs)| *mine += theirs);
         self.events.iter_mut().zip(&other.events).for_each(|(mine, theirs)| mine.merge(theirs));
     }

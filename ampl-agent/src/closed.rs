@@ -17,8 +17,11 @@ pub struct ClosedWindow {
     pub cells: Vec<Cell>,
     /// Whether it was drawn, and how likely that was.
     pub keep: Keep,
-    /// Bytes of calls stored because it was drawn, or a message partner was.
+    /// Bytes of calls stored because it was drawn, or a message partner was; those it would take if it is kept, where
+    /// that is decided later.
     pub bytes: u64,
+    /// Bytes that were kept since the window before, of whatever windows.
+    pub spent: u64,
     /// Whether it was summarised to its end; its cells say nothing otherwise.
     pub measured: bool,
 }
@@ -45,6 +48,7 @@ impl Closed {
                 last.cells.iter_mut().zip(&next.cells).for_each(|(sum, cell)| sum.add(cell));
                 last.last = next.last;
                 last.bytes += next.bytes;
+                last.spent += next.spent;
             }
             // It is not reported then, which the tree can tell.
             Some(_) => {}

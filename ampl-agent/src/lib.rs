@@ -30,6 +30,7 @@ mod passing;
 pub mod paths;
 mod pending;
 pub mod policies;
+mod pricing;
 pub mod regions;
 pub mod repeats;
 pub mod requests;

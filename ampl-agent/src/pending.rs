@@ -82,6 +82,12 @@ impl Pending {
         self.segments.push_back(Segment { window, block, from: at, to: at });
     }
 
+    /// Where the open window's part in the cursor's block begins.
+    pub fn open_from(&self, cursor: &Cursor) -> usize {
+        let last = self.segments.back().filter(|segment| segment.block == self.order);
+        last.map_or(cursor.at, |segment| segment.from.min(cursor.at))
+    }
+
     /// The open window's part ends where the cursor is.
     pub fn end(&mut self, cursor: &Cursor) {
         if let Some(segment) = self.segments.back_mut().filter(|segment| segment.block == self.order) {

@@ -10,11 +10,13 @@ use std::sync::atomic::Ordering;
 use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, head};
 use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
+use ampl_trace::timing::Settings;
 
 use crate::fetch::fetch;
 use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
 use crate::pending::Pending;
+use crate::pricing::Pricing;
 
 const FIRST_BLOCK_WORDS: usize = 4088;
 const LARGEST_BLOCK_WORDS: usize = (1 << 17) - 8;
@@ -57,9 +59,12 @@ pub struct Stream {
     pending: Pending,
     /// Whether calls go into the buffer.
     buffers: bool,
-    /// Words written so far; copies out of the buffer are not written again.
-    words: u64,
+    /// Records of calls so far; copies out of the buffer are not made again.
+    calls: u64,
     full: bool,
+    /// What kept calls cost, where that matters, and where those begin in the stream's block that were not priced.
+    pricing: Option<Box<Pricing>>,
+    unpriced: usize,
 }
 
 /// The times of a call, to be recorded.
@@ -76,16 +81,28 @@ pub struct CallTimes {
 }
 
 impl Stream {
-    /// A stream for `thread` with its first block.
+    /// A stream for `thread` with its first block; `prices` is how exactly times are stored, where it matters what
+    /// that takes.
     ///
     /// # Errors
     /// That of the file system, when it is full.
-    pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
+    pub fn new(journal: Arc<Journal>, thread: u32, prices: Option<Settings>) -> io::Result<Self> {
         let block = journal.block(Need::Basic, BlockKind::Stream, thread, FIRST_BLOCK_WORDS)?;
         let none = MappedBlock { head: &[], words: &mut [] };
         let cursors = [block, none].map(|block| Cursor { block, at: 0, last_miss: None });
         let pending = Pending::new(journal.clone(), thread);
-        Ok(Self { journal, thread, cursors, pending, buffers: false, words: 0, full: false })
+        let pricing = prices.map(|prices| Box::new(Pricing::new(prices, thread, journal.nanos_per_tick())));
+        Ok(Self {
+            journal,
+            thread,
+            cursors,
+            pending,
+            buffers: false,
+            calls: 0,
+            full: false,
+            pricing,
+            unpriced: 0,
+        })
     }
 
     /// Whether the journal could not grow: records are lost from then on.
@@ -93,9 +110,28 @@ impl Stream {
         self.full
     }
 
-    /// Bytes of records so far.
-    pub fn written(&self) -> u64 {
-        8 * self.words
+    /// Records of calls so far.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether it matters what calls cost.
+    pub fn has_price(&self) -> bool {
+        self.pricing.is_some()
+    }
+
+    /// Bytes that the `calls` latest records of calls take in the trace, or would take if the window that they are of
+    /// is kept; and bytes that were kept since this was asked for last.
+    pub fn cost(&mut self, calls: u64) -> (u64, u64) {
+        let Some(pricing) = &mut self.pricing else { return (0, 0) };
+        let [stream, buffer] = &self.cursors;
+        pricing.take(&stream.block.words[std::mem::replace(&mut self.unpriced, stream.at)..stream.at]);
+        let spent = pricing.take_spent();
+        if !self.buffers {
+            return (spent, spent);
+        }
+        let from = self.pending.open_from(buffer);
+        (pricing.price(&buffer.block.words[from..buffer.at], calls), spent)
     }
 
     /// `window` begins, and where its calls go; windows of which `decided` knows leave the buffer.
@@ -135,8 +171,11 @@ impl Stream {
     pub fn resolve(&mut self, decided: impl FnMut(WindowId) -> Option<bool>) {
         let [stream, buffer] = &mut self.cursors;
         let (journal, thread, full) = (&self.journal, self.thread, &mut self.full);
+        let price = &mut (&mut self.pricing, &mut self.unpriced);
         let copy = |words: &[u64]| {
-            if *full || (!stream.has_room(words.len()) && !grow(journal, thread, stream, words.len(), full)) {
+            let has_room = !*full
+                && (stream.has_room(words.len()) || grow(journal, thread, stream, words.len(), full, price));
+            if !has_room {
                 return;
             }
             stream.block.words[stream.at..stream.at + words.len()].copy_from_slice(words);
@@ -168,7 +207,10 @@ impl Stream {
         let [stream, buffer] = &mut self.cursors;
         match buffered {
             true => self.pending.next_block(words, buffer),
-            false => grow(&self.journal, self.thread, stream, words, &mut self.full),
+            false => {
+                let price = &mut (&mut self.pricing, &mut self.unpriced);
+                grow(&self.journal, self.thread, stream, words, &mut self.full, price)
+            }
         }
     }
 
@@ -196,7 +238,7 @@ impl Stream {
         *room = [head, call.start, call.duration, u64::from(call.terminal) | 1 << 32];
         cursor.last_miss = miss.then_some(cursor.at);
         cursor.at += CALL_WORDS;
-        self.words += CALL_WORDS as u64;
+        self.calls += 1;
         cursor.commit();
         true
     }
@@ -226,7 +268,11 @@ impl Stream {
     /// Appends a call signature; says whether there was room.
     #[must_use]
     pub fn signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) -> bool {
-        self.append(Kind::Signature, (flags, function), &[site.into()], words, false)
+        let has_room = self.append(Kind::Signature, (flags, function), &[site.into()], words, false);
+        if has_room && let Some(pricing) = &mut self.pricing {
+            pricing.signature(function);
+        }
+        has_room
     }
 
     /// Appends a record of two parts.
@@ -251,7 +297,6 @@ impl Stream {
             cursor.last_miss = None;
         }
         cursor.at += length;
-        self.words += length as u64;
         cursor.commit();
         true
     }
@@ -264,9 +309,23 @@ impl Stream {
     }
 }
 
+/// What kept calls cost, and where those begin in a block that were not priced.
+type Priced<'a> = (&'a mut Option<Box<Pricing>>, &'a mut usize);
+
 /// A block for the stream, larger than the last while there is room for more; says whether there is one.
 #[cold]
-fn grow(journal: &Journal, thread: u32, stream: &mut Cursor, words: usize, full: &mut bool) -> bool {
+fn grow(
+    journal: &Journal,
+    thread: u32,
+    stream: &mut Cursor,
+    words: usize,
+    full: &mut bool,
+    (pricing, unpriced): &mut Priced<'_>,
+) -> bool {
+    let rest = &stream.block.words[std::mem::take(*unpriced)..stream.at];
+    if let Some(pricing) = pricing {
+        journal.rarely(|| pricing.take(rest));
+    }
     let larger = (stream.block.words.len() * 2).min(LARGEST_BLOCK_WORDS).max(words);
     let fits = !journal.is_large() && journal.has_room(larger);
     let next = if fits { larger } else { FIRST_BLOCK_WORDS.max(words) };

@@ -8,6 +8,7 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::units::WindowId;
 use ampl_trace::current::LINE_WORDS;
 use ampl_trace::journal::{BlockKind, SITE_WORDS};
+use ampl_trace::timing::Settings;
 use rustc_hash::FxHashMap;
 
 use crate::accumulate::Totals;
@@ -104,8 +105,8 @@ pub struct Thread {
     number: u32,
     /// The agent's own time in windows that are closed, ticks.
     own_before: u64,
-    /// Bytes in the stream when this thread came to the open window.
-    written_before: u64,
+    /// Records of calls when this thread came to the open window.
+    stored_before: u64,
     /// Room for what a record says.
     body: Vec<u64>,
     looked: Looked,
@@ -144,13 +145,16 @@ impl Thread {
             Some(Boundary::Call { function, .. }) => Some(function.0),
             _ => None,
         };
+        let config = &shared.plan.config;
+        let exactly = Settings { error: config.trace.time_error, floor_ns: config.trace.time_floor_ns };
+        let prices = config.sampling.budget.map(|_| exactly);
         let mut thread = Self {
             counts,
             current: Current::new(line),
             sites: SiteTable::new(sites),
             ways: FxHashMap::default(),
             paths: Paths::default(),
-            stream: Stream::new(shared.journal.clone(), number)?,
+            stream: Stream::new(shared.journal.clone(), number, prices)?,
             signatures: Signatures::default(),
             repeats: Repeats::default(),
             log: Log::new(shared.journal.clone(), number)?,
@@ -171,7 +175,7 @@ impl Thread {
             nanos_per_tick: shared.journal.nanos_per_tick(),
             number,
             own_before: 0,
-            written_before: 0,
+            stored_before: 0,
             body: Vec::new(),
             looked: Looked::begin(now, shared.journal.nanos_per_tick()),
             visits: Visits::new(&shared.events.declared),
@@ -435,11 +439,14 @@ impl Thread {
 
     /// Adds what this thread has stored since it came to the open window.
     fn add_stored(&mut self) {
-        let written = self.stream.written();
-        if self.stores {
-            self.totals.stored += written - self.written_before;
+        let calls = self.stream.calls();
+        let stored = calls - std::mem::replace(&mut self.stored_before, calls);
+        if self.stream.has_price() {
+            let stored = if self.stores { stored } else { 0 };
+            let (stored, spent) = self.rarely(|thread| thread.stream.cost(stored));
+            self.totals.stored += stored;
+            self.totals.spent += spent;
         }
-        self.written_before = written;
     }
 
     /// Takes part in the window that is open.
@@ -461,7 +468,7 @@ impl Thread {
             let probability = open.union.probability.to_bits();
             self.stream.open(&[self.window.0, now, probability, open.update, self.sequence]);
         }
-        self.written_before = self.stream.written();
+        self.stored_before = self.stream.calls();
     }
 
     /// Does for calls what the open window and the agent's allowance say.

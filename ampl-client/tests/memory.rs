@@ -55,7 +55,13 @@ impl Family {
         let n = windows.end - windows.start;
         let sum = windows.map(|window| value(rank as u64, window)).sum::<u64>() as f64;
         let metric = MetricSummary { n, sum, ..MetricSummary::one(1.0) };
-        Summary { metrics: vec![metric; self.plan.metrics.len()], kept: false, probability: 0.0, bytes: 0 }
+        Summary {
+            metrics: vec![metric; self.plan.metrics.len()],
+            kept: false,
+            probability: 0.0,
+            bytes: 0,
+            spent: 0,
+        }
     }
 
     /// One rank closes windows, each on its own, and sends what its edge takes.

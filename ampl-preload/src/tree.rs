@@ -238,4 +238,5 @@ fn fill(summary: &mut Summary, closed: &ClosedWindow) {
     summary.kept = closed.keep.kept;
     summary.probability = closed.keep.probability;
     summary.bytes = closed.bytes;
+    summary.spent = closed.spent;
 }

@@ -124,6 +124,52 @@ impl Bits for Writer {
     }
 }
 
+/// Counts the bits that a [`Writer`] would write.
+#[derive(Debug)]
+pub struct Length {
+    words: u64,
+    range: u64,
+}
+
+impl Default for Length {
+    fn default() -> Self {
+        Self { words: 0, range: u64::MAX }
+    }
+}
+
+impl Length {
+    /// Bits so far, rounded down.
+    pub fn bits(&self) -> u64 {
+        u64::from(WORD_BITS) * self.words + u64::from(self.range.leading_zeros())
+    }
+
+    #[inline]
+    fn narrow(&mut self, range: u64) {
+        self.range = range;
+        if range >> WORD_BITS == 0 {
+            self.words += 1;
+            self.range <<= WORD_BITS;
+        }
+    }
+}
+
+impl Bits for Length {
+    #[inline(always)]
+    fn bit(&mut self, one: u32, bit: bool) -> bool {
+        let part = self.range >> PRECISION;
+        let edge = part * u64::from(one);
+        self.narrow(if bit { edge } else { (part << PRECISION) - edge });
+        bit
+    }
+
+    fn plain(&mut self, width: u32, value: u64) -> u64 {
+        for (width, _) in parts(width) {
+            self.narrow(self.range >> PRECISION << (PRECISION as u32 - width));
+        }
+        value
+    }
+}
+
 /// Reads what a [`Writer`] wrote.
 #[derive(Debug)]
 pub struct Reader<B> {
@@ -274,7 +320,16 @@ mod tests {
                     theirs.encode_symbol((), part).expect("no probability is 0");
                 }
             }
+            let mut length = Length::default();
+            for &(plain, one, bit, value, width) in &symbols {
+                if plain {
+                    length.plain(width, value);
+                } else {
+                    length.bit(one, bit);
+                }
+            }
             let bytes = ours.into_bytes();
+            prop_assert!((8 * bytes.len() as u64).abs_diff(length.bits()) <= 2 * u64::from(WORD_BITS));
             let mut words: Vec<u8> = bytes.clone();
             words.resize(bytes.len().next_multiple_of(WORD), 0);
             let theirs: Vec<u8> = theirs.into_compressed().expect("memory").into_iter().flat_map(u32::to_be_bytes).collect();

@@ -94,10 +94,10 @@ fn classes(ranks: u32, mechanism: &str, summaries: &str, seed: u64) -> Monitored
 ///
 /// Only of such runs is it promised that all numbers are exact and decisions repeat
 /// (STATISTICS §2). With 64 ranks on a few busy processors a rank can come late, so there are
-/// three tries.
+/// several tries.
 fn punctual(mechanism: &str, seed: u64) -> (Monitored, Vec<Value>) {
     const RANKS: u32 = 64;
-    for _ in 0..3 {
+    for _ in 0..8 {
         let run = classes(RANKS, mechanism, "census", seed);
         let decisions = run.decisions();
         assert!(!decisions.is_empty(), "a guided run decides");
@@ -109,7 +109,7 @@ fn punctual(mechanism: &str, seed: u64) -> (Monitored, Vec<Value>) {
             Some(row) => eprintln!("late: {row}"),
         }
     }
-    panic!("three runs in a row had ranks that came late");
+    panic!("eight runs in a row had ranks that came late");
 }
 
 fn size(row: &Value) -> f64 {
@@ -238,29 +238,27 @@ fn sampled_estimates_keep_their_promise() {
     }
 }
 
-/// A bound that asks for everyone, and a budget that does not reach: a third of what everyone takes.
+/// A bound that asks for everyone, and a budget that does not reach: a quarter of what everyone takes in the trace.
 ///
 /// `sampling` is what else the configuration says of it.
-fn a_budget_is_kept(selection: &str, sampling: &str) {
+fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
     // One run says what another may take.
     let _machine = alone();
-    let job = Job::of(Mpi::OpenMpi, 8, "steady", &["1500"]);
     let config = |budget: &str| {
         format!(
             "[sampling]\nselection = \"{selection}\"\nwindows_per_update = 2\n{sampling}{budget}\
-             [window]\nmarker = \"period:50ms\"\n\
+             [window]\nmarker = \"period:50ms\"\n[agent]\nmax_overhead = 0.5\n\
              [[group]]\nname = \"everyone\"\nmembers = \"0-7\"\nconfidence = 0.99\nerror = 0.0001\n"
         )
     };
-    // As what is kept is priced: when it is recorded, four words a call, before it is coded.
+    // Bytes of times in the trace, per second.
     let rate = |run: &Monitored| {
-        let kept = |rank| run.decode(rank).iter().filter(|call| call["window"].is_u64()).count();
-        let calls: usize = (0..8).map(kept).sum();
-        32.0 * calls as f64 / (number(&run.info()["windows"]) * 0.05)
+        let info = run.info();
+        number(&info["trace_bytes"]["timing"]) / (number(&info["windows"]) * 0.05)
     };
-    let everyone = rate(&monitor(&job, &config(""), Form::Run).success());
-    let budget = (everyone / 3.0).round();
-    let run = monitor(&job, &config(&format!("budget = \"{budget}B/s\"\n")), Form::Run).success();
+    let everyone = rate(&monitor(job, &config(""), Form::Run).success());
+    let budget = (everyone / 4.0).round();
+    let run = monitor(job, &config(&format!("budget = \"{budget}B/s\"\n")), Form::Run).success();
     let decisions = run.decisions();
     let cut: Vec<&Value> = decisions.iter().filter(|decision| decision["limit"] == "budget").collect();
     // A busier machine may slow the job so much that there is room for everyone now and then.
@@ -276,19 +274,38 @@ fn a_budget_is_kept(selection: &str, sampling: &str) {
     // There is none with nobody drawn, nor where sizes are decided before anything is known.
     let attained: Vec<_> = cut.iter().filter(|decision| decision["error_attained"].is_number()).collect();
     assert!(!attained.is_empty());
-    assert!(attained.iter().all(|cut| number(&cut["error_attained"]) > number(&cut["error_required"])));
-    assert!(rate(&run) <= 1.2 * budget, "{} of {budget}", rate(&run));
+    // Where all ranks wait for the whole of a window they do not differ, and any of them keeps its bound.
+    let wider = |cut: &Value| number(&cut["error_attained"]) > number(&cut["error_required"]);
+    assert!(attained.iter().filter(|cut| wider(cut)).count() * 2 > attained.len(), "{attained:?}");
+    let rate = rate(&run);
+    assert!(rate <= 1.1 * budget, "{rate} of {budget}");
+    // Where there was no room for more it is used.
+    let bound = cut.len() as f64 / decisions.len() as f64;
+    assert!(rate >= 0.5 * bound * budget, "{rate} of {budget}, {bound} of decisions cut");
     let said = &run.finished.stderr;
     assert!(said.contains("\n  budget   "), "{said}");
+    eprintln!("{selection}: {rate} of {budget}, everyone {everyone}, {bound} of decisions cut");
+}
+
+/// A program whose times repeat, of which a call takes a byte or less in the trace, and one whose times are any.
+fn budgets_are_kept(selection: &str, sampling: &str) {
+    for (mpi, kind) in [(Mpi::OpenMpi, "even"), (Mpi::Mpich, "uneven")] {
+        a_budget_is_kept(&Job::of(mpi, 8, "priced", &["3000", kind]), selection, sampling);
+    }
 }
 
 #[test]
 fn a_budget_is_kept_and_the_bound_attained_is_told() {
-    a_budget_is_kept("predictive", "");
+    budgets_are_kept("predictive", "");
 }
 
 /// Each window has its share, and eight ranks are below the usual floor, under which no bound is promised.
 #[test]
 fn a_budget_is_kept_by_windows_that_are_decided_when_they_are_over() {
-    a_budget_is_kept("retrospective", "floor = 1\n");
+    budgets_are_kept("retrospective", "floor = 1\n");
+}
+
+#[test]
+fn a_budget_is_kept_where_ranks_wait_for_each_other() {
+    a_budget_is_kept(&Job::of(Mpi::OpenMpi, 8, "steady", &["1000"]), "retrospective", "floor = 1\n");
 }

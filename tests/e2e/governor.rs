@@ -154,7 +154,8 @@ fn everything_is_everything() {
     let missing =
         info["windows"].as_u64().unwrap() * u64::from(RANKS) - info["kept_windows"].as_u64().unwrap();
     assert!(missing < u64::from(RANKS), "{info}");
-    let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n", [500, 6000]);
+    let run =
+        frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n", [500, 6000]);
     let info = run.info();
     assert!(steps(&info, 0).len() >= 2, "{info}");
 }

@@ -41,13 +41,10 @@ impl Thread {
         let keep = shared.lock().verdicts.judge(window, keep);
         if let Some(keep) = keep {
             let flags = if keep.kept { VERDICT_KEPT } else { 0 };
-            let before = self.stream.written();
             self.body.clear();
             self.body.extend([window.0, keep.probability.to_bits()]);
             self.body.extend(more);
             self.stream.record(Kind::Verdict, flags, &self.body);
-            // It is no call of the open window.
-            self.written_before += self.stream.written() - before;
         }
     }
 

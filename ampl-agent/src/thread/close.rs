@@ -191,7 +191,6 @@ impl Thread {
             | flag(whole && open.buffered, WINDOW_BUFFERED);
         self.stream.record(Kind::Window, flags, &body);
         self.body = body;
-        self.written_before = self.stream.written();
         let last = WindowId(open.window.0 + (windows - 1));
         cells.iter_mut().for_each(|cell| cell.times(windows));
         let mut keep = open.keep;
@@ -207,6 +206,7 @@ impl Thread {
             cells,
             keep,
             bytes: if open.union.kept || open.buffered { self.totals.stored } else { 0 },
+            spent: self.totals.spent,
             measured: open.measured,
         });
         open.window = last.next();

@@ -80,13 +80,10 @@ impl Thread {
 
     #[cold]
     fn new_signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) {
-        let before = self.stream.written();
         let full = self.signatures.is_full() || self.shared.journal.is_crowded();
         if full || !self.stream.signature(function, flags, site, words) {
             self.log.give_up();
         }
-        // It is no call of the open window, but of all that are like it.
-        self.written_before += self.stream.written() - before;
     }
 
     /// Appends a record about an object met for the first time.
@@ -106,9 +103,7 @@ impl Thread {
 
     /// A buffer's word stands for that address from here on.
     pub fn place(&mut self, word: u64, address: u64) {
-        let before = self.stream.written();
         self.stream.record(Kind::Place, 0, &[word, address]);
-        self.written_before += self.stream.written() - before;
     }
 
     /// A call is over: it is in the sequence, and its times are stored where those are wanted.

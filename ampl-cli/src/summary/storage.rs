@@ -39,8 +39,7 @@ fn stored(rank: &RankTrace) -> u64 {
     rank.times.len() as u64
 }
 
-/// Times stored per second of the longest rank, as they are in the file, beside the budget, which is about what they
-/// take before they are coded.
+/// Times stored per second of the longest rank, as they are in the file, beside the budget.
 fn within(trace: &Trace, budget: f64) -> String {
     let stored: u64 = trace.ranks.iter().map(stored).sum();
     let rate = stored as f64 / (longest_ns(trace).max(1) as f64 * 1e-9);

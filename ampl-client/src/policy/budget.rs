@@ -10,6 +10,8 @@
 //! is none the faster for it; but for as much as an interval at the floors takes, which is saved up, so that
 //! with the smallest of budgets there is a sample now and then, and what it costs stays known.
 
+use std::collections::VecDeque;
+
 use ampl_core::config::Quantity;
 use ampl_core::message::CensusWindow;
 use ampl_core::stats::Moments;
@@ -89,20 +91,47 @@ impl Budget {
     }
 }
 
-/// The same limit on windows that are decided one by one, when it is known what keeping them takes.
-#[derive(Clone, Copy, Debug)]
+/// The same limit on windows that are decided one by one, when it is known about what keeping them takes.
+///
+/// Each is taken to cost as much as its ranks expect. What it did cost comes with later windows, and is set off against
+/// those that follow.
+#[derive(Clone, Debug)]
 pub(super) struct Ledger {
     /// Bytes per second of the whole job.
     rate: f64,
     /// What windows so far took too much, bytes; negative where something is saved up, at most what a window takes
     /// at the floors.
     debt: f64,
+    /// Bytes that windows were expected to take, what was known of it in time: all windows so far, and up to each of the
+    /// latest, oldest first.
+    expected: f64,
+    earlier: VecDeque<f64>,
+    /// Bytes that ranks have kept.
+    spent: f64,
 }
+
+/// Windows until it is sure that ranks have told what one of them took.
+const UNDERWAY: usize = 8;
 
 impl Ledger {
     /// No more than `rate` bytes per second.
     pub fn new(rate: f64) -> Self {
-        Self { rate, debt: 0.0 }
+        Self { rate, debt: 0.0, expected: 0.0, earlier: VecDeque::with_capacity(UNDERWAY + 1), spent: 0.0 }
+    }
+
+    /// Takes what ranks have kept since they said so last, bytes.
+    pub fn spend(&mut self, bytes: f64) {
+        self.spent += bytes;
+        // Some of what was decided is kept by now, at most all of it.
+        let least = self.earlier.front().filter(|_| self.earlier.len() >= UNDERWAY && self.spent > 0.0);
+        let off = match least {
+            _ if self.spent > self.expected => self.spent - self.expected,
+            Some(&least) if self.spent < least => self.spent - least,
+            _ => 0.0,
+        };
+        self.debt += off;
+        self.expected += off;
+        self.earlier.iter_mut().for_each(|expected| *expected += off);
     }
 
     /// What `price` says under the least pressure under which a window of `seconds` may take what `bytes` says it
@@ -123,7 +152,13 @@ impl Ledger {
             true => price(Pressure::least(|pressure| bytes(&price(pressure)) <= allowance)),
             false => wanted,
         };
-        self.debt = (self.debt + bytes(&found) - income).max(-smallest);
+        let taken = bytes(&found);
+        self.debt = (self.debt + taken - income).max(-smallest);
+        self.expected += taken;
+        self.earlier.push_back(self.expected);
+        if self.earlier.len() > UNDERWAY {
+            self.earlier.pop_front();
+        }
         (found, limited)
     }
 }
@@ -174,4 +209,38 @@ fn bisected(at: impl Fn(f64) -> Pressure, fits: impl Fn(Pressure) -> bool) -> Pr
         if fits(at(middle)) { high = middle } else { low = middle }
     }
     at(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept over what may be, from a window on, where it takes `ratio` times as much as ranks expect, which they
+    /// tell three windows later.
+    fn used(ratio: f64, windows: usize, from: usize) -> f64 {
+        const RATE: f64 = 200.0;
+        let mut ledger = Ledger::new(RATE);
+        let mut taken: Vec<f64> = Vec::new();
+        for window in 0..windows {
+            if let Some(&bytes) = window.checked_sub(3).and_then(|told| taken.get(told)) {
+                ledger.spend(bytes);
+            }
+            let ranks = |pressure: Pressure| (64.0 / pressure.wider.powi(2)).max(pressure.floor);
+            let (ranks, limited) = ledger.fit(Some(1.0), ranks, |ranks| 100.0 * ranks);
+            assert!(limited, "{ratio}: {ranks}");
+            taken.push(100.0 * ratio * ranks);
+        }
+        taken[from..].iter().sum::<f64>() / (RATE * (windows - from) as f64)
+    }
+
+    #[test]
+    fn the_budget_is_of_what_was_kept_whatever_was_expected() {
+        for ratio in [0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0] {
+            let all = used(ratio, 100, 0);
+            // What it costs less than was expected is known some windows later.
+            assert!((0.7..=1.1).contains(&all), "{ratio}: {all}");
+            let later = used(ratio, 200, 50);
+            assert!((0.9..=1.05).contains(&later), "{ratio}: {later}");
+        }
+    }
 }

@@ -143,6 +143,9 @@ impl Retrospective {
         let known: Vec<KnownGroup> =
             self.groups.iter_mut().map(|group| group.observe(window, coins)).collect();
         self.merged = self.merged.saturating_add(window.merged());
+        if let Some(ledger) = &mut self.ledger {
+            ledger.spend(window.partial.cells.iter().map(|cell| cell.spent as f64).sum());
+        }
         if window.windows() > 1 {
             return;
         }

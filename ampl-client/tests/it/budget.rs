@@ -63,6 +63,7 @@ fn run(plan: &Plan, factor: impl Fn(u64) -> f64) -> Ran {
                 kept: keep.kept,
                 probability: keep.probability,
                 bytes,
+                spent: bytes,
             };
             census.reported += 1;
             census.partial.add(&shape, shape.cell_of(plan, Rank(rank)), 1, &summary);

@@ -71,7 +71,8 @@ fn live(mut config: Config, budget: Option<f64>, windows: u64) -> Ran {
             let mut metrics = vec![MetricSummary::one(total.y); net.plan.metrics.len()];
             metrics[wall] = MetricSummary::one(WALL_NS);
             let own = if keep.kept { BYTES } else { 0 };
-            let summary = Summary { metrics, kept: keep.kept, probability: keep.probability, bytes: own };
+            let summary =
+                Summary { metrics, kept: keep.kept, probability: keep.probability, bytes: own, spent: 0 };
             net.nodes[rank].local(window, window, &summary);
             bytes += own;
         }

@@ -27,7 +27,7 @@ pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumV
 use wire::Reader;
 
 /// First byte of every message.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 const KIND_UP: u8 = 1;
 const KIND_DIRECTIVE: u8 = 2;

@@ -169,7 +169,7 @@ impl Shape {
     /// Sums over no rank.
     pub fn partial(&self) -> Partial {
         let metrics = || vec![MetricMoments::default(); self.asked.len()];
-        let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, metrics: metrics() };
+        let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, spent: 0, metrics: metrics() };
         let divided = self.divisions.as_ref().map_or_else(Vec::new, Divisions::sums);
         Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new(), divided }
     }
@@ -226,8 +226,10 @@ pub struct Cell {
     pub reported: u64,
     /// Rank-windows kept.
     pub kept: u64,
-    /// Bytes that keeping them took.
+    /// Bytes that keeping them took; of windows that are decided when they are over, that they would take.
     pub bytes: u64,
+    /// Bytes that ranks have kept since they last reported, of whatever windows.
+    pub spent: u64,
     /// One entry per metric, in the order of [`Plan::metrics`].
     pub metrics: Vec<MetricMoments>,
 }
@@ -235,6 +237,8 @@ pub struct Cell {
 impl Cell {
     /// Bytes of a cell in a message before its metrics.
     const HEADER: usize = 2 + 2 + 4 + 3 * 8;
+    /// Bit beside the stratum that says that its ranks are pinned.
+    const PINNED: u16 = 1 << 15;
 }
 
 /// Sums of one metric.
@@ -263,7 +267,7 @@ impl Partial {
     /// Makes these sums over no rank, of the same shape. Of groups that are divided nothing is left.
     pub fn clear(&mut self) {
         for cell in &mut self.cells {
-            (cell.reported, cell.kept, cell.bytes) = (0, 0, 0);
+            (cell.reported, cell.kept, cell.bytes, cell.spent) = (0, 0, 0, 0);
             cell.metrics.fill(MetricMoments::default());
         }
         self.binned.iter_mut().for_each(Histogram::clear);
@@ -278,6 +282,7 @@ impl Partial {
             cell.reported = cell.reported.saturating_add(more.reported);
             cell.kept = cell.kept.saturating_add(more.kept);
             cell.bytes = cell.bytes.saturating_add(more.bytes);
+            cell.spent = cell.spent.saturating_add(more.spent);
             for (metric, more) in cell.metrics.iter_mut().zip(&more.metrics) {
                 metric.census.merge(&more.census);
                 metric.kept.merge(&more.kept);
@@ -296,6 +301,7 @@ impl Partial {
         cell.reported = cell.reported.saturating_add(windows);
         cell.kept = cell.kept.saturating_add(if summary.kept { windows } else { 0 });
         cell.bytes = cell.bytes.saturating_add(summary.bytes);
+        cell.spent = cell.spent.saturating_add(summary.spent);
         for (slot, metric) in asked(shape, cell, &summary.metrics) {
             let moments = metric.moments(windows);
             if shape.census {
@@ -323,8 +329,9 @@ impl Partial {
     pub(super) fn encode(&self, shape: &Shape, to: &mut Writer) {
         for cell in &self.cells {
             to.u16(cell.key.group);
-            to.u16(cell.key.stratum);
-            to.u32(u32::from(cell.key.pinned));
+            to.u16(cell.key.stratum | if cell.key.pinned { Cell::PINNED } else { 0 });
+            // Seven digits are enough of it.
+            to.u32((cell.spent as f32).to_bits());
             to.u64(cell.reported);
             to.u64(cell.kept);
             to.u64(cell.bytes);
@@ -414,14 +421,14 @@ impl Partial {
         self.cells.resize_with(cells.into(), Cell::default);
         for cell in &mut self.cells {
             from.expect_some(Cell::HEADER)?;
-            let (group, stratum) = (from.u16(), from.u16());
-            let pinned = match from.u32() {
-                0 => false,
-                1 => true,
-                _ => return Err(MessageError::Value { field: "pinned" }),
-            };
-            cell.key = CellKey { group, stratum, pinned };
-            (cell.reported, cell.kept, cell.bytes) = (from.u64(), from.u64(), from.u64());
+            let (group, stratum, spent) = (from.u16(), from.u16(), f32::from_bits(from.u32()));
+            if !(spent.is_finite() && spent >= 0.0) {
+                return Err(MessageError::Value { field: "spent" });
+            }
+            let pinned = stratum & Cell::PINNED != 0;
+            cell.key = CellKey { group, stratum: stratum & !Cell::PINNED, pinned };
+            cell.spent = spent as u64;
+            [cell.reported, cell.kept, cell.bytes] = std::array::from_fn(|_| from.u64());
             cell.metrics.clear();
             cell.metrics.resize(metrics.into(), MetricMoments::default());
             for slot in &mut cell.metrics {

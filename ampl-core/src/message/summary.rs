@@ -58,14 +58,16 @@ pub struct Summary {
     pub kept: bool,
     /// How likely that was, in [0, 1].
     pub probability: f64,
-    /// Bytes that keeping it took.
+    /// Bytes that keeping it took; of a window that is decided when it is over, that it would take.
     pub bytes: u64,
+    /// Bytes that the rank has kept since the window before, of whatever windows.
+    pub spent: u64,
 }
 
 impl Summary {
     /// A window of that plan without observations, not kept.
     pub fn empty(plan: &Plan) -> Self {
         let metrics = vec![MetricSummary::default(); plan.metrics.len()];
-        Self { metrics, kept: false, probability: 0.0, bytes: 0 }
+        Self { metrics, kept: false, probability: 0.0, bytes: 0, spent: 0 }
     }
 }

@@ -222,7 +222,7 @@ fn up(plan: &Plan, values: &[(u64, f64, bool)]) -> UpMessage {
         let cell = shape.cell_of(plan, ampl_core::units::Rank(rank as u32));
         let metric = MetricSummary { n, sum: y, sum_sq: y * y, min: y, max: y };
         let metrics = vec![metric; plan.metrics.len()];
-        window.partial.add(&shape, cell, 4, &Summary { metrics, kept, probability: 0.5, bytes: 3 });
+        window.partial.add(&shape, cell, 4, &Summary { metrics, kept, probability: 0.5, bytes: 3, spent: 2 });
         if shape.interval {
             window.partial.add_interval(&shape, cell, &vec![metric; plan.metrics.len()]);
         }

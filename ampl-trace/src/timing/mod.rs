@@ -45,6 +45,7 @@ mod scale;
 mod stream;
 mod trees;
 
+pub use crate::bits::Length;
 pub use decoder::{Decoder, Malformed};
 pub use encoder::Encoder;
 pub(crate) use mixing::Node;

@@ -57,7 +57,13 @@ pub fn group(name: &str, members: &str, target: Target, pinned: &str) -> Group {
 
 /// A summary in which every metric is that total.
 pub fn summary(plan: &Plan, total: Total) -> Summary {
-    Summary { metrics: vec![metric(total); plan.metrics.len()], kept: false, probability: 0.0, bytes: 0 }
+    Summary {
+        metrics: vec![metric(total); plan.metrics.len()],
+        kept: false,
+        probability: 0.0,
+        bytes: 0,
+        spent: 0,
+    }
 }
 
 /// Ranks' totals, each with its draw, and their sums.

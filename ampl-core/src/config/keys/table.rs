@@ -91,7 +91,7 @@ pub const KEYS: &[Key] = &[
         "sampling",
         "budget",
         Text,
-        "Keep no more than this of the whole job, 32 bytes a call before it is coded; the bound then attained is reported.",
+        "Times that are kept take no more than this in the trace, of the whole job. Calls are priced by what they take coded, as far as it is known. The bound then attained is reported.",
     )
     .range("bytes per second with their unit: B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s")
     .examples("\"1MB/s\"", "\"1MB\""),
