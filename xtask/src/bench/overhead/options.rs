@@ -12,12 +12,12 @@ options of overhead (all optional):
   --pairs N           rounds of whole jobs (15)
   --runs N            times four runs of the jobs that alternate (3)
   --ranks N           ranks of a job, each on a processor of its own (2); alone, none waits for another
-  --seconds S         length of a run of the synthetic program (5)
+  --seconds S         length of a run of the synthetic program (5; of own 4)
   --rate R            its MPI calls per second and rank (70000)
   --max-overhead S    agent.max_overhead of the default configuration, such as 0.5%
   --marker M          its window.marker, such as mpi:MPI_Allreduce
   --work ROWS         its work between calls, instead of finding out which makes that rate
-  --lammps-steps N    timesteps of a run of LAMMPS (1000)
+  --lammps-steps N    timesteps of a run of LAMMPS (1000; of own 300)
   --counted-steps N   steps of the synthetic program where instructions are counted (800)
   --state NAME        the one state to measure beside none, such as default
   --program NAME      synthetic or lammps; both without
@@ -137,6 +137,16 @@ impl Options {
                 _ => bail!("no such option: {}", wrong()),
             }
         }
+        // Its 240 jobs are to be done within 25 minutes.
+        if options.parts == [Part::Own] {
+            let is_given = |name: &str| arguments.contains(&name);
+            if !is_given("--seconds") {
+                options.seconds = 4.0;
+            }
+            if !is_given("--lammps-steps") {
+                options.lammps_steps = 300;
+            }
+        }
         Ok(options)
     }
 }
@@ -151,6 +161,8 @@ mod tests {
         let options = Options::parse(&["--pairs", "3", "--part", "pairs", "--program", "lammps"]).unwrap();
         assert_eq!((options.pairs, options.parts), (3, vec![Part::Pairs]));
         assert_eq!(options.program.as_deref(), Some("lammps"));
+        let own = Options::parse(&["--seconds", "2", "--part", "own"]).unwrap();
+        assert_eq!((own.seconds, own.lammps_steps), (2.0, 300));
         for wrong in [
             &["--pairs"][..],
             &["--pairs", "0"],
