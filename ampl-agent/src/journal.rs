@@ -304,11 +304,6 @@ impl Journal {
         self.header[word::FLAGS].fetch_or(flag::FINALIZED, Ordering::Release);
     }
 
-    /// The agent gave up.
-    pub fn mark_disabled(&self) {
-        self.header[word::FLAGS].fetch_or(flag::DISABLED, Ordering::Release);
-    }
-
     /// A new block of at least `payload_words` words for `thread`, in memory where the file cannot grow.
     ///
     /// # Errors

@@ -19,7 +19,15 @@ pub fn is_disabled() -> bool {
 /// Whether this process speaks for the job before MPI can say who is who: its launcher calls it rank 0,
 /// or there is no launcher.
 pub fn is_first_rank() -> bool {
-    let names = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+    let names = [
+        "PMI_RANK",
+        "PMIX_RANK",
+        "OMPI_COMM_WORLD_RANK",
+        "MV2_COMM_WORLD_RANK",
+        "PALS_RANKID",
+        "FLUX_TASK_RANK",
+        "SLURM_PROCID",
+    ];
     names.iter().find_map(|name| env::var(name).ok()).is_none_or(|rank| rank == "0")
 }
 
@@ -78,6 +86,11 @@ pub fn run_directory(template: &str) -> PathBuf {
         }
     };
     env::current_dir().map_or(path.clone(), |here| here.join(&path))
+}
+
+/// The launch that this process is of: one name in all processes that a launcher has started on this node.
+pub fn launch() -> String {
+    env::var("PMIX_NAMESPACE").ok().filter(|name| !name.is_empty()).unwrap_or_else(job_id)
 }
 
 fn job_id() -> String {

@@ -21,6 +21,7 @@ mod hooks;
 mod inquiry;
 mod intercept;
 mod late;
+mod once;
 mod patience;
 mod pmpi;
 mod presence;

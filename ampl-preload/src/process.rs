@@ -18,11 +18,11 @@ use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::index_of_predefined;
-use ampl_trace::model::RunInfo;
+use ampl_trace::model::{GaveUp, RunInfo};
 
 use crate::abi::Abi;
 use crate::api;
-use crate::begin::{self, message};
+use crate::begin;
 use crate::clock;
 use crate::ending::Ended;
 use crate::entry::{Origin, entry};
@@ -205,19 +205,21 @@ pub fn contained_counting<T>(hook: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(hook)) {
         Ok(value) => Some(value),
         Err(_) => {
-            disable();
+            disable(GaveUp::Failed);
             None
         }
     }
 }
 
 #[cold]
-fn disable() {
+fn disable(why: GaveUp) {
     ALWAYS.active.store(false, Ordering::Relaxed);
     // SAFETY: the pointer is null or to the process, which is never freed.
     if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
-        process.shared.journal.count_failure();
-        process.shared.journal.mark_disabled();
+        if why == GaveUp::Failed {
+            process.shared.journal.count_failure();
+        }
+        process.shared.journal.mark_disabled(why);
     }
 }
 
@@ -340,18 +342,10 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
         None => {
             let now = now();
             let number = threads.all.len() as u32;
-            let thread = match Thread::new(process.shared.clone(), number, now) {
-                Ok(thread) => thread,
-                Err(error) => {
-                    // The process goes on unobserved rather than half observed.
-                    message(&format!(
-                        "rank {} cannot make room in its journal ({error}): it goes on without ampl; \
-                         set output.journal to another place",
-                        process.shared.rank.0
-                    ));
-                    disable();
-                    return None;
-                }
+            let Ok(thread) = Thread::new(process.shared.clone(), number, now) else {
+                // The process goes on unobserved rather than half observed. Rank 0 says so of all such at the end.
+                disable(GaveUp::NoRoom);
+                return None;
             };
             let state = ptr::from_mut(Box::leak(Box::new(ThreadState::new(process, thread))));
             threads.all.push(state);

@@ -377,7 +377,7 @@ impl Settlement {
         asked.wait(0)?;
         if written && !self.quiet {
             let unnamed = crate::environment::named_directory().is_none();
-            less.message(self.ranks, &self.directory, unnamed).iter().for_each(|said| message(said));
+            less.messages(self.ranks, &self.directory, unnamed).iter().for_each(|said| message(said));
         }
         Ok(written)
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::begin::message;
+use crate::once;
 use crate::process::contained;
 use crate::signals::Held;
 
@@ -84,6 +85,9 @@ extern "C" fn wait(waiting: *mut libc::c_void) -> *mut libc::c_void {
     };
     if !agreed && waiting.is_first() {
         contained(|| {
+            if !once::is_first("waits") {
+                return;
+            }
             message(&format!(
                 "rank {} has been waiting for the other ranks in MPI_Init for {} s, although all have the library: one \
                  may have stopped there",

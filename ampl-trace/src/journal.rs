@@ -119,6 +119,8 @@ pub mod flag {
     pub const FINALIZED: u64 = 1;
     /// The agent gave up; what it had committed is here.
     pub const DISABLED: u64 = 2;
+    /// It found no room for what a thread begins with: that is why.
+    pub const NO_ROOM: u64 = 4;
 }
 
 /// The first byte of a snapshot.

@@ -91,6 +91,16 @@ impl Liveness {
     }
 }
 
+/// Why the agent of a process gave up while the program went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GaveUp {
+    /// It failed.
+    Failed,
+    /// There was no room for its journal.
+    NoRoom,
+}
+
 /// Up to when a run counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {

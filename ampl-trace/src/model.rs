@@ -211,6 +211,9 @@ pub struct Process {
     pub finalized: bool,
     /// Failures of the agent.
     pub agent_failures: u64,
+    /// Why the agent gave up; `None` where it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up: Option<GaveUp>,
     /// Processor time that the agent itself took in windows, nanoseconds: for calls, windows and the journal.
     pub own_ns: u64,
     /// Its processor time in `MPI_Init` and before, to start the program, nanoseconds.
@@ -314,7 +317,7 @@ pub struct Step {
 /// named the region of the marker.
 pub const STEP_CLOCK: &str = "clock";
 
-pub use crate::last::{End, EndBasis, Liveness, Peer, Place, ThreadPlace};
+pub use crate::last::{End, EndBasis, GaveUp, Liveness, Peer, Place, ThreadPlace};
 
 /// A call site: an offset in a module; and where its function is called from, if paths are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,6 +12,7 @@ mod crowded;
 mod dead;
 mod deaf;
 mod doctor;
+mod exec_end;
 mod figure4;
 mod floor;
 mod full;

@@ -1,13 +1,20 @@
-//! What the journal's header tells of time that the agent and the process took, and of room to run.
+//! What the journal's header tells of time that the agent and the process took, of room to run, and of the agent's end.
 
 use std::sync::atomic::Ordering;
 
-use ampl_trace::journal::word;
+use ampl_trace::journal::{flag, word};
+use ampl_trace::model::GaveUp;
 
 use super::Journal;
 use crate::stopwatch;
 
 impl Journal {
+    /// The agent gave up.
+    pub fn mark_disabled(&self, why: GaveUp) {
+        let why = if why == GaveUp::NoRoom { flag::NO_ROOM } else { 0 };
+        self.header[word::FLAGS].fetch_or(flag::DISABLED | why, Ordering::Release);
+    }
+
     /// Adds to the agent's own time.
     pub fn add_own_ticks(&self, ticks: u64) {
         self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
 use ampl_trace::decode::Calls;
-use ampl_trace::model::{Alone, STEP_CLOCK};
+use ampl_trace::model::{Alone, GaveUp, STEP_CLOCK};
 use ampl_trace::record::GAP;
 use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
@@ -301,12 +301,25 @@ fn ranks(trace: &Trace, gaps: &mut Vec<String>) {
     if !absent.is_empty() {
         gaps.push(format!("{} left nothing that is readable here: {absent}", plural(absent.len(), "rank")));
     }
-    let unfinished = trace.ranks.iter().filter(|rank| !rank.process.finalized).map(|rank| rank.process.rank);
-    let unfinished = set(unfinished);
+    let left = |rank: &&RankTrace| !rank.process.finalized;
+    for (why, what) in [
+        (GaveUp::NoRoom, "found no room for their journals (output.journal)"),
+        (GaveUp::Failed, "failed in ampl itself"),
+    ] {
+        let gave_up = trace.ranks.iter().filter(left).filter(|rank| rank.process.gave_up == Some(why));
+        let gave_up = set(gave_up.map(|rank| rank.process.rank));
+        if !gave_up.is_empty() {
+            let ranks = plural(gave_up.len(), "rank");
+            gaps.push(format!("{ranks} ({gave_up}) {what} and went on without ampl"));
+        }
+    }
+    let unfinished = trace.ranks.iter().filter(left).filter(|rank| rank.process.gave_up.is_none());
+    let unfinished = set(unfinished.map(|rank| rank.process.rank));
     if !unfinished.is_empty() {
         gaps.push(format!("{} did not reach MPI_Finalize: {unfinished}", plural(unfinished.len(), "rank")));
     }
-    if !trace.complete && absent.is_empty() && unfinished.is_empty() && trace.damage.is_empty() {
+    let all_finished = trace.ranks.iter().all(|rank| rank.process.finalized);
+    if !trace.complete && absent.is_empty() && all_finished && trace.damage.is_empty() {
         gaps.push(
             "the ranks' journals were not merged: the job still runs, ended too early, or could not write the \
              trace"

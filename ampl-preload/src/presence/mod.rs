@@ -21,6 +21,7 @@ use ampl_core::units::RankSet;
 use crate::abi;
 use crate::begin::{message, take_awaited};
 use crate::environment;
+use crate::once;
 use hosts::Hosts;
 use launch::OnNode;
 use marks::{Decision, Marks};
@@ -159,10 +160,12 @@ pub fn agree(open_mpi: bool, ranks: u32, rank: u32) -> Option<Agreed> {
             match Mark::make(rank, open_mpi) {
                 Ok(mark) => mark,
                 Err(error) => {
-                    message(&format!(
-                        "rank {rank} cannot make files of this node's ranks ({}): {error}; {GOES_ON}",
-                        environment::node_directory().display()
-                    ));
+                    if once::is_first("marks") {
+                        message(&format!(
+                            "rank {rank} cannot make files of this node's ranks ({}): {error}; {GOES_ON}",
+                            environment::node_directory().display()
+                        ));
+                    }
                     return None;
                 }
             }

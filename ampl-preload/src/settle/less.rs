@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use ampl_core::units::RankSet;
 use ampl_trace::format::Part;
 use ampl_trace::format::v1::Kind;
-use ampl_trace::model::{STEP_CLOCK, Step};
+use ampl_trace::model::{GaveUp, STEP_CLOCK, Step};
 
-/// Ranks that stepped down.
+/// Ranks that stepped down, and those that went on without the agent.
 #[derive(Debug, Default)]
 pub struct Less {
     ranks: u32,
@@ -14,13 +15,22 @@ pub struct Less {
     from_ns: Option<u64>,
     /// How far down any of them went.
     lowest: usize,
+    /// Whether any did because of what the agent took.
+    costs: bool,
+    /// Whether any did for want of room.
+    room: bool,
+    /// Ranks whose agents gave up: for want of room, and for a failure.
+    gave_up: [Vec<u32>; 2],
 }
 
 /// What a rank's part says of it.
 #[derive(serde::Deserialize)]
 struct Process {
+    rank: u32,
     #[serde(default)]
     steps: Vec<Step>,
+    #[serde(default)]
+    gave_up: Option<GaveUp>,
 }
 
 /// Levels, and what is kept of calls there.
@@ -40,30 +50,64 @@ impl Less {
         else {
             return;
         };
-        let down = process.steps.iter().filter(|step| step.level != STEP_CLOCK);
-        let level = |step: &Step| LEVELS.iter().position(|(level, _)| *level == step.level).unwrap_or(0);
-        let Some((lowest, at)) =
-            down.clone().map(level).max().filter(|&lowest| lowest > 1).zip(down.map(|step| step.at).min())
-        else {
+        if let Some(why) = process.gave_up {
+            // What it did less before is the lesser matter.
+            self.gave_up[usize::from(why == GaveUp::Failed)].push(process.rank);
             return;
-        };
+        }
+        let (mut before, mut lowest, mut from_ns) = (0, 0, None);
+        for step in process.steps.iter().filter(|step| step.level != STEP_CLOCK) {
+            let level = LEVELS.iter().position(|(level, _)| *level == step.level).unwrap_or(0);
+            // Of windows that are drawn beforehand nothing is missing.
+            if level > before.max(1) {
+                // A share is what made it step down; where room did there is none.
+                self.costs |= step.share > 0.0;
+                self.room |= step.share <= 0.0;
+                from_ns = from_ns.or(Some(step.at));
+                lowest = lowest.max(level);
+            }
+            before = level;
+        }
+        let Some(at) = from_ns else { return };
         self.ranks += 1;
         self.lowest = self.lowest.max(lowest);
         self.from_ns = Some(self.from_ns.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// One message, if there is something to say: where the run is goes without saying where its directory was named.
-    pub fn message(&self, ranks: u32, run: &Path, unnamed: bool) -> Option<String> {
+    /// Messages, if there is something to say: where the run is goes without saying where its directory was named.
+    pub fn messages(&self, ranks: u32, run: &Path, unnamed: bool) -> Vec<String> {
         let run = run.display();
-        let seconds = self.from_ns.map(|nanos| nanos as f64 / 1e9);
-        match seconds {
-            Some(seconds) => Some(format!(
-                "{} of {ranks} ranks recorded less than was asked for, from {seconds:.3} s on, at the least {}, to stay within \
-                 agent.max_overhead ({run}): see what is missing with 'ampl info {run}'",
-                self.ranks, LEVELS[self.lowest].1
-            )),
-            None => unnamed.then(|| format!("the run is in {run}: see it with 'ampl info {run}'")),
+        let mut messages = Vec::new();
+        if let Some(nanos) = self.from_ns {
+            let why = match (self.costs, self.room) {
+                (true, false) => "to stay within agent.max_overhead",
+                (false, _) => "for want of room (output.journal)",
+                (true, true) => "to stay within agent.max_overhead, and for want of room (output.journal)",
+            };
+            messages.push(format!(
+                "{} of {ranks} ranks recorded less than was asked for, from {:.3} s on, at the least {}, {why} ({run}): see \
+                 what is missing with 'ampl info {run}'",
+                self.ranks,
+                nanos as f64 / 1e9,
+                LEVELS[self.lowest].1
+            ));
         }
+        let whys = ["found no room for their journals", "failed in ampl itself"];
+        let ways_out = ["set output.journal to another place", "the program was not affected"];
+        for ((gave_up, why), way_out) in self.gave_up.iter().zip(whys).zip(ways_out) {
+            if !gave_up.is_empty() {
+                let list: Vec<String> = gave_up.iter().map(u32::to_string).collect();
+                let set = RankSet::parse(&list.join(",")).unwrap_or_default();
+                messages.push(format!(
+                    "{} of {ranks} ranks ({set}) {why} and went on without ampl ({run}): {way_out}",
+                    gave_up.len()
+                ));
+            }
+        }
+        if messages.is_empty() && unnamed {
+            messages.push(format!("the run is in {run}: see it with 'ampl info {run}'"));
+        }
+        messages
     }
 }
 
@@ -71,34 +115,61 @@ impl Less {
 mod tests {
     use super::*;
 
-    fn rank(steps: &str) -> Vec<Part<'static>> {
-        let payload = format!("{{\"rank\": 0, \"steps\": [{steps}]}}").into_bytes();
+    fn rank(fields: &str) -> Vec<Part<'static>> {
+        let payload = format!("{{\"rank\": 0, {fields}}}").into_bytes();
         vec![Part { kind: Kind::Processes, rank: Some(0), payload: payload.into() }]
+    }
+
+    fn steps(steps: &[(u64, &str, f64)]) -> Vec<Part<'static>> {
+        let step = |(at, level, share): &(u64, &str, f64)| {
+            format!("{{\"window\":1,\"at\":{at},\"level\":\"{level}\",\"share\":{share}}}")
+        };
+        rank(&format!("\"steps\": [{}]", steps.iter().map(step).collect::<Vec<_>>().join(",")))
+    }
+
+    fn said(less: &Less, unnamed: bool) -> Vec<String> {
+        less.messages(4, Path::new("r"), unnamed)
     }
 
     #[test]
     fn one_line_says_how_many_ranks_did_less_and_since_when() {
-        let step = |at: u64, level: &str| {
-            format!("{{\"window\":1,\"at\":{at},\"level\":\"{level}\",\"share\":0.1}}")
-        };
         let mut less = Less::default();
-        for steps in [String::new(), step(1, STEP_CLOCK), step(1, "drawn")] {
-            less.note(&rank(&steps));
+        for parts in [steps(&[]), steps(&[(1, STEP_CLOCK, 0.1)]), steps(&[(1, "drawn", 0.1)]), Vec::new()] {
+            less.note(&parts);
         }
-        less.note(&[]);
-        assert_eq!(less.message(4, Path::new("r"), false), None);
-        assert_eq!(
-            less.message(4, Path::new("r"), true).unwrap(),
-            "the run is in r: see it with 'ampl info r'"
-        );
-        less.note(&rank(&[step(2_500_000_000, "structure"), step(3_000_000_000, "kept")].join(",")));
-        less.note(&rank(&[step(1_250_000_000, "structure"), step(3_000_000_000, "off")].join(",")));
+        assert!(said(&less, false).is_empty());
+        assert_eq!(said(&less, true), ["the run is in r: see it with 'ampl info r'"]);
+        less.note(&steps(&[
+            (1, "drawn", 0.1),
+            (2_500_000_000, "structure", 0.1),
+            (3_000_000_000, "kept", 0.0),
+        ]));
+        less.note(&steps(&[(1_250_000_000, "structure", 0.1), (3_000_000_000, "off", 0.1)]));
+        let lines = |why: &str| {
+            [format!(
+                "2 of 4 ranks recorded less than was asked for, from 1.250 s on, at the least counts only, {why} (r): \
+                 see what is missing with 'ampl info r'"
+            )]
+        };
         for unnamed in [false, true] {
-            assert_eq!(
-                less.message(4, Path::new("r"), unnamed).unwrap(),
-                "2 of 4 ranks recorded less than was asked for, from 1.250 s on, at the least counts only, to stay within \
-                 agent.max_overhead (r): see what is missing with 'ampl info r'"
-            );
+            assert_eq!(said(&less, unnamed), lines("to stay within agent.max_overhead"));
         }
+    }
+
+    #[test]
+    fn reasons_and_ranks_without_ampl_are_told_apart() {
+        let mut less = Less::default();
+        less.note(&steps(&[(5, "summaries", 0.0)]));
+        assert!(
+            said(&less, false)[0].contains("summaries of windows, for want of room (output.journal) (r)")
+        );
+        less.note(&steps(&[(5, "off", 0.5)]));
+        assert!(said(&less, false)[0].contains("agent.max_overhead, and for want of room"));
+        let mut less = Less::default();
+        less.note(&rank("\"gave_up\": \"no-room\""));
+        less.note(&rank("\"gave_up\": \"failed\""));
+        let [room, failed] = &said(&less, true)[..] else { panic!("{less:?}") };
+        assert!(room.starts_with("1 of 4 ranks (0) found no room") && room.contains("set output.journal"));
+        assert!(failed.starts_with("1 of 4 ranks (0) failed in ampl itself"), "{failed}");
     }
 }

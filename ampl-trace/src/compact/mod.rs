@@ -19,7 +19,7 @@ use crate::cells::Cells;
 use crate::error::ReadError;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{
-    Aggregate, ClockFit, LASTING_STRATA, Liveness, Process, RankTrace, RunInfo, Step, WindowSummary,
+    Aggregate, ClockFit, GaveUp, LASTING_STRATA, Liveness, Process, RankTrace, RunInfo, Step, WindowSummary,
     call_path,
 };
 use crate::record::{
@@ -125,6 +125,11 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     Ok(out)
 }
 
+fn gave_up(flags: u64) -> Option<GaveUp> {
+    let why = if flags & flag::NO_ROOM != 0 { GaveUp::NoRoom } else { GaveUp::Failed };
+    (flags & flag::DISABLED != 0).then_some(why)
+}
+
 fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     let header = &journal.header;
     let mut calls = BTreeMap::new();
@@ -152,6 +157,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         pid: header[word::PID] as u32,
         finalized: header[word::FLAGS] & flag::FINALIZED != 0,
         agent_failures: header[word::FAILURES],
+        gave_up: gave_up(header[word::FLAGS]),
         own_ns: (clock.duration(header[word::OWN_TICKS]) as u64).saturating_add(header[word::RARE_NS]),
         begin_ns: header[word::BEGIN_NS],
         end_ns: 0,

@@ -1,0 +1,91 @@
+//! What `ampl exec` says when a job is over: at most one line of a kind per job, whatever the number of ranks.
+
+use std::path::Path;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process::Finished;
+use ampl_tests::run::{Form, Monitored, monitor};
+
+const RANKS: u32 = 3;
+
+/// Lines that ampl has written.
+fn said(finished: &Finished) -> Vec<&str> {
+    finished.stderr.lines().filter(|line| line.contains("ampl")).collect()
+}
+
+/// A job whose agent may take next to nothing: every rank steps down as soon as it looks at itself.
+fn stepped_down(mpi: Mpi, form: Form) -> Monitored {
+    let job = Job::of(mpi, RANKS, "steady", &["400"]);
+    monitor(&job, "[agent]\nmax_overhead = 0.000001\n", form).success()
+}
+
+/// Ranks that recorded less than was asked for, as `ampl info` has it.
+fn ranks_below(run: &Monitored) -> usize {
+    let info = run.info();
+    let steps = info["overhead"]["steps"].as_array().expect("an array");
+    let less = ["structure", "summaries", "off"];
+    let is_less = |level: &serde_json::Value| less.iter().any(|less| level == less);
+    let below = |rank: u32| steps.iter().any(|step| step["rank"] == rank && is_less(&step["level"]));
+    (0..RANKS).filter(|&rank| below(rank)).count()
+}
+
+#[test]
+fn ranks_that_recorded_less_are_told_in_one_line() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let run = stepped_down(mpi, Form::Exec);
+        let below = ranks_below(&run);
+        assert!(below > 0, "{mpi:?}: {}", run.info());
+        let lines = said(&run.finished);
+        let [line] = lines[..] else { panic!("{mpi:?}: {lines:?}") };
+        let begins = format!("ampl: {below} of {RANKS} ranks recorded less than was asked for, from ");
+        assert!(line.starts_with(&begins) && line.contains("to stay within agent.max_overhead ("), "{line}");
+        let way_out = format!("see what is missing with 'ampl info {}'", run.run.display());
+        assert!(line.ends_with(&way_out) && !line.contains("room"), "{line}");
+        // `ampl run` prints a summary instead.
+        let run = stepped_down(mpi, Form::Run);
+        assert!(!run.finished.stderr.contains("recorded less"), "{mpi:?}: {}", run.finished.stderr);
+        assert!(run.finished.stderr.contains("were only counted from"), "{mpi:?}: {}", run.finished.stderr);
+    }
+}
+
+#[test]
+fn nothing_is_said_where_all_is_as_asked() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, RANKS, "steady", &["20"]);
+        let run = monitor(&job, "[trace]\ntiming = \"all\"\n", Form::Exec).success();
+        assert!(said(&run.finished).is_empty(), "{mpi:?}: {}", run.finished.stderr);
+        // Nobody knows where the run is who has not named it.
+        let scratch = Scratch::new("unnamed");
+        let words =
+            [job.launch(), vec![ampl().into(), "exec".into(), "--".into()], job.words.clone()].concat();
+        let finished = job.run(&words, scratch.path()).success();
+        let lines = said(&finished);
+        let [line] = lines[..] else { panic!("{mpi:?}: {lines:?}") };
+        let run =
+            line.split_once("'ampl info ").and_then(|(_, rest)| rest.strip_suffix('\'')).expect("its place");
+        assert!(Path::new(run).join("trace.ampl").is_file(), "{mpi:?}: {line}");
+    }
+}
+
+/// Threads that find no room for what they begin with end the agent of their ranks, not the job.
+#[test]
+fn ranks_without_room_are_told_in_one_line() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        for (from, ranks, count) in [("0", "0-2", 3), ("2", "2", 1)] {
+            let job = Job::of(mpi, RANKS, "late_thread", &[from]);
+            let run = monitor(&job, "", Form::Exec).success();
+            assert_eq!(run.finished.sorted_lines(), ["0: 3", "1: 3", "2: 3"], "{mpi:?}");
+            let lines = said(&run.finished);
+            let [line] = lines[..] else { panic!("{mpi:?}: {lines:?}") };
+            let begins = format!("ampl: {count} of {RANKS} ranks ({ranks}) found no room for their journals");
+            assert!(line.starts_with(&begins) && line.contains("set output.journal"), "{mpi:?}: {line}");
+            assert_eq!((&run.info()["complete"], &run.info()["agent_failures"]), (&false.into(), &0.into()));
+        }
+        let run = monitor(&Job::of(mpi, RANKS, "late_thread", &["1"]), "", Form::Run).success();
+        let text = run.finished.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let gap = "2 ranks (1-2) found no room for their journals (output.journal) and went on without ampl";
+        assert_eq!(text.matches(gap).count(), 1, "{mpi:?}: {text}");
+        assert!(!text.contains("did not reach"), "{mpi:?}: {text}");
+    }
+}
