@@ -17,8 +17,8 @@ const MEMORY: u64 = 512;
 const EARNED_NS: u64 = 200_000;
 /// So many at once at most: about a millisecond.
 const MOST: u64 = 2048;
-/// Calls of a trial at most.
-const TRIAL: u64 = 256;
+/// Calls of a trial at most: about half a millisecond.
+const TRIAL: u64 = 1024;
 
 /// Bits that calls took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -41,6 +41,21 @@ impl Rate {
     }
 }
 
+/// What the first calls of a window took, of a thread that has kept nothing.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    all: Rate,
+    /// The later half of them, by which models have learnt something.
+    later: Rate,
+}
+
+impl Trial {
+    /// Bits of so many calls, the first that are kept.
+    fn of(self, calls: u64) -> u64 {
+        self.all.of(calls.min(self.all.calls)) + self.later.of(calls.saturating_sub(self.all.calls))
+    }
+}
+
 /// What a thread knows of it.
 #[derive(Debug)]
 pub(crate) struct Pricing {
@@ -52,8 +67,7 @@ pub(crate) struct Pricing {
     functions: Vec<u16>,
     coder: Option<Box<Encoder<Length>>>,
     rate: Option<Rate>,
-    /// Of a trial: the rate, and of how many calls.
-    tried: Option<Rate>,
+    tried: Option<Trial>,
     /// Calls that may be coded, and until when they were earned, ticks.
     credit: u64,
     earned: u64,
@@ -124,20 +138,20 @@ impl Pricing {
         if coded > 0 {
             self.rate.get_or_insert_default().learn(bits, coded);
         }
-        self.spent += bits + self.per_call().of(rest);
-    }
-
-    fn per_call(&self) -> Rate {
-        self.rate.or(self.tried).unwrap_or(PRIOR)
+        self.spent += bits + self.rate.unwrap_or(PRIOR).of(rest);
     }
 
     /// Bytes that so many calls of a window that is not decided would take; `words` have some of them, as a rule the first.
     pub fn price(&mut self, words: &[u64], calls: u64) -> u64 {
-        let tried = self.tried.map_or(0, |tried| tried.calls);
+        let tried = self.tried.map_or(0, |tried| tried.all.calls);
         if self.rate.is_none() && calls.min(TRIAL) > 2 * tried {
             self.tried = self.trial(words).or(self.tried);
         }
-        let bits = self.per_call().of(calls) + self.rest;
+        let bits = match (self.rate, self.tried) {
+            (Some(rate), _) => rate.of(calls),
+            (None, Some(tried)) => tried.of(calls),
+            (None, None) => PRIOR.of(calls),
+        } + self.rest;
         self.rest = bits % 8;
         bits / 8
     }
@@ -150,9 +164,11 @@ impl Pricing {
     }
 
     /// What calls at the beginning of `words` take where nothing came before; `None` if there are none.
-    fn trial(&self, words: &[u64]) -> Option<Rate> {
+    fn trial(&self, words: &[u64]) -> Option<Trial> {
         let mut coder = Encoder::measuring(self.settings);
         let (mut calls, mut begin) = (0, None);
+        // Bits of 1, 2, 4, … calls.
+        let (mut half, mut doubled) = (Rate::default(), Rate::default());
         for record in records(words) {
             match record {
                 Record::Open(_, start, _) if calls == 0 => begin = Some(start),
@@ -162,12 +178,16 @@ impl Pricing {
                     }
                     self.code(&mut coder, flags, call);
                     calls += 1;
+                    if calls.is_power_of_two() {
+                        half = std::mem::replace(&mut doubled, Rate { bits: coder.bits(), calls });
+                    }
                 }
                 _ => break,
             }
         }
+        let later = Rate { bits: coder.bits() - half.bits, calls: calls - half.calls };
         coder.end_window();
-        (calls > 0).then(|| Rate { bits: coder.bits(), calls })
+        (calls > 0).then(|| Trial { all: Rate { bits: coder.bits(), calls }, later })
     }
 
     /// Time has passed until `now`.
@@ -310,6 +330,15 @@ mod tests {
         assert_eq!(pricing.credit, 0);
         let all = coded + pricing.take_spent();
         assert!(all as f64 > 1.5 * coded as f64 && (all as f64) < 2.5 * coded as f64, "{coded} and {all}");
+    }
+
+    #[test]
+    fn a_long_window_costs_less_per_call_than_its_beginning() {
+        let mut pricing = Pricing::new(SETTINGS, 0, 1.0);
+        let words = window(0, &mut |call| 1000 + call % 4);
+        let short = pricing.price(&words, CALLS);
+        let long = pricing.price(&words, 100 * CALLS);
+        assert!(short > 0 && long > short && long < 80 * short, "{short} and {long}");
     }
 
     #[test]
