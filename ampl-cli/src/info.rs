@@ -22,6 +22,7 @@ use crate::moved::Moved;
 use crate::output;
 use crate::own_time::OwnTime;
 use crate::pauses::{self, Paused};
+use crate::phases::{self, Phase};
 use crate::processors::Sharing;
 use crate::programs::{self, Program};
 use crate::rundir::{self, RunArg};
@@ -97,6 +98,9 @@ struct Info<'a> {
     windows_without_summary: Option<u64>,
     /// Share of the ranks' time in windows that all ranks measured: what efficiencies of the run rest on.
     coverage: f64,
+    /// Start-up, body and wind-down with their headlines; none where the run is one phase.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    phases: Vec<Phase>,
     trace_bytes: Sizes,
     /// How clocks that are not rank 0's were brought in step with it; none where all ranks read one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +145,7 @@ impl<'a> Info<'a> {
             would_keep_windows: would_keep(trace, plan.as_ref()),
             windows_without_summary: plan.map(|plan| windows_lacking(trace, &plan)),
             coverage: run_times(trace).coverage.share,
+            phases: phases::of(trace),
             trace_bytes: trace.sizes,
             clocks: Clocks::of(trace),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),

@@ -42,6 +42,7 @@ mod once;
 mod output;
 mod own_time;
 mod pauses;
+mod phases;
 mod plan;
 mod population;
 mod prefix;

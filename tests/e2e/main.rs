@@ -28,6 +28,7 @@ mod mpmd;
 mod own_time;
 mod partners;
 mod paths;
+mod phases;
 mod recipes;
 mod recover;
 mod retrospective;

@@ -16,11 +16,14 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::output;
+use crate::phases::{self, Phase};
 use crate::processors::Sharing;
 use crate::rundir::{self, RunArg};
 
+pub use bounds::Bounds;
 pub use columns::Columns;
-pub use rows::Basis;
+pub use imbalance::{Imbalance, Lost};
+pub use rows::{Basis, Row, SlowestHost, SlowestRank, parts};
 pub use run::{RunTimes, in_counted_span, is_only_counted, measured_share, run_times};
 pub use shares::{Shares, Times};
 
@@ -43,6 +46,9 @@ struct Shown<'a> {
     /// On the run's row: ranks that had to share processors; none where nothing says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<&'a Sharing>,
+    /// On the run's row: its phases, if it has several.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    phases: &'a [Phase],
 }
 
 /// Prints the efficiencies of a run and of its windows.
@@ -52,14 +58,18 @@ struct Shown<'a> {
 pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let rows = rows::rows(&trace);
-    let sharing = Sharing::of(&trace);
+    let (sharing, phases) = (Sharing::of(&trace), phases::of(&trace));
     if args.json {
-        let with = |(index, row)| Shown { row, processors: sharing.as_ref().filter(|_| index == 0) };
+        let with = |(index, row)| Shown {
+            row,
+            processors: sharing.as_ref().filter(|_| index == 0),
+            phases: if index == 0 { &phases } else { &[] },
+        };
         output::json(&rows.iter().enumerate().map(with).collect::<Vec<_>>())?;
     } else {
         output::print(|out| {
             sharing.iter().try_for_each(|sharing| writeln!(out, "{}\n", sharing.text()))?;
-            table::write(out, &rows)
+            table::write(out, &rows, &phases)
         })?;
     }
     Ok(rundir::status(&trace))

@@ -1,6 +1,7 @@
 //! Efficiencies per window and of the run, with whom they waited for.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use ampl_trace::Trace;
 use serde::Serialize;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use super::bounds::Bounds;
 use super::columns::Columns;
 use super::imbalance::{Imbalance, Lost};
-use super::run::{RunTimes, run_times};
+use super::run::{RunTimes, run_times, times_in};
 use super::shares::{Shares, Times};
 use crate::coverage::{Coverage, Extent};
 use crate::estimate::partial_windows;
@@ -105,10 +106,33 @@ struct Window {
 
 /// Efficiencies of `trace`: the run's row, then one per window in which any rank reported times.
 pub fn rows(trace: &Trace) -> Vec<Row> {
-    let columns = Columns::of(trace);
     let hosts = Hosts::of(trace);
-    let census = rundir::plan(trace).is_none_or(|plan| plan.stores_summary(false));
     let run = run_times(trace);
+    let mut windows = windows(trace);
+    let mut rows = window_rows(trace, &hosts, &run, &mut windows);
+    rows.insert(0, run_row(trace, &hosts, &run, &windows.iter().collect::<Vec<_>>(), &rows));
+    rows
+}
+
+/// Times of parts of the run, each of some windows, and its row, which is as that of a run of these alone.
+pub fn parts(trace: &Trace, parts: &[Range<u64>]) -> Vec<(RunTimes, Row)> {
+    let hosts = Hosts::of(trace);
+    let mut windows = windows(trace);
+    let rows = window_rows(trace, &hosts, &run_times(trace), &mut windows);
+    let part = |part: &Range<u64>| {
+        let is_in = |row: &&Row| row.window.is_some_and(|window| part.contains(&window));
+        let rows: Vec<Row> = rows.iter().filter(is_in).cloned().collect();
+        let times = times_in(trace, part);
+        let row = run_row(trace, &hosts, &times, &windows.range(part.clone()).collect::<Vec<_>>(), &rows);
+        (times, row)
+    };
+    parts.iter().map(part).collect()
+}
+
+/// The windows of `trace` as its ranks measured them.
+fn windows(trace: &Trace) -> BTreeMap<u64, Window> {
+    let columns = Columns::of(trace);
+    let census = rundir::plan(trace).is_none_or(|plan| plan.stores_summary(false));
     let mut windows: BTreeMap<u64, Window> = BTreeMap::new();
     for rank in &trace.ranks {
         let columns = columns.of_rank(rank);
@@ -129,9 +153,19 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
             }
         }
     }
+    windows
+}
+
+/// A row for each window in which any rank reported times.
+fn window_rows(
+    trace: &Trace,
+    hosts: &Hosts<'_>,
+    run: &RunTimes,
+    windows: &mut BTreeMap<u64, Window>,
+) -> Vec<Row> {
     let partial = partial_windows(trace.ranks.iter());
     let mut rows: Vec<Row> = Vec::new();
-    for (&window, Window { times, basis, length_ns, measured_ns }) in &mut windows {
+    for (&window, Window { times, basis, length_ns, measured_ns }) in windows {
         if times.is_empty() {
             continue; // nobody of the sample got this far
         }
@@ -143,19 +177,18 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
         let known = if misses { None } else { Shares::of(times) };
         let coverage = if *length_ns > 0.0 { *measured_ns / *length_ns } else { 1.0 };
         let coverage = if *basis == Basis::Sampled { 1.0 } else { coverage };
-        let row = Row::new(Some(window), times, known, *basis, trace, &hosts);
+        let row = Row::new(Some(window), times, known, *basis, trace, hosts);
         rows.push(Row { partial: Some(partial.contains(&window)), coverage, ..row });
     }
-    rows.insert(0, run_row(trace, &hosts, &run, &windows, &rows));
     rows
 }
 
-/// The row of the run, whose windows have `rows`.
+/// The row of the run, or of a part of it, whose windows have `rows`.
 fn run_row(
     trace: &Trace,
     hosts: &Hosts<'_>,
     run: &RunTimes,
-    windows: &BTreeMap<u64, Window>,
+    windows: &[(&u64, &Window)],
     rows: &[Row],
 ) -> Row {
     let known = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little);
@@ -175,7 +208,7 @@ fn run_row(
         let whole = windows.iter().filter(|(window, of)| {
             !run.lacking.contains(window) && of.basis == Basis::Census && !of.times.is_empty()
         });
-        let whole: Vec<&[Times]> = whole.map(|(_, window)| &window.times[..]).collect();
+        let whole: Vec<&[Times]> = whole.map(|&(_, window)| &window.times[..]).collect();
         let host = |rank: u32| hosts.name(rank);
         (row.lost, row.imbalance) = match Imbalance::of(&run.times, &whole, host) {
             Some((lost, imbalance)) => (Some(lost), imbalance),

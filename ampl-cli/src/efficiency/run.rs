@@ -1,6 +1,7 @@
 //! Times of the whole run, and what is known where they were not all measured.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
@@ -25,6 +26,8 @@ pub struct RunTimes {
     pub lacking: BTreeSet<u64>,
     /// The share of the ranks' time that they are of, without what the program paused.
     pub coverage: Coverage,
+    /// The ranks' time, nanoseconds.
+    pub run_ns: f64,
     /// Between which numbers the run's are, where they are not of all of it.
     pub bounds: Option<Bounds>,
     /// Share of time in MPI, had calls that were only counted taken as long as others of their function.
@@ -54,34 +57,62 @@ fn is_counted(rank: &RankTrace) -> bool {
     rank.process.steps.iter().any(|step| step.level == "off")
 }
 
+/// All windows.
+const RUN: Range<u64> = 0..u64::MAX;
+
 /// Times of the whole run of every rank that left something.
 pub fn run_times(trace: &Trace) -> RunTimes {
-    let columns = Columns::of(trace);
     let plan = rundir::plan(trace);
-    let all = trace.ranks.iter().flat_map(|rank| rank.windows.iter().map(move |window| (rank, window)));
-    let has_all = all.clone().all(|(rank, window)| columns.of_rank(rank).times(window).is_some());
+    let columns = Columns::of(trace);
+    let has_all = has_all(trace, columns, &RUN);
     let stores_all = plan.as_ref().is_none_or(|plan| plan.stores_summary(false));
-    let ranks: Vec<RankTime> = match has_all || stores_all || !pauses::of(trace).is_empty() {
-        true => trace.ranks.iter().map(|rank| RankTime::of_windows(rank, columns.of_rank(rank))).collect(),
-        false => from_totals(trace, columns),
-    };
+    if !has_all && !stores_all && pauses::of(trace).is_empty() {
+        return of_ranks(trace, plan.as_ref(), from_totals(trace, columns), Basis::Totals, &RUN);
+    }
     let basis = match (has_all, stores_all) {
         (true, _) => Basis::Census,
         (false, true) => Basis::Measured,
         (false, false) => Basis::Totals,
     };
-    of_ranks(trace, plan.as_ref(), ranks, basis)
+    of_ranks(trace, plan.as_ref(), by_windows(trace, columns, &RUN), basis, &RUN)
 }
 
-fn of_ranks(trace: &Trace, plan: Option<&Plan>, ranks: Vec<RankTime>, basis: Basis) -> RunTimes {
+/// The same of some windows of the run alone, by their summaries.
+pub fn times_in(trace: &Trace, windows: &Range<u64>) -> RunTimes {
+    let columns = Columns::of(trace);
+    let basis = if has_all(trace, columns, windows) { Basis::Census } else { Basis::Measured };
+    of_ranks(trace, None, by_windows(trace, columns, windows), basis, windows)
+}
+
+fn has_all(trace: &Trace, columns: Columns, windows: &Range<u64>) -> bool {
+    trace.ranks.iter().all(|rank| {
+        let columns = columns.of_rank(rank);
+        let mut own = rank.windows.iter().filter(|window| windows.contains(&window.window));
+        own.all(|window| columns.times(window).is_some())
+    })
+}
+
+fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> Vec<RankTime> {
+    trace.ranks.iter().map(|rank| RankTime::of_windows(rank, columns.of_rank(rank), windows)).collect()
+}
+
+/// Where there is a `plan`, time in MPI is estimated as well where calls were only counted.
+fn of_ranks(
+    trace: &Trace,
+    plan: Option<&Plan>,
+    ranks: Vec<RankTime>,
+    basis: Basis,
+    of: &Range<u64>,
+) -> RunTimes {
     let lacking: BTreeSet<u64> = ranks.iter().flat_map(|rank| rank.lacking.iter().copied()).collect();
     let times: Vec<Times> = ranks.iter().map(|rank| rank.sum(&lacking)).collect();
     let absent = u64::from(trace.run.ranks).saturating_sub(ranks.len() as u64);
     let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
     let all: f64 = ranks.iter().map(|rank| rank.run_ns).sum::<f64>() + absent as f64 * longest;
     let used: f64 = ranks.iter().map(|rank| rank.used_ns(&lacking)).sum();
-    let windows = trace.windows();
-    let there = lacking.iter().filter(|window| **window < windows).count() as u64;
+    let end = trace.windows().min(of.end);
+    let windows = end.saturating_sub(of.start);
+    let there = lacking.iter().filter(|window| **window < end).count() as u64;
     let coverage = Coverage {
         // Old or made-up runs may lack all lengths.
         share: if all > 0.0 { (used / all).min(1.0) } else { 1.0 },
@@ -117,7 +148,7 @@ fn of_ranks(trace: &Trace, plan: Option<&Plan>, ranks: Vec<RankTime>, basis: Bas
         share.is_finite().then(|| share.clamp(bounds.mpi[0], bounds.mpi[1]))
     });
     let threads = ranks.iter().map(|rank| rank.threads as u64).max().unwrap_or(1);
-    RunTimes { times, basis, lacking, coverage, bounds, mpi_at_mean_cost, threads }
+    RunTimes { times, basis, lacking, coverage, run_ns: all, bounds, mpi_at_mean_cost, threads }
 }
 
 /// One rank in the run.
@@ -136,11 +167,16 @@ struct RankTime {
 }
 
 impl RankTime {
-    fn of_windows(rank: &RankTrace, columns: RankColumns) -> Self {
+    /// In the windows `of` its run.
+    fn of_windows(rank: &RankTrace, columns: RankColumns, of: &Range<u64>) -> Self {
         let (mut windows, mut lacking) = (Vec::new(), Vec::new());
-        let (mut lengths, mut paused_ns, mut own_ns) = (0.0, 0.0, 0.0);
+        let (mut lengths, mut paused_ns, mut own_ns, mut before_ns) = (0.0, 0.0, 0.0, 0.0);
         for window in &rank.windows {
             let length = columns.length(window);
+            if !of.contains(&window.window) {
+                before_ns += if window.window < of.start { length } else { 0.0 };
+                continue;
+            }
             lengths += length;
             own_ns += window.own_ns as f64;
             match columns.observed(window) {
@@ -162,11 +198,13 @@ impl RankTime {
         let closed = rank.windows.iter().map(|window| window.repeat.max(1)).fold(0, u64::saturating_add);
         // Where summaries are left out of the trace windows have no length.
         let whole = rank.process.finalized && last.unwrap_or(0) == closed && rank.process.windows == 0;
-        if !rank.process.finalized {
+        let to_the_end = of.end > last.unwrap_or(0);
+        if !rank.process.finalized && to_the_end {
             // The window that was open when it stopped is nowhere.
             lacking.push(last.unwrap_or(0));
         }
-        let run_ns = if whole { lengths } else { lengths.max(rank.process.elapsed_ns as f64) };
+        let elapsed = rank.process.elapsed_ns as f64 - before_ns;
+        let run_ns = if whole || !to_the_end { lengths } else { lengths.max(elapsed) };
         let rank = rank.process.rank;
         Self { rank, threads: columns.threads, run_ns: run_ns - paused_ns, own_ns, windows, lacking }
     }
@@ -314,7 +352,7 @@ pub fn measured_share(trace: &Trace) -> f64 {
         longest = longest.max(run_ns);
         if is_counted(rank) {
             let spans: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
-            let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank)));
+            let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank), &RUN));
             let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&BTreeSet::new()));
             off += spans.max(lacks).min(run_ns);
         }

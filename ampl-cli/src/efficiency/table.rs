@@ -6,6 +6,7 @@ use super::imbalance::{Course, Imbalance};
 use super::rows::{Basis, Row};
 use crate::coverage::Extent;
 use crate::human::{digits, duration, percent, plural};
+use crate::phases::{self, Phase};
 
 /// Windows in the table.
 const WORST: usize = 10;
@@ -14,7 +15,7 @@ const WIDTH: usize = 72;
 /// From a parallel efficiency of this on there is little to gain.
 const GOOD: f64 = 0.9;
 
-pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+pub(super) fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result<()> {
     let (run, windows) = rows.split_first().expect("the run has a row");
     let measured = run.measured.filter(|of| of.extent() != Extent::Whole);
     let basis = match (measured, run.basis) {
@@ -38,6 +39,7 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
                     let between = format!("between {} and {}", percent(low), percent(high));
                     writeln!(out, "  {name:<14} {}: {between} {meaning}", measured.unknown())?;
                 }
+                phases::table(out, phases, run.population)?;
                 windows_of(out, windows)
             }
             (Some(measured), None) => writeln!(out, "  {}", measured.unknown()),
@@ -52,6 +54,7 @@ pub(super) fn write(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let balance = run.load_balance.map_or("-".into(), percent);
     writeln!(out, "  load balance   {:<9} mean/max of compute time", balance)?;
     writeln!(out, "  communication  {:<9} most compute time of a rank / run time", percent(communication))?;
+    phases::table(out, phases, run.population)?;
     windows_of(out, windows)?;
     writeln!(out, "\n{}", sentence(run))
 }

@@ -42,7 +42,7 @@ fn run(hosts: &[&str], wall: f64, compute: &[Vec<Option<f64>>]) -> Trace {
 
 fn text(rows: &[Row]) -> String {
     let mut out = Vec::new();
-    table::write(&mut out, rows).unwrap();
+    table::write(&mut out, rows, &[]).unwrap();
     String::from_utf8(out).unwrap()
 }
 

@@ -13,6 +13,7 @@ use crate::coverage::Extent;
 use crate::efficiency::{self, RunTimes, Shares, Times, run_times};
 use crate::estimate::{Row, mpi_shares};
 use crate::human::{count, digits, percent, plural};
+use crate::phases;
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let read = trace.ranks.len() as u64;
@@ -33,8 +34,16 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
         _ => format!("exact: call totals of {whose}"),
     };
     title(out, &format!("Efficiency ({basis})"));
+    of_run(out, trace, plan, &run);
+    for (label, text) in phases::lines(&phases::of(trace)) {
+        paragraph(out, label, &text);
+    }
+}
+
+fn of_run(out: &mut String, trace: &Trace, plan: Option<&Plan>, run: &RunTimes) {
+    let whole = run.extent() == Extent::Whole;
     let Some(shares) = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little) else {
-        unknown(out, &run);
+        unknown(out, run);
         return;
     };
     // Each number says what it is of, where that is not the run.
@@ -53,7 +62,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     }
     let longest = "most compute time of a rank / run time";
     field(out, "communication", &line(shares.communication, longest, "most compute/run"));
-    let alone = plan.filter(|_| whole).and_then(|plan| from_sample(trace, plan, &run));
+    let alone = plan.filter(|_| whole).and_then(|plan| from_sample(trace, plan, run));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
     let threads = match run.threads {
         1 => String::new(),

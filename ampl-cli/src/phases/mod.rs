@@ -1,0 +1,181 @@
+//! Start-up, body and wind-down of a run, and what its headlines are in each.
+//!
+//! Where one ends and the next begins follows from which places call MPI in which windows ([`find`]); times are those of
+//! these windows, by the rules of the whole run.
+
+mod activity;
+mod find;
+#[cfg(test)]
+mod tests;
+mod text;
+mod top;
+mod walk;
+
+use std::ops::Range;
+
+use ampl_trace::Trace;
+use serde::{Serialize, Serializer};
+
+use crate::coverage::{Coverage, Extent};
+use crate::efficiency::{Basis, Bounds, Imbalance, Lost, Row, RunTimes, Shares, SlowestHost, SlowestRank, parts};
+use crate::rundir;
+
+pub use text::{lines, table};
+pub use top::Top;
+
+/// A part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Name {
+    /// Before the repeated part.
+    StartUp,
+    /// From the first repetition to the last.
+    Body,
+    /// After it.
+    WindDown,
+}
+
+impl Name {
+    /// As people read it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::StartUp => "start-up",
+            Self::Body => "body",
+            Self::WindDown => "wind-down",
+        }
+    }
+}
+
+/// A phase and its headlines.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// Which one it is.
+    pub phase: Name,
+    /// Its windows: the first and the last.
+    pub windows: [u64; 2],
+    /// Time in these windows, the mean of the ranks, nanoseconds.
+    pub ns: f64,
+    /// That over the time in all windows.
+    pub share: f64,
+    /// How far off its ends may be, nanoseconds: the length of the windows there, and how long the body usually calls nothing.
+    pub boundary_ns: f64,
+    /// Ranks by whose calls it was found.
+    pub found_by: u64,
+    /// As of the run; none, as the next ones, where too little was measured.
+    pub parallel: Option<f64>,
+    /// As of the run.
+    pub load_balance: Option<f64>,
+    /// As of the run.
+    pub communication: Option<f64>,
+    /// Share of the ranks' time that is in MPI.
+    pub mpi: Option<f64>,
+    /// The rank with the most compute time.
+    pub slowest: Option<SlowestRank>,
+    /// The host with the most.
+    pub slowest_host: Option<SlowestHost>,
+    /// Time of an average rank that imbalance and MPI cost.
+    pub lost: Option<Lost>,
+    /// In which way ranks are not balanced.
+    pub imbalance: Option<Imbalance>,
+    /// Where the numbers come from.
+    pub basis: Basis,
+    /// The share of the ranks' time in the phase that they rest on.
+    #[serde(serialize_with = "share_of")]
+    pub coverage: Coverage,
+    /// Between which numbers they are, where not all of it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+    /// Calls by function, the most time first; nothing where calls of some ranks are not known.
+    pub top: Vec<Top>,
+}
+
+fn share_of<S: Serializer>(coverage: &Coverage, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(coverage.share)
+}
+
+/// The phases of `trace` in their order; none where it is one throughout, or that cannot be told.
+pub fn of(trace: &Trace) -> Vec<Phase> {
+    let Some(known) = rundir::plan(trace).and_then(|plan| activity::of(trace, &plan)) else { return Vec::new() };
+    // Of few of the ranks nothing is said of the run.
+    if !is_most(known.ranks, trace) {
+        return Vec::new();
+    }
+    let windows = known.activity.lengths.len();
+    let Some(found) = find::body(&known.activity) else { return Vec::new() };
+    let body = found.windows;
+    let named = [
+        (Name::StartUp, 0..body.start),
+        (Name::Body, body.clone()),
+        (Name::WindDown, body.end..windows),
+    ];
+    let named: Vec<(Name, Range<usize>)> = named.into_iter().filter(|(_, part)| !part.is_empty()).collect();
+    let ranges: Vec<Range<u64>> = named.iter().map(|(_, part)| part.start as u64..part.end as u64).collect();
+    let parts = parts(trace, &ranges);
+    let all: f64 = parts.iter().map(|(times, _)| times.run_ns).sum();
+    if all <= 0.0 {
+        return Vec::new();
+    }
+    let boundary_ns = boundary_ns(trace, &body, windows) + found.silence / known.ranks.max(1) as f64;
+    named
+        .into_iter()
+        .zip(parts)
+        .map(|((phase, part), (times, row))| {
+            let mut found = Phase::of(phase, &part, &times, row);
+            found.share = times.run_ns / all;
+            found.ns = times.run_ns / trace.run.ranks.max(1) as f64;
+            (found.boundary_ns, found.found_by) = (boundary_ns, known.ranks);
+            let whole = times.extent() == Extent::Whole && times.threads <= 1;
+            let mpi_ns = whole.then(|| times.times.iter().map(|times| times.mpi).sum());
+            found.top = top::of(trace, &known, &part, mpi_ns);
+            found
+        })
+        .collect()
+}
+
+/// Whether `ranks` are at least nine tenths of those that were to be looked at.
+fn is_most(ranks: u64, trace: &Trace) -> bool {
+    ranks as f64 >= 0.9 * activity::to_be_looked_at(trace) as f64
+}
+
+/// The mean length of a window on either side of the body's ends; the longest of them.
+fn boundary_ns(trace: &Trace, body: &Range<usize>, windows: usize) -> f64 {
+    let inner = [body.start, body.end];
+    let at = inner.into_iter().filter(|&end| end > 0 && end < windows).flat_map(|end| [end - 1, end]);
+    // A window that the program ends is all of a phase at times, and says nothing about the boundary.
+    let inside = at.filter(|window| body.contains(window));
+    let mean = |window: usize| {
+        let of = |rank: &ampl_trace::RankTrace| {
+            let at = rank.windows.binary_search_by_key(&(window as u64), |of| of.window).ok()?;
+            Some(rank.windows[at].end_ns.saturating_sub(rank.windows[at].start_ns).max(0) as f64)
+        };
+        let lengths: Vec<f64> = trace.ranks.iter().filter_map(of).collect();
+        lengths.iter().sum::<f64>() / lengths.len().max(1) as f64
+    };
+    inside.map(mean).fold(0.0, f64::max)
+}
+
+impl Phase {
+    fn of(phase: Name, part: &Range<usize>, times: &RunTimes, row: Row) -> Self {
+        let known = Shares::of(&times.times).filter(|_| times.extent() != Extent::Little);
+        Self {
+            phase,
+            windows: [part.start as u64, part.end as u64 - 1],
+            ns: 0.0,
+            share: 0.0,
+            boundary_ns: 0.0,
+            found_by: 0,
+            parallel: row.parallel,
+            load_balance: row.load_balance,
+            communication: row.communication,
+            mpi: known.map(|shares| shares.mpi),
+            slowest: row.slowest,
+            slowest_host: row.slowest_host,
+            lost: row.lost,
+            imbalance: row.imbalance,
+            basis: row.basis,
+            coverage: times.coverage,
+            bounds: row.bounds,
+            top: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Phases for people.
+
+use std::io::{self, Write};
+
+use super::top::{Top, TimeBasis};
+use super::{Name, Phase};
+use crate::coverage::Extent;
+use crate::human::{digits, duration, percent, plural};
+
+/// Share of a phase's time in MPI from which on a function is named.
+const NAMED: f64 = 0.1;
+
+/// One line per phase: its label and what is said of it.
+pub fn lines(phases: &[Phase]) -> Vec<(&'static str, String)> {
+    phases.iter().map(|phase| (phase.phase.text(), line(phase, phases))).collect()
+}
+
+fn line(phase: &Phase, all: &[Phase]) -> String {
+    let to = match all.first() == Some(phase) {
+        true => format!(", to {}", duration(phase.boundary_ns)),
+        false => String::new(),
+    };
+    let mut text = format!("{} ({}{to}): ", duration(phase.ns), percent(phase.share));
+    let (Some(mpi), true) = (phase.mpi, phase.parallel.is_some()) else {
+        return text + &unknown(phase);
+    };
+    text += &format!("{} in MPI", percent(mpi));
+    if let (Some(balance), true) = (phase.load_balance, phase.coverage.of_ranks > 1) {
+        text += &format!(", balance {}", percent(balance));
+    }
+    if phase.coverage.extent() != Extent::Whole {
+        text += &format!("; of {}", phase.coverage.part());
+    }
+    if let Some(top) = phase.top.first().filter(|top| top.share.is_some_and(|share| share >= NAMED)) {
+        text += &format!("; most {}", top.function);
+    }
+    text
+}
+
+fn unknown(phase: &Phase) -> String {
+    match phase.bounds {
+        Some(bounds) => {
+            let [low, high] = bounds.mpi;
+            format!("{}: {} to {} in MPI", phase.coverage.unknown(), percent(low), percent(high))
+        }
+        None => phase.coverage.unknown(),
+    }
+}
+
+fn most(top: &Top) -> String {
+    let about = if top.basis == TimeBasis::Calls { "about " } else { "" };
+    match top.share {
+        Some(share) => format!("{} {about}{}", top.function, percent(share)),
+        None => top.function.into(),
+    }
+}
+
+/// The table of `ampl efficiency`.
+pub fn table(out: &mut impl Write, phases: &[Phase], ranks: u64) -> io::Result<()> {
+    let Some(first) = phases.first() else { return Ok(()) };
+    writeln!(
+        out,
+        "\nPhases (by the calls of {} of {}; where they end is known to {})",
+        first.found_by,
+        plural(ranks, "rank"),
+        duration(first.boundary_ns)
+    )?;
+    writeln!(
+        out,
+        "{:<10} {:>11} {:>8} {:>7} {:>9} {:>8} {:>13} {:>7} {:>10}  of its time in MPI",
+        "phase", "windows", "time", "share", "parallel", "balance", "communication", "in MPI", "imbalance"
+    )?;
+    for phase in phases {
+        let share = |share: Option<f64>| share.map_or("-".into(), percent);
+        let whole = phase.coverage.extent() == Extent::Whole;
+        let calls: Vec<String> =
+            phase.top.iter().filter(|top| top.share.is_some_and(|share| share >= NAMED)).map(most).collect();
+        let last = match (phase.parallel, whole) {
+            (None, _) => unknown(phase),
+            (_, true) => calls.join(", "),
+            (_, false) => format!("of {}", phase.coverage.part()),
+        };
+        let text = format!(
+            "{:<10} {:>11} {:>8} {:>7} {:>9} {:>8} {:>13} {:>7} {:>10}  {last}",
+            phase.phase.text(),
+            format!("{}-{}", phase.windows[0], phase.windows[1]),
+            duration(phase.ns),
+            percent(phase.share),
+            share(phase.parallel),
+            share(phase.load_balance),
+            share(phase.communication),
+            share(phase.mpi),
+            phase.lost.map_or("-".into(), |lost| duration(lost.imbalance_ns)),
+        );
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    if let Some(costly) = costly(phases) {
+        writeln!(out, "{costly}")?;
+    }
+    Ok(())
+}
+
+/// How much of what the run loses the phases beside the body lose.
+fn costly(phases: &[Phase]) -> Option<String> {
+    let lost = |phase: &Phase| phase.lost.map(|lost| lost.imbalance_ns + lost.mpi_ns);
+    let all: f64 = phases.iter().map(lost).sum::<Option<f64>>()?;
+    let beside: f64 = phases.iter().filter(|phase| phase.phase != Name::Body).filter_map(lost).sum();
+    let share = beside / all;
+    (all > 0.0).then(|| {
+        format!("Start-up and wind-down take {} % of the time that MPI and imbalance cost.", digits(100.0 * share))
+    })
+}

@@ -1,0 +1,108 @@
+//! Start-up, body and wind-down, held against what the program clocked in the same run.
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::process::alone;
+use ampl_tests::run::{Form, Monitored, monitor, number};
+use serde_json::Value;
+
+const RANKS: u32 = 3;
+/// Share of the run's time by which a phase that ends between windows may differ from what the program clocked, beside
+/// what the run says its ends are known to.
+const SLACK: f64 = 0.03;
+
+/// When the solver ran on each rank, and until when the rank did, nanoseconds: `solver FROM UNTIL of WALL`.
+fn clocked(run: &Monitored) -> Vec<[f64; 3]> {
+    let lines = run.finished.stdout.lines().filter_map(|line| line.strip_prefix("solver "));
+    let numbers = lines.map(|line| line.replace(" of ", " "));
+    let parse = |line: String| {
+        let all: Vec<f64> = line.split_whitespace().map(|text| text.parse().expect("a number")).collect();
+        <[f64; 3]>::try_from(all).expect("three numbers")
+    };
+    numbers.map(parse).collect()
+}
+
+fn phases(info: &Value) -> Vec<&Value> {
+    info["phases"].as_array().map(|all| all.iter().collect()).unwrap_or_default()
+}
+
+fn names(info: &Value) -> Vec<&str> {
+    phases(info).iter().map(|phase| phase["phase"].as_str().expect("a name")).collect()
+}
+
+/// Every phase lasts as long as the program says, and its numbers are of its own.
+fn phases_are_as_clocked(mpi: Mpi, marker: &str) {
+    let job = Job::of(mpi, RANKS, "phased", &["40", "160", "40", "8000"]);
+    let config = format!("[window]\nmarker = \"{marker}\"\n");
+    let run = {
+        let _machine = alone();
+        monitor(&job, &config, Form::Run).success()
+    };
+    let info = run.info();
+    let what = format!("{mpi:?} {marker}: {info}");
+    assert_eq!(names(&info), ["start-up", "body", "wind-down"], "{what}");
+    let clocks = clocked(&run);
+    let mean = |of: fn(&[f64; 3]) -> f64| clocks.iter().map(of).sum::<f64>() / clocks.len() as f64;
+    let truth = [mean(|of| of[0]), mean(|of| of[1] - of[0]), mean(|of| of[2] - of[1])];
+    let wall = mean(|of| of[2]);
+    for (phase, truth) in phases(&info).into_iter().zip(truth) {
+        let off = (number(&phase["ns"]) - truth).abs();
+        // Both ends of the body may be off.
+        let most = 2.0 * number(&phase["boundary_ns"]) + SLACK * wall;
+        assert!(off <= most, "{truth} of {wall}: {phase}");
+        assert_eq!((&phase["coverage"], &phase["found_by"]), (&1.0.into(), &RANKS.into()), "{phase}");
+        assert_eq!(phase["basis"], "census", "{phase}");
+    }
+    let [start_up, body, wind_down] = phases(&info)[..] else { panic!("{what}") };
+    // While rank 0 reads and writes, the others wait.
+    for phase in [start_up, wind_down] {
+        assert_eq!(phase["slowest"]["rank"], 0, "{phase}");
+        assert!(number(&phase["mpi"]) > number(&body["mpi"]), "{what}");
+        assert!(number(&phase["load_balance"]) < number(&body["load_balance"]), "{what}");
+    }
+    let top = |phase: &Value| phase["top"][0]["function"].as_str().expect("a name").to_owned();
+    assert_eq!((top(start_up).as_str(), top(wind_down).as_str()), ("MPI_Bcast", "MPI_Gather"), "{what}");
+    let functions: Vec<&Value> = body["top"].as_array().expect("a list").iter().map(|of| &of["function"]).collect();
+    assert!(!functions.contains(&&"MPI_Gather".into()) && functions.contains(&&"MPI_Allreduce".into()), "{what}");
+    let shares: f64 = phases(&info).iter().map(|phase| number(&phase["share"])).sum();
+    assert!((shares - 1.0).abs() < 1e-6, "{what}");
+
+    // The same in `ampl efficiency`, beside the numbers of the whole run, and a line each in the summary.
+    let efficiency = run.efficiency();
+    assert_eq!(efficiency[0]["phases"], info["phases"]);
+    assert!(efficiency[1..].iter().all(|row| row.get("phases").is_none()));
+    let said = &run.finished.stderr;
+    for label in ["  start-up  ", "  body  ", "  wind-down  "] {
+        let lines = said.lines().filter(|line| line.starts_with(label)).count();
+        assert_eq!(lines, 1, "{label}: {said}");
+    }
+}
+
+#[test]
+fn phases_of_time_windows_are_as_clocked() {
+    for mpi in Mpi::ALL {
+        phases_are_as_clocked(mpi, "period:40ms");
+    }
+}
+
+#[test]
+fn phases_of_marked_windows_are_as_clocked() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        phases_are_as_clocked(mpi, "mpi:MPI_Allreduce");
+    }
+}
+
+/// A run that is one phase throughout, and one of few windows.
+#[test]
+fn nothing_is_said_of_a_run_without_phases() {
+    for (mpi, marker, arguments) in [
+        (Mpi::OpenMpi, "period:40ms", ["0", "150", "0", "8000"]),
+        (Mpi::Mpich, "mpi:MPI_Allreduce", ["0", "150", "0", "3000"]),
+        (Mpi::OpenMpi, "period:10s", ["20", "20", "20", "4000"]),
+    ] {
+        let config = format!("[window]\nmarker = \"{marker}\"\n");
+        let run = monitor(&Job::of(mpi, RANKS, "phased", &arguments), &config, Form::Run).success();
+        let said = &run.finished.stderr;
+        assert!(run.info().get("phases").is_none() && !said.contains("start-up"), "{marker}: {said}");
+        assert!(run.efficiency()[0].get("phases").is_none());
+    }
+}
