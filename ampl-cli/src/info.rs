@@ -328,7 +328,7 @@ mod tests {
         let comms = Communicators::of(&trace);
         let json = serde_json::to_value(Info::of(&trace, &comms)).unwrap();
         let expected = serde_json::json!({
-            "ranks": 0, "mpi_library": "", "complete": false, "calls": 7,
+            "ranks": 0, "mpi_library": "", "complete": false, "programs": [], "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0},

@@ -12,14 +12,16 @@
 #include <unistd.h>
 
 #define PART 4096
+/* Too long to be sent before it is asked for: who sends waits. */
+#define BLOCK (1 << 18)
 
 static int rank, size;
-static char part[PART];
+static char part[PART], block[BLOCK];
 
 static void read_input(long parts, long pause_us) {
     FILE *file = rank == 0 ? fopen("/proc/self/exe", "rb") : NULL;
     for (long i = 0; i < parts; i++) {
-        if (file && fread(part, 1, PART, file) == 0) rewind(file);
+        if (file && fread(part, 1, PART, file) < PART) rewind(file);
         if (rank == 0) usleep(pause_us);
         MPI_Bcast(part, PART, MPI_BYTE, 0, MPI_COMM_WORLD);
     }
@@ -43,9 +45,9 @@ static double solve(long steps, long pause_us) {
 }
 
 static void write_output(long outputs, long pause_us) {
-    char *all = rank == 0 ? malloc((size_t)size * PART) : NULL;
+    char *all = rank == 0 ? malloc((size_t)size * BLOCK) : NULL;
     for (long i = 0; i < outputs; i++) {
-        MPI_Gather(part, PART, MPI_BYTE, all, PART, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Gather(block, BLOCK, MPI_BYTE, all, BLOCK, MPI_BYTE, 0, MPI_COMM_WORLD);
         if (rank == 0) usleep(pause_us);
     }
     free(all);

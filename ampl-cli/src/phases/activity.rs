@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use ampl_core::config::{Marker, Quantity};
-use ampl_core::mpi::{FUNCTION_COUNT, Function, ids};
+use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, ids};
 use ampl_core::plan::Plan;
 use ampl_trace::model::{STEP_CLOCK, call_path};
 use ampl_trace::record::{CALL_MISS, GAP};
@@ -113,7 +113,9 @@ pub fn of(trace: &Trace, plan: &Plan) -> Option<Known> {
         if extent > MOST_WORK {
             break;
         }
-        let (Some(rank), Some(structure)) = (trace.rank(selected.rank), selected.structure()) else { continue };
+        let (Some(rank), Some(structure)) = (trace.rank(selected.rank), selected.structure()) else {
+            continue;
+        };
         ranks += u64::from(sums.add(rank, &structure, slot, &mut steps).is_some());
     }
     let by_clock = |rank: &RankTrace| rank.process.steps.iter().any(|step| step.level == STEP_CLOCK);
@@ -180,7 +182,11 @@ impl Sums {
     /// The number of the place of calls of `signature`; `None` of those that only ask, and of polls that found nothing.
     fn place(&mut self, structure: &RankStructure, signature: &Signature) -> Option<u32> {
         let is_call = signature.flags & CALL_MISS == 0 && usize::from(signature.function) < FUNCTION_COUNT;
-        if !is_call || Function(signature.function).spec().class.only_asks() {
+        if !is_call {
+            return None;
+        }
+        let class = Function(signature.function).spec().class;
+        if class.only_asks() || class == Class::Lifecycle {
             return None;
         }
         let site = signature.site.checked_sub(1);

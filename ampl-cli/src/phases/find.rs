@@ -112,8 +112,7 @@ fn begin(activity: &Activity, is_kept: impl Fn(usize) -> bool, span: Range<usize
     };
     let (first, most) = sharpened(&kept, &others, &called(&kept, span.clone()), &clock);
     let calling = called(&kept, most..span.end);
-    let mut silences: Vec<f64> =
-        calling.windows(2).map(|pair| clock.between(pair[0] + 1, pair[1])).collect();
+    let mut silences: Vec<f64> = calling.windows(2).map(|pair| clock.between(pair[0] + 1, pair[1])).collect();
     silences.sort_by(f64::total_cmp);
     let longest = silences.last().copied().unwrap_or(0.0);
     let usual = silences.get(silences.len() * 95 / 100).copied().unwrap_or(0.0);
@@ -147,7 +146,9 @@ fn begin(activity: &Activity, is_kept: impl Fn(usize) -> bool, span: Range<usize
     let any: Vec<&Place> = activity.places.iter().collect();
     let spoke = called(&any, 0..first).last().map_or(0, |window| window + 1);
     let is_silent = clock.between(spoke, first) > SILENT * longest + clock.usual;
-    let shows = own.iter().any(|place| place.part(0..start) >= HALF) || is_silent;
+    // Some ranks may be through with it in the window in which the body begins.
+    let is_shown = |place: &&Place| place.calls_in(0..start) > 0 && place.part(0..first + 1) >= HALF;
+    let shows = own.iter().any(is_shown) || is_silent;
     (if has_windows && length >= LEAST * all && shows { start } else { 0 }, usual)
 }
 
@@ -165,7 +166,8 @@ fn sharpened(kept: &[&Place], others: &[&Place], calling: &[usize], clock: &Cloc
     let is_sparse = |window: usize| {
         let share = clock.between(first, window) / all;
         // Of a step or two nobody knows whether they are few.
-        share * calling.len() as f64 >= EXPECTED && lost(window).sum::<f64>() / kept.len() as f64 <= SPARSE * share
+        share * calling.len() as f64 >= EXPECTED
+            && lost(window).sum::<f64>() / kept.len() as f64 <= SPARSE * share
     };
     let cost = |window: usize| {
         lost(window).sum::<f64>() + early.iter().map(|place| 1.0 - place.part(0..window + 1)).sum::<f64>()

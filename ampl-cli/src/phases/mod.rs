@@ -17,7 +17,9 @@ use ampl_trace::Trace;
 use serde::{Serialize, Serializer};
 
 use crate::coverage::{Coverage, Extent};
-use crate::efficiency::{Basis, Bounds, Imbalance, Lost, Row, RunTimes, Shares, SlowestHost, SlowestRank, parts};
+use crate::efficiency::{
+    Basis, Bounds, Imbalance, Lost, Row, RunTimes, Shares, SlowestHost, SlowestRank, parts,
+};
 use crate::rundir;
 
 pub use text::{lines, table};
@@ -95,7 +97,9 @@ fn share_of<S: Serializer>(coverage: &Coverage, serializer: S) -> Result<S::Ok, 
 
 /// The phases of `trace` in their order; none where it is one throughout, or that cannot be told.
 pub fn of(trace: &Trace) -> Vec<Phase> {
-    let Some(known) = rundir::plan(trace).and_then(|plan| activity::of(trace, &plan)) else { return Vec::new() };
+    let Some(known) = rundir::plan(trace).and_then(|plan| activity::of(trace, &plan)) else {
+        return Vec::new();
+    };
     // Of few of the ranks nothing is said of the run.
     if !is_most(known.ranks, trace) {
         return Vec::new();
@@ -103,11 +107,8 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
     let windows = known.activity.lengths.len();
     let Some(found) = find::body(&known.activity) else { return Vec::new() };
     let body = found.windows;
-    let named = [
-        (Name::StartUp, 0..body.start),
-        (Name::Body, body.clone()),
-        (Name::WindDown, body.end..windows),
-    ];
+    let named =
+        [(Name::StartUp, 0..body.start), (Name::Body, body.clone()), (Name::WindDown, body.end..windows)];
     let named: Vec<(Name, Range<usize>)> = named.into_iter().filter(|(_, part)| !part.is_empty()).collect();
     let ranges: Vec<Range<u64>> = named.iter().map(|(_, part)| part.start as u64..part.end as u64).collect();
     let parts = parts(trace, &ranges);

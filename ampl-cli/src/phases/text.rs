@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::top::{Top, TimeBasis};
+use super::top::{TimeBasis, Top};
 use super::{Name, Phase};
 use crate::coverage::Extent;
 use crate::human::{digits, duration, percent, plural};
@@ -107,6 +107,9 @@ fn costly(phases: &[Phase]) -> Option<String> {
     let beside: f64 = phases.iter().filter(|phase| phase.phase != Name::Body).filter_map(lost).sum();
     let share = beside / all;
     (all > 0.0).then(|| {
-        format!("Start-up and wind-down take {} % of the time that MPI and imbalance cost.", digits(100.0 * share))
+        format!(
+            "Start-up and wind-down take {} % of the time that MPI and imbalance cost.",
+            digits(100.0 * share)
+        )
     })
 }
