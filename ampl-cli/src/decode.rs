@@ -9,18 +9,16 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ampl_core::mpi::constants::AbiFamily;
-use ampl_trace::communicators::Communicators;
-use ampl_trace::decode::{Call, Calls};
+use ampl_reader::{Call, Run, Symbols};
 use ampl_trace::error::ReadError;
 use ampl_trace::model::WindowSummary;
-use ampl_trace::{RankTrace, Trace};
+use ampl_trace::{Damage, RankTrace};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::human::{self, plural};
 use crate::info::is_sampled;
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
-use crate::symbols::Symbols;
 use crate::unstored;
 use line::{JsonCall, Place};
 use wanted::Wanted;
@@ -69,39 +67,40 @@ pub struct Args {
 /// Prints the calls; those before a damaged place are printed too.
 ///
 /// # Errors
-/// Those of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense, of status 4 when there is no
+/// Those of [`RunArg::open`]; a [`Failure`] of status 2 for options that make no sense, of status 4 when there is no
 /// such rank, of status 3 when a call cannot be read.
 pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     let wanted = Wanted::of(args)?;
-    let trace = args.run.read()?;
+    let run = args.run.open()?;
     let place = args.run.run.display();
-    let ranks = ranks(args, &trace, &wanted)?;
-    let verify = rundir::plan(&trace).is_some_and(|plan| plan.config.output.verify);
-    let comms = Communicators::of(&trace);
+    let mut said = Said::default();
+    said.new_damage(&run, &args.run);
+    let ranks = ranks(args, &run, &wanted)?;
+    let verify = run.plan().is_some_and(|plan| plan.config.output.verify);
     let mut lines = Lines {
         symbols: Symbols::default(),
-        family: trace.run.abi_family(),
+        family: run.info().abi_family(),
         several: args.rank.is_none(),
         json: args.json,
     };
     let mut bad: Option<(u32, ReadError)> = None;
     let (mut printed, mut untimed) = (0u64, 0u64);
     // Ranks of which no call is stored, and the first of them.
-    let mut empty: (u64, Option<&RankTrace>) = (0, None);
+    let mut empty: (u64, Option<u32>) = (0, None);
     output::print(|out| {
-        for &rank in &ranks {
+        for &number in &ranks {
             lines.symbols.next_rank();
-            let number = rank.process.rank;
-            let structure = trace.structure.rank(number).unwrap_or_default();
-            let shares = shares(rank, verify);
+            let Some(rank) = run.rank(number) else { continue };
+            said.new_damage(&run, &args.run);
+            let shares = shares(&rank.trace, verify);
             let mut stored = 0u64;
-            for call in Calls::naming(&structure, rank, &comms) {
+            for call in rank.calls() {
                 stored += 1;
                 match call {
                     Ok(call) if wanted.takes(&call) => {
                         let window = call.timed.map(|timed| timed.window);
                         let share = window.and_then(|window| shares.get(&window)).copied();
-                        lines.print(out, rank, call, share.unwrap_or_default())?;
+                        lines.print(out, &rank.trace, call, share.unwrap_or_default())?;
                         printed += 1;
                     }
                     Ok(call) if wanted.lacks_time(&call) => untimed += call.count,
@@ -110,7 +109,7 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
                 }
             }
             if stored == 0 {
-                empty = (empty.0 + 1, empty.1.or(Some(rank)));
+                empty = (empty.0 + 1, empty.1.or(Some(number)));
             }
         }
         Ok(())
@@ -125,14 +124,16 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
             "ampl: {calls} left out without a stored time ({place}): leave out --from and --until to see them"
         );
     }
+    let process = |rank: u32| run.process(rank).cloned().unwrap_or_default();
     match empty {
-        _ if !trace.damage.is_empty() => {}
+        _ if said.any() => {}
         (1, Some(rank)) => {
-            let (what, why) = (unstored::all(rank), unstored::why(&trace, rank));
-            tell!("ampl: {what} ({place}, rank {}): {why}", rank.process.rank);
+            let process = process(rank);
+            let (what, why) = (unstored::all(&process), unstored::why(run.info(), &process));
+            tell!("ampl: {what} ({place}, rank {rank}): {why}");
         }
-        (ranks, Some(rank)) => {
-            let (first, why) = (rank.process.rank, unstored::why(&trace, rank));
+        (ranks, Some(first)) => {
+            let why = unstored::why(run.info(), &process(first));
             tell!("ampl: no calls are stored of {ranks} ranks ({place}, rank {first} first): {why}");
         }
         (_, None) if printed == 0 && untimed == 0 && wanted.is_part() => {
@@ -140,34 +141,51 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         }
         (_, None) => {}
     }
-    Ok(rundir::status(&trace))
+    Ok(if said.any() { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS })
+}
+
+/// Damage that has been printed.
+#[derive(Debug, Default)]
+struct Said(Vec<Damage>);
+
+impl Said {
+    /// Prints the damage found since.
+    fn new_damage(&mut self, run: &Run, arg: &RunArg) {
+        let damage = run.damage();
+        let new = damage.into_iter().filter(|found| !self.0.contains(found));
+        let new: Vec<Damage> = new.collect();
+        new.iter().for_each(|found| tell!("{}", rundir::message(found, &arg.run)));
+        self.0.extend(new);
+    }
+
+    fn any(&self) -> bool {
+        !self.0.is_empty()
+    }
 }
 
 /// The ranks that are asked for, ascending.
-fn ranks<'a>(args: &Args, trace: &'a Trace, wanted: &Wanted) -> anyhow::Result<Vec<&'a RankTrace>> {
-    let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
-    let run = args.run.run.display();
+fn ranks(args: &Args, run: &Run, wanted: &Wanted) -> anyhow::Result<Vec<u32>> {
+    let status = if run.damage().is_empty() { NOT_FOUND } else { DAMAGED };
+    let place = args.run.run.display();
+    let present = run.ranks();
     if let Some(number) = args.rank {
-        let Some(rank) = trace.rank(number) else {
-            let (what, fix) = match trace.run.ranks {
-                ranks if number < ranks => (
-                    "this rank left nothing that can be read".into(),
-                    "see 'ampl info' for what there is".into(),
-                ),
-                ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
-            };
-            return Err(Failure::message(status, what, format!("{run}, rank {number}"), fix));
+        if present.binary_search(&number).is_ok() {
+            return Ok(vec![number]);
+        }
+        let (what, fix) = match run.info().ranks {
+            ranks if number < ranks => {
+                ("this rank left nothing that can be read".into(), "see 'ampl info' for what there is".into())
+            }
+            ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
         };
-        return Ok(vec![rank]);
+        return Err(Failure::message(status, what, format!("{place}, rank {number}"), fix));
     }
     let selection = &wanted.selection;
-    if let Some((what, fix)) =
-        selection.lacks(trace.run.ranks, trace.ranks.iter().map(|rank| rank.process.rank))
-    {
-        let place = format!("{run}, --ranks {}", args.ranks.as_deref().unwrap_or_default());
+    if let Some((what, fix)) = selection.lacks(run.info().ranks, present.iter().copied()) {
+        let place = format!("{place}, --ranks {}", args.ranks.as_deref().unwrap_or_default());
         return Err(Failure::message(status, what, place, fix));
     }
-    Ok(trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank)).collect())
+    Ok(present.into_iter().filter(|&rank| selection.takes_rank(rank)).collect())
 }
 
 fn from_zero(ranks: u32) -> String {

@@ -11,7 +11,7 @@ use ampl_trace::communicators::Communicators;
 use ampl_trace::model::{End, EndBasis, Liveness, Peer, Process, ThreadPlace};
 use serde::Serialize;
 
-use crate::symbols::Symbols;
+use ampl_reader::sites::Symbols;
 
 /// A thread that has called nothing for so long is not between two polls any more, nanoseconds.
 const QUIET_NS: i64 = 1_000_000_000;

@@ -27,7 +27,7 @@ use crate::processors::Sharing;
 use crate::programs::{self, Program};
 use crate::rundir::{self, RunArg};
 use crate::summary;
-use crate::symbols::Symbols;
+use ampl_reader::sites::Symbols;
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
 #[derive(clap::Args, Debug)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::human::{bytes, plural};
 use crate::recover::free;
-use crate::rundir::{self, Holder};
+use ampl_reader::directory::{self, Holder};
 
 /// Less than this share of the node's memory file system is not worth a word before a job.
 const SMALL_SHARE: u64 = 16;
@@ -85,7 +85,7 @@ pub fn clean() -> Vec<String> {
 fn remove(leftover: &Leftover) -> String {
     let journals = journals(&leftover.journals);
     // Looked at once more: a job may have begun there meanwhile.
-    if journals.iter().any(|file| rundir::living(file).is_some()) {
+    if journals.iter().any(|file| directory::living(file).is_some()) {
         return format!("ampl: kept {}: its job runs", leftover.journals.display());
     }
     free::journals(&journals);
@@ -95,8 +95,8 @@ fn remove(leftover: &Leftover) -> String {
 }
 
 /// Removes marks of ranks whose jobs died in `MPI_Init`: they take no room worth a word.
-fn remove_marks(directory: &Path) {
-    for place in entries(directory).filter(|place| is_of_marks(place) && is_old(place)) {
+fn remove_marks(node: &Path) {
+    for place in entries(node).filter(|place| is_of_marks(place) && is_old(place)) {
         let marks: Vec<DirEntry> = entries(&place.path()).collect();
         if !marks.iter().any(|mark| may_run(&mark.file_name().to_string_lossy())) {
             marks.iter().for_each(|mark| _ = fs::remove_file(mark.path()));
@@ -114,11 +114,11 @@ fn may_run(mark: &str) -> bool {
     let numbers: Vec<u64> = mark.split('-').filter_map(|word| word.parse().ok()).collect();
     let [_, pid, started, namespace] = numbers[..] else { return false };
     let here = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
-    namespace != here || rundir::runs(u32::try_from(pid).unwrap_or(0), started)
+    namespace != here || directory::runs(u32::try_from(pid).unwrap_or(0), started)
 }
 
-fn found_in(directory: &Path) -> Vec<Leftover> {
-    let runs = entries(directory).filter(|run| run.path().is_dir() && !is_of_marks(run));
+fn found_in(place: &Path) -> Vec<Leftover> {
+    let runs = entries(place).filter(|run| run.path().is_dir() && !is_of_marks(run));
     let mut found: Vec<Leftover> = runs
         .filter_map(|run| {
             let files = journals(&run.path());
@@ -129,7 +129,7 @@ fn found_in(directory: &Path) -> Vec<Leftover> {
             Some(Leftover {
                 run: holder.map(|holder| holder.run).filter(|run| !run.is_empty()),
                 bytes: size(&run),
-                alive: files.iter().any(|file| rundir::living(file).is_some()),
+                alive: files.iter().any(|file| directory::living(file).is_some()),
                 journals: run.path(),
             })
         })

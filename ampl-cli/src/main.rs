@@ -34,8 +34,6 @@ mod job;
 mod launcher;
 mod leftovers;
 mod library;
-#[allow(unsafe_code)]
-mod mapped;
 mod marker_site;
 mod moved;
 mod once;
@@ -56,7 +54,6 @@ mod selection;
 mod simulate;
 mod strata;
 mod summary;
-mod symbols;
 #[cfg(test)]
 mod synthetic;
 mod topology;

@@ -15,6 +15,7 @@ use crate::failure::{Failure, NOT_FOUND, USAGE};
 use crate::job::{self, Job, JobArgs};
 use crate::launcher::{self, Detected, Flavour, Inserted, LauncherError, hint};
 use crate::{counting, inherited, leftovers, library, marker_site, prefix, recover, rundir, summary};
+use ampl_reader::directory;
 
 /// Run an MPI program under ampl; returns the launcher's exit status.
 #[derive(clap::Args, Debug)]
@@ -126,9 +127,9 @@ fn now_ns() -> u64 {
 fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
     if dir.is_dir() {
         if !dir.join(rundir::TRACE).exists() {
-            rundir::note_end(dir, now_ns());
+            directory::note_end(dir, now_ns());
         }
-        if !rundir::is_whole(dir) {
+        if !directory::is_whole(dir) {
             recover::after_launch(dir, launcher);
         }
         tell!("ampl: run directory {}", dir.display());

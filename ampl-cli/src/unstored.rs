@@ -2,14 +2,16 @@
 
 use ampl_core::config::Keep;
 use ampl_core::mpi::Function;
+use ampl_reader::directory;
+use ampl_trace::model::Process;
 use ampl_trace::record::GAP;
-use ampl_trace::{RankTrace, Trace};
+use ampl_trace::{RankTrace, RunInfo, Trace};
 
-use crate::{human, rundir};
+use crate::human;
 
-/// Calls of `rank` that are in its sequence, as it counted them: questions such as `MPI_Initialized` apart.
-pub fn in_sequence(rank: &RankTrace) -> u64 {
-    let calls = rank.process.calls.iter().filter(|call| !Function(call.0).spec().class.only_asks());
+/// Calls of a process that are in its sequence, as it counted them: questions such as `MPI_Initialized` apart.
+pub fn in_sequence(process: &Process) -> u64 {
+    let calls = process.calls.iter().filter(|call| !Function(call.0).spec().class.only_asks());
     calls.fold(0, |sum, &(_, calls)| sum.saturating_add(calls))
 }
 
@@ -27,18 +29,18 @@ pub fn stored(trace: &Trace, rank: &RankTrace) -> u64 {
     stored
 }
 
-/// That none of the calls of `rank` is stored, with their number.
-pub fn all(rank: &RankTrace) -> String {
-    match in_sequence(rank) {
+/// The message that none of the calls of a process is stored, with their number.
+pub fn all(process: &Process) -> String {
+    match in_sequence(process) {
         0 => "no calls are stored".into(),
         calls => format!("none of {} is stored", human::plural(calls, "call")),
     }
 }
 
 /// The reason, as far as the trace has it.
-pub fn why(trace: &Trace, rank: &RankTrace) -> &'static str {
-    let off = rundir::plan(trace).is_some_and(|plan| plan.config.trace.structure == Keep::Off);
-    match rank.process.steps.iter().find(|step| step.level == "summaries" || step.level == "off") {
+pub fn why(run: &RunInfo, process: &Process) -> &'static str {
+    let off = directory::plan(run).is_some_and(|plan| plan.config.trace.structure == Keep::Off);
+    match process.steps.iter().find(|step| step.level == "summaries" || step.level == "off") {
         _ if off => "trace.structure is \"off\"",
         Some(step) if step.share == 0.0 => "there was no room for them",
         Some(_) => "storing them would have cost more than agent.max_overhead",

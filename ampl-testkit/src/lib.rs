@@ -4,6 +4,8 @@
 pub mod classes;
 pub mod medoids;
 pub mod population;
+#[cfg(feature = "symbols")]
+pub mod symbols;
 #[cfg(feature = "table")]
 pub mod table;
 pub mod topology;

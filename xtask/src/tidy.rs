@@ -14,11 +14,12 @@ use source::tokens;
 
 /// Which of our crates each crate may depend on; a crate that is not listed may depend on none.
 const EDGES: &[(&str, &[&str])] = &[
-    ("ampl-analysis", &["ampl-client", "ampl-core", "ampl-trace"]),
+    ("ampl-analysis", &["ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-agent", &["ampl-core", "ampl-trace"]),
-    ("ampl-cli", &["ampl-client", "ampl-core", "ampl-trace", "ampl-analysis"]),
+    ("ampl-cli", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-client", &["ampl-core"]),
     ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
+    ("ampl-reader", &["ampl-core", "ampl-trace"]),
     ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core"]),
     ("ampl-tests", &["ampl-core"]),
     ("ampl-trace", &["ampl-core"]),
@@ -36,7 +37,7 @@ const UNSAFE: &[&str] = &[
     "ampl-agent/src/floating.rs",
     "ampl-agent/src/uncancelled.rs",
     "ampl-cli/src/inherited.rs",
-    "ampl-cli/src/mapped.rs",
+    "ampl-reader/src/map.rs",
     "integrations/examples/rust/",
 ];
 

@@ -3,7 +3,7 @@
 use ampl_core::mpi::FUNCTIONS;
 
 use crate::human::middle;
-use crate::symbols::{Function, Symbols};
+use ampl_reader::sites::{Function, Symbols};
 
 /// What a label tells of a place without line information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ mod tests {
         let label = place(Some("a.c:3"), 0).label(&mut symbols, Detail::Function, 60);
         assert_eq!(label, format!("{mpi} @ a.c:3"));
         assert!(place(None, 0).label(&mut symbols, Detail::Function, 60).ends_with("+0x0"));
-        let (libc, atoi, _) = crate::symbols::tests::atoi();
+        let (libc, atoi, _) = ampl_testkit::symbols::atoi();
         let addresses = vec![(&*libc, atoi + 1)];
         let place =
             Place { function: 0, line: Some("a.c:3".into()), addresses, callers: Vec::new(), sampled: None };

@@ -8,7 +8,7 @@ use ampl_trace::totals::{Known, SEVERAL};
 
 use super::label::{NOWHERE, Place};
 use super::recorded::{Key, Recorded};
-use crate::symbols::Symbols;
+use ampl_reader::sites::Symbols;
 
 /// Number of a place; none for calls beyond the table of sites.
 pub type Number = Option<usize>;

@@ -12,7 +12,7 @@ use super::recorded::{self, Comms, Recorded};
 use crate::coverage::{Coverage, Extent};
 use crate::efficiency::{is_only_counted, measured_share};
 use crate::pauses;
-use crate::symbols::Frame;
+use ampl_reader::sites::Frame;
 
 /// On what a row rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -219,7 +219,7 @@ impl Row {
         let Places { places, symbols, .. } = places;
         let place = &places[number];
         let &(module, offset) = place.addresses.first().unwrap_or(&NOWHERE);
-        let frame = |symbols: &mut crate::symbols::Symbols, (module, offset)| {
+        let frame = |symbols: &mut ampl_reader::sites::Symbols, (module, offset)| {
             let function = symbols.function(module, offset).map(|function| function.name);
             Frame { function, site: symbols.name(module, offset) }
         };

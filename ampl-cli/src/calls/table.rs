@@ -98,7 +98,7 @@ fn around(row: &Row) -> Option<String> {
         parts.push(format!("{number} a rank{}", if peers.any { ", and anyone" } else { "" }));
     }
     if !row.path.is_empty() {
-        let path: Vec<&str> = row.path.iter().map(crate::symbols::Frame::label).collect();
+        let path: Vec<&str> = row.path.iter().map(ampl_reader::sites::Frame::label).collect();
         parts.push(format!("in {}", path.join(" > ")));
     } else if let Some(callers) = row.callers.as_ref().filter(|_| row.site.as_deref() != Some(NOWHERE.0)) {
         let mut names: Vec<&str> = callers.iter().map(String::as_str).collect();

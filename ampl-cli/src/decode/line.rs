@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::Share;
 use crate::human;
-use crate::symbols::Frame;
+use ampl_reader::sites::Frame;
 
 /// Where a call was made.
 #[derive(Clone, Copy, Debug, Default)]

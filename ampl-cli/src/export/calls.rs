@@ -14,7 +14,7 @@ use super::columns::{Cell, Column, RowWriter, Type};
 use super::progress::Progress;
 use crate::calls::{Objects, message_bytes};
 use crate::selection::Selection;
-use crate::symbols::Symbols;
+use ampl_reader::sites::Symbols;
 
 const COLUMNS: [Column; 14] = [
     Column::every("rank", Type::Int32),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
-use crate::rundir::{Holder, living};
+use ampl_reader::directory::{Holder, living};
 
 /// The first of `files` whose process still runs.
 pub fn first(files: &[PathBuf]) -> Option<Holder> {

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use super::{alive, free};
 use crate::failure::{Failure, NOT_FOUND};
 use crate::human::{bytes, plural};
-use crate::rundir::{self, host, nodes};
+use ampl_reader::directory::{self, host, nodes};
+use ampl_reader::map;
 
 /// Brings the journals of `run` that are in this node's memory home, and frees that unless they are to be `kept`.
 ///
@@ -19,7 +20,7 @@ pub fn node(run: &Path, kept: bool) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(NOT_FOUND, "no such run", run.display(), fix));
     }
     let own = host();
-    let files = rundir::node_journals(run);
+    let files = directory::node_journals(run);
     if files.is_empty() {
         tell!("ampl: {own} has no journals of {} in its memory", run.display());
         return Ok(ExitCode::SUCCESS);
@@ -72,6 +73,6 @@ pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> anyhow::Result<Vec<Pa
 /// `copy` is `file`, as reading it back says.
 fn copied(file: &Path, copy: &Path) -> std::io::Result<()> {
     fs::copy(file, copy)?;
-    let (original, again) = (crate::mapped::journal(file)?, crate::mapped::journal(copy)?);
+    let (original, again) = (map::file(file)?, map::file(copy)?);
     if original[..] == again[..] { Ok(()) } else { Err(std::io::Error::other("the copy differs")) }
 }

@@ -19,8 +19,9 @@ use ampl_trace::Trace;
 use crate::failure::{Failure, NOT_FOUND};
 use crate::human::{bytes, count, plural};
 use crate::launcher::Flavour;
-use crate::rundir::{self, Holder, TRACE, host, nodes};
+use crate::rundir::{self, TRACE};
 use crate::summary;
+use ampl_reader::directory::{self, Holder, host, nodes};
 
 /// How long processes may take to end that their launcher has killed.
 const ENDING: Duration = Duration::from_secs(3);
@@ -61,15 +62,15 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
         return home::node(&args.run, args.keep_journals);
     }
     let file = args.output.clone().unwrap_or_else(|| args.run.join(TRACE));
-    if args.output.is_none() && file.exists() && rundir::read(&file).is_ok_and(|trace| trace.complete) {
+    if args.output.is_none() && file.exists() && directory::read(&file).is_ok_and(|trace| trace.complete) {
         tell!("ampl: {} is whole: there is nothing to recover", file.display());
         return Ok(ExitCode::SUCCESS);
     }
-    alive::refuse(&rundir::own_journals(&args.run), &args.run)?;
+    alive::refuse(&directory::own_journals(&args.run), &args.run)?;
     let there = args.run.join(TRACE).exists();
-    let mut trace = rundir::from_journals(&args.run, &args.others).map_err(|error| {
-        if !(there && Failure::has(&error, NOT_FOUND)) {
-            return error;
+    let mut trace = directory::from_journals(&args.run, &args.others).map_err(|error| {
+        if !(there && error.is_absent()) {
+            return rundir::failure(error);
         }
         let fix = format!("see what there is in its {TRACE} with 'ampl info'");
         Failure::message(NOT_FOUND, "no journals are left to recover it from", args.run.display(), fix)
@@ -91,7 +92,7 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
 /// The job behind `run` has ended for its launcher: what it left in journals becomes the trace, and the memory is freed.
 /// All that comes of it is said.
 pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
-    let files = rundir::own_journals(run);
+    let files = directory::own_journals(run);
     if files.is_empty() {
         let others = nodes::elsewhere(run, &host(), |_| false);
         elsewhere::said(&others, run, launcher).iter().for_each(|line| tell!("{line}"));
@@ -104,7 +105,7 @@ pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
         );
         return;
     }
-    let recovered = rundir::from_journals(run, &[]).and_then(|mut trace| {
+    let recovered = directory::from_journals(run, &[]).map_err(rundir::failure).and_then(|mut trace| {
         let lacking = elsewhere_of(run, &trace);
         let file = run.join(TRACE);
         store(&mut trace, &file)?;
@@ -151,17 +152,17 @@ fn release(
     file: &Path,
     lacking: &BTreeMap<String, RankSet>,
 ) -> anyhow::Result<&'static str> {
-    let again = rundir::read(file)?;
+    let again = directory::read(file).map_err(rundir::failure)?;
     let same = again.ranks.len() == trace.ranks.len() && again.function_calls() == trace.function_calls();
     if !same || !again.damage.is_empty() || !trace.damage.is_empty() {
         return Ok("the journals are still there, as not all of them could be read");
     }
     if lacking.is_empty() {
-        free::journals(&rundir::own_journals(run));
+        free::journals(&directory::own_journals(run));
         let _ = fs::remove_dir_all(run.join(NODES));
         return Ok("its journals have been removed");
     }
-    home::bring(run, &rundir::node_journals(run), false)?;
+    home::bring(run, &directory::node_journals(run), false)?;
     Ok(
         "its journals are in the run directory until those of the other hosts are, and take no memory of this node",
     )
@@ -204,7 +205,7 @@ fn write(trace: &Trace, file: &Path) -> anyhow::Result<()> {
         return Err(Failure::message(NOT_FOUND, "no such directory", file.display(), fix));
     }
     let part = file.with_extension("ampl.part");
-    rundir::write(trace, BufWriter::new(File::create(&part)?))?;
+    directory::write(trace, BufWriter::new(File::create(&part)?))?;
     fs::rename(&part, file)?;
     Ok(())
 }

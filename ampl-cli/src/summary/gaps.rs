@@ -128,7 +128,7 @@ fn unstored(trace: &Trace, steps: &[RankStep], gaps: &mut Vec<String>) {
     let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
     let (mut missing, mut all) = (0u64, 0u64);
     for rank in trace.ranks.iter().filter(|rank| ranks.contains(&rank.process.rank)) {
-        let (stored, counted) = (unstored::stored(trace, rank), unstored::in_sequence(rank));
+        let (stored, counted) = (unstored::stored(trace, rank), unstored::in_sequence(&rank.process));
         missing = missing.saturating_add(counted.saturating_sub(stored));
         all = all.saturating_add(counted);
     }
@@ -167,7 +167,7 @@ fn within(trace: &Trace, gaps: &mut Vec<String>) {
     if signatures.any(|signature| signature.function == GAP) {
         return;
     }
-    let (stored, counted) = (unstored::stored(trace, first), unstored::in_sequence(first));
+    let (stored, counted) = (unstored::stored(trace, first), unstored::in_sequence(&first.process));
     let within = counted.saturating_sub(trace.run.early_calls).saturating_sub(stored);
     if within > 0 && stored > 0 {
         gaps.push(format!(

@@ -23,6 +23,7 @@ use crate::moved::Moved;
 use crate::processors::Sharing;
 use crate::programs;
 use crate::rundir;
+use ampl_reader::directory;
 
 /// Columns of text where `COLUMNS` says nothing.
 pub const WIDTH: usize = 100;
@@ -35,10 +36,10 @@ const HEIGHT: usize = 32;
 
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
 pub fn print(dir: &Path) {
-    match rundir::read_spread(dir) {
+    match directory::read_spread(dir) {
         Ok(trace) => tell!("{}", text(&trace, dir).trim_end()),
         Err(error) => {
-            crate::failure::report(&error);
+            crate::failure::report(&rundir::failure(error));
         }
     }
 }
@@ -63,7 +64,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
         sampling::write(&mut out, trace, plan.as_ref());
     }
     moved(&mut out, trace);
-    storage::write(&mut out, trace, plan.as_ref(), rundir::has_no_trace(run));
+    storage::write(&mut out, trace, plan.as_ref(), directory::has_no_trace(run));
     agent(&mut out, trace);
     places::write(&mut out, trace);
     let mut end = String::new();

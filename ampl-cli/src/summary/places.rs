@@ -10,7 +10,7 @@ use ampl_trace::model::EndBasis;
 use super::{field, paragraph, title};
 use crate::human::{count, duration, percent, plural};
 use crate::in_call::{self, Named, Row, Where};
-use crate::symbols::Symbols;
+use ampl_reader::sites::Symbols;
 
 /// Places that are shown, those of most ranks first.
 const SHOWN: usize = 6;

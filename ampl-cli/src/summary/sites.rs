@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn calls_of_one_function_do_not_look_the_same() {
-        let (libc, atoi, _) = crate::symbols::tests::atoi();
+        let (libc, atoi, _) = ampl_testkit::symbols::atoi();
         let mut places = Places::default();
         let keys = [(0, &*libc, atoi + 4), (0, &libc, atoi + 9), (0, "/a/app", 9), (1, &libc, atoi + 9)]
             .map(|(function, module, offset)| Some(places.number(function, vec![(module, offset)])));
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn ways_to_one_call_are_two_places() {
-        let (libc, atoi, _) = crate::symbols::tests::atoi();
+        let (libc, atoi, _) = ampl_testkit::symbols::atoi();
         let mut places = Places::default();
         let send = ids::MPI_SEND.0;
         let call = ("/a/app", 16);

@@ -30,8 +30,8 @@ pub use self::members::Members;
 use self::scope::Scope;
 use self::script::{NONE, Names, Object, Script, script};
 use self::walk::Fuel;
-use crate::model::{RunInfo, Trace};
-use crate::structure::Signature;
+use crate::model::{Process, RunInfo, Trace};
+use crate::structure::{Merged, Signature};
 
 /// True where calls of `function` make or free communicators or groups: without them what later calls name is not known.
 pub fn acts(function: u16) -> bool {
@@ -131,7 +131,7 @@ const MOST_RANKS: u32 = 1 << 22;
 const ATTEMPTS: usize = 8;
 
 impl Communicators {
-    /// Those of a run.
+    /// Communicators of a run.
     pub fn of(trace: &Trace) -> Self {
         Self::within(trace, MOST)
     }
@@ -139,21 +139,38 @@ impl Communicators {
     /// As [`Communicators::of`], but looking at no more than `most` calls of all ranks, nor for longer than these
     /// allow: communicators that are made later are not in it.
     pub fn within(trace: &Trace, most: usize) -> Self {
-        let mut fuel = Fuel(most as u64 * 128);
-        let Some(scripts) = scripts(trace, most, &mut fuel) else { return Self::default() };
-        let cut = scripts.iter().any(|script| script.cut);
         let process = |rank: u32| trace.rank(rank).map(|found| &found.process);
+        Self::made(&trace.run, &trace.structure, &process, most)
+    }
+
+    /// Communicators of a job whose ranks call `structure`, where `process` has the facts of a rank.
+    pub fn of_job<'a>(
+        run: &RunInfo,
+        structure: &Merged,
+        process: &dyn Fn(u32) -> Option<&'a Process>,
+    ) -> Self {
+        Self::made(run, structure, process, MOST)
+    }
+
+    fn made<'a>(
+        run: &RunInfo,
+        structure: &Merged,
+        process: &dyn Fn(u32) -> Option<&'a Process>,
+        most: usize,
+    ) -> Self {
+        let mut fuel = Fuel(most as u64 * 128);
+        let Some(scripts) = scripts(run, structure, process, most, &mut fuel) else { return Self::default() };
+        let cut = scripts.iter().any(|script| script.cut);
         let excused = |rank: u32| match scripts.binary_search_by_key(&rank, |script| script.rank) {
             Ok(index) => !scripts[index].complete,
             Err(_) => !process(rank).is_some_and(|process| process.finalized),
         };
         let host = |script: &Script| process(script.rank).map_or("", |process| &process.host);
         let setting = Setting {
-            size: trace.run.ranks.max(trace.structure.job()).min(MOST_RANKS),
+            size: run.ranks.max(structure.job()).min(MOST_RANKS),
             scripts: &scripts,
             hosts: scripts.iter().map(host).collect(),
-            shared: trace
-                .run
+            shared: run
                 .abi_family()
                 .and_then(|family| constants::value(family, "MPI_COMM_TYPE_SHARED"))
                 .map(i64::from),
@@ -341,19 +358,24 @@ impl Follower<'_> {
 }
 
 /// What the ranks do that make communicators; `None` where looking takes more than there is.
-fn scripts(trace: &Trace, most: usize, fuel: &mut Fuel) -> Option<Vec<Script>> {
+fn scripts<'a>(
+    run: &RunInfo,
+    structure: &Merged,
+    process: &dyn Fn(u32) -> Option<&'a Process>,
+    most: usize,
+    fuel: &mut Fuel,
+) -> Option<Vec<Script>> {
     let makes = |function| matches!(calls::does(function), Some(Does::Makes(_)));
     let mut number = 0usize;
-    for selected in trace.structure.select(makes) {
+    for selected in structure.select(makes) {
         fuel.spend(1 + selected.extent)?;
         number += 1;
     }
     let share = most.checked_div(number).unwrap_or(0).max(1);
-    let (mut scripts, keeps) = (Vec::new(), keeps(&trace.run));
-    for selected in trace.structure.select(makes) {
-        let process = trace.rank(selected.rank).map(|found| &found.process);
+    let (mut scripts, keeps) = (Vec::new(), keeps(run));
+    for selected in structure.select(makes) {
         let Some(structure) = selected.structure() else { continue };
-        scripts.extend(script(&structure, process, keeps, share, fuel));
+        scripts.extend(script(&structure, process(selected.rank), keeps, share, fuel));
     }
     scripts.sort_unstable_by_key(|script| script.rank);
     scripts.dedup_by_key(|script| script.rank);

@@ -119,8 +119,13 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
                 let totals = unsqueezed(payload).and_then(|bytes| Totals::decode(&bytes));
                 totals.map(|totals| trace.totals = totals)
             }
-            (Kind::Processes, None) => read_processes(payload, &mut ranks),
-            (Kind::Decisions, _) => read_decisions(payload, &mut trace),
+            (Kind::Processes, None) => processes(payload).map(|processes| {
+                for process in processes {
+                    let rank = process.rank;
+                    ranks.entry(rank).or_default().process = process;
+                }
+            }),
+            (Kind::Decisions, _) => decisions(payload).map(|decisions| trace.decisions.extend(decisions)),
             (kind, Some(rank)) => restore(ranks.entry(rank).or_default(), kind, payload),
             _ => None,
         };
@@ -164,24 +169,24 @@ pub fn finish(trace: &mut Trace) {
     trace.complete &= all;
 }
 
-/// Puts the processes in `payload` where they belong; `None` if it is malformed.
-fn read_processes(payload: &[u8], ranks: &mut BTreeMap<u32, RankTrace>) -> Option<()> {
-    for line in unsqueezed(payload)?.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        let process: Process = serde_json::from_slice(line).ok()?;
-        let rank = process.rank;
-        ranks.entry(rank).or_default().process = process;
-    }
-    Some(())
+/// The processes in `payload`; `None` if it is malformed.
+pub(super) fn processes(payload: &[u8]) -> Option<Vec<Process>> {
+    lines(payload)
 }
 
-fn read_decisions(payload: &[u8], trace: &mut Trace) -> Option<()> {
-    for line in unsqueezed(payload)?.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-        trace.decisions.push(serde_json::from_slice(line).ok()?);
-    }
-    Some(())
+/// The decisions in `payload`; `None` if it is malformed.
+pub(super) fn decisions(payload: &[u8]) -> Option<Vec<Decision>> {
+    lines(payload)
 }
 
-fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
+/// The JSON documents in `payload`, one a line; `None` if it is malformed.
+fn lines<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Option<Vec<T>> {
+    let text = unsqueezed(payload)?;
+    let lines = text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).ok()).collect()
+}
+
+pub(super) fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
     match kind {
         Kind::Structure => sizes.structure += bytes,
         Kind::Times | Kind::Weights => sizes.timing += bytes,

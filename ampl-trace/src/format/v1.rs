@@ -187,18 +187,8 @@ impl Found {
     }
 }
 
-/// A section as the contents list it.
-#[derive(Clone, Copy, Debug)]
-struct Listed {
-    kind: u8,
-    rank: Option<u32>,
-    at: usize,
-    /// Behind the payload.
-    end: usize,
-}
-
-/// What the contents at the end say, and where they begin; `None` if they or the footer are damaged.
-fn contents(bytes: &[u8]) -> Option<(Vec<Listed>, usize)> {
+/// The sections that the contents at the end list, and where these begin; `None` if they or the footer are damaged.
+fn contents(bytes: &[u8]) -> Option<(Vec<Entry>, usize)> {
     let footer = bytes.get(bytes.len().checked_sub(FOOTER)?..)?;
     let (offset, rest) = footer.split_first_chunk::<8>()?;
     if rest[4..] != END_MAGIC || rest[..4] != crc32fast::hash(offset).to_le_bytes() {
@@ -213,14 +203,14 @@ fn contents(bytes: &[u8]) -> Option<(Vec<Listed>, usize)> {
     let mut listed = Vec::new();
     let mut at = HEADER;
     while !reader.is_empty() {
-        let kind = reader.take(1)?[0];
+        let number = reader.take(1)?[0];
         let (rank, length) = (reader.get()?, reader.get()?);
         let mut head = Vec::new();
         varint::put(&mut head, rank);
         varint::put(&mut head, length);
         let end = (at + 8 + head.len()).checked_add(usize::try_from(length).ok()?)?;
         let rank = rank.checked_sub(1).map(u32::try_from).transpose().ok()?;
-        listed.push(Listed { kind, rank, at, end });
+        listed.push(Entry { number, rank, at, end });
         at = end;
     }
     Some((listed, begin))
@@ -236,82 +226,145 @@ fn check_header(bytes: &[u8]) -> Result<(), ReadError> {
     if version == VERSION { Ok(()) } else { Err(ReadError::UnknownVersion { found: version.into() }) }
 }
 
+/// A section as a file lists it: its payload is not looked at before it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    number: u8,
+    /// Of which rank; `None` for the whole run.
+    pub rank: Option<u32>,
+    at: usize,
+    end: usize,
+}
+
+impl Entry {
+    /// Contents of the section; `None` where this version knows no section of that number.
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::from_number(self.number)
+    }
+
+    /// Bytes it takes in the file, with its head.
+    pub fn bytes(&self) -> u64 {
+        (self.end - self.at) as u64
+    }
+
+    /// The damage that a section is of a number that this version does not know.
+    pub fn unknown(&self) -> Option<Damage> {
+        let Self { number, rank, at, .. } = *self;
+        let what = || format!("section of kind {number} at byte {at} is not known to this ampl");
+        self.kind().is_none().then(|| Damage { rank, what: what() })
+    }
+
+    fn name(&self) -> String {
+        self.kind().map_or_else(|| self.number.to_string(), |kind| format!("{kind:?}"))
+    }
+
+    /// The payload in the file's `bytes`; reads this section only.
+    ///
+    /// # Errors
+    /// The damage, where the head or the checksum is not as listed.
+    pub fn payload<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Damage> {
+        let damage = |what| Damage { rank: self.rank, what };
+        let as_listed =
+            |found: &Found| (found.kind, found.rank, found.to) == (self.number, self.rank, self.end);
+        let Some(found) = head_at(bytes, self.at).filter(as_listed) else {
+            let what = format!("the head of section {} at byte {} is damaged", self.name(), self.at);
+            return Err(damage(what));
+        };
+        if !found.is_whole(bytes) {
+            let what = format!("section {} at byte {} fails its checksum", self.name(), self.at);
+            return Err(damage(what));
+        }
+        Ok(&bytes[found.from..found.to])
+    }
+}
+
+/// The sections of a file, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Index {
+    /// Every section, whatever it holds.
+    pub entries: Vec<Entry>,
+    /// Damage beside the sections.
+    pub damage: Vec<Damage>,
+    /// Whether the contents at the end were read. Otherwise the file was searched for sections, and those listed are whole.
+    pub has_contents: bool,
+}
+
+impl Index {
+    /// Lists the sections in `bytes`. Where the contents at the end are whole, nothing else is read.
+    ///
+    /// # Errors
+    /// [`ReadError`] when it is not a trace file or has another version, as its first bytes say and its last do not deny.
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
+        let contents = contents(bytes);
+        let mut index = Self { has_contents: contents.is_some(), ..Self::default() };
+        if let Err(error) = check_header(bytes) {
+            if contents.is_none() {
+                return Err(error);
+            }
+            let what = format!("the first {HEADER} bytes are damaged: {error}");
+            index.damage.push(Damage { rank: None, what });
+        }
+        match contents {
+            Some((listed, begin)) => {
+                index.entries = listed;
+                let end = head_at(bytes, begin).map_or(0, |found| found.to);
+                if end + FOOTER != bytes.len() {
+                    let what = format!("there are bytes behind the contents at {end}");
+                    index.damage.push(Damage { rank: None, what });
+                }
+            }
+            None => index.search(bytes),
+        }
+        Ok(index)
+    }
+
+    /// Finds sections by their heads.
+    fn search(&mut self, bytes: &[u8]) {
+        self.damage
+            .push(Damage { rank: None, what: "the contents at the end are missing or damaged".into() });
+        let (mut at, mut tries) = (HEADER, bytes.len().saturating_mul(4));
+        while at < bytes.len() {
+            if let Some(found) = head_at(bytes, at) {
+                if found.kind != Kind::Contents as u8 {
+                    self.entries.push(Entry { number: found.kind, rank: found.rank, at, end: found.to });
+                }
+                at = found.to;
+                continue;
+            }
+            let lost = at;
+            // What looks like a head by chance, or by design, must not make the search quadratic.
+            let next = (at + 1..bytes.len()).find(|&at| {
+                head_at(bytes, at).is_some_and(|found| {
+                    let length = found.to - found.from;
+                    let checked = length <= tries;
+                    tries -= if checked { length } else { 0 };
+                    !checked || found.is_whole(bytes)
+                })
+            });
+            at = next.unwrap_or(bytes.len());
+            if at < bytes.len() || bytes.len() - lost > FOOTER {
+                let what = format!("bytes {lost} to {at} are no section");
+                self.damage.push(Damage { rank: None, what });
+            }
+        }
+    }
+}
+
 /// The sections in `bytes` that are whole, in order, and what is damaged or missing.
 ///
 /// # Errors
 /// [`ReadError`] when it is not a trace file or has another version, as its first bytes say and its last do not deny.
 pub fn read(bytes: &[u8]) -> Result<(Vec<Section<'_>>, Vec<Damage>), ReadError> {
-    let (mut sections, mut damage) = (Vec::new(), Vec::new());
-    let contents = contents(bytes);
-    if let Err(error) = check_header(bytes) {
-        if contents.is_none() {
-            return Err(error);
-        }
-        damage.push(Damage { rank: None, what: format!("the first {HEADER} bytes are damaged: {error}") });
-    }
-    let mut take = |found: Found, at: usize, damage: &mut Vec<Damage>| {
-        let name =
-            || Kind::from_number(found.kind).map_or_else(|| format!("{}", found.kind), |k| format!("{k:?}"));
-        if !found.is_whole(bytes) {
-            let what = format!("section {} at byte {at} fails its checksum", name());
-            return damage.push(Damage { rank: found.rank, what });
-        }
-        match Kind::from_number(found.kind) {
-            Some(Kind::Contents) => {}
-            Some(kind) => sections.push(Section {
-                kind,
-                rank: found.rank,
-                payload: &bytes[found.from..found.to],
-                bytes: (found.to - at) as u64,
-            }),
-            None => damage.push(Damage {
-                rank: found.rank,
-                what: format!("section of kind {} at byte {at} is not known to this ampl", found.kind),
-            }),
-        }
-    };
-    if let Some((listed, begin)) = contents {
-        for Listed { kind, rank, at, end } in listed {
-            let found =
-                head_at(bytes, at).filter(|found| (found.kind, found.rank, found.to) == (kind, rank, end));
-            match found {
-                Some(found) => take(found, at, &mut damage),
-                None => {
-                    let name =
-                        Kind::from_number(kind).map_or_else(|| format!("{kind}"), |k| format!("{k:?}"));
-                    let what = format!("the head of section {name} at byte {at} is damaged");
-                    damage.push(Damage { rank, what });
-                }
+    let Index { entries, mut damage, .. } = Index::read(bytes)?;
+    let mut sections = Vec::new();
+    for entry in entries {
+        match (entry.payload(bytes), entry.kind()) {
+            (Ok(_), Some(Kind::Contents)) => {}
+            (Ok(payload), Some(kind)) => {
+                sections.push(Section { kind, rank: entry.rank, payload, bytes: entry.bytes() });
             }
-        }
-        let end = head_at(bytes, begin).map_or(0, |found| found.to);
-        if end + FOOTER != bytes.len() {
-            damage.push(Damage { rank: None, what: format!("there are bytes behind the contents at {end}") });
-        }
-        return Ok((sections, damage));
-    }
-    damage.push(Damage { rank: None, what: "the contents at the end are missing or damaged".into() });
-    let (mut at, mut tries) = (HEADER, bytes.len().saturating_mul(4));
-    while at < bytes.len() {
-        if let Some(found) = head_at(bytes, at) {
-            take(found, at, &mut damage);
-            at = found.to;
-            continue;
-        }
-        let lost = at;
-        // What looks like a head by chance, or by design, must not make the search quadratic.
-        let next = (at + 1..bytes.len()).find(|&at| {
-            head_at(bytes, at).is_some_and(|found| {
-                let length = found.to - found.from;
-                let checked = length <= tries;
-                tries -= if checked { length } else { 0 };
-                !checked || found.is_whole(bytes)
-            })
-        });
-        at = next.unwrap_or(bytes.len());
-        if at < bytes.len() || bytes.len() - lost > FOOTER {
-            let what = format!("bytes {lost} to {at} are no section");
-            damage.push(Damage { rank: None, what });
+            (Ok(_), None) => damage.extend(entry.unknown()),
+            (Err(found), _) => damage.push(found),
         }
     }
     Ok((sections, damage))

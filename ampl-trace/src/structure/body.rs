@@ -146,25 +146,30 @@ impl Body {
                 turner.turn(&mut signature);
                 signatures.push(signature);
             }
-            let rules = thread.rules.unpacked();
             let mut own = vec![Counts::from(ONCE); thread.rules.positions()];
             let end = begin + own.len() as u32;
             while let Some((at, counts)) = lists.next_if(|&(at, _)| at < end) {
                 own[(at - begin) as usize] = counts;
             }
             begin = end;
-            balance(&rules, &mut own, true);
-            let mut counts = own.into_iter();
-            let rules = rules.iter().map(|rule| {
-                let items = rule.iter().zip(&mut counts);
-                items.map(|(&symbol, counts)| Item { symbol: Symbol(symbol), counts }).collect()
-            });
-            let grammar = Grammar { rules: rules.collect() };
+            let grammar = grammar(&thread.rules, own);
             threads.push(ThreadStructure { thread: thread.thread, signatures, grammar });
         }
         let Table { modules, sites } = (*self.table).clone();
         RankStructure { rank, threads, modules, sites, comms }
     }
+}
+
+/// The grammar of `rules` whose positions have these counts.
+pub fn grammar(rules: &Rules, mut counts: Vec<Counts>) -> Grammar {
+    let rules = rules.unpacked();
+    balance(&rules, &mut counts, true);
+    let mut counts = counts.into_iter();
+    let rules = rules.iter().map(|rule| {
+        let items = rule.iter().zip(&mut counts);
+        items.map(|(&symbol, counts)| Item { symbol: Symbol(symbol), counts }).collect()
+    });
+    Grammar { rules: rules.collect() }
 }
 
 /// Takes from the last run of every position how often its rule is expanded, less the runs before it, or adds

@@ -10,6 +10,7 @@ mod column;
 mod fit;
 mod formula;
 mod grid;
+mod groups;
 mod guess;
 mod lanes;
 mod mix;
@@ -32,8 +33,10 @@ use rustc_hash::FxHashMap;
 use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
 use crate::model::Site;
+pub use groups::{Argument, GroupTerminal, GroupThread, RankGroup, Values, Word};
 pub use select::Selected;
 pub use stream::Effort;
+pub use words::Role;
 
 /// A call without its time: what a terminal of a grammar stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

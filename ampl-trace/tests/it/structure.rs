@@ -41,7 +41,39 @@ fn checked(ranks: u32, make: impl Fn(u32) -> RankStructure) -> Vec<u8> {
         assert_eq!(quick.rank(rank).as_ref(), Some(&made), "rank {rank}, packed");
     }
     assert_eq!(decoded.encode(), bytes);
+    [&merged, &decoded, &quick].into_iter().for_each(groups_are_their_ranks);
     bytes
+}
+
+/// Compares every group with its ranks, each on its own: its calls, the values of its words, its sequences.
+fn groups_are_their_ranks(merged: &Merged) {
+    let mut ranks = Vec::new();
+    for group in merged.groups() {
+        let spans: Vec<_> = group.threads().map(|thread| thread.grammars()).collect();
+        for (position, rank) in (0u32..).zip(group.ranks()) {
+            ranks.push(rank);
+            let structure = merged.rank(rank).unwrap();
+            let alone = Merged::of(structure.clone());
+            let alone = alone.groups().next().unwrap();
+            assert_eq!((group.modules(), group.sites()), (&structure.modules[..], &structure.sites[..]));
+            for ((thread, own), spans) in group.threads().zip(alone.threads()).zip(&spans) {
+                let stored =
+                    structure.threads.iter().find(|stored| stored.thread == thread.number()).unwrap();
+                let (_, grammar) = spans.iter().find(|(span, _)| span.contains(&position)).unwrap();
+                assert_eq!(grammar, &stored.grammar);
+                assert_eq!(thread.len(), stored.signatures.len());
+                for (call, own) in thread.terminals().zip(own.terminals()) {
+                    assert_eq!((call.function, call.flags, call.site), (own.function, own.flags, own.site));
+                    let values = call.words.iter().map(|word| word.argument.of(rank));
+                    assert!(values.eq(own.words.iter().map(|word| word.argument.same())));
+                }
+            }
+        }
+    }
+    let mut all: Vec<u32> = merged.ranks().collect();
+    all.sort_unstable();
+    ranks.sort_unstable();
+    assert_eq!(ranks, all);
 }
 
 #[test]
@@ -326,6 +358,7 @@ proptest! {
         let decoded = Merged::decode(&merged.encode()).unwrap();
         for merged in [&merged, &decoded] {
             prop_assert_eq!(merged.ranks().count(), ranks.len());
+            groups_are_their_ranks(merged);
             for rank in &ranks {
                 prop_assert_eq!(merged.rank(rank.rank), Some(rank.clone()));
             }

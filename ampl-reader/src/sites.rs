@@ -164,12 +164,10 @@ fn file_name(path: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::fs;
-
+mod tests {
     use super::*;
+    use ampl_testkit::symbols::{atoi, loaded};
     use ampl_trace::model::Site;
-    use object::{Object, ObjectSymbol};
 
     #[test]
     fn modules_without_lines_give_offsets() {
@@ -193,33 +191,16 @@ pub(crate) mod tests {
         let loader = Loader::new(me).unwrap();
         let found =
             loader.find_location_range(0, u64::MAX).unwrap().find_map(|(address, length, location)| {
-                let ours = location.file?.ends_with("src/symbols.rs") && length > 0;
+                let ours = location.file?.ends_with("src/sites.rs") && length > 0;
                 ours.then_some((address, location.line?))
             });
         let (address, line) = found.unwrap();
         let mut symbols = Symbols::default();
-        assert_eq!(symbols.name(me, address + 1), format!("symbols.rs:{line}"));
-        assert_eq!(symbols.name(me, address + 1), format!("symbols.rs:{line}"));
+        assert_eq!(symbols.name(me, address + 1), format!("sites.rs:{line}"));
+        assert_eq!(symbols.name(me, address + 1), format!("sites.rs:{line}"));
         assert_eq!(symbols.modules.len(), 1);
-        assert_eq!(symbols.line(me, address + 1).unwrap(), format!("symbols.rs:{line}"));
+        assert_eq!(symbols.line(me, address + 1).unwrap(), format!("sites.rs:{line}"));
         assert_eq!(symbols.line("/nowhere/app", 1), None);
-    }
-
-    /// The file that `part` of a name tells among the loaded ones, and its address.
-    fn loaded(part: &str) -> (String, u64) {
-        let maps = fs::read_to_string("/proc/self/maps").unwrap();
-        let line = maps.lines().find(|line| line.contains(part)).unwrap();
-        let base = u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
-        (line[line.find('/').unwrap()..].to_owned(), base)
-    }
-
-    /// Where `atoi` is, which has a symbol but no lines: its module, offset and length.
-    pub(crate) fn atoi() -> (String, u64, u64) {
-        let (libc, _) = loaded("/libc.so.6");
-        let data = fs::read(&libc).unwrap();
-        let file = object::File::parse(&*data).unwrap();
-        let atoi = file.dynamic_symbols().find(|symbol| symbol.name() == Ok("atoi")).unwrap();
-        (libc, atoi.address(), atoi.size())
     }
 
     #[test]

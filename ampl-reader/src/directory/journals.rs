@@ -1,11 +1,11 @@
 //! A run read from its ranks' journals, while the job runs or after it has died.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use ampl_trace::compact::{Compacted, compact};
-use ampl_trace::format::{self, Writer, rank_parts};
+use ampl_trace::format::{self, TraceFile, Writer, rank_parts};
 use ampl_trace::journal::word;
 use ampl_trace::model::Sizes;
 use ampl_trace::structure::Merged;
@@ -13,9 +13,9 @@ use ampl_trace::timing::Settings;
 use ampl_trace::{Damage, RankTrace, Trace};
 
 use super::life;
-use super::runfile::RunFile;
-use crate::failure::{DAMAGED, Failure};
-use crate::mapped;
+use super::run_file::RunFile;
+use crate::error::OpenError;
+use crate::map;
 
 /// What a dead job leaves is little, and all there is to explain it.
 const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
@@ -35,8 +35,8 @@ pub fn list(dir: &Path) -> Vec<PathBuf> {
 /// What `files` hold as one trace, never complete; the run file stands in for the client's journal.
 ///
 /// # Errors
-/// A [`Failure`] of status 3 when none of them can be read.
-pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result<Trace> {
+/// [`OpenError::BadJournals`] when none of them can be read.
+pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> Result<Trace, OpenError> {
     let mut trace = Trace::default();
     let mut structures = Vec::new();
     let mut run = None;
@@ -46,7 +46,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             Damage { rank, what: format!("{name}: {what}") }
         };
-        let read = mapped::journal(file).map_err(|error| error.to_string());
+        let read = map::file(file).map_err(|error| error.to_string());
         let compacted = read.and_then(|bytes| {
             let mut compacted = compact(&bytes, EXACT).map_err(|error| error.to_string())?;
             ranks = ranks.max(ranks_of(&bytes));
@@ -75,15 +75,9 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
         trace.decisions.extend(decisions);
     }
     if trace.ranks.is_empty() {
-        let what = trace.damage.first().map(|damage| damage.what.clone()).unwrap_or_default();
+        let damage = trace.damage.first().map(|damage| damage.what.clone()).unwrap_or_default();
         let place = files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
-        let fix = "journals are read by the version of ampl that wrote them";
-        return Err(Failure::message(
-            DAMAGED,
-            format!("no journal can be read: {what}"),
-            place.display(),
-            fix,
-        ));
+        return Err(OpenError::BadJournals { path: place.to_owned(), damage });
     }
     trace.ranks.sort_by_key(|rank| rank.process.rank);
     trace.run = run.unwrap_or_else(|| run_file.map(RunFile::describe).unwrap_or_default());
@@ -95,7 +89,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
     structures.into_iter().for_each(|structure| trace.structure.join(Merged::of(structure)));
     format::place_sites(&mut trace);
     format::finish(&mut trace);
-    if super::plan(&trace).is_some_and(|plan| plan.leaves_out_summaries()) {
+    if super::plan(&trace.run).is_some_and(|plan| plan.leaves_out_summaries()) {
         trace.ranks.iter_mut().for_each(RankTrace::leave_out_summaries);
     }
     trace.run.end = life::end(&trace, run_file.and_then(|file| file.ended_ns));
@@ -104,7 +98,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> anyhow::Result
         // The last reading of its clock is no end: it may have been in a call since.
         rank.process.elapsed_ns = rank.process.elapsed_ns.max(until);
     }
-    trace.sizes = sizes(&trace)?;
+    trace.sizes = sizes(&trace);
     Ok(trace)
 }
 
@@ -115,15 +109,16 @@ fn ranks_of(bytes: &[u8]) -> u32 {
 }
 
 /// The sizes of `trace` as a trace file.
-fn sizes(trace: &Trace) -> anyhow::Result<Sizes> {
-    Ok(format::read(&write(trace, Vec::new())?)?.sizes)
+fn sizes(trace: &Trace) -> Sizes {
+    let bytes = write(trace, Vec::new()).expect("memory takes everything");
+    TraceFile::new(bytes).map(|file| file.sizes()).unwrap_or_default()
 }
 
 /// Writes `trace` as a trace file to `out`.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write<W: Write>(trace: &Trace, out: W) -> anyhow::Result<W> {
+pub fn write<W: Write>(trace: &Trace, out: W) -> io::Result<W> {
     let mut writer = Writer::new(out)?;
     writer.run(&trace.run, &trace.decisions)?;
     writer.structure(&trace.structure)?;
@@ -131,5 +126,5 @@ pub fn write<W: Write>(trace: &Trace, out: W) -> anyhow::Result<W> {
     for rank in &trace.ranks {
         writer.rank(&rank_parts(rank))?;
     }
-    Ok(writer.finish()?)
+    writer.finish()
 }

@@ -1,0 +1,103 @@
+//! A run as commands take it, and the messages about what is missing or wrong in it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ampl_core::plan::Plan;
+pub use ampl_reader::directory::TRACE;
+use ampl_reader::directory::{self, read_spread};
+use ampl_reader::{OpenError, Run};
+use ampl_trace::{Damage, Trace};
+
+use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+
+/// The run, as every reading command takes it.
+#[derive(clap::Args, Debug)]
+pub struct RunArg {
+    /// A run directory, its trace.ampl, or a directory of journals
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+}
+
+impl RunArg {
+    /// The whole trace; what is missing or wrong in it is printed to stderr.
+    ///
+    /// # Errors
+    /// The [`failure`] of opening it.
+    pub fn read(&self) -> anyhow::Result<Trace> {
+        let trace = read_spread(&self.run).map_err(failure)?;
+        trace.damage.iter().for_each(|damage| tell!("{}", message(damage, &self.run)));
+        Ok(trace)
+    }
+
+    /// The run, of which nothing but the list of sections and the structure has been read.
+    ///
+    /// # Errors
+    /// The [`failure`] of opening it.
+    pub fn open(&self) -> anyhow::Result<Run> {
+        Run::open(&self.run).map_err(failure)
+    }
+}
+
+/// The message and the status of a run that cannot be opened.
+pub fn failure(error: OpenError) -> anyhow::Error {
+    let status = if error.is_absent() { NOT_FOUND } else { DAMAGED };
+    let fix = match &error {
+        OpenError::Absent { .. } => format!("name a run directory or its {TRACE}"),
+        OpenError::Empty { .. } => {
+            format!("name a directory that ampl made, its {TRACE}, or a directory of journals")
+        }
+        OpenError::JournalsOff { .. } => {
+            "only a job that reaches MPI_Finalize leaves a trace then: set output.journal = \"node\"".into()
+        }
+        OpenError::JournalsGone { .. } => {
+            "journals of a node's own memory can only be read on that node, until it is cleaned".into()
+        }
+        OpenError::BadJournals { .. } => "journals are read by the version of ampl that wrote them".into(),
+        _ => "check that it was written by this version of ampl and copied whole".into(),
+    };
+    Failure::message(status, &error, error.path().display(), fix)
+}
+
+/// The plan that the job agreed on, from the configuration in the trace; `None` where that cannot be read.
+pub fn plan(trace: &Trace) -> Option<Plan> {
+    directory::plan(&trace.run)
+}
+
+/// The status of a command that has printed what could be read of `trace`: that of damaged input if there is more.
+pub fn status(trace: &Trace) -> ExitCode {
+    if trace.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) }
+}
+
+/// The plan of a run that has windows, and all ranks' summaries of them; `run` names it.
+///
+/// # Errors
+/// A [`Failure`] that says what is missing.
+pub fn summarised(trace: &Trace, run: &Path) -> anyhow::Result<Plan> {
+    let place = run.display();
+    let Some(plan) = plan(trace) else {
+        let fix = "keep run.toml beside the journals of a run that was not merged";
+        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
+    };
+    if !plan.stores_summary(false) {
+        let fix = "use summaries = \"census\" and output.rank_summaries = \"all\" for the next run";
+        return Err(Failure::message(NOT_FOUND, "not all ranks' windows were stored", place, fix));
+    }
+    if trace.windows() == 0 {
+        let (status, fix) = match trace.damage.is_empty() {
+            true => (NOT_FOUND, "name a run that went on for longer"),
+            false => (DAMAGED, "see above what is damaged"),
+        };
+        return Err(Failure::message(status, "no window was closed", place, fix));
+    }
+    Ok(plan)
+}
+
+/// `damage` as a message about `run`.
+pub fn message(damage: &Damage, run: &Path) -> String {
+    let place = match damage.rank {
+        Some(rank) => format!("{}, rank {rank}", run.display()),
+        None => run.display().to_string(),
+    };
+    format!("ampl: {} ({place}): what could be read is used", damage.what)
+}

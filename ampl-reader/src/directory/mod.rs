@@ -1,0 +1,156 @@
+//! The files of a run: its trace file, its journals, its hosts.
+
+mod holder;
+mod journals;
+mod life;
+pub mod nodes;
+mod run_file;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use ampl_core::config::Config;
+use ampl_core::plan::Plan;
+use ampl_trace::format::{self, TraceFile};
+use ampl_trace::model::WindowSummary;
+use ampl_trace::{RunInfo, Trace};
+use memmap2::Mmap;
+
+use crate::error::OpenError;
+use crate::map;
+pub use holder::{Holder, host, living, runs};
+pub use journals::write;
+use run_file::RunFile;
+pub use run_file::note_end;
+
+/// The trace file's name in a run directory.
+pub const TRACE: &str = "trace.ampl";
+
+/// As [`read`], with an entry for every window, those too that were closed together.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_spread(run: &Path) -> Result<Trace, OpenError> {
+    let mut trace = read(run)?;
+    trace.ranks.iter_mut().for_each(|rank| WindowSummary::spread(&mut rank.windows));
+    Ok(trace)
+}
+
+/// The plan that the job agreed on, from the configuration in `run`; `None` where that cannot be read.
+pub fn plan(run: &RunInfo) -> Option<Plan> {
+    let (config, _) = Config::parse(&run.config).ok().filter(|_| run.ranks > 0)?;
+    Plan::new(config, run.ranks).ok()
+}
+
+/// The trace of `run`: its trace file, or its journals while there is none that is whole.
+///
+/// # Errors
+/// [`OpenError`] when nothing of a run is there, or none of it can be read.
+pub fn read(run: &Path) -> Result<Trace, OpenError> {
+    let Some(file) = trace_file(run)? else { return from_journals(run, &[]) };
+    let merged = read_file(&file);
+    let whole = merged.as_ref().is_ok_and(|trace| trace.damage.is_empty());
+    if whole || file == run {
+        return merged;
+    }
+    // A job that dies while it merges leaves both: the journals are removed last.
+    match (merged, from_journals(run, &[])) {
+        (Ok(merged), Ok(journals)) if journals.ranks.len() < merged.ranks.len() => Ok(merged),
+        (_, Ok(journals)) => Ok(journals),
+        (merged, Err(_)) => merged,
+    }
+}
+
+/// The trace file of `run`: itself, or the one in the directory; `None` where the directory has none.
+///
+/// # Errors
+/// [`OpenError::Absent`] where nothing is at `run`.
+pub(crate) fn trace_file(run: &Path) -> Result<Option<PathBuf>, OpenError> {
+    let absent = |error| OpenError::Absent { path: run.to_owned(), error };
+    if !fs::metadata(run).map_err(absent)?.is_dir() {
+        return Ok(Some(run.to_owned()));
+    }
+    let file = run.join(TRACE);
+    Ok(file.exists().then_some(file))
+}
+
+/// The trace file at `file`, mapped, with the list of its sections.
+///
+/// # Errors
+/// [`OpenError`] where it cannot be read, or is no trace file of this version.
+pub(crate) fn open_file(file: &Path) -> Result<TraceFile<Mmap>, OpenError> {
+    TraceFile::new(mapped(file)?).map_err(|error| OpenError::NotATrace { path: file.to_owned(), error })
+}
+
+fn read_file(file: &Path) -> Result<Trace, OpenError> {
+    format::read(&mapped(file)?).map_err(|error| OpenError::NotATrace { path: file.to_owned(), error })
+}
+
+fn mapped(file: &Path) -> Result<Mmap, OpenError> {
+    let path = file.to_owned();
+    map::file(file).map_err(|error: io::Error| match error.kind() {
+        ErrorKind::NotFound => OpenError::Absent { path, error },
+        _ => OpenError::Unreadable { path, error },
+    })
+}
+
+/// The trace as far as the journals of a run say that is under way, or has died, and those in `others`.
+///
+/// # Errors
+/// [`OpenError`] when there is none, or none can be read.
+pub fn from_journals(run: &Path, others: &[PathBuf]) -> Result<Trace, OpenError> {
+    let run_file = RunFile::read(run);
+    let named = run_file.as_ref().and_then(|file| file.journals.clone());
+    let mut files = own_journals(run);
+    files.extend(others.iter().flat_map(|place| journals::list(place)));
+    if !files.is_empty() {
+        return journals::assemble(&files, run_file.as_ref());
+    }
+    let path = run.to_owned();
+    if run_file.is_some_and(|file| file.keeps_no_journals()) {
+        return Err(OpenError::JournalsOff { path });
+    }
+    Err(match named {
+        Some(journals) => OpenError::JournalsGone { path, journals },
+        None => OpenError::Empty { path },
+    })
+}
+
+/// The journals of `run` that can be read here: where the job says that they are or in the run directory, and those that
+/// were brought home from other hosts.
+pub fn own_journals(run: &Path) -> Vec<PathBuf> {
+    let named = RunFile::read(run).and_then(|file| file.journals);
+    let places = [named, Some(run.join("journal")), Some(run.to_owned())];
+    let own = places.into_iter().flatten().map(|place| journals::list(&place));
+    let mut files = own.into_iter().find(|files| !files.is_empty()).unwrap_or_default();
+    let mut ranks: BTreeSet<OsString> =
+        files.iter().filter_map(|file| Some(file.file_name()?.into())).collect();
+    for home in nodes::homes(run) {
+        let brought = journals::list(&home);
+        files.extend(
+            brought.into_iter().filter(|file| ranks.insert(file.file_name().unwrap_or_default().into())),
+        );
+    }
+    files
+}
+
+/// Journals of `run` that are in this node's memory, and not in the run directory.
+pub fn node_journals(run: &Path) -> Vec<PathBuf> {
+    let full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let directory = full(run);
+    own_journals(run).into_iter().filter(|file| !full(file).starts_with(&directory)).collect()
+}
+
+/// True where the trace of the run in `dir` has all ranks, and is not damaged.
+pub fn is_whole(dir: &Path) -> bool {
+    let file = dir.join(TRACE);
+    file.exists() && read_file(&file).is_ok_and(|trace| trace.complete && trace.damage.is_empty())
+}
+
+/// True where a run directory has no trace file: then all that there is of it is in journals.
+pub fn has_no_trace(run: &Path) -> bool {
+    run.is_dir() && !run.join(TRACE).exists()
+}

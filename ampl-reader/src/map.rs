@@ -1,0 +1,21 @@
+//! Files as bytes, without memory of their own.
+//!
+//! A journal may be as large as half of what its node has, and is in memory already where it was written. A trace file
+//! is read where it is asked for.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+/// The bytes of a trace file, or of a journal as it is now.
+///
+/// # Errors
+/// Those of opening and mapping it.
+pub fn file(path: &Path) -> io::Result<Mmap> {
+    let file = File::open(path)?;
+    // SAFETY: journals only grow, and nobody writes to what has been committed, which is all that readers look at.
+    // Trace files are written once, front to back, and never cut.
+    unsafe { Mmap::map(&file) }
+}

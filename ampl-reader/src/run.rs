@@ -1,0 +1,186 @@
+//! A run of which only what is asked for is read.
+
+use std::cell::{OnceCell, RefCell};
+use std::path::Path;
+
+use ampl_core::message::Decision;
+use ampl_core::plan::Plan;
+use ampl_trace::communicators::Communicators;
+use ampl_trace::decode::Calls;
+use ampl_trace::format::TraceFile;
+use ampl_trace::model::{Process, Sizes, WindowSummary};
+use ampl_trace::structure::{Merged, RankStructure};
+use ampl_trace::totals::Totals;
+use ampl_trace::{Damage, RankTrace, RunInfo, Trace};
+use memmap2::Mmap;
+
+use crate::directory;
+use crate::error::OpenError;
+
+/// A run: of a job that has ended, that is under way, or that has died.
+#[derive(Debug)]
+pub struct Run {
+    source: Source,
+    info: RunInfo,
+    comms: OnceCell<Communicators>,
+    /// Damage of ranks' own sections that have been read.
+    of_ranks: RefCell<Vec<Damage>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// A trace file whose list of sections is whole.
+    File(Box<TraceFile<Mmap>>),
+    /// Journals, or a file that was searched for sections: all of it has been read.
+    Read(Box<Trace>),
+}
+
+/// One rank of a run: facts, windows, times and calls.
+#[derive(Debug)]
+pub struct Rank<'a> {
+    /// Facts, windows, call sites, times.
+    pub trace: RankTrace,
+    /// Signatures and grammar of each thread.
+    pub structure: RankStructure,
+    comms: &'a Communicators,
+}
+
+impl Rank<'_> {
+    /// Iterator over the calls, thread by thread in program order, with constant memory. Communicators have the names
+    /// that all ranks agree on.
+    pub fn calls(&self) -> Calls<'_> {
+        Calls::naming(&self.structure, &self.trace, self.comms)
+    }
+}
+
+impl Run {
+    /// Opens the run at `path`: a run directory, its trace file, or a directory of journals.
+    ///
+    /// # Errors
+    /// [`OpenError`] when nothing of a run is there, or none of it can be read.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let source = match directory::trace_file(path)?.map(|file| directory::open_file(&file)) {
+            Some(Ok(file)) if file.structure().is_ok() && file.damage().is_empty() => {
+                Source::File(file.into())
+            }
+            _ => Source::Read(directory::read_spread(path)?.into()),
+        };
+        Ok(Self::of(source))
+    }
+
+    fn of(source: Source) -> Self {
+        let info = match &source {
+            Source::Read(trace) => trace.run.clone(),
+            Source::File(file) => {
+                let mut info = file.run().clone();
+                if info.ranks == 0 {
+                    let present = file.ranks().len() as u32;
+                    info.ranks = present.max(file.structure().map_or(0, Merged::job));
+                }
+                info
+            }
+        };
+        Self { source, info, comms: OnceCell::new(), of_ranks: RefCell::default() }
+    }
+
+    /// Facts about the run.
+    pub fn info(&self) -> &RunInfo {
+        &self.info
+    }
+
+    /// The plan that the job agreed on; `None` where its configuration cannot be read.
+    pub fn plan(&self) -> Option<Plan> {
+        directory::plan(&self.info)
+    }
+
+    /// The calls of all ranks.
+    pub fn structure(&self) -> &Merged {
+        match &self.source {
+            Source::File(file) => file.structure().expect("checked when it was opened"),
+            Source::Read(trace) => &trace.structure,
+        }
+    }
+
+    /// Exact totals over all ranks.
+    pub fn totals(&self) -> &Totals {
+        match &self.source {
+            Source::File(file) => file.totals(),
+            Source::Read(trace) => &trace.totals,
+        }
+    }
+
+    /// The client's decisions, in order.
+    pub fn decisions(&self) -> &[Decision] {
+        match &self.source {
+            Source::File(file) => file.decisions(),
+            Source::Read(trace) => &trace.decisions,
+        }
+    }
+
+    /// Bytes of the trace file by what they hold.
+    pub fn sizes(&self) -> Sizes {
+        match &self.source {
+            Source::File(file) => file.sizes(),
+            Source::Read(trace) => trace.sizes,
+        }
+    }
+
+    /// The ranks that left something, ascending.
+    pub fn ranks(&self) -> Vec<u32> {
+        match &self.source {
+            Source::File(file) => file.ranks(),
+            Source::Read(trace) => trace.ranks.iter().map(|rank| rank.process.rank).collect(),
+        }
+    }
+
+    /// Facts about the process of `rank`.
+    pub fn process(&self, rank: u32) -> Option<&Process> {
+        match &self.source {
+            Source::File(file) => file.process(rank),
+            Source::Read(trace) => trace.rank(rank).map(|rank| &rank.process),
+        }
+    }
+
+    /// Windows, times and places of `rank`, with one entry for every window; `None` where it left nothing. Reads no
+    /// section of another rank.
+    pub fn rank_trace(&self, rank: u32) -> Option<RankTrace> {
+        match &self.source {
+            Source::File(file) => {
+                let (mut found, damage) = file.rank(rank)?;
+                self.of_ranks.borrow_mut().extend(damage);
+                WindowSummary::spread(&mut found.windows);
+                Some(found)
+            }
+            Source::Read(trace) => trace.rank(rank).cloned(),
+        }
+    }
+
+    /// Facts, windows, times and calls of `rank`; `None` where it left nothing. Reads no section of another rank.
+    pub fn rank(&self, rank: u32) -> Option<Rank<'_>> {
+        let trace = self.rank_trace(rank)?;
+        let structure = self.structure().rank(rank).unwrap_or_default();
+        Some(Rank { trace, structure, comms: self.communicators() })
+    }
+
+    /// The communicators that the program made; computed once.
+    pub fn communicators(&self) -> &Communicators {
+        let process = |rank: u32| self.process(rank);
+        self.comms.get_or_init(|| Communicators::of_job(&self.info, self.structure(), &process))
+    }
+
+    /// Damage of what has been read so far.
+    pub fn damage(&self) -> Vec<Damage> {
+        match &self.source {
+            Source::File(file) => {
+                let mut damage = file.damage();
+                for found in self.of_ranks.borrow().iter() {
+                    if !damage.contains(found) {
+                        damage.push(found.clone());
+                    }
+                }
+                damage
+            }
+            Source::Read(trace) => trace.damage.clone(),
+        }
+    }
+}

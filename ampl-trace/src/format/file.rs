@@ -1,0 +1,215 @@
+//! A trace file of which only those sections are read that are asked for.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use ampl_core::message::Decision;
+
+use super::sections::{restore, unsqueezed};
+use super::trace::{account, decisions, processes};
+use super::v1::{Entry, Index, Kind};
+use super::weights;
+use crate::error::{Damage, ReadError};
+use crate::model::{Process, RankTrace, RunInfo, Sizes};
+use crate::structure::Merged;
+use crate::totals::Totals;
+
+/// A trace file's bytes with an index of its sections.
+///
+/// Each section is read and checked when it is asked for, the sections of the whole run once. Damage of a section is
+/// known from then on.
+#[derive(Debug)]
+pub struct TraceFile<B> {
+    bytes: B,
+    entries: Vec<Entry>,
+    /// Indices of the sections of each rank.
+    of_ranks: BTreeMap<u32, Vec<u32>>,
+    damage: Vec<Damage>,
+    run: Once<RunInfo>,
+    structure: Once<Merged>,
+    mismatch: OnceLock<ReadError>,
+    totals: Once<Totals>,
+    processes: Once<Vec<Process>>,
+    decisions: Once<Vec<Decision>>,
+}
+
+/// What a section of the whole run holds, once it has been read, and the damage found then.
+type Once<T> = OnceLock<(T, Vec<Damage>)>;
+
+impl<B: AsRef<[u8]>> TraceFile<B> {
+    /// Reads the list of sections of the file in `bytes`, and which functions its structure names.
+    ///
+    /// # Errors
+    /// [`ReadError`] when it is not a trace file or has another version.
+    pub fn new(bytes: B) -> Result<Self, ReadError> {
+        let Index { entries, damage, .. } = Index::read(bytes.as_ref())?;
+        let mut of_ranks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (number, entry) in (0..).zip(&entries) {
+            if let Some(rank) = entry.rank {
+                of_ranks.entry(rank).or_default().push(number);
+            }
+        }
+        let (run, structure, mismatch, totals) = Default::default();
+        let (processes, decisions) = Default::default();
+        Ok(Self { bytes, entries, of_ranks, damage, run, structure, mismatch, totals, processes, decisions })
+    }
+
+    /// Bytes of the file.
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    /// What all sections of that `kind` of the whole run come to.
+    fn once<'a, T: Default>(
+        &'a self,
+        cell: &'a Once<T>,
+        kind: Kind,
+        mut take: impl FnMut(&mut T, &[u8]) -> Option<()>,
+    ) -> &'a T {
+        let (value, _) = cell.get_or_init(|| {
+            let (mut value, mut damage) = (T::default(), Vec::new());
+            for entry in &self.entries {
+                if entry.kind() != Some(kind) || entry.rank.is_some() {
+                    continue;
+                }
+                match entry.payload(self.bytes()).map(|payload| take(&mut value, payload)) {
+                    Ok(Some(())) => {}
+                    Ok(None) => damage.push(malformed(kind, None)),
+                    Err(found) => damage.push(found),
+                }
+            }
+            (value, damage)
+        });
+        value
+    }
+
+    /// Facts about the run; the default where they cannot be read.
+    pub fn run(&self) -> &RunInfo {
+        self.once(&self.run, Kind::Run, |run, payload| {
+            *run = serde_json::from_slice(payload).ok()?;
+            Some(())
+        })
+    }
+
+    /// The calls of all ranks; none where they cannot be read.
+    ///
+    /// # Errors
+    /// [`ReadError::TableMismatch`] when the file describes a function otherwise than this version.
+    pub fn structure(&self) -> Result<&Merged, ReadError> {
+        let structure = self.once(&self.structure, Kind::Structure, |structure, payload| {
+            match Merged::decode(payload) {
+                Ok(read) => *structure = read,
+                Err(error @ ReadError::TableMismatch { .. }) => drop(self.mismatch.set(error)),
+                Err(_) => return None,
+            }
+            Some(())
+        });
+        self.mismatch.get().map_or(Ok(structure), |error| Err(error.clone()))
+    }
+
+    /// Exact totals over all ranks; none where they cannot be read.
+    pub fn totals(&self) -> &Totals {
+        self.once(&self.totals, Kind::Aggregates, |totals, payload| {
+            *totals = Totals::decode(&unsqueezed(payload)?)?;
+            Some(())
+        })
+    }
+
+    /// Facts about the processes, by rank; those that can be read.
+    pub fn processes(&self) -> &[Process] {
+        let all: &Vec<Process> =
+            self.once(&self.processes, Kind::Processes, |all: &mut Vec<Process>, payload| {
+                all.extend(processes(payload)?);
+                all.sort_by_key(|process| process.rank);
+                Some(())
+            });
+        all
+    }
+
+    /// The client's decisions, in order.
+    pub fn decisions(&self) -> &[Decision] {
+        let all: &Vec<Decision> =
+            self.once(&self.decisions, Kind::Decisions, |all: &mut Vec<Decision>, payload| {
+                all.extend(decisions(payload)?);
+                Some(())
+            });
+        all
+    }
+
+    /// Facts about the process of `rank`.
+    pub fn process(&self, rank: u32) -> Option<&Process> {
+        let processes = self.processes();
+        let found = processes.binary_search_by_key(&rank, |process| process.rank);
+        found.ok().map(|index| &processes[index])
+    }
+
+    /// The ranks that left something, ascending.
+    pub fn ranks(&self) -> Vec<u32> {
+        let called = self.structure().into_iter().flat_map(Merged::ranks);
+        let processes = self.processes().iter().map(|process| process.rank);
+        let mut ranks: Vec<u32> = self.of_ranks.keys().copied().chain(processes).chain(called).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// Facts, windows, times and places of `rank`, and the damage of its sections; `None` where it left nothing. Reads
+    /// no section of another rank.
+    pub fn rank(&self, rank: u32) -> Option<(RankTrace, Vec<Damage>)> {
+        let own = self.of_ranks.get(&rank);
+        let sites = self.structure().ok().and_then(|structure| structure.sites(rank));
+        let process = self.process(rank);
+        if own.is_none() && sites.is_none() && process.is_none() {
+            return None;
+        }
+        let (mut found, mut damage) = (RankTrace::default(), Vec::new());
+        found.process = process.cloned().unwrap_or_default();
+        found.process.rank = rank;
+        for &number in own.into_iter().flatten() {
+            let entry = &self.entries[number as usize];
+            // An unknown kind is damage of the file.
+            let Some(kind) = entry.kind() else { continue };
+            match entry.payload(self.bytes()).map(|payload| restore(&mut found, kind, payload)) {
+                Ok(Some(())) => {}
+                Ok(None) => damage.push(malformed(kind, Some(rank))),
+                Err(other) => damage.push(other),
+            }
+        }
+        weights::fill(&mut found);
+        if let Some((modules, sites)) = sites {
+            (found.modules, found.sites) = (modules.to_vec(), sites.to_vec());
+        }
+        Some((found, damage))
+    }
+
+    /// Damage found so far: of the list of sections, and of the sections of the whole run that have been read.
+    pub fn damage(&self) -> Vec<Damage> {
+        let of = |found: Option<&Vec<Damage>>| found.cloned().unwrap_or_default();
+        let parts = [
+            of(self.run.get().map(|(_, damage)| damage)),
+            of(self.structure.get().map(|(_, damage)| damage)),
+            of(self.totals.get().map(|(_, damage)| damage)),
+            of(self.processes.get().map(|(_, damage)| damage)),
+            of(self.decisions.get().map(|(_, damage)| damage)),
+        ];
+        let unknown = self.entries.iter().filter_map(Entry::unknown);
+        self.damage.iter().cloned().chain(unknown).chain(parts.into_iter().flatten()).collect()
+    }
+
+    /// Bytes of the file by what they hold, as its list of sections says.
+    pub fn sizes(&self) -> Sizes {
+        let mut sizes = Sizes { total: self.bytes().len() as u64, ..Sizes::default() };
+        let listed: u64 = self.entries.iter().map(Entry::bytes).sum();
+        sizes.other = sizes.total.saturating_sub(listed);
+        for entry in &self.entries {
+            if let Some(kind) = entry.kind() {
+                account(&mut sizes, kind, entry.bytes());
+            }
+        }
+        sizes
+    }
+}
+
+fn malformed(kind: Kind, rank: Option<u32>) -> Damage {
+    Damage { rank, what: format!("section {kind:?} is malformed") }
+}
