@@ -174,8 +174,8 @@ mod tests {
         let mut symbols = Symbols::default();
         assert_eq!(symbols.name("/nowhere/app", 0x1f40), "app+0x1f40");
         let rank = RankTrace {
-            modules: vec![String::new()],
-            sites: vec![Site::default(), Site { module: 9, offset: 1, caller: 0 }],
+            modules: vec![String::new()].into(),
+            sites: vec![Site::default(), Site { module: 9, offset: 1, caller: 0 }].into(),
             ..RankTrace::default()
         };
         assert_eq!(symbols.site(&rank, 0), None, "sites were not told apart");

@@ -1,5 +1,7 @@
 //! A trace as readers see it.
 
+use std::sync::Arc;
+
 use ampl_core::config::MOST_FRAMES;
 use ampl_core::message::Decision;
 use ampl_core::mpi::constants::AbiFamily;
@@ -161,10 +163,10 @@ pub struct Sizes {
 pub struct RankTrace {
     /// Facts about the process.
     pub process: Process,
-    /// Modules that call sites lie in: paths.
-    pub modules: Vec<String>,
-    /// Call sites of this rank.
-    pub sites: Vec<Site>,
+    /// Modules that call sites lie in: paths. Shared by ranks that have equal ones.
+    pub modules: Arc<[String]>,
+    /// Call sites, shared likewise.
+    pub sites: Arc<[Site]>,
     /// Window summaries, ascending.
     pub windows: Vec<WindowSummary>,
     /// Times of the calls of stored windows: [`crate::timing`].

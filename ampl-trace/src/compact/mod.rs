@@ -90,6 +90,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         out,
         clock,
         paths: Paths::default(),
+        modules: Vec::new(),
         comms: BTreeMap::new(),
         without_memory,
         handles: Handles::new(),
@@ -103,7 +104,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         let structure = scan.thread(thread, blocks);
         scan.out.structure.threads.push(structure);
     }
-    let Scan { mut out, paths, comms, handles, lines, after, .. } = scan;
+    let Scan { mut out, paths, modules, comms, handles, lines, after, .. } = scan;
     let missing =
         [journal.header[word::FULL], if without_memory { journal.header[word::SPILLED] } else { 0 }];
     out.rank.process.steps.extend(lacking(missing, clock, &out.rank));
@@ -117,7 +118,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     // Settings alone are no times.
     out.rank.times = if encoder.is_empty() { Vec::new() } else { encoder.finish() };
     out.structure.comms = comms.into_values().collect();
-    out.structure.modules = std::mem::take(&mut out.rank.modules);
+    out.structure.modules = modules;
     out.structure.sites = paths.sites();
     fold_windows(&mut out.rank.windows);
     let places = lines.iter().map(|line| line.read(&out, &handles, &journal.header, clock)).collect();
@@ -221,6 +222,8 @@ struct Scan {
     lines: Vec<Line>,
     /// Call sites in the order in which the threads met them.
     paths: Paths,
+    /// Paths of modules by their number.
+    modules: Vec<String>,
     after: After,
     /// Whether a part of the journal was in memory that is gone.
     without_memory: bool,
@@ -312,7 +315,7 @@ impl Scan {
             Kind::Module => {
                 let (&number, text) = body.split_first()?;
                 let number = usize::try_from(number).ok().filter(|&n| n < 1 << 16)?;
-                let modules = &mut out.rank.modules;
+                let modules = &mut self.modules;
                 modules.resize(modules.len().max(number + 1), String::new());
                 modules[number] = get_text(text)?.0;
             }

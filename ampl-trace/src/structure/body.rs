@@ -15,9 +15,9 @@ use crate::model::Site;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Table {
     /// Paths.
-    pub modules: Vec<String>,
+    pub modules: Arc<[String]>,
     /// Sites.
-    pub sites: Vec<Site>,
+    pub sites: Arc<[Site]>,
 }
 
 /// A signature without its words.
@@ -123,7 +123,7 @@ impl Body {
             positions += rules.positions() as u32;
             threads.push(ThreadBody { thread: thread.thread, heads, rules });
         }
-        let table = Arc::new(Table { modules: rank.modules, sites: rank.sites });
+        let table = Arc::new(Table { modules: rank.modules.into(), sites: rank.sites.into() });
         (Self { table, comms: rank.comms.len(), threads }, row)
     }
 
@@ -155,8 +155,8 @@ impl Body {
             let grammar = grammar(&thread.rules, own);
             threads.push(ThreadStructure { thread: thread.thread, signatures, grammar });
         }
-        let Table { modules, sites } = (*self.table).clone();
-        RankStructure { rank, threads, modules, sites, comms }
+        let Table { modules, sites } = &*self.table;
+        RankStructure { rank, threads, modules: modules.to_vec(), sites: sites.to_vec(), comms }
     }
 }
 

@@ -127,8 +127,7 @@ fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<Table>>, Broken> 
     let mut last = rustc_hash::FxHashMap::default();
     let mut known_sites = rustc_hash::FxHashSet::default();
     for _ in 0..count {
-        let mut table = Table::default();
-        let mut numbers = Vec::new();
+        let (mut own_modules, mut own_sites, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..stream.get_length(Field::Length, 6)? {
             let number = match stream.get(Field::Head, 7)? {
                 0 => {
@@ -139,7 +138,7 @@ fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<Table>>, Broken> 
                 }
                 known => usize::try_from(known - 1).map_err(|_| stream.broken())?,
             };
-            table.modules.push(modules.get(number).ok_or_else(|| stream.broken())?.clone());
+            own_modules.push(modules.get(number).ok_or_else(|| stream.broken())?.clone());
             numbers.push(number);
         }
         let count = stream.get_length(Field::Length, 9)?;
@@ -170,12 +169,12 @@ fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<Table>>, Broken> 
                     Site { module: module.ok_or_else(|| stream.broken())? as u32, offset, caller: 0 }
                 }
             };
-            table.sites.push(site);
+            own_sites.push(site);
         }
         if paths {
-            callers::read(stream, &mut table.sites)?;
+            callers::read(stream, &mut own_sites)?;
         }
-        tables.push(Arc::new(table));
+        tables.push(Arc::new(Table { modules: own_modules.into(), sites: own_sites.into() }));
     }
     Ok(tables)
 }

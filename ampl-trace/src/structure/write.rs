@@ -128,7 +128,7 @@ fn write_tables(out: &mut Out, tables: &[&Table], paths: bool) {
     for table in tables {
         out.put(Field::Length, 6, table.modules.len() as u64);
         let mut numbers = Vec::new();
-        for module in &table.modules {
+        for module in table.modules.iter() {
             let known = modules.iter().position(|known| known == module);
             numbers.push(known.unwrap_or(modules.len()));
             match known {
@@ -143,7 +143,7 @@ fn write_tables(out: &mut Out, tables: &[&Table], paths: bool) {
         }
         out.put(Field::Length, 9, table.sites.len() as u64);
         let mut expected = 0;
-        for site in &table.sites {
+        for site in table.sites.iter() {
             let module =
                 numbers.get(site.module as usize).copied().unwrap_or(usize::MAX - site.module as usize);
             if let Some(&known) = sites.get(&(module, site.offset)).filter(|_| module < modules.len()) {

@@ -7,6 +7,7 @@
 //! released: `cargo test -p ampl-trace --test it golden -- --ignored`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ampl_core::message::Decision;
 use ampl_core::mpi::{Function, PREDEFINED};
@@ -208,8 +209,8 @@ fn rank(number: u32) -> RankTrace {
             steps: if number == 3 { steps } else { Vec::new() },
             ..Process::default()
         },
-        modules: Vec::new(),
-        sites: Vec::new(),
+        modules: Arc::default(),
+        sites: Arc::default(),
         windows: (0..3).map(window).collect(),
         times: times(number),
         places: found,
@@ -304,7 +305,7 @@ fn lines(trace: &Trace) -> String {
     lines.extend(trace.totals.shares().map(|share| json!({"share": format!("{share:?}")})));
     for rank in &trace.ranks {
         let number = rank.process.rank;
-        lines.push(json!({"process": rank.process, "modules": rank.modules}));
+        lines.push(json!({"process": rank.process, "modules": &rank.modules[..]}));
         let sites = rank.sites.iter().map(|site| json!([site.module, site.offset])).collect::<Vec<_>>();
         lines.push(json!({"rank": number, "sites": sites}));
         lines.extend(

@@ -207,7 +207,7 @@ fn write(
     let mut all = Merged::new(ranks.len() as u32);
     for (number, (rank, structure)) in ranks.iter_mut().enumerate() {
         (rank.process.rank, structure.rank) = (number as u32, number as u32);
-        (rank.modules, rank.sites) = (structure.modules.clone(), structure.sites.clone());
+        (rank.modules, rank.sites) = (structure.modules.clone().into(), structure.sites.clone().into());
         all.join(Merged::of(structure.clone()));
         writer.rank(&rank_parts(rank)).unwrap();
     }
