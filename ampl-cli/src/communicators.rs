@@ -95,7 +95,7 @@ pub fn text(comms: &Communicators) -> String {
 mod tests {
     use super::*;
     use ampl_core::mpi::Function;
-    use ampl_core::mpi::predefined::predefined_index;
+    use ampl_core::mpi::predefined_index;
     use ampl_core::value::ObjectKind;
     use ampl_trace::RankTrace;
     use ampl_trace::args::predefined_word;

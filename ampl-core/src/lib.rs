@@ -11,6 +11,7 @@ pub mod message;
 pub mod mpi;
 pub mod naming;
 pub mod nodes;
+pub mod permute;
 pub mod plan;
 pub mod program;
 pub mod refusal;

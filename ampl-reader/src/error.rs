@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use ampl_trace::ReadError;
 
-use crate::directory::TRACE;
+use crate::names::TRACE;
 
 /// Reason for which there is no run to read at a place.
 #[derive(Debug)]

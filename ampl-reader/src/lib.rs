@@ -27,6 +27,7 @@ pub mod directory;
 pub mod error;
 #[allow(unsafe_code)]
 pub mod map;
+mod names;
 pub mod run;
 pub mod sites;
 

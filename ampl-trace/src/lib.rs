@@ -21,6 +21,7 @@ pub mod model;
 pub mod places;
 pub mod record;
 pub mod request;
+pub mod site;
 pub mod structure;
 pub mod timed;
 pub mod timing;

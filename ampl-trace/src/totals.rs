@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 
-use crate::model::{Aggregate, Site, call_path};
+use crate::site::{Aggregate, Site, call_path};
 use crate::varint::{Reader, put, put_signed};
 
 mod spread;

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: house rules that the compiler does not check.
 
+mod rings;
 mod source;
 
 use std::collections::BTreeSet;
@@ -44,6 +45,9 @@ const UNSAFE: &[&str] = &[
 /// What decisions may not touch, by token: they would no longer repeat.
 const IMPURE: &[&str] = &["fs", "env", "net", "Instant", "SystemTime"];
 
+/// Rings of modules that there still are, by crate: how many modules each has. The list may only shrink.
+const RINGS: &[(&str, &[usize])] = &[];
+
 /// Longest file that a person writes.
 const MOST_LINES: usize = 500;
 
@@ -63,6 +67,7 @@ pub fn run() -> Result<()> {
             breaches.extend(check_file(&path, &text));
         }
     }
+    breaches.extend(check_rings()?);
     for breach in &breaches {
         eprintln!("tidy: {breach}");
     }
@@ -70,6 +75,23 @@ pub fn run() -> Result<()> {
         bail!("{} breaches of the house rules", breaches.len());
     }
     Ok(())
+}
+
+/// Rings of modules that are more or larger than the list allows, and lists that allow more than there is.
+fn check_rings() -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for member in members()? {
+        let roots = ["lib.rs", "main.rs"].map(|file| root().join(&member).join("src").join(file));
+        let Some(file) = roots.iter().find(|file| file.exists()) else { continue };
+        let rings = rings::of_crate(file)?;
+        let sizes: Vec<usize> = rings.iter().map(Vec::len).collect();
+        let allowed = RINGS.iter().find(|(name, _)| *name == member).map_or(&[][..], |(_, sizes)| sizes);
+        if sizes != allowed {
+            breaches.push(format!("{member}: rings of {sizes:?} modules, where the list has {allowed:?}"));
+            breaches.extend(rings.iter().map(|ring| format!("{member}: ring of {}", ring.join(", "))));
+        }
+    }
+    Ok(breaches)
 }
 
 fn read(path: &str) -> Result<String> {

@@ -321,7 +321,7 @@ mod tests {
             for seed in 0..trials {
                 let coin = |rank: u32, key: u64| {
                     let config = ampl_core::units::WindowId(key);
-                    ampl_core::draw::coin(seed, ampl_core::units::Rank(rank), config) < p
+                    ampl_core::permute::coin(seed, ampl_core::units::Rank(rank), config) < p
                 };
                 let mut points = population(ranks, windows, per_update, p, coin);
                 if mechanism == Mechanism::Global {

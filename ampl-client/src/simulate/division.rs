@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use ampl_core::cluster::Metric;
-use ampl_core::draw::order;
 use ampl_core::message::{
     CensusWindow, Directive, Divided, Division, MOST_STRATA, Own, Sampled, StratumSums,
 };
+use ampl_core::permute::order;
 use ampl_core::stats::Moments;
 use ampl_core::units::Rank;
 

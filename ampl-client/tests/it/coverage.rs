@@ -4,7 +4,7 @@
 
 use ampl_client::Policy;
 use ampl_core::config::{Mechanism, Selection, Sizing, Summaries};
-use ampl_core::draw::order;
+use ampl_core::permute::order;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_testkit::population::Total;

@@ -2,8 +2,7 @@
 
 use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Vectors, price};
 
-/// Most strata of a group.
-pub const MOST_STRATA: usize = 8;
+pub use crate::config::MOST_STRATA;
 
 /// Share of the ranks that strata have to save, on windows that they were not found on.
 pub const LEAST_GAIN: f64 = 0.10;

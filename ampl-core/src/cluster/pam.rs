@@ -1,7 +1,7 @@
 //! Partitioning around medoids, by eager swaps.
 
 use super::distance::{Distances, LANES};
-use crate::draw::{Key, position};
+use crate::permute::{Key, position};
 
 /// How the first medoids are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

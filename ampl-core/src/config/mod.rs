@@ -244,6 +244,9 @@ pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: Erro
 /// Most metrics of a configuration.
 pub const MOST_METRICS: usize = 1024;
 
+/// Most strata of a group; ranks that are kept in full are none.
+pub const MOST_STRATA: usize = 8;
+
 /// Most frames of a call path.
 pub const MOST_FRAMES: u32 = 64;
 

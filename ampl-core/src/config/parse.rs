@@ -2,6 +2,7 @@
 
 use toml_edit::Document;
 
+use super::MOST_STRATA;
 use super::error::{Cause, ConfigErrors, Notice};
 use super::tree::{self, Block, Report};
 use super::{
@@ -9,7 +10,6 @@ use super::{
     Members, Metric, Output, RankSummaries, Sampling, Selection, SitePolicy, SiteTrace, Sizing, Summaries,
     Target, Trace, Window, keys, marker, rules,
 };
-use crate::message::MOST_STRATA;
 use crate::units::{Rank, RankSet};
 
 impl Config {

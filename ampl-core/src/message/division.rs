@@ -11,8 +11,8 @@ use super::summary::Summary;
 use super::wire::{Reader, Writer};
 use crate::cluster::Reference;
 use crate::config::Target;
-use crate::draw;
 use crate::message::{DownMessage, MOST_STRATA};
+use crate::permute;
 use crate::plan::{GroupPlan, Plan};
 use crate::stats::Moments;
 use crate::units::{Rank, WindowId};
@@ -152,7 +152,7 @@ impl Sampled {
             let seen = summary.metrics.get(usize::from(guide)).copied().unwrap_or_default();
             [seen.n as f32, seen.sum as f32]
         });
-        Self { place: draw::order(seed, rank), stratum, seen: seen.collect() }
+        Self { place: permute::order(seed, rank), stratum, seen: seen.collect() }
     }
 }
 

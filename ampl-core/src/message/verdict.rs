@@ -9,8 +9,7 @@ use super::wire::{Reader, Writer};
 use crate::stats::bins::{Origin, Point, bin};
 use crate::units::WindowId;
 
-/// Strata of a group in one window, at most; those kept in full are none.
-pub const MOST_STRATA: usize = 8;
+pub use crate::config::MOST_STRATA;
 
 /// What ranks are binned by in a range of windows.
 #[derive(Clone, Debug, PartialEq)]

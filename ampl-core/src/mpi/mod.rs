@@ -6,11 +6,13 @@
 #[rustfmt::skip] // Written by the generator, compared byte by byte.
 mod functions;
 pub mod constants;
-pub mod predefined;
+mod object;
+mod predefined;
 pub mod traffic;
 
 pub use functions::{FUNCTION_COUNT, FUNCTIONS, ids};
-pub use predefined::PREDEFINED;
+pub use object::ObjectKind;
+pub use predefined::{PREDEFINED, predefined_index};
 
 /// An MPI function: index into [`FUNCTIONS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

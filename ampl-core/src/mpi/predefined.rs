@@ -1,6 +1,6 @@
 //! Names of the handles that MPI itself defines.
 
-use crate::value::ObjectKind::{self, *};
+use super::ObjectKind::{self, *};
 
 /// Index of a predefined handle in [`PREDEFINED`], `None` if MPI defines no such handle.
 ///

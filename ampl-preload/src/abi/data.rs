@@ -129,7 +129,7 @@ impl Abi {
 #[cfg(test)]
 pub(super) fn check(abi: &Abi) {
     use ampl_core::mpi::constants;
-    use ampl_core::mpi::predefined::predefined_index;
+    use ampl_core::mpi::predefined_index;
     use std::collections::HashSet;
 
     let keys: Vec<(u8, &str)> = abi.predefined.iter().map(|(kind, name, _)| (*kind as u8, *name)).collect();
@@ -179,7 +179,7 @@ pub(super) fn check(abi: &Abi) {
 #[cfg(test)]
 mod tests {
     use super::super::{mpich, openmpi, standard};
-    use ampl_core::mpi::predefined::PREDEFINED;
+    use ampl_core::mpi::PREDEFINED;
 
     #[test]
     fn every_listed_name_belongs_to_an_implementation() {

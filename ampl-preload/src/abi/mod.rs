@@ -10,7 +10,7 @@ mod openmpi;
 mod standard;
 
 use ampl_core::mpi::Kind;
-use ampl_core::mpi::predefined::predefined_index;
+use ampl_core::mpi::predefined_index;
 use ampl_core::value::{self, ObjectKind};
 use ampl_trace::args::{predefined_word, status_word};
 

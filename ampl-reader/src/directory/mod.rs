@@ -21,13 +21,11 @@ use memmap2::Mmap;
 
 use crate::error::OpenError;
 use crate::map;
+pub use crate::names::TRACE;
 pub use holder::{Holder, host, living, runs};
 pub use journals::write;
 use run_file::RunFile;
 pub use run_file::note_end;
-
-/// The trace file's name in a run directory.
-pub const TRACE: &str = "trace.ampl";
 
 /// As [`read`], with an entry for every window, those too that were closed together.
 ///

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ampl_core::config::MOST_FRAMES;
 use rustc_hash::FxHashMap;
 
-use crate::model::Site;
+use crate::site::Site;
 
 /// Module and offset.
 type Frame = (u32, u64);
@@ -54,7 +54,7 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::call_path;
+    use crate::site::call_path;
     use proptest::prelude::*;
 
     #[test]

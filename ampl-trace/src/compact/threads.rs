@@ -1,6 +1,6 @@
 //! Where threads were when a journal was read: the line of each that says which call it is in.
 
-use ampl_core::mpi::predefined::predefined_index;
+use ampl_core::mpi::predefined_index;
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind, PROC_NULL, ROOT};
 

@@ -9,7 +9,7 @@ use super::symbols::Rules;
 use super::words::Turner;
 use super::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::grammar::{Counts, Grammar, Item, Symbol};
-use crate::model::Site;
+use crate::site::Site;
 
 /// Modules and call sites.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use super::stream::{Broken, Field, In, Out};
 use super::write::site_code;
-use crate::model::Site;
+use crate::site::Site;
 
 /// Stands beside the ranks of the job where sites have callers.
 pub const PATHS: u64 = 1 << 32;

@@ -6,7 +6,7 @@ use super::body::{Head, ONCE, grammar};
 use super::words::{Role, Slot, layout};
 use super::{Fit, Group, Merged, Varying};
 use crate::grammar::{Counts, Grammar};
-use crate::model::Site;
+use crate::site::Site;
 
 /// Ranks that share a grammar.
 #[derive(Clone, Copy, Debug)]

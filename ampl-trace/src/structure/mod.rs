@@ -32,7 +32,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
-use crate::model::Site;
+use crate::site::Site;
 pub use groups::{Argument, GroupTerminal, GroupThread, RankGroup, Values, Word};
 pub use select::Selected;
 pub use stream::Effort;

@@ -16,7 +16,7 @@ use super::write::{BUDGET, LIST_COST, MOST_MAPPED, SHORT_LIST, comm_guess, comm_
 use super::{Group, Lists, Merged, Varying};
 use crate::error::ReadError;
 use crate::grammar::Counts;
-use crate::model::Site;
+use crate::site::Site;
 
 impl From<Broken> for ReadError {
     fn from(broken: Broken) -> Self {

@@ -5,7 +5,7 @@
 //! displacements what differs from the sum of the counts before them. Everything can be undone with what has
 //! been restored before it. Wildcards and predefined handles stay.
 
-use ampl_core::mpi::{FUNCTION_COUNT, Function, Kind, Param, predefined::predefined_index};
+use ampl_core::mpi::{FUNCTION_COUNT, Function, Kind, Param, predefined_index};
 use ampl_core::value::{ANY_TAG, ObjectKind, PROC_NULL};
 
 use super::{Comm, Signature};

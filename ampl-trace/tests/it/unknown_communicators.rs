@@ -2,7 +2,7 @@
 
 use ampl_core::mpi::Function;
 use ampl_core::mpi::constants::AbiFamily;
-use ampl_core::mpi::predefined::predefined_index;
+use ampl_core::mpi::predefined_index;
 use ampl_core::value::ObjectKind;
 use ampl_trace::RankTrace;
 use ampl_trace::args::predefined_word;

@@ -58,7 +58,7 @@ fn the_same_ranks_are_sampled_however_sums_are_merged() {
     let (forth, parts) = (&forth.partial.divided[0], &parts.partial.divided[0]);
     assert_eq!(forth.sample, parts.sample);
     assert_eq!(forth.sample.len(), most);
-    let mut order: Vec<u32> = (3..300).map(|rank| draw::order(5, Rank(rank))).collect();
+    let mut order: Vec<u32> = (3..300).map(|rank| permute::order(5, Rank(rank))).collect();
     order.sort_unstable();
     assert!(forth.sample.iter().map(|sampled| sampled.place).eq(order.into_iter().take(most)));
     assert_eq!(forth.counts().collect::<Vec<_>>(), [(148, 2), (149, 1)]);

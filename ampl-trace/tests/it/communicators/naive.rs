@@ -66,7 +66,7 @@ pub struct Model {
 }
 
 fn named(name: &str) -> u64 {
-    use ampl_core::{mpi::predefined::predefined_index, value::ObjectKind};
+    use ampl_core::{mpi::predefined_index, value::ObjectKind};
     let kind = if name.contains("GROUP") { ObjectKind::Group } else { ObjectKind::Comm };
     let kind = if name.contains("INFO") { ObjectKind::Info } else { kind };
     ampl_trace::args::predefined_word(predefined_index(kind, name).unwrap())

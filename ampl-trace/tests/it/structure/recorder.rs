@@ -1,6 +1,6 @@
 //! Ranks' structures as an agent would record them, call by call.
 
-use ampl_core::mpi::{Function, predefined::predefined_index};
+use ampl_core::mpi::{Function, predefined_index};
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind, PROC_NULL};
 use ampl_trace::args::{predefined_word, status_word};
 use ampl_trace::grammar::Builder;
