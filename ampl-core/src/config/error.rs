@@ -106,13 +106,6 @@ pub enum Cause {
         /// What to do.
         instead: &'static str,
     },
-    /// The contract names it; this version does not have it.
-    NotInThisVersion {
-        /// The value, as written.
-        value: String,
-        /// What to use.
-        instead: String,
-    },
     /// `sites` names a file that was not put in its place ([`super::Config::inline_sites`]).
     FileNotRead,
     /// `sites` names a file that cannot be read.
@@ -155,12 +148,6 @@ impl ConfigError {
             }
             Cause::Conflict { with } => format!("'{key}' and '{with}' exclude each other"),
             Cause::Combination { settings, .. } => format!("'{key}': {settings} do not go together"),
-            Cause::NotInThisVersion { value, .. } if value.is_empty() => {
-                format!("'{key}' is not in this version")
-            }
-            Cause::NotInThisVersion { value, .. } => {
-                format!("'{key} = {}' is not in this version", shortened(value))
-            }
             Cause::FileNotRead => format!("'{key}' names a file, which the library does not read"),
             Cause::Unreadable { file, error } => {
                 format!("'{key}': cannot read {}: {}", quoted(file), shortened(error))
@@ -188,7 +175,6 @@ impl ConfigError {
             Cause::PinnedOutside { .. } => "add them to 'members' or take them out of 'pinned'".into(),
             Cause::Conflict { with } => format!("keep one of them, here or '{with}'"),
             Cause::Combination { instead, .. } => (*instead).into(),
-            Cause::NotInThisVersion { instead, .. } => instead.clone(),
             Cause::FileNotRead => {
                 "start the job with `ampl run` or `ampl exec`, or write the [[site]] tables here".into()
             }

@@ -4,12 +4,6 @@ mod table;
 
 pub use table::KEYS;
 
-/// What the contract names and this version does not act on yet: refused, never ignored. A line goes when what
-/// it stands for is there.
-#[rustfmt::skip] // One key a line reads as the table it is.
-pub const LATER: &[(&str, Support)] = &[
-];
-
 /// One key of `JOB.toml`.
 #[derive(Debug)]
 pub struct Key {
@@ -92,12 +86,6 @@ impl Key {
         format!("{open}{}{close}\n{own}{others}{with}", self.table)
     }
 
-    /// Which values this version acts on.
-    pub fn support(&self) -> Support {
-        let path = self.path();
-        LATER.iter().find(|(later, _)| *later == path).map_or(Support::Full, |(_, support)| *support)
-    }
-
     /// Dotted path, `sampling.seed`.
     pub fn path(&self) -> String {
         if self.table.is_empty() { self.name.to_owned() } else { format!("{}.{}", self.table, self.name) }
@@ -121,31 +109,6 @@ pub enum Shape {
     Word(&'static [&'static str]),
     /// A TOML integer, or `"auto"`.
     Count,
-}
-
-/// Which values of a key this version acts on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Support {
-    /// All of them.
-    Full,
-    /// These only, because they ask for what happens anyway; the text says what to do instead.
-    Only(&'static [&'static str], &'static str),
-    /// All but these kinds of value; the text says what to do instead.
-    Except(&'static [&'static str], &'static str),
-    /// None; the text says what to do instead.
-    None(&'static str),
-}
-
-impl Support {
-    /// What to do instead of a value of that kind; absent if this version acts on it.
-    pub fn instead_of(self, kind: &str) -> Option<&'static str> {
-        match self {
-            Self::Full => None,
-            Self::Only(kinds, instead) => (!kinds.contains(&kind)).then_some(instead),
-            Self::Except(kinds, instead) => kinds.contains(&kind).then_some(instead),
-            Self::None(instead) => Some(instead),
-        }
-    }
 }
 
 /// One table of `JOB.toml`.

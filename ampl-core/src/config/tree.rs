@@ -4,7 +4,7 @@ use toml_edit::{Document, Item, TableLike, Value};
 
 use super::error::{Cause, ConfigError, ConfigErrors, Notice};
 use super::fraction;
-use super::keys::{self, KEYS, Key, Shape, Support, TABLES};
+use super::keys::{self, KEYS, Key, Shape, TABLES};
 
 /// Collects errors and notices by byte offset.
 pub(super) struct Report<'t> {
@@ -139,8 +139,8 @@ impl<'d> Block<'d> {
     }
 }
 
-/// The blocks of `document`, in its order; only known keys with values of the right shape that this version
-/// supports. Everything else is in `report`.
+/// The blocks of `document`, in its order; only known keys with values of the right shape. Everything else is in
+/// `report`.
 pub(super) fn read<'d>(document: &'d Document<&str>, report: &mut Report<'_>) -> Vec<Block<'d>> {
     let mut blocks = Vec::new();
     let root = document.as_table();
@@ -229,14 +229,10 @@ fn check_value<'d>(
 ) -> Option<&'d Value> {
     let at = item.span().map_or(key_at, |span| span.start);
     let wrong = |expected: &str| Cause::WrongType { expected: expected.into(), found: kind(item).into() };
-    let support = key.support();
     let mut refuse = |at, cause| {
         report.error(at, key.path(), cause);
         None
     };
-    if let Support::None(instead) = support {
-        return refuse(key_at, Cause::NotInThisVersion { value: String::new(), instead: instead.into() });
-    }
     let Some(value) = item.as_value() else {
         return refuse(key_at, wrong(expectation(key.shape)));
     };
@@ -251,17 +247,11 @@ fn check_value<'d>(
     if !fits {
         return refuse(at, wrong(expectation(key.shape)));
     }
-    let written = value.as_str().map_or_else(|| value.to_string().trim().to_owned(), str::to_owned);
-    if let Shape::Word(words) = key.shape
-        && !words.contains(&written.as_str())
+    if let (Shape::Word(words), Some(word)) = (key.shape, value.as_str())
+        && !words.contains(&word)
     {
-        let nearest = keys::nearest(&written, words.iter().copied());
-        return refuse(at, Cause::UnknownWord { word: written, allowed: words.to_vec(), nearest });
-    }
-    let written = value.as_integer().map_or(written, |integer| integer.to_string());
-    if let Some(instead) = support.instead_of(&written) {
-        let value = value.to_string().trim().to_owned();
-        return refuse(at, Cause::NotInThisVersion { value, instead: instead.into() });
+        let nearest = keys::nearest(word, words.iter().copied());
+        return refuse(at, Cause::UnknownWord { word: word.to_owned(), allowed: words.to_vec(), nearest });
     }
     Some(value)
 }

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use ampl_core::config::Config;
-use ampl_core::config::keys::{KEYS, Key, Support};
+use ampl_core::config::keys::{KEYS, Key};
 
 /// Key, file and name of a test that fails where the key is ignored.
 const EFFECTS: &[(&str, &str, &str)] = &[
@@ -106,7 +106,7 @@ fn has_test(text: &str, name: &str) -> bool {
 fn is_announced(key: &Key) -> bool {
     let notices =
         |value: &str| Config::parse(&key.job(Some(value))).is_ok_and(|(_, notices)| !notices.is_empty());
-    key.support() != Support::Full || notices(key.good)
+    notices(key.good)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The examples are those of the table of keys, which docs/configuration.md prints.
 
-use ampl_core::config::keys::{KEYS, Key, Support};
+use ampl_core::config::keys::{KEYS, Key};
 use ampl_core::config::*;
 
 use crate::common::accepted;
@@ -101,23 +101,13 @@ fn read(key: &Key, value: &str) -> Result<(Config, Vec<Notice>), ConfigErrors> {
     }
 }
 
-fn is_later(errors: &ConfigErrors) -> bool {
-    matches!(errors.0[..], [ConfigError { cause: Cause::NotInThisVersion { .. }, .. }])
-}
-
 #[test]
 fn every_good_example_takes_effect() {
     for key in KEYS {
         let path = key.path();
         let plain = accepted(&key.job(None)).0;
-        let config = match read(key, key.good) {
-            Ok((config, _)) => config,
-            Err(errors) => {
-                let later = key.support() != Support::Full && is_later(&errors);
-                assert!(later, "{path}: {}", errors.render("job.toml"));
-                continue;
-            }
-        };
+        let (config, _) =
+            read(key, key.good).unwrap_or_else(|errors| panic!("{path}: {}", errors.render("job.toml")));
         let Shows(effect) = &row(key).1;
         assert!(effect(&config), "{path}: {config:?}");
         assert!(!effect(&plain), "{path} says nothing new");
@@ -134,10 +124,8 @@ fn every_wrong_example_is_refused_on_its_line() {
         let [error] = &errors.0[..] else { panic!("{path}: {}", errors.render("job.toml")) };
         assert_eq!(error.key, path);
         assert_eq!(error.line, if key.table.is_empty() { 1 } else { 2 }, "{path}");
-        if !is_later(&errors) {
-            let advice = row(key).2;
-            assert!(!advice.is_empty() && error.fix().contains(advice), "{path}: {}", error.fix());
-        }
+        let advice = row(key).2;
+        assert!(!advice.is_empty() && error.fix().contains(advice), "{path}: {}", error.fix());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ampl_core::config::keys::{KEYS, Shape, Support, TABLES, Table};
+use ampl_core::config::keys::{KEYS, Shape, TABLES, Table};
 use ampl_core::config::{Config, SitesFault, perf};
 use anyhow::{Result, bail};
 
@@ -134,9 +134,6 @@ fn keys(table: &str, out: &mut String) -> Result<()> {
             "" => writeln!(out, "- Default: none")?,
             default => writeln!(out, "- Default: `{default}`")?,
         }
-        if let Some(note) = later(key.support()) {
-            writeln!(out, "- {note}")?;
-        }
         let also = if key.with.is_empty() { String::new() } else { format!(", with `{}`", key.with) };
         writeln!(out, "- Example: `{} = {}`{also}", key.name, key.good)?;
         let refused = refusal(&key.job(Some(key.wrong)))?;
@@ -155,22 +152,6 @@ fn shape(shape: Shape) -> &'static str {
         Shape::Boolean => "`true` or `false`",
         Shape::Word(_) => "one of these words",
         Shape::Count => "whole number or `\"auto\"`",
-    }
-}
-
-/// What this version does not act on.
-fn later(support: Support) -> Option<String> {
-    let words = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-    match support {
-        Support::Full => None,
-        Support::Only(values, instead) => {
-            Some(format!("In this version only {}, anything else is refused: {instead}", words(values)))
-        }
-        Support::Except(kinds, instead) => {
-            let kinds = words(kinds).replace("`site`", "call sites");
-            Some(format!("Not in this version, refused: {kinds}; {instead}"))
-        }
-        Support::None(instead) => Some(format!("Not in this version, refused whatever it says: {instead}")),
     }
 }
 
