@@ -177,7 +177,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         }
         weights::fill(&mut found);
         if let Some((modules, sites)) = sites {
-            (found.modules, found.sites) = (modules.clone(), sites.clone());
+            (found.modules, found.sites) = (modules, sites);
         }
         Some((found, damage))
     }

@@ -152,7 +152,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
 pub fn place_sites(trace: &mut Trace) {
     for rank in &mut trace.ranks {
         if let Some((modules, sites)) = trace.structure.sites(rank.process.rank) {
-            (rank.modules, rank.sites) = (modules.clone(), sites.clone());
+            (rank.modules, rank.sites) = (modules, sites);
         }
     }
 }

@@ -318,9 +318,9 @@ impl Merged {
     }
 
     /// Modules and call sites of that rank, as in its [structure](Self::rank), without the rest of it.
-    pub fn sites(&self, rank: u32) -> Option<(&Arc<[String]>, &Arc<[Site]>)> {
+    pub fn sites(&self, rank: u32) -> Option<(Arc<[String]>, Arc<[Site]>)> {
         let group = self.groups.iter().find(|group| group.position(rank).is_some())?;
-        Some((&group.body.table.modules, &group.body.table.sites))
+        Some((group.body.table.modules.clone(), group.body.table.sites.clone()))
     }
 
     /// Signatures of all bodies.
