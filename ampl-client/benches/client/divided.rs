@@ -109,7 +109,7 @@ impl Job {
         let census = census.collect();
         let seed = plan.config.sampling.seed;
         let mut order: Vec<(u32, Rank)> =
-            (0..ranks).map(|rank| (ampl_core::draw::order(seed, Rank(rank)), Rank(rank))).collect();
+            (0..ranks).map(|rank| (ampl_core::permute::order(seed, Rank(rank)), Rank(rank))).collect();
         order.sort_unstable();
         let sampled = order.iter().take(divisions.sample.into()).map(|&(_, rank)| rank).collect();
         Self { plan, shape, divisions, windows, census, sampled, known: Vec::new() }

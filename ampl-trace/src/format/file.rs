@@ -11,7 +11,7 @@ use super::v1::{Entry, Index, Kind};
 use super::weights;
 use crate::error::{Damage, ReadError};
 use crate::model::{Process, RankTrace, RunInfo, Sizes};
-use crate::structure::Merged;
+use crate::structure::{CallSites, Merged};
 use crate::totals::Totals;
 
 /// A trace file's bytes with an index of its sections.
@@ -176,8 +176,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
             }
         }
         weights::fill(&mut found);
-        if let Some((modules, sites)) = sites {
-            (found.modules, found.sites) = (modules, sites);
+        if let Some(CallSites { modules, sites }) = sites {
+            (found.modules, found.sites) = (modules.clone(), sites.clone());
         }
         Some((found, damage))
     }

@@ -10,7 +10,7 @@ use super::v1::{self, Kind};
 use super::weights;
 use crate::error::{Damage, ReadError};
 use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
-use crate::structure::Merged;
+use crate::structure::{CallSites, Merged};
 use crate::totals::Totals;
 
 /// Writes a trace file front to back; memory grows with the number of ranks, by what is told of a process.
@@ -151,8 +151,8 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
 /// Gives every rank the call sites and modules that the structure has for it.
 pub fn place_sites(trace: &mut Trace) {
     for rank in &mut trace.ranks {
-        if let Some((modules, sites)) = trace.structure.sites(rank.process.rank) {
-            (rank.modules, rank.sites) = (modules, sites);
+        if let Some(CallSites { modules, sites }) = trace.structure.sites(rank.process.rank) {
+            (rank.modules, rank.sites) = (modules.clone(), sites.clone());
         }
     }
 }

@@ -11,9 +11,9 @@ use super::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::grammar::{Counts, Grammar, Item, Symbol};
 use crate::site::Site;
 
-/// Modules and call sites.
+/// Call sites of ranks that have equal ones, and the modules that these lie in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Table {
+pub struct CallSites {
     /// Paths.
     pub modules: Arc<[String]>,
     /// Sites.
@@ -27,7 +27,7 @@ pub struct Head {
     pub function: u16,
     /// Flags of the call.
     pub flags: u8,
-    /// 0 for none, else one more than the index in [`Table::sites`].
+    /// 0 for none, else one more than the index in [`CallSites::sites`].
     pub site: u32,
     /// How many words it has.
     pub words: u32,
@@ -48,7 +48,7 @@ pub struct ThreadBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
     /// Modules and sites.
-    pub table: Arc<Table>,
+    pub table: Arc<CallSites>,
     /// Communicators.
     pub comms: usize,
     /// Threads.
@@ -123,7 +123,7 @@ impl Body {
             positions += rules.positions() as u32;
             threads.push(ThreadBody { thread: thread.thread, heads, rules });
         }
-        let table = Arc::new(Table { modules: rank.modules.into(), sites: rank.sites.into() });
+        let table = Arc::new(CallSites { modules: rank.modules.into(), sites: rank.sites.into() });
         (Self { table, comms: rank.comms.len(), threads }, row)
     }
 
@@ -155,7 +155,7 @@ impl Body {
             let grammar = grammar(&thread.rules, own);
             threads.push(ThreadStructure { thread: thread.thread, signatures, grammar });
         }
-        let Table { modules, sites } = &*self.table;
+        let CallSites { modules, sites } = &*self.table;
         RankStructure { rank, threads, modules: modules.to_vec(), sites: sites.to_vec(), comms }
     }
 }

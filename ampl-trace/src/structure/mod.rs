@@ -33,6 +33,7 @@ use rustc_hash::FxHashMap;
 use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
 use crate::site::Site;
+pub use body::CallSites;
 pub use groups::{Argument, GroupTerminal, GroupThread, RankGroup, Values, Word};
 pub use select::Selected;
 pub use stream::Effort;
@@ -318,9 +319,9 @@ impl Merged {
     }
 
     /// Modules and call sites of that rank, as in its [structure](Self::rank), without the rest of it.
-    pub fn sites(&self, rank: u32) -> Option<(Arc<[String]>, Arc<[Site]>)> {
+    pub fn sites(&self, rank: u32) -> Option<&CallSites> {
         let group = self.groups.iter().find(|group| group.position(rank).is_some())?;
-        Some((group.body.table.modules.clone(), group.body.table.sites.clone()))
+        Some(&group.body.table)
     }
 
     /// Signatures of all bodies.

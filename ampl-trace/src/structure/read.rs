@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::body::{Body, Head, Row, Table, ThreadBody};
+use super::body::{Body, Head, Row, CallSites, ThreadBody};
 use super::callers::{self, PATHS};
 use super::fit::{EDGE, Fit, keys};
 use super::formula::{kind, read_fit, read_formula, read_values};
@@ -118,7 +118,7 @@ fn join(members: &mut [Spans], group: u64, first: u32, length: u32) -> Option<()
     Some(())
 }
 
-fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<Table>>, Broken> {
+fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<CallSites>>, Broken> {
     stream.reading("call sites");
     let count = stream.get_length(Field::Length, 5)?;
     let mut tables = Vec::new();
@@ -174,7 +174,7 @@ fn read_tables(stream: &mut In, paths: bool) -> Result<Vec<Arc<Table>>, Broken> 
         if paths {
             callers::read(stream, &mut own_sites)?;
         }
-        tables.push(Arc::new(Table { modules: own_modules.into(), sites: own_sites.into() }));
+        tables.push(Arc::new(CallSites { modules: own_modules.into(), sites: own_sites.into() }));
     }
     Ok(tables)
 }
@@ -192,7 +192,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    fn group(mut self, table: Arc<Table>, ranks: Spans) -> Result<Group, Broken> {
+    fn group(mut self, table: Arc<CallSites>, ranks: Spans) -> Result<Group, Broken> {
         let mut group = Group {
             body: Arc::default(),
             hash: 0,

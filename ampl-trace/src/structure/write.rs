@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::body::{Body, Head, Table};
+use super::body::{Body, Head, CallSites};
 use super::callers::{self, PATHS, have_callers};
 use super::column::Column;
 use super::fit::{EDGE, Finder, Fit, at_edge, keys, map};
@@ -52,8 +52,8 @@ pub fn write(merged: &Merged, effort: Effort) -> Out {
         });
     }
     names::write(&mut out, &functions);
-    let mut tables: Vec<&Table> = Vec::new();
-    let mut numbers: HashMap<&Table, usize> = HashMap::new();
+    let mut tables: Vec<&CallSites> = Vec::new();
+    let mut numbers: HashMap<&CallSites, usize> = HashMap::new();
     for group in groups {
         numbers.entry(&group.body.table).or_insert_with(|| {
             tables.push(&group.body.table);
@@ -120,7 +120,7 @@ fn write_ranks(out: &mut Out, merged: &Merged, grids: &Grids) {
     }
 }
 
-fn write_tables(out: &mut Out, tables: &[&Table], paths: bool) {
+fn write_tables(out: &mut Out, tables: &[&CallSites], paths: bool) {
     out.put(Field::Length, 5, tables.len() as u64);
     let mut modules: Vec<&str> = Vec::new();
     let mut sites: FxHashMap<(usize, u64), usize> = FxHashMap::default();
