@@ -3,7 +3,7 @@
 //! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close numbers
 //! that it does not know, and be given them again; so the journal checks that the file is its own before that grows.
 //!
-//! Before it grows, what is left of its place is read: journals must not take the [room](crate::room) that the program
+//! Before it grows, what is left of its place is read: journals must not take the [room](crate::free_space) that the program
 //! and its MPI will want, all of a node's together. Where they would, and where the place is full, what follows goes to
 //! [memory](SPILL_BYTES) that ends with the process, and is read behind the file: a whole run loses nothing, one that
 //! dies has what was in the file.
@@ -27,9 +27,9 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::descriptor::high;
+use crate::free_space::{self, Reserve, Room};
 use crate::held::{held_beside, hold};
 use crate::map::{MappedBlock, ReadOnlyMap, map_block};
-use crate::room::{self, Reserve, Room};
 use crate::uncancelled::Uncancelled;
 
 mod measured;
@@ -137,7 +137,7 @@ impl Journal {
         let inode = inode(file.as_fd())?;
         let reserve = path.as_deref().and_then(|path| {
             // What this run's other ranks have taken was free when the job began.
-            Some(Reserve::of(room::free(file.as_fd())?.saturating_add(held_beside(path))))
+            Some(Reserve::of(free_space::free(file.as_fd())?.saturating_add(held_beside(path))))
         });
         let page = map_block(&file, 0, HEADER_WORDS, HEADER_WORDS)?;
         let journal = Self {
@@ -212,7 +212,7 @@ impl Journal {
     /// another so many `bytes`.
     fn leaves(&self, file: BorrowedFd<'_>, bytes: u64, part: fn(&Reserve) -> u64) -> bool {
         let Some(reserve) = &self.reserve else { return true };
-        room::free(file).is_none_or(|free| free.saturating_sub(bytes) >= part(reserve))
+        free_space::free(file).is_none_or(|free| free.saturating_sub(bytes) >= part(reserve))
     }
 
     /// Whether so little room is left for the program that streams should not grow on.

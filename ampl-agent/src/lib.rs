@@ -6,37 +6,37 @@
 #![deny(unsafe_code)]
 
 pub mod accumulate;
+pub mod call_requests;
+mod call_sequence;
 pub mod closed;
 pub mod counters;
 pub mod current;
 pub mod descriptor;
 #[allow(unsafe_code)]
-pub mod fetch;
-#[allow(unsafe_code)]
 pub mod floating;
+mod free_space;
 pub mod governor;
 pub mod handles;
 mod held;
 pub mod journal;
-mod log;
 #[allow(unsafe_code)]
 mod map;
+mod marker_credits;
 pub mod meter;
-pub mod named;
 mod node;
 mod numbers;
 pub mod partners;
-mod passing;
 pub mod paths;
 mod pending;
 pub mod policies;
+#[allow(unsafe_code)]
+pub mod prefetch;
 mod pricing;
 pub mod regions;
 pub mod repeats;
+mod request_table;
 pub mod requests;
-mod room;
 pub mod shared;
-mod shelf;
 pub mod signatures;
 pub mod sites;
 pub mod slots;
@@ -47,8 +47,8 @@ pub mod thread;
 pub mod transport;
 #[allow(unsafe_code)]
 pub mod uncancelled;
-mod verdicts;
 pub mod window;
+mod window_decisions;
 
 pub use map::ReadOnlyMap;
 pub use thread::{CallEnd, Thread};

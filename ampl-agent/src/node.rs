@@ -1,4 +1,4 @@
-//! A place for one request on a [shelf](super::shelf).
+//! A place for one request on a [table](super::table).
 
 use Ordering::{AcqRel, Acquire, Relaxed};
 

@@ -114,7 +114,7 @@ impl Pricing {
         let (before, mut coded, mut rest) = (coder.bits(), 0, 0);
         for record in records(words) {
             match record {
-                Record::Open(window, start, first_seq) => {
+                Record::OpenWindow(window, start, first_seq) => {
                     self.earn(start);
                     self.cut = false;
                     self.opened = Some(self.window(window, start, first_seq));
@@ -171,7 +171,7 @@ impl Pricing {
         let (mut half, mut doubled) = (Rate::default(), Rate::default());
         for record in records(words) {
             match record {
-                Record::Open(_, start, _) if calls == 0 => begin = Some(start),
+                Record::OpenWindow(_, start, _) if calls == 0 => begin = Some(start),
                 Record::Call(flags, call) if calls < TRIAL => {
                     if calls == 0 {
                         coder.window(self.window(WindowId(0), begin.unwrap_or(call[0]), 0));
@@ -221,7 +221,7 @@ impl Pricing {
 /// What matters of a stream's records.
 enum Record {
     /// A window begins: its number, when, and the thread's calls before it.
-    Open(WindowId, u64, u64),
+    OpenWindow(WindowId, u64, u64),
     /// Flags, start, duration, terminal and count.
     Call(u8, [u64; 3]),
 }
@@ -234,7 +234,7 @@ fn records(mut words: &[u64]) -> impl Iterator<Item = Record> {
             words = rest;
             match record {
                 [_, window, start, _, _, first_seq] if head as u8 == Kind::Open as u8 => {
-                    return Some(Record::Open(WindowId(*window), *start, *first_seq));
+                    return Some(Record::OpenWindow(WindowId(*window), *start, *first_seq));
                 }
                 [_, call @ ..] if head as u8 == Kind::Call as u8 => {
                     return Some(Record::Call((head >> 8) as u8, *call.first_chunk()?));

@@ -6,7 +6,7 @@
 
 use ampl_core::mpi::Function;
 
-use crate::fetch::fetch;
+use crate::prefetch::fetch;
 
 /// Words of a call that there is room for: with what else an entry holds they fill two cache lines.
 pub const MOST_WORDS: usize = 11;

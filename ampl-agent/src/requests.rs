@@ -4,22 +4,22 @@
 //! making and every end, in kept windows and others alike. MPICH even hands out one handle for several operations
 //! that finished at once; they end in the order of making.
 //!
-//! Every thread has what it has made on a [shelf](crate::shelf) of its own, where it finds it without a lock. Of a
+//! Every thread has what it has made on a [table](crate::request_table) of its own, where it finds it without a lock. Of a
 //! handle it looks for its own request first, then for those of other threads.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::named::{Named, Parts, Place};
+use crate::call_requests::{CallRequests, Parts, RequestRef};
 use crate::node::{FACTS, NO_HANDLE, Node};
-use crate::shelf::{Finder, Owner, Shelf, Visit};
+use crate::request_table::{Finder, Owner, RequestTable, Visit};
 use crate::slots::Slots;
 use crate::sync::yield_now;
 
-/// Looks at the shelves of others, as long as they change meanwhile.
+/// Looks at the tables of others, as long as they change meanwhile.
 const MOST_LOOKS: u32 = 10_000;
-/// Shelves that have a number in a [`Place`].
-const MOST_SHELVES: usize = u16::MAX as usize - 1;
+/// Shelves that have a number in a [`RequestRef`].
+const MOST_TABLES: usize = u16::MAX as usize - 1;
 
 /// Whom a request's message is exchanged with, where that matters and is not known from the call that made it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ fn set_active(node: &Node, active: bool) {
     }
 }
 
-/// Names requests up to one that is neither null nor on the thread's own shelf; returns how many.
+/// Names requests up to one that is neither null nor on the thread's own table; returns how many.
 #[inline(never)]
 fn name_own<const CLAIMS: bool>(
     finder: Finder<'_>,
@@ -131,7 +131,7 @@ fn name_own<const CLAIMS: bool>(
         let handle = handles[element];
         let found = match finder.at_home::<CLAIMS>(handle) {
             None if handle == null => {
-                (words[element], marks[element], places[element]) = (null_word, 0, Place::default());
+                (words[element], marks[element], places[element]) = (null_word, 0, RequestRef::default());
                 continue;
             }
             None if CLAIMS => finder.claim(handle, &mut passed),
@@ -141,7 +141,7 @@ fn name_own<const CLAIMS: bool>(
         let Some((at, node)) = found else { return element };
         words[element] = node.fact(NUMBER);
         marks[element] = node.fact(MARKS) as u8;
-        places[element] = Place::own(at);
+        places[element] = RequestRef::own(at);
     }
     count
 }
@@ -150,7 +150,7 @@ fn name_own<const CLAIMS: bool>(
 #[derive(Debug, Default)]
 pub struct Shelves {
     /// Locked when a thread is new to all, or all are to a thread.
-    all: Mutex<Vec<Arc<Shelf>>>,
+    all: Mutex<Vec<Arc<RequestTable>>>,
     count: AtomicUsize,
     /// How often requests have been [forgotten](Requests::forget_passing).
     forgotten: AtomicU64,
@@ -170,10 +170,10 @@ impl Shelves {
 pub struct Requests {
     mine: Owner,
     slots: Slots,
-    shelves: Arc<Shelves>,
-    /// Its own place among all shelves, those it has met, and where it found one last.
+    tables: Arc<Shelves>,
+    /// Its own place among all tables, those it has met, and where it found one last.
     place: usize,
-    met: Vec<Arc<Shelf>>,
+    met: Vec<Arc<RequestTable>>,
     last: usize,
     /// Whether its calls must claim what they name: another thread may be given a handle before the end of the
     /// request it stood for is noted here, or one stands for several requests.
@@ -183,17 +183,17 @@ pub struct Requests {
 
 impl Requests {
     /// Those of thread `number`, none.
-    pub fn new(shelves: Arc<Shelves>, number: u32) -> Self {
+    pub fn new(tables: Arc<Shelves>, number: u32) -> Self {
         let mine = Owner::default();
-        let forgotten = shelves.forgotten.load(Ordering::Acquire);
+        let forgotten = tables.forgotten.load(Ordering::Acquire);
         mine.set_noted(forgotten);
-        let mut all = shelves.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = tables.all.lock().unwrap_or_else(PoisonError::into_inner);
         let place = all.len();
-        all.push(mine.shelf().clone());
-        shelves.count.store(all.len(), Ordering::Release);
+        all.push(mine.table().clone());
+        tables.count.store(all.len(), Ordering::Release);
         drop(all);
-        let claims = shelves.at_once;
-        Self { mine, slots: Slots::new(number), shelves, place, met: Vec::new(), last: 0, claims, forgotten }
+        let claims = tables.at_once;
+        Self { mine, slots: Slots::new(number), tables, place, met: Vec::new(), last: 0, claims, forgotten }
     }
 
     /// A new request behind `handle`, made by a call of the terminal `maker`, if that was recorded; returns its
@@ -226,7 +226,7 @@ impl Requests {
     /// What others have left for it to do.
     #[inline(always)]
     fn catch_up(&mut self) {
-        if self.mine.has_dead() || self.shelves.forgotten.load(Ordering::Relaxed) != self.forgotten {
+        if self.mine.has_dead() || self.tables.forgotten.load(Ordering::Relaxed) != self.forgotten {
             self.caught_up();
         }
     }
@@ -235,7 +235,7 @@ impl Requests {
     fn caught_up(&mut self) {
         let Self { mine, slots, .. } = self;
         mine.bury(NUMBER, |number| slots.give(number));
-        let forgotten = self.shelves.forgotten.load(Ordering::Acquire);
+        let forgotten = self.tables.forgotten.load(Ordering::Acquire);
         if forgotten == self.forgotten {
             return;
         }
@@ -262,7 +262,7 @@ impl Requests {
         handles: &[u64],
         (null, null_word): (u64, u64),
         completes: bool,
-        named: &mut Named,
+        named: &mut CallRequests,
     ) {
         self.give_back(named);
         self.catch_up();
@@ -286,7 +286,7 @@ impl Requests {
 
     /// Names a request that another thread has made, or nobody was seen making, or the call names once more.
     #[cold]
-    fn name_other(&mut self, handles: &[u64], completes: bool, named: &mut Named, element: usize) {
+    fn name_other(&mut self, handles: &[u64], completes: bool, named: &mut CallRequests, element: usize) {
         let handle = handles[element];
         if let Some(place) = self.visit(handle, completes) {
             let node = self.met[place.other()].node(place.at());
@@ -301,7 +301,7 @@ impl Requests {
             }
         }
         if !completes && let Some((at, node)) = self.mine.finder().claimed(handle) {
-            return named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, Place::own(at));
+            return named.set(element, node.fact(NUMBER), node.fact(MARKS) as u8, RequestRef::own(at));
         }
         let number = self.slots.take(None);
         let [_, marks, sent, received] = Request::default().facts(number);
@@ -313,14 +313,14 @@ impl Requests {
             self.mine.finder().claim(handle, &mut (NO_HANDLE, 0));
             named.claimed = true;
         }
-        named.set(element, number, mark, Place::own(at));
+        named.set(element, number, mark, RequestRef::own(at));
     }
 
-    /// A request behind `handle` on the shelf of another thread.
+    /// A request behind `handle` on the table of another thread.
     #[cold]
-    fn visit(&mut self, handle: u64, completes: bool) -> Option<Place> {
-        if self.met.len() < self.shelves.count.load(Ordering::Acquire) {
-            self.met.clone_from(&self.shelves.all.lock().unwrap_or_else(PoisonError::into_inner));
+    fn visit(&mut self, handle: u64, completes: bool) -> Option<RequestRef> {
+        if self.met.len() < self.tables.count.load(Ordering::Acquire) {
+            self.met.clone_from(&self.tables.all.lock().unwrap_or_else(PoisonError::into_inner));
         }
         // What is not found in the end is as if nobody had seen it: no thread waits for another for ever.
         for _ in 0..MOST_LOOKS {
@@ -330,7 +330,7 @@ impl Requests {
                 match self.visit_one(which, handle, completes) {
                     Visit::Found(at, times) => {
                         self.last = which;
-                        return Some(Place::others(which, at, times));
+                        return Some(RequestRef::others(which, at, times));
                     }
                     Visit::Unsure => unsure = true,
                     Visit::None => {}
@@ -345,37 +345,37 @@ impl Requests {
     }
 
     fn visit_one(&self, which: usize, handle: u64, completes: bool) -> Visit {
-        let shelf = &self.met[which];
-        // What is on a shelf whose owner has not come by since all was to be forgotten may be long gone.
-        let forgotten = self.shelves.forgotten.load(Ordering::Acquire);
-        if which == self.place || which >= MOST_SHELVES || shelf.noted() != forgotten {
+        let table = &self.met[which];
+        // What is on a table whose owner has not come by since all was to be forgotten may be long gone.
+        let forgotten = self.tables.forgotten.load(Ordering::Acquire);
+        if which == self.place || which >= MOST_TABLES || table.noted() != forgotten {
             return Visit::None;
         }
-        shelf.visit(handle, completes)
+        table.visit(handle, completes)
     }
 
     #[inline(always)]
-    fn node(&self, place: Place) -> Option<&Node> {
+    fn node(&self, place: RequestRef) -> Option<&Node> {
         match place.is_own() {
-            true => Some(self.mine.shelf().node(place.at())),
-            false => self.met.get(place.other()).map(|shelf| shelf.node(place.at())),
+            true => Some(self.mine.table().node(place.at())),
+            false => self.met.get(place.other()).map(|table| table.node(place.at())),
         }
     }
 
     /// The persistent request there has been started, or completed.
-    pub fn set_active(&self, place: Place, active: bool) {
+    pub fn set_active(&self, place: RequestRef, active: bool) {
         if let Some(node) = self.node(place).filter(|_| place.is_some()) {
             set_active(node, active);
         }
     }
 
     /// Bytes sent and received at each start of the request there.
-    pub fn bytes(&self, place: Place) -> (u64, u64) {
+    pub fn bytes(&self, place: RequestRef) -> (u64, u64) {
         self.node(place).map_or((0, 0), |node| (node.fact(SENT), node.fact(RECEIVED)))
     }
 
     /// The message partner of the request there, and whether it is under way.
-    pub fn peer(&self, place: Place) -> (Peer, bool) {
+    pub fn peer(&self, place: RequestRef) -> (Peer, bool) {
         let marks = self.node(place).map_or(0, |node| node.fact(MARKS));
         let peer = (marks >> 32) as u32;
         let peer = match marks >> 8 & 0xff {
@@ -388,7 +388,7 @@ impl Requests {
 
     /// The request at `place`, which is behind `handle`, is gone.
     #[inline]
-    pub fn end(&mut self, place: Place, handle: u64) {
+    pub fn end(&mut self, place: RequestRef, handle: u64) {
         if !place.is_some() {
             return;
         }
@@ -408,7 +408,7 @@ impl Requests {
 
     /// Of what a call has named those are gone whose handles are not `after` it what they were `before`; it
     /// [gives back](Requests::give_back) the others.
-    pub fn end_gone(&mut self, named: &mut Named, before: &[u64], after: &[u64]) {
+    pub fn end_gone(&mut self, named: &mut CallRequests, before: &[u64], after: &[u64]) {
         let mut kept = false;
         for (&place, (&before, &after)) in named.places().iter().zip(before.iter().zip(after)) {
             if before == after {
@@ -438,7 +438,7 @@ impl Requests {
 
     /// Gives back what a call has named and not completed.
     #[inline]
-    pub fn give_back(&self, named: &mut Named) {
+    pub fn give_back(&self, named: &mut CallRequests) {
         if !std::mem::take(&mut named.claimed) {
             return;
         }
@@ -454,7 +454,7 @@ impl Requests {
     /// Forgets all but the persistent ones, and whether those are under way: on this thread now, on others as soon as
     /// they come by.
     pub fn forget_passing(&mut self) {
-        self.shelves.forgotten.fetch_add(1, Ordering::AcqRel);
+        self.tables.forgotten.fetch_add(1, Ordering::AcqRel);
         self.catch_up();
     }
 

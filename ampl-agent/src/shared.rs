@@ -21,13 +21,13 @@ use crate::counters::{Counters, Counting, counted};
 use crate::floating::Computing;
 use crate::governor::{Governor, Level};
 use crate::journal::Journal;
+use crate::marker_credits::MarkerCredits;
 use crate::partners::{Drawn, Partners};
-use crate::passing::Passing;
 use crate::policies::Policies;
 use crate::regions::{Declared, Irregularities};
 use crate::thread::Gathered;
-use crate::verdicts::{After, LateDraw, Verdicts};
 use crate::window::{Boundary, Pause};
+use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
 
 /// Path of the module of a return address, and the offset in it.
 pub type Resolve = fn(u64) -> (String, u64);
@@ -60,10 +60,10 @@ pub struct Shared {
     pub(crate) pause: Pause,
     /// What the program does with its regions that its author should know.
     pub irregular: Irregularities,
-    open: Mutex<Open>,
+    open: Mutex<OpenWindow>,
     /// Markers that threads may meet without it.
-    pub(crate) passing: Passing,
-    directive: Mutex<InForce>,
+    pub(crate) passing: MarkerCredits,
+    directive: Mutex<Directives>,
     /// The first window of those that begin before a directive that is to draw them, if it comes.
     late_from: Option<WindowId>,
     /// Whom messages are exchanged with, where windows are kept for partners' sake.
@@ -76,7 +76,7 @@ pub struct Shared {
 
 /// The window now open.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenWindow {
     pub window: WindowId,
     pub since: u64,
     /// Ticks at which it ends, if the clock ends windows.
@@ -95,7 +95,7 @@ pub(crate) struct Open {
     /// Whether all of them are stored, and what is decided after its end is only marked.
     pub marked: bool,
     /// Which windows are decided so, as long as the agent can afford it.
-    pub after: After,
+    pub after: DecisionTiming,
     pub verdicts: Verdicts,
     /// Whether all of it so far has been summarised.
     pub measured: bool,
@@ -118,11 +118,11 @@ pub(crate) struct Open {
 }
 
 /// The open window, for one thread alone.
-pub(crate) type Guard<'a> = Computing<MutexGuard<'a, Open>>;
+pub(crate) type Guard<'a> = Computing<MutexGuard<'a, OpenWindow>>;
 
 /// The directive in force, and the next one if it starts at a later window.
 #[derive(Debug, Default)]
-struct InForce {
+struct Directives {
     now: Option<Directive>,
     next: Option<Directive>,
     /// What `now` has drawn for the rank in the windows of one update interval, where that is one draw.
@@ -131,7 +131,7 @@ struct InForce {
     drawn: Option<Drawn>,
 }
 
-impl Open {
+impl OpenWindow {
     /// Reads the counters at `now`, when windows are about to be closed.
     pub fn read_counters(&mut self, now: u64) {
         if let Some(counting) = &mut self.counting {
@@ -146,7 +146,7 @@ impl Shared {
         let events = EventMap::new(&plan);
         let second = Shape::of(&plan).second;
         let policies = Policies::new(&plan);
-        let open = Open {
+        let open = OpenWindow {
             window: WindowId(0),
             since: 0,
             until: u64::MAX,
@@ -157,7 +157,7 @@ impl Shared {
             stored: false,
             buffered: false,
             marked: false,
-            after: After::of(&plan, rank, second.as_ref()),
+            after: DecisionTiming::of(&plan, rank, second.as_ref()),
             verdicts: Verdicts::default(),
             measured: true,
             untold: 0,
@@ -187,7 +187,7 @@ impl Shared {
             pause: Pause::default(),
             irregular: Irregularities::default(),
             open: Mutex::new(open),
-            passing: Passing::default(),
+            passing: MarkerCredits::default(),
             directive: Mutex::default(),
             late_from: second.and_then(|second| second.until),
             modules: Mutex::default(),
@@ -269,7 +269,7 @@ impl Shared {
     }
 
     /// Lets the first window go on without end where the marker is sure to come.
-    pub(crate) fn settle_marker(&self, open: &mut Open) {
+    pub(crate) fn settle_marker(&self, open: &mut OpenWindow) {
         let waits = matches!(self.boundary, Some(Boundary::Region { .. })) && open.window.0 == 0;
         if waits && self.marker_known.load(Ordering::Relaxed) {
             open.until = u64::MAX;
@@ -316,7 +316,7 @@ impl Shared {
 
     /// Decides windows without waiting for the client, as they were drawn: there is no more room for calls of
     /// `window`, the oldest that is buffered. Returns whether the open one has been decided, and how.
-    pub(crate) fn force(&self, open: &mut Open, window: WindowId) -> Option<bool> {
+    pub(crate) fn force(&self, open: &mut OpenWindow, window: WindowId) -> Option<bool> {
         if window < open.window {
             open.verdicts.force(window);
             return None;
@@ -358,24 +358,24 @@ impl Shared {
     /// lent out again.
     pub(crate) fn lock(&self) -> Guard<'_> {
         let mut open = Computing::with(self.open.lock().unwrap_or_else(PoisonError::into_inner));
-        self.take_back(&mut open);
+        self.reclaim(&mut open);
         open
     }
 
     /// How long the windows from the open one on have been watched until `end`, and how long paused; ticks.
-    pub(crate) fn length(&self, open: &Open, end: u64) -> (u64, u64) {
+    pub(crate) fn length(&self, open: &OpenWindow, end: u64) -> (u64, u64) {
         let paused = self.pause.ticks(end).saturating_sub(open.paused_before);
         (end.saturating_sub(open.since).saturating_sub(paused), paused)
     }
 
     /// Opens the window numbered in `open` at `now`.
-    pub(crate) fn begin(&self, open: &mut Open, now: u64) {
+    pub(crate) fn begin(&self, open: &mut OpenWindow, now: u64) {
         self.begin_unseen(open, now);
         self.publish(open);
     }
 
     /// As [`begin`](Self::begin), but other threads are not told.
-    pub(crate) fn begin_unseen(&self, open: &mut Open, now: u64) {
+    pub(crate) fn begin_unseen(&self, open: &mut OpenWindow, now: u64) {
         open.since = now;
         (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
         let level = open.governor.level();
@@ -389,7 +389,7 @@ impl Shared {
     }
 
     /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
-    pub(crate) fn open_next(&self, open: &mut Open, now: u64) {
+    pub(crate) fn open_next(&self, open: &mut OpenWindow, now: u64) {
         open.met = 0;
         let number = open.window.0;
         match self.boundary {
@@ -411,7 +411,7 @@ impl Shared {
     }
 
     /// Lets other threads know of the open window without the lock.
-    pub(crate) fn publish(&self, open: &Open) {
+    pub(crate) fn publish(&self, open: &OpenWindow) {
         let traced = open.union.kept && open.governor.level() == Level::Kept;
         self.traced.store(traced, Ordering::Relaxed);
         self.show(open.window);
@@ -431,7 +431,7 @@ impl Shared {
 
     /// Windows from the open one on that are over at `now` under the directive in force, and the ticks at which the
     /// last of them ends. The open one's draw is as likely as their own would be.
-    pub(crate) fn over(&self, open: &Open, now: u64) -> Option<(u64, u64)> {
+    pub(crate) fn over(&self, open: &OpenWindow, now: u64) -> Option<(u64, u64)> {
         let Some(Boundary::Period { nanos }) = self.boundary else { return None };
         let (ticks, first) = self.journal.first_pair();
         let elapsed = now.saturating_sub(ticks) as f64 * self.journal.nanos_per_tick();
@@ -460,7 +460,7 @@ impl Shared {
             held.now = held.next.take();
             (held.own, held.drawn) = (None, None);
         }
-        let InForce { now: Some(directive), own: known, drawn, .. } = &mut *held else {
+        let Directives { now: Some(directive), own: known, drawn, .. } = &mut *held else {
             return (Keep::ALWAYS, Keep::ALWAYS, 0, None);
         };
         let interval = self.plan.update_of(window);

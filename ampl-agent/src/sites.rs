@@ -2,7 +2,7 @@
 
 use ampl_trace::journal::SITE_WORDS;
 
-use crate::fetch::fetch;
+use crate::prefetch::fetch;
 
 /// Entries of a thread's table; a program with more sites shares entry 0 for the rest.
 pub const SITE_ENTRIES: usize = 1024;

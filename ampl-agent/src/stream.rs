@@ -12,10 +12,10 @@ use ampl_trace::journal::{BlockKind, head};
 use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
 use ampl_trace::timing::Settings;
 
-use crate::fetch::fetch;
 use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
 use crate::pending::Pending;
+use crate::prefetch::fetch;
 use crate::pricing::Pricing;
 
 const FIRST_BLOCK_WORDS: usize = 4088;

@@ -12,32 +12,32 @@ use ampl_trace::timing::Settings;
 use rustc_hash::FxHashMap;
 
 use crate::accumulate::Totals;
+use crate::call_sequence::Log;
 use crate::current::Current;
 use crate::governor::Level;
 use crate::handles::HandleCache;
 use crate::journal::Need;
-use crate::log::Log;
 use crate::paths::Paths;
 use crate::regions::Visits;
 use crate::repeats::Repeats;
-use crate::shared::{Open, Shared};
+use crate::shared::{OpenWindow, Shared};
 use crate::signatures::Signatures;
 use crate::sites::{SITE_ENTRIES, SiteTable};
 use crate::stream::Stream;
 use crate::window::Boundary;
 
-mod after;
 mod close;
 mod gather;
-mod look;
+mod overhead_check;
 mod program;
 mod rare;
+mod retrospective;
 mod site;
 mod structure;
 
 pub(crate) use gather::Gathered;
-pub use look::LOOK_EVERY;
-use look::Looked;
+pub use overhead_check::LOOK_EVERY;
+use overhead_check::LastCheck;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ pub struct Thread {
     /// The open window as this thread knows it: its number, when the clock ends it, whether calls are stored.
     window: WindowId,
     until: u64,
-    /// Until when [passing](crate::passing) markers is all that there is to it, ticks; 0: not at all.
+    /// Until when [passing](crate::marker_credits) markers is all that there is to it, ticks; 0: not at all.
     passes_until: u64,
     /// Until when markers [gather](gather) windows, ticks, and how many.
     gathers_until: u64,
@@ -109,7 +109,7 @@ pub struct Thread {
     stored_before: u64,
     /// Room for what a record says.
     body: Vec<u64>,
-    looked: Looked,
+    looked: LastCheck,
     visits: Visits,
     /// Ticks of rare work, which was measured whole.
     rare_ticks: u64,
@@ -177,7 +177,7 @@ impl Thread {
             own_before: 0,
             stored_before: 0,
             body: Vec::new(),
-            looked: Looked::begin(now, shared.journal.nanos_per_tick()),
+            looked: LastCheck::begin(now, shared.journal.nanos_per_tick()),
             visits: Visits::new(&shared.events.declared),
             rare_ticks: 0,
             rare_before: 0,
@@ -332,7 +332,7 @@ impl Thread {
             if ends {
                 thread.join(&open, now);
             }
-            shared.lend(&mut open);
+            shared.grant(&mut open);
             closed
         })
     }
@@ -398,7 +398,7 @@ impl Thread {
     }
 
     /// Ends the periods that are over at `now`; returns whether any was closed.
-    fn close_due(&mut self, open: &mut Open, now: u64) -> bool {
+    fn close_due(&mut self, open: &mut OpenWindow, now: u64) -> bool {
         let mut closed = false;
         while now >= open.until {
             let end = open.until;
@@ -417,7 +417,7 @@ impl Thread {
         self.join(&open, now);
     }
 
-    fn leave_totals(&mut self, open: &mut Open) {
+    fn leave_totals(&mut self, open: &mut OpenWindow) {
         self.end_part();
         open.left.merge(&self.totals);
         self.totals.clear();
@@ -450,7 +450,7 @@ impl Thread {
     }
 
     /// Takes part in the window that is open.
-    fn join(&mut self, open: &Open, now: u64) {
+    fn join(&mut self, open: &OpenWindow, now: u64) {
         self.window = open.window;
         self.until = open.until;
         self.passes_until = self.shared.passes_until(open);
@@ -461,7 +461,7 @@ impl Thread {
     }
 
     /// The thread's window begins at `now` in what is stored: `open`, or one that follows it and is like it.
-    fn begin_stored(&mut self, open: &Open, now: u64) {
+    fn begin_stored(&mut self, open: &OpenWindow, now: u64) {
         let buffered = self.stores && open.buffered;
         self.stream.begin_window(self.window, buffered, |window| open.verdicts.of(window));
         if self.stores {
@@ -472,7 +472,7 @@ impl Thread {
     }
 
     /// Does for calls what the open window and the agent's allowance say.
-    fn join_state(&mut self, open: &Open) {
+    fn join_state(&mut self, open: &OpenWindow) {
         self.stores = open.stored;
         self.level = open.governor.level();
         self.looked.stored |= self.stores;

@@ -7,11 +7,11 @@
 #[path = "../src/node.rs"]
 #[allow(dead_code)]
 mod node;
-#[path = "../src/shelf.rs"]
+#[path = "../src/request_table.rs"]
 #[allow(dead_code)]
-mod shelf;
+mod request_table;
 
-/// What the shelf is made of here.
+/// What the table is made of here.
 mod sync {
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -23,7 +23,7 @@ mod sync {
 use std::sync::Arc;
 
 use loom::thread;
-use shelf::{Owner, Shelf, Visit};
+use request_table::{Owner, RequestTable, Visit};
 use sync::{AtomicU32, Ordering};
 
 /// Fact 0 is the name.
@@ -32,9 +32,9 @@ fn put(owner: &mut Owner, handle: u64, name: u64) -> u32 {
 }
 
 /// Where a request is that a thread was handed.
-fn find(shelf: &Shelf, handle: u64) -> (u32, u16) {
+fn find(table: &RequestTable, handle: u64) -> (u32, u16) {
     loop {
-        match shelf.visit(handle, true) {
+        match table.visit(handle, true) {
             Visit::Found(at, times) => return (at, times),
             Visit::None => panic!("it was handed over"),
             Visit::Unsure => thread::yield_now(),
@@ -43,10 +43,10 @@ fn find(shelf: &Shelf, handle: u64) -> (u32, u16) {
 }
 
 /// What a thread that was handed a request calls it, which it completes.
-fn complete(shelf: &Shelf, handle: u64) -> u64 {
-    let (at, times) = find(shelf, handle);
-    let name = shelf.node(at).fact(0);
-    assert!(shelf.complete(at, times));
+fn complete(table: &RequestTable, handle: u64) -> u64 {
+    let (at, times) = find(table, handle);
+    let name = table.node(at).fact(0);
+    assert!(table.complete(at, times));
     name
 }
 
@@ -71,8 +71,8 @@ fn a_request_is_completed_by_whom_it_was_handed_to() {
             let mut owner = Owner::default();
             let first = put(&mut owner, before, 10);
             put(&mut owner, 7, 70);
-            let shelf = owner.shelf().clone();
-            let other = thread::spawn(move || complete(&shelf, 7));
+            let table = owner.table().clone();
+            let other = thread::spawn(move || complete(&table, 7));
             assert_eq!(owner.take(first, 0), Some(10));
             // The same node.
             assert_eq!(put(&mut owner, after, 20), first);
@@ -89,7 +89,7 @@ fn a_request_is_completed_by_whom_it_was_handed_to() {
 fn a_handle_that_is_used_again_is_its_new_owners() {
     model(|| {
         let mut one = Owner::default();
-        let first = one.shelf().clone();
+        let first = one.table().clone();
         put(&mut one, 7, 70);
         // Whether MPI has the handle back.
         let given_up = Arc::new(AtomicU32::new(0));
@@ -102,7 +102,7 @@ fn a_handle_that_is_used_again_is_its_new_owners() {
             put(&mut two, 7, 71);
             // As a third thread does that is handed the request.
             assert!(!matches!(first.visit(7, true), Visit::Found(..)), "it was given up");
-            assert_eq!(complete(two.shelf(), 7), 71);
+            assert_eq!(complete(two.table(), 7), 71);
             assert_eq!((bury(&mut two), two.len()), (vec![71], 0));
             true
         });
@@ -125,8 +125,8 @@ fn no_request_is_taken_twice() {
         let mut owner = Owner::default();
         put(&mut owner, 7, 70);
         put(&mut owner, 7, 71);
-        let shelves = [owner.shelf().clone(), owner.shelf().clone()];
-        let others = shelves.map(|shelf| thread::spawn(move || complete(&shelf, 7)));
+        let tables = [owner.table().clone(), owner.table().clone()];
+        let others = tables.map(|table| thread::spawn(move || complete(&table, 7)));
         let mut names = others.map(|other| other.join().unwrap());
         names.sort_unstable();
         assert_eq!(names, [70, 71]);
@@ -138,14 +138,14 @@ fn no_request_is_taken_twice() {
 
 /// Lists made anew meanwhile lead nobody astray.
 #[test]
-fn a_request_is_found_while_the_shelf_grows() {
+fn a_request_is_found_while_the_table_grows() {
     for (first, handed) in [(1, 2), (1, 3), (2, 3), (2, 4), (3, 4), (3, 5)] {
         model(move || {
             let mut owner = Owner::default();
             put(&mut owner, first, 10);
             put(&mut owner, handed, 20);
-            let shelf = owner.shelf().clone();
-            let other = thread::spawn(move || complete(&shelf, handed));
+            let table = owner.table().clone();
+            let other = thread::spawn(move || complete(&table, handed));
             put(&mut owner, 7, 70);
             assert_eq!(other.join().unwrap(), 20);
             assert_eq!(bury(&mut owner), [20]);

@@ -101,7 +101,7 @@ mod tests {
     use ampl_trace::args::predefined_word;
     use ampl_trace::grammar::Builder;
     use ampl_trace::model::{Process, Trace};
-    use ampl_trace::structure::{Merged, RankStructure, Signature, ThreadStructure};
+    use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
 
     /// Ranks that split the world by evenness, backwards, `times` times; rank 0 is split off with an error code.
     fn trace(ranks: u32, times: u64) -> Trace {
@@ -109,7 +109,7 @@ mod tests {
         let split = Function::by_name("MPI_Comm_split").unwrap().0;
         let mut trace = Trace::default();
         trace.run.ranks = ranks;
-        trace.structure = Merged::new(ranks);
+        trace.structure = JobStructure::new(ranks);
         for rank in 0..ranks {
             let mut builder = Builder::new();
             let signatures = (1..=times).map(|word| Signature {
@@ -122,7 +122,11 @@ mod tests {
             let thread =
                 ThreadStructure { thread: 0, signatures: signatures.collect(), grammar: builder.grammar() };
             let threads = vec![thread];
-            trace.structure.join(Merged::of(RankStructure { rank, threads, ..RankStructure::default() }));
+            trace.structure.join(JobStructure::of(RankStructure {
+                rank,
+                threads,
+                ..RankStructure::default()
+            }));
             let calls = vec![(split, times)];
             let process = Process { rank, finalized: true, calls, ..Process::default() };
             trace.ranks.push(RankTrace { process, ..RankTrace::default() });
@@ -152,7 +156,7 @@ mod tests {
         assert_eq!(lines[6], "  2 more: ampl info --json lists them all");
         // Whose other callers did not come.
         let mut cut = trace(4, 1);
-        cut.structure = Merged::of(cut.structure.rank(0).unwrap());
+        cut.structure = JobStructure::of(cut.structure.rank(0).unwrap());
         let lines = super::text(&Communicators::of(&cut));
         assert!(lines.contains("1 communicator that the program made; of 1 it is not known"), "{lines}");
         assert!(lines.contains("  comm:0.1            MPI_Comm_split of world"), "{lines}");

@@ -12,8 +12,8 @@ use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::args::predefined_word;
 use ampl_trace::cells::{Cell, Cells};
-use ampl_trace::compact::compact;
 use ampl_trace::format::{Writer, rank_parts, read};
+use ampl_trace::from_journal::compact;
 use ampl_trace::journal::{
     BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, VERSION, flag, table_checksum, word,
 };
@@ -22,7 +22,7 @@ use ampl_trace::record::{
     CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, Kind, TEXT_DECISION, TEXT_RUN, WINDOW_DRAWN,
     WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, header, put_text,
 };
-use ampl_trace::structure::Merged;
+use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::Settings;
 use ampl_trace::totals::Totals;
 use ampl_trace::{RunInfo, Trace};
@@ -287,7 +287,7 @@ impl Synthetic {
     /// The trace file, as the client merges it.
     pub fn trace_file(&self) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new()).unwrap();
-        let (mut structure, mut totals) = (Merged::new(self.ranks), Totals::default());
+        let (mut structure, mut totals) = (JobStructure::new(self.ranks), Totals::default());
         for rank in 0..self.ranks {
             let mut part = compact(&self.journal(rank), Settings { error: 0.0, floor_ns: 0 }).unwrap();
             assert_eq!(part.damage, Vec::<String>::new());
@@ -299,7 +299,7 @@ impl Synthetic {
             }
             writer.rank(&rank_parts(&part.rank)).unwrap();
             totals.join(part.totals());
-            structure.join(Merged::of(part.structure));
+            structure.join(JobStructure::of(part.structure));
         }
         writer.structure(&structure).unwrap();
         writer.totals(&totals).unwrap();

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use ampl_core::cluster::others::{dbscan, k_means, silhouette};
+use ampl_core::cluster::linfa_baselines::{dbscan, k_means, silhouette};
 use ampl_core::cluster::{
     Aim, Choice, Clustering, Effort, KMedoids, Metric, Rule, Vectors, choose, k_medoids,
 };

@@ -17,7 +17,7 @@ use ampl_core::mpi::Function;
 
 use crate::api::ApiThread;
 use crate::thread_state::ThreadState;
-use crate::turn::Yield;
+use crate::yield_suppressor::Yield;
 
 global_asm!(
     ".pushsection .tbss.ampl_entry,\"awT\",@nobits",
@@ -45,7 +45,7 @@ pub struct Entry {
     pub inside: u64,
     /// Which call that is.
     pub outer: Outer,
-    /// How it gives its turn away ([`crate::turn`]); `None` before it has.
+    /// How it gives its turn away ([`crate::yield_suppressor`]); `None` before it has.
     pub gives_turn: Option<Yield>,
     /// What the C API keeps for the thread; null before its first call of it that matters.
     pub api: *mut ApiThread,

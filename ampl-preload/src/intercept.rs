@@ -11,15 +11,15 @@ use crate::abi;
 use crate::caller::{Caller, is_of_mpi, who};
 use crate::clock::{self, ticks};
 use crate::entry::{Entry, Origin, Outer, entry};
+use crate::finalize;
+use crate::hook_plan::{self, FastPath, HookPlan};
 use crate::hooks;
 use crate::presence;
 use crate::process::{self, contained, contained_counting};
 use crate::reader::ierror_index;
-use crate::recipe::{self, Passage, Recipe};
-use crate::settle;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
-use crate::unseen;
+use crate::uncovered;
 use crate::walk;
 
 /// Forwards words to a definition.
@@ -85,10 +85,10 @@ fn passes(here: &Entry, function: Function) -> bool {
     let passage = state.process.passages[usize::from(function.0)];
     let passes = state.thread.is_quiet()
         && match passage {
-            Passage::Never => false,
-            Passage::Counted => true,
+            FastPath::Never => false,
+            FastPath::Counted => true,
             // A clock that has to be asked for would cost the others their registers.
-            Passage::Marking => process::is_invariant() && state.thread.pass_marker(ticks(true)),
+            FastPath::Marking => process::is_invariant() && state.thread.pass_marker(ticks(true)),
         };
     if passes {
         state.thread.pass(function);
@@ -202,7 +202,7 @@ fn count_within(here: &Entry, function: Function) {
         // SAFETY: the calling thread's own state: the outer wrapper holds no reference to it while it forwards.
         unsafe { (*here.thread).thread.count(function, 1) };
         if matches!(function, ids::MPI_COMM_FREE | ids::MPI_COMM_DISCONNECT) {
-            process::lose_sight();
+            process::mark_comms_uncertain();
         }
         if function == ids::MPI_CANCEL {
             process::cancels();
@@ -291,9 +291,9 @@ unsafe fn outside(
     let starts =
         matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
     if symbol.function == ids::MPI_SESSION_INIT {
-        contained(unseen::session_began);
+        contained(uncovered::session_began);
     } else if !starts && symbol.function.spec().class != Class::Local {
-        contained(unseen::called_unstarted);
+        contained(uncovered::called_unstarted);
     }
     if !starts {
         count_early(symbol.function, origin.address, next);
@@ -367,7 +367,13 @@ fn path(state: &mut ThreadState, address: u64) -> u64 {
 
 /// Closes the windows that end where `function` is called at `now`; returns whether one was closed.
 #[cold]
-fn end_windows(state: &mut ThreadState, recipe: &Recipe, function: Function, address: u64, now: u64) -> bool {
+fn end_windows(
+    state: &mut ThreadState,
+    recipe: &HookPlan,
+    function: Function,
+    address: u64,
+    now: u64,
+) -> bool {
     let closed = contained(|| state.thread.end_windows(function, address, now)) == Some(true);
     if closed {
         contained(|| hooks::window_closed(state, recipe));
@@ -389,7 +395,7 @@ unsafe fn recorded(
     // forwarded: a callback of the application may count a call meanwhile.
     let state = unsafe { &mut *pointer };
     let function = symbol.function;
-    let Some(recipe) = recipe::of(function) else {
+    let Some(recipe) = hook_plan::of(function) else {
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     };
@@ -399,12 +405,12 @@ unsafe fn recorded(
         return unsafe { forward(next, words.as_ptr()) };
     }
     let invariant = process::is_invariant();
-    if state.thread.is_off() && recipe.passage != Passage::Never {
+    if state.thread.is_off() && recipe.passage != FastPath::Never {
         let quiet = state.thread.is_quiet();
         let from = ticks(invariant);
         state.thread.pass(function);
         state.thread.current.pass(function, address);
-        if recipe.passage == Passage::Marking && !state.thread.pass_marker(from) {
+        if recipe.passage == FastPath::Marking && !state.thread.pass_marker(from) {
             end_windows(state, recipe, function, address, from);
         }
         if !quiet {
@@ -469,7 +475,7 @@ unsafe fn recorded(
         // MPI_Finalize has returned, and what was to be recorded has been; or this is a child that a
         // callback forked, and the journal is its parent's.
         if recipe.class == Class::Lifecycle {
-            contained(settle::is_left);
+            contained(finalize::is_left);
         }
         return result;
     }

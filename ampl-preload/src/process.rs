@@ -22,24 +22,24 @@ use ampl_trace::model::{GaveUp, RunInfo};
 
 use crate::abi::Abi;
 use crate::api;
-use crate::begin;
 use crate::clock;
 use crate::ending::Ended;
 use crate::entry::{Origin, entry};
 use crate::environment;
+use crate::finalize::Settlement;
 use crate::fortran::Fortran;
+use crate::hook_plan::{self, FastPath};
 use crate::hooks;
+use crate::init;
+use crate::large_stack::with_room;
 use crate::pmpi::Pmpi;
 use crate::presence;
-use crate::recipe::{self, Passage};
-use crate::roomy::with_room;
-use crate::settle::Settlement;
 use crate::sleep;
 use crate::symbol::{self, Symbol};
 use crate::thread_state::ThreadState;
 use crate::tree::Tree;
-use crate::turn::{self, Turn};
 use crate::walk;
+use crate::yield_suppressor::{self, YieldSuppressor};
 
 mod end;
 
@@ -49,7 +49,7 @@ const NOT_STARTED: u8 = 0;
 const STARTED: u8 = 1;
 
 static STATE: AtomicU8 = AtomicU8::new(NOT_STARTED);
-static ALWAYS: Always = Always {
+static ALWAYS: HotState = HotState {
     active: AtomicBool::new(false),
     invariant: AtomicBool::new(false),
     any: [AtomicI32::new(0), AtomicI32::new(0)],
@@ -59,7 +59,7 @@ static ALWAYS: Always = Always {
 /// What every call asks of the process: one line of memory, where no pointer leads. The page is its own, for the system
 /// to empty in children ([`be_silent_in_children`]).
 #[repr(C, align(4096))]
-struct Always {
+struct HotState {
     /// Whether calls are to be recorded.
     active: AtomicBool,
     /// Whether ticks are of the time-stamp counter.
@@ -81,7 +81,7 @@ pub struct Process {
     /// The functions ampl calls.
     pub pmpi: &'static Pmpi,
     /// What is done for calls of each function while the agent is to cost next to nothing.
-    pub passages: [Passage; FUNCTION_COUNT],
+    pub passages: [FastPath; FUNCTION_COUNT],
     /// Live requests of all threads.
     pub requests: Arc<Shelves>,
     /// Addresses that calls have named.
@@ -173,7 +173,7 @@ static LOST_SIGHT: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 
 /// See [`Process::has_lost_sight`].
-pub fn lose_sight() {
+pub fn mark_comms_uncertain() {
     LOST_SIGHT.store(true, Ordering::Relaxed);
 }
 
@@ -233,7 +233,7 @@ fn be_silent_in_children() {
     let page = (&raw const ALWAYS).cast_mut().cast();
     // Linux before 4.14 does not know how to.
     // SAFETY: the static's own page; a child finds the values that it had in the beginning, 0.
-    if unsafe { libc::madvise(page, size_of::<Always>(), libc::MADV_WIPEONFORK) } != 0 {
+    if unsafe { libc::madvise(page, size_of::<HotState>(), libc::MADV_WIPEONFORK) } != 0 {
         // SAFETY: the handler only stores to an atomic.
         unsafe { libc::pthread_atfork(None, None, Some(in_forked_child)) };
     }
@@ -254,7 +254,7 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
         // SAFETY: the caller's promise.
         unsafe { hooks::begun(state, symbol, words) };
         let address = walk::path(state, origin);
-        with_room(|| begin::first_records(state, &run, symbol.function, address, before.0));
+        with_room(|| init::first_records(state, &run, symbol.function, address, before.0));
         let began = watch.stop().cpu_ns + environment::started_ns();
         state.process.shared.journal.has_begun(began);
     }
@@ -270,7 +270,7 @@ pub fn will_start() {
 fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     // Without a key (the program has used them all) states of ended threads are not used again.
     let at_thread_end = end_of_threads().unwrap_or(libc::pthread_key_t::MAX);
-    let parts = begin::begin(before)?;
+    let parts = init::begin(before)?;
     let predefined = parts.abi.predefined_handles();
     let mut handles = Handles::default();
     for &(kind, handle, word) in &predefined {
@@ -290,7 +290,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     let process: &'static Process = Box::leak(Box::new(Process {
         abi: parts.abi,
         pmpi: parts.pmpi,
-        passages: recipe::work_out(&parts.shared),
+        passages: hook_plan::derive(&parts.shared),
         shared: parts.shared,
         requests: Arc::new(Shelves::new(parts.concurrent)),
         places: Mutex::default(),
@@ -310,7 +310,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     }));
     PROCESS.store(ptr::from_ref(process).cast_mut(), Ordering::Release);
     be_silent_in_children();
-    turn::find();
+    yield_suppressor::find();
     sleep::find();
     symbol::find_all();
     process.settlement.arm(process);
@@ -444,7 +444,7 @@ impl Process {
 
     /// Lets the tree make progress, unless another thread is at it; says whether anything was on its way.
     pub fn progress(&self, thread: &mut Thread) -> bool {
-        let _turn = Turn::keep();
+        let _turn = YieldSuppressor::keep();
         self.tree.try_lock().is_ok_and(|mut tree| tree.progress(thread))
     }
 }

@@ -3,8 +3,8 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use crate::finalize;
 use crate::process::contained;
-use crate::settle;
 use crate::symbol::next_definition;
 
 /// The C library's, or that of a tool in between; null before there is an agent.
@@ -17,7 +17,7 @@ pub fn find() {
 
 /// Looks at a call of `usleep` that returns to `back`, and tells who sleeps.
 extern "C" fn look(_: u32, back: u64) -> *const () {
-    contained(|| settle::is_sleeping(back));
+    contained(|| finalize::is_sleeping(back));
     match NEXT.load(Ordering::Relaxed).cast_const() {
         next if next.is_null() => plain as *const (),
         next => next,

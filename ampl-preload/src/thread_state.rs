@@ -1,12 +1,12 @@
 //! What the hooks keep for each thread of the application.
 
 use ampl_agent::Thread;
+use ampl_agent::call_requests::CallRequests;
 use ampl_agent::meter::Meter;
-use ampl_agent::named::Named;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
-use crate::hooks::{Near, Pace};
+use crate::hooks::{Near, ProgressTimer};
 use crate::process::Process;
 use crate::reader::Reader;
 use crate::walk::Walker;
@@ -37,7 +37,7 @@ pub struct ThreadState {
     /// Request handles named by the call, before it.
     pub handles: Vec<u64>,
     /// The requests behind them.
-    pub named: Named,
+    pub named: CallRequests,
     /// What an array of them holds after the call.
     pub after: Vec<u64>,
     /// Where MPI puts statuses that the application ignores.
@@ -47,7 +47,7 @@ pub struct ThreadState {
     /// Live requests.
     pub requests: Requests,
     /// When the tree is looked after.
-    pub pace: Pace,
+    pub pace: ProgressTimer,
     /// The agent's own time per call.
     pub meter: Meter,
     /// That per local call that is only counted.
@@ -71,12 +71,12 @@ impl ThreadState {
             held: Vec::with_capacity(4),
             places: Near::of_this_thread(),
             handles: Vec::with_capacity(64),
-            named: Named::default(),
+            named: CallRequests::default(),
             after: Vec::with_capacity(64),
             statuses: Vec::with_capacity(64),
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
-            pace: Pace::new(process.gathers),
+            pace: ProgressTimer::new(process.gathers),
             meter: Meter::default(),
             local_meter: Meter::default(),
         }

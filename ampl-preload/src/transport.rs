@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use ampl_agent::transport::{Transport, TransportError};
 use ampl_core::units::Rank;
 
+use crate::backoff::Backoff;
 use crate::batch::{LENGTH, messages, room};
-use crate::patience::Patience;
 use crate::pmpi::Pmpi;
 
 const TAG_UP: usize = 1;
@@ -228,7 +228,7 @@ impl MpiTransport {
     }
 
     /// As [`MpiTransport::abandon`], and tells those at the other ends, so that nobody waits for this rank.
-    pub fn bid_farewell(self) {
+    pub fn announce_departure(self) {
         for edge in self.edges.iter().filter(|edge| !edge.lost) {
             self.channel.throw(edge.peer, edge.send_tag, FAREWELL.to_vec());
         }
@@ -365,7 +365,7 @@ impl Channel {
     pub fn receive(&self, from: Rank, bytes: usize) -> Result<Vec<u8>, TransportError> {
         let mut pending = Pending::new(bytes);
         let started = pending.receive(self, from, TAG_MERGE);
-        self.complete(started, pending, Patience::new())
+        self.complete(started, pending, Backoff::new())
     }
 
     /// As [`Channel::receive`], of what is on its way or about to be: time counts.
@@ -375,7 +375,7 @@ impl Channel {
     pub fn receive_soon(&self, from: Rank, bytes: usize) -> Result<Vec<u8>, TransportError> {
         let mut pending = Pending::new(bytes);
         let started = pending.receive(self, from, TAG_MERGE);
-        self.complete(started, pending, Patience::short())
+        self.complete(started, pending, Backoff::short())
     }
 
     /// As [`Channel::receive`], for as long as it takes.
@@ -385,7 +385,7 @@ impl Channel {
     pub fn await_turn(&self, from: Rank, bytes: usize) -> Result<Vec<u8>, TransportError> {
         let mut pending = Pending::new(bytes);
         let started = pending.receive(self, from, TAG_MERGE);
-        self.complete(started, pending, Patience::endless())
+        self.complete(started, pending, Backoff::endless())
     }
 
     /// Waits for a message that was started, and gives its memory back.
@@ -393,7 +393,7 @@ impl Channel {
         &self,
         started: Result<(), TransportError>,
         mut pending: Pending,
-        mut patience: Patience,
+        mut patience: Backoff,
     ) -> Result<Vec<u8>, TransportError> {
         let outcome = started.and_then(|()| {
             while !pending.is_done(self)? {
@@ -442,7 +442,7 @@ impl<'a> Outbox<'a> {
     /// # Errors
     /// [`TransportError`] with MPI's error code, or after ten minutes without a taker.
     pub fn wait(&mut self, most: usize) -> Result<(), TransportError> {
-        let mut patience = Patience::new();
+        let mut patience = Backoff::new();
         while self.under_way.len() > most {
             if self.under_way[0].is_done(self.channel)? {
                 self.under_way.pop_front();

@@ -3,14 +3,14 @@
 use ampl_agent::Thread;
 use ampl_agent::closed::ClosedWindow;
 use ampl_agent::transport::{Transport, TransportError};
-use ampl_client::tree::Judged;
+use ampl_client::tree::WindowDecision;
 use ampl_client::{Node, Policy};
 use ampl_core::message::{Decision, Directive, MetricSummary, Summary};
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_trace::record::TEXT_DECISION;
 
-use crate::patience::Patience;
+use crate::backoff::Backoff;
 use crate::transport::MpiTransport;
 
 /// This rank's node, its edges and, on top, the policy.
@@ -72,7 +72,7 @@ impl Tree {
 
     fn give_up(&mut self) {
         if let Some(transport) = self.transport.take() {
-            transport.bid_farewell();
+            transport.announce_departure();
         }
     }
 
@@ -84,7 +84,7 @@ impl Tree {
         self.decide(thread.as_deref_mut());
         moved |= self.send()?;
         let Some(thread) = thread else { return Ok(moved) };
-        while let Some(Judged { window, keep }) = self.node.next_judged() {
+        while let Some(WindowDecision { window, keep }) = self.node.next_judged() {
             thread.judged(window, keep);
         }
         let next = thread.shared().window().next();
@@ -173,7 +173,7 @@ impl Tree {
         if !self.finished {
             self.node.local_finished(); // the agent ended before the job did
         }
-        let mut patience = Patience::with_the_working();
+        let mut patience = Backoff::for_running_ranks();
         while !self.node.closed() {
             let alone = self.parent.is_none() && self.children.is_empty();
             if self.transport.is_none() && !alone {
@@ -209,7 +209,7 @@ impl Tree {
     pub fn close(&mut self, settled: bool) {
         match self.transport.take() {
             Some(transport) if settled => transport.close(),
-            Some(transport) => transport.bid_farewell(),
+            Some(transport) => transport.announce_departure(),
             None => {}
         }
     }

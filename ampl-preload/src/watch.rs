@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::begin::message;
+use crate::init::message;
 use crate::once;
 use crate::process::contained;
 use crate::signals::Held;

@@ -9,7 +9,7 @@ use ampl_trace::communicators::Communicators;
 use ampl_trace::decode::Calls;
 use ampl_trace::format::TraceFile;
 use ampl_trace::model::{Process, Sizes, WindowSummary};
-use ampl_trace::structure::{Merged, RankStructure};
+use ampl_trace::structure::{JobStructure, RankStructure};
 use ampl_trace::totals::Totals;
 use ampl_trace::{Damage, RankTrace, RunInfo, Trace};
 use memmap2::Mmap;
@@ -75,7 +75,7 @@ impl Run {
                 let mut info = file.run().clone();
                 if info.ranks == 0 {
                     let present = file.ranks().len() as u32;
-                    info.ranks = present.max(file.structure().map_or(0, Merged::job));
+                    info.ranks = present.max(file.structure().map_or(0, JobStructure::job));
                 }
                 info
             }
@@ -94,7 +94,7 @@ impl Run {
     }
 
     /// The calls of all ranks.
-    pub fn structure(&self) -> &Merged {
+    pub fn structure(&self) -> &JobStructure {
         match &self.source {
             Source::File(file) => file.structure().expect("checked when it was opened"),
             Source::Read(trace) => &trace.structure,

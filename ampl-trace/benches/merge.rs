@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use ampl_trace::grammar::Builder;
-use ampl_trace::structure::{Merged, RankStructure, Signature, ThreadStructure};
+use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -39,10 +39,10 @@ fn since(start: Instant) -> f64 {
 /// Milliseconds of one rank's own structure, of rank 0's way and of the trace's section, and its bytes.
 fn merge(ranks: &[RankStructure]) -> ([f64; 3], usize) {
     let (mut own, mut way) = (0.0f64, 0.0);
-    let mut parts: Vec<Merged> = Vec::new();
+    let mut parts: Vec<JobStructure> = Vec::new();
     for rank in ranks.iter().cloned() {
         let start = Instant::now();
-        parts.push(Merged::of(rank));
+        parts.push(JobStructure::of(rank));
         own = own.max(since(start));
     }
     while parts.len() > 1 {
@@ -52,7 +52,7 @@ fn merge(ranks: &[RankStructure]) -> ([f64; 3], usize) {
             if let Some(second) = pairs.next() {
                 let start = Instant::now();
                 let bytes = black_box(second.pack());
-                first.join(Merged::decode(&bytes).expect("what was packed"));
+                first.join(JobStructure::decode(&bytes).expect("what was packed"));
                 way += if joined.is_empty() { since(start) } else { 0.0 };
             }
             joined.push(first);

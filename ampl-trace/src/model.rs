@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cells::Cells;
 use crate::error::Damage;
 use crate::places::Places;
-use crate::structure::Merged;
+use crate::structure::JobStructure;
 use crate::totals::Totals;
 
 /// What is known of the whole run.
@@ -125,7 +125,7 @@ pub struct Trace {
     /// One entry per rank that left something, ascending.
     pub ranks: Vec<RankTrace>,
     /// What the ranks called.
-    pub structure: Merged,
+    pub structure: JobStructure,
     /// What that came to.
     pub totals: Totals,
     /// The client's decisions, in order.

@@ -8,13 +8,13 @@ const FIRST: u64 = 5 << 20;
 const NULL: (u64, u64) = (0, 99);
 
 fn threads<const COUNT: usize>() -> [Requests; COUNT] {
-    let shelves = Arc::new(Shelves::new(true));
-    std::array::from_fn(|number| Requests::new(shelves.clone(), number as u32))
+    let tables = Arc::new(Shelves::new(true));
+    std::array::from_fn(|number| Requests::new(tables.clone(), number as u32))
 }
 
 /// Names what a call completes that names `handles`, and ends it.
 fn complete(requests: &mut Requests, handles: &[u64]) -> Vec<u64> {
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     requests.name(handles, NULL, true, &mut named);
     for (&place, &handle) in named.places().iter().zip(handles) {
         requests.end(place, handle);
@@ -25,7 +25,7 @@ fn complete(requests: &mut Requests, handles: &[u64]) -> Vec<u64> {
 
 /// Names what a call is about that completes nothing.
 fn look(requests: &mut Requests, handles: &[u64]) -> Vec<u64> {
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     requests.name(handles, NULL, true, &mut named);
     requests.give_back(&mut named);
     named.words().to_vec()
@@ -40,7 +40,7 @@ fn numbers_tell_who_made_a_request() {
     complete(&mut requests, &[7]);
     let sends = Request { sent: 8, active: true, ..Request::default() };
     assert_eq!(requests.make(9, sends, MAKER), FIRST);
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     requests.name(&[8, 9], NULL, true, &mut named);
     assert_eq!((named.words(), named.marks()[1] & SILENT), (&[FIRST + 1, FIRST][..], SILENT));
     assert_eq!(requests.bytes(named.places()[1]), (8, 0));
@@ -63,7 +63,7 @@ fn a_handle_given_again_is_not_that_of_a_receive_before() {
     complete(&mut requests, &[5, 6]);
     assert!(requests.is_empty());
     // What a call is about to complete is left to it.
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     requests.make(7, receive, MAKER);
     requests.name(&[7], NULL, true, &mut named);
     requests.make(7, receive, MAKER);
@@ -122,7 +122,7 @@ fn what_is_forgotten_gives_its_number_back() {
     assert_eq!(look(&mut other, &[6]), [UNSEEN | 1 << 40 | 1], "what others do not know to be forgotten");
     assert_eq!(requests.make(7, Request::default(), MAKER), FIRST + 1);
     assert_eq!(requests.make(7, Request::default(), MAKER), FIRST + 2);
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     requests.name(&[5], NULL, false, &mut named);
     assert_eq!((named.words(), named.marks()[0] & STARTED), (&[FIRST][..], 0));
 }
@@ -133,7 +133,7 @@ fn a_request_may_be_handed_to_another_thread() {
     let persistent = Request { persistent: true, ..Request::default() };
     one.make(5, Request { peer: Peer::Any(3), active: true, receives: true, ..Request::default() }, MAKER);
     one.make(6, persistent, MAKER);
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     two.name(&[6, 5], NULL, true, &mut named);
     assert_eq!(named.words(), [FIRST + 1, FIRST]);
     assert!(named.any(NAMES_PARTNER) && named.any(TELLS));
@@ -154,7 +154,7 @@ fn a_request_may_be_handed_to_another_thread() {
 #[test]
 fn a_handle_may_be_used_again_before_the_end_of_its_request_is_noted() {
     let [mut one, mut two, mut three] = threads();
-    let mut named = Named::default();
+    let mut named = CallRequests::default();
     one.make(5, Request::default(), MAKER);
     one.name(&[5], NULL, true, &mut named);
     // Inside of MPI the request is gone, and thread 2 gets its handle.
@@ -169,7 +169,7 @@ fn a_handle_may_be_used_again_before_the_end_of_its_request_is_noted() {
 #[test]
 fn other_calls_may_be_about_what_one_is_completing() {
     let [mut one, mut two] = threads();
-    let (mut waited, mut other) = (Named::default(), Named::default());
+    let (mut waited, mut other) = (CallRequests::default(), CallRequests::default());
     one.make(5, Request::default(), MAKER);
     two.name(&[5], NULL, true, &mut waited);
     for requests in [&mut one, &mut two] {
@@ -187,7 +187,7 @@ fn two_threads_that_were_told_of_the_same_request_end_two() {
     // Both sends are done: MPICH has one handle for that.
     one.make(5, Request::default(), MAKER);
     three.make(5, Request::default(), MAKER);
-    let (mut first, mut second) = (Named::default(), Named::default());
+    let (mut first, mut second) = (CallRequests::default(), CallRequests::default());
     two.name(&[5], NULL, true, &mut first);
     // As if thread 1 had looked just before that claim.
     one.mine.release(first.places()[0].at());

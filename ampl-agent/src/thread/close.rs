@@ -13,8 +13,8 @@ use ampl_trace::record::{
 use super::{CallEnd, Thread};
 use crate::accumulate::Totals;
 use crate::closed::ClosedWindow;
-use crate::shared::Open;
-use crate::verdicts::Undecided;
+use crate::shared::OpenWindow;
+use crate::window_decisions::Undecided;
 
 /// A window that was all `paused` has no observation: zeros would be taken for what the rank has done in it.
 fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
@@ -25,7 +25,7 @@ fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
 
 /// Goes back to the first window that was [passed over](crate::shared::Shared::pass_over); returns how many there
 /// are up to the open one.
-fn tell_all(open: &mut Open) -> u64 {
+fn tell_all(open: &mut OpenWindow) -> u64 {
     let untold = std::mem::take(&mut open.untold);
     open.window = WindowId(open.window.0 - untold);
     untold
@@ -33,20 +33,20 @@ fn tell_all(open: &mut Open) -> u64 {
 
 impl Thread {
     /// Ends the open window at `end`, with what all threads have left and this one has.
-    pub(super) fn close(&mut self, open: &mut Open, end: u64, partial: bool) {
+    pub(super) fn close(&mut self, open: &mut OpenWindow, end: u64, partial: bool) {
         self.gather_totals(open);
         self.close_ended(open, end, partial);
     }
 
     /// Has in this thread's totals what all threads have done in the window that is over.
-    pub(super) fn gather_totals(&mut self, open: &mut Open) {
+    pub(super) fn gather_totals(&mut self, open: &mut OpenWindow) {
         self.end_part();
         self.totals.merge(&open.left);
         open.left.clear();
     }
 
     /// As [`close`](Self::close) where the totals are those of all threads.
-    pub(super) fn close_ended(&mut self, open: &mut Open, end: u64, partial: bool) {
+    pub(super) fn close_ended(&mut self, open: &mut OpenWindow, end: u64, partial: bool) {
         let shared = self.shared.clone();
         let (wall, paused) = shared.length(open, end);
         let mut cells = self.totals.cells(&shared.events, wall, self.nanos_per_tick);
@@ -64,7 +64,7 @@ impl Thread {
 
     /// Ends the open window at `end`, where the next one begins; it is `now`. Returns whether it was closed: it
     /// may have been passed over.
-    pub(super) fn turn(&mut self, open: &mut Open, end: u64, now: u64) -> bool {
+    pub(super) fn turn(&mut self, open: &mut OpenWindow, end: u64, now: u64) -> bool {
         let fell_back = open.fallen_back;
         let shared = self.shared.clone();
         let closes = !shared.pass_over(open, end);
@@ -85,7 +85,7 @@ impl Thread {
     ///
     /// A rank may be away for millions of short windows, and must neither fill its journal with them nor take
     /// the time that writing them would take.
-    pub(super) fn close_empty(&mut self, open: &mut Open, now: u64, inside: bool) -> u64 {
+    pub(super) fn close_empty(&mut self, open: &mut OpenWindow, now: u64, inside: bool) -> u64 {
         const MANY: u64 = 64;
         let shared = self.shared.clone();
         let Some((windows, end)) = shared.over(open, now).filter(|&(windows, _)| windows >= MANY) else {
@@ -143,7 +143,7 @@ impl Thread {
     }
 
     /// Where coins are flipped per window there is none for several of them: they are not in the sample.
-    fn drop_coins(&self, open: &mut Open) {
+    fn drop_coins(&self, open: &mut OpenWindow) {
         let global = self.shared.plan.config.sampling.update_mechanism == Mechanism::Global;
         if global && open.keep != Keep::ALWAYS {
             open.keep = Keep { kept: false, probability: 0.0 };
@@ -155,7 +155,14 @@ impl Thread {
 
     /// Writes and leaves to the tree `windows` windows from the open one on, up to `end`, in each of which there
     /// was what `cells` say.
-    fn write_window(&mut self, open: &mut Open, end: u64, mut cells: Vec<Cell>, windows: u64, partial: bool) {
+    fn write_window(
+        &mut self,
+        open: &mut OpenWindow,
+        end: u64,
+        mut cells: Vec<Cell>,
+        windows: u64,
+        partial: bool,
+    ) {
         let shared = self.shared.clone();
         self.closings += 1;
         let own = self.totals.own_ticks;

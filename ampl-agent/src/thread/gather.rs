@@ -8,7 +8,7 @@
 use super::Thread;
 use crate::accumulate::Totals;
 use crate::governor::Level;
-use crate::shared::{Guard, Open, Shared};
+use crate::shared::{Guard, OpenWindow, Shared};
 
 /// How long the end of a window may go without being told, nanoseconds: as long as windows are by default.
 const LONGEST_NS: f64 = 250e6;
@@ -34,7 +34,7 @@ impl Gathered {
 }
 
 /// Whether it is sure that the next window is watched like the `open` one, and that nothing must be read where that ends.
-fn is_like_the_next(open: &Open) -> bool {
+fn is_like_the_next(open: &OpenWindow) -> bool {
     let stored = open.buffered && open.stored && open.governor.level() == Level::Kept;
     stored && open.measured && !open.fallen_back && open.counting.is_none()
 }
@@ -87,7 +87,7 @@ impl Thread {
     }
 
     /// See [`Thread::close_gathered`].
-    pub(super) fn close_all(&mut self, open: &mut Open) {
+    pub(super) fn close_all(&mut self, open: &mut OpenWindow) {
         if open.gathered.len() == 0 {
             return;
         }

@@ -33,14 +33,14 @@ proptest! {
 
 /// A block of a journal's words: where it begins, its kind, and its header.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RequestRef {
     at: usize,
     kind: u64,
     order: u64,
     capacity: usize,
 }
 
-impl Place {
+impl RequestRef {
     fn range(self) -> std::ops::Range<usize> {
         self.at..self.at + BLOCK_HEADER_WORDS + self.capacity
     }
@@ -50,12 +50,12 @@ impl Place {
     }
 }
 
-fn places(words: &[u64]) -> Vec<Place> {
+fn places(words: &[u64]) -> Vec<RequestRef> {
     let (mut places, mut at) = (Vec::new(), HEADER_WORDS);
     while words.get(at) == Some(&BLOCK_MAGIC) {
         let word = |word: usize| words[at + word];
         let capacity = word(head::CAPACITY) as usize;
-        places.push(Place { at, kind: word(head::KIND), order: word(head::ORDER), capacity });
+        places.push(RequestRef { at, kind: word(head::KIND), order: word(head::ORDER), capacity });
         at += BLOCK_HEADER_WORDS + capacity;
     }
     places

@@ -1,10 +1,9 @@
 //! What holds of ampl-agent, one module per subject: one program, because each links everything.
 
-mod after;
 mod common;
 mod counters;
 mod crash;
-mod full;
+mod full_journal;
 mod governor;
 mod journal;
 mod model;
@@ -12,5 +11,6 @@ mod partners;
 mod paths;
 mod program;
 mod requests;
+mod retrospective;
 mod structure;
 mod thread;

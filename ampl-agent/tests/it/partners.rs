@@ -6,8 +6,8 @@ use ampl_core::draw::kept;
 use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::ids;
 use ampl_core::units::{Rank, WindowId};
-use ampl_trace::compact::Compacted;
 use ampl_trace::decode::Calls;
+use ampl_trace::from_journal::Compacted;
 
 use crate::common::{Job, leave, plan};
 

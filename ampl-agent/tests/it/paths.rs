@@ -2,8 +2,8 @@
 
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::{Function, ids};
-use ampl_trace::compact::Compacted;
 use ampl_trace::decode::Calls;
+use ampl_trace::from_journal::Compacted;
 use ampl_trace::model::call_path;
 use ampl_trace::record::CALL_NO_ARGS;
 

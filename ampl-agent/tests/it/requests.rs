@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use ampl_agent::named::Named;
+use ampl_agent::call_requests::CallRequests;
 use ampl_agent::requests::{Request, Requests, Shelves};
 
 const THREADS: usize = 4;
@@ -27,7 +27,7 @@ impl Mpi {
         free.unwrap_or_else(|| 0x1000 + 64 * self.given.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn take_back(&self, handles: &[u64]) {
+    fn reclaim(&self, handles: &[u64]) {
         self.free.lock().unwrap().extend_from_slice(handles);
     }
 }
@@ -45,7 +45,7 @@ fn next(seed: &mut u64) -> u64 {
 
 struct Program {
     requests: Requests,
-    named: Named,
+    named: CallRequests,
     /// What it has made, or was handed.
     has: Vec<Made>,
     inbox: Receiver<Made>,
@@ -71,7 +71,7 @@ impl Program {
             self.names.lock().unwrap().remove(number);
         }
         // Inside of MPI: from here on others may get these handles.
-        self.mpi.take_back(&handles[..ends]);
+        self.mpi.reclaim(&handles[..ends]);
         if ends % 2 == 1 {
             thread::yield_now();
         }
@@ -108,12 +108,12 @@ impl Program {
 }
 
 fn run(hands_over: bool) {
-    let (shelves, mpi) = (Arc::new(Shelves::new(true)), Arc::new(Mpi::default()));
+    let (tables, mpi) = (Arc::new(Shelves::new(true)), Arc::new(Mpi::default()));
     let names = Arc::default();
     let (outboxes, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
     let program = |(number, inbox)| Program {
-        requests: Requests::new(shelves.clone(), number as u32),
-        named: Named::default(),
+        requests: Requests::new(tables.clone(), number as u32),
+        named: CallRequests::default(),
         has: Vec::new(),
         inbox,
         outboxes: outboxes.clone(),

@@ -2,8 +2,8 @@
 //! kept, and says the same on every rank that has done the same.
 
 use ampl_core::mpi::ids;
-use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::{Call, Calls};
+use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::timing::Settings;
 use proptest::prelude::*;
 

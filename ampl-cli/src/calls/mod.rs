@@ -1,7 +1,7 @@
 //! The places where MPI functions are called, as tables have them.
 
 pub mod label;
-pub mod late;
+pub mod lateness;
 mod objects;
 pub mod places;
 pub mod recorded;

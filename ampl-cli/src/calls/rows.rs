@@ -6,7 +6,7 @@ use ampl_trace::totals::Extreme;
 use serde::Serialize;
 
 use super::label::{Detail, NOWHERE};
-use super::late::Late;
+use super::lateness::Late;
 use super::places::{self, Parts, Places, time_ns};
 use super::recorded::{self, Comms, Recorded};
 use crate::coverage::{Coverage, Extent};

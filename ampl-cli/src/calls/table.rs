@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::label::NOWHERE;
-use super::late::Late;
+use super::lateness::Late;
 use super::rows::{Basis, Bytes, Row};
 use crate::human::{bytes, count, duration, percent, plural, wrap};
 

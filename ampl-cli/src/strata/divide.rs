@@ -1,6 +1,6 @@
 //! The division of a group's ranks into strata.
 
-use ampl_core::cluster::others::{dbscan, k_means, silhouette};
+use ampl_core::cluster::linfa_baselines::{dbscan, k_means, silhouette};
 use ampl_core::cluster::{
     Aim, Choice, Effort, Features, MOST_STRATA, Metric, Rule, Search, Tried, Vectors, choose, k_medoids,
     numbered,
@@ -56,7 +56,7 @@ impl Method {
 }
 
 /// The ranks of a group, divided.
-pub struct Division {
+pub struct Stratification {
     /// The job: its groups as they were, or all ranks as one.
     pub plan: Plan,
     /// The group that was divided.
@@ -90,7 +90,7 @@ pub struct Stratum {
     pub error: f64,
 }
 
-impl Division {
+impl Stratification {
     /// Fewest ranks that a bound is given anyway.
     pub fn floor(&self) -> u64 {
         let sampling = &self.plan.config.sampling;

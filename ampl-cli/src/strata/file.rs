@@ -7,11 +7,11 @@ use ampl_core::cluster::{floor_of_each, target_of};
 use ampl_core::config::{Config, ErrorBound, Group, Target, UNGROUPED};
 use ampl_core::units::{Rank, RankSet};
 
-use super::divide::{Division, Stratum};
+use super::divide::{Stratification, Stratum};
 use crate::human::{digits, percent, plural};
 
 /// The text, which [`Config::parse`] takes.
-pub fn text(division: &Division, run: &Path) -> String {
+pub fn text(division: &Stratification, run: &Path) -> String {
     let mut config = division.plan.config.clone();
     let own = division.plan.groups[division.group].name.as_str();
     let several = division.strata.len() > 1;
@@ -36,7 +36,7 @@ pub fn text(division: &Division, run: &Path) -> String {
     text
 }
 
-fn head(division: &Division, run: &Path, floor: u64) -> String {
+fn head(division: &Stratification, run: &Path, floor: u64) -> String {
     let choice = division.choice.strata();
     let one = digits(division.choice.tried[0].price.size);
     let bound = match division.error {
@@ -81,7 +81,7 @@ fn name(stratum: &Stratum) -> &str {
     if stratum.name == UNGROUPED { "all-1" } else { &stratum.name }
 }
 
-fn group(division: &Division, stratum: &Stratum, several: bool) -> Group {
+fn group(division: &Stratification, stratum: &Stratum, several: bool) -> Group {
     let confidence = division.confidence;
     let ranks = stratum.ranks.len();
     let target = match division.error {

@@ -14,7 +14,7 @@ use ampl_core::cluster::Metric;
 use crate::failure::{Failure, USAGE};
 use crate::fraction;
 use crate::output;
-use divide::{Division, Method};
+use divide::{Method, Stratification};
 use source::Source;
 
 pub use report::Found;
@@ -103,7 +103,7 @@ pub fn of_run(run: &std::path::Path) -> anyhow::Result<Found> {
         distance: Metric::Euclidean,
         json: false,
     };
-    let division = Division::of(&args, Source::open(&args)?)?;
+    let division = Stratification::of(&args, Source::open(&args)?)?;
     Ok(Found::of(&division))
 }
 
@@ -118,7 +118,7 @@ pub fn strata(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
     }
     let source = Source::open(args)?;
-    let division = Division::of(args, source)?;
+    let division = Stratification::of(args, source)?;
     if let Some(path) = &args.output {
         let text = file::text(&division, &args.run);
         std::fs::write(path, text).map_err(|error| {

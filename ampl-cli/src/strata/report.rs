@@ -6,7 +6,7 @@ use ampl_core::cluster::LEAST_GAIN;
 use ampl_core::config::ErrorBound;
 use serde::Serialize;
 
-use super::divide::Division;
+use super::divide::Stratification;
 use crate::human::{cut, digits, percent, plural};
 
 /// What `--json` prints. Sizes are numbers of ranks to be drawn of a window, mean over windows that strata were not
@@ -68,7 +68,7 @@ pub struct TriedFound {
 }
 
 impl Found {
-    pub fn of(division: &Division) -> Self {
+    pub fn of(division: &Stratification) -> Self {
         let chosen = division.choice.strata();
         // JSON has no infinity: of classes without any difference inside there is no ratio to tell.
         let finite = |f: Option<f64>| f.filter(|f| f.is_finite());
@@ -112,7 +112,7 @@ impl Found {
 }
 
 /// Prints it for people.
-pub fn table(out: &mut impl Write, division: &Division, found: &Found) -> io::Result<()> {
+pub fn table(out: &mut impl Write, division: &Stratification, found: &Found) -> io::Result<()> {
     let bound = match (found.error, found.error_abs) {
         (Some(error), _) => percent(error),
         (None, error) => digits(error.unwrap_or_default()),
@@ -170,7 +170,7 @@ pub fn table(out: &mut impl Write, division: &Division, found: &Found) -> io::Re
 }
 
 /// What came of it, in a line.
-fn headline(division: &Division, found: &Found) -> String {
+fn headline(division: &Stratification, found: &Found) -> String {
     let one = digits(found.tried[0].size);
     if found.k > 1 {
         let saved = if found.gain < 0.0 {

@@ -2,8 +2,8 @@
 
 mod counted;
 mod efficiency;
-mod gaps;
 mod marginal;
+mod missing_data;
 mod places;
 mod sampling;
 mod sites;
@@ -15,7 +15,7 @@ use std::path::Path;
 use ampl_trace::Trace;
 use ampl_trace::model::EndBasis;
 
-pub use gaps::done_less;
+pub use missing_data::done_less;
 
 use crate::human::{bytes, count, digits, duration, fit, percent, plural, wrap};
 use crate::info::{Clocks, Overhead};
@@ -69,7 +69,7 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     places::write(&mut out, trace);
     let mut end = String::new();
     counted::write(&mut end, trace);
-    gaps::write(&mut end, trace, plan.as_ref());
+    missing_data::write(&mut end, trace, plan.as_ref());
     next(&mut end, trace, run);
     // Call sites take the lines that are left, but for their title.
     let rest = HEIGHT.saturating_sub(out.lines().count() + end.lines().count() + 2);

@@ -10,7 +10,7 @@ use ampl_trace::Trace;
 
 use super::{paragraph, title, width};
 use crate::calls::label::Detail;
-use crate::calls::late::Late;
+use crate::calls::lateness::Late;
 use crate::calls::places::{self, Number, Parts, Places, time_ns};
 use crate::calls::recorded;
 use crate::coverage::{Coverage, Extent};

@@ -4,7 +4,7 @@ use ampl_core::mpi::Function;
 use ampl_trace::RankTrace;
 use ampl_trace::cells::{Cell, Cells};
 use ampl_trace::model::{STEP_CLOCK, Step};
-use ampl_trace::structure::{Merged, Signature};
+use ampl_trace::structure::{JobStructure, Signature};
 
 use super::*;
 use crate::synthetic::{Synthetic, put_cell};
@@ -421,8 +421,8 @@ fn pauses_whose_length_is_not_stored_are_named_too() {
     let level = |level| Signature { function: pcontrol, words: vec![level], ..Signature::default() };
     for (words, paused) in [(7, false), (0, true)] {
         structure.threads[0].signatures[1] = level(words);
-        trace.structure = Merged::new(8);
-        trace.structure.join(Merged::of(structure.clone()));
+        trace.structure = JobStructure::new(8);
+        trace.structure.join(JobStructure::of(structure.clone()));
         trace.ranks[2].process.calls.push((pcontrol, 2));
         let said = text(&trace, Path::new("r")).replace("\n                        ", " ");
         let known = said.contains("1 rank (2) paused ampl (MPI_Pcontrol), for how long is not known");

@@ -8,8 +8,8 @@ use ampl_client::Policy;
 use ampl_core::cluster::Metric;
 use ampl_core::config::GroupStrata;
 use ampl_core::message::{
-    CensusWindow, Directive, Division, Divisions, DownMessage, MetricSummary, Sampled, Shape, StratumSums,
-    Summary,
+    CensusWindow, Directive, DownMessage, MetricSummary, Sampled, Shape, Stratification, Stratifications,
+    StratumSums, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -69,14 +69,14 @@ fn windows(next: impl FnMut() -> Vec<Total>) -> Vec<Vec<Total>> {
 struct Job {
     plan: Plan,
     shape: Shape,
-    divisions: Divisions,
+    divisions: Stratifications,
     windows: Vec<Vec<Total>>,
     /// The same summed by cells, without strata.
     census: Vec<CensusWindow>,
     /// Ranks whose observations go up.
     sampled: Vec<Rank>,
     /// Divisions that were told, the newest last: the stratum of every rank, and the sums of every window.
-    known: Vec<(Division, Vec<u8>, Vec<Vec<StratumSums>>)>,
+    known: Vec<(Stratification, Vec<u8>, Vec<Vec<StratumSums>>)>,
 }
 
 struct Run {

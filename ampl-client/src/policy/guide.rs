@@ -2,8 +2,8 @@
 
 use ampl_core::message::MetricMoments;
 use ampl_core::stats::Moments;
-use ampl_core::stats::far::{Promise, with_far};
 use ampl_core::stats::observers::observed;
+use ampl_core::stats::outliers::{CoverageTarget, with_far};
 use ampl_core::stats::quantile::{normal_outside, normal_two_sided, student_from_normal};
 use ampl_core::stats::sizing::{Stratum, ampl_2008, mean_variance, neyman};
 
@@ -186,7 +186,7 @@ impl Guide {
         match reason.kurtosis {
             Some(kurtosis) => {
                 let confidence = self.bound.confidence;
-                let promise = Promise { population: ranks.all(), error, confidence, others: 0.0 };
+                let promise = CoverageTarget { population: ranks.all(), error, confidence, others: 0.0 };
                 with_far(size, (stratum, kurtosis), promise)
             }
             None => size,

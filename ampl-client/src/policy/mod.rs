@@ -7,10 +7,10 @@
 mod bound;
 mod budget;
 mod census;
-mod division;
 mod guide;
 mod retrospective;
 mod sampled;
+mod stratification;
 mod stratum;
 
 use ampl_core::config::Mechanism;

@@ -205,7 +205,7 @@ impl Retrospective {
         if binned.windows() > 1 || binned.partial.binned.len() != self.groups.len() {
             return None;
         }
-        let price = |pressure: Pressure| -> Vec<Option<Judged>> {
+        let price = |pressure: Pressure| -> Vec<Option<WindowDecision>> {
             let judged = |place: usize| {
                 let reference = reference.groups[place].as_ref()?;
                 let histogram = &binned.partial.binned[place];
@@ -222,7 +222,7 @@ impl Retrospective {
             };
             (0..self.groups.len()).map(judged).collect()
         };
-        let bytes = |judged: &Vec<Option<Judged>>| {
+        let bytes = |judged: &Vec<Option<WindowDecision>>| {
             let each = judged.iter().zip(&known.groups).flat_map(|(judged, known)| {
                 judged.as_ref().map(|judged| known.bytes.0 + known.bytes.1 * judged.strata.size() as f64)
             });
@@ -257,7 +257,7 @@ impl Retrospective {
             window,
             policy: number(window),
             seed: self.seed,
-            groups: judged.iter().map(|judged| judged.as_ref().map(Judged::verdict)).collect(),
+            groups: judged.iter().map(|judged| judged.as_ref().map(WindowDecision::verdict)).collect(),
         };
         Some((verdict, decisions))
     }
@@ -329,7 +329,7 @@ impl Group {
         known: &KnownGroup,
         terms: Terms,
         pressure: Pressure,
-    ) -> Judged {
+    ) -> WindowDecision {
         let need = |index: usize| {
             let guide = &self.guides[index];
             // Where all ranks are alike, a mean of 0 is known from any of them.
@@ -357,11 +357,11 @@ impl Group {
             strata.shrink(pressure.floor, population);
         }
         let missing = self.members.saturating_sub(population);
-        Judged { strata, any, missing }
+        WindowDecision { strata, any, missing }
     }
 
     /// The rows of a verdict, but for what they have in common.
-    fn decisions(&self, judged: &Judged, known: &KnownGroup) -> Vec<Decision> {
+    fn decisions(&self, judged: &WindowDecision, known: &KnownGroup) -> Vec<Decision> {
         let strata = &judged.strata;
         let guide = self.guides.get(strata.guide).filter(|_| judged.any);
         let mean = known.means.get(strata.guide).copied().flatten();
@@ -404,7 +404,7 @@ impl Group {
 
 /// How a group keeps a window.
 #[derive(Clone, Debug)]
-struct Judged {
+struct WindowDecision {
     strata: Strata,
     /// Whether any guide had a say.
     any: bool,
@@ -412,7 +412,7 @@ struct Judged {
     missing: u64,
 }
 
-impl Judged {
+impl WindowDecision {
     fn verdict(&self) -> GroupVerdict {
         let stratum = |part: &ampl_core::stats::strata::Part| StratumVerdict {
             ranks: part.ranks as u32,

@@ -1,7 +1,7 @@
 //! One stratum's size: what its guides ask for, and the floors.
 
 use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
-use ampl_core::message::{Cell, CensusWindow, Divided, Divisions, MetricMoments};
+use ampl_core::message::{Cell, CensusWindow, Divided, MetricMoments, Stratifications};
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::stats::observers::part_of;
@@ -10,9 +10,9 @@ use ampl_core::stats::sizing::{FLOOR, FLOOR_AMPL_2008};
 use super::bound::Bound;
 use super::budget::{Cost, Pressure};
 use super::census::CensusTracker;
-use super::division::{Ask, Division, Set, Terms};
 use super::guide::{Guide, Ranks, Reason, Tracker};
 use super::sampled::SampledTracker;
+use super::stratification::{Ask, Set, Stratification, Terms};
 
 /// Share by which a size has to change within an interval to be worth a directive.
 const WORTH: f64 = 0.25;
@@ -42,7 +42,7 @@ pub(super) struct StratumState {
     /// Whether windows are decided when they are over, and what ranks report is what they have buffered.
     buffered: bool,
     /// How the group is divided, where it is to be.
-    division: Option<Division>,
+    division: Option<Stratification>,
     /// What keeping takes, summed over this interval, and what it took when ranks were last kept.
     spent: Spent,
     cost: Option<Cost>,
@@ -56,7 +56,7 @@ struct Spent {
 }
 
 impl StratumState {
-    pub fn new(plan: &Plan, index: usize, buffered: bool, divisions: Option<&Divisions>) -> Self {
+    pub fn new(plan: &Plan, index: usize, buffered: bool, divisions: Option<&Stratifications>) -> Self {
         let (sampling, group) = (&plan.config.sampling, &plan.groups[index]);
         let pinned = group.pinned.len();
         let ranks = Ranks { others: group.members.len() - pinned, pinned };
@@ -95,7 +95,7 @@ impl StratumState {
         let bounds: Vec<Bound> = guides.iter().map(|guide| guide.bound).collect();
         Self {
             group: index as u16,
-            division: Division::new(plan, divisions, (index, floor), &bounds),
+            division: Stratification::new(plan, divisions, (index, floor), &bounds),
             name: group.name.clone(),
             size,
             reason: None,
@@ -139,7 +139,7 @@ impl StratumState {
 
     /// Its number among the strata that the group has had, while it is one.
     pub fn single(&self) -> u16 {
-        self.division.as_ref().map_or(0, Division::single)
+        self.division.as_ref().map_or(0, Stratification::single)
     }
 
     /// The guide that the size is due to.
@@ -294,7 +294,7 @@ impl StratumState {
         }
         let coins = self.coins();
         self.guides.iter_mut().for_each(|guide| guide.amend(self.ranks, coins));
-        self.division.iter_mut().for_each(Division::amend);
+        self.division.iter_mut().for_each(Stratification::amend);
         let sizes = self.wanted();
         let in_force = match self.strata() {
             Some(set) => set.strata.iter().map(|stratum| stratum.size).collect(),

@@ -9,11 +9,11 @@
 //! What a live run has and this has not: directives that arrive late, ranks that do not report, a budget.
 
 mod census;
-mod division;
 mod draws;
+mod retrospective;
 mod run;
 mod score;
-mod second;
+mod stratification;
 
 use std::ops::Range;
 
@@ -27,9 +27,9 @@ use ampl_core::units::{Rank, WindowId};
 
 pub use census::Census;
 pub use draws::Draws;
+pub use retrospective::Binned;
 pub use run::Run;
 pub use score::{Score, Scored};
-pub use second::Binned;
 
 /// Ranks summed together.
 const CHUNK: u32 = 1 << 14;

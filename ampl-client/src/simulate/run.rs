@@ -7,9 +7,9 @@ use ampl_core::message::{CensusWindow, Decision, Directive, MetricSummary};
 use ampl_core::stats::Moments;
 use ampl_core::units::{Rank, WindowId};
 
-use super::division::Divisions;
 use super::draws::Draws;
-use super::second::{Binned, SecondPass};
+use super::retrospective::{Binned, RetrospectivePass};
+use super::stratification::Stratifications;
 use super::{Census, Job, Window};
 use crate::policy::Policy;
 
@@ -20,9 +20,9 @@ pub struct Run {
     policy: Policy,
     directive: Directive,
     /// Where windows are decided when they are over, or the first interval's are: what is known of that.
-    second: Option<SecondPass>,
+    second: Option<RetrospectivePass>,
     /// Where groups are divided: what ranks know of that.
-    divisions: Option<Divisions>,
+    divisions: Option<Stratifications>,
     /// What the policy said of the window under way before it was drawn.
     told: Option<(Directive, Vec<Decision>)>,
     /// Totals over the update interval of every guide and rank, for `ampl-2008` only.
@@ -40,9 +40,9 @@ impl Run {
         let (directive, decisions) = policy.first_directive();
         let ranks = if job.shape.interval { job.plan.ranks as usize } else { 0 };
         let totals = vec![vec![MetricSummary::default(); ranks]; job.guides.len()];
-        let second = job.shape.second.as_ref().map(|_| SecondPass::default());
+        let second = job.shape.second.as_ref().map(|_| RetrospectivePass::default());
         let sampled = vec![false; ranks];
-        let divisions = Divisions::new(job, seed);
+        let divisions = Stratifications::new(job, seed);
         (Self { seed, policy, directive, second, divisions, told: None, totals, sampled }, decisions)
     }
 
@@ -78,7 +78,7 @@ impl Run {
     }
 
     /// What is known of `window`, if that is decided when it is over.
-    fn after(&self, job: &Job, window: &Window) -> Option<&SecondPass> {
+    fn after(&self, job: &Job, window: &Window) -> Option<&RetrospectivePass> {
         self.second.as_ref().filter(|_| decides_after(job, window))
     }
 
@@ -88,7 +88,7 @@ impl Run {
         if let Some(second) = self.after(job, window) {
             second.tell(job, &mut draws);
         } else {
-            Divisions::stand_for(&self.directive, &mut draws);
+            Stratifications::stand_for(&self.directive, &mut draws);
         }
         self.each_kept(job, window, ranks, |rank, keep, stratum| {
             let seen = window.guides.iter().map(|guide| &guide[rank as usize]);

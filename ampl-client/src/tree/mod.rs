@@ -32,17 +32,17 @@
 //! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from
 //! every window, which is flagged, and at the end they are waited for until the settle time-out.
 
-mod division;
 mod fits;
-mod lane;
 mod node;
+mod retrospective;
 mod ring;
-mod second;
 mod source;
 mod spares;
+mod stratification;
+mod window_reduction;
 
 pub use node::{Node, TreeError};
-pub use second::Judged;
+pub use retrospective::WindowDecision;
 
 use ampl_core::units::Rank;
 

@@ -9,10 +9,10 @@ use ampl_core::message::{
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
-use super::division::Divide;
 use super::fits::fits;
-use super::lane::Lane;
-use super::second::{Judged, SecondPass, waiting};
+use super::retrospective::{RetrospectivePass, WindowDecision, waiting};
+use super::stratification::Divide;
+use super::window_reduction::WindowReduction;
 use super::{ARITY, Topology, ring};
 
 /// Directives held for windows that this rank has not reached.
@@ -67,9 +67,9 @@ pub struct Node {
     sampled: bool,
     children: Vec<Child>,
     /// Sums of windows.
-    census: Lane,
+    census: WindowReduction,
     /// Where windows are decided when they are over: their ranks by bin, and what that takes.
-    binned: Option<(Lane, SecondPass)>,
+    binned: Option<(WindowReduction, RetrospectivePass)>,
     /// The pass of the last message for the parent.
     passed: u8,
     /// Where groups are divided: what that takes.
@@ -104,15 +104,15 @@ impl Node {
         let sources = topology.contributors(rank);
         let census = ring::capacity(&shape, sources.len());
         let height = u64::from(topology.height(rank));
-        let second = SecondPass::new(plan, &shape, rank, &sources);
+        let second = RetrospectivePass::new(plan, &shape, rank, &sources);
         let binned = second.zip(shape.second.as_ref()).map(|(second, bins)| {
-            (Lane::new(sources.clone(), height, ring::capacity_binned(bins, &sources)), second)
+            (WindowReduction::new(sources.clone(), height, ring::capacity_binned(bins, &sources)), second)
         });
         Self {
             rank,
             topology,
             cell: shape.cell_of(plan, rank),
-            census: Lane::new(sources, height, census),
+            census: WindowReduction::new(sources, height, census),
             binned,
             passed: 1,
             divide: Divide::new(plan, &shape, rank).map(Box::new),
@@ -302,7 +302,7 @@ impl Node {
     pub fn next_up(&mut self) -> Option<&[u8]> {
         self.parent()?;
         let ranks = self.topology.subtree(self.rank);
-        let front = |lane: &Lane| lane.ring.front().map(|window| window.first_window);
+        let front = |lane: &WindowReduction| lane.ring.front().map(|window| window.first_window);
         // The older of the two, so that neither waits for the other for long; ends in turn, as both may be repeated.
         let binned_first = self.binned.as_ref().is_some_and(|(lane, _)| match front(lane) {
             Some(own) => front(&self.census).is_none_or(|other| own < other),
@@ -352,7 +352,7 @@ impl Node {
 
     /// What has been decided about a window of this rank that is over, oldest first. Of windows that are
     /// passed over nothing more will be heard, nor of any when the job [is done](Node::is_done).
-    pub fn next_judged(&mut self) -> Option<Judged> {
+    pub fn next_judged(&mut self) -> Option<WindowDecision> {
         self.binned.as_mut()?.1.next_judged()
     }
 
@@ -479,10 +479,10 @@ impl Node {
 
 /// The lane that messages of that pass go by; none where there is no such pass.
 fn lane<'a>(
-    census: &'a mut Lane,
-    binned: &'a mut Option<(Lane, SecondPass)>,
+    census: &'a mut WindowReduction,
+    binned: &'a mut Option<(WindowReduction, RetrospectivePass)>,
     pass: u8,
-) -> Option<&'a mut Lane> {
+) -> Option<&'a mut WindowReduction> {
     match pass {
         0 => Some(census),
         1 => binned.as_mut().map(|(lane, _)| lane),

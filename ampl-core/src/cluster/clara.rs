@@ -5,7 +5,7 @@ use std::task::{Poll, ready};
 
 use super::distance::{Dissimilarity, Distances, Points};
 use super::pam::{First, Initial, Purpose, Swapping, some};
-use super::work::Work;
+use super::work_budget::Work;
 
 /// How much is spent on a clustering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

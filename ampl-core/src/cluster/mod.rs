@@ -12,26 +12,26 @@
 //! # Source
 //! AMPL 2008 §2.3 and §4.7 for strata from k-medoids over vectors of local means; STATISTICS §5 for what k costs.
 
-mod alone;
 mod choose;
 mod clara;
 mod distance;
 #[cfg(feature = "cluster")]
 pub mod estimator;
-mod online;
 #[cfg(feature = "cluster")]
-pub mod others;
+pub mod linfa_baselines;
+mod online;
 mod pam;
 mod price;
+mod stratum_bounds;
 mod vectors;
-mod work;
+mod work_budget;
 
-pub use alone::{floor_of_each, target_of};
 pub use choose::{Choice, LEAST_GAIN, MOST_STRATA, Rule, Search, Tried, choose, k_medoids, numbered};
 pub use clara::{Clustering, Effort, KMedoids, nearest};
 pub use distance::{Dissimilarity, Distances, Metric, Points};
 pub use online::{OnlineStratum, Proposal, Proposing, Strata, propose};
 pub use pam::{Initial, Medoids, build, faster_pam, lab};
 pub use price::{Aim, Price, price};
+pub use stratum_bounds::{floor_of_each, target_of};
 pub use vectors::{Features, Reference, Vectors};
-pub use work::Work;
+pub use work_budget::Work;

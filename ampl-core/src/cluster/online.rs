@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::task::{Poll, ready};
 
 use super::choose::{Choosing, LEAST_GAIN, Rule, Wanted, numbered};
-use super::work::Work;
+use super::work_budget::Work;
 use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Reference, Vectors, price};
 
 /// A stratum that a job has.

@@ -1,7 +1,7 @@
 //! What comes down the tree.
 
-use super::division::Divided;
 use super::partial::Shape;
+use super::stratification::Divided;
 use super::verdict::{self, Reference, Verdict};
 use super::wire::{Reader, Writer};
 use super::{KIND_DIRECTIVE, KIND_DONE, KIND_REFERENCE, KIND_VERDICT, MessageError, VERSION, expect_kind};

@@ -7,19 +7,21 @@
 //! them; a [`Verdict`] comes down for it.
 
 mod decision;
-mod division;
 mod down;
 mod moments;
 mod partial;
+mod stratification;
 mod summary;
 mod up;
 mod verdict;
 mod wire;
 
 pub use decision::Decision;
-pub use division::{Divided, DividedSums, Division, Divisions, Own, Sampled, StratumCount, StratumSums};
 pub use down::{Directive, DownMessage, StratumDirective};
 pub use partial::{Cell, CellKey, MetricMoments, Partial, Second, Shape};
+pub use stratification::{
+    Divided, DividedSums, Own, Sampled, Stratification, Stratifications, StratumCount, StratumSums,
+};
 pub use summary::{MetricSummary, Summary};
 pub use up::{CensusWindow, UpMessage};
 pub use verdict::{GroupReference, GroupVerdict, MOST_STRATA, Reference, StratumVerdict, Verdict};

@@ -1,9 +1,9 @@
 //! Sums over some ranks of a window.
 
 use super::MessageError;
-use super::division::{DividedSums, Divisions};
 use super::down::DownMessage;
 use super::moments;
+use super::stratification::{DividedSums, Stratifications};
 use super::summary::{MetricSummary, Summary};
 use super::up::UpMessage;
 use super::verdict::{GroupVerdict, MOST_STRATA};
@@ -39,7 +39,7 @@ pub struct Shape {
     /// What is summed in a second pass over windows that are decided when they are over; none where there are none.
     pub second: Option<Second>,
     /// What there is besides for groups that are to be divided; none where there is no such group.
-    pub divisions: Option<Divisions>,
+    pub divisions: Option<Stratifications>,
 }
 
 /// What a second pass sums, so that a window may be decided by its own values: ranks by bin.
@@ -148,7 +148,7 @@ impl Shape {
         if census {
             let up = UpMessage::HEADER + shape.first_payload();
             let down = DownMessage::HEADER + DownMessage::strata_payload(shape.strata());
-            shape.divisions = Divisions::of(plan, up, down);
+            shape.divisions = Stratifications::of(plan, up, down);
         }
         shape
     }
@@ -170,7 +170,7 @@ impl Shape {
     pub fn partial(&self) -> Partial {
         let metrics = || vec![MetricMoments::default(); self.asked.len()];
         let cell = |&key| Cell { key, reported: 0, kept: 0, bytes: 0, spent: 0, metrics: metrics() };
-        let divided = self.divisions.as_ref().map_or_else(Vec::new, Divisions::sums);
+        let divided = self.divisions.as_ref().map_or_else(Vec::new, Stratifications::sums);
         Partial { cells: self.cells.iter().map(cell).collect(), binned: Vec::new(), divided }
     }
 
@@ -185,7 +185,7 @@ impl Shape {
 
     /// Bytes of the larger of the two passes' sums.
     pub(super) fn encoded_len(&self) -> usize {
-        let divided = self.divisions.as_ref().map_or(0, Divisions::up_payload);
+        let divided = self.divisions.as_ref().map_or(0, Stratifications::up_payload);
         (self.first_payload() + divided).max(self.second.as_ref().map_or(0, Second::payload))
     }
 
@@ -213,7 +213,7 @@ pub struct Partial {
     pub cells: Vec<Cell>,
     /// One per group of [`Second::groups`], in the second pass only.
     pub binned: Vec<Histogram>,
-    /// One per group of [`Divisions::groups`]; none in the second pass.
+    /// One per group of [`Stratifications::groups`]; none in the second pass.
     pub divided: Vec<DividedSums>,
 }
 

@@ -1,8 +1,8 @@
 //! What goes up the tree.
 
-use super::division::{DividedSums, Divisions};
 use super::moments;
 use super::partial::{Partial, Shape};
+use super::stratification::{DividedSums, Stratifications};
 use super::wire::{Reader, Writer};
 use super::{KIND_UP, MessageError, VERSION, expect_kind};
 use crate::units::WindowId;
@@ -115,8 +115,9 @@ impl UpMessage {
         match shape.second.as_ref().filter(|_| pass == 1) {
             Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins.into()),
             None => {
-                let divided =
-                    |divided: &Divisions| (divided.groups.len() as u32) << 16 | divided.guides.len() as u32;
+                let divided = |divided: &Stratifications| {
+                    (divided.groups.len() as u32) << 16 | divided.guides.len() as u32
+                };
                 (
                     shape.cells.len() as u16,
                     shape.asked.len() as u16,

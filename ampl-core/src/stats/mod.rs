@@ -7,9 +7,9 @@
 
 pub mod bins;
 pub mod estimate;
-pub mod far;
 pub mod moments;
 pub mod observers;
+pub mod outliers;
 pub mod quantile;
 pub mod sizing;
 pub mod strata;

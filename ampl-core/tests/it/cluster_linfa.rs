@@ -1,7 +1,7 @@
 //! k-medoids as linfa has it, and linfa's own clusterings beside it.
 
 use ampl_core::cluster::estimator::{KMedoidsError, KMedoidsModel};
-use ampl_core::cluster::others::{dbscan, k_means, silhouette};
+use ampl_core::cluster::linfa_baselines::{dbscan, k_means, silhouette};
 use ampl_core::cluster::{Effort, Initial, KMedoids, Metric, Points};
 use ampl_testkit::Classes;
 use ampl_testkit::medoids::adjusted_rand;

@@ -9,7 +9,7 @@ mod thread;
 use std::ffi::{c_char, c_int, c_long};
 use std::sync::atomic::Ordering;
 
-use crate::begin::message;
+use crate::init::message;
 use crate::process::{self, Process, contained};
 use names::{LONGEST, Name, Names};
 pub use thread::ApiThread;

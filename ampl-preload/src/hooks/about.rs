@@ -5,15 +5,15 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::current::{Operands, Role, ends};
 
 use super::encode;
+use crate::hook_plan::HookPlan;
 use crate::process::Process;
-use crate::recipe::Recipe;
 use crate::symbol::Language;
 use crate::thread_state::ThreadState;
 
 /// Stands for the first index where a function has no such argument.
 const NONE: u8 = u8::MAX;
 
-/// Indices of what says whom calls of `spec` are about: see [`Recipe::about`]. Readers know which of them it has: an
+/// Indices of what says whom calls of `spec` are about: see [`HookPlan::about`]. Readers know which of them it has: an
 /// argument stands for those that it has not.
 pub fn whom(spec: &FunctionSpec) -> [u8; 3] {
     let operands = Operands::of(spec);
@@ -24,7 +24,7 @@ pub fn whom(spec: &FunctionSpec) -> [u8; 3] {
 
 /// Notes whom the call is about that is going to be made.
 #[inline(always)]
-pub fn about(state: &ThreadState, language: Language, recipe: &Recipe, words: &[usize]) {
+pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: &[usize]) {
     if recipe.about[0] == NONE {
         if recipe.names_request {
             let requests = state.named.words();
@@ -48,7 +48,7 @@ pub fn about(state: &ThreadState, language: Language, recipe: &Recipe, words: &[
 /// # Safety
 /// As [`encode::given`].
 #[cold]
-pub unsafe fn given(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &[usize]) {
+pub unsafe fn given(state: &mut ThreadState, function: Function, recipe: &HookPlan, words: &[usize]) {
     let mut communicators = Vec::new();
     let take = |process: &Process, kind, handle| {
         process.given(kind, handle);

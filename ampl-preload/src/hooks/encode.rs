@@ -12,8 +12,8 @@ use super::facts::object_word;
 use super::places;
 use crate::abi::Abi;
 use crate::abi::memory::readable;
+use crate::hook_plan::{HookPlan, Step, is_given};
 use crate::process::{self, Process};
-use crate::recipe::{Recipe, Step, is_given};
 use crate::thread_state::ThreadState;
 
 /// More elements than this are a broken argument, not a program.
@@ -31,7 +31,7 @@ const LONGEST_TEXT: usize = 4096;
 pub unsafe fn call(
     state: &mut ThreadState,
     function: Function,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     flags: u8,
     code: i32,
@@ -60,7 +60,7 @@ pub unsafe fn call(
 pub unsafe fn given(
     state: &mut ThreadState,
     function: Function,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     mut take: impl FnMut(&Process, ObjectKind, u64),
 ) {
@@ -84,7 +84,7 @@ pub unsafe fn given(
 struct Encoder<'a> {
     state: &'a mut ThreadState,
     abi: &'static Abi,
-    recipe: &'a Recipe,
+    recipe: &'a HookPlan,
     function: Function,
     words: &'a [usize],
     failed: bool,

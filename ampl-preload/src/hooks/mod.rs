@@ -4,9 +4,9 @@ mod about;
 mod encode;
 mod facts;
 mod members;
-mod pace;
 mod partners;
 mod places;
+mod progress_timer;
 mod requests;
 
 use ampl_agent::CallEnd;
@@ -20,19 +20,19 @@ use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
 
 use crate::clock::thread_cpu_ns;
+use crate::finalize;
+use crate::hook_plan::{self, FastPath, HookPlan, Outcome};
 use crate::process;
 use crate::reader::ierror_index;
-use crate::recipe::{self, Outcome, Passage, Recipe};
-use crate::settle;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 pub use about::{about, whom};
 use facts::Ask;
 pub use facts::{INTER, UNKNOWN};
 pub use members::{changed, held};
-use pace::Look;
-pub use pace::Pace;
 pub use places::{Near, Places};
+use progress_timer::Look;
+pub use progress_timer::ProgressTimer;
 
 /// The level of `MPI_Pcontrol` that pauses.
 const PAUSE: i32 = 0;
@@ -55,7 +55,7 @@ pub struct Returned {
 /// # Safety
 /// `words` must be the arguments of a call of `symbol` that is about to be made.
 #[inline]
-pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, words: &mut [usize]) {
+pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &mut [usize]) {
     state.reader = state.reader.for_call(symbol);
     if symbol.language == Language::C {
         // SAFETY: the caller's promise.
@@ -67,7 +67,7 @@ pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, w
 }
 
 /// As [`enter`]: `state.words` becomes what C would pass, and `words` what MPI is to write to.
-unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &Recipe, words: &mut [usize]) {
+unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &mut [usize]) {
     let function = symbol.function;
     if let Some(ierror) = words.get_mut(ierror_index(function)).filter(|word| **word == 0) {
         // mpi_f08 may leave it out; whether the call succeeded must be known all the same.
@@ -88,7 +88,7 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &Recip
 
 /// Before the call, whose words are C's.
 #[inline(always)]
-unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &Recipe, words: &mut [usize]) {
+unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &HookPlan, words: &mut [usize]) {
     if recipe.names_request {
         if function == ids::MPI_CANCEL {
             process::cancels();
@@ -152,7 +152,7 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
 pub unsafe fn leave(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     call: &Returned,
 ) {
@@ -168,7 +168,7 @@ pub unsafe fn leave(
 
 /// As [`leave`], for a call whose words as C would pass them are in `state.words`.
 #[inline(never)]
-unsafe fn leave_fortran(state: &mut ThreadState, function: Function, recipe: &Recipe, call: &Returned) {
+unsafe fn leave_fortran(state: &mut ThreadState, function: Function, recipe: &HookPlan, call: &Returned) {
     let as_c = std::mem::take(&mut state.words);
     // SAFETY: what `enter` made of the caller's words.
     unsafe { finish(state, function, recipe, &as_c, call) };
@@ -180,7 +180,7 @@ unsafe fn leave_fortran(state: &mut ThreadState, function: Function, recipe: &Re
 unsafe fn finish(
     state: &mut ThreadState,
     function: Function,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     call: &Returned,
 ) {
@@ -300,13 +300,13 @@ unsafe fn finish(
 
 /// Whether a call of `function` gets into the sequence with what it did.
 #[inline(always)]
-fn is_recorded(state: &ThreadState, function: Function, recipe: &Recipe) -> bool {
-    state.thread.records() || (recipe.passage == Passage::Never && members::is_kept(state, function))
+fn is_recorded(state: &ThreadState, function: Function, recipe: &HookPlan) -> bool {
+    state.thread.records() || (recipe.passage == FastPath::Never && members::is_kept(state, function))
 }
 
 /// Flags of a call that has returned an error.
 #[cold]
-fn error_flags(state: &ThreadState, recipe: &Recipe, code: i32) -> u8 {
+fn error_flags(state: &ThreadState, recipe: &HookPlan, code: i32) -> u8 {
     let abi = state.process.abi;
     let outcome = recipe.rest.outcome.map(|outcome| match outcome {
         Outcome::Message => abi.error_truncate,
@@ -317,7 +317,7 @@ fn error_flags(state: &ThreadState, recipe: &Recipe, code: i32) -> u8 {
 
 /// Bytes of the call itself; those of persistent requests count at their start.
 #[inline]
-fn traffic(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) -> (u64, u64) {
+fn traffic(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) -> (u64, u64) {
     match recipe.operands.traffic {
         Traffic::None => (0, 0),
         _ => recipe.operands.bytes(words, &mut Ask { state }),
@@ -333,7 +333,7 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
         return;
     }
     let function = symbol.function;
-    let Some(recipe) = recipe::of(function) else { return };
+    let Some(recipe) = hook_plan::of(function) else { return };
     state.reader = state.reader.for_call(symbol);
     let mut as_c = std::mem::take(&mut state.words);
     // SAFETY: the caller's promise; what MPI has read behind the arguments is still there.
@@ -354,7 +354,7 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
 pub unsafe fn lifecycle(
     state: &mut ThreadState,
     symbol: &Symbol,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     address: u64,
     now: u64,
@@ -362,8 +362,8 @@ pub unsafe fn lifecycle(
     match symbol.function {
         ids::MPI_FINALIZE => {
             left(state, symbol.function, address, now, now);
-            state.process.begin_end(state, now);
-            settle::is_entered();
+            state.process.enter_finalize(state, now);
+            finalize::is_entered();
         }
         ids::MPI_ABORT => {
             state.reader = state.reader.for_call(symbol);
@@ -414,7 +414,7 @@ fn unfinished(
 
 /// A window was closed on entry of a call.
 #[cold]
-pub fn window_closed(state: &mut ThreadState, recipe: &Recipe) {
+pub fn window_closed(state: &mut ThreadState, recipe: &HookPlan) {
     progress(state, recipe.communicates);
 }
 
@@ -434,7 +434,7 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
 
 /// Now and then while calls are only counted: ends windows that are over, and looks after the tree.
 #[cold]
-pub fn look_around(state: &mut ThreadState, recipe: &Recipe) {
+pub fn look_around(state: &mut ThreadState, recipe: &HookPlan) {
     let now = process::now();
     let closed = state.thread.catch_up(now);
     if closed || (recipe.communicates && state.pace.is_due(now)) {

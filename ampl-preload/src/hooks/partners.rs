@@ -10,13 +10,13 @@ use ampl_core::value::ObjectKind;
 
 use super::facts::object;
 use super::requests::indexed;
+use crate::hook_plan::HookPlan;
 use crate::process::Process;
-use crate::recipe::Recipe;
 use crate::thread_state::ThreadState;
 use ampl_core::mpi::traffic::Ends;
 
 /// Before the call: whether only its status can name whom a message comes from.
-pub fn needs_status(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> bool {
+pub fn needs_status(state: &ThreadState, recipe: &HookPlan, words: &[usize]) -> bool {
     match &recipe.ends {
         Some(ends) => ends.is_open(words, state.process.abi.any_source),
         None => state.named.any(NAMES_PARTNER),
@@ -27,7 +27,7 @@ pub fn needs_status(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> bo
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned, and has not missed.
-pub unsafe fn exchanged(state: &mut ThreadState, recipe: &Recipe, ends: &Ends, words: &[usize]) {
+pub unsafe fn exchanged(state: &mut ThreadState, recipe: &HookPlan, ends: &Ends, words: &[usize]) {
     if recipe.makes_persistent {
         return;
     }
@@ -44,7 +44,7 @@ pub unsafe fn exchanged(state: &mut ThreadState, recipe: &Recipe, ends: &Ends, w
 }
 
 /// The partner of a request that a call has just made, as far as the call itself does not tell it.
-pub fn of_request(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) -> Peer {
+pub fn of_request(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) -> Peer {
     let Some(ends) = &recipe.ends else { return Peer::None };
     let named = ends.named(words);
     let word = comm_word(state, named.comm);
@@ -82,7 +82,7 @@ pub fn started(state: &mut ThreadState) {
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned, without an error or a miss.
-pub unsafe fn completed(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
+pub unsafe fn completed(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
     if !state.named.any(NAMES_PARTNER) {
         return;
     }
@@ -111,7 +111,7 @@ pub unsafe fn completed(state: &mut ThreadState, recipe: &Recipe, words: &[usize
 ///
 /// # Safety
 /// `words` must be the arguments of a call that has written so many statuses, unless it was told to ignore them.
-unsafe fn told(state: &ThreadState, recipe: &Recipe, words: &[usize], number: usize) -> i32 {
+unsafe fn told(state: &ThreadState, recipe: &HookPlan, words: &[usize], number: usize) -> i32 {
     match recipe.status.map(|index| words[usize::from(index)]) {
         // SAFETY: the caller's promise.
         Some(at) if !state.reader.ignores_status(at) => unsafe { state.process.abi.status(at, number).0 },

@@ -5,7 +5,7 @@ use ampl_core::mpi::{Class, Kind};
 use ampl_trace::request;
 
 use super::partners;
-use crate::recipe::Recipe;
+use crate::hook_plan::HookPlan;
 use crate::thread_state::ThreadState;
 
 /// More requests than this in one call are a broken argument, not a program.
@@ -38,7 +38,7 @@ pub struct Followed {
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that is about to be made.
-pub unsafe fn name(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
+pub unsafe fn name(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
     let Some(index) = recipe.request.map(usize::from) else { return };
     let count = match recipe.request_count {
         None => 1,
@@ -61,7 +61,7 @@ pub unsafe fn name(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
 #[inline]
-pub unsafe fn look_again(state: &mut ThreadState, recipe: &Recipe, words: &[usize]) {
+pub unsafe fn look_again(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
     if let (Some(index), true) = (recipe.request, recipe.completes || recipe.request_count.is_some()) {
         let (null, count) = (state.process.request_null, state.handles.len());
         // SAFETY: the array still has as many requests as before the call.
@@ -73,7 +73,7 @@ pub unsafe fn look_again(state: &mut ThreadState, recipe: &Recipe, words: &[usiz
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
-pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usize]) -> Option<usize> {
+pub(super) unsafe fn indexed(state: &ThreadState, recipe: &HookPlan, words: &[usize]) -> Option<usize> {
     recipe.rest.index?;
     let count = match recipe.rest.outcount {
         // SAFETY: the call has written how many it completed.
@@ -89,7 +89,7 @@ pub(super) unsafe fn indexed(state: &ThreadState, recipe: &Recipe, words: &[usiz
 /// `words` must be the arguments of a call with that recipe that has just returned; where it completes requests, they
 /// must have been [looked at again](look_again).
 #[inline]
-pub unsafe fn follow(state: &mut ThreadState, recipe: &Recipe, words: &[usize], call: &Follow) -> Followed {
+pub unsafe fn follow(state: &mut ThreadState, recipe: &HookPlan, words: &[usize], call: &Follow) -> Followed {
     let Some(index) = recipe.request.map(usize::from) else { return Followed::default() };
     // SAFETY: the caller's promise.
     unsafe {
@@ -106,7 +106,7 @@ pub unsafe fn follow(state: &mut ThreadState, recipe: &Recipe, words: &[usize], 
 /// After a call that has made a request, which its parameter number `index` tells.
 unsafe fn follow_made(
     state: &mut ThreadState,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     index: usize,
     call: &Follow,
@@ -131,7 +131,7 @@ unsafe fn follow_made(
 /// After a call that has named requests; whether it has missed, and failed.
 unsafe fn follow_named(
     state: &mut ThreadState,
-    recipe: &Recipe,
+    recipe: &HookPlan,
     words: &[usize],
     (missed, failed): (bool, bool),
 ) -> Option<(u64, u64)> {

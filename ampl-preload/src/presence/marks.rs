@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::settle::places;
+use crate::finalize::places;
 
 /// The link that says what was decided.
 const DECIDED: &str = "decided";

@@ -19,8 +19,8 @@ use ampl_core::naming::RANKS;
 use ampl_core::units::RankSet;
 
 use crate::abi;
-use crate::begin::{message, take_awaited};
 use crate::environment;
+use crate::init::{message, take_awaited};
 use crate::once;
 use hosts::Hosts;
 use launch::OnNode;

@@ -11,13 +11,13 @@ use super::{ALWAYS, ENDED, Process, adopt_thread, is_active, now};
 use crate::api;
 use crate::ending::Ending;
 use crate::entry::entry;
-use crate::roomy::with_room;
+use crate::large_stack::with_room;
 use crate::thread_state::ThreadState;
 
 impl Process {
     /// `MPI_Finalize` is entered on this thread: the last window ends; the rest follows when MPI
     /// deletes the attributes of `MPI_COMM_SELF`.
-    pub fn begin_end(&self, state: &mut ThreadState, now: u64) {
+    pub fn enter_finalize(&self, state: &mut ThreadState, now: u64) {
         let _whole = Uncancelled::begin();
         let ending = Ending::start(&self.shared.journal);
         with_room(|| self.finish(state, now));
@@ -65,7 +65,7 @@ impl Process {
             // SAFETY: the calling thread's own block; no wrapper uses its state now.
             let own = unsafe { (*entry()).thread.as_mut() };
             if let Some(state) = own.or_else(adopt_thread) {
-                self.begin_end(state, now());
+                self.enter_finalize(state, now());
             }
         }
         ALWAYS.active.store(false, Ordering::Release);

@@ -42,7 +42,7 @@ macro_rules! name {
 macro_rules! body {
     (word, $function:expr, ($($argument:ident)*)) => {
         unsafe extern "C-unwind" fn body($($argument: usize),*) -> usize {
-            crate::recipe::fetch_of(Function($function));
+            crate::hook_plan::fetch_of(Function($function));
             let mut words = [$($argument),*];
             // SAFETY: the application's own arguments.
             unsafe { intercept(&SYMBOL, &mut words, forward) }

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::format::{self, TraceFile, Writer, rank_parts};
+use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::journal::word;
 use ampl_trace::model::Sizes;
-use ampl_trace::structure::Merged;
+use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::Settings;
 use ampl_trace::{Damage, RankTrace, Trace};
 
@@ -85,8 +85,8 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> Result<Trace, 
         trace.run.ranks = ranks;
     }
     structures.sort_by_key(|structure| structure.rank);
-    trace.structure = Merged::new(trace.run.ranks);
-    structures.into_iter().for_each(|structure| trace.structure.join(Merged::of(structure)));
+    trace.structure = JobStructure::new(trace.run.ranks);
+    structures.into_iter().for_each(|structure| trace.structure.join(JobStructure::of(structure)));
     format::place_sites(&mut trace);
     format::finish(&mut trace);
     if super::plan(&trace.run).is_some_and(|plan| plan.leaves_out_summaries()) {

@@ -31,7 +31,7 @@ use self::scope::Scope;
 use self::script::{NONE, Names, Object, Script, script};
 use self::walk::Fuel;
 use crate::model::{Process, RunInfo, Trace};
-use crate::structure::{Merged, Signature};
+use crate::structure::{JobStructure, Signature};
 
 /// True where calls of `function` make or free communicators or groups: without them what later calls name is not known.
 pub fn acts(function: u16) -> bool {
@@ -146,7 +146,7 @@ impl Communicators {
     /// Communicators of a job whose ranks call `structure`, where `process` has the facts of a rank.
     pub fn of_job<'a>(
         run: &RunInfo,
-        structure: &Merged,
+        structure: &JobStructure,
         process: &dyn Fn(u32) -> Option<&'a Process>,
     ) -> Self {
         Self::made(run, structure, process, MOST)
@@ -154,7 +154,7 @@ impl Communicators {
 
     fn made<'a>(
         run: &RunInfo,
-        structure: &Merged,
+        structure: &JobStructure,
         process: &dyn Fn(u32) -> Option<&'a Process>,
         most: usize,
     ) -> Self {
@@ -360,7 +360,7 @@ impl Follower<'_> {
 /// What the ranks do that make communicators; `None` where looking takes more than there is.
 fn scripts<'a>(
     run: &RunInfo,
-    structure: &Merged,
+    structure: &JobStructure,
     process: &dyn Fn(u32) -> Option<&'a Process>,
     most: usize,
     fuel: &mut Fuel,

@@ -11,7 +11,7 @@ use super::v1::{Entry, Index, Kind};
 use super::weights;
 use crate::error::{Damage, ReadError};
 use crate::model::{Process, RankTrace, RunInfo, Sizes};
-use crate::structure::{CallSites, Merged};
+use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
 
 /// A trace file's bytes with an index of its sections.
@@ -26,7 +26,7 @@ pub struct TraceFile<B> {
     of_ranks: BTreeMap<u32, Vec<u32>>,
     damage: Vec<Damage>,
     run: Once<RunInfo>,
-    structure: Once<Merged>,
+    structure: Once<JobStructure>,
     mismatch: OnceLock<ReadError>,
     totals: Once<Totals>,
     processes: Once<Vec<Process>>,
@@ -95,9 +95,9 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     ///
     /// # Errors
     /// [`ReadError::TableMismatch`] when the file describes a function otherwise than this version.
-    pub fn structure(&self) -> Result<&Merged, ReadError> {
+    pub fn structure(&self) -> Result<&JobStructure, ReadError> {
         let structure = self.once(&self.structure, Kind::Structure, |structure, payload| {
-            match Merged::decode(payload) {
+            match JobStructure::decode(payload) {
                 Ok(read) => *structure = read,
                 Err(error @ ReadError::TableMismatch { .. }) => drop(self.mismatch.set(error)),
                 Err(_) => return None,
@@ -145,7 +145,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
 
     /// The ranks that left something, ascending.
     pub fn ranks(&self) -> Vec<u32> {
-        let called = self.structure().into_iter().flat_map(Merged::ranks);
+        let called = self.structure().into_iter().flat_map(JobStructure::ranks);
         let processes = self.processes().iter().map(|process| process.rank);
         let mut ranks: Vec<u32> = self.of_ranks.keys().copied().chain(processes).chain(called).collect();
         ranks.sort_unstable();

@@ -10,7 +10,7 @@ use super::v1::{self, Kind};
 use super::weights;
 use crate::error::{Damage, ReadError};
 use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
-use crate::structure::{CallSites, Merged};
+use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
 
 /// Writes a trace file front to back; memory grows with the number of ranks, by what is told of a process.
@@ -33,7 +33,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn structure(&mut self, structure: &Merged) -> io::Result<()> {
+    pub fn structure(&mut self, structure: &JobStructure) -> io::Result<()> {
         self.file.section(Kind::Structure, None, &structure.encode())
     }
 
@@ -107,7 +107,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
         let payload = section.payload;
         let understood = match (section.kind, section.rank) {
             (Kind::Run, _) => serde_json::from_slice(payload).map(|run| trace.run = run).ok(),
-            (Kind::Structure, None) => match Merged::decode(payload) {
+            (Kind::Structure, None) => match JobStructure::decode(payload) {
                 Ok(structure) => {
                     trace.structure = structure;
                     Some(())

@@ -41,7 +41,7 @@ const BEGIN: u8 = 0xa5;
 pub enum Kind {
     /// [`crate::RunInfo`].
     Run = 1,
-    /// [`crate::structure::Merged`] of all ranks.
+    /// [`crate::structure::JobStructure`] of all ranks.
     Structure = 2,
     /// Times of one rank's kept windows.
     Times = 3,

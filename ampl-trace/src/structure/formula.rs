@@ -3,8 +3,8 @@
 use super::column::Column;
 use super::fit::{EDGE, Fit, Partner};
 use super::grid::{Dimension, Step};
+use super::relative_args::Role;
 use super::stream::{Broken, Effort, Field, In, Out, unzigzag};
-use super::words::Role;
 use crate::varint::zigzag;
 
 /// Kinds of formulas.

@@ -2,9 +2,9 @@
 //!
 //! What needs one answer for each group looks at its grammar once, however many ranks there are.
 
-use super::body::{Head, ONCE, grammar};
-use super::words::{Role, Slot, layout};
-use super::{Fit, Group, Merged, Varying};
+use super::relative_args::{Role, Slot, layout};
+use super::shared_part::{Head, ONCE, grammar};
+use super::{Fit, Group, JobStructure, Varying};
 use crate::grammar::{Counts, Grammar};
 use crate::site::Site;
 
@@ -254,7 +254,7 @@ impl<'a> GroupThread<'a> {
     }
 }
 
-impl Merged {
+impl JobStructure {
     /// Groups of ranks that share a grammar.
     pub fn groups(&self) -> impl Iterator<Item = RankGroup<'_>> {
         let job = self.ranks;

@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::body::Head;
-use super::words::{Layout, Role, Slot};
+use super::relative_args::{Layout, Role, Slot};
+use super::shared_part::Head;
 
 /// Remembers the signatures of a group's first rank as they go by.
 #[derive(Default)]

@@ -4,7 +4,6 @@
 //! one value of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they
 //! are encoded.
 
-mod body;
 mod callers;
 mod column;
 mod fit;
@@ -12,32 +11,33 @@ mod formula;
 mod grid;
 mod groups;
 mod guess;
-mod lanes;
 mod mix;
 mod names;
-mod nine;
+mod old_predictor;
 mod read;
+mod relative_args;
 mod select;
+mod shared_part;
+mod split_streams;
 mod stream;
 mod symbols;
-mod words;
 mod write;
 
 use std::sync::Arc;
 
-use body::{Body, ONCE, Row};
 use column::Column;
 use fit::Fit;
 use rustc_hash::FxHashMap;
+use shared_part::{Body, ONCE, Row};
 
 use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
 use crate::site::Site;
-pub use body::CallSites;
 pub use groups::{Argument, GroupTerminal, GroupThread, RankGroup, Values, Word};
+pub use relative_args::Role;
 pub use select::Selected;
+pub use shared_part::CallSites;
 pub use stream::Effort;
-pub use words::Role;
 
 /// A call without its time: what a terminal of a grammar stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,7 +91,7 @@ pub struct RankStructure {
 
 /// The calls of several ranks.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
+pub struct JobStructure {
     /// Ranks of the job.
     ranks: u32,
     groups: Vec<Group>,
@@ -268,7 +268,7 @@ impl Group {
     }
 }
 
-impl Merged {
+impl JobStructure {
     /// No ranks yet, of a job of so many.
     pub fn new(ranks: u32) -> Self {
         Self { ranks, groups: Vec::new() }
@@ -335,17 +335,17 @@ impl Merged {
         self.groups.len() as u64
     }
 
-    /// All of it as bytes that [`Merged::decode`] reads, as short as they get in reasonable time.
+    /// All of it as bytes that [`JobStructure::decode`] reads, as short as they get in reasonable time.
     pub fn encode(&self) -> Vec<u8> {
         write::write(self, Effort::Best).pack()
     }
 
-    /// As [`Merged::encode`], but quickly: for the way to another process.
+    /// As [`JobStructure::encode`], but quickly: for the way to another process.
     pub fn pack(&self) -> Vec<u8> {
         write::write(self, Effort::Quick).pack()
     }
 
-    /// What [`Merged::encode`] or [`Merged::pack`] wrote.
+    /// What [`JobStructure::encode`] or [`JobStructure::pack`] wrote.
     ///
     /// # Errors
     /// [`ReadError`] if the bytes contradict themselves, or describe a function otherwise than this version.

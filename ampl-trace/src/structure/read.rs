@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-use super::body::{Body, Head, Row, CallSites, ThreadBody};
 use super::callers::{self, PATHS};
 use super::fit::{EDGE, Fit, keys};
 use super::formula::{kind, read_fit, read_formula, read_values};
 use super::guess::Guess;
 use super::names::{self, Unreadable};
+use super::relative_args::{Layout, Role, Slot};
+use super::shared_part::{Body, CallSites, Head, Row, ThreadBody};
 use super::stream::{Broken, Field, In, unzigzag};
 use super::symbols::Rules;
-use super::words::{Layout, Role, Slot};
 use super::write::{BUDGET, LIST_COST, MOST_MAPPED, SHORT_LIST, comm_guess, comm_slot, context};
-use super::{Group, Lists, Merged, Varying};
+use super::{Group, JobStructure, Lists, Varying};
 use crate::error::ReadError;
 use crate::grammar::Counts;
 use crate::site::Site;
@@ -25,7 +25,7 @@ impl From<Broken> for ReadError {
 }
 
 /// The structure in `bytes`.
-pub fn read(bytes: &[u8]) -> Result<Merged, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<JobStructure, ReadError> {
     let mut stream = In::new(bytes)?;
     let stream = &mut stream;
     let head = stream.get_most(Field::Head, 0, PATHS | u64::from(u32::MAX))?;
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8]) -> Result<Merged, ReadError> {
     })?;
     let tables = read_tables(stream, paths)?;
     let mut budget = BUDGET;
-    let mut merged = Merged { ranks: job, groups: Vec::new() };
+    let mut merged = JobStructure { ranks: job, groups: Vec::new() };
     for ranks in members {
         stream.reading("table of a group");
         let table = stream.get(Field::Head, 2)?;

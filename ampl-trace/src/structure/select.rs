@@ -1,6 +1,6 @@
 //! Ranks by what they call, without looking at what ranks share more than once.
 
-use super::{Group, Merged, RankStructure};
+use super::{Group, JobStructure, RankStructure};
 
 /// A rank that calls what was asked for.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ impl Selected<'_> {
     }
 }
 
-impl Merged {
+impl JobStructure {
     /// Ranks that call functions of which `wanted` says so, those of one body after those of another. What ranks
     /// share is looked at once.
     pub fn select(&self, wanted: impl Fn(u16) -> bool) -> impl Iterator<Item = Selected<'_>> {

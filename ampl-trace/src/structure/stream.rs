@@ -5,9 +5,9 @@
 
 use std::cell::Cell;
 
-use super::lanes;
 use super::mix::{Mark, Predictor};
-use super::nine;
+use super::old_predictor;
+use super::split_streams;
 use crate::bits::{Reader, Writer};
 use crate::varint;
 
@@ -175,7 +175,7 @@ impl Out {
 
     /// Bytes of the first lane, before and after; then both lanes.
     fn lanes(&self) -> Option<Vec<u8>> {
-        let lanes = lanes::split(&self.bytes);
+        let lanes = split_streams::split(&self.bytes);
         let packed = [squeezed(&lanes[0], 1)?, squeezed(&lanes[1], 1)?];
         let mut whole = Vec::with_capacity(20 + packed[0].len() + packed[1].len());
         varint::put(&mut whole, lanes[0].len() as u64);
@@ -210,7 +210,7 @@ fn unlaned(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     let first = usize::try_from(reader.get()?).ok().filter(|&first| first <= length)?;
     let cut = usize::try_from(reader.get()?).ok()?;
     let (one, other) = packed[reader.position()..].split_at_checked(cut)?;
-    lanes::woven([&unsqueezed(one, first)?, &unsqueezed(other, length - first)?])
+    split_streams::woven([&unsqueezed(one, first)?, &unsqueezed(other, length - first)?])
 }
 
 /// Whether so many bytes may come out of so many.
@@ -230,7 +230,7 @@ pub struct Broken {
 enum Source {
     Bytes(Vec<u8>),
     Mixed { predictor: Box<Predictor>, bits: Reader<Vec<u8>> },
-    Nine { predictor: Box<nine::Predictor>, bits: Reader<Vec<u8>> },
+    Nine { predictor: Box<old_predictor::Predictor>, bits: Reader<Vec<u8>> },
 }
 
 /// Reads values back; the fields and contexts must be those they were written with.
@@ -267,7 +267,7 @@ impl In {
                 Ok(Self::of(Source::Bytes(bytes.ok_or(broken("lanes of the structure"))?), length))
             }
             2 if length <= MOST_MIXED => {
-                let predictor = Box::new(nine::Predictor::new(length));
+                let predictor = Box::new(old_predictor::Predictor::new(length));
                 Ok(Self::of(Source::Nine { predictor, bits: Reader::new(body.to_vec()) }, length))
             }
             3 if length <= MOST_MIXED => {

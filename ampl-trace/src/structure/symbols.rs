@@ -6,7 +6,7 @@
 //!
 //! In memory they are the same string of bytes: what joining structures only hands on is not taken apart.
 
-use super::body::is_sound;
+use super::shared_part::is_sound;
 use super::stream::{Broken, Field, In, Out};
 use crate::varint::{self, Reader};
 

@@ -10,16 +10,16 @@ use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-use super::body::{Body, Head, CallSites};
 use super::callers::{self, PATHS, have_callers};
 use super::column::Column;
 use super::fit::{EDGE, Finder, Fit, at_edge, keys, map};
 use super::formula::{Coded, kind, shortest};
 use super::grid::Grids;
 use super::guess::Guess;
+use super::relative_args::{Layout, Role, Slot};
+use super::shared_part::{Body, CallSites, Head};
 use super::stream::{Effort, Field, Out};
-use super::words::{Layout, Role, Slot};
-use super::{Group, Lists, Merged, Varying, names};
+use super::{Group, JobStructure, Lists, Varying, names};
 use crate::varint::zigzag;
 
 /// Ranks that formulas may be worked out for while reading, all formulas together.
@@ -34,7 +34,7 @@ pub const SHORT_LIST: usize = 4;
 pub const MOST_MAPPED: u32 = 1 << 22;
 
 /// The whole of `merged`.
-pub fn write(merged: &Merged, effort: Effort) -> Out {
+pub fn write(merged: &JobStructure, effort: Effort) -> Out {
     let mut out = Out::new(effort);
     let groups = &merged.groups;
     let paths = groups.iter().any(|group| have_callers(&group.body.table.sites));
@@ -78,7 +78,7 @@ pub fn write(merged: &Merged, effort: Effort) -> Out {
 }
 
 /// Which ranks there are, and the group of each.
-fn write_ranks(out: &mut Out, merged: &Merged, grids: &Grids) {
+fn write_ranks(out: &mut Out, merged: &JobStructure, grids: &Grids) {
     let mut members: Vec<(u32, u32)> = Vec::new();
     for (index, group) in merged.groups.iter().enumerate() {
         members.extend(group.members().map(|rank| (rank, index as u32)));

@@ -1,8 +1,8 @@
 //! Reads the times of a rank.
 
-use super::heads::Heads;
-use super::reference::CodeLength;
+use super::code_length::CodeLength;
 use super::stream::Stream;
+use super::window_headers::Heads;
 use super::{MILLION, Settings, Terminal, Time, Window};
 use crate::bits::Reader;
 use crate::varint;

@@ -1,8 +1,8 @@
 //! Writes the times of a rank.
 
-use super::heads::Heads;
-use super::reference::CodeLength;
+use super::code_length::CodeLength;
 use super::stream::Stream;
+use super::window_headers::Heads;
 use super::{Settings, Terminal, Time, Window};
 use crate::bits::{Bits, Length, Writer};
 use crate::varint::put;

@@ -33,23 +33,23 @@
 //! values, so that a young signature costs little. All of it is integer arithmetic: bytes and what they
 //! decode to are the same on every machine.
 
-mod aim;
+mod code_length;
 mod decoder;
 mod encoder;
-mod heads;
-mod masses;
+mod gap_choice;
 mod mixing;
 mod models;
-mod reference;
+mod priors;
 mod scale;
 mod stream;
 mod trees;
+mod window_headers;
 
 pub use crate::bits::Length;
+pub use code_length::CodeLength;
 pub use decoder::{Decoder, Malformed};
 pub use encoder::Encoder;
 pub(crate) use mixing::Node;
-pub use reference::CodeLength;
 
 /// Millionths in one: the unit of the stored relative error.
 const MILLION: u64 = 1_000_000;

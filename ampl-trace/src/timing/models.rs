@@ -6,8 +6,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::masses::{Histogram, Sums};
 use super::mixing::{AGES, LIMITS, Node, Weights, code};
+use super::priors::{Histogram, Sums};
 use super::scale::{Bin, GROUPS, Scale};
 use super::trees::{Arena, HALF, Half, MIDDLE, NEAR, NODES, Side, TREES, Tree, walk};
 use crate::bits::Bits;

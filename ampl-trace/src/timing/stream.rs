@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::aim::Aim;
+use super::code_length::CodeLength;
+use super::gap_choice::Aim;
 use super::models::{Kind, Models, Seldom, Signature, Symbol};
-use super::reference::CodeLength;
 use super::scale::{Bin, Scale};
 use super::{MILLION, Settings, Terminal};
 use crate::bits::Bits;

@@ -1,7 +1,7 @@
 //! Trees of probabilities over distances, of one signature, kind and sign.
 
-use super::masses::Masses;
 use super::mixing::{LIMITS, Node};
+use super::priors::Masses;
 
 /// Bits of a half of a distance, and nodes of the tree over those halves, of which the first is unused.
 pub const HALF: usize = 4;

@@ -10,7 +10,7 @@ use ampl_trace::communicators::{Communicators, Name};
 use ampl_trace::decode::Calls;
 use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Process, Trace};
-use ampl_trace::structure::{Merged, RankStructure, Signature, ThreadStructure};
+use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
 use proptest::prelude::*;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};

@@ -19,7 +19,7 @@ use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Aggregate, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary};
 use ampl_trace::places::{self, Places};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
-use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
+use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
 use ampl_trace::totals::{SEVERAL, Totals};
 use ampl_trace::{RankTrace, RunInfo, Trace};
@@ -257,9 +257,9 @@ fn decision() -> Decision {
 
 /// The file.
 fn made() -> Vec<u8> {
-    let (mut merged, mut total) = (Merged::new(RANKS), Totals::default());
+    let (mut merged, mut total) = (JobStructure::new(RANKS), Totals::default());
     for rank in 0..RANKS {
-        merged.join(Merged::of(structure(rank)));
+        merged.join(JobStructure::of(structure(rank)));
         total.join(totals(rank));
     }
     let mut writer = Writer::new(Vec::new()).expect("memory takes everything");

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_trace::Trace;
-use ampl_trace::compact::Compacted;
 use ampl_trace::decode::{Calls, Timed};
+use ampl_trace::from_journal::Compacted;
 use ampl_trace::journal::{self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, SITE_WORDS, flag, word};
 use ampl_trace::model::Site;
 use ampl_trace::record::{CALL_MISS, Kind};
-use ampl_trace::structure::{Comm, Merged, Signature};
+use ampl_trace::structure::{Comm, JobStructure, Signature};
 use ampl_trace::timing::{Decoder, Terminal, Time, Window};
 use proptest::prelude::*;
 
@@ -319,7 +319,7 @@ fn a_snapshot_that_was_not_written_whole_leaves_the_one_before() {
 fn look_at_journal(found: Compacted) {
     look_at_calls(&found.structure, &found.rank);
     assert!(found.structure.threads.iter().all(|thread| thread.grammar.is_sound()));
-    let merged = Merged::of(found.structure);
+    let merged = JobStructure::of(found.structure);
     look_at(&Trace { ranks: vec![found.rank], structure: merged, ..Trace::default() });
 }
 

@@ -7,7 +7,7 @@ use ampl_trace::format::v1::{self, Kind};
 use ampl_trace::format::{Writer, rank_parts, read};
 use ampl_trace::model::{LASTING_STRATA, Process, RankTrace, RunInfo, WindowSummary};
 use ampl_trace::places::{self, Places};
-use ampl_trace::structure::Merged;
+use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::{Encoder, Settings, Terminal, Time, Window};
 use ampl_trace::{Trace, totals::Totals};
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn rank(number: u32, stores: Stores) -> RankTrace {
 fn file(ranks: u32, stores: Stores) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
     writer.run(&RunInfo { ranks, ..RunInfo::default() }, &[]).unwrap();
-    writer.structure(&Merged::new(ranks)).unwrap();
+    writer.structure(&JobStructure::new(ranks)).unwrap();
     writer.totals(&Totals::default()).unwrap();
     (0..ranks).for_each(|number| writer.rank(&rank_parts(&rank(number, stores))).unwrap());
     writer.finish().unwrap()

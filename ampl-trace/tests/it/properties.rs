@@ -9,7 +9,7 @@ use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{self, HEADER_WORDS, word};
 use ampl_trace::model::{Aggregate, ClockFit, Process, Site, Step, WindowSummary};
 use ampl_trace::places::Places;
-use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
+use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use ampl_trace::timing::{Encoder, Settings, Time};
 use ampl_trace::totals::Totals;
 use ampl_trace::{RankTrace, ReadError, RunInfo};
@@ -204,11 +204,11 @@ fn write(
 ) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).unwrap();
     writer.run(run, decisions).unwrap();
-    let mut all = Merged::new(ranks.len() as u32);
+    let mut all = JobStructure::new(ranks.len() as u32);
     for (number, (rank, structure)) in ranks.iter_mut().enumerate() {
         (rank.process.rank, structure.rank) = (number as u32, number as u32);
         (rank.modules, rank.sites) = (structure.modules.clone().into(), structure.sites.clone().into());
-        all.join(Merged::of(structure.clone()));
+        all.join(JobStructure::of(structure.clone()));
         writer.rank(&rank_parts(rank)).unwrap();
     }
     writer.structure(&all).unwrap();
@@ -346,7 +346,7 @@ fn totals_that_make_no_sense_are_damage_and_nothing_else() {
     for payload in [&[7][..], &[0xff; 20], &zstd::bulk::compress(&[1, 200], 1).unwrap()] {
         let mut writer = Writer::new(Vec::new()).unwrap();
         writer.rank(&rank_parts(&part.rank)).unwrap();
-        writer.structure(&Merged::of(part.structure.clone())).unwrap();
+        writer.structure(&JobStructure::of(part.structure.clone())).unwrap();
         writer.rank(&[Part { kind: Holds::Aggregates, rank: None, payload: payload.into() }]).unwrap();
         let trace = read(&writer.finish().unwrap()).unwrap();
         assert!(!trace.complete && trace.damage.len() == 1, "{:?}", trace.damage);

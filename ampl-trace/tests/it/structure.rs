@@ -4,14 +4,14 @@ use ampl_core::mpi::Function;
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind, PROC_NULL};
 use ampl_trace::args::status_word;
 use ampl_trace::grammar::Builder;
-use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
+use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use proptest::prelude::*;
 
 mod recorder;
 use recorder::*;
 
 /// Joins in the order of a binary tree.
-fn tree(mut parts: Vec<Merged>) -> Merged {
+fn tree(mut parts: Vec<JobStructure>) -> JobStructure {
     while parts.len() > 1 {
         let mut parents = Vec::new();
         let mut parts_left = parts.into_iter();
@@ -24,16 +24,16 @@ fn tree(mut parts: Vec<Merged>) -> Merged {
     parts.pop().unwrap()
 }
 
-fn merged(ranks: u32, make: impl Fn(u32) -> RankStructure) -> Merged {
-    tree((0..ranks).map(|rank| Merged::of(make(rank))).collect())
+fn merged(ranks: u32, make: impl Fn(u32) -> RankStructure) -> JobStructure {
+    tree((0..ranks).map(|rank| JobStructure::of(make(rank))).collect())
 }
 
 /// The encoded bytes, once it is sure that every rank comes back from them.
 fn checked(ranks: u32, make: impl Fn(u32) -> RankStructure) -> Vec<u8> {
     let merged = merged(ranks, &make);
     let bytes = merged.encode();
-    let decoded = Merged::decode(&bytes).unwrap();
-    let quick = Merged::decode(&merged.pack()).unwrap();
+    let decoded = JobStructure::decode(&bytes).unwrap();
+    let quick = JobStructure::decode(&merged.pack()).unwrap();
     for rank in 0..ranks {
         let made = make(rank);
         assert_eq!(merged.rank(rank).as_ref(), Some(&made), "rank {rank}");
@@ -46,14 +46,14 @@ fn checked(ranks: u32, make: impl Fn(u32) -> RankStructure) -> Vec<u8> {
 }
 
 /// Compares every group with its ranks, each on its own: its calls, the values of its words, its sequences.
-fn groups_are_their_ranks(merged: &Merged) {
+fn groups_are_their_ranks(merged: &JobStructure) {
     let mut ranks = Vec::new();
     for group in merged.groups() {
         let spans: Vec<_> = group.threads().map(|thread| thread.grammars()).collect();
         for (position, rank) in (0u32..).zip(group.ranks()) {
             ranks.push(rank);
             let structure = merged.rank(rank).unwrap();
-            let alone = Merged::of(structure.clone());
+            let alone = JobStructure::of(structure.clone());
             let alone = alone.groups().next().unwrap();
             assert_eq!((group.modules(), group.sites()), (&structure.modules[..], &structure.sites[..]));
             for ((thread, own), spans) in group.threads().zip(alone.threads()).zip(&spans) {
@@ -280,14 +280,14 @@ fn programs_of_many_kinds_come_back() {
 
 #[test]
 fn no_ranks_and_nothing_called() {
-    for empty in [Merged::new(0), Merged::new(5)] {
-        let decoded = Merged::decode(&empty.encode()).unwrap();
+    for empty in [JobStructure::new(0), JobStructure::new(5)] {
+        let decoded = JobStructure::decode(&empty.encode()).unwrap();
         assert_eq!((decoded.ranks().count(), decoded.job()), (0, empty.job()));
     }
     let rank = RankStructure { rank: 3, ..RankStructure::default() };
-    let mut merged = Merged::new(9);
-    merged.join(Merged::of(rank.clone()));
-    let decoded = Merged::decode(&merged.encode()).unwrap();
+    let mut merged = JobStructure::new(9);
+    merged.join(JobStructure::of(rank.clone()));
+    let decoded = JobStructure::decode(&merged.encode()).unwrap();
     assert_eq!(decoded.rank(3), Some(rank));
     assert_eq!((decoded.rank(2), decoded.grammars(), decoded.signatures()), (None, 1, 0));
 }
@@ -300,7 +300,7 @@ fn ten_thousand_ranks_are_joined_quickly_and_stay_small() {
     let joined = begun.elapsed();
     let bytes = merged.encode();
     println!("10^4 ranks: {} B, joined in {joined:?}, all in {:?}", bytes.len(), begun.elapsed());
-    let decoded = Merged::decode(&bytes).unwrap();
+    let decoded = JobStructure::decode(&bytes).unwrap();
     for rank in (0..10_000).step_by(99) {
         assert_eq!(decoded.rank(rank).unwrap(), stencil(&dims, false, 3, rank));
     }
@@ -330,7 +330,7 @@ fn some_ranks() -> impl Strategy<Value = Vec<RankStructure>> {
 }
 
 /// Joins adjacent parts in the order that `choices` say, some of them after a way through bytes.
-fn join_all(mut parts: Vec<Merged>, choices: &[u8]) -> Merged {
+fn join_all(mut parts: Vec<JobStructure>, choices: &[u8]) -> JobStructure {
     let mut choices = choices.iter().cycle();
     while parts.len() > 1 {
         let choice = usize::from(*choices.next().unwrap());
@@ -339,7 +339,7 @@ fn join_all(mut parts: Vec<Merged>, choices: &[u8]) -> Merged {
         parts[at].join(other);
         if choice % 2 == 1 {
             let bytes = if choice % 4 == 1 { parts[at].pack() } else { parts[at].encode() };
-            parts[at] = Merged::decode(&bytes).unwrap();
+            parts[at] = JobStructure::decode(&bytes).unwrap();
         }
     }
     parts.pop().unwrap_or_default()
@@ -353,9 +353,9 @@ proptest! {
         ranks in some_ranks(),
         choices in prop::collection::vec(any::<u8>(), 20),
     ) {
-        let mut merged = Merged::new(12);
-        merged.join(join_all(ranks.iter().cloned().map(Merged::of).collect(), &choices));
-        let decoded = Merged::decode(&merged.encode()).unwrap();
+        let mut merged = JobStructure::new(12);
+        merged.join(join_all(ranks.iter().cloned().map(JobStructure::of).collect(), &choices));
+        let decoded = JobStructure::decode(&merged.encode()).unwrap();
         for merged in [&merged, &decoded] {
             prop_assert_eq!(merged.ranks().count(), ranks.len());
             groups_are_their_ranks(merged);
@@ -404,7 +404,7 @@ proptest! {
 
 /// Reads whatever can be read; it only must not panic or go on for ever.
 fn read_all(bytes: &[u8]) {
-    if let Ok(merged) = Merged::decode(bytes) {
+    if let Ok(merged) = JobStructure::decode(bytes) {
         for rank in merged.ranks().take(50) {
             merged.rank(rank);
         }
@@ -443,7 +443,7 @@ fn changed_bytes_are_refused_or_read() {
     let packed = merged(16, |rank| stencil(&[4, 4], false, 5, rank)).pack();
     let encoded = merged(12, |rank| if rank == 5 { random(5) } else { ring(12, rank) }).encode();
     let compressed = with_zstd(&packed);
-    assert_eq!(Merged::decode(&compressed).unwrap().pack(), packed);
+    assert_eq!(JobStructure::decode(&compressed).unwrap().pack(), packed);
     for original in [&encoded, &packed, &compressed] {
         for length in (0..original.len()).step_by(1 + original.len() / 60) {
             read_all(&original[..length]);
@@ -456,7 +456,7 @@ fn changed_bytes_are_refused_or_read() {
             }
         }
     }
-    assert!(Merged::decode(&[]).is_err());
+    assert!(JobStructure::decode(&[]).is_err());
 }
 
 /// The same structure, compressed as large ones are for keeps.

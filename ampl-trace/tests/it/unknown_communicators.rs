@@ -11,7 +11,7 @@ use ampl_trace::decode::Calls;
 use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Process, Trace};
 use ampl_trace::record::{CALL_ERROR, CALL_NO_ARGS, CALL_PLACE, CALL_UNFINISHED, GAP, NOWHERE};
-use ampl_trace::structure::{Comm, Merged, RankStructure, Signature, ThreadStructure};
+use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
 use proptest::prelude::*;
 
 /// A call: its function, flags and words.
@@ -45,7 +45,7 @@ fn thread(thread: u32, calls: &[Call]) -> ThreadStructure {
 
 /// A job of ranks of which each has the calls of these threads, all of them counted.
 fn trace(ranks: &[Vec<Vec<Call>>]) -> Trace {
-    let mut trace = Trace { structure: Merged::new(ranks.len() as u32), ..Trace::default() };
+    let mut trace = Trace { structure: JobStructure::new(ranks.len() as u32), ..Trace::default() };
     trace.run.ranks = ranks.len() as u32;
     trace.run.mpi_library = "Open MPI v4.1.4".into();
     for (rank, threads) in (0..).zip(ranks) {
@@ -56,7 +56,7 @@ fn trace(ranks: &[Vec<Vec<Call>>]) -> Trace {
             }
         }
         let threads = (0..).zip(threads).map(|(number, calls)| thread(number, calls)).collect();
-        trace.structure.join(Merged::of(RankStructure { rank, threads, ..RankStructure::default() }));
+        trace.structure.join(JobStructure::of(RankStructure { rank, threads, ..RankStructure::default() }));
         let (calls, host) = (calls.into_iter().collect(), "node".into());
         let process = Process { rank, host, finalized: true, calls, ..Process::default() };
         trace.ranks.push(RankTrace { process, ..RankTrace::default() });
@@ -126,8 +126,8 @@ fn a_rank_that_stops_leaves_what_was_before() {
     assert_eq!(listed(&trace), expected);
     assert_eq!(barriers(&trace, 1), ["comm:1.2"]);
     // A rank of which nothing is left.
-    trace.structure = (0..2).map(|rank| Merged::of(trace.structure.rank(rank).unwrap())).fold(
-        Merged::new(3),
+    trace.structure = (0..2).map(|rank| JobStructure::of(trace.structure.rank(rank).unwrap())).fold(
+        JobStructure::new(3),
         |mut all, one| {
             all.join(one);
             all
@@ -258,8 +258,8 @@ fn what_ranks_were_told_is_compared() {
         let mut trace = alike(2, |_| vec![split(0, 1)]);
         let mut last = trace.structure.rank(1).unwrap();
         last.comms = vec![Comm { word: 1, size, rank }];
-        let mut all = Merged::of(trace.structure.rank(0).unwrap());
-        all.join(Merged::of(last));
+        let mut all = JobStructure::of(trace.structure.rank(0).unwrap());
+        all.join(JobStructure::of(last));
         trace.structure = all;
         listed(&trace).len()
     };
@@ -306,16 +306,16 @@ fn points_of_a_grid_may_be_made_for_the_first_rank_only() {
 fn ranks_without_communicators_cost_nothing() {
     const RANKS: u32 = 10_000;
     let calls: Vec<Call> = (0..7).map(|number| call("MPI_Comm_rank", &[world(), number])).collect();
-    let mut structure = Merged::new(RANKS);
+    let mut structure = JobStructure::new(RANKS);
     for rank in 0..RANKS {
         let threads = vec![thread(0, &calls)];
-        structure.join(Merged::of(RankStructure { rank, threads, ..RankStructure::default() }));
+        structure.join(JobStructure::of(RankStructure { rank, threads, ..RankStructure::default() }));
     }
     let mut trace = Trace { structure, ..Trace::default() };
     let comms = Communicators::within(&trace, 1);
     assert_eq!((comms.iter().len(), comms.is_complete()), (0, true));
     // That is not enough to look at even a few that do.
-    trace.structure.join(Merged::of(RankStructure {
+    trace.structure.join(JobStructure::of(RankStructure {
         rank: RANKS,
         threads: vec![thread(0, &(0..50).map(dup).collect::<Vec<_>>())],
         ..RankStructure::default()
@@ -331,7 +331,7 @@ fn reading_ends_whatever_is_claimed() {
     (0..10).for_each(|_| [0, 1].iter().for_each(|&terminal| many.push(terminal, 1 << 40)));
     let mut structure = trace.structure.rank(0).unwrap();
     structure.threads[0].grammar = many.grammar();
-    trace.structure = Merged::of(structure);
+    trace.structure = JobStructure::of(structure);
     let comms = Communicators::within(&trace, 1000);
     assert!(!comms.is_complete() && comms.iter().len() <= 1000);
     let mut large = alike(1, |_| vec![dup(1)]);

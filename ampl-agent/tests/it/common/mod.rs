@@ -9,7 +9,7 @@ use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::Config;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
-use ampl_trace::compact::{Compacted, compact};
+use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::timing::Settings;
 
 /// Times as they were.

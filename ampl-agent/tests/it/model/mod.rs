@@ -15,8 +15,8 @@ use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 use ampl_core::value::{ObjectKind, Value};
 use ampl_trace::args::{self, Named, Names, predefined_word, status_word};
-use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::{Call, Calls};
+use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS};
 use ampl_trace::request;
 use ampl_trace::timing::Settings;
@@ -128,8 +128,8 @@ pub struct Made {
 
 /// Those of the threads, which are numbered from `first`.
 fn requests(first: u32) -> Vec<Requests> {
-    let shelves = Arc::new(Shelves::new(true));
-    (first..).take(THREADS).map(|number| Requests::new(shelves.clone(), number)).collect()
+    let tables = Arc::new(Shelves::new(true));
+    (first..).take(THREADS).map(|number| Requests::new(tables.clone(), number)).collect()
 }
 
 /// The process.
@@ -139,7 +139,7 @@ pub struct Process {
     look: Look,
     /// Live requests, as each thread has them.
     requests: Vec<Requests>,
-    named: ampl_agent::named::Named,
+    named: ampl_agent::call_requests::CallRequests,
     /// Identities and handles of the live ones.
     live: Vec<(u64, u64)>,
     free: Vec<u64>,

@@ -1,6 +1,6 @@
 //! Many nodes joined by queues.
 
-use ampl_client::tree::Judged;
+use ampl_client::tree::WindowDecision;
 use ampl_client::{Node, Policy, Topology};
 use ampl_core::config::Config;
 use ampl_core::draw::{Keep, kept};
@@ -36,7 +36,7 @@ pub struct Net {
     pub judge: Option<fn(&CensusWindow) -> Verdict>,
     /// What it decided, and what the ranks heard of it.
     pub verdicts: Vec<Verdict>,
-    pub judged: Vec<(Rank, Judged)>,
+    pub judged: Vec<(Rank, WindowDecision)>,
 }
 
 impl Net {

@@ -4,8 +4,8 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::predefined_word;
 use ampl_trace::cells::{Cell, Cells};
-use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::decode::Calls;
+use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{
     self, BLOCK_MAGIC, BlockKind, HEADER_WORDS, MAGIC, SITE_WORDS, VERSION, flag, table_checksum, word,

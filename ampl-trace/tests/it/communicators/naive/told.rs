@@ -36,7 +36,7 @@ impl Model {
 
     pub fn trace(&self, dropped: Option<Dropped>) -> Trace {
         let ranks = self.ranks.len() as u32;
-        let mut trace = Trace { structure: Merged::new(ranks), ..Trace::default() };
+        let mut trace = Trace { structure: JobStructure::new(ranks), ..Trace::default() };
         trace.run.ranks = ranks;
         trace.run.mpi_library = "MPICH Version: 4".into();
         for rank in 0..ranks {
@@ -55,7 +55,11 @@ impl Model {
             }
             let thread = ThreadStructure { thread: 0, signatures, grammar: builder.grammar() };
             let threads = vec![thread];
-            trace.structure.join(Merged::of(RankStructure { rank, threads, ..RankStructure::default() }));
+            trace.structure.join(JobStructure::of(RankStructure {
+                rank,
+                threads,
+                ..RankStructure::default()
+            }));
             let (calls, host) = (calls.into_iter().collect(), format!("node{}", rank / HOST));
             let process = Process { rank, host, finalized: true, calls, ..Process::default() };
             trace.ranks.push(RankTrace { process, ..RankTrace::default() });

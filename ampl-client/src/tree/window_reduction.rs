@@ -20,7 +20,7 @@ const GRACE_NS: u64 = 1_000_000_000;
 
 /// Windows on their way up.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct WindowReduction {
     /// The node's own rank, then its children.
     pub sources: Vec<Source>,
     /// Complete windows, oldest first: for the parent, or for the client at the root.
@@ -40,9 +40,9 @@ pub(super) struct Lane {
 }
 
 /// What is to be remembered of windows as they are added up.
-pub(super) trait Watch {
+pub(super) trait ReductionObserver {
     /// Of these windows the contributor of that number brings this; contributors come in their order.
-    fn brings(&mut self, _contributor: usize, _part: &CensusWindow) {}
+    fn contribution(&mut self, _contributor: usize, _part: &CensusWindow) {}
     /// With the next contributor's, whether or not it brings anything, there is this so far; none where nobody has.
     fn added(&mut self, _so_far: Option<&CensusWindow>) {}
     /// That was all.
@@ -50,7 +50,7 @@ pub(super) trait Watch {
 }
 
 /// Nothing.
-impl Watch for () {}
+impl ReductionObserver for () {}
 
 /// Whether what comes first is the sum so far as well, and need not be added to nothing: it is of all the windows, and
 /// has none of the sums that only know where they were made how much they may hold.
@@ -68,7 +68,7 @@ struct Overdue {
     behind: u64,
 }
 
-impl Lane {
+impl WindowReduction {
     /// A lane of contributors that speak for so many ranks each, `height` levels above the leaves.
     pub fn new(ranks: impl IntoIterator<Item = u32>, height: u64, capacity: usize) -> Self {
         Self {
@@ -99,13 +99,17 @@ impl Lane {
 
     /// Completes every window that can be. `empty` makes one that nobody has reported; `watch` is shown what every
     /// contributor brings, and what comes of it.
-    pub fn advance(&mut self, empty: impl Fn(WindowId, WindowId) -> CensusWindow, watch: &mut impl Watch) {
+    pub fn advance(
+        &mut self,
+        empty: impl Fn(WindowId, WindowId) -> CensusWindow,
+        watch: &mut impl ReductionObserver,
+    ) {
         while let Some(last) = self.complete() {
             let (from, to) = (WindowId(self.next), WindowId(last));
             let (mut sum, mut late) = (None::<CensusWindow>, false);
             for (number, source) in self.sources.iter_mut().enumerate() {
                 late |= !source.take(from.0, last, |part| {
-                    watch.brings(number, &part);
+                    watch.contribution(number, &part);
                     if sum.is_none() && is_sum(&part, from, to) {
                         sum = Some(part);
                         return;

@@ -34,15 +34,15 @@ use crate::align;
 use crate::clock;
 use crate::counters;
 use crate::environment;
+use crate::finalize::{Settlement, places};
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
 use crate::pmpi::Pmpi;
 use crate::presence;
-use crate::settle::{Settlement, places};
 use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
-use crate::unseen;
+use crate::uncovered;
 use crate::watch::Watch;
 use announce::{Announcement, announce};
 
@@ -419,7 +419,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
             mpi_library: process.pmpi.library_version(),
             abi: Some(process.abi.family),
             early_calls: early_calls(),
-            ..unseen::noted(run.clone())
+            ..uncovered::noted(run.clone())
         };
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);

@@ -22,7 +22,7 @@ const NOWHERE: u8 = u8::MAX;
 
 /// What the messages of a job have for its groups that are to be divided; it follows from the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Divisions {
+pub struct Stratifications {
     /// Indices of the guides in [`Plan::metrics`].
     pub guides: Vec<u16>,
     /// Groups that are to be divided, indices into [`Plan::groups`].
@@ -33,7 +33,7 @@ pub struct Divisions {
     pub columns: u16,
 }
 
-impl Divisions {
+impl Stratifications {
     /// What messages of a single group are to fit into, bytes.
     const BYTES: usize = 4096;
 
@@ -95,7 +95,7 @@ impl Divisions {
     /// Bytes that they take in a directive, entries of single strata aside.
     pub(super) fn down_payload(&self) -> usize {
         let columns = usize::from(self.columns) * self.guides.len();
-        let group = Divided::HEADER + MOST_STRATA * 8 + Division::HEADER + columns * Self::COLUMN;
+        let group = Divided::HEADER + MOST_STRATA * 8 + Stratification::HEADER + columns * Self::COLUMN;
         self.groups.len() * group
     }
 
@@ -147,7 +147,13 @@ pub struct Sampled {
 
 impl Sampled {
     /// What goes up of `rank`, which observed `summary`.
-    pub fn of(divisions: &Divisions, seed: u64, rank: Rank, stratum: Option<u8>, summary: &Summary) -> Self {
+    pub fn of(
+        divisions: &Stratifications,
+        seed: u64,
+        rank: Rank,
+        stratum: Option<u8>,
+        summary: &Summary,
+    ) -> Self {
         let seen = divisions.guides.iter().map(|&guide| {
             let seen = summary.metrics.get(usize::from(guide)).copied().unwrap_or_default();
             [seen.n as f32, seen.sum as f32]
@@ -247,7 +253,7 @@ impl DividedSums {
         if strata > MOST_STRATA {
             return Err(MessageError::Value { field: "strata" });
         }
-        from.expect_some(strata * (16 + guides * Divisions::MOMENTS) + sample * (5 + guides * 8))?;
+        from.expect_some(strata * (16 + guides * Stratifications::MOMENTS) + sample * (5 + guides * 8))?;
         let mut sums = Self { number, most: sample as u16, ..Self::default() };
         for _ in 0..strata {
             let (pinned, ranks) = (from.u64(), from.u64());
@@ -277,7 +283,7 @@ impl DividedSums {
     }
 
     /// Whether messages of that shape could have brought it.
-    pub fn fits(&self, divisions: &Divisions) -> bool {
+    pub fn fits(&self, divisions: &Stratifications) -> bool {
         let guides = divisions.guides.len();
         self.sample.len() <= usize::from(divisions.sample)
             && self.strata.iter().all(|stratum| stratum.guides.len() == guides)
@@ -315,7 +321,7 @@ pub struct Divided {
     /// Its strata, in the order of the group's entries in the directive; none while there is only one.
     pub counts: Vec<StratumCount>,
     /// The newest division: how every rank finds its stratum.
-    pub newest: Option<Division>,
+    pub newest: Option<Stratification>,
     /// The receiver's own stratum; not sent.
     pub own: Option<Own>,
 }
@@ -340,7 +346,7 @@ pub struct Own {
 
 /// Strata by which ranks are divided from some window on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Division {
+pub struct Stratification {
     /// Divisions of a group are numbered from 1.
     pub number: u32,
     /// First window that is summed by it.
@@ -353,7 +359,7 @@ pub struct Division {
     pub reference: Reference,
 }
 
-impl Division {
+impl Stratification {
     const HEADER: usize = 4 + 2 + 2 + 3 * 8 + 4;
 
     /// The windows that medoids are about, ascending.
@@ -412,8 +418,8 @@ impl Divided {
     }
 }
 
-fn division(from: &mut Reader, number: u32) -> Result<Division, MessageError> {
-    from.expect_some(Division::HEADER - 4)?;
+fn division(from: &mut Reader, number: u32) -> Result<Stratification, MessageError> {
+    from.expect_some(Stratification::HEADER - 4)?;
     let (medoids, columns) = (usize::from(from.u16()), usize::from(from.u16()));
     let [since, first, windows] = std::array::from_fn(|_| from.u64());
     let width = from.u32() as usize;
@@ -427,7 +433,7 @@ fn division(from: &mut Reader, number: u32) -> Result<Division, MessageError> {
     let medoids = (0..medoids).map(|_| (0..used).map(|_| f64::from(from.f32())).collect()).collect();
     let reference =
         Reference::from_parts(columns, width, medoids).ok_or(MessageError::Value { field: "medoids" })?;
-    Ok(Division { number, from: WindowId(since), first: WindowId(first), windows, reference })
+    Ok(Stratification { number, from: WindowId(since), first: WindowId(first), windows, reference })
 }
 
 #[cfg(test)]

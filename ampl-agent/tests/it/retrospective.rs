@@ -10,8 +10,8 @@ use ampl_core::message::{Directive, StratumDirective};
 use ampl_core::mpi::ids;
 use ampl_core::units::WindowId;
 use ampl_core::value::Value;
-use ampl_trace::compact::Compacted;
 use ampl_trace::decode::Calls;
+use ampl_trace::from_journal::Compacted;
 
 use crate::common::{Job, leave};
 

@@ -6,7 +6,7 @@ use ampl_trace::record::TEXT_STEP;
 
 use super::Thread;
 use crate::governor::{Level, SHORTEST_NS, Stretch};
-use crate::verdicts::After;
+use crate::window_decisions::DecisionTiming;
 
 /// Calls between two readings of the clock while calls are only counted.
 pub const LOOK_EVERY: u64 = 64;
@@ -14,7 +14,7 @@ pub const LOOK_EVERY: u64 = 64;
 /// A thread that makes fewer calls than this in between may be looked at so many times more rarely: what it does costs
 /// little, and to look, where nothing of that is in the caches, costs more.
 const FEW: u64 = 256;
-const RARELY: u64 = 20;
+const CHECK_RARELY: u64 = 20;
 
 /// What it takes to code the times of a call in `MPI_Finalize`, nanoseconds, and of how many calls: those behind them
 /// take a fifth of it.
@@ -23,7 +23,7 @@ const CODED: u64 = 32_768;
 
 /// Where a thread stood when it looked at its own cost last.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct LastCheck {
     pub at: u64,
     /// Ticks before which it is no use to look again, and those from which on it is if there were few calls.
     pub next: [u64; 2],
@@ -38,10 +38,10 @@ pub(super) struct Looked {
 /// When it is of use to look again after having looked at `now`.
 fn again(now: u64, nanos_per_tick: f64) -> [u64; 2] {
     let shortest = (SHORTEST_NS / nanos_per_tick) as u64;
-    [shortest, shortest.saturating_mul(RARELY)].map(|ticks| now.saturating_add(ticks))
+    [shortest, shortest.saturating_mul(CHECK_RARELY)].map(|ticks| now.saturating_add(ticks))
 }
 
-impl Looked {
+impl LastCheck {
     /// What is to be told of a thread that begins at `now`.
     pub fn begin(now: u64, nanos_per_tick: f64) -> Self {
         Self { at: now, next: again(now, nanos_per_tick), ..Self::default() }
@@ -102,7 +102,7 @@ impl Thread {
             stored,
         };
         let next = again(now, self.nanos_per_tick);
-        self.looked = Looked { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
+        self.looked = LastCheck { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
         let shared = self.shared.clone();
         let mut open = shared.lock();
         let scarce = shared.journal.is_crowded() || shared.journal.is_large() || self.log.is_lost();
@@ -115,21 +115,21 @@ impl Thread {
         }
         if shared.journal.is_large() {
             // What is called takes little room; times would take the program's.
-            open.after = After::None;
+            open.after = DecisionTiming::None;
             open.governor.give_up(Level::Structure);
         }
         if self.log.is_lost() {
             // There is no room for calls, however they are chosen.
-            open.after = After::None;
+            open.after = DecisionTiming::None;
             open.governor.give_up(Level::Summaries);
         }
         let before = open.governor.level();
         let Some((level, share)) = open.governor.take(self.number, stretch) else { return false };
         let next = level > before && level == open.governor.below(Level::Kept);
-        let affords_less = next && open.after == After::All && stretch.stored;
+        let affords_less = next && open.after == DecisionTiming::All && stretch.stored;
         if affords_less {
             // What is dear is to store the calls of every window until it is decided. Fewer are drawn beforehand.
-            open.after = After::None;
+            open.after = DecisionTiming::None;
             open.governor.hold(Level::Kept);
         }
         let name = if affords_less { "drawn" } else { level.name() };

@@ -15,17 +15,17 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
-use ampl_trace::compact::{Compacted, compact};
 use ampl_trace::format::{Part, Writer, rank_parts, run_parts};
-use ampl_trace::structure::Merged;
+use ampl_trace::from_journal::{Compacted, compact};
+use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::Settings;
 use ampl_trace::totals::Totals;
 
 use crate::align::Reading;
-use crate::begin::{message, nodes};
 use crate::caller::is_library_of_mpi;
 use crate::ending::Ending;
 use crate::entry::{Entry, entry};
+use crate::init::{message, nodes};
 use crate::process::{self, Process, contained};
 use crate::resolve;
 use crate::signals::Held;
@@ -39,7 +39,7 @@ const CHUNK: usize = 1 << 20;
 const AHEAD: u32 = 16;
 
 /// What is joined on the way to rank 0.
-type Common = (Totals, Merged);
+type Common = (Totals, JobStructure);
 
 /// What is needed at the end.
 #[derive(Debug)]
@@ -209,8 +209,8 @@ impl Settlement {
     fn merge(&self, process: &Process, ending: &Ending) -> Result<bool, TransportError> {
         let mut own = self.own_part(process);
         let common = match &mut own {
-            Some(own) => (own.totals(), Merged::of(std::mem::take(&mut own.structure))),
-            None => (Totals::default(), Merged::new(self.ranks)),
+            Some(own) => (own.totals(), JobStructure::of(std::mem::take(&mut own.structure))),
+            None => (Totals::default(), JobStructure::new(self.ranks)),
         };
         let common = self.join(common)?;
         let tell = |told: &mut ampl_trace::model::Process| {
@@ -235,12 +235,12 @@ impl Settlement {
                     bytes.chunks(CHUNK).try_for_each(|chunk| parcel.put(chunk))?;
                 }
                 parcel.arrive()?;
-                return Ok((Totals::default(), Merged::new(self.ranks)));
+                return Ok((Totals::default(), JobStructure::new(self.ranks)));
             }
             if self.rank + distance < self.ranks {
                 let from = Rank(self.rank + distance);
                 // What cannot be read is missing in the trace, which says so.
-                if let Ok(other) = Merged::decode(&self.receive_all(from)?) {
+                if let Ok(other) = JobStructure::decode(&self.receive_all(from)?) {
                     structure.join(other);
                 }
                 if let Some(others) = Totals::decode(&self.receive_all(from)?) {

@@ -8,13 +8,13 @@
 //! A look goes on for some windows, with a bounded part of the work in each; what it looks at does not change.
 //! Who looks often enough sees strata in noise: after every look in vain the next one is twice as far away.
 
-mod look;
+mod check;
 mod set;
 
 use ampl_core::cluster::{Aim, MOST_STRATA, OnlineStratum, Proposal, Rule, Strata, Work};
 use ampl_core::config::Mechanism;
 use ampl_core::message::{
-    CensusWindow, Divided, DividedSums, Division as Told, Divisions, Sampled, StratumCount,
+    CensusWindow, Divided, DividedSums, Sampled, Stratification as Told, Stratifications, StratumCount,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
@@ -23,7 +23,7 @@ use ampl_core::units::WindowId;
 
 use super::bound::{Bound, GroupMean};
 use super::census::CensusTracker;
-use look::{AT_ONCE, Look, Seen, Wish, of_ranks};
+use check::{AT_ONCE, Look, Seen, Wish, of_ranks};
 use set::Lasting;
 pub(super) use set::{Ask, Set, Terms};
 
@@ -55,7 +55,7 @@ const ENOUGH: f64 = 0.9;
 
 /// How a group is divided, and whether it should be otherwise.
 #[derive(Clone, Debug)]
-pub(super) struct Division {
+pub(super) struct Stratification {
     place: usize,
     group: u16,
     wish: Wish,
@@ -79,11 +79,11 @@ pub(super) struct Division {
     pending: Option<Set>,
 }
 
-impl Division {
+impl Stratification {
     /// That of the group of that index of `plan`, if it is to be divided.
     pub fn new(
         plan: &Plan,
-        divisions: Option<&Divisions>,
+        divisions: Option<&Stratifications>,
         (index, floor): (usize, u64),
         bounds: &[Bound],
     ) -> Option<Self> {

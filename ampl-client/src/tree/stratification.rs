@@ -8,14 +8,14 @@ use std::collections::VecDeque;
 
 use ampl_core::cluster::Metric;
 use ampl_core::message::{
-    CensusWindow, Directive, Divided, DividedSums, Division, Divisions, MOST_STRATA, Own, Partial, Sampled,
-    Shape, Summary,
+    CensusWindow, Directive, Divided, DividedSums, MOST_STRATA, Own, Partial, Sampled, Shape, Stratification,
+    Stratifications, Summary,
 };
 use ampl_core::plan::Plan;
 use ampl_core::stats::Moments;
 use ampl_core::units::{Rank, WindowId};
 
-use super::lane::Watch;
+use super::window_reduction::ReductionObserver;
 
 /// Windows of its own that a rank remembers: twice as many as medoids may be about.
 const REMEMBERED: usize = 128;
@@ -26,7 +26,7 @@ const COUNTED: usize = 64;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Divide {
-    divisions: Divisions,
+    divisions: Stratifications,
     seed: u64,
     rank: Rank,
     /// The place of the rank's group among those that are to be divided, and its index in the plan.
@@ -46,7 +46,7 @@ pub(super) struct Divide {
 
 #[derive(Debug)]
 struct Known {
-    division: Division,
+    division: Stratification,
     /// The rank's stratum, if it has found one; none as long as it has not.
     stratum: Option<Option<u8>>,
 }
@@ -217,7 +217,7 @@ impl Divide {
     }
 }
 
-impl Watch for Divide {
+impl ReductionObserver for Divide {
     fn added(&mut self, so_far: Option<&CensusWindow>) {
         let nothing = || vec![(0, Ranks::default()); self.divisions.groups.len()];
         self.adding.push(so_far.map_or_else(nothing, totals));

@@ -16,9 +16,9 @@ pub type Yield = extern "C" fn() -> i32;
 
 /// While it lives, the calling thread gives no turn away.
 #[derive(Debug)]
-pub struct Turn(Option<Yield>);
+pub struct YieldSuppressor(Option<Yield>);
 
-impl Turn {
+impl YieldSuppressor {
     /// From now on.
     pub fn keep() -> Self {
         // SAFETY: the calling thread's own block.
@@ -26,7 +26,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for YieldSuppressor {
     fn drop(&mut self) {
         // SAFETY: the calling thread's own block.
         unsafe { (*entry()).gives_turn = self.0 };
@@ -83,7 +83,7 @@ mod tests {
         let gives = || unsafe { (*entry()).gives_turn.map(|give| give as usize) };
         assert_eq!((sched_yield(), gives()), (0, None), "nobody looks for it");
         {
-            let _turn = Turn::keep();
+            let _turn = YieldSuppressor::keep();
             assert_eq!((sched_yield(), gives()), (0, Some(stay as *const () as usize)));
         }
         assert_eq!(gives(), None);
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(sched_yield(), 0);
         assert_eq!(gives(), Some(NEXT.load(Ordering::Relaxed) as usize).filter(|&next| next != 0));
         let there = gives();
-        drop(Turn::keep());
+        drop(YieldSuppressor::keep());
         assert_eq!(gives(), there);
     }
 }

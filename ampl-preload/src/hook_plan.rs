@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use ampl_agent::fetch::fetch;
+use ampl_agent::prefetch::fetch;
 use ampl_agent::repeats::MOST_WORDS;
 use ampl_agent::shared::Shared;
 use ampl_core::mpi::{
@@ -15,7 +15,7 @@ use ampl_core::mpi::traffic::{Ends, Operands};
 
 /// One function's needs, ready for the hot path.
 #[derive(Clone, Debug)]
-pub struct Recipe {
+pub struct HookPlan {
     /// How it is recorded.
     pub class: Class,
     /// Whether its calls are not timed, and only counted where they are not stored.
@@ -51,7 +51,7 @@ pub struct Recipe {
     /// Whether it gives out objects, requests apart.
     pub gives: bool,
     /// What is done for its calls when the agent costs too much.
-    pub passage: Passage,
+    pub passage: FastPath,
     /// Whether something must be noted or replaced before the call.
     pub prepares: bool,
     /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
@@ -90,7 +90,7 @@ pub struct Rest {
 /// What is done for calls of a function while the agent is to cost next to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Passage {
+pub enum FastPath {
     /// As much as always: they make or end objects that later calls are understood by, or it matters where or how
     /// they are made.
     Never,
@@ -147,7 +147,7 @@ pub enum Step {
     Other,
 }
 
-impl Recipe {
+impl HookPlan {
     /// Whether it makes a request, and names none.
     #[inline(always)]
     pub fn makes_request(&self) -> bool {
@@ -219,13 +219,13 @@ static ALL: [Slot; FUNCTION_COUNT] = [const { Slot(OnceLock::new()) }; FUNCTION_
 
 /// One line of memory.
 #[repr(align(64))]
-struct Slot(OnceLock<Recipe>);
+struct Slot(OnceLock<HookPlan>);
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// That of `function`; `None` before [`work_out`] has been here.
+/// That of `function`; `None` before [`derive`] has been here.
 #[inline(always)]
-pub fn of(function: Function) -> Option<&'static Recipe> {
+pub fn of(function: Function) -> Option<&'static HookPlan> {
     ALL.get(usize::from(function.0))?.0.get()
 }
 
@@ -237,7 +237,7 @@ pub fn fetch_of(function: Function) {
 
 /// Works out all of them, for a job that wants to know what `shared` says; says what is done for calls of each while the
 /// agent is to cost next to nothing.
-pub fn work_out(shared: &Shared) -> [Passage; FUNCTION_COUNT] {
+pub fn derive(shared: &Shared) -> [FastPath; FUNCTION_COUNT] {
     std::array::from_fn(|index| {
         let function = Function(index as u16);
         let one = recipe(function, &FUNCTIONS[index]);
@@ -245,11 +245,11 @@ pub fn work_out(shared: &Shared) -> [Passage; FUNCTION_COUNT] {
         let partners = shared.partners.is_some();
         let marker = shared.marker().filter(|&(marker, _)| marker == function);
         let passage = match (one.passage, marker) {
-            (Passage::Counted, Some((_, false))) => Passage::Marking,
-            (Passage::Counted, None) => Passage::Counted,
-            _ => Passage::Never,
+            (FastPath::Counted, Some((_, false))) => FastPath::Marking,
+            (FastPath::Counted, None) => FastPath::Counted,
+            _ => FastPath::Never,
         };
-        let recipe = Recipe {
+        let recipe = HookPlan {
             local: one.local && !observed,
             passage,
             ends: one.ends.filter(|_| partners),
@@ -260,7 +260,7 @@ pub fn work_out(shared: &Shared) -> [Passage; FUNCTION_COUNT] {
     })
 }
 
-fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
+fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
     let position =
         |found: &dyn Fn(&Param) -> bool| spec.params.iter().position(found).map(|index| index as u8);
     let request = position(&|param| param.kind == Kind::Request);
@@ -301,7 +301,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     // The graphs' edge lists have that name too.
     let index = request.and_then(|_| position(&tells_request));
     let outcount = position(&|param| param.name == "outcount");
-    Recipe {
+    HookPlan {
         class: spec.class,
         local: spec.class == Class::Local,
         operands: Operands::of(spec),
@@ -326,10 +326,10 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
         in_out,
         gives,
         passage: match function {
-            ids::MPI_REQUEST_FREE | ids::MPI_PCONTROL => Passage::Never,
-            _ if gives || makes_persistent || ends_objects => Passage::Never,
-            _ if matches!(spec.class, Class::Lifecycle | Class::CountOnly) => Passage::Never,
-            _ => Passage::Counted,
+            ids::MPI_REQUEST_FREE | ids::MPI_PCONTROL => FastPath::Never,
+            _ if gives || makes_persistent || ends_objects => FastPath::Never,
+            _ if matches!(spec.class, Class::Lifecycle | Class::CountOnly) => FastPath::Never,
+            _ => FastPath::Counted,
         },
         prepares: names_request || in_out || (status.is_some() && receives) || function == ids::MPI_PCONTROL,
         communicates: waits || blocks || spec.traffic.is_message(),
@@ -348,7 +348,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> Recipe {
     }
 }
 
-/// See [`Recipe::telling`].
+/// See [`HookPlan::telling`].
 fn telling(inputs: &[(u8, Step)]) -> Option<u8> {
     let mut words = 0;
     for &(index, step) in inputs {
@@ -383,7 +383,7 @@ pub fn is_given(param: &Param) -> bool {
 mod tests {
     use super::*;
 
-    fn of(function: Function) -> Recipe {
+    fn of(function: Function) -> HookPlan {
         recipe(function, function.spec())
     }
 
@@ -415,12 +415,12 @@ mod tests {
         for objects in
             [ids::MPI_COMM_DUP, ids::MPI_COMM_FREE, ids::MPI_SEND_INIT, ids::MPI_REQUEST_FREE, ids::MPI_ABORT]
         {
-            assert_eq!(of(objects).passage, Passage::Never, "{}", objects.name());
+            assert_eq!(of(objects).passage, FastPath::Never, "{}", objects.name());
         }
         for traffic in
             [ids::MPI_ISEND, ids::MPI_WAITALL, ids::MPI_START, ids::MPI_ALLREDUCE, ids::MPI_COMM_RANK]
         {
-            assert_eq!(of(traffic).passage, Passage::Counted, "{}", traffic.name());
+            assert_eq!(of(traffic).passage, FastPath::Counted, "{}", traffic.name());
         }
         for (function, outcome) in [
             (ids::MPI_RECV, Some(Outcome::Message)),

@@ -24,7 +24,7 @@ const MOST_GROWTH: u64 = 2;
 
 /// What is promised of a mean over several strata.
 #[derive(Clone, Copy, Debug)]
-pub struct Promise {
+pub struct CoverageTarget {
     /// Ranks of all strata.
     pub population: u64,
     /// The bound on the mean's error, in the unit of the variances' root.
@@ -37,13 +37,13 @@ pub struct Promise {
 
 /// Ranks that are all off by as much while the others are off by nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Far {
+struct OutlierModel {
     ranks: u32,
     /// In the unit of the variance's root.
     by: f64,
 }
 
-impl Far {
+impl OutlierModel {
     /// Those that the moments are of, if they are few: a share p of ranks with p(1 − p) = 1/(κ + 3), off by S √(κ + 3).
     fn of(stratum: Stratum, kurtosis: f64) -> Option<Self> {
         let spread = kurtosis + 3.0;
@@ -55,7 +55,7 @@ impl Far {
 
     /// How likely the promise is broken if a share `drawn` of the ranks is drawn: j of B left out make the mean off by
     /// (j − B (1 − f))/f of what one of them is off by, over the ranks of all.
-    fn missed(self, drawn: f64, promise: Promise) -> f64 {
+    fn missed(self, drawn: f64, promise: CoverageTarget) -> f64 {
         let (ranks, left) = (f64::from(self.ranks), 1.0 - drawn);
         let (bound, others) = (EDGE * promise.error, promise.others.sqrt());
         let mut chance = drawn.powi(self.ranks as i32);
@@ -89,8 +89,8 @@ fn beyond(bound: f64, off: f64, deviation: f64) -> f64 {
 /// The normal distribution wants that neither those drawn nor those left out are few (Hájek, *Publ. Math. Inst. Hung.
 /// Acad. Sci.* 5, 1960). Instead of it the binomial one of how many far ranks are left out: that of coins, and as long
 /// as these ranks are few near enough that of samples of a fixed size.
-pub fn with_far(size: u64, (stratum, kurtosis): (Stratum, f64), promise: Promise) -> u64 {
-    let Some(far) = Far::of(stratum, kurtosis) else { return size };
+pub fn with_far(size: u64, (stratum, kurtosis): (Stratum, f64), promise: CoverageTarget) -> u64 {
+    let Some(far) = OutlierModel::of(stratum, kurtosis) else { return size };
     let (all, risk) = (stratum.ranks, 1.0 - promise.confidence);
     let missed = |size: u64| if size < all { far.missed(size as f64 / all as f64, promise) } else { 0.0 };
     if size == 0 || missed(size) <= WORTH * risk {
@@ -149,7 +149,7 @@ mod tests {
     fn two_values_have_the_moments_that_far_ranks_are_known_by() {
         for (ranks, far, times) in [(100, 1, 10.0), (128, 2, 10.0), (1000, 7, 0.1)] {
             let (stratum, kurtosis) = population(ranks, far, times);
-            let found = Far::of(stratum, kurtosis).unwrap();
+            let found = OutlierModel::of(stratum, kurtosis).unwrap();
             let mean = 1.0 + (times - 1.0) * far as f64 / ranks as f64;
             assert_eq!(u64::from(found.ranks), far);
             // S² has the divisor M − 1.
@@ -168,7 +168,7 @@ mod tests {
                 {
                     let of = population(ranks, far, times);
                     let size = simple_random(ranks, of.0.variance, allowed).max(16);
-                    let promise = Promise { population: ranks, error, confidence, others: 0.0 };
+                    let promise = CoverageTarget { population: ranks, error, confidence, others: 0.0 };
                     let with = with_far(size, of, promise);
                     let missed = |size| missed(ranks, far, times, size, error);
                     assert!((size..=2 * size).contains(&with), "{ranks} {far} {times}: {size} {with}");
@@ -200,7 +200,7 @@ mod tests {
                 let of = self::population(ranks, far, times);
                 let others = share * allowed;
                 let size = simple_random(ranks, of.0.variance, 4.0 * (allowed - others)).max(2);
-                let with = with_far(size, of, Promise { population, error, confidence, others });
+                let with = with_far(size, of, CoverageTarget { population, error, confidence, others });
                 let missed = |size: u64| -> f64 {
                     let missed =
                         |z| missed_about(ranks, (far, times), size, (2.0 * error, 2.0 * others.sqrt() * z));
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn others_ask_for_what_their_variance_says() {
         let normal = Stratum { ranks: 1000, variance: 0.09 };
-        let promise = |population| Promise { population, error: 0.08, confidence: 0.9, others: 0.0 };
+        let promise = |population| CoverageTarget { population, error: 0.08, confidence: 0.9, others: 0.0 };
         assert_eq!(with_far(37, (normal, 3.0), promise(1000)), 37);
         let many = population(65_536, 656, 10.0);
         assert_eq!(with_far(400, many, promise(65_536)), 400, "none of 656 matters");

@@ -6,7 +6,7 @@ use ampl_trace::record::{Kind, NO_STRATUM, VERDICT_KEPT};
 
 use super::Thread;
 use crate::stream::CallTimes;
-use crate::verdicts::LateDraw;
+use crate::window_decisions::LateDraw;
 
 impl Thread {
     /// Takes what was decided about `window` and what is older: whether it is kept and its stratum, or that

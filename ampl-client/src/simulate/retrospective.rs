@@ -27,7 +27,7 @@ pub struct Binned {
 
 /// What one seed knows of references, and of the window under way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SecondPass {
+pub(super) struct RetrospectivePass {
     references: Vec<Reference>,
     judgement: Option<Judgement>,
 }
@@ -40,7 +40,7 @@ struct Judgement {
     pieces: Vec<(Vec<u8>, Vec<[u64; MOST_STRATA]>)>,
 }
 
-impl SecondPass {
+impl RetrospectivePass {
     /// Takes a reference, and forgets those that end before `window`.
     pub fn refer(&mut self, reference: Option<Reference>, window: u64) {
         self.references.retain(|reference| reference.last_window.0 >= window);

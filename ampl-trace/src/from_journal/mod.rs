@@ -3,8 +3,8 @@
 //! A journal is read where it lies, twice: once for everything but the times of its calls, which are stored for
 //! windows that may be decided at the journal's end, and once for them. Memory is needed for what comes out only.
 
-mod after;
 mod clock;
+mod late_decisions;
 mod paths;
 mod sequence;
 mod threads;
@@ -30,8 +30,8 @@ use crate::record::{
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
 use crate::totals::{MOST_CALLERS, SEVERAL, Totals, Way};
-use after::After;
 use clock::Clock;
+use late_decisions::After;
 use paths::Paths;
 use threads::{Handles, Line};
 

@@ -49,7 +49,7 @@ impl Block {
 
 /// What others see. See above.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct RequestTable {
     first: Block,
     more: [OnceLock<Block>; BLOCKS],
     /// Heads of lists, by handle; only one table is in use.
@@ -75,9 +75,9 @@ fn place(at: usize) -> (usize, usize) {
     (block, at - (FIRST << block))
 }
 
-impl Shelf {
+impl RequestTable {
     fn new() -> Self {
-        let shelf = Self {
+        let table = Self {
             first: Block::new(FIRST),
             more: Default::default(),
             tables: Default::default(),
@@ -86,8 +86,8 @@ impl Shelf {
             dead: AtomicU64::new(0),
             noted: AtomicU64::new(0),
         };
-        shelf.make_table(0);
-        shelf
+        table.make_table(0);
+        table
     }
 
     fn make_table(&self, number: usize) {
@@ -195,33 +195,33 @@ impl Shelf {
     }
 }
 
-/// The owner's side of a shelf.
+/// The owner's side of a table.
 #[derive(Debug)]
 pub struct Owner {
-    shelf: Arc<Shelf>,
+    table: Arc<RequestTable>,
     /// The last node that is free again, and the first that has never been used.
     free: u32,
     unused: u32,
     /// Ends of the lists.
     tails: Vec<u32>,
     live: usize,
-    /// What the shelf has.
+    /// What the table has.
     changes: u64,
 }
 
 impl Default for Owner {
     fn default() -> Self {
-        let shelf = Arc::new(Shelf::new());
-        let tails = vec![NOWHERE; shelf.heads().len()];
-        Self { shelf, free: NOWHERE, unused: NOWHERE + 1, tails, live: 0, changes: 0 }
+        let table = Arc::new(RequestTable::new());
+        let tails = vec![NOWHERE; table.heads().len()];
+        Self { table, free: NOWHERE, unused: NOWHERE + 1, tails, live: 0, changes: 0 }
     }
 }
 
 impl Owner {
     /// What others see.
     #[inline(always)]
-    pub fn shelf(&self) -> &Arc<Shelf> {
-        &self.shelf
+    pub fn table(&self) -> &Arc<RequestTable> {
+        &self.table
     }
 
     /// How many requests are on it.
@@ -233,8 +233,8 @@ impl Owner {
     #[inline]
     pub fn put(&mut self, handle: u64, facts: [u64; FACTS]) -> (u32, bool) {
         let at = if self.free == NOWHERE { self.fresh() } else { self.free };
-        let shelf = &*self.shelf;
-        let node = shelf.node(at);
+        let table = &*self.table;
+        let node = table.node(at);
         self.free = node.before.load(Relaxed);
         let times = node.state.load(Relaxed) | STAGE;
         node.handle.store(handle, Release);
@@ -243,7 +243,7 @@ impl Owner {
         }
         node.next.store(NOWHERE, Release);
         node.state.store(times + 1 + LIVE, Release);
-        let heads = shelf.heads();
+        let heads = table.heads();
         let list = list(handle, heads.len());
         let tail = std::mem::replace(&mut self.tails[list], at);
         node.before.store(tail, Relaxed);
@@ -251,8 +251,8 @@ impl Owner {
         if tail == NOWHERE {
             heads[list].store(at, Release);
         } else {
-            shares = shelf.walk(heads[list].load(Relaxed), handle, |_| true) != NOWHERE;
-            shelf.node(tail).next.store(at, Release);
+            shares = table.walk(heads[list].load(Relaxed), handle, |_| true) != NOWHERE;
+            table.node(tail).next.store(at, Release);
         }
         self.live += 1;
         if self.live > heads.len() {
@@ -267,7 +267,7 @@ impl Owner {
         self.unused += 1;
         if at as usize >= FIRST {
             let (block, _) = place(at as usize);
-            self.shelf.more[block].get_or_init(|| Block::new(FIRST << block));
+            self.table.more[block].get_or_init(|| Block::new(FIRST << block));
         }
         at
     }
@@ -275,21 +275,21 @@ impl Owner {
     /// Twice as many lists.
     #[cold]
     fn grow(&mut self) {
-        let shelf = &*self.shelf;
-        let number = shelf.in_use.load(Relaxed) as usize + 1;
+        let table = &*self.table;
+        let number = table.in_use.load(Relaxed) as usize + 1;
         if number == BLOCKS {
             return;
         }
-        let old = shelf.heads();
-        shelf.make_table(number);
-        let Some(heads) = shelf.tables[number].get() else { return };
+        let old = table.heads();
+        table.make_table(number);
+        let Some(heads) = table.tables[number].get() else { return };
         self.tails = vec![NOWHERE; heads.len()];
         self.changes += 1;
-        shelf.changes.store(self.changes, Release);
+        table.changes.store(self.changes, Release);
         for head in old {
             let mut at = head.load(Relaxed);
             while at != NOWHERE {
-                let node = shelf.node(at);
+                let node = table.node(at);
                 let next = node.next.load(Relaxed);
                 let list = list(node.handle.load(Relaxed), heads.len());
                 let tail = std::mem::replace(&mut self.tails[list], at);
@@ -298,26 +298,26 @@ impl Owner {
                 if tail == NOWHERE {
                     heads[list].store(at, Release);
                 } else {
-                    shelf.node(tail).next.store(at, Release);
+                    table.node(tail).next.store(at, Release);
                 }
                 at = next;
             }
         }
-        shelf.in_use.store(number as u32, Release);
+        table.in_use.store(number as u32, Release);
         self.changes += 1;
-        shelf.changes.store(self.changes, Release);
+        table.changes.store(self.changes, Release);
     }
 
     /// Finds requests.
     #[inline(always)]
     pub fn finder(&self) -> Finder<'_> {
-        Finder { shelf: &self.shelf, nodes: &self.shelf.first.nodes, heads: self.shelf.heads() }
+        Finder { table: &self.table, nodes: &self.table.first.nodes, heads: self.table.heads() }
     }
 
     /// A claim is given back.
     #[inline(always)]
     pub fn release(&self, at: u32) {
-        let node = self.shelf.node(at);
+        let node = self.table.node(at);
         if node.stage() == CLAIMED {
             node.state.store(node.state.load(Relaxed) & !STAGE | LIVE, Release);
         }
@@ -326,7 +326,7 @@ impl Owner {
     /// The request is gone. Returns one of its facts if it still was there: a visitor may have been told of it too.
     #[inline(always)]
     pub fn take(&mut self, at: u32, fact: usize) -> Option<u64> {
-        let node = self.shelf.node(at);
+        let node = self.table.node(at);
         let told = (node.stage() & LIVE != 0).then(|| node.fact(fact));
         if told.is_some() {
             self.remove(at);
@@ -336,25 +336,25 @@ impl Owner {
 
     #[inline(always)]
     fn remove(&mut self, at: u32) {
-        let shelf = &*self.shelf;
-        let node = shelf.node(at);
+        let table = &*self.table;
+        let node = table.node(at);
         node.state.store(node.state.load(Relaxed) & !STAGE | FREE, Release);
         let (next, before) = (node.next.load(Relaxed), node.before.load(Relaxed));
-        let heads = shelf.heads();
+        let heads = table.heads();
         let list = list(node.handle.load(Relaxed), heads.len());
         if before == NOWHERE {
             heads[list].store(next, Release);
         } else {
-            shelf.node(before).next.store(next, Release);
+            table.node(before).next.store(next, Release);
         }
         if next == NOWHERE {
             self.tails[list] = before;
         } else {
-            shelf.node(next).before.store(before, Relaxed);
+            table.node(next).before.store(before, Relaxed);
         }
         // Who stands on the node will see what it is next, and follow another list. Before that it leads where it did.
         self.changes += 2;
-        shelf.changes.store(self.changes, Release);
+        table.changes.store(self.changes, Release);
         node.before.store(self.free, Relaxed);
         self.free = at;
         self.live -= 1;
@@ -363,25 +363,25 @@ impl Owner {
     /// Whether visitors have left requests dead.
     #[inline(always)]
     pub fn has_dead(&self) -> bool {
-        self.shelf.dead.load(Acquire) != 0
+        self.table.dead.load(Acquire) != 0
     }
 
     /// Takes out what visitors have left dead; tells `gone` one fact of each.
     #[cold]
     pub fn bury(&mut self, fact: usize, mut gone: impl FnMut(u64)) {
-        let shelf = self.shelf.clone();
-        let blocks = shelf.dead.swap(0, AcqRel);
+        let table = self.table.clone();
+        let blocks = table.dead.swap(0, AcqRel);
         for number in (0..=BLOCKS).filter(|number| blocks >> number & 1 != 0) {
             let (block, first) = match number.checked_sub(1) {
-                None => (&shelf.first, 0),
-                Some(more) => (shelf.more[more].get().expect("the block of a node"), FIRST << more),
+                None => (&table.first, 0),
+                Some(more) => (table.more[more].get().expect("the block of a node"), FIRST << more),
             };
             for (word, from) in block.dead.iter().zip((first..).step_by(64)) {
                 let mut left = if word.load(Relaxed) == 0 { 0 } else { word.swap(0, AcqRel) };
                 while left != 0 {
                     let at = from as u32 + left.trailing_zeros();
                     left &= left - 1;
-                    let node = shelf.node(at);
+                    let node = table.node(at);
                     if node.stage() == DEAD {
                         gone(node.fact(fact));
                         self.remove(at);
@@ -393,9 +393,9 @@ impl Owner {
 
     /// Takes out what `stays` says no to, but for what a visitor may be completing.
     pub fn retain(&mut self, mut stays: impl FnMut(&Node) -> bool) {
-        let shelf = self.shelf.clone();
+        let table = self.table.clone();
         for at in NOWHERE + 1..self.unused {
-            let node = shelf.node(at);
+            let node = table.node(at);
             if node.stage() == LIVE && !stays(node) {
                 self.remove(at);
             }
@@ -404,14 +404,14 @@ impl Owner {
 
     /// Tells visitors a number.
     pub fn set_noted(&self, number: u64) {
-        self.shelf.noted.store(number, Release);
+        self.table.noted.store(number, Release);
     }
 }
 
 /// Finds requests while none is put there or taken out.
 #[derive(Clone, Copy, Debug)]
 pub struct Finder<'a> {
-    shelf: &'a Shelf,
+    table: &'a RequestTable,
     /// Those of the first block.
     nodes: &'a [Node],
     heads: &'a [AtomicU32],
@@ -437,7 +437,7 @@ impl<'a> Finder<'a> {
     /// The eldest request behind `handle` that no call may be completing, wherever it is.
     #[inline(never)]
     pub fn find(self, handle: u64) -> Option<(u32, &'a Node)> {
-        self.found(self.shelf.walk(self.shelf.head(self.heads, handle), handle, |stage| stage == LIVE))
+        self.found(self.table.walk(self.table.head(self.heads, handle), handle, |stage| stage == LIVE))
     }
 
     /// As [`Finder::find`], and claims it. `passed` is for the calls of one caller: the handle that was found last, and
@@ -446,7 +446,7 @@ impl<'a> Finder<'a> {
     pub fn claim(self, handle: u64, passed: &mut (u64, u32)) -> Option<(u32, &'a Node)> {
         // Many sends that are done at once share a handle: not all of them are passed by for each.
         let behind = if handle == passed.0 {
-            self.shelf.walk(passed.1, handle, |stage| stage == LIVE)
+            self.table.walk(passed.1, handle, |stage| stage == LIVE)
         } else {
             NOWHERE
         };
@@ -458,10 +458,10 @@ impl<'a> Finder<'a> {
 
     /// A request behind `handle` that a call may be completing.
     pub fn claimed(self, handle: u64) -> Option<(u32, &'a Node)> {
-        self.found(self.shelf.walk(self.shelf.head(self.heads, handle), handle, |stage| stage == CLAIMED))
+        self.found(self.table.walk(self.table.head(self.heads, handle), handle, |stage| stage == CLAIMED))
     }
 
     fn found(self, at: u32) -> Option<(u32, &'a Node)> {
-        (at != NOWHERE).then(|| (at, self.shelf.node(at)))
+        (at != NOWHERE).then(|| (at, self.table.node(at)))
     }
 }

@@ -24,7 +24,7 @@ const ENOUGH_BYTES: usize = 256 << 10;
 /// What looks at a thread's stack from outside, a garbage collector say, finds it where it expects it wherever that may be.
 /// Nothing must unwind out of it but a panic, which is passed on.
 pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
-    let left = Left::here();
+    let left = RemainingStack::here();
     if left.is_enough() {
         return work();
     }
@@ -37,7 +37,7 @@ pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
 
 /// Runs `work` on `stack`.
 fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
-    let mut errand = Errand { work: Some(work), done: None };
+    let mut errand = StackCall { work: Some(work), done: None };
     let mut here = MaybeUninit::uninit();
     let mut there = MaybeUninit::<libc::ucontext_t>::uninit();
     // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of an errand that
@@ -61,14 +61,14 @@ fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
 }
 
 /// What is left of the stack that the caller is on.
-struct Left {
+struct RemainingStack {
     /// Known bytes; 0 on a stack that is not the thread's, a fibre's say.
     bytes: usize,
     /// Whether it is the one that signal handlers asked for.
     is_alternate: bool,
 }
 
-impl Left {
+impl RemainingStack {
     fn here() -> Self {
         let place = std::hint::black_box(0u8);
         let at = (&raw const place).addr();
@@ -99,12 +99,12 @@ fn alternate_stack() -> Option<usize> {
 }
 
 /// What is to be done, and what came of it.
-struct Errand<T, F> {
+struct StackCall<T, F> {
     work: Option<F>,
     done: Option<Result<T, Box<dyn Any + Send>>>,
 }
 
-impl<T, F: FnOnce() -> T> Errand<T, F> {
+impl<T, F: FnOnce() -> T> StackCall<T, F> {
     fn run(&mut self) {
         if let Some(work) = self.work.take() {
             self.done = Some(catch_unwind(AssertUnwindSafe(work)));
@@ -124,7 +124,7 @@ impl<T, F: FnOnce() -> T> Errand<T, F> {
 }
 
 extern "C" fn run<T, F: FnOnce() -> T>(upper: u32, lower: u32) {
-    let errand = ptr::with_exposed_provenance_mut::<Errand<T, F>>((upper as usize) << 32 | lower as usize);
+    let errand = ptr::with_exposed_provenance_mut::<StackCall<T, F>>((upper as usize) << 32 | lower as usize);
     // SAFETY: the errand of the caller, who waits.
     unsafe { (*errand).run() };
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
+use super::relative_args::Turner;
 use super::symbols::Rules;
-use super::words::Turner;
 use super::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::grammar::{Counts, Grammar, Item, Symbol};
 use crate::site::Site;

@@ -15,7 +15,7 @@ use ampl_core::message::{
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
-use super::lane::Watch;
+use super::window_reduction::ReductionObserver;
 
 /// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
 /// most: a rank keeps no more windows undecided than fit in its buffer anyway.
@@ -29,7 +29,7 @@ const LEAST: usize = 32;
 
 /// What has been decided about a window of this rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Judged {
+pub struct WindowDecision {
     /// The window. What is older and undecided will stay so.
     pub window: WindowId,
     /// Whether it is kept, in what stratum (0: kept in full); none where what was drawn beforehand holds.
@@ -38,7 +38,7 @@ pub struct Judged {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct SecondPass {
+pub(super) struct RetrospectivePass {
     mechanism: Mechanism,
     rank: Rank,
     /// The rank's group among those decided so; none where it is not in one, or is pinned.
@@ -59,9 +59,9 @@ pub(super) struct SecondPass {
     adding: Vec<Count>,
     /// The same of windows that have gone up, oldest first.
     counts: VecDeque<(WindowId, Vec<Count>)>,
-    /// Room for what [`SecondPass::judge`] counts.
+    /// Room for what [`RetrospectivePass::judge`] counts.
     before: Vec<[u32; MOST_STRATA]>,
-    judged: VecDeque<Judged>,
+    judged: VecDeque<WindowDecision>,
     /// Per child: what it has not got, oldest first.
     down: Vec<VecDeque<Arc<DownMessage>>>,
 }
@@ -84,7 +84,7 @@ struct Count {
     ranks: u32,
 }
 
-impl SecondPass {
+impl RetrospectivePass {
     /// The node's part where its own rank and its children speak for that many ranks each, in this order.
     pub fn new(plan: &Plan, shape: &Shape, rank: Rank, contributors: &[u32]) -> Option<Self> {
         let second = shape.second.clone()?;
@@ -221,7 +221,7 @@ impl SecondPass {
             pass(verdict, counts, &mut before);
         }
         self.before = before;
-        self.judged.push_back(Judged { window: verdict.window, keep });
+        self.judged.push_back(WindowDecision { window: verdict.window, keep });
         if self.judged.len() > self.waiting {
             self.judged.pop_front();
         }
@@ -240,13 +240,13 @@ impl SecondPass {
     }
 
     /// A decision about a window of this rank, oldest first.
-    pub fn next_judged(&mut self) -> Option<Judged> {
+    pub fn next_judged(&mut self) -> Option<WindowDecision> {
         self.judged.pop_front()
     }
 }
 
-impl Watch for SecondPass {
-    fn brings(&mut self, contributor: usize, part: &CensusWindow) {
+impl ReductionObserver for RetrospectivePass {
+    fn contribution(&mut self, contributor: usize, part: &CensusWindow) {
         for (place, group) in part.partial.binned.iter().enumerate() {
             self.adding.extend(group.occupied().map(|occupied| Count {
                 contributor: contributor as u32,

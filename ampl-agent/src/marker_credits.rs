@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::governor::Level;
-use crate::shared::{Open, Shared};
+use crate::shared::{OpenWindow, Shared};
 use crate::window::Boundary;
 
 /// How long windows that are not summarised are gathered before they are told, nanoseconds. To tell of them, and to add
@@ -15,13 +15,13 @@ const TELLS_EVERY_NS: f64 = 100e6;
 
 /// How many more markers may be met without the lock. It says nothing of other memory: orders are relaxed.
 #[derive(Debug, Default)]
-pub struct Passing {
+pub struct MarkerCredits {
     left: AtomicU64,
 }
 
-impl Passing {
+impl MarkerCredits {
     /// Lends out `markers`; none must be.
-    pub fn lend(&self, markers: u64) {
+    pub fn grant(&self, markers: u64) {
         self.left.store(markers, Ordering::Relaxed);
     }
 
@@ -33,7 +33,7 @@ impl Passing {
     }
 
     /// Takes back what is left; returns how many that are.
-    pub fn take_back(&self) -> u64 {
+    pub fn reclaim(&self) -> u64 {
         self.left.swap(0, Ordering::Relaxed)
     }
 }
@@ -45,10 +45,10 @@ impl Shared {
     }
 
     /// Ends in `open` the windows that lent markers have ended. None is lent any more.
-    pub(crate) fn take_back(&self, open: &mut Open) {
+    pub(crate) fn reclaim(&self, open: &mut OpenWindow) {
         let lent = std::mem::take(&mut open.lent);
         if let Some(markers) = self.markers().filter(|_| lent > 0) {
-            open.met += lent - self.passing.take_back();
+            open.met += lent - self.passing.reclaim();
             open.window.0 += open.met / markers;
             open.untold += open.met / markers;
             open.met %= markers;
@@ -57,7 +57,7 @@ impl Shared {
     }
 
     /// Until when windows may be passed over that nobody is told of before, ticks; 0 where they may not.
-    pub(crate) fn passes_until(&self, open: &Open) -> u64 {
+    pub(crate) fn passes_until(&self, open: &OpenWindow) -> u64 {
         if open.measured || open.governor.level() != Level::Off {
             return 0;
         }
@@ -67,7 +67,7 @@ impl Shared {
     /// Ends the open window at `now`, which nothing is known of, without a word, and opens the next, if that may be
     /// done; returns whether it was. What ends windows may do so thousands of times a second, and a process that only
     /// counts must not take part in the job each time.
-    pub(crate) fn pass_over(&self, open: &mut Open, now: u64) -> bool {
+    pub(crate) fn pass_over(&self, open: &mut OpenWindow, now: u64) -> bool {
         // All that are told together are drawn by one directive.
         if now >= self.passes_until(open) || self.directed() <= open.window.next().0 {
             return false;
@@ -80,12 +80,12 @@ impl Shared {
     }
 
     /// Lends out markers, if windows that they end may be passed over. The lock must be held to its end.
-    pub(crate) fn lend(&self, open: &mut Open) {
+    pub(crate) fn grant(&self, open: &mut OpenWindow) {
         let lends = self.passes_until(open) > 0 && !open.fallen_back;
         if let Some(markers) = self.markers().filter(|_| lends) {
             let windows = self.directed().saturating_sub(open.window.next().0);
             open.lent = windows.saturating_mul(markers);
-            self.passing.lend(open.lent);
+            self.passing.grant(open.lent);
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_marker_is_met_once() {
         const LENT: u64 = 1000;
-        let (passing, over) = (Passing::default(), AtomicBool::new(false));
+        let (passing, over) = (MarkerCredits::default(), AtomicBool::new(false));
         let (met, gathered) = std::thread::scope(|scope| {
             let meeting = || {
                 let mut met = 0u64;
@@ -112,9 +112,9 @@ mod tests {
             let (mut gathered, mut rounds) = (0, 0);
             // The threads may get a processor late.
             while rounds < 2000 || gathered == 0 {
-                passing.lend(LENT);
+                passing.grant(LENT);
                 std::thread::yield_now();
-                gathered += LENT - passing.take_back();
+                gathered += LENT - passing.reclaim();
                 rounds += 1;
             }
             over.store(true, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use ampl_core::cluster::Metric;
 use ampl_core::message::{
-    CensusWindow, Directive, Divided, Division, MOST_STRATA, Own, Sampled, StratumSums,
+    CensusWindow, Directive, Divided, MOST_STRATA, Own, Sampled, Stratification, StratumSums,
 };
 use ampl_core::permute::order;
 use ampl_core::stats::Moments;
@@ -18,7 +18,7 @@ const REMEMBERED: usize = 96;
 
 /// What one seed's ranks know of divisions.
 #[derive(Clone, Debug)]
-pub(super) struct Divisions {
+pub(super) struct Stratifications {
     seen: VecDeque<(u64, Seen)>,
     /// One per group that is to be divided.
     groups: Vec<Group>,
@@ -36,13 +36,13 @@ struct Group {
 
 #[derive(Clone, Debug)]
 struct Known {
-    division: Division,
+    division: Stratification,
     /// By rank of the job: the stratum, and the place in it of a rank that is not pinned.
     strata: Vec<u8>,
     places: Vec<u32>,
 }
 
-impl Divisions {
+impl Stratifications {
     /// Those of `job` under `seed`; none where no group is to be divided.
     pub fn new(job: &Job, seed: u64) -> Option<Self> {
         let divisions = job.shape.divisions.as_ref()?;
@@ -144,7 +144,7 @@ fn numbers(seen: &ampl_core::message::MetricSummary) -> [f32; 2] {
 }
 
 impl Known {
-    fn of(job: &Job, group: u16, division: &Division, seen: &VecDeque<(u64, Seen)>) -> Self {
+    fn of(job: &Job, group: u16, division: &Stratification, seen: &VecDeque<(u64, Seen)>) -> Self {
         let ranks = job.plan.ranks as usize;
         let (mut strata, mut places) = (vec![0; ranks], vec![0; ranks]);
         let mut next = [0; MOST_STRATA];

@@ -1,7 +1,7 @@
 //! Strata that a group is divided into, and how many ranks of each are drawn.
 
-use ampl_core::message::{DividedSums, Division as Told};
-use ampl_core::stats::far::{Promise, with_far};
+use ampl_core::message::{DividedSums, Stratification as Told};
+use ampl_core::stats::outliers::{CoverageTarget, with_far};
 use ampl_core::stats::sizing::{Stratum, mean_variance, neyman};
 use ampl_core::units::WindowId;
 
@@ -175,7 +175,7 @@ impl Set {
             let Some(kurtosis) = stratum.kurtosis(guide) else { continue };
             let others = (0..sizes.len()).filter(|&other| other != index);
             let others = others.map(|other| part(other, sizes[other])).sum();
-            let promise = Promise { population: terms.population, error, confidence, others };
+            let promise = CoverageTarget { population: terms.population, error, confidence, others };
             sizes[index] = with_far(sizes[index], (stratum.stratum(guide), kurtosis), promise);
         }
     }

@@ -91,7 +91,7 @@ fn directive(reference: Option<Reference>) -> Directive {
     let part =
         |stratum, size, probability| StratumDirective { group: 0, stratum, size, probability, policy: 3 };
     let count = |ranks, before| StratumCount { ranks, before };
-    let newest = reference.map(|reference| Division {
+    let newest = reference.map(|reference| Stratification {
         number: 2,
         from: WindowId(16),
         first: WindowId(1),

@@ -24,7 +24,7 @@ const WANTED: (u64, u64) = (10, 20 * SHORTEST);
 
 /// When a thread looks after the tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct ProgressTimer {
     /// How many windows may gather, where they wait for their decision.
     gathers: Option<usize>,
     /// Ticks at which the last look was over, and how long it took.
@@ -57,7 +57,7 @@ pub struct Look {
     pub moved: bool,
 }
 
-impl Pace {
+impl ProgressTimer {
     /// That of a thread where so many windows [may gather](ampl_client::Node::gathers).
     pub fn new(gathers: Option<usize>) -> Self {
         Self { gathers, last: 0, took: 0, cpu: 0, rest: 0, pause: 0, gathered: 0, next: 0 }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_look_comes_soon_where_sizes_wait_and_late_where_it_took_long() {
-        let mut pace = Pace::new(None);
+        let mut pace = ProgressTimer::new(None);
         assert!(pace.is_due(0));
         pace.done(look(0, 1000, 0, true));
         assert_eq!(pace.next, 1000 + SHORTEST);
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn where_windows_wait_looks_take_a_hundredth_of_what_the_thread_gets() {
-        let mut pace = Pace::new(Some(GATHERED));
+        let mut pace = ProgressTimer::new(Some(GATHERED));
         pace.done(look(1, 10_000, 0, true));
         assert_eq!(pace.next, 10_001 + SHORTEST, "nothing is known yet");
         // A processor of its own: 50 µs of every 5 ms.
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn looks_do_not_wait_where_windows_cannot() {
-        let mut rested = Pace::new(Some(GATHERED));
+        let mut rested = ProgressTimer::new(Some(GATHERED));
         rested.done(look(1, 1000, 0, true));
         rested.done(Look { from: 1 << 40, to: (1 << 40) + 1000, cpu_from: 2000, cpu_to: 3000, moved: true });
         let (last, mut many) = (rested.last, rested);

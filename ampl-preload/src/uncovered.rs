@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ampl_core::mpi::Function;
 use ampl_trace::model::RunInfo;
 
-use crate::begin::message;
 use crate::caller::is_library_of_mpi;
 use crate::environment;
+use crate::init::message;
 use crate::process;
 use crate::resolve::{self, each_module, is_in_same_module, module};
 use crate::symbol::{self, Language, next_definition, variable};

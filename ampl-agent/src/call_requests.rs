@@ -7,9 +7,9 @@ use crate::node::NOWHERE;
 /// The low half is its node; the next 16 bits say whose that is, 0 for the thread itself, others 1 more than their place
 /// among all; the upper 16 which of the requests of that node it is, where it is another's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place(u64);
+pub struct RequestRef(u64);
 
-impl Place {
+impl RequestRef {
     #[inline(always)]
     pub(crate) fn own(at: u32) -> Self {
         Self(u64::from(at))
@@ -47,11 +47,11 @@ impl Place {
 
 /// See above; empty until [`crate::requests::Requests::name`] has filled it.
 #[derive(Debug, Default)]
-pub struct Named {
+pub struct CallRequests {
     count: usize,
     words: Vec<u64>,
     marks: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RequestRef>,
     /// All marks in one.
     together: u8,
     /// Whether there are claims to be given back.
@@ -59,16 +59,16 @@ pub struct Named {
 }
 
 /// Words, marks and places from one element on.
-pub(crate) type Parts<'a> = (&'a mut [u64], &'a mut [u8], &'a mut [Place]);
+pub(crate) type Parts<'a> = (&'a mut [u64], &'a mut [u8], &'a mut [RequestRef]);
 
-impl Named {
+impl CallRequests {
     /// Room for `count`.
     pub(crate) fn begin(&mut self, count: usize) {
         self.count = count;
         if self.words.len() < count {
             self.words.resize(count, 0);
             self.marks.resize(count, 0);
-            self.places.resize(count, Place::default());
+            self.places.resize(count, RequestRef::default());
         }
     }
 
@@ -78,7 +78,7 @@ impl Named {
         (&mut self.words[from..to], &mut self.marks[from..to], &mut self.places[from..to])
     }
 
-    pub(crate) fn set(&mut self, element: usize, word: u64, mark: u8, place: Place) {
+    pub(crate) fn set(&mut self, element: usize, word: u64, mark: u8, place: RequestRef) {
         (self.words[element], self.marks[element], self.places[element]) = (word, mark, place);
     }
 
@@ -119,7 +119,7 @@ impl Named {
 
     /// Where they are.
     #[inline]
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[RequestRef] {
         &self.places[..self.count]
     }
 

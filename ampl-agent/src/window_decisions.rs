@@ -10,14 +10,14 @@ use ampl_core::units::{Rank, WindowId};
 
 /// Which windows are decided when they are over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) enum DecisionTiming {
     None,
     /// Those that begin before the client's first directive has come.
     First,
     All,
 }
 
-impl After {
+impl DecisionTiming {
     /// Those of `rank`, where `second` is the second pass of the plan.
     pub fn of(plan: &Plan, rank: Rank, second: Option<&Second>) -> Self {
         let group = plan.group_of(rank);

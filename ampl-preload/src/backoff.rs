@@ -16,7 +16,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// Waits for others at the end of the job, politely: cores may be shared with ranks still working.
 #[derive(Debug)]
-pub struct Patience {
+pub struct Backoff {
     since: Instant,
     pause: Duration,
     /// How long nothing may move before it is taken for certain that nothing will.
@@ -25,7 +25,7 @@ pub struct Patience {
     eager: Duration,
 }
 
-impl Patience {
+impl Backoff {
     /// Starts to wait for a rank that is at its end.
     pub fn new() -> Self {
         let (since, pause, eager) = (Instant::now(), Duration::ZERO, Duration::ZERO);
@@ -38,7 +38,7 @@ impl Patience {
     }
 
     /// Starts to wait for ranks that may still be at work.
-    pub fn with_the_working() -> Self {
+    pub fn for_running_ranks() -> Self {
         Self { limit: Some(WORKING), ..Self::new() }
     }
 

@@ -14,9 +14,9 @@ use std::sync::atomic::{Ordering, fence};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{BlockKind, head, snapshot};
 
-use crate::fetch::fetch;
 use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
+use crate::prefetch::fetch;
 
 /// Runs in the first log: with the block's header, 2 pages.
 const FIRST_RUNS: usize = 1016;
