@@ -146,8 +146,10 @@ impl Pending {
             if keep {
                 copy(&holds.words[from..to]);
             }
-            // After the copy: whoever finds both takes the copy.
-            holds.head[head::LIVE].store(to as u64, Ordering::Release);
+            // After the copy: whoever finds both takes the copy. Where there was never room for a block there is no head.
+            if let Some(live) = holds.head.get(head::LIVE) {
+                live.store(to as u64, Ordering::Release);
+            }
             self.segments.pop_front();
         }
         let first = self.segments.front().map_or(self.order, |segment| segment.block);
@@ -172,4 +174,29 @@ fn reset(block: &MappedBlock, order: u64) {
     block.head[head::COMMITTED].store(0, Ordering::Release);
     block.head[head::LIVE].store(0, Ordering::Relaxed);
     block.head[head::ORDER].store(order, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Identity;
+
+    #[test]
+    fn windows_are_decided_where_there_was_never_room_for_a_block() {
+        let journal = Arc::new(Journal::in_memory(&Identity::default()).unwrap());
+        let mut pending = Pending::new(journal, 0);
+        let block = MappedBlock { head: &[], words: &mut [] };
+        let mut cursor = Cursor { block, at: 0, last_miss: None };
+        for window in (0..4).map(WindowId) {
+            pending.begin(window, &mut cursor);
+            pending.end(&cursor);
+        }
+        let (mut decided, mut copied) = (0, 0);
+        let decide = |window: WindowId| {
+            decided += 1;
+            Some(window.0 % 2 == 0)
+        };
+        pending.resolve(&cursor, decide, |words| copied += words.len());
+        assert_eq!((decided, copied, pending.oldest()), (4, 0, None));
+    }
 }

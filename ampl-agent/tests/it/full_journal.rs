@@ -10,7 +10,7 @@ const WORDS: usize = 5000;
 /// The only test of its process: the limit is everybody's.
 #[test]
 fn what_has_no_room_goes_to_memory() {
-    alone("full::what_has_no_room_goes_to_memory", grow_beyond_the_limit);
+    alone("full_journal::what_has_no_room_goes_to_memory", grow_beyond_the_limit);
 }
 
 fn grow_beyond_the_limit() {
