@@ -194,7 +194,7 @@ mod tests {
         let (mut decided, mut copied) = (0, 0);
         let decide = |window: WindowId| {
             decided += 1;
-            Some(window.0 % 2 == 0)
+            Some(window.0.is_multiple_of(2))
         };
         pending.resolve(&cursor, decide, |words| copied += words.len());
         assert_eq!((decided, copied, pending.oldest()), (4, 0, None));
