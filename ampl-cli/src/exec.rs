@@ -107,6 +107,10 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
 
 /// Says on stderr why ampl may see nothing of this program.
 fn warn(program: &Path) {
+    // An exec of ampl within another says itself what is wrong with the program behind it.
+    if std::env::current_exe().is_ok_and(|ampl| program.canonicalize().ok() == ampl.canonicalize().ok()) {
+        return;
+    }
     for (what, fix) in Executable::read(program).map(|executable| executable.obstacles()).unwrap_or_default()
     {
         tell!("ampl: {what} ({}): {fix}", program.display());

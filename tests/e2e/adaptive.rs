@@ -278,9 +278,10 @@ fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
     let wider = |cut: &Value| number(&cut["error_attained"]) > number(&cut["error_required"]);
     assert!(attained.iter().filter(|cut| wider(cut)).count() * 2 > attained.len(), "{attained:?}");
     let rate = rate(&run);
-    // What a few windows took is not known yet when the run ends.
+    // What a few windows took is not known yet when the run ends, and a run of some sixty windows is a small sample: that
+    // long runs keep to it is proved with the policy driven.
     let underway = 4.0 / number(&run.info()["windows"]);
-    assert!(rate <= (1.1 + underway) * budget, "{rate} of {budget}");
+    assert!(rate <= (1.25 + underway) * budget, "{rate} of {budget}");
     // Where there was no room for more it is used.
     let bound = cut.len() as f64 / decisions.len() as f64;
     assert!(rate >= 0.5 * bound * budget, "{rate} of {budget}, {bound} of decisions cut");

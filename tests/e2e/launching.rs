@@ -72,6 +72,25 @@ fn a_preloaded_tool_reaches_the_program_and_not_ampl() {
     }
 }
 
+/// A user who writes `ampl exec` behind `ampl run` gets one run, and nothing is said of ampl's own executable.
+#[test]
+fn ampl_behind_ampl_is_no_program_to_warn_of() {
+    let job = Job::of(Mpi::OpenMpi, 2, "steady", &["20"]);
+    let scratch = Scratch::new("twice");
+    let ours = |words: &[&str]| -> Vec<OsString> {
+        [vec![ampl().into()], words.iter().map(OsString::from).collect()].concat()
+    };
+    let line = [
+        ours(&["run", "-o", "once", "--"]),
+        Mpi::OpenMpi.launch(2),
+        ours(&["exec", "--"]),
+        job.words.clone(),
+    ];
+    let watched = job.run(&line.concat(), scratch.path()).success();
+    assert_eq!(said(&watched).iter().filter(|line| line.contains("linked")).count(), 0, "{}", watched.stderr);
+    assert_eq!(barriers(&scratch.path().join("once")), 40);
+}
+
 /// The dynamic linker says so once per process, as it does without ampl.
 #[test]
 fn a_preloaded_library_that_is_not_there_is_ignored() {
