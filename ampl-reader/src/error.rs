@@ -12,7 +12,7 @@ use crate::names::TRACE;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Nothing is at the path.
+    /// No file or directory is at the path.
     Absent {
         /// The path that was asked for, or the trace file in it.
         path: PathBuf,
@@ -50,7 +50,7 @@ pub enum OpenError {
         /// The directory that the job had them in.
         journals: PathBuf,
     },
-    /// None of the journals can be read.
+    /// No journal can be read.
     BadJournals {
         /// Their directory.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! A run of which only what is asked for is read.
+//! A run that is read on demand.
 
 use std::cell::{OnceCell, RefCell};
 use std::path::Path;
@@ -17,7 +17,7 @@ use memmap2::Mmap;
 use crate::directory;
 use crate::error::OpenError;
 
-/// A run: of a job that has ended, that is under way, or that has died.
+/// A run of a job that has ended, is under way, or has died.
 #[derive(Debug)]
 pub struct Run {
     source: Source,

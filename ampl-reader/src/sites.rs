@@ -10,12 +10,12 @@ use ampl_trace::model::call_path;
 use cpp_demangle::{DemangleOptions, Symbol};
 use serde::Serialize;
 
-/// A function on the way to a call, and where it goes on from there.
+/// A function of a call path, and the site from which it calls the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Frame {
-    /// As its source says it; `None` where no symbol tells.
+    /// Name in the source; `None` where no symbol covers it.
     pub function: Option<String>,
-    /// As call sites are named.
+    /// Call site, as [`Symbols::name`] names it.
     pub site: String,
 }
 
@@ -30,16 +30,16 @@ pub struct Symbols {
 /// The function that a call is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// As its source says it, with scopes and template arguments, without parameters.
+    /// Name in the source, with scopes and template arguments, without parameters.
     pub name: String,
-    /// Bytes from the start of its code, or of the code it was inlined into, to where the call returns; `None`
-    /// where no symbol tells.
+    /// Bytes from the start of its code, or of the code it was inlined into, to where the call returns; `None` where
+    /// no symbol covers it.
     pub offset: Option<u64>,
 }
 
 impl Symbols {
-    /// `file:line` of the call that returns to `offset` in the module at `path`, where that file is here and
-    /// tells; `module+0xoffset` otherwise. Both forms are what `window.marker` takes.
+    /// `file:line` of the call that returns to `offset` in the module at `path`, where that file is here and has line
+    /// information; `module+0xoffset` otherwise. Both forms are what `window.marker` takes.
     pub fn name(&mut self, path: &str, offset: u64) -> String {
         let key = (path.to_owned(), offset);
         if let Some(name) = self.names.get(&key) {
@@ -50,11 +50,11 @@ impl Symbols {
         name
     }
 
-    /// The name of the site of that number of `rank`; `None` where the trace has no such site.
+    /// Name of the site of that number of `rank`; `None` where the trace has no such site.
     pub fn site(&mut self, rank: &RankTrace, site: u32) -> Option<String> {
         let site = rank.sites.get(site as usize)?;
         let module = rank.modules.get(site.module as usize).filter(|module| !module.is_empty());
-        // Where sites are not told apart there is one of each function, and it is nowhere.
+        // Where sites are not distinguished there is one of each function, without a place.
         let known = module.is_some() || site.offset > 0;
         known.then(|| self.name(module.map_or("?", String::as_str), site.offset))
     }
@@ -65,7 +65,7 @@ impl Symbols {
     }
 
     /// The functions on the way to the site of that number of `rank`, from `main` to the call; none where paths are
-    /// not told apart.
+    /// not distinguished.
     pub fn path(&mut self, rank: &RankTrace, site: u32) -> Rc<[Frame]> {
         if rank.sites.get(site as usize).is_none_or(|site| site.caller == 0) {
             return Rc::new([]);
@@ -84,7 +84,7 @@ impl Symbols {
                 break;
             }
         }
-        // Of a program without symbols what starts it is known by the C library's.
+        // Without symbols, start-up code is recognized by the C library's file name.
         while path.len() > 1 && path.last().is_some_and(Frame::is_start) {
             path.pop();
         }
@@ -125,7 +125,7 @@ impl Frame {
         matches!(self.function.as_deref(), Some("main"))
     }
 
-    /// Whether it is the C library's, on the way to `main`.
+    /// True where it is the C library's start-up code, on the way to `main`.
     fn is_start(&self) -> bool {
         match self.function.as_deref() {
             Some(name) => name == "_start" || name.starts_with("__libc_start"),
@@ -139,7 +139,7 @@ impl Frame {
     }
 }
 
-/// What compilers append to the name of a part or a copy of a function.
+/// Suffixes that compilers append to the name of a part or a copy of a function.
 const SUFFIXES: [&str; 7] = [".cold", ".part.", ".isra.", ".constprop.", "._omp_fn.", ".lto_priv.", ".llvm."];
 
 /// The name that the source has for the symbol `raw`, of C, C++, Rust or gfortran.
@@ -155,7 +155,7 @@ fn as_written(raw: &str) -> String {
     let options = DemangleOptions::new().no_params().no_return_type();
     let cpp = Symbol::new(raw).ok().filter(|_| raw.starts_with("_Z"));
     let name = cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok());
-    // That of a lambda says so even without its parameters.
+    // The name of a lambda ends in ` const` even without its parameters.
     name.map_or_else(|| raw.to_owned(), |name| name.trim_end_matches(" const").to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! Which process a journal is of, and whether it still runs.
+//! The process that writes a journal, and whether it still runs.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,7 +10,7 @@ use ampl_trace::record::get_text;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-/// The process that writes a journal, or did, as the journal's first page says.
+/// The process that writes a journal, or did, by the journal's first page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Rank in `MPI_COMM_WORLD`.
@@ -50,7 +50,7 @@ impl Holder {
         })
     }
 
-    /// Whether a process of that number and start runs here; false where numbers of its namespace mean nothing here.
+    /// True where the process runs on this host; false where its host or PID namespace is another.
     fn runs(&self) -> bool {
         let here = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
         if self.pid_namespace != here || here == 0 || self.host != host() {
@@ -60,13 +60,12 @@ impl Holder {
     }
 }
 
-/// Whether a process of that number and start runs here.
+/// True where process `pid`, which began at `started` (clock ticks since boot), runs on this host.
 pub fn runs(pid: u32, started: u64) -> bool {
     is_running(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default(), started)
 }
 
-/// Whether `stat` is that of a process that began at `started` and has not ended; one that nobody has waited for yet
-/// has.
+/// True where `stat`, of `/proc/PID/stat`, is of a process that began at `started` and has not ended; a zombie has.
 fn is_running(stat: &str, started: u64) -> bool {
     let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
     let words: Vec<&str> = behind.split_ascii_whitespace().collect();

@@ -17,7 +17,7 @@ use super::run_file::RunFile;
 use crate::error::OpenError;
 use crate::map;
 
-/// What a dead job leaves is little, and all there is to explain it.
+/// Settings that keep every time exact: a dead job leaves little, and all there is to explain it.
 const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
 
 /// The journals in `dir`, by rank.
@@ -32,7 +32,7 @@ pub fn list(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// What `files` hold as one trace, never complete; the run file stands in for the client's journal.
+/// One trace from the journals in `files`, never complete; the run file stands in for the client's journal.
 ///
 /// # Errors
 /// [`OpenError::BadJournals`] when none of them can be read.
@@ -117,7 +117,7 @@ fn sizes(trace: &Trace) -> Sizes {
 /// Writes `trace` as a trace file to `out`.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write<W: Write>(trace: &Trace, out: W) -> io::Result<W> {
     let mut writer = Writer::new(out)?;
     writer.run(&trace.run, &trace.decisions)?;

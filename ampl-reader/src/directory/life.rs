@@ -1,4 +1,4 @@
-//! Which processes of a run still live, and up to when the run counts.
+//! Processes of a run that still live, and the time up to which the run counts.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ampl_trace::Trace;
 use ampl_trace::model::{End, EndBasis, Liveness, Process};
 
-/// What the system says of `process`, whose journal is `file`: a process of its number that has the file mapped.
+/// Liveness of `process` by `/proc`: it lives where a process of its number has its journal `file` mapped.
 pub fn of(process: &Process, file: &Path) -> Liveness {
     let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if here.trim() != process.host || process.pid == 0 {
@@ -34,8 +34,7 @@ fn state(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Up to when a run counts that was read from its journals, whose launcher returned `ended_ns` nanoseconds after the
-/// Unix epoch.
+/// End of a run that was read from its journals; its launcher returned `ended_ns` nanoseconds after the Unix epoch.
 pub fn end(trace: &Trace, ended_ns: Option<u64>) -> Option<End> {
     let since_start = |nanos: u64| i64::try_from(nanos.checked_sub(trace.run.started_ns)?).ok();
     let known = trace.run.started_ns > 0;

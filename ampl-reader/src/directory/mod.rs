@@ -27,10 +27,10 @@ pub use journals::write;
 use run_file::RunFile;
 pub use run_file::note_end;
 
-/// As [`read`], with an entry for every window, those too that were closed together.
+/// As [`read`], with an entry for every window, even for windows that were closed together.
 ///
 /// # Errors
-/// Those of [`read`].
+/// Errors of [`read`].
 pub fn read_spread(run: &Path) -> Result<Trace, OpenError> {
     let mut trace = read(run)?;
     trace.ranks.iter_mut().for_each(|rank| WindowSummary::spread(&mut rank.windows));
@@ -95,7 +95,7 @@ fn mapped(file: &Path) -> Result<Mmap, OpenError> {
     })
 }
 
-/// The trace as far as the journals of a run say that is under way, or has died, and those in `others`.
+/// The trace of a run that is under way, or has died, from its journals and those in `others`.
 ///
 /// # Errors
 /// [`OpenError`] when there is none, or none can be read.
@@ -117,8 +117,8 @@ pub fn from_journals(run: &Path, others: &[PathBuf]) -> Result<Trace, OpenError>
     })
 }
 
-/// The journals of `run` that can be read here: where the job says that they are or in the run directory, and those that
-/// were brought home from other hosts.
+/// Journals of `run` that can be read here: in the job's journal directory or the run directory, and those that were
+/// brought home from other hosts.
 pub fn own_journals(run: &Path) -> Vec<PathBuf> {
     let named = RunFile::read(run).and_then(|file| file.journals);
     let places = [named, Some(run.join("journal")), Some(run.to_owned())];

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use ampl_core::nodes::{NODES, NodeRank};
 use ampl_core::units::RankSet;
 
-/// What is behind the host's name in that of a directory of journals that were brought home.
+/// Suffix, behind the host's name, of a directory of journals that were brought home.
 const HOME: &str = ".journals";
 
-/// The ranks of each host; none where the run directory does not say.
+/// The ranks of each host; empty where the run directory has no note of them.
 pub fn of(run: &Path) -> BTreeMap<String, Vec<NodeRank>> {
     let entries = fs::read_dir(run.join(NODES)).into_iter().flatten().flatten();
     let files = entries.filter(|entry| entry.path().is_file());
@@ -21,7 +21,7 @@ pub fn of(run: &Path) -> BTreeMap<String, Vec<NodeRank>> {
     files.filter_map(read).collect()
 }
 
-/// Where journals of `host` are brought home to.
+/// Directory that journals of `host` are brought home to.
 pub fn home(run: &Path, host: &str) -> PathBuf {
     run.join(NODES).join(format!("{host}{HOME}"))
 }

@@ -1,4 +1,4 @@
-//! `run.toml`: what the job wrote when it started.
+//! `run.toml`: the facts and settings that the job wrote when it started.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use ampl_trace::RunInfo;
 /// Settings follow this line; before it stand the facts of the run.
 const SETTINGS: &str = "# Resolved settings.";
 
-/// What `run.toml` says.
+/// Contents of `run.toml`.
 #[derive(Debug, Default)]
 pub struct RunFile {
-    /// Where the journals are.
+    /// Directory of the journals.
     pub journals: Option<PathBuf>,
-    /// When the launcher returned, nanoseconds since the Unix epoch; `None` where nobody saw it.
+    /// Time at which the launcher returned, nanoseconds since the Unix epoch; `None` where it is not noted.
     pub ended_ns: Option<u64>,
     facts: String,
     config: String,
@@ -30,7 +30,7 @@ pub fn note_end(dir: &Path, now_ns: u64) {
     let before = text[..at].trim_end_matches('\n').len();
     let noted = format!("{}\nended_ns = {now_ns}\n\n{}", &text[..before], &text[at..]);
     let new = dir.join("run.toml.new");
-    // Who reads meanwhile finds the one or the other.
+    // Renamed into place: a concurrent reader finds the old file or the new one.
     if fs::write(&new, noted).and_then(|()| fs::rename(&new, &path)).is_err() {
         let _ = fs::remove_file(&new);
     }
@@ -51,7 +51,7 @@ impl RunFile {
         Some(file)
     }
 
-    /// Whether journals had no names that they could be found by.
+    /// True where the settings turn journals off: they had no names to be found by.
     pub fn keeps_no_journals(&self) -> bool {
         Config::parse(&self.config).is_ok_and(|(config, _)| config.output.journal == Journal::Off)
     }
