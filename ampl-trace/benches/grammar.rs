@@ -1,4 +1,4 @@
-//! What a run costs to push, nanoseconds, and how large the grammar becomes.
+//! Cost to push a run, nanoseconds, and size of the grammar.
 //!
 //! Each sequence is pushed into builders of its own; every grammar must give its sequence back.
 

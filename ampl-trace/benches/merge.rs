@@ -1,6 +1,6 @@
-//! What it takes to join the structures of many ranks in `MPI_Finalize`, milliseconds, and the bytes of the trace.
+//! Time to join the structures of many ranks in `MPI_Finalize`, milliseconds, and bytes of the trace.
 //!
-//! Rank 0's way is what everybody waits for: at each meeting its partner packs what it has, rank 0 reads and joins it.
+//! All ranks wait for rank 0: at each merge its partner packs its structure, and rank 0 reads and joins it.
 
 use std::hint::black_box;
 use std::time::Instant;

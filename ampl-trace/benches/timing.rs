@@ -26,7 +26,7 @@ fn stencils() {
     }
 }
 
-/// Sources of one rank: what they are tells how well models learn.
+/// Reports times of one rank from each source, which show how well models learn.
 fn sources() {
     for calls in [100, 1000, 10_000, 1_000_000] {
         println!("{calls} calls of 10 signatures, error 0.1, floor 0");

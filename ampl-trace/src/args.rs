@@ -13,7 +13,7 @@ use crate::record::{
     text_words,
 };
 
-/// A handle that ampl saw nobody make.
+/// Handle word of an object that ampl did not see made.
 pub const UNKNOWN_HANDLE: u64 = 0;
 /// A buffer word: `MPI_IN_PLACE`.
 pub const IN_PLACE: u64 = u64::MAX;
@@ -28,7 +28,7 @@ pub fn predefined_word(index: u16) -> u64 {
     !u64::from(index)
 }
 
-/// Whether a handle word names a predefined object.
+/// True where a handle word names a predefined object.
 #[inline]
 pub fn is_predefined(word: u64) -> bool {
     word >> 63 != 0
@@ -54,7 +54,7 @@ fn source_and_tag(word: u64) -> (i64, i64) {
     (i64::from((word >> 32) as u32 as i32), i64::from(word as u32 as i32))
 }
 
-/// How a parameter is laid out.
+/// Layout of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One word.
@@ -75,30 +75,29 @@ pub fn shape(param: &Param) -> Shape {
     }
 }
 
-/// Whether only the address itself is recorded, whoever writes behind it: what a buffer holds is
-/// the application's business.
+/// True where only the address is recorded: the contents of a buffer are the application's business.
 pub fn is_opaque(param: &Param) -> bool {
     matches!(param.kind, Kind::Buffer | Kind::Address)
 }
 
-/// Whether `param` is in the entry part.
+/// True where `param` is in the entry part.
 pub fn is_input(param: &Param) -> bool {
     param.direction != Direction::Out || is_opaque(param)
 }
 
-/// Whether MPI writes an address behind that parameter: its word is in the entry part, as every address is, and 0
-/// where nothing was written. Until November 2026 it was where the program wanted it.
+/// True where MPI writes an address behind that parameter. Its word is in the entry part, as every address is, and 0
+/// where nothing was written. Until November 2026 the word was the address at which the program wanted it.
 pub fn gives_address(param: &Param) -> bool {
     param.kind == Kind::Address && param.direction == Direction::Out
 }
 
-/// Whether `param` is in the exit part.
+/// True where `param` is in the exit part.
 pub fn is_output(param: &Param) -> bool {
     param.direction != Direction::In && !is_opaque(param)
 }
 
-/// Whether `param` is a single value, no request, that MPI reads and overwrites: its value before
-/// the call must be noted then.
+/// True where `param` is a single value, no request, that MPI reads and overwrites: its value before the call must be
+/// noted then.
 pub fn is_overwritten(param: &Param) -> bool {
     param.direction == Direction::InOut
         && param.length == Length::One
@@ -109,13 +108,13 @@ pub fn is_overwritten(param: &Param) -> bool {
 /// Named values in the order of the parameters.
 pub type Named = Vec<(&'static str, Value)>;
 
-/// What words mean that are not the same on every rank.
+/// Meaning of words that are not the same on every rank.
 pub trait Names {
-    /// What the word of a [place](crate::places) stands for.
+    /// Value that the word of a [place](crate::places) stands for.
     fn place(&self, word: u64) -> Value;
     /// The name of a request: a number from 1.
     fn request(&mut self, word: u64) -> u64;
-    /// The communicator that the program made of that word.
+    /// Value of a communicator that the program made, by its word.
     fn comm(&self, word: u64) -> Value {
         Value::Object(ObjectKind::Comm, word)
     }
@@ -178,7 +177,7 @@ pub fn place(flags: u8, words: &[u64]) -> Option<[u64; PLACE_WORDS]> {
     if flags & CALL_PLACE == 0 { None } else { words.last_chunk().copied() }
 }
 
-/// Whether `param` is an array of statuses.
+/// True where `param` is an array of statuses.
 pub fn is_several_statuses(param: &Param) -> bool {
     param.kind == Kind::Status && shape(param) == Shape::Array
 }

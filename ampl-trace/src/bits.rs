@@ -6,11 +6,11 @@ pub const PRECISION: usize = 16;
 /// Bytes of a word of the coder, and their bits.
 const WORD: usize = 4;
 const WORD_BITS: u32 = 8 * WORD as u32;
-/// Words past the end that a decoder looks at: it is two words ahead.
+/// Words past the end that a decoder reads: it is two words ahead.
 const AHEAD: usize = 2;
 
-/// Writes or reads bits; models are the same for both. What is given is what a writer writes and a reader
-/// does not look at; what comes back is what was written.
+/// Writes or reads bits; models are the same for both. A writer writes the value given, and a reader ignores it. Both
+/// return the value written.
 pub trait Bits {
     /// A bit that is 1 with the probability `one`, in 65536ths, neither 0 nor 65536.
     fn bit(&mut self, one: u32, bit: bool) -> bool;
@@ -22,8 +22,7 @@ pub trait Bits {
 #[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
-    /// What is written further is from `lower` on, less than `range` above it, in units of the word after
-    /// the next.
+    /// Lower end of the range, `range` wide, in which further output lies; in units of the word after the next.
     lower: u64,
     range: u64,
 }
@@ -35,7 +34,7 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// What was written; of the last word without the zeros at its end, but never all of it.
+    /// The bytes written. Zeros at the end are dropped, but one byte of the last word stays.
     pub fn into_bytes(mut self) -> Vec<u8> {
         if self.range < u64::MAX {
             // The least number of one word in the range, or of two.
@@ -50,7 +49,7 @@ impl Writer {
         self.bytes
     }
 
-    /// What was written, in as few bytes as tell it, if the reader sees zeros behind.
+    /// The bytes written, as few as a reader needs that sees zeros behind.
     pub fn shortest(mut self) -> Vec<u8> {
         // Any number in the range will do: the first of those with so many bytes, from none on.
         for kept in 0..=WORD {
@@ -174,7 +173,7 @@ impl Bits for Length {
 #[derive(Debug)]
 pub struct Reader<B> {
     words: Words<B>,
-    /// How far what is read further is above the range's lower end.
+    /// Distance of the bits read ahead from the range's lower end.
     above: u64,
     range: u64,
     sound: bool,
@@ -191,7 +190,7 @@ impl<B: AsRef<[u8]>> Reader<B> {
         reader
     }
 
-    /// Whether all that was read may have been written: not past the end, nor something never written.
+    /// True where all that was read may have been written: nothing past the end, nothing that no writer writes.
     pub fn is_sound(&self) -> bool {
         self.sound
     }
@@ -257,7 +256,7 @@ struct Words<B> {
 }
 
 impl<B: AsRef<[u8]>> Words<B> {
-    /// The next; `None` when more zeros are asked for than any decoder needs.
+    /// The next word; `None` when more zeros are asked for than any decoder needs.
     #[inline]
     fn read(&mut self) -> Option<u32> {
         let left = self.bytes.as_ref().get(self.at..).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What one rank observed in one window, a cell per metric, in the room that most windows need.
+//! One rank's observations in one window, a cell per metric, in the room that most windows need.
 //!
-//! Most metrics are observed once in a window, and the value then says everything: a cell takes a word. What a window
-//! of seven metrics takes in a journal, and wherever windows are read, is nine words instead of thirty-six.
+//! Most metrics are observed once in a window, and the value then says everything: a cell takes a word. A window of
+//! seven metrics takes nine words, in a journal and wherever windows are read, instead of thirty-six.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use serde::Serialize;
 pub struct Cell {
     /// Number of observations.
     pub n: f64,
-    /// Their sum, in the metric's unit.
+    /// Sum of the observations, in the metric's unit.
     pub sum: f64,
-    /// Their sum of squares.
+    /// Sum of their squares.
     pub sum_sq: f64,
     /// The smallest; 0 without observations.
     pub min: f64,
@@ -29,7 +29,7 @@ impl Cell {
         Self { n: 1.0, sum: value, sum_sq: value * value, min: value, max: value }
     }
 
-    /// Becomes that of so many windows with the same observations each.
+    /// Scales the cell to so many windows with the same observations each.
     pub fn times(&mut self, windows: u64) {
         for value in [&mut self.n, &mut self.sum, &mut self.sum_sq] {
             *value *= windows as f64;
@@ -51,7 +51,7 @@ impl Cell {
         [self.n, self.sum, self.sum_sq, self.min, self.max].map(f64::to_bits)
     }
 
-    /// Hands `put` what is to be stored, and returns how that is to be read.
+    /// Passes the values to be stored to `put`, and returns the shape to read them by.
     pub(crate) fn put(&self, put: impl FnMut(f64)) -> Shape {
         match self.bits() {
             bits if bits == Self::default().bits() => Shape::Nothing,
@@ -76,7 +76,7 @@ impl Cell {
     }
 }
 
-/// How a cell is stored.
+/// Layout of a stored cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Zeros: no values.
@@ -87,13 +87,13 @@ pub(crate) enum Shape {
     Any,
 }
 
-/// More metrics no run has: what is damaged must not ask for memory.
+/// Largest number of metrics of any run: damaged bytes must not ask for more memory.
 pub const MOST: usize = MOST_METRICS + Quantity::ALL.len();
 /// Shapes in a word.
 const SHAPES: usize = 32;
 
 impl Shape {
-    /// The one of that number.
+    /// The shape of that number.
     pub(crate) fn of(number: u64) -> Option<Self> {
         [Self::Nothing, Self::One, Self::Any].into_iter().find(|&shape| shape as u64 == number)
     }
@@ -109,8 +109,8 @@ impl Shape {
 
 /// One cell per metric, or none at all.
 ///
-/// They are kept as they lie in a journal: their number; their shapes (0 zeros, 1 a single observation, 2 anything), 32 to
-/// a word, the first in the lowest bits; what is stored of one after the other, as bits of f64.
+/// They are kept as they lie in a journal: their number; their shapes (0 zeros, 1 a single observation, 2 anything),
+/// 32 to a word, the first in the lowest bits; then their values, one cell after the other, as bits of f64.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Cells(Box<[u64]>);
 
@@ -126,7 +126,7 @@ impl Cells {
         }
     }
 
-    /// What was [put](Self::put) at the beginning of `words`, and what is behind it; `None` where that cannot be.
+    /// The cells that were [put](Self::put) at the beginning of `words`, and the words behind them; `None` if damaged.
     pub fn take(words: &[u64]) -> Option<(Self, &[u64])> {
         let (&count, rest) = words.split_first()?;
         let count = usize::try_from(count).ok().filter(|&count| count <= MOST)?;
@@ -144,7 +144,7 @@ impl Cells {
         self.0.first().map_or(0, |&count| count as usize)
     }
 
-    /// Whether there are none.
+    /// True where there are no cells.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

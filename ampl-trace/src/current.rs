@@ -11,15 +11,15 @@ pub const LINE_WORDS: usize = 8;
 
 /// Positions of words in a line.
 pub mod at {
-    /// The call entered last: see [`super::call`]; 0 before the first, and when the thread has ended.
+    /// The call entered last, as [`super::call`] gives it; 0 before the first, and when the thread has ended.
     pub const CALL: usize = 0;
-    /// Ticks when it was entered.
+    /// Ticks at its entry.
     pub const SINCE: usize = 1;
-    /// Ticks when the last call returned, or when calls that are only counted were looked at last.
+    /// Ticks when the last call returned, or when calls that are only counted were checked last.
     pub const LEFT: usize = 2;
-    /// Two arguments that say whom it is about ([`super::Operands`]), or the number of a request that it names.
+    /// Two arguments that name its peers ([`super::Operands`]), or the number of a request that it names.
     pub const ENDS: usize = 3;
-    /// The handle of its communicator, or how many requests it names.
+    /// The handle of its communicator, or the number of requests that it names.
     pub const OBJECT: usize = 4;
     /// Ticks since when all calls were polls that found nothing; 0 if the last one was not.
     pub const POLLING: usize = 5;
@@ -71,7 +71,7 @@ pub enum Role {
     Target,
 }
 
-/// Positions of the arguments that say whom a call is about.
+/// Positions of the arguments that name a call's peers, tag and communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
     /// A rank.
@@ -85,7 +85,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// Those of `spec`, by the standard's names.
+    /// Operands of `spec`, by the standard's names.
     pub fn of(spec: &FunctionSpec) -> Self {
         let at = |name: &str, kind: Kind| {
             let is = |param: &ampl_core::mpi::Param| {

@@ -35,13 +35,13 @@ pub struct Call {
     pub code: i64,
     /// Index into [`RankStructure::sites`].
     pub site: Option<u32>,
-    /// Where its window's times are stored.
+    /// Times, where those of its window are stored.
     pub timed: Option<Timed>,
     /// Index into its thread's signatures.
     pub terminal: u32,
 }
 
-/// When a call was made.
+/// Times of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
     /// The window it ended in.
@@ -64,7 +64,7 @@ pub struct Calls<'a> {
     failed: bool,
 }
 
-/// Where a thread stands.
+/// Position in a thread.
 #[derive(Debug)]
 struct Position<'a> {
     thread: &'a ThreadStructure,
@@ -111,13 +111,13 @@ impl Names for RankNames<'_> {
         match follower.name(word) {
             Some(Name::Agreed(number)) => Value::Object(ObjectKind::Comm, number.into()),
             Some(own) => Value::Name(own.to_string()),
-            // Made where nobody looked, or it cannot be told which of several it is.
+            // Its making was not seen, or it may be one of several.
             None => Value::Name(format!("comm:{}.w{word}", follower.rank())),
         }
     }
 }
 
-/// Whether a call with that signature makes a request, which its last word tells: by its slot.
+/// True where a call with that signature makes a request, by its slot in the last word.
 fn makes_request(signature: &Signature) -> bool {
     let none = CALL_ERROR | CALL_MISS | CALL_NO_ARGS | CALL_UNFINISHED;
     let spec = Function(signature.function).spec();
@@ -144,8 +144,8 @@ fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
 }
 
 impl<'a> Calls<'a> {
-    /// The calls of `structure`, with the times and places of `rank`. Communicators are called by their words,
-    /// which other ranks use for others, and this one too when they are free.
+    /// The calls of `structure`, with the times and places of `rank`. Communicators are named by their words, which
+    /// other ranks use for others, and this one too once they are free.
     pub fn new(structure: &'a RankStructure, rank: &'a RankTrace) -> Self {
         Self::with(structure, rank, None)
     }
@@ -160,7 +160,7 @@ impl<'a> Calls<'a> {
         let none = Window { thread: u32::MAX, window: 0, first_seq: 0, start_ns: 0 };
         let times = match rank.times.is_empty() {
             true => None,
-            // What cannot be read was told when the trace was.
+            // Unreadable times were reported when the trace was read.
             false => {
                 Decoder::new(&rank.times).ok().map(|decoder| Times { decoder, window: none, left: 0, seq: 0 })
             }
@@ -279,7 +279,7 @@ impl<'a> Calls<'a> {
         let words = known.then_some(&signature.words[..])?;
         let told;
         let words = match (words.split_last(), origin) {
-            // By the slot alone it could not be told from those of other calls.
+            // The slot alone does not distinguish it from requests of other calls.
             (Some((&slot, others)), Some(origin)) => {
                 let made = request::made(self.names.thread, origin, slot);
                 told = [others, &[made]].concat();

@@ -1,12 +1,12 @@
-//! What can be wrong with bytes that should be a journal or a trace.
+//! Errors in bytes that should be a journal or a trace.
 
-/// Why bytes cannot be read as a journal or a trace at all.
+/// Reason for which bytes cannot be read as a journal or a trace at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadError {
     /// The first bytes are not ours.
     BadMagic {
-        /// What stands there.
+        /// The first eight bytes.
         found: [u8; 8],
     },
     /// Written by a version this reader does not know.
@@ -26,7 +26,7 @@ pub enum ReadError {
     },
     /// A record or section contradicts itself.
     Malformed {
-        /// What was being read.
+        /// Part that was being read.
         what: &'static str,
         /// Where, in bytes or words from its beginning.
         at: usize,
@@ -54,6 +54,6 @@ impl std::error::Error for ReadError {}
 pub struct Damage {
     /// The rank it concerns, if one.
     pub rank: Option<u32>,
-    /// What is wrong, for people.
+    /// Description of the damage, for people.
     pub what: String,
 }

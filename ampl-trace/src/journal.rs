@@ -20,8 +20,9 @@ pub const HEADER_WORDS: usize = 512;
 pub const BLOCK_MAGIC: u64 = u64::from_le_bytes(*b"AMPLBLK0");
 /// Words of a block's header.
 pub const BLOCK_HEADER_WORDS: usize = 8;
-/// Words of one entry in a site table: return address; function, in the low 16 bits; calls; of their times in ticks the
-/// sum, the low word of the sum of squares, least and most; bytes sent and received; the high word of the sum of squares.
+/// Words of one entry in a site table: return address; function, in the low 16 bits; calls; of their times in ticks
+/// the sum, the low word of the sum of squares, least and most; bytes sent and received; the high word of the sum of
+/// squares.
 pub const SITE_WORDS: usize = 10;
 
 /// Positions of words in a block's header.
@@ -70,21 +71,21 @@ pub mod word {
     pub const FAILURES: usize = 11;
     /// CRC-32 of the function table, so that a journal is never read with another one.
     pub const TABLE: usize = 12;
-    /// Of a process whose clock is not rank 0's: how far its times may be off, nanoseconds.
+    /// Largest error of the times of a process whose clock is not rank 0's, nanoseconds.
     pub const CLOCK_ERROR: usize = 13;
-    /// What was added to its clock for rank 0's, nanoseconds (two's complement).
+    /// Nanoseconds that were added to its clock for rank 0's (two's complement).
     pub const CLOCK_OFFSET: usize = 14;
-    /// What the clock lost to rank 0's in 10^6 nanoseconds, as a double; not a number where it was not measured.
+    /// Nanoseconds that the clock lost to rank 0's in 10^6, as a double; not a number where it was not measured.
     pub const CLOCK_DRIFT: usize = 15;
     /// Ticks of the latest clock pair when something of the sequence first had no room; 0 if all had.
     pub const FULL: usize = 16;
-    /// What its MPI calls any source, and any tag in the upper half: as calls are told of that a rank is in.
+    /// `MPI_ANY_SOURCE` of its MPI, and `MPI_ANY_TAG` in the upper half: for calls that a rank is in.
     pub const ANY: usize = 504;
     /// `MPI_PROC_NULL`, and `MPI_ROOT` in the upper half.
     pub const NOBODY: usize = 505;
     /// The handle of `MPI_COMM_WORLD`.
     pub const WORLD: usize = 506;
-    /// That of `MPI_COMM_SELF`.
+    /// The handle of `MPI_COMM_SELF`.
     pub const ITSELF: usize = 507;
     /// Nanoseconds of processor time of the agent's rare work: the journal's growth, snapshots.
     pub const RARE_NS: usize = 17;
@@ -92,7 +93,7 @@ pub mod word {
     pub const BEGIN_NS: usize = 18;
     /// Nanoseconds of processor time of the whole process so far.
     pub const PROCESSOR_NS: usize = 19;
-    /// How often the thread that looked last has lost its processor to another, so far.
+    /// Number of times that the thread that checked last has lost its processor to another, so far.
     pub const SWITCHES: usize = 20;
     /// Processors of the node that are in use; 0 where that is not known.
     pub const PROCESSORS: usize = 21;
@@ -105,7 +106,7 @@ pub mod word {
     pub const SPILLED: usize = 500;
     /// Bytes of the file then: those behind them are what was in memory.
     pub const FILE_BYTES: usize = 501;
-    /// When the process started, clock ticks since the boot; 0 where that is not known.
+    /// Start of the process, clock ticks since the boot; 0 where it is not known.
     pub const STARTED: usize = 502;
     /// The namespace of its process number; 0 where that is not known.
     pub const PID_NAMESPACE: usize = 503;
@@ -119,7 +120,7 @@ pub mod flag {
     pub const FINALIZED: u64 = 1;
     /// The agent gave up; what it had committed is here.
     pub const DISABLED: u64 = 2;
-    /// It found no room for what a thread begins with: that is why.
+    /// It gave up because it found no room for a thread's first blocks.
     pub const NO_ROOM: u64 = 4;
 }
 
@@ -127,11 +128,11 @@ pub mod flag {
 pub mod snapshot {
     /// A grammar follows ([`Grammar::read`](crate::grammar::Grammar::read)): the thread has ended.
     pub const GRAMMAR: u8 = 0;
-    /// What a builder held follows ([`Grammar::undump`](crate::grammar::Grammar::undump)).
+    /// A builder's contents follow ([`Grammar::undump`](crate::grammar::Grammar::undump)).
     pub const BUILDER: u8 = 1;
 }
 
-/// What a block holds.
+/// Contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// Calls per function, updated in place.
@@ -140,8 +141,8 @@ pub enum BlockKind {
     Sites,
     /// Records up to the commit counter.
     Stream,
-    /// Records of windows that are not decided yet, from one word on up to the commit counter; used again and again,
-    /// so that only its order number tells what comes first.
+    /// Records of windows that are not decided yet, from one word on up to the commit counter. Blocks are used again
+    /// and again, so their order is by their order number alone.
     Pending,
     /// Runs of calls since a snapshot: terminal, and from bit 32 on how many. Its order number is that of the snapshot.
     Log,
@@ -173,13 +174,13 @@ impl BlockKind {
 /// One block of a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    /// What it holds.
+    /// Kind of its contents.
     pub kind: BlockKind,
     /// The thread it belongs to, 0 for the one that called `MPI_Init`.
     pub thread: u32,
     /// Its payload: committed words of a stream, undecided ones of a pending block, all words otherwise.
     pub words: &'a [Word],
-    /// The number in the order of their contents, of kinds that have one.
+    /// Number in the order of contents, of kinds that have one.
     pub order: u64,
 }
 
@@ -263,7 +264,7 @@ pub fn table_checksum() -> u32 {
     })
 }
 
-/// Text that is only summed up.
+/// Checksum of text that is written to it.
 struct Checksum(crc32fast::Hasher);
 
 impl Checksum {

@@ -1,4 +1,4 @@
-//! Facts about a run that has not come to its end: where its threads are, and up to when it counts.
+//! Facts about a run that has not come to its end: its threads' positions, and the time up to which it counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,26 +11,26 @@ pub struct ThreadPlace {
     pub thread: u32,
     /// The function's name.
     pub function: String,
-    /// Whether the call has not returned.
+    /// True where the call has not returned.
     pub inside: bool,
-    /// When the call was entered, or the last one returned, nanoseconds since T0.
+    /// Time at which the call was entered, or the last one returned, nanoseconds since T0.
     pub since_ns: i64,
-    /// Whether it was later than that: its calls were only counted, and that is when they were looked at last.
+    /// True where it came later than `since_ns`: calls were only counted, and were checked then for the last time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_most: bool,
-    /// Since when all of its calls were polls that found nothing, nanoseconds since T0.
+    /// Time since which all of its calls were polls that found nothing, nanoseconds since T0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling_ns: Option<i64>,
     /// The call's site, innermost first; empty where it is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub site: Vec<Place>,
-    /// Whom the call is about.
+    /// Peers of the call.
     #[serde(default)]
     pub peer: Peer,
 }
 
 impl ThreadPlace {
-    /// How long it had been in a call that has not returned, at `end`, nanoseconds; 0 where that is not known.
+    /// Time that it had been in a call that has not returned, at `end`, nanoseconds; 0 where that is not known.
     pub fn inside_ns(&self, end: End) -> i64 {
         if self.inside && !self.at_most { (end.at_ns - self.since_ns).max(0) } else { 0 }
     }
@@ -45,7 +45,7 @@ pub struct Place {
     pub offset: u64,
 }
 
-/// Whom a call is about, as recorded: ranks of its communicator, constants as numbers of the standard's ABI.
+/// Peers of a call, as recorded: ranks of its communicator, constants as numbers of the standard's ABI.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Peer {
     /// Ranks, and the parts they have.
@@ -57,7 +57,7 @@ pub struct Peer {
     /// The word of the communicator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comm: Option<u64>,
-    /// How many requests it names.
+    /// Number of requests that it names.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub requests: u64,
     /// The function that has made the only one: ranks, tag and communicator are that call's.
@@ -69,54 +69,54 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What the system says of a process.
+/// State of a process, by the system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Liveness {
-    /// It was not asked, or is another host's.
+    /// The system was not asked, or the process is another host's.
     #[default]
     Unknown,
-    /// The process is there.
+    /// The process runs.
     Runs,
-    /// It is there, and stopped by a signal or a debugger.
+    /// The process is there, and stopped by a signal or a debugger.
     Stopped,
-    /// It is gone.
+    /// The process is gone.
     Gone,
 }
 
 impl Liveness {
-    /// Whether nothing is known.
+    /// True where the state is unknown.
     pub fn is_not_known(&self) -> bool {
         *self == Self::Unknown
     }
 }
 
-/// Why the agent of a process gave up while the program went on.
+/// Reason for which the agent of a process gave up while the program went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GaveUp {
-    /// It failed.
+    /// The agent failed.
     Failed,
     /// There was no room for its journal.
     NoRoom,
 }
 
-/// Up to when a run counts.
+/// Time up to which a run counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// Nanoseconds since T0.
     pub at_ns: i64,
-    /// How that is known.
+    /// Source of that time.
     pub basis: EndBasis,
 }
 
-/// How the end of a run is known.
+/// Source of the time of a run's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndBasis {
-    /// It has not ended: the time at which it was read.
+    /// Time at which the run was read: it has not ended.
     Now,
-    /// Its launcher returned then.
+    /// Time at which its launcher returned.
     Launcher,
     /// The last call that any rank entered or left.
     LastCall,

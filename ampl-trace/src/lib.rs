@@ -1,8 +1,8 @@
 //! Journals and trace files: what agents record, how it is stored, how it is read back.
 //!
-//! A rank's agent writes [`record`]s into its [`journal`]; [`compact`](compact::compact) turns a
-//! journal into the sections of a trace [`format`]; [`Trace`] is what readers see, whether it
-//! comes from a finished trace file or from the journals of a job that died.
+//! A rank's agent writes [`record`]s into its [`journal`]; [`compact`](from_journal::compact) turns a journal into the
+//! sections of a trace [`format`]; [`Trace`] is the same for readers, whether it comes from a finished trace file or
+//! from the journals of a job that died.
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -13,14 +13,14 @@ use crate::places::Places;
 use crate::structure::JobStructure;
 use crate::totals::Totals;
 
-/// What is known of the whole run.
+/// Facts about the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Version of ampl that recorded it.
     pub ampl_version: String,
     /// The MPI library's own description.
     pub mpi_library: String,
-    /// The binary interface that the program was built for: what its constants mean. Not in traces of before
+    /// Binary interface that the program was built for, which gives constants their meaning. Not in traces of before
     /// 27 November 2026.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abi: Option<AbiFamily>,
@@ -45,16 +45,16 @@ pub struct RunInfo {
     /// Calls of rank 0 before `MPI_Init`: counted, but not in the sequence.
     #[serde(default)]
     pub early_calls: u64,
-    /// What is missing in a trace that was put together from journals after the job had died, a sentence each.
+    /// Missing parts, a sentence each, of a trace that was put together from journals after the job had died.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recovered: Vec<String>,
-    /// Where the launcher started more processes than the world has ranks.
+    /// Facts about a launch of more processes than the world has ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Alone>,
     /// Optional metrics that rank 0 could not measure, and why: name and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(String, String)>,
-    /// Up to when a run counts that has not come to its end, or had not when it was read.
+    /// Time up to which a run counts that had not ended when it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
 }
@@ -62,7 +62,7 @@ pub struct RunInfo {
 /// A process that is a world of its own, one of several that a launcher started together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alone {
-    /// How many the launcher started, as its variable says.
+    /// Number of processes that the launcher started, by its variable.
     pub processes: u32,
     /// The launcher's number of this one.
     pub number: u32,
@@ -77,7 +77,7 @@ pub struct MetricInfo {
     pub name: String,
     /// `*` or a function.
     pub event: String,
-    /// Whether its bound sizes the sample.
+    /// True where its bound sizes the sample.
     pub guide: bool,
 }
 
@@ -91,12 +91,12 @@ pub struct GroupInfo {
 }
 
 impl RunInfo {
-    /// The binary interface that says what constants mean, where it is known.
+    /// Binary interface that gives constants their meaning, where it is known.
     pub fn abi_family(&self) -> Option<AbiFamily> {
         self.abi.or_else(|| AbiFamily::of_library(&self.mpi_library))
     }
 
-    /// Metrics and groups of `plan`.
+    /// Takes over ranks, settings, metrics and groups of `plan`.
     pub fn describe(&mut self, plan: &Plan) {
         self.ranks = plan.ranks;
         self.config = plan.config.to_toml();
@@ -122,19 +122,19 @@ impl RunInfo {
 pub struct Trace {
     /// The run as a whole.
     pub run: RunInfo,
-    /// One entry per rank that left something, ascending.
+    /// One entry for each rank that left something, ascending.
     pub ranks: Vec<RankTrace>,
-    /// What the ranks called.
+    /// Calls of the ranks.
     pub structure: JobStructure,
-    /// What that came to.
+    /// Exact totals of calls.
     pub totals: Totals,
     /// The client's decisions, in order.
     pub decisions: Vec<Decision>,
-    /// Whether every rank reached `MPI_Finalize` and was merged.
+    /// True where every rank reached `MPI_Finalize` and was merged.
     pub complete: bool,
     /// Bytes of the trace file by what they hold; journals count as they would be stored.
     pub sizes: Sizes,
-    /// What is missing or wrong.
+    /// Missing or damaged parts.
     pub damage: Vec<Damage>,
 }
 
@@ -143,7 +143,7 @@ pub struct Trace {
 pub struct Sizes {
     /// The whole file.
     pub total: u64,
-    /// What decoding needs with times off: names, sites, rank headers, calls.
+    /// Bytes that decoding needs with times off: names, sites, rank headers, calls.
     pub structure: u64,
     /// Times of kept windows, and their weights where windows have no summaries.
     pub timing: u64,
@@ -151,13 +151,13 @@ pub struct Sizes {
     pub aggregates: u64,
     /// Window summaries, addresses, run information, decisions, section table.
     pub other: u64,
-    /// Those of `other` that summarise ranks' windows: `output.rank_summaries` says whose.
+    /// Bytes in `other` of summaries of ranks' windows, as `output.rank_summaries` asks for them.
     pub summaries: u64,
-    /// Those of `other` that tell at which address a rank had the buffers that structure names by their places.
+    /// Bytes in `other` of the addresses of buffers that structure names by their places.
     pub addresses: u64,
 }
 
-/// What one rank left.
+/// Data of one rank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RankTrace {
     /// Facts about the process.
@@ -170,12 +170,12 @@ pub struct RankTrace {
     pub windows: Vec<WindowSummary>,
     /// Times of the calls of stored windows: [`crate::timing`].
     pub times: Vec<u8>,
-    /// Where the places were that its calls name.
+    /// Addresses of the places that its calls name.
     pub places: Places,
 }
 
 impl RankTrace {
-    /// Has a trace file leave out the summaries of this rank's windows, as `output.rank_summaries` asks: the number of
+    /// Leaves the summaries of this rank's windows out of a trace file, as `output.rank_summaries` asks: the number of
     /// windows stays, and the weights of stored times.
     pub fn leave_out_summaries(&mut self) {
         let end = |window: &WindowSummary| window.window.saturating_add(window.repeat.max(1));
@@ -183,14 +183,14 @@ impl RankTrace {
     }
 }
 
-/// How the clock of a process that is not rank 0's was brought in step with that.
+/// Fit of the clock of a process to rank 0's, where that is another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockFit {
-    /// What is added to it in `MPI_Init`, nanoseconds.
+    /// Nanoseconds that are added to it in `MPI_Init`.
     pub offset_ns: i64,
-    /// How far its times may be off, nanoseconds.
+    /// Largest error of its times, nanoseconds.
     pub error_ns: u64,
-    /// What it loses in 10^6 nanoseconds, which is made up for; `None` where the job did not come to measure it.
+    /// Nanoseconds that it loses in 10^6, which are made up for; `None` where the job did not come to measure it.
     pub drift_ppm: Option<f64>,
 }
 
@@ -208,25 +208,25 @@ pub struct Process {
     pub program: String,
     /// Process number.
     pub pid: u32,
-    /// Whether it reached `MPI_Finalize`.
+    /// True where it reached `MPI_Finalize`.
     pub finalized: bool,
     /// Failures of the agent.
     pub agent_failures: u64,
-    /// Why the agent gave up; `None` where it did not.
+    /// Reason for which the agent gave up; `None` where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up: Option<GaveUp>,
     /// Processor time that the agent itself took in windows, nanoseconds: for calls, windows and the journal.
     pub own_ns: u64,
-    /// Its processor time in `MPI_Init` and before, to start the program, nanoseconds.
+    /// The agent's processor time in `MPI_Init` and before, to start the program, nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub begin_ns: u64,
-    /// Its processor time in `MPI_Finalize`, nanoseconds.
+    /// The agent's processor time in `MPI_Finalize`, nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub end_ns: u64,
-    /// How long it waited there for other ranks, nanoseconds.
+    /// Time that it waited in `MPI_Finalize` for other ranks, nanoseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub end_wait_ns: u64,
-    /// Processor time of the whole process up to there, nanoseconds; 0 where it is not known.
+    /// Processor time of the whole process up to `MPI_Finalize`, nanoseconds; 0 where it is not known.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub processor_ns: u64,
     /// Processors of the node that are in use; 0 where that is not known.
@@ -235,31 +235,31 @@ pub struct Process {
     /// Thousandths of a processor that the control group allows; 0 where it allows all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub quota: u64,
-    /// How often its main thread lost the processor to another; `None` where that was not counted.
+    /// Number of times that its main thread lost the processor to another; `None` where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<u64>,
     /// Time from window 0's start to the last window's end, nanoseconds.
     pub elapsed_ns: u64,
-    /// How many of its threads are in MPI for long: each at least a hundredth as long as the one that is longest. Threads
-    /// that do not live at the same time count once. 0 of one thread, and in traces that do not say so.
+    /// Number of its threads that are in MPI for long: each at least a hundredth as long as the longest. Threads that
+    /// do not live at the same time count once. 0 of one thread, and in traces without this count.
     #[serde(default, skip_serializing_if = "is_none")]
     pub mpi_threads: u32,
-    /// Its windows, where their summaries are left out of the trace; otherwise 0.
+    /// Number of its windows, where their summaries are left out of the trace; otherwise 0.
     #[serde(default, skip_serializing_if = "is_no_window")]
     pub windows: u64,
     /// Calls per function: index in the function table, number; ascending. Stored by the functions' names.
     #[serde(with = "by_name")]
     pub calls: Vec<(u16, u64)>,
-    /// How its clock was brought in step with rank 0's, where that is another.
+    /// Fit of its clock to rank 0's, where that is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockFit>,
-    /// Steps of the agent down, and up again, to stay within what it may cost.
+    /// Steps of the agent down, and up again, to stay within its cost limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
-    /// Where its threads were when it ended, or was looked at; none of a process that came to its end.
+    /// Positions of its threads when it ended, or was read; empty of a process that came to its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadPlace>,
-    /// What the system said of the process then.
+    /// State of the process when it was read, by the system.
     #[serde(default, skip_serializing_if = "Liveness::is_not_known")]
     pub liveness: Liveness,
 }
@@ -300,14 +300,14 @@ mod by_name {
     }
 }
 
-/// The agent does less for a call than before, or more again.
+/// Step of the agent: it does less for a call than before, or more again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The window open then.
     pub window: u64,
-    /// When: ticks in a journal, nanoseconds since T0 in a trace.
+    /// Time of the step: ticks in a journal, nanoseconds since T0 in a trace.
     pub at: u64,
-    /// From then on: `kept`, `drawn` (as kept, but windows are decided before they begin), `structure`,
+    /// Level from then on: `kept`, `drawn` (as kept, but windows are decided before they begin), `structure`,
     /// `summaries` or `off`; or [`STEP_CLOCK`].
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
@@ -322,7 +322,7 @@ pub use crate::last::{End, EndBasis, GaveUp, Liveness, Peer, Place, ThreadPlace}
 
 pub use crate::site::{Aggregate, Site, call_path};
 
-/// Strata of windows are stored below this number, those that last from it on.
+/// Number from which strata that last are stored; strata of windows are below.
 pub const LASTING_STRATA: u16 = 256;
 
 /// One rank's window.
@@ -336,36 +336,36 @@ pub struct WindowSummary {
     pub end_ns: i64,
     /// Time the agent itself took in it, nanoseconds.
     pub own_ns: u64,
-    /// Whether its calls are stored.
+    /// True where its calls are stored.
     pub kept: bool,
-    /// Whether it was drawn: it then stands for 1/probability windows.
+    /// True where it was drawn: it then stands for 1/probability windows.
     pub drawn: bool,
-    /// Whether it was not drawn, but a rank that this one exchanges messages with: kept for that one's sake.
+    /// True where it was not drawn, but kept because a rank that this one exchanges messages with was.
     pub partner: bool,
-    /// Whether the end of the run closed it.
+    /// True where the end of the run closed it.
     pub partial: bool,
     /// Probability with which it was drawn, in [0, 1]: its design weight is 1 over it.
     pub probability: f64,
     /// Probability that the rank or a partner of it was drawn, where that is another: see
     /// [`WindowSummary::inclusion`].
     pub inclusion: Option<f64>,
-    /// Where it was decided after it was over: 0 for what was kept in full, otherwise the stratum that it was drawn
-    /// in, from 1. Where its group was divided beforehand: [`LASTING_STRATA`] and the stratum that it was drawn in.
+    /// Stratum that it was drawn in: from 1 where it was decided after its end, or 0 where it was kept in full;
+    /// [`LASTING_STRATA`] and the stratum where its group was divided beforehand.
     pub stratum: Option<u16>,
-    /// The update whose directive decided.
+    /// Update whose directive decided.
     pub update: u64,
     /// One cell per metric of [`RunInfo::metrics`]; none where only drawn windows are summarised.
     pub cells: Cells,
-    /// How many windows in a row, this one the first, were alike; 0 is as good as 1.
+    /// Number of windows in a row, this one the first, that were alike; 0 is as good as 1.
     pub repeat: u64,
 }
 
 impl WindowSummary {
-    /// More windows than this of one rank are not told apart: a damaged file must not ask for memory.
+    /// Largest number of windows of one rank that are told apart: a damaged file must not ask for memory.
     const MOST: u64 = 1 << 21;
 
-    /// Probability with which its calls are stored because of a draw, in [0, 1]: what they are worth in a total
-    /// over everything stored is 1 over it.
+    /// Probability with which its calls are stored because of a draw, in [0, 1]. Their design weight in a total over
+    /// everything stored is 1 over it.
     pub fn inclusion(&self) -> f64 {
         self.inclusion.unwrap_or(self.probability)
     }
@@ -419,12 +419,12 @@ impl Trace {
         self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept).count() as u64
     }
 
-    /// Those of them whose calls are stored for the sake of a message partner that was drawn.
+    /// Rank-windows whose calls are stored because a message partner was drawn.
     pub fn partner_windows(&self) -> u64 {
         self.ranks.iter().flat_map(|rank| &rank.windows).filter(|w| w.kept && w.partner).count() as u64
     }
 
-    /// What `rank` left.
+    /// Data of `rank`.
     pub fn rank(&self, rank: u32) -> Option<&RankTrace> {
         let found = self.ranks.binary_search_by_key(&rank, |have| have.process.rank);
         found.ok().map(|index| &self.ranks[index])

@@ -1,7 +1,7 @@
-//! Places in memory as words that are the same on every rank, wherever the loader has put things: how far from where
-//! the thread first called MPI on its stack, at which offset of which module, or the how-manieth other address.
+//! Places in memory as words that are equal on every rank, wherever the loader has put things: the distance from where
+//! the thread first called MPI on its stack, an offset in a module, or the ordinal of an otherwise unknown address.
 //!
-//! The upper four bits say which of these; where they are 0 the word is the address itself.
+//! The upper four bits are the kind; where they are 0 the word is the address itself.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ const STACK: u64 = 2;
 const MODULE: u64 = 3;
 const OFFSET_BITS: u32 = 40;
 
-/// Offsets in a module are below.
+/// Upper limit of offsets in a module.
 pub const MOST_OFFSET: u64 = 1 << OFFSET_BITS;
-/// So many other addresses are numbered.
+/// Largest number of other addresses that are numbered.
 pub const MOST_PLACES: u64 = 1 << 20;
 
 /// The word of `address` on a stack that is measured from `base`.
@@ -30,12 +30,12 @@ pub fn module(module: u32, offset: u64) -> u64 {
     MODULE << KIND_AT | u64::from(module) << OFFSET_BITS | offset
 }
 
-/// The word of another address, the one of that number.
+/// The word of the other address of that number.
 pub fn other(number: u64) -> u64 {
     OTHER << KIND_AT | number
 }
 
-/// Where a rank's places were.
+/// Addresses of a rank's places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     /// Other addresses by number.
@@ -47,7 +47,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Takes what a thread's journal says: that `word` stands for `address`.
+    /// Takes a record of a thread's journal: `word` stands for `address`.
     pub fn take(&mut self, thread: u32, word: u64, address: u64) {
         let value = word & ((1 << KIND_AT) - 1);
         match word >> KIND_AT {
@@ -58,8 +58,8 @@ impl Places {
         }
     }
 
-    /// What `word` stood for in a call of `thread`: the address, or where that is not known the place by what it is
-    /// measured from, `stack-0x30`, `module:2+0x40` or `address:3`.
+    /// Value that `word` stood for in a call of `thread`: the address, or, where it is not known, the relative place,
+    /// `stack-0x30`, `module:2+0x40` or `address:3`.
     pub fn value(&self, thread: u32, word: u64) -> Value {
         let value = word & ((1 << KIND_AT) - 1);
         let or = |found: Option<u64>, place: String| found.map_or(Value::Name(place), Value::Address);
@@ -80,7 +80,7 @@ impl Places {
         }
     }
 
-    /// As bytes.
+    /// Appends the places to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut put = |all: &mut dyn ExactSizeIterator<Item = (u64, u64)>| {
             varint::put(out, all.len() as u64);
@@ -96,7 +96,7 @@ impl Places {
         put(&mut self.stacks.iter().map(|(&number, &address)| (number.into(), address)));
     }
 
-    /// From [bytes](Self::write); `None` if they are none.
+    /// The places in [bytes](Self::write); `None` if they are none.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let mut all = || -> Option<Vec<(u64, u64)>> {

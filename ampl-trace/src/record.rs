@@ -6,7 +6,7 @@
 //! Header word, least significant first: kind (8 bits), flags (8), function (16), length in words
 //! including the header (32).
 
-/// What a record tells.
+/// Contents of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -27,8 +27,7 @@ pub enum Kind {
     Object = 6,
     /// JSON text: run information (flag [`TEXT_RUN`]), a decision, or a step.
     Text = 7,
-    /// What was decided about a window after it was over: window, probability (f64 bits), stratum; flag
-    /// [`VERDICT_KEPT`].
+    /// Retrospective decision about a window: window, probability (f64 bits), stratum; flag [`VERDICT_KEPT`].
     Verdict = 8,
     /// A call signature, with its function and call flags: the index of its site in the thread's table, and the
     /// arguments. The thread's terminals are numbered in the order of these records.
@@ -36,7 +35,7 @@ pub enum Kind {
     /// A place in memory that a buffer's word stands for: the word of the place, its address; a module's base with
     /// the word of its first byte.
     Place = 10,
-    /// How sampled calls of a site came there: its index in the thread's table, 1 where calls differ beyond what follows,
+    /// Path of sampled calls of a site: its index in the thread's table, 1 where paths differ beyond what follows,
     /// then module and one more than the offset of each function outwards, from the caller of the site's own.
     Way = 11,
 }
@@ -77,7 +76,7 @@ pub const CALL_OUTCOME: u8 = 16;
 pub const CALL_PLACE: u8 = 32;
 /// No rank, and no size of a communicator.
 pub const NOWHERE: u64 = u64::MAX;
-/// How many words [`CALL_PLACE`] announces.
+/// Number of words that [`CALL_PLACE`] announces.
 pub const PLACE_WORDS: usize = 3;
 /// Window flag: its calls are recorded.
 pub const WINDOW_KEPT: u8 = 1;
@@ -88,22 +87,22 @@ pub const WINDOW_DRAWN: u8 = 4;
 pub const WINDOW_RUN: u8 = 8;
 /// Window flag: closed by the end of the run, not by its marker.
 pub const WINDOW_PARTIAL: u8 = 2;
-/// Window flag: it was not drawn, but a rank was that this one exchanges messages with, for whose sake its calls
-/// are recorded (unless timing is off).
+/// Window flag: it was not drawn, but a rank that this one exchanges messages with was. Its calls are recorded for
+/// that rank's sake (unless timing is off).
 pub const WINDOW_PARTNER: u8 = 16;
 /// Window flag: behind its cells is the probability (f64 bits) that this rank or a partner of it was drawn; it is
 /// that of the draw itself otherwise.
 pub const WINDOW_INCLUSION: u8 = 32;
-/// Window flag: its calls are in pending blocks. It is kept if a verdict says so, and where there is none, if it
-/// was drawn.
+/// Window flag: its calls are in pending blocks. Its retrospective decision says whether it is kept; without one it is
+/// kept if it was drawn.
 pub const WINDOW_BUFFERED: u8 = 64;
 /// Window flag: the last word is the stratum of a divided group that it was drawn in.
 pub const WINDOW_STRATUM: u8 = 128;
-/// Verdict flag: the window is kept.
+/// Decision flag: the window is kept.
 pub const VERDICT_KEPT: u8 = 1;
-/// Stands for the stratum in a verdict where there is none.
+/// Stratum of a retrospective decision that has none.
 pub const NO_STRATUM: u64 = u64::MAX;
-/// Object flag: it tells the handle of one that the program was given, behind its kind and its number.
+/// Object flag: behind its kind and its number is the handle that the program was given.
 pub const OBJECT_HANDLE: u8 = 1;
 /// Text flag: run information.
 pub const TEXT_RUN: u8 = 1;
@@ -131,7 +130,7 @@ pub type Word = [u8; 8];
 /// One record, borrowed from a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// What it tells.
+    /// Kind of its contents.
     pub kind: Kind,
     /// Flags of that kind.
     pub flags: u8,
@@ -191,7 +190,7 @@ pub fn put_text(words: &mut Vec<u64>, text: &str) {
     }
 }
 
-/// How many words the text at the beginning of `words` takes, if they are there.
+/// Number of words of the text at the beginning of `words`; `None` if they are not all there.
 pub fn text_words(words: &[u64]) -> Option<usize> {
     let bytes = usize::try_from(*words.first()?).ok()?;
     let taken = 1usize.checked_add(bytes.div_ceil(8))?;

@@ -1,13 +1,13 @@
-//! A request's number in signatures: by which call it was made, and which of the live ones of that call it is.
+//! A request's number in signatures: the call that made it, and its slot among the live requests of that call.
 
 /// Bits for the slot.
 pub const SLOT_BITS: u32 = 20;
 /// Bits below those of the thread.
 pub const THREAD_AT: u32 = 48;
-/// Threads that have a number in a request's, and terminals.
+/// Number of threads that fit a request's number.
 const THREADS: u32 = 1 << 14;
 const TERMINALS: u32 = 1 << 27;
-/// Set where the call that made the request was not seen, or has no room above; the other bits tell it from others.
+/// Bit that is set where the call that made the request was not seen, or does not fit; the other bits identify it.
 pub const UNSEEN: u64 = 1 << 62;
 /// Bits of such a number below those of the thread that has given it.
 const UNSEEN_BITS: u32 = 40;
@@ -19,8 +19,8 @@ pub fn origin(thread: u32, terminal: u32) -> Option<u64> {
         .then(|| u64::from(thread) << THREAD_AT | (u64::from(terminal) + 1) << SLOT_BITS)
 }
 
-/// The number of the request that a call of `terminal` on `thread` has made, by what its signature tells: a slot, or
-/// a whole number where that says nothing of the call.
+/// The number of the request that a call of `terminal` on `thread` has made, by the word in its signature: a slot, or
+/// a whole number that does not depend on the call.
 pub fn made(thread: u32, terminal: u32, told: u64) -> u64 {
     match origin(thread, terminal) {
         Some(origin) if told >> SLOT_BITS == 0 => origin | told,
@@ -28,18 +28,18 @@ pub fn made(thread: u32, terminal: u32, told: u64) -> u64 {
     }
 }
 
-/// What the signature of the call tells that has made the request: see [`made`].
+/// Word in the signature of the call that has made the request: see [`made`].
 #[inline]
 pub fn told(number: u64) -> u64 {
     if number & UNSEEN == 0 { slot(number) } else { number }
 }
 
-/// The number of a request that nobody was seen making, of those that `thread` has met.
+/// The number of a request whose making was not seen, of those that `thread` has met.
 pub fn unseen(thread: u32, number: u64) -> u64 {
     UNSEEN | u64::from(thread) << UNSEEN_BITS | number & ((1 << UNSEEN_BITS) - 1)
 }
 
-/// What [`unseen`] was given; `None` of other numbers.
+/// Number that [`unseen`] was given; `None` for other requests.
 #[inline]
 pub fn unseen_number(number: u64) -> Option<u64> {
     (number & UNSEEN != 0).then_some(number & ((1 << UNSEEN_BITS) - 1))

@@ -1,10 +1,10 @@
-//! Stored times with what they are of: for those who want neither arguments nor calls without times.
+//! Stored times with their terminals: for readers that want neither arguments nor calls without times.
 
 use crate::record::{CALL_MISS, GAP};
 use crate::structure::{RankStructure, ThreadStructure};
 use crate::timing::{Decoder, Malformed, Terminal, Time, Window};
 
-/// Where a thread's sequence stands.
+/// Position in a thread's sequence.
 struct Position<'a> {
     thread: &'a ThreadStructure,
     runs: crate::grammar::Runs<'a>,
@@ -17,7 +17,7 @@ impl<'a> Position<'a> {
         Self { thread, runs: thread.grammar.runs(), run: (0, 0), seq: 0 }
     }
 
-    /// Goes on to the call with that number, or behind it where that is a gap's; its terminal.
+    /// Goes to the call with that number, or behind it where a gap has it; returns its terminal.
     fn seek(&mut self, seq: u64) -> Option<Terminal> {
         loop {
             let number = self.run.0;
@@ -40,11 +40,11 @@ impl<'a> Position<'a> {
     }
 }
 
-/// Hands all times that `decoder` reads, those of the rank with this structure, to `each`, in the order in
-/// which they are stored.
+/// Passes all times that `decoder` reads, of the rank with this structure, to `each`, in the order in which they are
+/// stored.
 ///
 /// # Errors
-/// When they are not of these calls.
+/// Where the times are not those of these calls.
 pub fn for_each(
     structure: &RankStructure,
     decoder: &mut Decoder<'_>,

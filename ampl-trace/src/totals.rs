@@ -1,7 +1,7 @@
 //! Exact totals of a run: of each place that calls MPI over all ranks, and of each rank by function.
 //!
-//! Ranks' totals are [joined](Totals::join) in any order to the same: numbers are whole nanoseconds and bytes, and of
-//! equal extremes the lowest rank's counts. What a rank took in a function is kept to [`SHARE_BITS`] bits.
+//! Totals of ranks may be [joined](Totals::join) in any order: numbers are whole nanoseconds and bytes, and of equal
+//! extremes the lowest rank's counts. A rank's time in a function is kept to [`SHARE_BITS`] bits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub const SEVERAL: u16 = u16::MAX;
 /// Significant bits of the time that a rank took in a function.
 pub const SHARE_BITS: u32 = 18;
 
-/// A number of one rank that no other exceeds, and whose it is.
+/// An extreme time, and its rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extreme {
     /// Nanoseconds.
@@ -45,7 +45,7 @@ impl Extreme {
 /// The calls of a function at one place, over all ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
     /// Time in them, nanoseconds; 0 for functions that are counted and not timed.
     pub time_ns: u64,
@@ -55,7 +55,7 @@ pub struct Total {
     pub shortest: Extreme,
     /// The longest.
     pub longest: Extreme,
-    /// What the rank took that took the most time here.
+    /// Time of the rank that took the most time here.
     pub most: Extreme,
     /// Bytes sent.
     pub sent: u64,
@@ -81,7 +81,7 @@ impl Total {
         }
     }
 
-    /// Adds `other`, but for who took the most.
+    /// Adds `other`, but for the rank that took the most.
     fn add(&mut self, other: &Self) {
         *self = Self {
             calls: self.calls.saturating_add(other.calls),
@@ -96,7 +96,7 @@ impl Total {
     }
 }
 
-/// What a rank did in a function.
+/// Calls and time of a rank in a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// Calls.
@@ -108,15 +108,15 @@ pub struct Share {
 /// A place: the function called, then module and offset of each frame, from the call outwards.
 type Place = (u16, Vec<(u32, u64)>);
 
-/// What is known of a place beside its total; traces of before November 2026 have none of it.
+/// Details of a place beside its total; traces of before November 2026 have none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Detail {
     spread: Spread,
-    /// Where calls were sampled.
+    /// Functions on the way, where calls were sampled.
     way: Option<Way>,
 }
 
-/// A place and all that is known of it.
+/// A place, its total and its details.
 #[derive(Clone, Debug)]
 pub struct Known<'a> {
     /// The function; [`SEVERAL`] for calls beyond the table of sites.
@@ -125,7 +125,7 @@ pub struct Known<'a> {
     pub path: Vec<(&'a str, u64)>,
     /// Its total.
     pub total: &'a Total,
-    /// How that is spread over ranks, where the trace says.
+    /// Spread over ranks, where the trace has it.
     pub spread: Option<&'a Spread>,
     /// Its callers as sampled: modules, and one more than the offsets of functions, from the call outwards; and whether
     /// they differ beyond.
@@ -136,18 +136,18 @@ pub struct Known<'a> {
 const SPREADS: u64 = 1;
 const WAYS: u64 = 2;
 
-/// See the module.
+/// Exact totals of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     modules: Vec<String>,
     places: BTreeMap<Place, Total>,
     details: BTreeMap<Place, Detail>,
-    /// By function and rank.
+    /// Calls and times by function and rank.
     shares: BTreeMap<(u16, u32), Share>,
 }
 
 impl Totals {
-    /// Those of `rank`, whose entries name `sites` in `modules`.
+    /// Totals of `rank`, whose entries name `sites` in `modules`.
     pub fn of(rank: u32, modules: &[String], sites: &[Site], entries: &[Aggregate]) -> Self {
         let mut totals = Self { modules: modules.to_vec(), ..Self::default() };
         for entry in entries {
@@ -168,7 +168,7 @@ impl Totals {
         for (place, total) in &mut totals.places {
             total.most.ns = total.time_ns;
             let spread = Spread::of(total.calls, Extreme { ns: total.time_ns, rank });
-            // Beyond the table nobody knows whether ranks mean the same places.
+            // Beyond the table ranks may mean different places.
             if place.0 != SEVERAL {
                 totals.details.insert(place.clone(), Detail { spread, way: None });
             }
@@ -177,7 +177,7 @@ impl Totals {
         totals
     }
 
-    /// Adds how sampled calls of `function` at a site of that path came there; modules as in [`Totals::of`].
+    /// Adds the way of sampled calls of `function` at a site of that path; modules as in [`Totals::of`].
     pub fn add_way(&mut self, function: u16, path: Vec<(u32, u64)>, way: Way) {
         if let Some(detail) = self.details.get_mut(&(function, path)) {
             match &mut detail.way {
@@ -187,7 +187,7 @@ impl Totals {
         }
     }
 
-    /// Adds those of other ranks.
+    /// Adds the totals of other ranks.
     pub fn join(&mut self, other: Self) {
         let mut number = |module: &String| {
             let known = self.modules.iter().position(|known| known == module);
@@ -222,7 +222,7 @@ impl Totals {
         self.shares.extend(other.shares);
     }
 
-    /// Adds what is known of a place of other ranks.
+    /// Adds the details of a place of other ranks.
     fn join_detail(&mut self, place: Place, theirs: Option<Detail>, is_new: bool) {
         match (self.details.get_mut(&place), theirs) {
             (Some(ours), Some(theirs)) => {
@@ -233,12 +233,12 @@ impl Totals {
                 }
             }
             (None, Some(theirs)) if is_new => drop(self.details.insert(place, theirs)),
-            // One part says nothing of it: nothing is known of the whole.
+            // One part has no details: the whole has none.
             _ => drop(self.details.remove(&place)),
         }
     }
 
-    /// As [`Totals::places`], with all that is known of each.
+    /// As [`Totals::places`], with the details of each.
     pub fn known(&self) -> impl Iterator<Item = Known<'_>> {
         let name = |&(module, offset): &(u32, u64)| {
             (self.modules.get(module as usize).map_or("", String::as_str), offset)
@@ -265,7 +265,7 @@ impl Totals {
         })
     }
 
-    /// What each rank did in each function, by function, then by rank.
+    /// Calls and time of each rank in each function, by function, then by rank.
     pub fn shares(&self) -> impl Iterator<Item = (u16, u32, Share)> + '_ {
         self.shares.iter().map(|(&(function, rank), &share)| (function, rank, share))
     }
@@ -300,7 +300,7 @@ impl Totals {
         out
     }
 
-    /// A block of each kind: its number, its length, and for each place in order what is known of it.
+    /// Appends a block of each kind: its number, its length, and the details of each place in order.
     fn put_details(&self, out: &mut Vec<u8>) {
         if self.details.is_empty() {
             return;
@@ -338,14 +338,14 @@ impl Totals {
                     0 => {}
                     _ => self.details.entry(place.clone()).or_default().way = Some(Way::get(&mut reader)?),
                 },
-                // Of a later version.
+                // A block of a later version.
                 _ => return Some(()),
             }
         }
         reader.is_empty().then_some(())
     }
 
-    /// What was encoded; `None` if it makes no sense.
+    /// The totals that were encoded; `None` if they make no sense.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let mut totals = Self::default();

@@ -28,9 +28,9 @@ pub fn unzigzag(value: u64) -> i64 {
 const MOST: usize = 10;
 /// Bytes of an [`Encoder`]'s window, a power of two: what is behind the middle goes to the rest.
 const WINDOW: usize = 1 << 12;
-/// Most integers between two looks at how full the window is.
+/// Most integers between two checks of how full the window is.
 const GROUP: usize = WINDOW / 2 / MOST;
-/// The bit of every byte that says that more follow.
+/// The bits of bytes that mean that more follow.
 const MORE: u64 = 0x8080_8080_8080_8080;
 
 /// Writes `value` at the beginning of `slot`, as [`put`] does, and returns the bytes it takes; those behind
@@ -166,7 +166,7 @@ impl Encoder {
         self.written = 0;
     }
 
-    /// What was written.
+    /// The bytes that were written.
     pub fn into_bytes(mut self) -> Vec<u8> {
         self.empty();
         self.full
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         self.at
     }
 
-    /// Whether everything has been read.
+    /// True where everything has been read.
     pub fn is_empty(&self) -> bool {
         self.at >= self.bytes.len()
     }

@@ -1,4 +1,4 @@
-//! What calls do to communicators and groups.
+//! Effects of calls on communicators and groups.
 
 use ampl_core::mpi::{Direction, Function, Kind, PREDEFINED, Param, ids};
 use ampl_core::value::UNDEFINED;
@@ -7,18 +7,18 @@ use crate::args::{index_of_predefined, inputs, is_predefined, own_words, parts, 
 use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, PLACE_WORDS};
 use crate::structure::Signature;
 
-/// How a communicator is made.
+/// Way in which a communicator is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
-    /// All of the parent, at once or later.
+    /// By duplication of the parent, at once or later.
     Dup,
     /// By colour and key.
     Split,
-    /// By what processes share, and key.
+    /// By shared resources, and key.
     SplitType,
-    /// Of a group, and called by all of the parent.
+    /// Of a group, in a call of all of the parent.
     Create,
-    /// Of a group, and called by that.
+    /// Of a group, in a call of that group.
     CreateGroup,
     /// A grid.
     Cart,
@@ -28,40 +28,40 @@ pub enum Way {
     Graph,
     /// A graph that no process knows all of.
     DistGraph,
-    /// Between the groups of two.
+    /// Between the groups of two communicators.
     Between,
-    /// Of both groups of one between two.
+    /// Both groups of an intercommunicator.
     Merge,
-    /// By means that the calls of this job's ranks do not tell: who is in it is not known.
+    /// By means that this job's calls do not record: its members are not known.
     Elsewhere,
 }
 
-/// How a group is made.
+/// Way in which a group is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Derive {
-    /// That of a communicator, or the caller's of one between two.
+    /// Group of a communicator; of an intercommunicator the caller's.
     Of,
-    /// The other one.
+    /// Remote group of an intercommunicator.
     Remote,
-    /// Those named.
+    /// The ranks listed.
     Pick,
-    /// All but those named.
+    /// All but the ranks listed.
     Drop,
-    /// Those in named ranges.
+    /// The ranks in the ranges listed.
     PickRanges,
-    /// All but those in named ranges.
+    /// All but the ranks in the ranges listed.
     DropRanges,
-    /// The first, then what else is in the second.
+    /// The first group, then the rest of the second.
     Union,
-    /// What of the first is in the second.
+    /// Ranks of the first group that are in the second.
     Common,
-    /// What of the first is not in the second.
+    /// Ranks of the first group that are not in the second.
     Without,
-    /// By means that calls do not tell.
+    /// By means that calls do not record.
     Elsewhere,
 }
 
-/// What a function does to communicators and groups.
+/// Effect of a function on communicators and groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Does {
     /// Makes a communicator.
@@ -72,15 +72,15 @@ pub enum Does {
     Frees,
     /// Frees a group.
     FreesGroup,
-    /// Tells how many are in a communicator.
+    /// Returns the size of a communicator.
     TellsSize,
-    /// Tells the caller's number in it.
+    /// Returns the caller's rank in it.
     TellsNumber,
-    /// Tells how many are in the other group of one between two.
+    /// Returns the size of the remote group of an intercommunicator.
     TellsRemote,
 }
 
-/// What `function` does to communicators and groups, if anything.
+/// Effect of `function` on communicators and groups; `None` if it has none.
 pub fn does(function: u16) -> Option<Does> {
     use Does::*;
     Some(match Function(function) {
@@ -127,18 +127,18 @@ pub fn does(function: u16) -> Option<Does> {
     })
 }
 
-/// How much a call matters.
+/// Weight of a call for following communicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Not at all.
+    /// No effect.
     None,
-    /// It tells something of a communicator, however often it is made.
+    /// Reports a fact about a communicator, the same however often it is called.
     Tells,
-    /// It makes or frees something: each time, and at its place.
+    /// Makes or frees an object: every call counts, and its position.
     Acts,
 }
 
-/// How much `function` matters.
+/// Weight of `function`.
 pub fn weight(function: u16) -> Weight {
     match does(function) {
         _ if function == GAP => Weight::Acts,
@@ -153,7 +153,7 @@ pub fn weight(function: u16) -> Weight {
 pub struct Call {
     /// Index in the function table.
     pub function: u16,
-    /// What it does.
+    /// Its effect.
     pub does: Does,
     /// Words of the communicators, then of the groups that it is given.
     pub given: Vec<u64>,
@@ -172,14 +172,14 @@ impl Call {
     }
 }
 
-/// What is known of a call that matters.
+/// Result of reading a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// All of it.
+    /// A call whose effect is known.
     Known(Call),
-    /// Nothing: calls were only counted, or what it did is not recorded.
+    /// A call whose effect is unknown: calls were only counted, or it is not recorded.
     Lost,
-    /// It does not matter.
+    /// A call that does not matter.
     Nothing,
 }
 
@@ -217,7 +217,7 @@ pub fn read(signature: &Signature) -> Read {
         let again = parts[..index].iter().any(|(before, _)| std::ptr::eq(*before, *param));
         match (param.kind, param.direction) {
             (Kind::Comm | Kind::Group, Direction::InOut) if again => {
-                // What it was before has been freed, if it is something else now.
+                // The object before has been freed, if another word stands there now.
                 call.object = overwritten.filter(|before| Some(before) != words.first());
             }
             (Kind::Comm | Kind::Group, Direction::InOut) => overwritten = words.first().copied(),
@@ -232,7 +232,7 @@ pub fn read(signature: &Signature) -> Read {
     Read::Known(call)
 }
 
-/// Whether the numbers of `param` say who is in a communicator or group, or where.
+/// True where the numbers of `param` describe the members of a communicator or group, or their order.
 fn tells(param: &Param) -> bool {
     const NAMES: [&str; 15] = [
         "color",
@@ -254,7 +254,7 @@ fn tells(param: &Param) -> bool {
     NAMES.contains(&param.name)
 }
 
-/// Whether a colour or type is none.
+/// True where a colour or type is `MPI_UNDEFINED`.
 pub fn is_undefined(number: i64) -> bool {
     number == UNDEFINED
 }

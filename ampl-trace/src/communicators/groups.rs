@@ -1,4 +1,4 @@
-//! Groups that are made of groups.
+//! Groups that are derived from groups.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -6,7 +6,7 @@ use super::calls::Derive;
 use super::members::{ListId, Lists, Members};
 use super::walk::Fuel;
 
-/// A derivation: how, of which lists, by which numbers.
+/// A derivation: its kind, its lists, its numbers.
 type Key = (Derive, ListId, ListId, Box<[i64]>);
 
 /// Groups that have been derived: ranks derive the same ones.
@@ -16,7 +16,7 @@ pub struct Derived {
 }
 
 impl Derived {
-    /// The group that is derived of one or two by `numbers`; `None` where that is no group, or too much to do.
+    /// The group that is derived from one or two by `numbers`; `None` where that is no group, or takes too much work.
     pub fn of(
         &mut self,
         lists: &mut Lists,
@@ -65,7 +65,7 @@ fn derive(how: Derive, one: &Members, other: &Members, numbers: &[i64]) -> Optio
     })
 }
 
-/// The places that numbers name among so many, each once at most.
+/// The places that `numbers` name among so many, each once at most.
 fn places(how: Derive, numbers: &[i64], length: usize) -> Option<Vec<usize>> {
     let mut places = Vec::new();
     let mut seen = vec![false; length];

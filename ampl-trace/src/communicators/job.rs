@@ -1,4 +1,4 @@
-//! The ranks' scripts played together: a call that all of a communicator make is over when all of it have come to it.
+//! Plays the ranks' scripts together: a call of all ranks of a communicator ends when all have arrived.
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -22,30 +22,30 @@ pub const WORLD: CommId = 0;
 /// A communicator of several ranks' scripts.
 #[derive(Debug)]
 pub struct Comm {
-    /// What it was made of; `None` for the world and for those of one rank that MPI makes.
+    /// Communicator that it was made of; `None` for the world and for communicators of one rank that MPI makes.
     pub parent: Option<CommId>,
-    /// Its ranks; of one between two those of the first group.
+    /// Its ranks; of an intercommunicator, ranks of the first group.
     pub first: ListId,
-    /// Those of the second.
+    /// Ranks of the second group, if it is an intercommunicator.
     pub second: Option<ListId>,
-    /// Whether their numbers are known: otherwise they are in the order of the world.
+    /// True where the ranks' numbers are known: otherwise they are in the order of the world.
     pub ordered: bool,
     /// Its dimensions, if it is a grid.
     pub dims: Option<Rc<[u32]>>,
-    /// The same whenever the scripts are played.
+    /// Identity, the same whenever the scripts are played.
     pub identity: u64,
 }
 
-/// What a rank knows of a communicator that it makes.
+/// State of a communicator on a rank that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It has not come to that.
+    /// The rank has not made the call.
     Later,
-    /// Others have not.
+    /// Other ranks have not arrived at this meeting.
     Waits(MeetingId),
-    /// Which one it is.
+    /// The communicator.
     Is(CommId),
-    /// That it cannot be known.
+    /// It cannot be known.
     Not,
 }
 
@@ -57,7 +57,7 @@ enum KnownGroup {
     Not,
 }
 
-/// One rank on its way.
+/// Progress of one rank.
 #[derive(Debug)]
 pub(super) struct Player {
     pub(super) at: Vec<usize>,
@@ -68,25 +68,25 @@ pub(super) struct Player {
     itself: Option<CommId>,
 }
 
-/// What is known beforehand.
+/// Facts known before scripts are played.
 pub struct Setting<'a> {
-    /// Its ranks.
+    /// Number of ranks of the job.
     pub size: u32,
-    /// What they do, ascending; those that make nothing are left out.
+    /// Scripts, ascending by rank; ranks that make nothing are left out.
     pub scripts: &'a [Script],
-    /// Hosts of these.
+    /// Host of each script's rank.
     pub hosts: Vec<&'a str>,
     /// The type of a split among those that share memory.
     pub shared: Option<i64>,
-    /// Ranks of which there may be more than is recorded.
+    /// True for a rank that may have made calls that are not recorded.
     pub excused: &'a dyn Fn(u32) -> bool,
-    /// More runs of lists are not kept.
+    /// Largest number of runs of all lists.
     pub most: usize,
 }
 
 /// Scripts while they are played.
 pub struct Job<'a> {
-    /// What is known beforehand.
+    /// Facts known before scripts are played.
     pub setting: &'a Setting<'a>,
     /// Lists of ranks.
     pub lists: Lists,
@@ -96,9 +96,9 @@ pub struct Job<'a> {
     pub meetings: Vec<Meeting>,
     /// Leaders that wait for others.
     pub halves: FxHashMap<Between, MeetingId>,
-    /// Identities of series whose counts are not believed.
+    /// Identities of series whose counts are distrusted.
     distrusted: &'a FxHashSet<u64>,
-    /// Those that have turned out so.
+    /// Identities of series whose counts have turned out wrong.
     pub wrong: FxHashSet<u64>,
     pub(super) players: Vec<Player>,
     derived: Derived,
@@ -107,7 +107,7 @@ pub struct Job<'a> {
     ready: VecDeque<u32>,
 }
 
-/// What came of an attempt to go on.
+/// Outcome of an attempt to go on.
 enum Step {
     Done,
     Waits(MeetingId),
@@ -122,7 +122,7 @@ pub fn identity(of: impl Hash) -> u64 {
 }
 
 impl<'a> Job<'a> {
-    /// Nobody has begun.
+    /// A job in which no script has begun.
     pub fn new(setting: &'a Setting<'a>, distrusted: &'a FxHashSet<u64>) -> Self {
         let mut lists = Lists::default();
         let first = lists.number(Members::first(setting.size));
@@ -152,7 +152,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Plays all scripts to their ends; `None` where that takes more than there is.
+    /// Plays all scripts to their ends; `None` where fuel runs out, or lists exceed their limit.
     pub fn play(&mut self, fuel: &mut Fuel) -> Option<()> {
         loop {
             while let Some(rank) = self.ready.pop_front() {
@@ -170,12 +170,12 @@ impl<'a> Job<'a> {
         (self.lists.runs() <= self.setting.most).then_some(())
     }
 
-    /// What a rank knows of the communicators it makes.
+    /// States of the communicators that a rank makes, by number.
     pub fn made(&self, rank: u32) -> &[Known] {
         &self.players[rank as usize].made
     }
 
-    /// The rank of the world.
+    /// Rank in the world of the script of that index.
     pub fn rank(&self, rank: u32) -> u32 {
         self.setting.scripts[rank as usize].rank
     }
@@ -225,7 +225,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Whom the calls of a series take: the ranks of the first group, and of the second if there is one.
+    /// Lists of ranks that calls of a series need: the first group, and the second if there is one.
     pub(super) fn sides(&self, series: Series) -> [Option<ListId>; 2] {
         match series {
             Series::All(comm) => {
@@ -236,7 +236,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// How many ranks that are.
+    /// Number of ranks that calls of a series need.
     fn needed(&self, series: Series) -> u32 {
         self.sides(series).into_iter().flatten().map(|list| self.lists.get(list).len()).sum()
     }
@@ -323,7 +323,7 @@ impl<'a> Job<'a> {
                 Way::Create | Way::CreateGroup => self.group(rank, op.given[1])?,
                 _ => None,
             };
-            // Looking at what a group is takes as long as the list is.
+            // Reading a group takes as long as its list is.
             let list = group.filter(|_| way == Way::CreateGroup);
             let _ = fuel.spend(list.map_or(0, |list| self.lists.get(list).runs() as u64));
             Ok(Some((comm, group, between)))
@@ -334,7 +334,7 @@ impl<'a> Job<'a> {
             Err(step) => return Some(step),
         };
         let series = match (way, group) {
-            // Who is not in the group may call it, too, and is given nothing.
+            // A rank outside the group may call it, too, and is given nothing.
             (Way::CreateGroup, _) if op.made == NONE => return Some(Step::Done),
             (Way::CreateGroup, None) => {
                 self.wrong.extend(self.believed(self.identity_with(comm, call.tag())));
@@ -379,8 +379,8 @@ impl<'a> Job<'a> {
         Some(Step::Done)
     }
 
-    /// Where a leader meets the other one; `None` for others, and where that is not known. Of a caller that may be
-    /// the leader or not, no calls between these two are believed: one of them may not be counted.
+    /// Meeting point of a leader with the other one; `None` for other ranks, and where it is not known. If the caller
+    /// may be the leader or not, calls between these two are distrusted: one of them may not be counted.
     fn leads(
         &mut self,
         rank: u32,
@@ -414,7 +414,7 @@ impl<'a> Job<'a> {
         Ok(believed.map(|_| between))
     }
 
-    /// Whether the counts of a series are believed.
+    /// True where the counts of a series are trusted.
     fn is_believed(&self, series: Series) -> bool {
         let groups = match series {
             Series::Group(comm, _, tag) => self.believed(self.identity_with(comm, tag)).is_some(),
@@ -435,7 +435,7 @@ impl<'a> Job<'a> {
         Step::Done
     }
 
-    /// What stands for a series whenever the scripts are played.
+    /// Identity of a series, the same whenever the scripts are played.
     pub fn identity_of(&self, series: Series) -> u64 {
         let of = |comm: CommId| self.comms[comm as usize].identity;
         match series {
@@ -444,8 +444,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// As [`Job::identity_of`], of the calls that any groups of a communicator make with a tag: whose group is not
-    /// known may have made one of them.
+    /// As [`Job::identity_of`], of the calls that any groups of a communicator make with a tag: a rank whose group is
+    /// not known may have made one of them.
     fn identity_with(&self, comm: CommId, tag: i64) -> u64 {
         identity((self.comms[comm as usize].identity, tag, 1))
     }
@@ -455,12 +455,12 @@ impl<'a> Job<'a> {
         identity((self.comms[between.comm as usize].identity, between.leaders, between.tag))
     }
 
-    /// The counts of a series are not believed any more.
+    /// Marks the counts of a series as wrong.
     pub fn distrust(&mut self, series: Series) {
         self.wrong.insert(self.identity_of(series));
     }
 
-    /// A meeting is over: whom it gave which communicator; the others do not know theirs.
+    /// Ends a meeting: the arrivals in `given` get these communicators, the others' are unknown.
     pub fn end(&mut self, meeting: MeetingId, given: &[(Arrival, CommId)]) {
         let over = &mut self.meetings[meeting as usize];
         if let (Progress::Half(_), Some(between)) = (over.progress, over.between)

@@ -1,4 +1,4 @@
-//! What comes of a call that all who must have made: communicators, checked against all that is known of them.
+//! Outcome of a call that all of its ranks have made: communicators, checked against all that is known of them.
 
 use super::calls::Way;
 use super::job::{Comm, CommId, Job, identity};
@@ -7,11 +7,11 @@ use super::members::{ListId, Members};
 use super::parts::{Caller, Part, Trouble, Whole};
 use super::script::{Facts, NONE};
 
-/// Who is given which communicator.
+/// Communicator given to each arrival.
 type Given = Vec<(Arrival, CommId)>;
 
 impl Job<'_> {
-    /// All are there.
+    /// Completes a meeting at which all ranks have arrived.
     pub fn meet(&mut self, meeting: MeetingId, way: Way) {
         let series = self.meetings[meeting as usize].series;
         let mut arrivals = std::mem::take(&mut self.meetings[meeting as usize].arrivals);
@@ -53,7 +53,7 @@ impl Job<'_> {
         }
     }
 
-    /// Where that of a rank of the world is.
+    /// Index of the arrival of a rank of the world.
     fn place(&self, arrivals: &[Arrival], rank: u32) -> Option<usize> {
         arrivals.binary_search_by_key(&rank, |arrival| self.rank(arrival.rank)).ok()
     }
@@ -62,13 +62,13 @@ impl Job<'_> {
         self.place(arrivals, rank).map(|index| &arrivals[index])
     }
 
-    /// Callers in the order of a list; `None` where one of it is not among them.
+    /// Callers in the order of a list; `None` where one of its ranks is not among them.
     fn callers(&self, arrivals: &[Arrival], list: ListId) -> Option<Vec<Caller<'_>>> {
         let ranks = self.lists.get(list).iter();
         ranks.map(|rank| self.arrival(arrivals, rank).map(|arrival| self.caller(arrival))).collect()
     }
 
-    /// Whether all made the same call; `None` where all failed in it.
+    /// True where all made the same call, false where all failed in it; an error where their calls differ.
     fn alike(&self, arrivals: &[Arrival]) -> Result<bool, Trouble> {
         let mut calls = arrivals.iter().map(|arrival| self.caller(arrival).call);
         let first = calls.next().ok_or(Trouble::Wrong)?;
@@ -98,7 +98,7 @@ impl Job<'_> {
         for (number, part) in (0..).zip(&parts) {
             self.fits(arrivals, part, number, &mut of)?;
         }
-        // Who is in none was given none.
+        // A rank in no part was given no communicator.
         let left_out = arrivals.iter().zip(&of).filter(|&(_, &part)| part == NONE);
         if left_out.map(|(arrival, _)| arrival).any(|arrival| arrival.made != NONE) {
             return Err(Trouble::Wrong);
@@ -109,7 +109,7 @@ impl Job<'_> {
         Ok(given.map(|(&arrival, &part)| (arrival, comms[part as usize])).collect())
     }
 
-    /// Checks that every rank of `part` was given a communicator, no other one, and was told nothing else of it.
+    /// Checks that every rank of `part` was given one communicator, and that its facts fit.
     fn fits(&self, arrivals: &[Arrival], part: &Part, number: u32, of: &mut [u32]) -> Result<(), Trouble> {
         let sides = [Some(&part.first), part.second.as_ref()];
         for (index, side) in sides.iter().enumerate() {
@@ -145,7 +145,7 @@ impl Job<'_> {
         self.comms.len() as CommId - 1
     }
 
-    /// One group is there, whose leader meets that of another; `None` where that has not come.
+    /// Completes one group of an intercommunicator; `None` where the other group has not arrived.
     fn half(&mut self, meeting: MeetingId, arrivals: &[Arrival]) -> Option<Result<Given, Trouble>> {
         match self.alike(arrivals) {
             Ok(true) => {}
@@ -189,7 +189,7 @@ impl Job<'_> {
         Some(outcome.map(|(given, _)| given))
     }
 
-    /// What two groups are given that have met.
+    /// Communicators given to two groups that have met.
     fn joined(
         &mut self,
         meetings: [MeetingId; 2],

@@ -6,12 +6,12 @@ use super::members::ListId;
 /// The number of a meeting.
 pub type MeetingId = u32;
 
-/// Calls that are counted together: the same number of each rank is one meeting.
+/// Calls that are counted together: calls of the same count are one meeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Series {
-    /// Those that all of a communicator make.
+    /// Calls that all ranks of a communicator make.
     All(CommId),
-    /// Those of a group of it, with a tag.
+    /// Calls that a group of a communicator makes with a tag.
     Group(CommId, ListId, i64),
 }
 
@@ -24,7 +24,7 @@ impl Series {
     }
 }
 
-/// Who has come to a call.
+/// Arrival of a rank at a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Index of its script.
@@ -37,25 +37,25 @@ pub struct Arrival {
     pub group: Option<ListId>,
 }
 
-/// Where the leaders of two groups meet.
+/// Meeting point of the leaders of two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Between {
-    /// In which communicator.
+    /// Communicator that has both leaders.
     pub comm: CommId,
     /// Their ranks in the world, the lower first.
     pub leaders: [u32; 2],
-    /// With which tag.
+    /// Tag of their calls.
     pub tag: i64,
-    /// For how many times before.
+    /// Number of this meeting between them, from 1; 0 before it is counted.
     pub before: u32,
 }
 
-/// How far a meeting is.
+/// Progress of a meeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Not all are there.
+    /// Ranks are missing.
     Open,
-    /// All are there, but not those of the other group, whose leader this is.
+    /// All ranks of the group have arrived; the other group, whose leader this is, has not.
     Half(u32),
     /// It is over.
     Over,
@@ -64,16 +64,16 @@ pub enum Progress {
 /// One call that several ranks make together.
 #[derive(Debug)]
 pub struct Meeting {
-    /// What it is counted among.
+    /// Series that it is counted in.
     pub series: Series,
-    /// The how manieth of that it is, from 1.
+    /// Its number in the series, from 1.
     pub count: u32,
-    /// Who is there.
+    /// Arrivals so far.
     pub arrivals: Vec<Arrival>,
-    /// How many must be.
+    /// Number of ranks that it needs.
     pub needed: u32,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// Where its leader meets another.
+    /// Meeting point of its leader with another.
     pub between: Option<Between>,
 }

@@ -22,12 +22,12 @@ impl Members {
         }
     }
 
-    /// How many they are.
+    /// Number of ranks.
     pub fn len(&self) -> u32 {
         self.length
     }
 
-    /// Whether there are none.
+    /// True where there are no ranks.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -75,7 +75,7 @@ impl Members {
         self.runs.iter().map(end).min()
     }
 
-    /// How much memory they take, in runs.
+    /// Memory that they take, in runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }

@@ -1,10 +1,10 @@
-//! The communicators of a job: which ranks made which together, and who is in them.
+//! The communicators of a job: the ranks that made each together, and its members.
 //!
-//! A rank numbers its communicators for itself, and takes numbers again. Which of them are one is told by what a
-//! trace has of all ranks: each counts the calls that make communicators of another, and those that all of that
-//! make together are the ones with the same count. So ranks' calls are played to their ends ([`job`]), which gives
-//! every communicator its members, and these are compared with all that ranks were told: sizes, their own numbers,
-//! and whether they were given a communicator at all. What does not fit, or cannot be told, is each rank's own.
+//! Each rank numbers its communicators for itself, and reuses numbers. To match them, calls are counted: each rank
+//! counts its calls that make communicators of another, and calls of all its ranks with the same count are one. So
+//! ranks' calls are played to their ends ([`job`]), which gives every communicator its members. These are compared
+//! with all that MPI returned to the ranks: sizes, ranks, and whether a communicator was given at all. A communicator
+//! that does not fit, or is not determined, stays each rank's own.
 
 mod calls;
 mod groups;
@@ -33,17 +33,17 @@ use self::walk::Fuel;
 use crate::model::{Process, RunInfo, Trace};
 use crate::structure::{JobStructure, Signature};
 
-/// True where calls of `function` make or free communicators or groups: without them what later calls name is not known.
+/// True where calls of `function` make or free communicators or groups: later calls cannot be followed without them.
 pub fn acts(function: u16) -> bool {
     weight(function) == Weight::Acts
 }
 
-/// What a communicator is called.
+/// Name of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Name {
-    /// On all ranks: from 1, in the order of their lowest ranks, and of what these make.
+    /// On all ranks: from 1, in the order of their lowest ranks, then of the calls of these.
     Agreed(u32),
-    /// On one rank, of which it is not known who else has it: its communicator of that number, from 1.
+    /// On one rank, where its other members are not known: its communicator of that number, from 1.
     Own {
         /// The rank.
         rank: u32,
@@ -61,14 +61,14 @@ impl Display for Name {
     }
 }
 
-/// What a communicator was made of.
+/// Parent of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parent {
-    /// That of all ranks.
+    /// `MPI_COMM_WORLD`.
     World,
-    /// That of one rank.
+    /// `MPI_COMM_SELF`.
     Itself,
-    /// One that was made.
+    /// A communicator that the program made.
     Made(Name),
 }
 
@@ -85,23 +85,23 @@ impl Display for Parent {
 /// A communicator that the program made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communicator {
-    /// What decoded calls call it.
+    /// Name in decoded calls.
     pub name: Name,
     /// The function that made it: index in the function table.
     pub function: u16,
-    /// What it was made of, where that is known; of one between two what the first group comes from.
+    /// Parent, where it is known; of an intercommunicator, the parent of the first group.
     pub parent: Option<Parent>,
-    /// Its ranks, of both groups if it is one between two; `None` where that is not known.
+    /// Number of its ranks, in both groups of an intercommunicator; `None` where it is not known.
     pub size: Option<u32>,
-    /// Ranks of the world in the order of their numbers, of one between two those of the first group, which has the
-    /// lowest; `None` where that is not known.
+    /// Ranks of the world in the order of their numbers; of an intercommunicator the first group, which has the lowest
+    /// rank. `None` where they are not known.
     pub ranks: Option<Members>,
-    /// Those of the second group of one between two.
+    /// Ranks of the second group of an intercommunicator.
     pub remote: Option<Members>,
 }
 
 impl Communicator {
-    /// Whether it is known which ranks have it.
+    /// True where it is known which ranks have it.
     pub fn is_agreed(&self) -> bool {
         matches!(self.name, Name::Agreed(_))
     }
@@ -115,19 +115,19 @@ pub struct Communicators {
     complete: bool,
 }
 
-/// Those of one rank.
+/// Names of one rank's communicators.
 #[derive(Debug)]
 struct RankNames {
     words: Names,
-    /// By the rank's own number, less 1: the agreed one, or 0.
+    /// Agreed number, or 0, by the rank's own number less 1.
     agreed: Vec<u32>,
 }
 
-/// Calls of so many are followed, where nothing else is said.
+/// Largest number of calls that are followed, unless the caller sets one.
 const MOST: usize = 1 << 23;
-/// More ranks are not looked at.
+/// Largest number of ranks that are followed.
 const MOST_RANKS: u32 = 1 << 22;
-/// How often the scripts are played again when they contradict themselves.
+/// Number of times that scripts are played at most, when they contradict themselves.
 const ATTEMPTS: usize = 8;
 
 impl Communicators {
@@ -136,8 +136,8 @@ impl Communicators {
         Self::within(trace, MOST)
     }
 
-    /// As [`Communicators::of`], but looking at no more than `most` calls of all ranks, nor for longer than these
-    /// allow: communicators that are made later are not in it.
+    /// As [`Communicators::of`], but reads at most `most` calls of all ranks, and stops after steps in proportion:
+    /// communicators that are made later are not in it.
     pub fn within(trace: &Trace, most: usize) -> Self {
         let process = |rank: u32| trace.rank(rank).map(|found| &found.process);
         Self::made(&trace.run, &trace.structure, &process, most)
@@ -189,7 +189,7 @@ impl Communicators {
             let wrong = std::mem::take(&mut job.wrong);
             distrusted.extend(wrong);
         }
-        // Nothing is played: nobody agrees with anybody.
+        // Nothing is played: no communicator is agreed.
         Self { complete: !cut, ..Self::named(&Job::new(&setting, &distrusted)) }
     }
 
@@ -264,7 +264,7 @@ impl Communicators {
         self.list.iter()
     }
 
-    /// Whether none that a rank made was left out because there are too many.
+    /// True unless communicators were left out because there are too many.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -276,7 +276,7 @@ impl Communicators {
         self.list.iter().find(|comm| comm.name == name)
     }
 
-    /// What `rank` calls communicators, call by call.
+    /// Follower of the names of communicators in the calls of `rank`.
     pub fn follow(&self, rank: u32) -> Follower<'_> {
         let names = self.ranks.get(&rank);
         Follower { rank, names, scope: Scope::new(0, false), next: 0, end: 0 }
@@ -304,7 +304,7 @@ pub struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// What follows are calls of that thread, from its first.
+    /// Begins a thread: calls that follow are its own, from its first.
     pub fn thread(&mut self, thread: u32) {
         self.scope = Scope::new(thread, false);
         let threads = self.names.map_or(&[][..], |names| &names.words.threads);
@@ -312,12 +312,12 @@ impl Follower<'_> {
         (self.next, self.end) = own.map_or((0, 0), |&(_, first, count)| (first, first + count));
     }
 
-    /// A call has returned: what it has made has a name from now on.
+    /// Notes a call that has returned: the communicator it made has a name from now on.
     pub fn made(&mut self, signature: &Signature) {
         match self.read(signature) {
             Read::Known(call) if matches!(call.does, Does::Makes(_)) => {
                 let Some(word) = call.made() else { return };
-                // Those that were not looked at.
+                // Made behind the calls that were read.
                 if self.next >= self.end {
                     self.scope.made(word, NONE);
                     return;
@@ -330,7 +330,7 @@ impl Follower<'_> {
         }
     }
 
-    /// It has been told: what it has freed has no name from now on.
+    /// Notes a call that has been decoded: the communicator it freed has no name from now on.
     pub fn freed(&mut self, signature: &Signature) {
         if let Read::Known(call) = self.read(signature)
             && let (Does::Frees, Some(word)) = (call.does, call.made())
@@ -344,7 +344,7 @@ impl Follower<'_> {
         if matters { read(signature) } else { Read::Nothing }
     }
 
-    /// What a word of a communicator that the program made stands for now.
+    /// Name of the communicator that a word of the program stands for now; `None` where it is not known.
     pub fn name(&self, word: u64) -> Option<Name> {
         let names = self.names?;
         let made = self.scope.get(&names.words.words, word).filter(|&made| made != NONE)?;
@@ -357,7 +357,7 @@ impl Follower<'_> {
     }
 }
 
-/// What the ranks do that make communicators; `None` where looking takes more than there is.
+/// Scripts of the ranks that make communicators; `None` where reading them takes more fuel than there is.
 fn scripts<'a>(
     run: &RunInfo,
     structure: &JobStructure,
@@ -382,8 +382,8 @@ fn scripts<'a>(
     Some(scripts)
 }
 
-/// True where every call that makes or frees communicators or groups was to be recorded, whatever else was not. An agent
-/// that does so says which interface it saw.
+/// True where every call that makes or frees communicators or groups was to be recorded, whatever else was not. An
+/// agent that does so reports the interface of the program.
 fn keeps(run: &RunInfo) -> bool {
     let config = run.abi.and_then(|_| Config::parse(&run.config).ok());
     config.is_some_and(|(config, _)| config.trace.structure == Keep::All && config.sites.is_empty())

@@ -1,4 +1,4 @@
-//! How the callers of one call that makes communicators are divided among them.
+//! Division of the callers of one call into the communicators that it makes.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,11 +14,11 @@ use super::script::{Facts, NONE};
 pub struct Caller<'a> {
     /// Its rank in the world.
     pub rank: u32,
-    /// What it called.
+    /// Its call.
     pub call: &'a Call,
-    /// Whether it was given a communicator, or the null handle.
+    /// True where it was given a communicator, false where the null handle.
     pub given: bool,
-    /// What it was told of that.
+    /// Facts that MPI returned about that communicator.
     pub facts: Facts,
     /// The group that it passed, if that is known.
     pub group: Option<ListId>,
@@ -26,14 +26,14 @@ pub struct Caller<'a> {
     pub host: &'a str,
 }
 
-/// What something is made of: all of it called, in the order of their numbers there.
+/// Callers of one call: all ranks of the parent, in the order of their numbers there.
 #[derive(Debug)]
 pub struct Whole<'a> {
-    /// Its ranks; of one between two those of the first group.
+    /// Its ranks; of an intercommunicator, ranks of the first group.
     pub first: Vec<Caller<'a>>,
-    /// Those of the second.
+    /// Ranks of the second group, if it is an intercommunicator.
     pub second: Option<Vec<Caller<'a>>>,
-    /// Whether numbers are known: otherwise ranks are in the order of the world.
+    /// True where numbers are known: otherwise ranks are in the order of the world.
     pub ordered: bool,
     /// Its dimensions, if it is a grid.
     pub dims: Option<Rc<[u32]>>,
@@ -46,22 +46,22 @@ pub struct Whole<'a> {
 /// A communicator that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its ranks; of one between two those of the first group.
+    /// Its ranks; of an intercommunicator, ranks of the first group.
     pub first: Vec<u32>,
-    /// Those of the second.
+    /// Ranks of the second group, if it is an intercommunicator.
     pub second: Option<Vec<u32>>,
-    /// Whether their numbers are known: otherwise they are in the order of the world.
+    /// True where the ranks' numbers are known: otherwise they are in the order of the world.
     pub ordered: bool,
     /// Its dimensions, if it is a grid.
     pub dims: Option<Rc<[u32]>>,
 }
 
-/// Why it is not known how callers are divided.
+/// Reason for which the division of callers is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// That cannot be told from what is recorded.
+    /// The record does not determine it.
     Unknown,
-    /// What is recorded contradicts itself.
+    /// The record contradicts itself.
     Wrong,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Whole<'a> {
         self.first.iter().chain(self.second.iter().flatten())
     }
 
-    /// The communicators that are made in that way of all of it.
+    /// The communicators that a call of that way makes of all callers.
     ///
     /// # Errors
     /// [`Trouble`].
@@ -104,13 +104,13 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// What all calls say alike.
+    /// Value that all calls have in common; `None` where they differ.
     fn same<T: PartialEq>(&self, of: impl Fn(&Call) -> Option<T>) -> Option<T> {
         let first = of(self.first.first()?.call)?;
         self.all().all(|caller| of(caller.call).as_ref() == Some(&first)).then_some(first)
     }
 
-    /// By colours, in the order of keys.
+    /// Division by colours, in the order of keys.
     fn split<K: std::hash::Hash + Eq + Copy>(
         &self,
         colour: impl Fn(&Caller<'a>) -> Option<K>,
@@ -132,7 +132,7 @@ impl<'a> Whole<'a> {
         }
         let mut out = Vec::new();
         for mut sides in parts {
-            // What follows from numbers in what is split is known if those are.
+            // An order by numbers in the parent is known if these are.
             let mut ordered = true;
             for side in &mut sides {
                 side.sort_by_key(|&(key, _)| key);
@@ -154,8 +154,7 @@ impl<'a> Whole<'a> {
         Ok(out)
     }
 
-    /// By whom each was told to be first in its part, in the order of the numbers that it was told there; `None` where
-    /// somebody was told nothing.
+    /// Division by recorded leaders, in the order of recorded numbers; `None` where a caller has neither on record.
     fn led(&self) -> Option<Result<Vec<Part>, Trouble>> {
         let mut parts: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
         for Caller { rank, facts, .. } in self.all().filter(|caller| caller.given) {
@@ -174,7 +173,7 @@ impl<'a> Whole<'a> {
         Some(parts.into_iter().map(part).collect())
     }
 
-    /// Among those that share memory: a host's, if what they were told says that it is all of it.
+    /// Division by hosts for a split by shared memory, if recorded sizes or numbers confirm each part.
     fn shared(&self) -> Result<Vec<Part>, Trouble> {
         let shared = self.shared.ok_or(Unknown)?;
         let mut callers = self.all().filter(|caller| !caller.call.is_left_out());
@@ -184,7 +183,7 @@ impl<'a> Whole<'a> {
         let parts = self.split(|caller| Some(caller.host).filter(|host| !host.is_empty()))?;
         let facts: FxHashMap<u32, Facts> =
             self.first.iter().map(|caller| (caller.rank, caller.facts)).collect();
-        // None is larger than a host's: one of that size, or with that highest number, is all of it.
+        // No part is larger than a host's: one of that size, or with that highest number, is all of it.
         let is_told = |part: &Part| {
             let size = part.first.len() as u32;
             let tells = |rank| facts[rank].size == size || facts[rank].number == size - 1;
@@ -210,7 +209,7 @@ impl<'a> Whole<'a> {
             _ if !self.ordered => None,
             (false, true) => Some(orders[0]),
             (true, false) => Some(orders[1]),
-            // As the library likes: one of the two, unless ranks were told so little that both may be.
+            // By the library's choice: one of the two, unless ranks' recorded numbers fit both.
             _ => match orders.map(|order| fits(&order)) {
                 [true, false] => Some(orders[0]),
                 [false, true] => Some(orders[1]),
@@ -226,7 +225,7 @@ impl<'a> Whole<'a> {
         Ok(vec![Part { first, second: None, ordered: order.is_some(), dims: None }])
     }
 
-    /// Of groups: all of each passed it, and nobody else was given a communicator.
+    /// Division by groups: all ranks of each passed it, and no other rank was given a communicator.
     fn created(&self) -> Result<Vec<Part>, Trouble> {
         let mut groups: Vec<(ListId, Vec<u32>)> = Vec::new();
         let mut known: FxHashMap<ListId, usize> = FxHashMap::default();
@@ -258,7 +257,7 @@ impl<'a> Whole<'a> {
         self.placed(nodes.ok_or(Wrong)?, Some(dims.into()))
     }
 
-    /// The first so many, or, where their numbers may change, those that were given a communicator.
+    /// The first `nodes` callers, or, where numbers may change, the callers that were given a communicator.
     fn placed(&self, nodes: u64, dims: Option<Rc<[u32]>>) -> Result<Vec<Part>, Trouble> {
         let reordered = self.first.iter().any(|caller| caller.call.numbers.last() != Some(&0));
         let given = self.first.iter().filter(|caller| caller.given);
@@ -286,7 +285,7 @@ impl<'a> Whole<'a> {
         Ok(vec![Part { first, second: None, ordered, dims }])
     }
 
-    /// Those that agree in the coordinates that are dropped.
+    /// Division into callers that agree in the coordinates dropped.
     fn sub_grids(&self) -> Result<Vec<Part>, Trouble> {
         let dims = self.dims.as_ref().filter(|_| self.ordered).ok_or(Unknown)?;
         let kept = self.same(|call| Some(call.numbers.iter().map(|&keep| keep != 0).collect::<Vec<_>>()));
@@ -307,7 +306,7 @@ impl<'a> Whole<'a> {
             if at == parts.len() {
                 parts.push(Vec::new());
             }
-            // Of grids without dimensions MPICH makes the first rank's only.
+            // MPICH makes a grid without dimensions of the first rank only.
             if kept.contains(&true) || caller.given {
                 parts[at].push(caller.rank);
             }
@@ -321,7 +320,7 @@ impl<'a> Whole<'a> {
 }
 
 impl Facts {
-    /// Whether they fit a communicator of those sizes in which the caller has that number.
+    /// True where the facts fit a communicator of those sizes in which the caller has that number.
     pub fn fit(&self, size: usize, number: Option<usize>, remote: Option<usize>) -> bool {
         let is = |fact: u32, value: Option<usize>| {
             fact == NONE || value.is_none_or(|value| fact as usize == value)

@@ -1,11 +1,11 @@
-//! Which object a word stands for: words are slots, which the next object takes when one is freed.
+//! The object that a word stands for: words are slots, which the next object takes when one is freed.
 
 use rustc_hash::FxHashMap;
 
-/// What all threads of a rank do with a word.
+/// Uses of a word by all threads of a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touch {
-    /// The first thread that makes or frees what it stands for, and whether another does, too.
+    /// First thread that makes or frees its object; `shared` where another does, too.
     thread: u32,
     shared: bool,
     makes: u32,
@@ -14,7 +14,7 @@ struct Touch {
     object: Option<u32>,
 }
 
-/// What is known of all words of one kind of a rank, whichever thread uses them.
+/// Uses of all words of one kind of a rank, by whichever thread.
 #[derive(Clone, Debug, Default)]
 pub struct Words {
     touched: FxHashMap<u64, Touch>,
@@ -27,7 +27,7 @@ impl Words {
         touch
     }
 
-    /// `thread` makes an object of that word.
+    /// Notes that `thread` makes an object of that word.
     pub fn made(&mut self, thread: u32, word: u64, object: u32) {
         let touch = self.touch(thread, word);
         if touch.makes == 0 {
@@ -36,12 +36,12 @@ impl Words {
         touch.makes = touch.makes.saturating_add(1);
     }
 
-    /// `thread` frees it.
+    /// Notes that `thread` frees the word's object.
     pub fn freed(&mut self, thread: u32, word: u64) {
         let touch = self.touch(thread, word);
         touch.frees = touch.frees.saturating_add(1);
         if touch.makes == 0 {
-            // It stood for something that was made where nobody looked: what is made next is not its only one.
+            // It stood for an object whose making was not seen: what is made next is not its only one.
             touch.makes = 1;
         }
     }
@@ -54,8 +54,8 @@ impl Words {
 
     /// The object that `thread` names by `word`, of which `own` is what it made last of that word itself.
     ///
-    /// The order of what threads do is not known: what several make, or one makes and others use, is known where
-    /// there is nothing to mistake it for.
+    /// The order of calls of different threads is not known: an object that threads share is known where the word
+    /// stands for no other.
     fn named(&self, thread: u32, word: u64, own: Option<u32>) -> Option<u32> {
         let touch = self.touched.get(&word)?;
         if touch.thread == thread && !touch.shared {
@@ -65,29 +65,29 @@ impl Words {
     }
 }
 
-/// What words stand for in one thread, call by call.
+/// Objects that words stand for in one thread, call by call.
 #[derive(Clone, Debug)]
 pub struct Scope {
     thread: u32,
     /// The object, and how often it must be freed.
     own: FxHashMap<u64, (u32, u32)>,
-    /// Whether MPI gives out one object several times.
+    /// True where MPI gives out one object several times.
     counted: bool,
 }
 
 impl Scope {
-    /// That of a thread at its beginning; of objects that are `counted`, the same may be given again.
+    /// Scope of a thread at its beginning; of objects that are `counted`, the same may be given again.
     pub fn new(thread: u32, counted: bool) -> Self {
         Self { thread, own: FxHashMap::default(), counted }
     }
 
-    /// The word stands for a new object.
+    /// Notes that the word stands for a new object.
     pub fn made(&mut self, word: u64, object: u32) {
         let times = self.own.get(&word).map_or(0, |&(_, times)| times);
         self.own.insert(word, (object, if self.counted { times.saturating_add(1) } else { 1 }));
     }
 
-    /// It has been given back.
+    /// Notes that the word's object was freed.
     pub fn freed(&mut self, word: u64) {
         if let Some((_, times)) = self.own.get_mut(&word) {
             *times -= 1;
@@ -97,12 +97,12 @@ impl Scope {
         }
     }
 
-    /// Nothing is known of any word now.
+    /// Forgets all words.
     pub fn lose(&mut self) {
         self.own.clear();
     }
 
-    /// What the word stands for here.
+    /// Object that the word stands for here; `None` where it is not known.
     pub fn get(&self, words: &Words, word: u64) -> Option<u32> {
         words.named(self.thread, word, self.own.get(&word).map(|&(object, _)| object))
     }

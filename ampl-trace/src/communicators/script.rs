@@ -1,4 +1,4 @@
-//! What one rank does to communicators and groups, with words replaced by what they stand for.
+//! One rank's calls on communicators and groups, with words replaced by the objects they stand for.
 
 use std::cmp::Ordering;
 
@@ -15,20 +15,20 @@ use crate::structure::{RankStructure, ThreadStructure};
 /// No object.
 pub const NONE: u32 = u32::MAX;
 
-/// What a word stands for.
+/// Object that a word stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Object {
     /// The communicator of all ranks.
     World,
-    /// That of the caller alone.
+    /// The communicator of the caller alone.
     Itself,
-    /// The group of nobody.
+    /// The empty group.
     Empty,
-    /// None.
+    /// A null handle.
     Null,
     /// The rank's communicator or group of that number.
     Made(u32),
-    /// Something of which calls do not tell.
+    /// An object that calls do not determine.
     Unknown,
 }
 
@@ -43,26 +43,26 @@ pub struct Op {
     pub made: u32,
 }
 
-/// What a rank is told of a communicator, [`NONE`] where nothing.
+/// Facts that MPI returned to a rank about a communicator; [`NONE`] where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Ranks in it; of one between two in the caller's group.
+    /// Number of ranks; of an intercommunicator, in the caller's group.
     pub size: u32,
-    /// The caller's number in that.
+    /// The caller's rank there.
     pub number: u32,
     /// Ranks in the other group.
     pub remote: u32,
-    /// The rank in the world of its first rank.
+    /// Rank in the world of its rank 0.
     pub leader: u32,
-    /// Whether it was told two things that cannot both be.
+    /// True where two facts contradict each other.
     pub wrong: bool,
 }
 
 impl Facts {
-    /// Nothing.
+    /// No facts.
     pub const NOTHING: Self = Self { size: NONE, number: NONE, remote: NONE, leader: NONE, wrong: false };
 
-    /// Those of a call that says the caller's place.
+    /// Facts in a call that records the caller's place.
     fn of(call: &Call) -> Self {
         let known = |word: u64| u32::try_from(word).unwrap_or(NONE);
         let [size, number, leader] = call.place.map_or([NONE; 3], |place| place.map(known));
@@ -87,45 +87,45 @@ impl Facts {
 pub struct Made {
     /// Index in the function table.
     pub function: u16,
-    /// Of what.
+    /// Its parent.
     pub on: Object,
-    /// What the rank is told of it.
+    /// Facts known of it.
     pub facts: Facts,
 }
 
-/// What decoding needs to follow words.
+/// Names that decoding needs to follow words.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Of each thread that makes communicators, the number of the first and how many.
+    /// Threads that make communicators, each with the number of its first and how many it makes.
     pub threads: Vec<(u32, u32, u32)>,
     /// Words of communicators.
     pub words: Words,
-    /// Whether what was only counted may have been about communicators.
+    /// True where calls that were only counted may have been about communicators.
     pub gaps_matter: bool,
 }
 
-/// All of one rank.
+/// Calls of one rank on communicators and groups.
 #[derive(Debug)]
 pub struct Script {
     /// The rank.
     pub rank: u32,
     /// Distinct calls.
     pub calls: Vec<Call>,
-    /// What each thread does.
+    /// Calls of each thread, in order.
     pub threads: Vec<Vec<Op>>,
     /// The communicators it makes, those of a thread behind those of the one before.
     pub made: Vec<Made>,
-    /// The groups.
+    /// Number of groups it makes.
     pub groups: u32,
-    /// Whether that is all there was, and nothing in it unknown.
+    /// True where no call is missing, and nothing is unknown.
     pub complete: bool,
-    /// Whether there was more than may be looked at.
+    /// True where calls were left out because there are too many.
     pub cut: bool,
-    /// How to find communicators by their words.
+    /// Names to find communicators by their words.
     pub names: Names,
 }
 
-/// The bit of the rank of a communicator between two, which is the size of the caller's group then.
+/// Bit in the rank that marks an intercommunicator; the other bits are then the size of the caller's group.
 const BETWEEN: u64 = 1 << 63;
 
 /// One thread on the way to a script.
@@ -135,9 +135,9 @@ struct Reading<'a> {
     sequence: Vec<u32>,
 }
 
-/// What `structure` does to communicators and groups, of at most `most` calls; the process tells whether all calls
-/// are there. Where the agent `keeps` them, none is in a gap, and handles that calls within others have made and freed stand
-/// for nothing else. `None` where it does nothing.
+/// Script of at most `most` calls of `structure` on communicators and groups; `process` shows whether all calls are
+/// there. Where the agent `keeps` them, no gap hides one, and handles that nested calls have made and freed stand for
+/// nothing else. `None` where no call makes or frees one.
 pub fn script(
     structure: &RankStructure,
     process: Option<&Process>,
@@ -152,7 +152,7 @@ pub fn script(
         .iter()
         .any(|thread| thread.signatures.iter().any(|signature| signature.function == GAP));
     let missing = process.map(|process| missing(structure, process));
-    // What was freed elsewhere is not named any more: gaps are harmless where nothing that was made is missing.
+    // Objects freed elsewhere are not named any more: gaps are harmless where no call that makes one is missing.
     let gaps_matter = !keeps && !matches!(missing, Some(Missing::Nothing | Missing::Ends));
     let mut readings = Vec::new();
     for (thread, weights) in structure.threads.iter().zip(&weights) {
@@ -170,16 +170,16 @@ pub fn script(
     let makes_missing = missing == Some(Missing::Makes);
     // Where the agent did less, or there was no room for more, calls may be missing behind what is there.
     let cut_short = process.is_some_and(|process| !process.steps.is_empty());
-    // Calls from within MPI have no place in the sequence: what they were about, and when, is not known. Handles that they
-    // make and free are followed, or stand for something else unnoticed.
+    // Calls from within MPI have no place in the sequence: their objects, and their times, are not known. Handles that
+    // they make and free are followed, or stand for something else unnoticed.
     let hidden = makes_missing && finalized && !gap && !cut_short && !keeps;
     let lost = readings.iter().any(|reading| reading.sequence.contains(&NONE));
-    // Of several threads it is not known who was further when something was lost.
+    // The order of threads is not known behind a lost call.
     let nothing = hidden || (lost || cut) && readings.len() > 1;
     let mut writer = Writer::new(structure, calls);
     readings.iter().for_each(|reading| writer.note(reading));
     readings.iter().for_each(|reading| writer.thread(reading));
-    // A word may have stood for what was made elsewhere meanwhile, and that may be what was asked about.
+    // With calls missing, a word may have stood for another object when MPI was asked.
     if !makes_missing {
         writer.told(structure);
     }
@@ -201,11 +201,11 @@ fn weights(thread: &ThreadStructure) -> Vec<Weight> {
 /// Calls that were counted, and are not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
-    /// None.
+    /// No calls.
     Nothing,
-    /// Some that free communicators and groups.
+    /// Calls that free communicators and groups.
     Ends,
-    /// Some that make them, or what is recorded contradicts the counts.
+    /// Calls that make them; or the record contradicts the counts.
     Makes,
 }
 
@@ -284,9 +284,9 @@ struct Writer {
     groups: u32,
     names: Names,
     group_words: Words,
-    /// Words of communicators that something is made of: by which thread, and whether by several.
+    /// Words of parents of communicators: the first thread that uses each, and whether others do.
     parents: FxHashMap<u64, (u32, bool)>,
-    /// How many communicators and groups have been noted.
+    /// Number of communicators and of groups noted.
     noted: [u32; 2],
 }
 
@@ -304,7 +304,7 @@ impl Writer {
         }
     }
 
-    /// What a thread does with words, whatever other threads do.
+    /// Notes a thread's uses of words, whatever other threads do.
     fn note(&mut self, reading: &Reading<'_>) {
         let thread = reading.thread.thread;
         for &call in &reading.sequence {
@@ -397,7 +397,7 @@ impl Writer {
         self.names.threads.push((thread, first, self.made.len() as u32 - first));
     }
 
-    /// What the agent has asked MPI about communicators.
+    /// Adds the facts that the agent asked MPI for.
     fn told(&mut self, structure: &RankStructure) {
         for comm in &structure.comms {
             let Some(number) = self.names.words.only(comm.word) else { continue };
@@ -417,7 +417,7 @@ impl Writer {
 }
 
 impl Call {
-    /// Whether what it is given are groups, in order.
+    /// True for each given object that is a group, in order.
     fn kinds(&self) -> [bool; 2] {
         use super::calls::{Derive, Way};
         match self.does {
@@ -428,7 +428,7 @@ impl Call {
         }
     }
 
-    /// Whether it returned an error.
+    /// True where it returned an error.
     pub fn failed(&self) -> bool {
         self.object.is_none()
     }
@@ -438,7 +438,7 @@ impl Call {
         self.numbers.first().copied().unwrap_or(0)
     }
 
-    /// Whether its first number is no colour.
+    /// True where its first number is `MPI_UNDEFINED`: the caller is in no part.
     pub fn is_left_out(&self) -> bool {
         self.numbers.first().is_some_and(|&number| is_undefined(number))
     }

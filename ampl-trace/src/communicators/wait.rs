@@ -1,4 +1,4 @@
-//! Who waits for whom, and for whom in vain.
+//! Meetings that wait for ranks in vain, and their end.
 
 use rustc_hash::FxHashSet;
 
@@ -7,7 +7,7 @@ use super::meeting::{Meeting, MeetingId, Progress};
 use super::walk::Fuel;
 
 impl Job<'_> {
-    /// Everybody waits: meetings end to which somebody will not come, and all of them if that is none.
+    /// Ends meetings when every rank waits: those that need a rank that has ended, or all if there are none.
     pub(super) fn give_up(&mut self, fuel: &mut Fuel) -> Option<()> {
         let mut meetings: Vec<MeetingId> = self.waiting.keys().copied().collect();
         meetings.sort_unstable();
@@ -31,7 +31,7 @@ impl Job<'_> {
         Some(())
     }
 
-    /// A meeting ends without those that have not come. Its counts are not believed if they should have.
+    /// Ends a meeting without the missing ranks. Its counts are distrusted if these should have come.
     pub(super) fn abandon(&mut self, meeting: MeetingId, fuel: &mut Fuel) -> Option<()> {
         let Meeting { series, progress, between, .. } = self.meetings[meeting as usize];
         match (progress, between) {
@@ -47,7 +47,7 @@ impl Job<'_> {
         Some(())
     }
 
-    /// Whether all that have not come may have done so where nothing is recorded.
+    /// True where all missing ranks may have come unrecorded.
     fn is_excused(&self, meeting: MeetingId, fuel: &mut Fuel) -> Option<bool> {
         Some(self.missing(meeting, fuel)?.all(|rank| (self.setting.excused)(rank)))
     }
@@ -62,7 +62,7 @@ impl Job<'_> {
         Some(all.filter(move |rank| !there.contains(rank)))
     }
 
-    /// Whether a rank of the world has come to its end.
+    /// True where a rank of the world has come to its end, or has no script.
     fn is_done(&self, rank: u32) -> bool {
         let found = self.setting.scripts.binary_search_by_key(&rank, |script| script.rank);
         found.is_ok_and(|index| {

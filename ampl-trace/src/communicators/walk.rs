@@ -3,7 +3,7 @@
 use super::calls::Weight;
 use crate::grammar::{Grammar, Item, Symbol};
 
-/// What a reader may still do.
+/// Steps that a reader may still take.
 #[derive(Clone, Copy, Debug)]
 pub struct Fuel(pub u64);
 
@@ -21,27 +21,27 @@ impl Fuel {
     }
 }
 
-/// Which rules of a grammar lead to what matters, and by which positions.
+/// Rules of a grammar that lead to terminals that matter, and their positions.
 #[derive(Debug)]
 pub struct Paths<'a> {
     grammar: &'a Grammar,
     weights: &'a [Weight],
     rules: Vec<Weight>,
-    /// Of each rule, the positions that matter.
+    /// Positions that matter, by rule.
     positions: Vec<Vec<u32>>,
 }
 
-/// Where the walk is in a rule.
+/// Position of the walk in a rule.
 struct Frame {
     rule: usize,
     /// Index into the positions that matter.
     next: usize,
-    /// How often the rule is to be expanded after this.
+    /// Times that the rule is to be expanded after this.
     left: u64,
 }
 
 impl<'a> Paths<'a> {
-    /// Those of a sound grammar whose terminals have these weights.
+    /// Paths of a sound grammar whose terminals have these weights.
     pub fn new(grammar: &'a Grammar, weights: &'a [Weight]) -> Self {
         let mut paths = Self {
             grammar,
@@ -86,17 +86,17 @@ impl<'a> Paths<'a> {
         weight.copied().unwrap_or(Weight::None)
     }
 
-    /// Whether anything is made or freed.
+    /// True where any call makes or frees an object.
     pub fn acts(&self) -> bool {
         self.rules.first() == Some(&Weight::Acts)
     }
 
-    /// Visits the terminals that matter: those that act as often as they are called, those that only tell at
-    /// least once between two that act. `None` where there is no fuel left, or `visit` says so.
+    /// Visits the terminals that matter: acting ones as often as they are called, reporting ones at least once between
+    /// two that act. `None` where fuel runs out, or `visit` returns that.
     pub fn walk(&self, fuel: &mut Fuel, mut visit: impl FnMut(u32, &mut Fuel) -> Option<()>) -> Option<()> {
         let mut used: Vec<Vec<(usize, u64)>> = vec![Vec::new(); self.rules.len()];
         let mut stack = vec![Frame { rule: 0, next: 0, left: 0 }];
-        // After how many that act a rule that only tells was told.
+        // Number of acting calls when each reporting rule was last visited.
         let (mut told, mut acted) = (vec![u64::MAX; self.rules.len()], 0);
         while let Some(frame) = stack.last_mut() {
             fuel.spend(1)?;

@@ -1,4 +1,4 @@
-//! Numbers of a kind in a row, each coded by how far it is from what would have told those before it best.
+//! Numbers of a kind in a row, each coded by its distance from the guess that fitted the numbers before it best.
 
 use crate::bits::Bits;
 use crate::timing::Node;
@@ -13,12 +13,12 @@ const GUESSES: usize = 4;
 /// Numbers of a kind.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Whether a number is as guessed, by whether that before was.
+    /// Bit that a number is as guessed, by whether the number before was.
     guessed: [Node; 2],
     before: bool,
-    /// How long differences from each guess have been of late, eighths of a bit.
+    /// Recent length of differences from each guess, eighths of a bit.
     costs: [u32; GUESSES],
-    /// Whether it is less than the guess.
+    /// Bit that a number is less than its guess.
     less: Node,
     /// The length of a difference, bit by bit from the highest.
     lengths: [Node; 64],
@@ -27,7 +27,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Nothing known.
+    /// A column before its first number.
     pub const NEW: Self = Self {
         guessed: [Node::NEW; 2],
         before: false,
@@ -37,8 +37,7 @@ impl Column {
         tops: Vec::new(),
     };
 
-    /// Codes a number of which there are up to four guesses, at least one: that is believed which has been nearest, of
-    /// equal ones the first.
+    /// Codes a number with one to four guesses, by the guess that has been nearest of late, the first of equal ones.
     pub fn code<B: Bits>(&mut self, bits: &mut B, number: u64, guesses: &[u64]) -> u64 {
         let best = (0..guesses.len()).min_by_key(|&guess| self.costs[guess]).unwrap_or(0);
         let number = self.differs(bits, number, guesses[best]);
@@ -135,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Of numbers of which 16 bits are noise no more than that is stored, nearly.
+    /// Numbers with 16 bits of noise take hardly more than these.
     #[test]
     fn noise_takes_what_it_has_to() {
         let noise = |index: u64| index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;

@@ -1,4 +1,4 @@
-//! A trace file of which only those sections are read that are asked for.
+//! A trace file whose sections are read when they are asked for.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ pub struct TraceFile<B> {
     decisions: Once<Vec<Decision>>,
 }
 
-/// What a section of the whole run holds, once it has been read, and the damage found then.
+/// Contents of a section of the whole run, once it has been read, and the damage found then.
 type Once<T> = OnceLock<(T, Vec<Damage>)>;
 
 impl<B: AsRef<[u8]>> TraceFile<B> {
@@ -59,7 +59,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         self.bytes.as_ref()
     }
 
-    /// What all sections of that `kind` of the whole run come to.
+    /// Value of all sections of that `kind` of the whole run, read once into `cell`.
     fn once<'a, T: Default>(
         &'a self,
         cell: &'a Once<T>,
@@ -196,7 +196,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         self.damage.iter().cloned().chain(unknown).chain(parts.into_iter().flatten()).collect()
     }
 
-    /// Bytes of the file by what they hold, as its list of sections says.
+    /// Bytes of the file by their contents, according to its list of sections.
     pub fn sizes(&self) -> Sizes {
         let mut sizes = Sizes { total: self.bytes().len() as u64, ..Sizes::default() };
         let listed: u64 = self.entries.iter().map(Entry::bytes).sum();

@@ -1,4 +1,4 @@
-//! What the sections of a trace file hold, and how a rank's part turns into them and back.
+//! Contents of a trace file's sections, and how a rank's part turns into them and back.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -14,9 +14,9 @@ use crate::timing::Decoder;
 /// A section on its way to the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part<'a> {
-    /// What it holds.
+    /// Kind of its contents.
     pub kind: Kind,
-    /// Of which rank; `None` for the whole run.
+    /// Its rank; `None` for the whole run.
     pub rank: Option<u32>,
     /// Its bytes: those that are many stay where they are.
     pub payload: Cow<'a, [u8]>,
@@ -31,8 +31,8 @@ impl<'a> Part<'a> {
         sections.iter().map(|section| (PACKED_HEAD + section.payload.len()) as u64).sum()
     }
 
-    /// Hands the packed `parts` to `send`, in order and in chunks of `chunk_bytes`, the last one of what
-    /// is left: how they travel to the client without a copy of the whole.
+    /// Passes the packed `parts` to `send`, in order and in chunks of `chunk_bytes`, the last one with the rest: so
+    /// they are sent to the client without a copy of the whole.
     ///
     /// # Errors
     /// The first of `send`.
@@ -86,7 +86,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// How hard tables and texts are compressed: on a rank's own way through MPI_Finalize.
+/// Compression level of tables and texts: it takes a rank's own time in `MPI_Finalize`.
 const LEVEL: i32 = 6;
 
 /// `bytes` compressed by zstd; nothing for nothing.
@@ -97,7 +97,7 @@ pub fn squeezed(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("memory has room for as much again")
 }
 
-/// What was [`squeezed`]; `None` where it was not, or claims to be what no table is.
+/// The bytes that were [`squeezed`]; `None` where they were not, or claim to be more than any table.
 pub fn unsqueezed(payload: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     if payload.is_empty() {

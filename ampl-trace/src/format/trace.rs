@@ -1,4 +1,4 @@
-//! A whole trace file: which sections there are, and what they come to.
+//! A whole trace file: its sections, and the trace that they make.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::model::{Process, RankTrace, RunInfo, Sizes, Trace};
 use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
 
-/// Writes a trace file front to back; memory grows with the number of ranks, by what is told of a process.
+/// Writes a trace file front to back; memory grows with the number of ranks, by the facts about a process.
 #[derive(Debug)]
 pub struct Writer<W> {
     file: v1::Writer<W>,
@@ -24,31 +24,31 @@ impl<W: Write> Writer<W> {
     /// A writer that has written the header.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W) -> io::Result<Self> {
         Ok(Self { file: v1::Writer::new(out)?, processes: Vec::new() })
     }
 
-    /// Appends what the ranks called.
+    /// Appends the calls of the ranks.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn structure(&mut self, structure: &JobStructure) -> io::Result<()> {
         self.file.section(Kind::Structure, None, &structure.encode())
     }
 
-    /// Appends what that came to.
+    /// Appends the totals of the calls.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn totals(&mut self, totals: &Totals) -> io::Result<()> {
         self.file.section(Kind::Aggregates, None, &squeezed(&totals.encode()))
     }
 
-    /// Appends the parts of one rank; what they tell of a process waits for all others.
+    /// Appends the parts of one rank; facts about its process wait for those of all others.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn rank(&mut self, parts: &[Part<'_>]) -> io::Result<()> {
         for part in parts {
             if part.kind == Kind::Processes {
@@ -61,15 +61,15 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Appends what is known of the whole run, and `decisions`.
+    /// Appends facts about the whole run, and `decisions`.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn run(&mut self, run: &RunInfo, decisions: &[Decision]) -> io::Result<()> {
         self.rank(&run_parts(Some(run), decisions))
     }
 
-    /// Puts `process` in the place of what has been told of the same rank.
+    /// Replaces the facts about the process of the same rank.
     pub fn amend(&mut self, process: &Process) {
         let Ok(line) = serde_json::to_vec(process) else { return };
         // The first field of each.
@@ -82,10 +82,10 @@ impl<W: Write> Writer<W> {
         self.processes = amended;
     }
 
-    /// Writes what is left, and gives `out` back.
+    /// Writes the rest, and returns `out`.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn finish(mut self) -> io::Result<W> {
         self.file.section(Kind::Processes, None, &squeezed(&self.processes))?;
         self.file.finish()
@@ -135,9 +135,9 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
             trace.damage.push(Damage { rank: section.rank, what });
         }
     }
-    // What a rank called can be told without anything else of it.
+    // A rank's calls may be stored without anything else of it.
     trace.structure.ranks().for_each(|rank| _ = ranks.entry(rank).or_default());
-    // A rank whose process is not told is still of that number.
+    // A rank without facts about its process still has its number.
     ranks.iter_mut().for_each(|(&number, rank)| {
         rank.process.rank = number;
         weights::fill(rank);
@@ -157,13 +157,13 @@ pub fn place_sites(trace: &mut Trace) {
     }
 }
 
-/// Sets what follows from the ranks: completeness, and the number of ranks where nothing else tells.
+/// Sets completeness, and the number of ranks where the run has none.
 pub fn finish(trace: &mut Trace) {
     let present = trace.ranks.len() as u32;
     if trace.run.ranks == 0 {
         trace.run.ranks = present.max(trace.structure.job());
     }
-    // Of a trace without any rank nothing says how many there should be.
+    // A trace without ranks is not complete: their number is not known.
     let all =
         present > 0 && present == trace.run.ranks && trace.ranks.iter().all(|rank| rank.process.finalized);
     trace.complete &= all;

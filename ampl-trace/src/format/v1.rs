@@ -35,7 +35,7 @@ const HEADER: usize = 12;
 const FOOTER: usize = 20;
 const BEGIN: u8 = 0xa5;
 
-/// What a section holds.
+/// Contents of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -74,9 +74,9 @@ impl Kind {
 /// A section of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Section<'a> {
-    /// What it holds.
+    /// Kind of its contents.
     pub kind: Kind,
-    /// Of which rank; `None` for the whole run.
+    /// Its rank; `None` for the whole run.
     pub rank: Option<u32>,
     /// Its bytes.
     pub payload: &'a [u8],
@@ -110,7 +110,7 @@ impl<W: Write> Writer<W> {
     /// A writer that has written the header.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W) -> io::Result<Self> {
         let mut writer = Self { out, at: 0, contents: Vec::new() };
         writer.put(&MAGIC)?;
@@ -126,7 +126,7 @@ impl<W: Write> Writer<W> {
     /// Appends a section; [`Kind::Contents`] is for [`Writer::finish`].
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn section(&mut self, kind: Kind, rank: Option<u32>, payload: &[u8]) -> io::Result<()> {
         self.contents.push(kind as u8);
         varint::put(&mut self.contents, rank_number(rank));
@@ -138,7 +138,7 @@ impl<W: Write> Writer<W> {
     /// Appends the list of sections and the footer, and gives `out` back.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn finish(mut self) -> io::Result<W> {
         let offset = self.at.to_le_bytes();
         let contents = std::mem::take(&mut self.contents);
@@ -157,7 +157,7 @@ impl<W: Write> Writer<W> {
 struct Found {
     kind: u8,
     rank: Option<u32>,
-    /// Where the payload begins and ends.
+    /// Beginning and end of the payload.
     from: usize,
     to: usize,
     crc: u32,
@@ -216,7 +216,7 @@ fn contents(bytes: &[u8]) -> Option<(Vec<Entry>, usize)> {
     Some((listed, begin))
 }
 
-/// Whether the first bytes are those of a trace file of this version.
+/// Checks that the first bytes are the header of a trace file of this version.
 fn check_header(bytes: &[u8]) -> Result<(), ReadError> {
     let header = bytes.first_chunk::<HEADER>().ok_or(ReadError::TooShort { len: bytes.len() })?;
     if header[..8] != MAGIC {
@@ -226,11 +226,11 @@ fn check_header(bytes: &[u8]) -> Result<(), ReadError> {
     if version == VERSION { Ok(()) } else { Err(ReadError::UnknownVersion { found: version.into() }) }
 }
 
-/// A section as a file lists it: its payload is not looked at before it is asked for.
+/// A section as a file lists it: its payload is read when it is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     number: u8,
-    /// Of which rank; `None` for the whole run.
+    /// Its rank; `None` for the whole run.
     pub rank: Option<u32>,
     at: usize,
     end: usize,
@@ -285,7 +285,8 @@ pub struct Index {
     pub entries: Vec<Entry>,
     /// Damage beside the sections.
     pub damage: Vec<Damage>,
-    /// Whether the contents at the end were read. Otherwise the file was searched for sections, and those listed are whole.
+    /// True where the contents at the end were read. Otherwise the file was searched for sections, and those listed
+    /// are whole.
     pub has_contents: bool,
 }
 
@@ -293,7 +294,8 @@ impl Index {
     /// Lists the sections in `bytes`. Where the contents at the end are whole, nothing else is read.
     ///
     /// # Errors
-    /// [`ReadError`] when it is not a trace file or has another version, as its first bytes say and its last do not deny.
+    /// [`ReadError`] when it is not a trace file or has another version, by its first bytes, if its last do
+    /// not contradict.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
         let contents = contents(bytes);
         let mut index = Self { has_contents: contents.is_some(), ..Self::default() };
@@ -332,7 +334,7 @@ impl Index {
                 continue;
             }
             let lost = at;
-            // What looks like a head by chance, or by design, must not make the search quadratic.
+            // Bytes that look like a head, by chance or by design, must not make the search quadratic.
             let next = (at + 1..bytes.len()).find(|&at| {
                 head_at(bytes, at).is_some_and(|found| {
                     let length = found.to - found.from;
@@ -353,7 +355,8 @@ impl Index {
 /// The sections in `bytes` that are whole, in order, and what is damaged or missing.
 ///
 /// # Errors
-/// [`ReadError`] when it is not a trace file or has another version, as its first bytes say and its last do not deny.
+/// [`ReadError`] when it is not a trace file or has another version, by its first bytes, if its last do not
+/// contradict.
 pub fn read(bytes: &[u8]) -> Result<(Vec<Section<'_>>, Vec<Damage>), ReadError> {
     let Index { entries, mut damage, .. } = Index::read(bytes)?;
     let mut sections = Vec::new();

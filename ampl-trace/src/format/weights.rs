@@ -1,7 +1,7 @@
-//! Windows of a rank whose summaries are not stored: what its stored times need of them, and how many there are.
+//! Windows of a rank whose summaries are not stored: the weights of stored times, and the number of windows.
 //!
-//! Of a window with times the flags, the probability, the stratum and the update are stored: the design weight of the
-//! times follows from them. Of the others nothing is; the number of all windows is one of the process's facts.
+//! Flags, probability, stratum and update are stored of a window with times: the design weight of the times follows
+//! from them. Other windows are not stored; the number of all is one of the process's facts.
 
 use super::windows;
 use crate::model::{RankTrace, WindowSummary};

@@ -1,7 +1,7 @@
-//! Summaries of a rank's windows, number by number: what a window has in common with those before it, or its numbers
-//! with each other, is not stored again.
+//! Summaries of a rank's windows, number by number: a number that follows from windows before, or from the window's
+//! other numbers, is not stored again.
 //!
-//! Reading is writing with a reader of bits: both go the same way through a window.
+//! Reading and writing share one path through a window: a reader of bits takes the place of the writer.
 
 use std::slice;
 
@@ -12,7 +12,7 @@ use crate::cells::{Cell, Cells, MOST, Shape};
 use crate::model::WindowSummary;
 use crate::timing::Node;
 
-/// The first byte of what is written here. What was [packed](super::packed) begins otherwise.
+/// First byte of this encoding. A [packed](super::packed) payload begins otherwise.
 const CODED: u8 = 1;
 
 /// The payload of a rank's windows; nothing for none.
@@ -71,7 +71,7 @@ impl Floats {
         divisor: 0,
     };
 
-    /// Codes a number of which these whole ones are guesses, and that before, too.
+    /// Codes a number; these whole numbers, and the number before, are guesses.
     fn code<B: Bits>(&mut self, bits: &mut B, value: f64, [first, second]: [f64; 2]) -> f64 {
         let whole = whole(value);
         self.before = if self.is_whole.code(bits, LIMIT, whole.is_some()) {
@@ -99,7 +99,7 @@ fn whole(value: f64) -> Option<i64> {
     (is_same && whole.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS).then_some(whole)
 }
 
-/// What `value`, a probability, say, is the quotient of, to the bit: the first such convergent of its continued fraction.
+/// Numerator and denominator of `value`, exact to the bit: the first such convergent of its continued fraction.
 fn fraction(value: f64) -> Option<(u64, u64)> {
     const MOST: f64 = 65536.0;
     let mut rest = value;
@@ -121,7 +121,7 @@ struct Metric {
     shape: Column,
     /// A single observation.
     one: Floats,
-    /// Of several their number, sum, sum of squares, least and greatest; none before there are.
+    /// Number, sum, sum of squares, least and greatest of several observations; empty before there are any.
     several: Vec<Floats>,
 }
 
@@ -147,20 +147,20 @@ impl Metric {
     }
 }
 
-/// Goes through windows: a writer gives them, and both sides get them.
+/// Codes windows: a writer passes them in, and both sides return them.
 #[derive(Debug)]
 struct Coder<B> {
     bits: B,
     before: WindowSummary,
     columns: [Column; 8],
-    /// By what the flag was before, and the one before it is.
+    /// Models of each flag, by its value in the window before, and by the flag before it.
     flags: [[Node; 4]; 7],
     flags_before: [bool; 7],
     floats: Box<[Floats; 2]>,
     metrics: Vec<Metric>,
 }
 
-/// What a window has beside its cells, in the order of columns.
+/// Fields of a window beside its cells, in the order of columns.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Number,
@@ -190,12 +190,13 @@ impl<B: Bits> Coder<B> {
         self.columns[field as usize].code(&mut self.bits, number, guesses)
     }
 
-    /// Codes whether there is a window more. It takes a bit, so that few bytes do not hold very many windows.
+    /// Codes the flag that another window follows. It takes a whole bit, so that few bytes do not hold very many
+    /// windows.
     fn goes_on(&mut self, does: bool) -> bool {
         self.bits.plain(1, does.into()) != 0
     }
 
-    /// Codes a window, and returns it; `None` where it would be none.
+    /// Codes a window, and returns it; `None` where its numbers are out of range.
     fn window(&mut self, is: &WindowSummary) -> Option<&WindowSummary> {
         let before = std::mem::take(&mut self.before);
         let next = before.window.wrapping_add(before.repeat.max(1));
@@ -260,7 +261,7 @@ impl<B: Bits> Coder<B> {
         self.metrics.resize(self.metrics.len().max(count), Metric::NEW);
         let Self { bits, metrics, .. } = self;
         let mut cells = cells.iter();
-        // Of a window's time in MPI, outside and the agent's own one follows from the others.
+        // A window's time in MPI, outside or of the agent follows from the other two.
         let (mut first, mut second) = (0.0, 0.0);
         let code = |metric: &mut Metric| {
             let cell = metric.code(bits, cells.next().unwrap_or_default(), [length, first - second - own])?;
@@ -277,7 +278,7 @@ mod tests {
 
     use super::*;
 
-    /// Windows as programs have them: they follow each other, and time in MPI and outside is what they are long.
+    /// Windows as programs have them: they follow each other, and are as long as their time in MPI and outside.
     fn windows(noise: &[(u64, u64)]) -> Vec<WindowSummary> {
         let mut windows: Vec<WindowSummary> = Vec::new();
         for (number, &(mpi, own)) in (0..).zip(noise) {
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// What cannot be known is 19 and 10 bits, 3.3 of a length, and 2 of how a window was drawn.
+    /// Unpredictable bits of a window: 19 and 10, 3.3 of its length, and 2 of how it was drawn.
     #[test]
     fn what_follows_from_the_rest_takes_next_to_nothing() {
         let mut state = 1u64;
@@ -349,7 +350,7 @@ mod tests {
         assert!(decode(&coded[..coded.len() - 16]).is_none_or(|windows| windows.len() < 500));
     }
 
-    /// The dearest that there is: all metrics that may be, and nothing to tell.
+    /// Worst case: the largest number of metrics, and nothing new in any.
     #[test]
     fn few_bytes_do_not_ask_for_much() {
         let cells: Cells = vec![Cell::one(1.0); MOST].into_iter().collect();

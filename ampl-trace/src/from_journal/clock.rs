@@ -9,8 +9,8 @@ pub struct Clock {
     nanos: i64,
     /// Nanoseconds of a tick.
     pub per_tick: f64,
-    /// The same in units of 2^-48 ns: a product with it is a multiplication and a shift, and right to a nanosecond
-    /// within a day.
+    /// Nanoseconds of a tick in units of 2^-48: a product with it is a multiplication and a shift, and right to a
+    /// nanosecond within a day.
     scale: i64,
 }
 
@@ -27,7 +27,7 @@ impl Clock {
         Self::of(header[word::TICKS_FIRST], header[word::NANOS_FIRST] as i64, per_tick)
     }
 
-    /// Whole numbers wrap where a damaged journal has impossible ones.
+    /// A clock from its parts. Whole numbers wrap where a damaged journal has impossible ones.
     fn of(ticks: u64, nanos: i64, per_tick: f64) -> Self {
         Self { ticks, nanos, per_tick, scale: (per_tick * (1u64 << FRACTION) as f64).round() as i64 }
     }

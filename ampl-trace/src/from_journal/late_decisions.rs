@@ -1,5 +1,5 @@
-//! Windows that were decided after they were over: what became of them, and their calls that were not in the
-//! stream yet when the journal ended.
+//! Retrospective decisions: windows that were decided after their end, and their calls that were not in the stream yet
+//! when the journal ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,11 @@ use crate::journal::{Block, BlockKind};
 use crate::model::WindowSummary;
 use crate::record::{Kind, NO_STRATUM, Record, Records, VERDICT_KEPT, Word};
 
-/// What a journal says of them.
+/// Retrospective decisions in a journal.
 #[derive(Debug)]
 pub struct After {
-    /// Whether the run came to its end. What a dead one had not decided is all there is to explain it, and kept.
+    /// True where the run came to its end. A dead run's undecided windows are kept: they are all there is to explain
+    /// it.
     ended: bool,
     buffered: BTreeSet<u64>,
     verdicts: BTreeMap<u64, Verdict>,
@@ -21,17 +22,17 @@ struct Verdict {
     kept: bool,
     probability: f64,
     stratum: Option<u16>,
-    /// Of the directive that it was drawn by, if that was not the one in force when it began.
+    /// Update of the directive that it was drawn by, if another than the one in force when it began.
     update: Option<u64>,
 }
 
 impl After {
-    /// Nothing of a run that came to its end, or of one that did not.
+    /// No decisions; `ended` is true for a run that came to its end.
     pub fn new(ended: bool) -> Self {
         Self { ended, buffered: BTreeSet::new(), verdicts: BTreeMap::new() }
     }
 
-    /// Takes a verdict's record; `None` if it is too short.
+    /// Takes the record of a decision; `None` if it is too short.
     pub fn take(&mut self, record: Record<'_>) -> Option<()> {
         let (fixed, more) = record.body.split_first_chunk()?;
         let [window, probability, stratum] = fixed.map(u64::from_le_bytes);
@@ -46,13 +47,13 @@ impl After {
         Some(())
     }
 
-    /// The window's calls were buffered.
+    /// Notes that the window's calls were buffered.
     pub fn buffered(&mut self, window: u64) {
         self.buffered.insert(window);
     }
 
-    /// Fills in what was decided about `windows`. Those that are kept without having been buffered are kept whatever
-    /// was decided (`output.verify`).
+    /// Applies the decisions to `windows`. A window that is kept without having been buffered stays so, whatever was
+    /// decided (`output.verify`).
     pub fn decide(&self, windows: &mut [WindowSummary]) {
         for window in windows {
             let (single, buffered) = (window.repeat <= 1, self.buffered.contains(&window.window));
@@ -68,8 +69,8 @@ impl After {
         }
     }
 
-    /// Words of a thread's pending blocks that are wanted, in the order of their records: those of kept `windows`,
-    /// and of windows that nothing is known of.
+    /// Words of a thread's pending blocks that are wanted, in the order of their records: calls of kept `windows`, and
+    /// of windows without a summary.
     pub fn pending<'a>(&self, blocks: &[Block<'a>], windows: &[WindowSummary]) -> Vec<&'a [Word]> {
         let known: BTreeMap<u64, bool> = windows.iter().map(|window| (window.window, window.kept)).collect();
         let mut pending: Vec<&Block<'a>> = blocks
@@ -80,7 +81,7 @@ impl After {
             return Vec::new();
         }
         pending.sort_by_key(|block| block.order);
-        // What has been copied into the stream may still stand here too.
+        // Records that have been copied into the stream may still stand here, too.
         let copied = opened(blocks.iter().filter(|block| block.kind == BlockKind::Stream));
         let mut wanted = Vec::new();
         let mut wants = false;
@@ -106,7 +107,7 @@ impl After {
     }
 }
 
-/// The windows of which a stream has calls. Later ones than those that wait may be among them.
+/// Windows of which a stream has calls. Some may be later than pending ones.
 fn opened<'a>(stream: impl Iterator<Item = &'a Block<'a>>) -> BTreeSet<u64> {
     let opened =
         stream.flat_map(|block| Records::new(block.words)).filter(|record| record.kind == Kind::Open);

@@ -1,7 +1,7 @@
-//! From a journal to what a trace file stores of that rank.
+//! Conversion of a journal to the parts of a trace file that store its rank.
 //!
-//! A journal is read where it lies, twice: once for everything but the times of its calls, which are stored for
-//! windows that may be decided at the journal's end, and once for them. Memory is needed for what comes out only.
+//! A journal is read where it lies, twice: once for everything but the times of calls, and once for these. The windows
+//! whose times are stored may be decided at the journal's end. Memory is needed for the result only.
 
 mod clock;
 mod late_decisions;
@@ -40,17 +40,17 @@ use threads::{Handles, Line};
 pub struct Compacted {
     /// The rank's own part.
     pub rank: RankTrace,
-    /// What it called.
+    /// The rank's calls.
     pub structure: RankStructure,
     /// Exact totals by call site, function and thread; sites are those of the structure.
     pub aggregates: Vec<Aggregate>,
-    /// How sampled calls of a function came to a site.
+    /// Call paths of sampled calls, by function and site.
     pub ways: Vec<(u16, u32, Way)>,
     /// Run information, in the client's journal only.
     pub run: Option<RunInfo>,
     /// Decisions, in the client's journal only.
     pub decisions: Vec<Decision>,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub damage: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Compacted {
     }
 }
 
-/// The journal in `bytes`, as a trace stores it, times as `settings` say.
+/// The journal in `bytes`, as a trace stores it, with times by `settings`.
 ///
 /// # Errors
 /// [`ReadError`] when the header cannot be read; anything wrong behind it is reported as damage
@@ -82,7 +82,7 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
     out.rank.process = process(&journal, clock);
     out.structure.rank = out.rank.process.rank;
 
-    // Of a process that has died, what its file had no room for is gone.
+    // Records of a dead process that its file had no room for are gone.
     let without_memory =
         journal.header[word::SPILLED] > 0 && bytes.len() as u64 <= journal.header[word::FILE_BYTES];
     let mut scan = Scan {
@@ -182,8 +182,8 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     }
 }
 
-/// How many threads are in MPI, if several, for at least a hundredth of the time of the one that is longest: a helper that makes a
-/// few calls does not halve the share of the others. A thread takes the place of one that has ended.
+/// Number of threads in MPI, 0 unless several: each for at least a hundredth of the longest one's time. So a helper
+/// that makes a few calls does not halve the share of the others. A thread takes the place of one that has ended.
 fn mpi_threads(journal: &Journal<'_>) -> u32 {
     let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
     for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Sites) {
@@ -199,8 +199,8 @@ fn mpi_threads(journal: &Journal<'_>) -> u32 {
     }
 }
 
-/// That calls are not stored any more, from the first of these `ticks` that is not 0 on: there was no room for more of
-/// them, nor for a record of it.
+/// Step to calls that are not stored, from the first of these `ticks` that is not 0: there was no room for more calls,
+/// nor for a record of the step.
 fn lacking(ticks: [u64; 2], clock: Clock, rank: &RankTrace) -> Option<Step> {
     let ticks = ticks.into_iter().filter(|&ticks| ticks > 0).min()?;
     let is_told = |step: &Step| step.level == "summaries" && step.share == 0.0;
@@ -225,7 +225,7 @@ struct Scan {
     /// Paths of modules by their number.
     modules: Vec<String>,
     after: After,
-    /// Whether a part of the journal was in memory that is gone.
+    /// True where a part of the journal was in memory that is gone.
     without_memory: bool,
 }
 
@@ -234,7 +234,7 @@ fn words_of<'a>(blocks: &[Block<'a>], kind: BlockKind) -> impl Iterator<Item = &
 }
 
 impl Scan {
-    /// What the `blocks` of `thread` hold, but for the times of its calls.
+    /// Reads the `blocks` of `thread`, except for the times of its calls.
     fn thread(&mut self, thread: u32, blocks: &[Block<'_>]) -> ThreadStructure {
         let entries = words_of(blocks, BlockKind::Sites).map(|words| words.len() / SITE_WORDS).max();
         let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
@@ -337,7 +337,7 @@ impl Scan {
     }
 }
 
-/// The index of a site, and how sampled calls came there.
+/// Index of a site, and the path of sampled calls to it.
 fn way(record: Record<'_>) -> Option<(u32, Way)> {
     let body = record.words();
     let (&[index, several], functions) = body.split_first_chunk()?;
@@ -349,9 +349,9 @@ fn way(record: Record<'_>) -> Option<(u32, Way)> {
 /// Numbers in the trace of one thread's call sites, by their index in its site table.
 #[derive(Debug)]
 struct Sites {
-    /// By index, as long as the table: the number plus 1, 0 where there is none.
+    /// The number plus 1 by index, as long as the table; 0 where there is none.
     near: Vec<u32>,
-    /// What a damaged journal has beyond.
+    /// Entries that a damaged journal has beyond the table.
     far: BTreeMap<u32, u32>,
 }
 
@@ -412,7 +412,7 @@ fn aggregates(words: &[Word], sites: &Sites, clock: Clock) -> impl Iterator<Item
     })
 }
 
-/// Several threads leave a summary each of one window: they become one, on the first.
+/// Joins the summaries that several threads leave of one window, on the first.
 fn fold_windows(windows: &mut Vec<WindowSummary>) {
     windows.sort_by_key(|window| window.window);
     windows.dedup_by(|later, first| {

@@ -1,4 +1,4 @@
-//! Call paths as a journal has them, and the list of sites that they become.
+//! Call paths of a journal, and the list of sites that they become.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// The number of the site that the body of a record tells: the index in the thread's table, then module and
-    /// offset of each frame. Gives that index too; `None` if the record is too short.
+    /// The number of the site in the body of a record (index in the thread's table, then module and offset of each
+    /// frame), with that index; `None` if the record is too short.
     pub fn take(&mut self, body: &[u64]) -> Option<(u32, u32)> {
         let (&index, frames) = body.split_first()?;
         let frames = frames.as_chunks::<2>().0.iter().take(MOST_FRAMES as usize);
@@ -27,8 +27,8 @@ impl Paths {
         (!path.is_empty()).then(|| (index as u32, *self.numbers.entry(path).or_insert(next)))
     }
 
-    /// The sites by number, and behind them where their functions are called from: each once, in the order in which
-    /// the sites before need them, so that few of them need words.
+    /// The sites by number, and behind them the callers of their functions: each once, in the order in which the sites
+    /// before need them, so that few of them need words.
     pub fn sites(&self) -> Vec<Site> {
         let mut nodes: Vec<&[Frame]> = vec![&[]; self.numbers.len()];
         for (path, &number) in &self.numbers {

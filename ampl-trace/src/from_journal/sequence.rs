@@ -1,4 +1,4 @@
-//! A thread's calls as its journal has them: signatures, and the grammar of their sequence.
+//! A thread's calls in its journal: signatures, and the grammar of their sequence.
 
 use crate::grammar::{Builder, Grammar};
 use crate::journal::{Block, BlockKind, snapshot as kind};
@@ -18,8 +18,8 @@ pub fn signature(record: Record<'_>) -> Option<Signature> {
     })
 }
 
-/// The grammar of a thread with so many `signatures`, and what is wrong with it. Of one that is `cut`, signatures may be
-/// missing from one on: its calls up to the first such are there.
+/// The grammar of a thread with so many `signatures`, and its damage. In a `cut` journal signatures may be missing
+/// from one on: calls up to the first of these are there.
 pub fn grammar(blocks: &[Block<'_>], signatures: usize, cut: bool) -> (Grammar, Option<&'static str>) {
     let snapshots = blocks.iter().filter(|block| block.kind == BlockKind::Snapshot && block.order > 0);
     let latest = snapshots.max_by_key(|block| block.order);
@@ -27,7 +27,7 @@ pub fn grammar(blocks: &[Block<'_>], signatures: usize, cut: bool) -> (Grammar, 
     if let Some(block) = latest {
         match snapshot(block.words) {
             Some(found) => (grammar, is_finished) = found,
-            // Nobody knows where in the sequence the log begins.
+            // The log's place in the sequence is not known.
             None => return (grammar, Some("its calls up to the last snapshot cannot be read")),
         }
     }
@@ -47,7 +47,7 @@ pub fn grammar(blocks: &[Block<'_>], signatures: usize, cut: bool) -> (Grammar, 
     if most.is_some_and(|most| most as usize >= signatures) {
         return (Grammar::default(), Some("its calls name signatures that are not there"));
     }
-    // Whoever came to an end has done that.
+    // A thread that came to its end has shortened it.
     (if is_finished { grammar } else { grammar.shorter() }, None)
 }
 

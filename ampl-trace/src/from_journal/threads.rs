@@ -1,4 +1,4 @@
-//! Where threads were when a journal was read: the line of each that says which call it is in.
+//! Positions of threads when a journal was read: each has a line with its current call.
 
 use ampl_core::mpi::predefined_index;
 use ampl_core::mpi::{FUNCTIONS, Function};
@@ -26,7 +26,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// That of `thread`, whose `blocks` these are; `None` where it has made no call, or has ended. `stored` is the
+    /// Line of `thread`, whose `blocks` these are; `None` where it has made no call, or has ended. `stored` is the
     /// number of a site by its index in the thread's table.
     pub fn of(thread: u32, blocks: &[Block<'_>], stored: impl Fn(u32) -> u32) -> Option<Self> {
         let of = |kind| blocks.iter().filter(move |block| block.kind == kind);
@@ -45,12 +45,12 @@ impl Line {
         let is_it = |entry: &[[u8; 8]; SITE_WORDS]| {
             u64::from_le_bytes(entry[0]) == address && u64::from_le_bytes(entry[1]) as u16 == function
         };
-        // The first entry is shared by what has no room.
+        // The first entry is shared by sites beyond the table.
         let index = entries.skip(1).position(is_it).map(|index| index as u32 + 1);
         Some(Self { thread, words, site: index.map_or(0, stored) })
     }
 
-    /// What it says, of a process whose journal has that `header`.
+    /// Position in the line, of a process whose journal has that `header`.
     pub fn read(&self, out: &Compacted, handles: &Handles, header: &[u64], clock: Clock) -> ThreadPlace {
         let [call, since, left, _, _, polling, ..] = self.words;
         let (function, _) = function_and_address(call);
@@ -113,7 +113,7 @@ impl Line {
         }
     }
 
-    /// Whom a call is about that names requests, by the call that has made the one that it names alone.
+    /// Peers of a call that names requests: those of the call that made the request, if it is the only one.
     fn of_request(&self, request: u64, count: u64, out: &Compacted) -> Peer {
         let several = Peer { requests: count, ..Peer::default() };
         let maker = || -> Option<&Signature> {

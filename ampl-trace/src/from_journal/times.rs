@@ -15,8 +15,8 @@ pub fn open(record: Record<'_>) -> Option<[u64; 5]> {
     Some(record.body.first_chunk()?.map(u64::from_le_bytes))
 }
 
-/// Hands the calls in `blocks` of a thread to `encoder`, window by window; but those that are not in its sequence,
-/// whose end may be lost: readers could not tell what these times are of.
+/// Passes the calls in `blocks` of a thread to `encoder`, window by window, except calls that are not in its sequence,
+/// whose end may be lost: readers could not assign their times.
 pub fn encode<'a>(
     structure: &ThreadStructure,
     blocks: impl Iterator<Item = &'a [Word]>,
@@ -24,7 +24,7 @@ pub fn encode<'a>(
     encoder: &mut Encoder,
 ) {
     let (thread, calls) = (structure.thread, structure.grammar.len());
-    // What is decided late is stored behind windows that came later; readers go by the sequence.
+    // Windows that are decided late are stored behind later ones; readers go by the sequence.
     let mut windows: Vec<(u64, Vec<&'a [Word]>)> = vec![(0, Vec::new())];
     for words in blocks {
         let (mut from, mut at) = (0, 0);
@@ -41,7 +41,7 @@ pub fn encode<'a>(
     }
     windows.sort_by_key(|&(first_seq, _)| first_seq);
     let records = windows.iter().flat_map(|(_, words)| words).flat_map(|words| Records::new(words));
-    // Windows without calls are not worth their place.
+    // Windows without calls are left out.
     let (mut opened, mut next) = (None, 0u64);
     for record in records {
         match record.kind {

@@ -213,7 +213,7 @@ impl Arena {
         }
     }
 
-    /// Whether the position counts once at each expansion.
+    /// True where the position counts once at each expansion.
     pub fn is_single(&self, at: u32) -> bool {
         let &Position { value, since, .. } = self.at(at);
         value == 1 && since == 0
@@ -266,7 +266,7 @@ impl Arena {
         }
     }
 
-    /// Appends what is known of a position's counts but the latest: since when that is so, and those before it.
+    /// Appends a position's counts but the latest: the expansion since which that one holds, and the runs before it.
     pub fn dump_counts(&self, at: u32, out: &mut Vec<u8>) {
         let &Position { closed, since, .. } = self.at(at);
         varint::put(out, since);
@@ -278,7 +278,7 @@ impl Arena {
         }
     }
 
-    /// Sets the counts of a position whose rule's expansions they are all of.
+    /// Sets the counts of a position, for all expansions of its rule.
     pub fn set_counts(&mut self, at: u32, counts: &[(u64, u64)]) {
         let mut expansions = 0;
         for &(value, length) in counts {

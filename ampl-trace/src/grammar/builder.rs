@@ -1,4 +1,4 @@
-//! From runs to a grammar, and back into the state that goes on from one.
+//! A grammar from runs, and back to the state from which it grows.
 
 use super::arena::{NIL, rule_of};
 use super::engine::Engine;
@@ -12,7 +12,7 @@ use super::{Grammar, Item, Symbol};
 pub struct Builder {
     pub(super) engine: Engine,
     pub(super) cursor: Cursor,
-    /// The last run, which may still grow; none if its count is 0.
+    /// The last run, which may still grow; there is none if its count is 0.
     pub(super) terminal: u32,
     pub(super) count: u64,
 }

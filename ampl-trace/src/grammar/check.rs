@@ -1,4 +1,4 @@
-//! Whether a grammar is one: what a reader of foreign bytes must know.
+//! Soundness of a grammar, which a reader of foreign bytes must check.
 
 use super::Grammar;
 
@@ -29,7 +29,7 @@ impl Grammar {
         (order.len() == self.rules.len()).then_some(order)
     }
 
-    /// Whether the sequence can be expanded, in time proportional to its length.
+    /// True where the sequence can be expanded, in time proportional to its length.
     ///
     /// Every rule but the first is used, not by itself, and has two positions; every position has a count of
     /// at least 1 for each expansion of its rule and no more; and all expansions and terminals number less

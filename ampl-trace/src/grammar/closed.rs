@@ -8,7 +8,7 @@ use crate::varint::{self, Reader};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Closed {
     older: Vec<u8>,
-    /// None if of no expansions.
+    /// The latest run; there is none if it has no expansions.
     last: (u64, u64),
 }
 

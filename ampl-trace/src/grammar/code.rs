@@ -26,7 +26,7 @@ fn known(rule: bool, back: u64, terminals: u64, rules: u64) -> u64 {
     KNOWN + if back < both { 2 * back + u64::from(rule) } else { both + back }
 }
 
-/// Whether it is a rule, and how far below the newest, of so many.
+/// True where `code` is a rule, and its distance below the newest, of so many.
 fn recall(code: u64, terminals: u64, rules: u64) -> (bool, u64) {
     let (place, both) = (code - KNOWN, terminals.min(rules));
     if place < 2 * both { (place % 2 == 1, place / 2) } else { (rules > terminals, place - both) }

@@ -1,6 +1,6 @@
-//! What a builder holds as bytes, as it is: for a copy in case the process dies.
+//! A builder's contents as bytes, as they are: for a copy in case the process dies.
 //!
-//! Writing takes no memory but that of the bytes, and changes nothing. Reading is for whoever finds the copy.
+//! Writing takes no memory but that of the bytes, and changes nothing. Reading is for tools that find the copy.
 
 use smallvec::smallvec;
 
@@ -9,7 +9,7 @@ use super::builder::Builder;
 use super::{Grammar, Item, Symbol};
 use crate::varint::{self, Reader};
 
-/// So that [`NIL`] is short.
+/// A position's number as it is written: [`NIL`] is 0, and so short.
 fn link(at: u32) -> u64 {
     u64::from(at.wrapping_add(1))
 }
@@ -84,7 +84,7 @@ impl Grammar {
         for &(first, expansions) in &rules {
             let (mut items, mut at) = (Vec::new(), first);
             while at != NIL {
-                // Each belongs to one rule: what is met twice is no list.
+                // Each position belongs to one rule: two visits mean damage.
                 let Dumped { symbol, next, value, since, closed } = positions.get_mut(at as usize)?.take()?;
                 let open = (value, expansions.checked_sub(since)?);
                 items.push(Item {

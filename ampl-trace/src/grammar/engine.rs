@@ -4,16 +4,16 @@ use rustc_hash::FxHashMap;
 
 use super::arena::{Arena, NIL, rule_of};
 
-/// The rules so far and where each pair of neighbours stands.
+/// The rules so far, and the position of each pair of neighbours.
 ///
 /// Everything in the rules precedes the end of rule 0, so a new count always comes behind those that a
 /// position already has. The exception are rules that are `ahead`, see [`Engine::append_all`].
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     pub arena: Arena,
-    /// The first of two neighbouring positions with different symbols, by these; not every pair is here.
+    /// The first of two neighbouring positions with different symbols, by these symbols; not every pair is here.
     digrams: FxHashMap<u64, u32>,
-    /// Goes on with each symbol of [`Engine::append_all`].
+    /// Advances with each symbol of [`Engine::append_all`].
     clock: u64,
 }
 
@@ -50,8 +50,7 @@ impl Engine {
         }
     }
 
-    /// The position at the end of the sequence that holds `symbol`: what follows makes its latest count
-    /// higher.
+    /// The position at the end of the sequence that holds `symbol`: more of it raises its latest count.
     #[inline]
     fn growing(&self, symbol: u32) -> Option<u32> {
         let mut at = self.arena.rules[0].last;
@@ -104,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// Takes the last symbol of the sequence, whose next would be what stands behind `p`, `count` times, and
-    /// returns the rule that stands for both, expanded once more.
+    /// Removes the last symbol of the sequence, behind which the symbol behind `p` would come, `count` times; returns
+    /// the rule that stands for both, expanded once more.
     fn reduce(&mut self, p: u32, count: u64) -> u32 {
         let last = self.arena.rules[0].last;
         let value = self.arena.at(last).value;

@@ -19,18 +19,19 @@ const GRAMMARS: u64 = 3;
 /// Forms but the first.
 pub(super) const FORMS: u64 = 3;
 
-/// Runs from which on a list is tried as grammars.
+/// Number of runs from which on a list is tried as grammars.
 const WORTHWHILE: usize = 8;
-/// Grammars inside each other.
+/// Largest depth of grammars inside each other.
 const DEPTH: u32 = 3;
-/// Runs in all lists of a grammar that are stored as grammars: a few bytes must not become gigabytes.
+/// Largest number of runs in all lists of a grammar that are stored as grammars: a few bytes must not become
+/// gigabytes.
 const MOST: usize = 1 << 18;
 
 /// Writes and reads the counts of a grammar's positions.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
     depth: u32,
-    /// Runs that may come from grammars yet.
+    /// Number of runs that may still come from grammars.
     budget: usize,
 }
 
@@ -39,7 +40,7 @@ impl Lists {
         Self { depth: DEPTH, budget: MOST }
     }
 
-    /// Appends to `out` the counts, to be read in the form returned.
+    /// Appends the counts to `out`, and returns the form to read them in.
     pub fn write(&mut self, counts: &[(u64, u64)], out: &mut Vec<u8>) -> u64 {
         let [closed @ .., (last, _)] = counts else { return ONCE };
         if closed.is_empty() {

@@ -48,17 +48,16 @@ impl Symbol {
     }
 }
 
-/// How often a position is repeated, in the order of the sequence: (times, how many expansions of its rule in a row).
-/// Mostly there is one run, which takes no memory of its own.
+/// Repetitions of a position, in the order of the sequence: (times, number of expansions of its rule in a row). Mostly
+/// there is one run, which takes no memory of its own.
 pub type Counts = SmallVec<[(u64, u64); 1]>;
 
 /// One position in a rule.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Item {
-    /// What stands there.
+    /// The terminal or rule at the position.
     pub symbol: Symbol,
-    /// How often it is repeated, at least once, at each expansion of the rule; lengths of runs add up to the
-    /// expansions of the rule.
+    /// Repetitions, at least one at each expansion of the rule; lengths of runs add up to the expansions of the rule.
     pub counts: Counts,
 }
 
@@ -84,8 +83,8 @@ impl Grammar {
         Runs::new(self)
     }
 
-    /// How often terminals are in the sequence (terminal, count), at most `u64::MAX`: once for each position that one
-    /// stands at, whatever the sequence's length.
+    /// Counts of terminals in the sequence (terminal, count), at most `u64::MAX`: one for each position of a terminal,
+    /// whatever the sequence's length.
     pub fn totals(&self) -> impl Iterator<Item = (u32, u64)> {
         self.rules.iter().flatten().filter_map(|item| {
             let of_one = |sum: u64, &(times, expansions): &(u64, u64)| {
@@ -100,7 +99,7 @@ impl Grammar {
         self.totals().fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
-    /// Whether the sequence has no terminals.
+    /// True where the sequence has no terminals.
     pub fn is_empty(&self) -> bool {
         self.rules.iter().all(Vec::is_empty)
     }

@@ -1,4 +1,4 @@
-//! Follows a loop that is known: expects the last rule once more and only counts.
+//! Follows a known loop: expects the last rule once more and only counts.
 
 use super::arena::{NIL, rule_of};
 use super::engine::Engine;
@@ -9,15 +9,15 @@ struct Frame {
     rule: usize,
     /// The position reached.
     at: u32,
-    /// How often the rule at that position has been completed.
+    /// Number of times that the rule at that position has been completed.
     done: u64,
-    /// Where the counts of this expansion begin.
+    /// Index in [`Cursor::changes`] from which this expansion's counts are.
     base: usize,
 }
 
-/// Where the sequence is in a rule that is expected. Empty while nothing is expected.
+/// Position of the sequence in a rule that is expected; empty while none is.
 ///
-/// What is inside the outermost rule and complete is in the counts of its rule already; the rest is here.
+/// Complete parts inside the outermost rule are in the counts of their rules already; the rest is here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursor {
     frames: Vec<Frame>,
@@ -62,7 +62,7 @@ impl Cursor {
         expected.is_some()
     }
 
-    /// Goes on over a run; `false` if it is not what was expected, and then nothing is expected any more.
+    /// Follows a run; false if it is not the expected one, and then nothing is expected any more.
     fn follow(&mut self, engine: &mut Engine, terminal: u32, count: u64) -> bool {
         while let Some(frame) = self.frames.last_mut() {
             let position = engine.arena.at(frame.at);
@@ -96,7 +96,7 @@ impl Cursor {
         false
     }
 
-    /// Leaves the position behind: its count is known.
+    /// Leaves the position, whose count is known.
     #[inline]
     fn count(&mut self, engine: &mut Engine, count: u64) {
         let Some(frame) = self.frames.last_mut() else { return };
@@ -122,7 +122,7 @@ impl Cursor {
         }
     }
 
-    /// Appends what has come of the expected rule; nothing is expected then.
+    /// Appends the part of the expected rule so far; nothing is expected then.
     pub fn give_up(&mut self, engine: &mut Engine) {
         if self.frames.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl Cursor {
         engine.append_all(&symbols);
     }
 
-    /// Hands to `take` what has come of the expected rule, which is not in the sequence yet.
+    /// Passes the part of the expected rule so far, which is not in the sequence yet, to `take`.
     pub fn dump(&self, engine: &Engine, mut take: impl FnMut(u32, u64)) {
         let arena = &engine.arena;
         let mut changes = self.changes.iter().copied().peekable();

@@ -2,19 +2,19 @@
 
 use super::{Grammar, Item};
 
-/// How far the counts of a position have been used.
+/// Progress in the counts of a position.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     run: usize,
     expansions: u64,
 }
 
-/// Where the walk is in a rule.
+/// Position of the walk in a rule.
 #[derive(Clone, Debug)]
 struct Frame {
     rule: usize,
     item: usize,
-    /// How often the rule is to be expanded after this.
+    /// Times that the rule is to be expanded after this.
     left: u64,
 }
 
@@ -24,7 +24,7 @@ struct Frame {
 #[derive(Clone, Debug)]
 pub struct Runs<'a> {
     grammar: &'a Grammar,
-    /// Which of `used` is the first position of a rule.
+    /// Index in `used` of the first position of each rule.
     places: Vec<usize>,
     used: Vec<Used>,
     stack: Vec<Frame>,

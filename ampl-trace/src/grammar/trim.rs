@@ -4,7 +4,7 @@ use smallvec::smallvec;
 
 use super::{Grammar, Item, Symbol};
 
-/// Whether a rule of `size` positions that stands at so many others takes fewer bytes than its copies would.
+/// True where a rule of `size` positions that stands at `uses` others takes fewer bytes than its copies would.
 ///
 /// In tenths of a symbol: naming a rule takes more than naming a terminal, and the length of a body takes
 /// something.
@@ -19,7 +19,7 @@ fn log2(value: u64) -> u64 {
     (u64::from(whole) << 8) + fraction
 }
 
-/// What values of these frequencies take if each is as long as its frequency says, 256ths of bits.
+/// Length of all values of these frequencies, each as long as its frequency implies, 256ths of bits.
 fn entropy(frequencies: impl Iterator<Item = u64> + Clone) -> u64 {
     let all: u64 = frequencies.clone().sum();
     let of = |count: u64| count * log2(count.max(1));
@@ -34,10 +34,10 @@ impl Grammar {
         if trimmed.bits().is_some_and(|fewer| fewer < bits) { trimmed } else { self }
     }
 
-    /// What its symbols take by their frequencies, and the lengths of its rules, 256ths of bits; `None` where numbers
-    /// are far above what they number.
+    /// Length of its symbols by their frequencies, and of the lengths of its rules, 256ths of bits; `None` where
+    /// symbols have numbers far above their count.
     ///
-    /// A symbol says that it is the next of its kind where it comes first.
+    /// The first appearance of a symbol is coded as the next of its kind.
     fn bits(&self) -> Option<u64> {
         let symbols = || self.rules.iter().flatten().map(|item| item.symbol.0 as usize);
         let most = symbols().max().unwrap_or(0);
@@ -58,8 +58,7 @@ impl Grammar {
 
     /// The same sequence without rules that cost more than they save.
     ///
-    /// Those are rules of chance, which sequences without order are full of. What repeats in loops stays. The
-    /// grammar must be sound.
+    /// Such rules arise by chance in sequences without order. Repetitions in loops stay. The grammar must be sound.
     pub fn trimmed(&self) -> Self {
         let Some(order) = self.order() else { return self.clone() };
         let (mut uses, mut always_once) = (vec![0usize; self.rules.len()], vec![true; self.rules.len()]);

@@ -4,11 +4,11 @@ use super::stream::{Broken, Field, In, Out};
 use super::write::site_code;
 use crate::site::Site;
 
-/// Stands beside the ranks of the job where sites have callers.
+/// Bit beside the ranks of the job that marks sites with callers.
 pub const PATHS: u64 = 1 << 32;
 const CONTEXT: u32 = 3;
 
-/// Whether any of `sites` has a caller.
+/// True where any of `sites` has a caller.
 pub fn have_callers(sites: &[Site]) -> bool {
     sites.iter().any(|site| site.caller != 0)
 }

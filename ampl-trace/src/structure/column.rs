@@ -1,5 +1,5 @@
-//! One value of every rank of a group, as runs of arithmetic progressions: joining two costs no more than the
-//! runs there are.
+//! One value of every rank of a group, as runs of arithmetic progressions. Joining two columns takes time in
+//! proportion to their runs.
 
 /// Values in a row with equal differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,17 +17,17 @@ pub struct Column {
 }
 
 impl Column {
-    /// `value`, so many times.
+    /// A column of `value`, so many times.
     pub fn constant(value: u64, times: u32) -> Self {
         Self { runs: (times > 0).then_some(Run { end: times, start: value, step: 0 }).into_iter().collect() }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn len(&self) -> u32 {
         self.runs.last().map_or(0, |run| run.end)
     }
 
-    /// How many runs they are stored as.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }

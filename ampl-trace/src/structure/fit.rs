@@ -1,21 +1,21 @@
-//! What a word is of every rank of a group, as a formula where there is one.
+//! Values of a word on every rank of a group, as a formula where there is one.
 
 use ampl_core::value::PROC_NULL;
 
 use super::column::Column;
 use super::grid::{Dimension, Grids, Step, neighbour, zone};
 
-/// More distinct values than this are no table.
+/// Largest number of distinct values in a table.
 pub const MOST_KEYS: usize = 8;
-/// A neighbour that there is none of: what else a call says often depends on that alone.
+/// Word of a neighbour beyond an edge: other words of a call often depend on it alone.
 pub const EDGE: u64 = PROC_NULL as u64;
 
 /// A value for every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fit {
-    /// That of an earlier varying word.
+    /// Value of an earlier varying word.
     Equal(usize),
-    /// By the value of an earlier varying word, if that is one of the keys.
+    /// Table by the value of an earlier varying word, if that is one of the keys.
     Map { of: usize, keys: Vec<u64>, values: Vec<u64>, otherwise: u64 },
     /// `start + step * rank`.
     Linear { start: u64, step: u64 },
@@ -25,11 +25,11 @@ pub enum Fit {
     Partner { partner: Partner, relative: bool },
     /// `start + scale * place` along a dimension.
     Place { along: Dimension, scale: u64, start: u64 },
-    /// By whether the rank is first, last or between along each dimension.
+    /// Table by whether the rank is first, last or between along each dimension.
     Zones { dimensions: Vec<Dimension>, table: Vec<u64> },
-    /// By position.
+    /// Values by position.
     Column(Column),
-    /// That of an earlier varying word and a difference.
+    /// Value of an earlier varying word and a difference.
     Difference { of: usize, column: Column },
 }
 
@@ -45,7 +45,7 @@ pub enum Partner {
 }
 
 impl Partner {
-    /// `Err` is the value itself.
+    /// The other rank; `Err` is the value itself.
     fn of(&self, job: u32, rank: u32) -> Result<u64, u64> {
         match self {
             Self::Xor(with) => Ok(u64::from(rank ^ with)),
@@ -96,7 +96,7 @@ fn relative_to(other: u64, rank: u32, job: u32) -> u64 {
     if other >= rank { other - rank } else { other + job - rank }
 }
 
-/// Looks for formulas.
+/// Finds formulas.
 pub struct Finder<'a> {
     job: u32,
     grids: &'a Grids,
@@ -106,7 +106,7 @@ pub struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// For words of `ranks` in a job of so many.
+    /// A finder for words of `ranks` in a job of so many.
     pub fn new(job: u32, grids: &'a Grids, ranks: &'a [u32]) -> Self {
         Self { job, grids, ranks, known: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Formulas of columns as values in a stream, there and back.
+//! Formulas of columns as values in a stream, written and read.
 
 use super::column::Column;
 use super::fit::{EDGE, Fit, Partner};
@@ -50,7 +50,7 @@ pub fn shortest<'a>(ways: impl Iterator<Item = Coded<'a>>) -> Coded<'a> {
 }
 
 impl Coded<'_> {
-    /// Writes it.
+    /// Writes the values.
     pub fn put(&self, out: &mut Out) {
         let signed = |out: &mut Out, context, value: u64| out.put_signed(Field::Value, context, value as i64);
         match self {

@@ -1,6 +1,6 @@
 //! Ranks on a Cartesian grid: neighbours, coordinates, zones.
 
-/// A dimension of a grid: how many ranks a step along it is, and how many places there are.
+/// A dimension of a grid: ranks in a step along it, and number of places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimension {
     /// Ranks of one step.
@@ -10,7 +10,7 @@ pub struct Dimension {
 }
 
 impl Dimension {
-    /// Where `rank` lies along it.
+    /// Place of `rank` along it.
     pub fn place(self, rank: u32) -> u32 {
         rank / self.below % self.extent
     }
@@ -19,11 +19,11 @@ impl Dimension {
 /// A step along a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Along which.
+    /// Its dimension.
     pub along: Dimension,
-    /// How far, either way; less than its extent.
+    /// Number of places, either way; less than the extent.
     pub by: i32,
-    /// Whether the last place is beside the first.
+    /// True where the last place is beside the first.
     pub periodic: bool,
 }
 
@@ -66,11 +66,11 @@ pub struct Grids {
     pub whole: Vec<Vec<Dimension>>,
 }
 
-/// More grids are not tried.
+/// Largest number of grids that are tried.
 const MOST: usize = 2000;
 
 impl Grids {
-    /// Those of `ranks`.
+    /// Grids of `ranks` ranks.
     pub fn new(ranks: u32) -> Self {
         let ranks = ranks.max(1);
         let divisors =

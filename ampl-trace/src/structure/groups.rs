@@ -1,6 +1,6 @@
 //! Ranks that share a grammar, and the columns in which they differ.
 //!
-//! What needs one answer for each group looks at its grammar once, however many ranks there are.
+//! A query with one answer for each group reads its grammar once, however many ranks there are.
 
 use super::relative_args::{Role, Slot, layout};
 use super::shared_part::{Head, ONCE, grammar};
@@ -183,7 +183,7 @@ impl<'a> GroupThread<'a> {
         &self.of.group.body.threads[self.index].heads
     }
 
-    /// Function, flags and site of every terminal, by number. Words are not looked at.
+    /// Function, flags and site of every terminal, by number, without words.
     pub fn calls(&self) -> impl Iterator<Item = (u16, u8, Option<u32>)> + use<'a> {
         self.heads().iter().map(|head| (head.function, head.flags, head.site.checked_sub(1)))
     }
@@ -227,7 +227,7 @@ impl<'a> GroupThread<'a> {
         for end in ends {
             let grammar = self.grammar(begin);
             match grammars.last_mut() {
-                // What differs is another thread's.
+                // Another thread's counts differ.
                 Some((span, same)) if *same == grammar => span.end = end,
                 _ => grammars.push((begin..end, grammar)),
             }

@@ -1,4 +1,4 @@
-//! What a word probably is, from signatures before it: writer and reader guess alike.
+//! Guesses of words from signatures before them: writer and reader guess alike.
 
 use rustc_hash::FxHashMap;
 
@@ -10,17 +10,17 @@ use super::shared_part::Head;
 pub struct Guess {
     /// The words of all signatures so far.
     words: Vec<u64>,
-    /// Where the last signature of a function begins, and its head; by site, and whatever the site.
+    /// Beginning and head of the last signature of a function, by function and site.
     by_site: FxHashMap<(u16, u32), (usize, Head)>,
     by_function: FxHashMap<u16, (usize, Head)>,
     by_role: [u64; Role::COUNT],
-    /// Where this signature begins, and where one like it.
+    /// Beginning of this signature; `model` is that of one like it.
     begin: usize,
     model: Option<usize>,
 }
 
 impl Guess {
-    /// How many words a signature probably has.
+    /// Number of words that a signature probably has.
     pub fn length(&self, function: u16, flags: u8, site: u32) -> u32 {
         let last = self.by_site.get(&(function, site)).or_else(|| self.by_function.get(&function));
         match last {
@@ -37,7 +37,7 @@ impl Guess {
         }
     }
 
-    /// A signature begins.
+    /// Begins a signature.
     pub fn begin(&mut self, head: Head) {
         self.begin = self.words.len();
         let like = |last: Option<&(usize, Head)>| {
@@ -48,12 +48,12 @@ impl Guess {
         self.model = like(by_site.as_ref()).or_else(|| like(by_function.as_ref()));
     }
 
-    /// Where in the row the word is that the next one is guessed from, if that is one of a signature alike.
+    /// Index of the word that the next one is guessed from, if there is a signature like this one.
     pub fn model(&self) -> Option<usize> {
         self.model.map(|model| model + self.words.len() - self.begin)
     }
 
-    /// The next word of this signature, which stands at `slot`.
+    /// Guess of the next word of this signature, at `slot`.
     pub fn word(&self, slot: Slot) -> u64 {
         match self.model() {
             Some(model) => self.words[model],
@@ -62,7 +62,7 @@ impl Guess {
         }
     }
 
-    /// What the next word was.
+    /// Takes the next word.
     pub fn learn(&mut self, slot: Slot, word: u64) {
         self.by_role[slot.role as usize] = word;
         self.words.push(word);

@@ -10,27 +10,28 @@ use crate::bits::{Bits, PRECISION};
 
 /// Contexts of a byte.
 const CONTEXTS: usize = 6;
-/// Their predictions, the one of the longest match, and a constant: as many as a vector register takes.
+/// Inputs of a decision: predictions of the contexts and of the longest match, and a constant. They fit a vector
+/// register.
 const INPUTS: usize = CONTEXTS + 2;
 /// Bits of a weight behind the point.
 const WEIGHT_BITS: u32 = 14;
 /// Weights before anything is known.
 const FIRST_WEIGHT: i16 = 4500;
-/// How quickly weights adapt, in halves.
+/// Learning rate of weights, in halves.
 const LEARNING: i32 = 15;
 /// Observations after which a counter forgets.
 const MEMORY: u32 = 80;
-/// Bits that are told by the counters of a line.
+/// Bits that the counters of a line predict.
 const LINE_BITS: usize = 3;
-/// Counters of a line: one for whether a byte has no more bits than those, one for each node of their tree.
+/// Counters of a line: one for whether a byte has no more than [`LINE_BITS`] bits, one for each node of their tree.
 const LINE: usize = 1 << LINE_BITS;
 
-/// Where a byte stands: what its value means, its own context, and its place in the value.
+/// Context of a byte: meaning of its value, its own context, and its place in the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u32);
 
 impl Mark {
-    /// Number of fields that are told apart.
+    /// Number of fields.
     pub const FIELDS: usize = 32;
 
     /// The mark of byte `place` of a value that means `field`, in `context`.
@@ -49,7 +50,7 @@ impl Mark {
         self.field() as u32 | (self.0 & 7) << 8
     }
 
-    /// Which field.
+    /// Number of its field.
     pub fn field(self) -> usize {
         (self.0 >> 24) as usize % Self::FIELDS
     }
@@ -92,7 +93,7 @@ pub static STRETCH: [i16; 4096] = {
     table
 };
 
-/// What the next observation is worth after so many, of 65536.
+/// Weight of the next observation after so many, of 65536.
 pub const fn shares<const SEEN: usize>() -> [u16; SEEN] {
     let mut shares = [0; SEEN];
     let mut seen = 0;
@@ -103,7 +104,7 @@ pub const fn shares<const SEEN: usize>() -> [u16; SEEN] {
     shares
 }
 
-/// A power of two of them, so that no index is beyond.
+/// Shares, a power of two of them, so that no index is beyond.
 const SHARES: [u16; 128] = shares();
 
 /// A probability of 22 bits, and how often it was adapted in the low 10. The probability is stored with its highest
@@ -135,17 +136,17 @@ impl Counter {
     }
 }
 
-/// The bytes so far, and where the last ones were seen before.
+/// The bytes so far, and a match of the last ones before.
 pub struct Matches {
     history: Vec<u8>,
-    /// Where bytes like the last four were seen last.
+    /// Position behind the last four bytes' last occurrence, by their hash.
     places: Vec<u32>,
     at: usize,
     length: u32,
 }
 
 impl Matches {
-    /// Lengths that are told apart.
+    /// Number of match lengths with counters of their own.
     pub const LEVELS: usize = 32;
 
     /// No bytes, and that many places for them, a power of two.
@@ -158,7 +159,7 @@ impl Matches {
         self.history.len().checked_sub(n).map_or(0, |at| u32::from(self.history[at]))
     }
 
-    /// Looks for a match, unless there is one; and the byte that came after it.
+    /// Finds a match, unless there is one; returns the byte that came after it.
     pub fn find(&mut self) -> Option<u8> {
         let &[a, b, c, d] = self.history.last_chunk()?;
         let key = hash([u32::from_le_bytes([a, b, c, d]), 0, 9]) as usize % self.places.len();
@@ -171,17 +172,17 @@ impl Matches {
         self.history.get(self.at).copied().filter(|_| self.length > 0)
     }
 
-    /// Whether the match has foretold everything of the byte so far.
+    /// True where the match has predicted all of the byte so far.
     pub fn holds(&self) -> bool {
         self.length > 0
     }
 
-    /// The match has foretold wrongly.
+    /// Ends a match that has predicted wrongly.
     pub fn fail(&mut self) {
         self.length = 0;
     }
 
-    /// How long the match is, below [`Matches::LEVELS`].
+    /// Length of the match, below [`Matches::LEVELS`].
     pub fn level(&self) -> usize {
         (self.length as usize).min(Self::LEVELS - 1)
     }
@@ -201,18 +202,18 @@ pub struct Recent(Vec<u16>);
 impl Recent {
     const PLACES: usize = 1 << 12;
 
-    /// None.
+    /// No bytes.
     pub fn new() -> Self {
         Self(vec![0; Self::PLACES])
     }
 
-    /// Those at `mark`, the last in the low bits.
+    /// Last two bytes at `mark`, the last in the low bits.
     pub fn at(&mut self, mark: Mark) -> &mut u16 {
         &mut self.0[hash([mark.0, 0, 0]) as usize % Self::PLACES]
     }
 }
 
-/// A decision: where its counters are in their lines, whose weights, and what the match says.
+/// A decision: its counters in their lines, its weights, and the prediction of the match.
 struct Asked {
     lines: [u32; CONTEXTS],
     node: usize,
@@ -224,9 +225,9 @@ struct Asked {
 pub struct Predictor {
     /// Counters of every context, hashed.
     lines: Vec<[Counter; LINE]>,
-    /// Bits of a hash that do not tell its line.
+    /// Bits of a hash that do not select its line.
     shift: u32,
-    /// Of a field, for whether a byte is small and for its bits.
+    /// Weights by field, for whether a byte is small and for its bits.
     weights: [[i16; INPUTS]; 2 * Mark::FIELDS],
     recent: Recent,
     matches: Matches,
@@ -248,7 +249,7 @@ impl Predictor {
         }
     }
 
-    /// Codes the next byte, which stands at `mark`, and returns it: a writer gives it, a reader any.
+    /// Codes the next byte, which stands at `mark`, and returns it: a writer passes it, a reader any.
     pub fn byte(&mut self, mark: Mark, byte: u8, coder: &mut impl Bits) -> u8 {
         let contexts = self.contexts(mark);
         let expected = self.matches.find();
@@ -296,7 +297,7 @@ impl Predictor {
         contexts.map(hash)
     }
 
-    /// The lines of contexts where that much of a byte is known.
+    /// Lines of contexts where that much of a byte is known.
     fn lines(&self, contexts: [u32; CONTEXTS], so_far: u32) -> [u32; CONTEXTS] {
         let so_far = so_far.wrapping_mul(0x85eb_ca6b);
         // The high bits depend on all others.

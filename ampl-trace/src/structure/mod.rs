@@ -1,8 +1,7 @@
 //! The structure of all ranks: their signatures and grammars in one compact string of bytes.
 //!
-//! Ranks that make the same calls but for argument words and counts share one body. What differs are columns,
-//! one value of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they
-//! are encoded.
+//! Ranks that make the same calls but for argument words and counts share one body. Differences are columns, one value
+//! of each rank of the group, kept as runs while ranks are joined up a tree, and fitted where they are encoded.
 
 mod callers;
 mod column;
@@ -39,7 +38,7 @@ pub use select::Selected;
 pub use shared_part::CallSites;
 pub use stream::Effort;
 
-/// A call without its time: what a terminal of a grammar stands for.
+/// A call without its time, for which a terminal of a grammar stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// Index in the function table; `u16::MAX` for calls that were counted but not recorded.
@@ -120,9 +119,9 @@ type Lists = Vec<(u32, Counts)>;
 /// A word that differs between the ranks of a group.
 #[derive(Clone, Debug)]
 enum Varying {
-    /// By position.
+    /// Values by position.
     Column(Column),
-    /// By rank, as it was decoded.
+    /// Formula of the rank, as it was decoded.
     Fit(Fit),
 }
 
@@ -136,7 +135,7 @@ impl Group {
         self.ranks.iter().flat_map(|&(first, length)| first..first + length)
     }
 
-    /// How many of its ranks are below `rank`, if that is one of them.
+    /// Number of its ranks below `rank`; `None` if that is not one of them.
     fn position(&self, rank: u32) -> Option<u32> {
         let mut before = 0;
         for &(first, length) in &self.ranks {
@@ -148,7 +147,7 @@ impl Group {
         None
     }
 
-    /// Varying words as columns.
+    /// Turns varying words into columns.
     fn settle(&mut self) {
         if self.words.iter().all(|(_, varying)| matches!(varying, Varying::Column(_))) {
             return;
@@ -174,7 +173,7 @@ impl Group {
         values
     }
 
-    /// The value of one varying word of a rank, if it does not follow from another but by being equal.
+    /// The value of one varying word of a rank; `None` if it is computed from another that it does not equal.
     fn varying_at(&self, index: usize, position: u32, rank: u32) -> Option<u64> {
         match &self.words[index].1 {
             Varying::Column(column) => Some(column.value(position)),
@@ -201,7 +200,7 @@ impl Group {
         row
     }
 
-    /// What a rank calls; `None` where what is stored of it makes no sense.
+    /// Calls of a rank; `None` where the stored bytes make no sense.
     fn structure(&self, position: u32, rank: u32) -> Option<RankStructure> {
         let structure = self.body.join(rank, self.row(position, rank));
         structure.threads.iter().all(|thread| thread.grammar.is_sound()).then_some(structure)
@@ -269,12 +268,12 @@ impl Group {
 }
 
 impl JobStructure {
-    /// No ranks yet, of a job of so many.
+    /// A structure without ranks, of a job of so many.
     pub fn new(ranks: u32) -> Self {
         Self { ranks, groups: Vec::new() }
     }
 
-    /// One rank.
+    /// A structure of one rank.
     pub fn of(rank: RankStructure) -> Self {
         let number = rank.rank;
         let (body, first) = Body::split(rank);
@@ -285,7 +284,7 @@ impl JobStructure {
         Self { ranks: number.saturating_add(1), groups: vec![group] }
     }
 
-    /// Takes in `other`, whose ranks are all higher.
+    /// Joins `other`, whose ranks are all higher.
     pub fn join(&mut self, other: Self) {
         debug_assert!(self.ranks().max() < other.ranks().min() || other.groups.is_empty());
         self.ranks = self.ranks.max(other.ranks);
@@ -345,7 +344,7 @@ impl JobStructure {
         write::write(self, Effort::Quick).pack()
     }
 
-    /// What [`JobStructure::encode`] or [`JobStructure::pack`] wrote.
+    /// The structure that [`JobStructure::encode`] or [`JobStructure::pack`] wrote.
     ///
     /// # Errors
     /// [`ReadError`] if the bytes contradict themselves, or describe a function otherwise than this version.

@@ -1,13 +1,12 @@
-//! What function numbers and predefined handles in a structure mean: names, and checksums of what goes with
-//! them.
+//! Names of the function numbers and predefined handles in a structure, and checksums of their parameters and kinds.
 
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED, Param};
 
 use super::stream::{Broken, Field, In, Out};
 use crate::error::ReadError;
 
-/// Functions that programs use, and the checksums of their parameters, as of format version 1: for ever. Who
-/// writes a function of this list as it stands here needs no name.
+/// Functions that programs use, and the checksums of their parameters, as of format version 1: never changed. A
+/// function of this version that equals its entry is written without its name.
 const COMMON: &[(&str, u32)] = &[
     ("MPI_Allgather", 0xc7a2_f7a8),
     ("MPI_Allgatherv", 0x4bd5_9ba3),
@@ -220,11 +219,11 @@ pub fn write(out: &mut Out, functions: &[u16]) {
     }
 }
 
-/// Why names cannot be read.
+/// Reason for which names cannot be read.
 pub enum Unreadable {
     /// They make no sense.
     Broken(Broken),
-    /// A function is another one here.
+    /// A function differs from this version's.
     Other(ReadError),
 }
 

@@ -1,16 +1,16 @@
-//! The predictor of way 2, which only is read: more contexts than [`super::mix`] has, each counter in a place of its
-//! own.
+//! Predictor of method 2, for reading only: it has more contexts than [`super::mix`], and each counter in a place of
+//! its own.
 
 use super::mix::{Mark, Matches, Recent, STRETCH, hash, shares, squash};
 use crate::bits::{Bits, PRECISION};
 
 /// Contexts of a byte.
 const CONTEXTS: usize = 9;
-/// Their predictions, the one of the longest match, and a constant.
+/// Inputs of a decision: predictions of the contexts and of the longest match, and a constant.
 const INPUTS: usize = CONTEXTS + 2;
 /// Weights before anything is known, of 65536.
 const FIRST_WEIGHT: i32 = 18_000;
-/// How quickly weights adapt.
+/// Learning rate of weights.
 const LEARNING: i32 = 10;
 /// Observations after which a counter forgets.
 const MEMORY: u32 = 250;
@@ -39,7 +39,7 @@ impl Counter {
 pub struct Predictor {
     /// Counters of every context, hashed.
     counters: Vec<Counter>,
-    /// Bits of a hash that do not tell its slot.
+    /// Bits of a hash that do not select its slot.
     shift: u32,
     weights: [[i32; INPUTS]; Mark::FIELDS],
     recent: Recent,

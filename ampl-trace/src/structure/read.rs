@@ -1,5 +1,5 @@
-//! Values of a stream as a merged structure. The bytes may be anything: every length is checked against what
-//! is left, and work that formulas ask for is bounded.
+//! Values of a stream as a merged structure. The bytes may be anything: every length is checked against the bytes
+//! left, and the work for formulas is bounded.
 
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ struct Words<'a> {
     length: u32,
     functions: &'a [u16],
     budget: &'a mut u64,
-    /// Functions met so far.
+    /// Number of functions met so far.
     met: u64,
 }
 

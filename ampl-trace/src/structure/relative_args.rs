@@ -1,9 +1,9 @@
 //! Words of signatures turned so that more of them are equal on all ranks, and back.
 //!
-//! Ranks become distances from the caller in the communicator of the call (but `root`, which is everybody's);
-//! requests how many signatures ago they were made; statuses what differs from what the request asked for;
-//! displacements what differs from the sum of the counts before them. Everything can be undone with what has
-//! been restored before it. Wildcards and predefined handles stay.
+//! Ranks become distances from the caller in the communicator of the call (but `root`, which is equal on all);
+//! requests, the number of signatures since they were made; statuses, the difference from what the request asked for;
+//! displacements, the difference from the sum of the counts before them. Each can be undone with the words restored
+//! before it. Wildcards and predefined handles stay.
 
 use ampl_core::mpi::{FUNCTION_COUNT, Function, Kind, Param, predefined_index};
 use ampl_core::value::{ANY_TAG, ObjectKind, PROC_NULL};
@@ -17,7 +17,7 @@ use crate::record::{
 };
 use crate::request::{SLOT_BITS, UNSEEN};
 
-/// What a word is.
+/// Meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
@@ -54,25 +54,25 @@ pub enum Role {
 }
 
 impl Role {
-    /// How many there are.
+    /// Number of roles.
     pub const COUNT: usize = Self::Handle as usize + 1;
 }
 
-/// Where a word stands.
+/// Position and meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// What it is.
+    /// Its meaning.
     pub role: Role,
-    /// Which parameter, from 0; those of the exit part from 64.
+    /// Index of the parameter, from 0; in the exit part from 64.
     pub param: u8,
-    /// Which element of an array.
+    /// Index of the element of an array.
     pub element: u32,
 }
 
 const PLAIN: Slot = Slot { role: Role::Plain, param: 127, element: 0 };
 
-/// What every word of a signature is; all plain if they do not fit the function table. Depends on lengths
-/// only, which are never changed.
+/// Slots of all words of a signature; all plain if they do not fit the function table. Depends on lengths only, which
+/// are never changed.
 pub fn layout(function: u16, flags: u8, words: &[u64]) -> Vec<Slot> {
     let mut layout = Layout::new(function, flags);
     let mut before = None;
@@ -87,27 +87,27 @@ pub fn layout(function: u16, flags: u8, words: &[u64]) -> Vec<Slot> {
     slots
 }
 
-/// Tells what each word of a signature is, from those before it.
+/// Finds the slot of each word of a signature, from the words before it.
 pub struct Layout {
     params: &'static [Param],
-    /// Whether the first word is an error code.
+    /// True where the next word is an error code.
     error: bool,
     exit: bool,
     outcomes: bool,
-    /// In the exit part.
+    /// True in the exit part.
     out: bool,
     index: usize,
     /// The array whose length was the last word, and whether it is text.
     length: Option<(Slot, bool, u64)>,
     /// The array that the next words belong to, how many more, and words of an element.
     array: Option<(Slot, u64, u64)>,
-    /// How many words of the caller's place in a communicator are still to come, behind all others.
+    /// Number of words of the caller's place in a communicator that are still to come, behind all others.
     place: u32,
     overrun: bool,
 }
 
 impl Layout {
-    /// Of a signature of `function` with `flags`.
+    /// Layout of a signature of `function` with `flags`.
     pub fn new(function: u16, flags: u8) -> Self {
         let known = usize::from(function) < FUNCTION_COUNT && flags & CALL_NO_ARGS == 0;
         let returned = flags & (CALL_ERROR | CALL_UNFINISHED) == 0;
@@ -150,7 +150,7 @@ impl Layout {
         }
     }
 
-    /// The next word, behind the word `before`.
+    /// Slot of the next word, behind the word `before`.
     pub fn next(&mut self, before: Option<u64>) -> Slot {
         self.enter(before);
         if std::mem::take(&mut self.error) {
@@ -192,7 +192,7 @@ impl Layout {
         }
     }
 
-    /// Whether the words that were told make a whole signature, of which `last` is the last.
+    /// True where the words so far make a whole signature, of which `last` is the last.
     fn is_complete(&mut self, last: Option<u64>) -> bool {
         self.enter(last);
         let in_array = self.array.is_some_and(|(_, left, _)| left > 0);
@@ -220,7 +220,7 @@ fn role(kind: Kind, name: &str, out: bool) -> Role {
     }
 }
 
-/// What later signatures need to know of one: what its request asked for.
+/// Request of a call, which later signatures refer to.
 #[derive(Clone, Copy)]
 struct Asked {
     comm: Option<u64>,
@@ -237,7 +237,7 @@ pub struct Turner<'a> {
 }
 
 impl<'a> Turner<'a> {
-    /// One that turns words of a rank with those communicators; or `back`.
+    /// A turner of words of a rank with those communicators; `back` restores them.
     pub fn new(comms: &'a [Comm], back: bool) -> Self {
         let world = predefined_index(ObjectKind::Comm, "MPI_COMM_WORLD").expect("MPI has a world");
         Self { comms, world: predefined_word(world), asked: Vec::new(), back }
@@ -283,7 +283,7 @@ impl<'a> Turner<'a> {
         self.asked.push(asked);
     }
 
-    /// What the request of a call asked for; words are turned, or restored on the way back.
+    /// Request of a call; words are turned, or restored on the way back.
     fn ask(&self, function: u16, slots: &[Slot], words: &[u64], comm: Option<u64>) -> Asked {
         let mut asked = Asked { comm, source: None, tag: None };
         if usize::from(function) >= FUNCTION_COUNT {
@@ -303,7 +303,7 @@ impl<'a> Turner<'a> {
         asked
     }
 
-    /// What a blocking receive asked for itself.
+    /// Request of a blocking receive.
     fn own_receive(&self, function: u16, slots: &[Slot], words: &[u64]) -> Option<Asked> {
         let comm = slots.iter().position(|slot| slot.role == Role::Comm && slot.param < 64);
         let asked = self.ask(function, slots, words, comm.map(|index| words[index]));
@@ -315,7 +315,7 @@ impl<'a> Turner<'a> {
         self.asked.get(usize::try_from(terminal).ok()?).copied()
     }
 
-    /// A request's number, `terminal + 1 << SLOT_BITS | slot`, as how many signatures ago, or back.
+    /// A request's number, `terminal + 1 << SLOT_BITS | slot`, as the number of signatures since, or back.
     fn request(&self, word: u64) -> u64 {
         const TERMINAL: u64 = (1 << (UNSEEN.trailing_zeros() - SLOT_BITS)) - 1;
         if word >= UNSEEN {
@@ -387,7 +387,7 @@ impl<'a> Turner<'a> {
     }
 
     fn status(&self, asked: Option<Asked>, word: u64) -> u64 {
-        // What is no status stays apart from those that are: it trades places with what it would become.
+        // `NO_STATUS` stays apart from statuses: it trades places with the word that it would become.
         const NONE: u64 = 0xffff;
         let none = |word| self.tell(asked, word);
         if self.back {
@@ -409,7 +409,7 @@ impl<'a> Turner<'a> {
         }
     }
 
-    /// Source and tag that are expected: they are taken off.
+    /// Expected source and tag, which are subtracted.
     fn expected(asked: Option<Asked>) -> (i32, i32) {
         let Some(Asked { source: Some(source), tag, .. }) = asked else { return (0, 0) };
         if source == PROC_NULL {
@@ -419,7 +419,7 @@ impl<'a> Turner<'a> {
         (known(Some(source)), known(tag))
     }
 
-    /// The communicator whose ranks the source is relative to: where any source would do.
+    /// Communicator whose ranks the source is relative to, where any source would do.
     fn any_source(asked: Option<Asked>) -> Option<Option<u64>> {
         match asked {
             Some(Asked { source: Some(source), comm, .. }) => {
@@ -462,7 +462,7 @@ impl<'a> Turner<'a> {
     }
 }
 
-/// Where the call begins to say which requests its statuses tell of, if it does.
+/// Index of the first word that selects the requests of the statuses, if the call has any.
 fn indices(function: u16, slots: &[Slot]) -> Option<usize> {
     let params = if usize::from(function) < FUNCTION_COUNT { Function(function).spec().params } else { &[] };
     let told = |slot: &Slot| {

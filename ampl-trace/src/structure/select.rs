@@ -1,4 +1,4 @@
-//! Ranks by what they call, without looking at what ranks share more than once.
+//! Ranks by the functions that they call; the shared part of ranks is read once.
 
 use super::{Group, JobStructure, RankStructure};
 
@@ -7,22 +7,22 @@ use super::{Group, JobStructure, RankStructure};
 pub struct Selected<'a> {
     /// The rank.
     pub rank: u32,
-    /// How many words and positions its structure has.
+    /// Number of words and positions of its structure.
     pub extent: u64,
     group: &'a Group,
     position: u32,
 }
 
 impl Selected<'_> {
-    /// Its calls; `None` where what is stored of it makes no sense.
+    /// Its calls; `None` where the stored bytes make no sense.
     pub fn structure(&self) -> Option<RankStructure> {
         self.group.structure(self.position, self.rank)
     }
 }
 
 impl JobStructure {
-    /// Ranks that call functions of which `wanted` says so, those of one body after those of another. What ranks
-    /// share is looked at once.
+    /// Ranks that call functions for which `wanted` is true, those of one body after those of another. The shared part
+    /// of ranks is read once.
     pub fn select(&self, wanted: impl Fn(u16) -> bool) -> impl Iterator<Item = Selected<'_>> {
         let groups: Vec<(&Group, u64)> = self
             .groups

@@ -1,4 +1,4 @@
-//! What ranks of one group share, and what is left of a rank: a row of words and lists of counts.
+//! Shared part of the ranks of one group, and the rest of each rank: a row of words and lists of counts.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Head {
     pub flags: u8,
     /// 0 for none, else one more than the index in [`CallSites::sites`].
     pub site: u32,
-    /// How many words it has.
+    /// Number of its words.
     pub words: u32,
 }
 
@@ -44,12 +44,12 @@ pub struct ThreadBody {
     pub rules: Rules,
 }
 
-/// What is equal on all ranks of a group.
+/// Part that is equal on all ranks of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Body {
     /// Modules and sites.
     pub table: Arc<CallSites>,
-    /// Communicators.
+    /// Number of communicators.
     pub comms: usize,
     /// Threads.
     pub threads: Vec<ThreadBody>,
@@ -96,7 +96,7 @@ impl Body {
         self.threads.iter().map(|thread| thread.rules.positions()).sum()
     }
 
-    /// `rank` taken apart.
+    /// Body and row of `rank`.
     pub fn split(rank: RankStructure) -> (Self, Row) {
         let mut row = Row::default();
         for comm in &rank.comms {
@@ -127,7 +127,7 @@ impl Body {
         (Self { table, comms: rank.comms.len(), threads }, row)
     }
 
-    /// The rank that a row of this body is.
+    /// The rank of this body that has that row.
     pub fn join(&self, rank: u32, row: Row) -> RankStructure {
         let (comms, mut rest) = row.words.split_at(self.comms * 3);
         let comm = |&[word, size, rank]: &[u64; 3]| Comm { word, size, rank };
@@ -172,8 +172,8 @@ pub fn grammar(rules: &Rules, mut counts: Vec<Counts>) -> Grammar {
     Grammar { rules: rules.collect() }
 }
 
-/// Takes from the last run of every position how often its rule is expanded, less the runs before it, or adds
-/// it again: mostly nothing is left.
+/// Subtracts from the last run of every position its rule's expansions, less the runs before it, or adds them again:
+/// mostly nothing is left.
 fn balance(rules: &[Vec<u32>], counts: &mut [Counts], back: bool) {
     let begins = rules.iter().scan(0, |at, rule| Some(std::mem::replace(at, *at + rule.len())));
     let begins: Vec<usize> = begins.collect();
@@ -230,12 +230,12 @@ fn users_first(rules: &[Vec<u32>]) -> Vec<usize> {
     order
 }
 
-/// Whether a symbol of a grammar is a rule.
+/// True where a symbol of a grammar is a rule.
 fn is_rule(symbol: &&u32) -> bool {
     **symbol & 1 != 0
 }
 
-/// Whether the rules end, exist, are all used, and name terminals below `signatures` only.
+/// True where the rules end, exist, are all used, and name terminals below `signatures` only.
 pub fn is_sound(rules: &[Vec<u32>], signatures: usize) -> bool {
     let within = |&symbol: &u32| {
         let number = symbol as usize >> 1;
@@ -244,7 +244,7 @@ pub fn is_sound(rules: &[Vec<u32>], signatures: usize) -> bool {
     let exists = rules.iter().flatten().all(within);
     exists && {
         let order = users_first(rules);
-        // Those that nobody uses begin it: the first alone, or a rule would be there for nothing.
+        // Unused rules begin it: only the first rule may be one.
         let mut used = vec![false; rules.len()];
         for &symbol in rules.iter().flatten().filter(is_rule) {
             used[symbol as usize >> 1] = true;

@@ -1,10 +1,10 @@
-//! Bytes of variable-length integers in two lanes: those that begin one, and those that go on with it.
+//! Bytes of variable-length integers in two lanes: first bytes, and continuation bytes.
 //!
-//! What goes on is the high part of a number, and mostly the same. Between the others it would make every byte look less
-//! likely than it is; apart it takes next to nothing, and those that begin a number are told from one another by what they
-//! are alone.
+//! Continuation bytes are the high part of a number, and mostly the same. Between first bytes they would make every
+//! byte seem less likely than it is; apart they take next to nothing, and first bytes are predicted by first bytes
+//! alone.
 
-/// Whether a byte says that the number goes on behind it.
+/// True where the number goes on behind the byte.
 fn goes_on(byte: u8) -> bool {
     byte & 0x80 != 0
 }
@@ -23,7 +23,7 @@ pub fn split(bytes: &[u8]) -> [Vec<u8>; 2] {
     lanes
 }
 
-/// What [`split`] made these lanes of; `None` where it has not.
+/// The bytes that [`split`] made these lanes of; `None` where it has not.
 pub fn woven(lanes: [&[u8]; 2]) -> Option<Vec<u8>> {
     let mut left = lanes;
     let length = lanes[0].len() + lanes[1].len();

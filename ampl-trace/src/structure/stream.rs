@@ -1,7 +1,7 @@
-//! Values with what they mean, as bytes: written once, compressed by whatever makes them shortest, read back.
+//! Values with their meanings, as bytes: written once, compressed by the method that makes them shortest, read back.
 //!
-//! Byte 0 tells how: 0 as they are, 1 zstd, 2 mixed contexts as they were once, 3 mixed contexts, 4 two lanes, each by
-//! zstd; then, but for 0, the number of bytes there were.
+//! Byte 0 is the method: 0 none, 1 zstd, 2 mixed contexts of an old kind, 3 mixed contexts, 4 two lanes, each by zstd.
+//! Except behind 0, the number of uncompressed bytes follows.
 
 use std::cell::Cell;
 
@@ -15,21 +15,21 @@ use crate::varint;
 const MOST_MIXED: usize = 1 << 17;
 /// Bytes that are decompressed whatever the ratio.
 const MODEST: u64 = 1 << 23;
-/// Highest ratio beyond that.
+/// Highest compression ratio beyond [`MODEST`].
 const MOST_RATIO: u64 = 1 << 8;
-/// Largest that the strongest level of zstd is worth its time.
+/// Largest number of bytes for which the strongest level of zstd is worth its time.
 const STRONG: usize = 1 << 20;
 
-/// How much time to take.
+/// Time to spend on compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// For one hop between two processes.
     Quick,
-    /// For keeps.
+    /// For a file.
     Best,
 }
 
-/// What a value means: values of one field resemble each other.
+/// Meaning of a value: values of one field resemble each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Field {
@@ -47,17 +47,17 @@ pub enum Field {
     Site,
     /// Offsets of call sites.
     Offset,
-    /// How many words a signature has.
+    /// Number of words of a signature.
     Words,
     /// Symbols of a grammar.
     Symbol,
-    /// How many runs of counts a position has.
+    /// Number of runs of counts of a position.
     CountRuns,
     /// Counts.
     Count,
-    /// What a column is made of.
+    /// Kind of a column's formula.
     Fit,
-    /// Numbers in that.
+    /// Numbers of a column's formula.
     FitNumber,
     /// Values of a column one by one.
     Value,
@@ -70,14 +70,14 @@ pub enum Field {
 pub struct Out {
     effort: Effort,
     bytes: Vec<u8>,
-    /// Of every byte, unless they are too many to be mixed.
+    /// Marks of all bytes, unless these are too many to be mixed.
     marks: Vec<Mark>,
     /// Bytes that marks are kept for.
     most_marked: usize,
 }
 
 impl Out {
-    /// Nothing yet.
+    /// An empty stream.
     pub fn new(effort: Effort) -> Self {
         let most_marked = if effort == Effort::Best { MOST_MIXED } else { 0 };
         Self { effort, bytes: Vec::new(), marks: Vec::new(), most_marked }
@@ -116,7 +116,8 @@ impl Out {
         self.marks.extend(bytes.iter().map(|_| Mark::new(field as u8, context, 0)));
     }
 
-    /// Appends values that are bytes already, if there is too much to be mixed; else they are to be put one by one.
+    /// Appends values that are bytes already, and returns true, if there is too much to be mixed; else they are to be
+    /// put one by one.
     pub fn put_unmarked(&mut self, values: &[u8]) -> bool {
         let is_much = self.bytes.len() + values.len() > self.most_marked;
         if is_much {
@@ -139,7 +140,7 @@ impl Out {
         }
     }
 
-    /// The shortest of the ways to store it that are worth their time.
+    /// The bytes, stored by the shortest method that is worth its time.
     pub fn pack(&self) -> Vec<u8> {
         let mut best = vec![0];
         best.extend_from_slice(&self.bytes);
@@ -156,13 +157,13 @@ impl Out {
             }
         };
         if self.bytes.len() <= MOST_MIXED {
-            // Nothing that zstd finds is left by mixed contexts.
+            // Mixed contexts leave nothing for zstd.
             consider(3, self.mix());
             return best;
         }
         let (level, promising) = if self.bytes.len() <= STRONG { (19, 2) } else { (6, 4) };
         let lanes = self.lanes();
-        // What is no half, or quarter, at once repeats too little for a stronger level to find more than a few percent.
+        // If they do not shrink to half, or a quarter, at once, a stronger level finds no more than a few percent.
         let repeats = lanes.as_ref().is_none_or(|lanes| lanes.len() <= self.bytes.len() / promising);
         if let Some(lanes) = lanes {
             consider(4, lanes);
@@ -173,7 +174,7 @@ impl Out {
         best
     }
 
-    /// Bytes of the first lane, before and after; then both lanes.
+    /// Bytes of the first lane, before and after compression; then both lanes.
     fn lanes(&self) -> Option<Vec<u8>> {
         let lanes = split_streams::split(&self.bytes);
         let packed = [squeezed(&lanes[0], 1)?, squeezed(&lanes[1], 1)?];
@@ -213,17 +214,17 @@ fn unlaned(packed: &[u8], length: usize) -> Option<Vec<u8>> {
     split_streams::woven([&unsqueezed(one, first)?, &unsqueezed(other, length - first)?])
 }
 
-/// Whether so many bytes may come out of so many.
+/// True where `packed` bytes may hold `raw` ones.
 fn admissible(raw: u64, packed: usize) -> bool {
     raw <= MODEST.max(MOST_RATIO.saturating_mul(packed as u64))
 }
 
-/// Why a structure cannot be read: what was being read, and how many bytes of it had been.
+/// Error of a structure that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// What.
+    /// Part that was being read.
     pub what: &'static str,
-    /// Where, in bytes once decompressed.
+    /// Position, in bytes once decompressed.
     pub at: usize,
 }
 
@@ -238,7 +239,7 @@ pub struct In {
     source: Source,
     length: usize,
     at: usize,
-    /// What is being read, for errors.
+    /// Part that is being read, for errors.
     what: Cell<&'static str>,
 }
 
@@ -295,12 +296,12 @@ impl In {
         Some(byte)
     }
 
-    /// From now on errors say that `what` was being read.
+    /// Sets the part that is being read, for errors.
     pub fn reading(&self, what: &'static str) {
         self.what.set(what);
     }
 
-    /// The error that something does not make sense here.
+    /// The error of a value that does not make sense here.
     pub fn broken(&self) -> Broken {
         Broken { what: self.what.get(), at: self.at }
     }
@@ -366,7 +367,7 @@ impl In {
         self.length - self.at
     }
 
-    /// Whether everything has been read.
+    /// True where everything has been read.
     pub fn is_empty(&self) -> bool {
         self.at == self.length
     }
@@ -381,7 +382,7 @@ pub fn unzigzag(value: u64) -> i64 {
 mod tests {
     use super::*;
 
-    /// What [`values`] are in ways 2 and 3.
+    /// Bytes of [`values`] by methods 2 and 3.
     const STORED: [&str; 2] = [
         "02f001fffddb4bd433025556e27488e9e0c87e9fd021a0aada20cfce9eab30af1d221bddc4fa737f18e2aa9653\
          38613e77ecee05918c37f46325ce998160c9ee8565959c929f0b4f6d136096f253f2af19bdb3f044",

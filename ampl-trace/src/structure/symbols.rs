@@ -1,10 +1,10 @@
-//! Symbols of a grammar, without counts: like numbers for like shapes, wherever in the numbering they are.
+//! Symbols of a grammar, without counts: equal numbers for equal shapes, wherever in the numbering they are.
 //!
 //! Rules are written inside each other, each where it appears first. Codes: 0 the next terminal, 1 the next
 //! rule, then those that have appeared by their distance from the newest: `2 + 2 * distance` a terminal, `3 +
 //! 2 * distance` a rule. Rules numbered otherwise are listed as they are.
 //!
-//! In memory they are the same string of bytes: what joining structures only hands on is not taken apart.
+//! In memory they are the same string of bytes: joining structures passes it on unread.
 
 use super::shared_part::is_sound;
 use super::stream::{Broken, Field, In, Out};
@@ -24,7 +24,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// These.
+    /// The symbols of `rules`.
     pub fn of(rules: &[Vec<u32>]) -> Self {
         let positions = rules.iter().map(Vec::len).sum();
         let mut bytes = Vec::with_capacity(2 * positions);
@@ -40,7 +40,7 @@ impl Rules {
         Self { bytes, positions }
     }
 
-    /// Symbols that all rules have together.
+    /// Number of symbols of all rules.
     pub fn positions(&self) -> usize {
         self.positions
     }
@@ -57,7 +57,7 @@ impl Rules {
         rules
     }
 
-    /// Writes them.
+    /// Writes the rules.
     pub fn write(&self, out: &mut Out) {
         if out.put_unmarked(&self.bytes) {
             return;
@@ -106,7 +106,8 @@ struct Numbers {
     rules: u32,
 }
 
-/// Appends lengths and codes in the order of the walk; `None`, and some of them, if the numbering is another.
+/// Appends lengths and codes in the order of the walk; `None`, and some of them, if the numbering differs from the
+/// walk's.
 fn put_nested(out: &mut Vec<u8>, rules: &[Vec<u32>]) -> Option<()> {
     let mut numbers = Numbers { terminals: 0, rules: 1 };
     varint::put(out, NESTED);
@@ -138,9 +139,9 @@ fn put_nested(out: &mut Vec<u8>, rules: &[Vec<u32>]) -> Option<()> {
     (numbers.rules as usize == rules.len()).then_some(())
 }
 
-/// Hands the number of the rule and the symbol of every position to `take`, of values that `get` gets by field and
-/// context; how many rules there are. `None` unless these end, exist, are all used, and name terminals below
-/// `signatures` only.
+/// Passes the rule's number and the symbol of every position to `take`; `get` reads values by field and context.
+/// Returns the number of rules; `None` unless these end, exist, are all used, and name terminals below `signatures`
+/// only.
 fn visit(
     signatures: usize,
     mut get: impl FnMut(Field, u32) -> Option<u64>,

@@ -1,8 +1,8 @@
 //! A merged structure as values in a stream.
 //!
-//! Ranks of the job; which are missing; which group each rank is in; functions; modules and sites; then each
-//! group: its threads with every signature and its words beside it, grammars, counts. A word is 0 and a
-//! formula where it varies, else one more than how far it is from what was guessed.
+//! Ranks of the job; missing ranks; the group of each rank; functions; modules and sites; then each group: its threads
+//! with every signature and its words beside it, grammars, counts. A word is 0 and a formula where it varies, else one
+//! more than its distance from the guess.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -24,16 +24,16 @@ use crate::varint::zigzag;
 
 /// Ranks that formulas may be worked out for while reading, all formulas together.
 pub const BUDGET: u64 = 1 << 24;
-/// Columns that a table is looked for in.
+/// Largest number of columns in which a table is searched.
 const TABLES: usize = 12;
-/// What working out a list takes of it: memory, too.
+/// Budget that a list takes for each rank: it takes memory, too.
 pub const LIST_COST: u64 = 16;
 /// Lists of counts that are columns of their own.
 pub const SHORT_LIST: usize = 4;
 /// Largest job whose groups may follow from a formula.
 pub const MOST_MAPPED: u32 = 1 << 22;
 
-/// The whole of `merged`.
+/// Writes all of `merged`.
 pub fn write(merged: &JobStructure, effort: Effort) -> Out {
     let mut out = Out::new(effort);
     let groups = &merged.groups;
@@ -77,7 +77,7 @@ pub fn write(merged: &JobStructure, effort: Effort) -> Out {
     out
 }
 
-/// Which ranks there are, and the group of each.
+/// Writes the ranks there are, and the group of each.
 fn write_ranks(out: &mut Out, merged: &JobStructure, grids: &Grids) {
     let mut members: Vec<(u32, u32)> = Vec::new();
     for (index, group) in merged.groups.iter().enumerate() {
@@ -175,13 +175,13 @@ struct Words<'a> {
     budget: &'a mut u64,
     /// Values of every varying word so far.
     varying: Vec<Rc<Vec<u64>>>,
-    /// Whether they follow from no other, or equal one that does not.
+    /// True for varying words that follow from no other, or equal one that does not.
     alone: Vec<bool>,
-    /// Functions met so far: they are numbered in that order, in the first group at least.
+    /// Number of functions met so far: they are numbered in that order, in the first group at least.
     met: u64,
-    /// The last of them with that hash.
+    /// Index of the last varying word whose values have that hash.
     seen: FxHashMap<u64, usize>,
-    /// Their places in the row.
+    /// Indices of varying words in the row.
     places: Vec<u32>,
 }
 
@@ -190,7 +190,7 @@ pub fn comm_slot(index: usize) -> Slot {
     Slot { role: Role::Plain, param: 110 + (index % 3) as u8, element: 0 }
 }
 
-/// What a fact about a communicator is guessed from: the last communicator, or the job.
+/// Guess of a fact about a communicator, from the last communicator, or from the job.
 pub fn comm_guess(row: &[u64], job: u32) -> u64 {
     match row.len() {
         1 => job.into(),
@@ -204,7 +204,7 @@ pub fn context(function: u64, slot: Slot) -> u32 {
     (function as u32) << 8 | u32::from(slot.param)
 }
 
-/// How a site is coded: 0 none, 1 the next one, else by distance.
+/// Code of a site: 0 none, 1 the next one, else by distance.
 pub fn site_code(site: u32, next: u32) -> u64 {
     match site {
         0 => 0,
@@ -326,7 +326,7 @@ impl Words<'_> {
         }
     }
 
-    /// The shortest way to tell the values of a column.
+    /// Writes the values of a column in the shortest way.
     fn column(&mut self, column: &Column, role: Role, model: Option<usize>) {
         let values: Rc<Vec<u64>> = Rc::new(column.values().collect());
         let have = self.varying.len();
@@ -378,7 +378,7 @@ impl Words<'_> {
         self.varying.push(values);
     }
 
-    /// Lists of counts that differ between ranks.
+    /// Writes lists of counts that differ between ranks.
     fn lists(&mut self, spans: &Lists) {
         self.out.put(Field::CountRuns, 0, 0);
         let runs = spans[0].1.len();

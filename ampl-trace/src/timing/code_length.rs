@@ -1,21 +1,21 @@
-//! The code length that sizes are compared with.
+//! Code length with which sizes are compared.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::models::{Kind, Symbol};
 
-/// How often each value of each signature and kind was coded.
+/// Counts of each value of each signature and kind.
 #[derive(Clone, Debug, Default)]
 pub struct CodeLength(FxHashMap<(u64, Kind), FxHashMap<Symbol, u64>>);
 
 impl CodeLength {
-    /// One more of these.
+    /// Counts a value.
     pub(super) fn count(&mut self, signature: u64, kind: Kind, symbol: Symbol) {
         *self.0.entry((signature, kind)).or_default().entry(symbol).or_default() += 1;
     }
 
-    /// Adds what was counted elsewhere: of each signature there, thread and terminal, to those of the
-    /// signature that `name` says.
+    /// Adds the counts of `other`: those of each signature there, thread and terminal, to the signature that `name`
+    /// gives.
     pub fn join(&mut self, other: &Self, name: impl Fn(u32, u32) -> u64) {
         for (&(signature, kind), counts) in &other.0 {
             let all = self.0.entry((name((signature >> 32) as u32, signature as u32), kind)).or_default();
@@ -25,7 +25,7 @@ impl CodeLength {
         }
     }
 
-    /// Values that were counted.
+    /// Number of values that were counted.
     pub fn values(&self) -> u64 {
         self.0.values().flat_map(FxHashMap::values).sum()
     }
@@ -43,15 +43,15 @@ impl CodeLength {
         self.bits_over(|_, counts| counts.len())
     }
 
-    /// The same where it is not known beforehand which values a signature has, only which there are of that kind at
-    /// all: what a decoder can know without being told anew for every signature.
+    /// Bits of an adaptive code that knows beforehand which values a kind has at all, but not which a signature has: a
+    /// decoder can know that much without a list for every signature.
     pub fn bits_of_one_alphabet(&self) -> f64 {
         let alphabets = self.alphabets();
         self.bits_over(|kind, _| alphabets[&kind].len())
     }
 
-    /// As [`CodeLength::bits`], and what it takes to say which of the values that there are of a kind each signature has:
-    /// a choice of so many of all, `log2` of the number of such choices.
+    /// Bits as in [`CodeLength::bits`], and of each signature's choice of the values that there are of a kind: `log2`
+    /// of the number of such choices.
     pub fn bits_with_alphabets(&self) -> f64 {
         let alphabets = self.alphabets();
         let choice = |(&(_, kind), counts): (&(u64, Kind), &FxHashMap<Symbol, u64>)| {
@@ -70,7 +70,8 @@ impl CodeLength {
         alphabets
     }
 
-    /// Where `different` says of a kind, and what one signature has of it, how many values are known beforehand.
+    /// Bits of an adaptive code. `different` is the number of values known beforehand, of a kind and one signature's
+    /// counts.
     fn bits_over(&self, different: impl Fn(Kind, &FxHashMap<Symbol, u64>) -> usize) -> f64 {
         let sum =
             |count: u64, offset: f64| (0..count).map(|before| (before as f64 + offset).log2()).sum::<f64>();
@@ -83,7 +84,7 @@ impl CodeLength {
     }
 }
 
-/// Sums of floats depend on the order.
+/// Sum of `values`, sorted: sums of floats depend on the order.
 fn sorted_sum(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -104,9 +105,9 @@ mod tests {
             counted.count(1, Kind::Gap, symbol(7));
             counted.count(2, Kind::Gap, symbol(value));
         }
-        // Of two: (1/2)/1 · (1/2)/2 · (3/2)/3 · (3/2)/4; what cannot be otherwise is sure.
+        // Two values: (1/2)/1 · (1/2)/2 · (3/2)/3 · (3/2)/4; a value without alternatives is sure.
         assert!((counted.bits() - (128.0f64 / 3.0).log2()).abs() < 1e-9, "{}", counted.bits());
-        // Of three the values before are divided by 3/2, 5/2, 7/2 and 9/2, in both signatures.
+        // With three values the divisors are 3/2, 5/2, 7/2 and 9/2, in both signatures.
         let two = (16.0 * 1.5 * 2.5 * 3.5 * 4.5 / 9.0f64).log2();
         let one = (1.5 * 2.5 * 3.5 * 4.5 / (0.5 * 1.5 * 2.5 * 3.5f64)).log2();
         let all = counted.bits_of_one_alphabet();

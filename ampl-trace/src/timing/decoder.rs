@@ -63,7 +63,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// One that also [counts](Self::kt_bits) what it decodes.
+    /// A decoder that also [counts](Self::kt_bits) what it decodes.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -73,13 +73,13 @@ impl<'a> Decoder<'a> {
         Ok(decoder)
     }
 
-    /// How exactly the times were kept.
+    /// Settings that the times were kept with.
     pub fn settings(&self) -> Settings {
         self.settings
     }
 
-    /// The next window and how many entries it has; all those of the one before must have been read. `None`
-    /// when there are no more, or none that an encoder could have written.
+    /// The next window and its number of entries; all entries of the one before must have been read. `None` when there
+    /// are no more, or none that an encoder could have written.
     pub fn window(&mut self) -> Option<(Window, u64)> {
         self.sound &= self.rest == 0;
         self.windows = self.windows.checked_sub(1)?;
@@ -120,7 +120,7 @@ impl<'a> Decoder<'a> {
         Some(Time { start_ns, duration_ns, count })
     }
 
-    /// What was counted so far.
+    /// Code length of what was decoded so far; `None` unless it [counts](Self::counting).
     pub fn code_length(&self) -> Option<&CodeLength> {
         self.stream.reference.as_ref()
     }
@@ -131,7 +131,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Settings, windows, and bytes that tell of these.
+/// Settings, number of windows, and bytes of their headers.
 fn read_header(reader: &mut varint::Reader<'_>) -> Option<(Settings, u64, usize)> {
     let millionths = reader.get()?;
     let error = millionths as f64 / MILLION as f64;

@@ -34,13 +34,13 @@ impl Encoder {
         }
     }
 
-    /// One that also [counts](Self::kt_bits) what it encodes.
+    /// An encoder that also [counts](Self::kt_bits) what it encodes.
     pub fn counting(settings: Settings) -> Self {
         let stream = Stream::new(settings, Writer::default(), Some(CodeLength::default()));
         Self { stream, ..Self::new(settings) }
     }
 
-    /// What a [decoder](super::Decoder) reads.
+    /// The bytes for a [decoder](super::Decoder).
     pub fn finish(mut self) -> Vec<u8> {
         self.end_window();
         let heads = self.heads.bits.into_bytes();
@@ -56,7 +56,7 @@ impl Encoder {
 }
 
 impl Encoder<Length> {
-    /// One that writes nothing, and [counts](Self::bits) what it would write.
+    /// An encoder that writes nothing, and [counts](Self::bits) what it would write.
     pub fn measuring(settings: Settings) -> Self {
         Self {
             settings,
@@ -75,7 +75,7 @@ impl Encoder<Length> {
 }
 
 impl<B: Bits> Encoder<B> {
-    /// Whether no window was begun.
+    /// True where no window was begun.
     pub fn is_empty(&self) -> bool {
         self.windows == 0 && self.open.is_none()
     }
@@ -97,8 +97,8 @@ impl<B: Bits> Encoder<B> {
         self.next = Some((window.thread, window.first_seq.wrapping_add(calls)));
     }
 
-    /// The next call of the window. When `terminal` does not fold, the entry is taken to be 1 call. Without
-    /// a window, nothing happens.
+    /// Adds the next call of the window. When `terminal` does not fold, the entry is taken to be 1 call. Without a
+    /// window, nothing happens.
     #[inline]
     pub fn call(&mut self, terminal: Terminal, time: Time) {
         let Some((_, entries, calls)) = &mut self.open else { return };
@@ -111,7 +111,7 @@ impl<B: Bits> Encoder<B> {
         }
     }
 
-    /// What was counted so far.
+    /// Code length of what was encoded so far; `None` unless it [counts](Encoder::counting).
     pub fn code_length(&self) -> Option<&CodeLength> {
         self.stream.reference.as_ref()
     }

@@ -1,20 +1,20 @@
-//! Which of the gaps that a call may be stored with a writer chooses.
+//! Choice of the gap that a writer stores a call with.
 //!
-//! Stored as it is, every gap is within its bound, and so is the time since the window began; but errors
-//! add up, to far more than one gap's. Made up for at once, the error of a long call would be all there is to
-//! see of the short gaps behind it, and cost bits. So a gap makes up for as much as its own bound where that is
-//! all there is, or where errors have become large for what the window has seen of late; and then durations are
-//! stored as far to the side that makes up for it as their bound lets them.
+//! Stored as it is, every gap is within its bound, and so is the time since the window began; but errors add up, to
+//! far more than one gap's. Corrected at once, the error of a long call would hide the short gaps behind it, and cost
+//! bits. So a gap corrects up to its own bound, where that is the whole error, or where errors have become large for
+//! the latest gaps and calls of the window. Then durations are also stored as far to the correcting side as their
+//! bound lets them.
 
 use super::{MILLION, Settings};
 
-/// How the reader's time stands to the true one.
+/// The reader's time beside the true one.
 #[derive(Debug)]
 pub struct Aim {
     /// The relative error, millionths.
     error: i128,
     floor: i128,
-    /// When the window began.
+    /// Beginning of the window.
     begin: i128,
     /// The true end of the call before.
     end: i128,
@@ -29,34 +29,34 @@ const FORGETS: u32 = 8;
 const WORTH: i128 = 16;
 
 impl Aim {
-    /// At the beginning.
+    /// The state before the first window.
     pub fn new(settings: Settings) -> Self {
         let error = settings.millionths().into();
         Self { error, floor: settings.floor_ns.into(), begin: 0, end: 0, long: 0 }
     }
 
-    /// A window begins then, or follows the one before.
+    /// Begins a window at `start`, or one that follows the window before.
     pub fn window(&mut self, start: Option<i64>) {
         if let Some(start) = start.map(i128::from) {
             (self.begin, self.end, self.long) = (start, start, 0);
         }
     }
 
-    /// Whether a reader's time may stay off that far.
+    /// True where `off` is within the error of the longest gap or call of late: a reader's time may stay so.
     #[inline]
     fn is_patient(&self, off: i128) -> bool {
         at_most(off, self.long.min(self.end - self.begin) * self.error)
     }
 
-    /// Whether a reader's time may stay off that far without being off too far with the next gap.
+    /// True where `off` is within the error of the time since the window began; beyond, the next gap must correct it.
     #[inline]
     fn may_stand(&self, off: i128) -> bool {
         at_most(off, (self.end - self.begin) * self.error)
     }
 
-    /// The gap to aim at for a call that starts then, where the reader has `end` as the end of the call
-    /// before, and what it truly is: off by no more than its own bound, unless a floor has let short ones add up to
-    /// more than may be. Below 0, where this is not, the reader is late, and as near as can be is 0.
+    /// The gap to aim at for a call that starts at `start`, where the reader has `end` as the end of the call before,
+    /// and the true gap. The aim is off by no more than its own bound, unless a floor has let short gaps add up to
+    /// more than is allowed. Where it is below 0 and the true gap is not, the reader is late: the nearest is 0.
     #[inline]
     pub fn gap(&mut self, start: i64, end: i64) -> (i128, i128) {
         let (start, end) = (i128::from(start), i128::from(end));
@@ -79,36 +79,36 @@ impl Aim {
         (aim, true_gap)
     }
 
-    /// Takes note of when the call is.
+    /// Notes the time of the call.
     pub fn call(&mut self, start: i64, duration: u64) {
         self.end = i128::from(start) + i128::from(duration);
         self.long = self.long.max(duration.into());
     }
 
-    /// Takes note of a window's first call, which began before it.
+    /// Notes a window's first call, which began before it.
     pub fn crosses(&mut self, time: Option<(i64, u64)>) {
         if let Some((start, duration)) = time {
             self.end = i128::from(start) + i128::from(duration);
         }
     }
 
-    /// Whether a reader may have that as the end of the call.
+    /// True where a reader may have `end` as the end of the call.
     pub fn allows(&self, end: i128) -> bool {
         end - self.end <= self.floor + (self.end - self.begin) * self.error / i128::from(MILLION)
     }
 
-    /// Whether a duration had better be stored as less, if a reader had that as the end of the call.
+    /// True where a duration had better be stored as less, if a reader had `end` as the end of the call.
     pub fn is_late(&self, end: i128) -> bool {
         !self.is_patient(end - self.end)
     }
 
-    /// Whether it had better be stored as more: gaps have the first say, since they tell it for less.
+    /// True where a duration had better be stored as more. Gaps correct first: they do it for fewer bits.
     pub fn is_early(&self, end: i128) -> bool {
         !self.is_patient((self.end - end) / 2)
     }
 }
 
-/// Whether a number is at most so many millionths, rounded towards 0, which would be a long division.
+/// True where `number` is at most so many millionths, rounded towards 0, without a long division.
 #[inline]
 fn at_most(number: i128, millionths: i128) -> bool {
     let million = i128::from(MILLION);

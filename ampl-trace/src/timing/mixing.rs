@@ -15,7 +15,7 @@ const LIKELY: u32 = (1 << PRECISION) - LEAST;
 const ONE: i32 = 1 << 13;
 /// Counters mixed for a bit, at most.
 pub const INPUTS: usize = 3;
-/// Counts after which probabilities follow what is new: of a signature's own, of a context's, of the rank's.
+/// Counts after which probabilities follow new bits: of a signature's own, of a context's, of the rank's.
 pub const LIMITS: [u32; INPUTS] = [255, 255, 1023];
 
 /// The adaptive probability that a bit is 1, and how often it was seen.
@@ -46,8 +46,8 @@ impl Node {
         bit
     }
 
-    /// Moves towards what was seen: by Krichevsky and Trofimov's rule, until `limit` were seen, then as if
-    /// so many always had been.
+    /// Moves towards the bit: by Krichevsky and Trofimov's rule, until `limit` were seen, then as if so many always
+    /// had been.
     #[inline]
     pub fn learn(&mut self, bit: bool, limit: u32) {
         let count = self.count();
@@ -64,7 +64,7 @@ impl Node {
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<const ALL: usize>([i16; ALL]);
 
-/// How much the first of a mixture's inputs, the signature's own, has seen, as a number below [`AGES`].
+/// Number of ages: ranges of the count of a mixture's first input, the signature's own.
 pub const AGES: usize = 8;
 
 /// The age of a node of so many seen: none, 1, 2 to 3, to 7, to 15, to 31, to 63, more.
@@ -73,11 +73,11 @@ fn age(count: u32) -> usize {
     TABLES.age[(count as usize).min(OLD)].into()
 }
 
-/// The oldest are those of which so many were seen.
+/// Count from which a node is of the oldest age.
 const OLD: usize = 1 << (AGES - 2);
 
 impl<const ALL: usize> Weights<ALL> {
-    /// What each age begins with: the young rely on the others.
+    /// First weights of each age: the young rely on the others.
     pub fn by_age() -> [Self; AGES] {
         [0, 4, 6, 8, 10, 11, 12, 13].map(|own| {
             let rest = (14 - own) * ONE / 16 / 2;
@@ -85,8 +85,8 @@ impl<const ALL: usize> Weights<ALL> {
         })
     }
 
-    /// The same where there are others: of counters and others at these places, about what is learnt of the
-    /// calls of stencils and solvers.
+    /// First weights of each age where there are other inputs: of counters and others at these places, about as learnt
+    /// from the calls of stencils and solvers.
     pub fn by_age_among_others(places: [usize; ALL]) -> [Self; AGES] {
         const PARTS: [[i32; 2 * INPUTS]; AGES] = [
             [0, 10, 6, 12, 12, 6],
@@ -127,8 +127,8 @@ pub fn log(number: u32) -> i16 {
     TABLES.log[(float >> (f32::MANTISSA_DIGITS - 1 - LOGS.ilog2())) as usize % ALL_LOGS]
 }
 
-/// Codes a bit by the mixture of `nodes`, the signature's own first, and of what `others` say, log odds; lets
-/// the nodes and the weights of the first one's age learn.
+/// Codes a bit by the mixture of `nodes`, the signature's own first, and of `others`, log odds; trains the nodes, and
+/// the weights of the first one's age.
 #[inline(always)]
 pub fn code<B: Bits, const NODES: usize, const OTHERS: usize, const ALL: usize>(
     bits: &mut B,
@@ -140,7 +140,7 @@ pub fn code<B: Bits, const NODES: usize, const OTHERS: usize, const ALL: usize>(
     const { assert!(NODES + OTHERS == ALL) };
     let own = *nodes[0];
     if OTHERS == 0 && own.count() >= SURE {
-        // What others know adds little, and asking them is most of the work.
+        // Other inputs add little, and reading them is most of the work.
         return nodes.into_iter().next().expect("a node of its own").code(bits, LIMITS[0], bit);
     }
     let age = age(own.count());
@@ -150,7 +150,7 @@ pub fn code<B: Bits, const NODES: usize, const OTHERS: usize, const ALL: usize>(
     let mixed = (weights.sum(&odds) >> ONE.ilog2()).clamp(-MOST, MOST);
     let one = u32::from(TABLES.squash[(mixed + MOST) as usize]);
     let bit = bits.bit(one, bit);
-    // No branches: what a bit will be is hard to tell.
+    // No branches: a bit is hard to predict.
     let set = u32::from(bit).wrapping_neg();
     let error = (one ^ set).wrapping_sub(set).wrapping_add(set & (1 << PRECISION));
     let step = ((error * TABLES.part[age]) >> 17) as i32;
@@ -162,7 +162,7 @@ pub fn code<B: Bits, const NODES: usize, const OTHERS: usize, const ALL: usize>(
     bit
 }
 
-/// From so many seen on a signature's own model is asked alone.
+/// Count from which a signature's own model is used alone.
 const SURE: u32 = 255;
 
 /// Logarithms between a power of two and the next, all that are tabulated, and that of 2 in 256ths of their unit.
@@ -173,11 +173,11 @@ const LOG_2: u32 = 45426;
 struct Tables {
     /// The probability, in 65536ths, of log odds from `-MOST` to `MOST`.
     squash: [u16; 2 * MOST as usize + 1],
-    /// The inverse.
+    /// Log odds of a probability, in [`STEPS`] of it.
     stretch: [i16; STEPS],
     /// The share of the way to go after so many were seen: `1 / (seen + 2)`, in 65536ths.
     share: [u16; 1 << Node::COUNT],
-    /// How old a node of so many is.
+    /// Age of a node of that count.
     age: [u8; OLD + 1],
     /// The part of an error that weights learn by, by age, 131072ths that are rounded down: half of it, or a
     /// third, as those of the oldest are about right.

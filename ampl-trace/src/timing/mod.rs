@@ -13,20 +13,19 @@
 //! - `|stored start - start| <= f + e * (start - start of the windows)`: of the first of those that follow
 //!   each other; of a call that began before it, `f + e * (duration + |end - start of the windows|)`.
 //!
-//! The last is what must hold, and errors do not add up to that: a gap is from where the call before ends as
-//! stored, and what is told of it aims off its true length, by no more than `e` times that, where this makes
-//! up for what the reader's time is off by. So without a floor
+//! Errors do not add up beyond the last bound: a gap begins at the stored end of the call before. Its stored length
+//! aims off the true one, by no more than `e` times that, where this corrects the reader's time. So without a floor
 //!
 //! - `|stored gap - gap| <= (2 e + e^2) * gap`, both from where the call before ends, stored and true.
 //!
-//! Where the reader's time is off by more than `e` times the longest gap or call of late, durations make up for
-//! it as well, within their bound (`aim.rs`). Calls that do overlap start within
+//! Where the reader's time is off by more than `e` times the longest gap or call of late, durations correct it as
+//! well, within their bound (`gap_choice.rs`). Calls that do overlap start within
 //! `max(f, e * |start - stored end of the call before|)`.
 //!
-//! With `e = 0` and `f = 0` all is exact; small integers always are (those below `1 / e`), unless they are
-//! below the floor. Durations up to the floor share one bin, and so do gaps that are within the floor of
-//! what these are decoded as: 0 at first, then the mean of such values of signatures that are alike, which
-//! is told at the 4th, the 256th, the 16384th, … of them.
+//! With `e = 0` and `f = 0` all is exact; small integers always are (those below `1 / e`), unless they are below the
+//! floor. Durations up to the floor share one bin, and so do gaps that are within the floor of the value that these
+//! are decoded as: 0 at first, then the mean of such values of signatures that are alike, which is coded at the 4th,
+//! the 256th, the 16384th, … of them.
 //!
 //! The bins of a call are coded by an adaptive model of its signature (its *terminal*), which is mixed with
 //! one by the value before, whatever that was of, and with what is known of its function and of its latest
@@ -53,12 +52,12 @@ pub(crate) use mixing::Node;
 
 /// Millionths in one: the unit of the stored relative error.
 const MILLION: u64 = 1_000_000;
-/// The finest relative error that has bins, in millionths; what is asked to be finer is kept exactly.
+/// The finest relative error that has bins, in millionths; with a finer one times are exact.
 const FINEST: u64 = 1000;
-/// The coarsest, in millionths; what may be coarser is kept as fine as this.
+/// The coarsest relative error, in millionths; a coarser one is taken as this.
 const COARSEST: u64 = 500_000;
 
-/// How exactly times are kept.
+/// Precision of the times that are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Bound of the relative error of each stored gap and duration; 0 is exact. Kept in millionths, rounded
@@ -86,8 +85,8 @@ pub struct Window {
     pub window: u64,
     /// Calls of the thread before the window.
     pub first_seq: u64,
-    /// When the window began, in nanoseconds, exactly; read back of a window that begins with the call
-    /// behind the last of the window before, of the same thread: that call's end as it is stored.
+    /// Start of the window, nanoseconds, exact. Read back of a window that begins with the call behind the last of the
+    /// window before, of the same thread: that call's end as it is stored.
     pub start_ns: i64,
 }
 
@@ -98,23 +97,23 @@ pub struct Terminal {
     pub number: u32,
     /// A number that signatures share whose times are alike: their function's.
     pub like: u16,
-    /// Whether an entry may stand for any number of calls: failed polls.
+    /// True where an entry may stand for any number of calls: failed polls.
     pub folds: bool,
 }
 
 impl From<u32> for Terminal {
-    /// One that is like all others, and does not fold.
+    /// A terminal that is like all others, and does not fold.
     fn from(number: u32) -> Self {
         Self { number, like: 0, folds: false }
     }
 }
 
-/// When a call was.
+/// Time of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time {
-    /// When it began, in nanoseconds.
+    /// Start, nanoseconds.
     pub start_ns: i64,
-    /// How long it took, in nanoseconds.
+    /// Duration, nanoseconds.
     pub duration_ns: u64,
     /// Calls that the entry stands for: 1, or the failed polls folded into one.
     pub count: u64,

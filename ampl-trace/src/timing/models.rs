@@ -1,4 +1,4 @@
-//! What is known of a signature's gaps and durations, and of all of the rank, while they are coded.
+//! Models of a signature's gaps and durations, and of all of the rank, while they are coded.
 //!
 //! Bins are logarithmic, so signatures differ in where their values are rather than in how they spread. A
 //! magnitude is therefore coded by its **distance**: how many groups of bins it is from the signature's
@@ -12,22 +12,22 @@ use super::scale::{Bin, GROUPS, Scale};
 use super::trees::{Arena, HALF, Half, MIDDLE, NEAR, NODES, Side, TREES, Tree, walk};
 use crate::bits::Bits;
 
-/// What a value is.
+/// Meaning of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// From the end of the call before.
+    /// Gap, from the end of the call before.
     Gap,
-    /// Of a call.
+    /// Duration of a call.
     Duration,
-    /// Polls folded into an entry, but one.
+    /// Number of polls folded into an entry, less one.
     Polls,
-    /// What short values are decoded as.
+    /// Mean that short values are decoded as.
     Short,
-    /// Of windows, exact.
+    /// Numbers of a window's header, exact.
     Window,
 }
 
-/// What is set seldom.
+/// Flags that are seldom set.
 #[derive(Clone, Copy, Debug)]
 pub enum Seldom {
     /// A gap is negative.
@@ -44,13 +44,13 @@ const KINDS: usize = 5;
 /// A value as it is coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// Whether it is one of those the floor makes equal; then all else is 0.
+    /// True where it is one of those the floor makes equal; then all else is 0.
     pub short: bool,
-    /// Whether it is below 0.
+    /// True where it is below 0.
     pub negative: bool,
-    /// Whether it is stored as less than its bin's value.
+    /// True where it is stored as less than its bin's value.
     pub less: bool,
-    /// Where its magnitude is.
+    /// Bin of its magnitude.
     pub bin: Bin,
 }
 
@@ -60,7 +60,7 @@ const CONTEXTS: usize = GROUPS / CONTEXT as usize;
 /// Low bits of a bin's number that are modelled; those below are even.
 const LOW: u32 = HALF as u32;
 
-/// Numbers of a signature's models, and of what is known of all that are like it.
+/// Numbers of a signature's models, and of the models of all that are like it.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature {
     own: u32,
@@ -68,7 +68,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// Not one, but what they share; like those of number 0.
+    /// Models that all signatures share; like those of number 0.
     pub const RANK: Self = Self { own: 0, alike: 0 };
 
     /// The number, by order of first appearance; 0 is the rank's.
@@ -85,30 +85,30 @@ struct Own {
     sides: [Side; 2],
 }
 
-/// What all signatures share for a kind.
+/// Models that all signatures share for a kind.
 #[derive(Debug)]
 struct Shared {
     short: Flag,
     sides: [SharedSide; 2],
 }
 
-/// What all signatures share for a flag.
+/// Models that all signatures share for a flag.
 #[derive(Debug)]
 struct Flag {
     weights: [Weights<6>; AGES],
     all: Node,
-    /// By the flag before.
+    /// Models by the flag before.
     context: [Node; 2],
-    /// By the latest ones.
+    /// Models by the latest flags.
     latest: [Node; LATEST],
-    /// Of signatures that are alike.
+    /// Models of signatures that are alike.
     alike: FxHashMap<u16, Node>,
 }
 
 /// Ways in which the latest flags may have been.
 const LATEST: usize = 1 << 4;
 
-/// What is known of a signature's flag: its chances, and these by the flag before.
+/// Models of a signature's flag: its chances, and these by the flag before.
 #[derive(Clone, Copy, Debug)]
 struct OwnFlag {
     all: Node,
@@ -125,26 +125,27 @@ struct Way<const OF_NEAR: usize, const OF_HALF: usize> {
 
 /// Weights of mixtures over halves, by level.
 type Levels<const ALL: usize> = [[Weights<ALL>; AGES]; HALF];
-/// Over first halves and over second ones.
+/// Weights of mixtures over first halves, and over second ones.
 type Halves<const ALL: usize> = [Levels<ALL>; 2];
 
-/// What all signatures share for a kind and sign.
+/// Models that all signatures share for a kind and sign.
 #[derive(Debug)]
 struct SharedSide {
-    /// Of signatures that are not young, and of young ones.
+    /// Weights for signatures that are not young; those in `young` are for young ones.
     old: Way<3, 2>,
     young: Way<4, 4>,
-    /// Of first values, which have no anchor: over groups.
+    /// Models of first values, which have no anchor: over groups.
     first: [Half; TREES],
     first_weights: Halves<3>,
     /// Groups of first values.
     groups: Histogram,
-    /// Whether a distance is near.
+    /// Bit that a distance is near.
     near: Node,
-    /// Over distances, by that of the value before, of whatever signature. The first node, which trees do not
-    /// use, is whether it is near. None until needed.
+    /// Models of distances, by that of the value before, of whatever signature. The first node, which trees do not
+    /// use, is the bit that it is near. Empty until needed.
     flows: Vec<[Half; TREES]>,
-    /// Over low bits: by group and by near distance, the last for all others. None until needed.
+    /// Models of low bits by group. Those in `low_near` are by near distance, the last for all others. Empty until
+    /// needed.
     low_groups: Vec<Half>,
     low_near: [Half; NODES + 1],
     low_weights: Levels<3>,
@@ -154,25 +155,26 @@ struct SharedSide {
 #[derive(Debug)]
 pub struct Models {
     numbers: FxHashMap<u64, u32>,
-    /// The inverse.
+    /// Keys of signatures, by their numbers.
     keys: Vec<u64>,
     owns: Vec<[Own; KINDS]>,
     arena: Arena,
     shared: Vec<Shared>,
-    /// Numbers of those that are alike, the latest of them, and groups of their values by kind and sign.
+    /// Numbers of signatures that are alike. The last one asked for is in `latest`; `groups` counts their values'
+    /// groups.
     alike: FxHashMap<u16, u32>,
     latest: (u16, u32),
     groups: Vec<[[Option<Box<Histogram>>; 2]; KINDS]>,
     /// The distance of the value before.
     before: u8,
-    /// Whether the values before were short.
+    /// Flags of the values before, whether they were short, a bit each.
     short: usize,
-    /// Of each flag, what it was last, and its chances by that.
+    /// Last value of each seldom flag, and its chances by that.
     seldom: [(bool, [Node; 2]); 3],
 }
 
 impl Own {
-    /// Nothing known.
+    /// Models before the first value.
     const NEW: Self = Self {
         short: OwnFlag { all: Node::NEW, context: [Node::NEW; 2], before: false },
         sides: [Side::NEW; 2],
@@ -237,7 +239,7 @@ impl Shared {
 }
 
 impl Models {
-    /// Models that know nothing.
+    /// Models before the first value.
     pub fn new() -> Self {
         Self {
             numbers: FxHashMap::default(),
@@ -333,11 +335,11 @@ impl Models {
     }
 }
 
-/// Values until a signature's counters know more than can be told otherwise.
+/// Number of values after which a signature's own counters predict best.
 const YOUNG: u16 = 4096;
 
 impl SharedSide {
-    /// Codes a group of which nothing is known.
+    /// Codes the first group of a signature.
     fn first<B: Bits>(&mut self, bits: &mut B, like: &Histogram, group: u8) -> u8 {
         let [first_weights, second_weights] = &mut self.first_weights;
         let tree = &mut self.first[0];
@@ -355,7 +357,7 @@ impl SharedSide {
         first << HALF | second
     }
 
-    /// Codes a group by its distance; `like` is known of values that are alike, of a signature that is young.
+    /// Codes a group by its distance; `like` counts the groups of signatures that are alike, where this one is young.
     #[inline(always)]
     fn group<B: Bits>(
         &mut self,
@@ -441,7 +443,7 @@ fn old_half<B: Bits>(
     })
 }
 
-/// The same of a signature that is young; `like` is known of values that are alike.
+/// As [`old_half`], of a signature that is young; `like` are sums of values that are alike.
 fn young_half<B: Bits>(
     bits: &mut B,
     own: &mut Tree,

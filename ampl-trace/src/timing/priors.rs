@@ -1,5 +1,4 @@
-//! What is known of magnitudes beside trees of counters: masses of values, of which one tells about its
-//! neighbours too.
+//! Priors of magnitudes beside trees of counters: masses of values, each of which adds to its neighbours, too.
 
 use super::mixing::log;
 use super::scale::GROUPS;
@@ -8,11 +7,11 @@ use super::trees::{HALF, NEAR, NODES};
 /// Nodes and leaves of a tree.
 const ALL: usize = 2 * NODES;
 
-/// How much lies below each node of a tree, and at each leaf.
+/// Mass below each node of a tree, and at each leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct Masses([u16; ALL]);
 
-/// What each value adds: more to itself than to those beside it.
+/// Mass that each value adds: more to itself than to those beside it.
 static KERNEL: [Masses; NODES] = {
     let mut kernel = [Masses::NEW; NODES];
     let mut value = 0;
@@ -36,14 +35,14 @@ static KERNEL: [Masses; NODES] = {
 };
 
 impl Masses {
-    /// Nothing.
+    /// No mass.
     pub const NEW: Self = Self([0; ALL]);
     /// Values are forgotten at this rate: an 8th with every one.
     const FORGETS: u32 = 3;
-    /// What there is before any value.
+    /// Mass that is there before any value.
     const LEAST: u32 = 64;
 
-    /// One more value.
+    /// Adds a value.
     #[inline]
     pub fn note(&mut self, value: u8) {
         for (mass, add) in self.0.iter_mut().zip(&KERNEL[usize::from(value) % NODES].0) {
@@ -58,12 +57,12 @@ impl Masses {
     }
 }
 
-/// How much lies below each node of a tree, and at each leaf, of a histogram.
+/// Sums below each node of a tree, and at each leaf, of a histogram.
 #[derive(Debug)]
 pub struct Sums([u16; ALL]);
 
 impl Sums {
-    /// Those of leaves.
+    /// Sums of the leaves.
     #[inline]
     fn of(leaves: &[u16; NODES]) -> Self {
         let mut sums = [0; ALL];
@@ -81,33 +80,34 @@ impl Sums {
     }
 }
 
-/// Log odds of so much against so much.
+/// Log odds of `one` against `zero`, with `least` more of each.
 #[inline]
 fn odds(one: u16, zero: u16, least: u32) -> i16 {
     log(u32::from(one) + least) - log(u32::from(zero) + least)
 }
 
-/// How often each group occurred, with what it says of its neighbours.
+/// Counts of groups, each of which adds to its neighbours, too.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    /// Between as many as distances may be below and above.
+    /// Counts of groups, between as many as distances may be below and above.
     counts: [u16; 2 * GROUPS],
     all: u16,
 }
 
 impl Histogram {
-    /// Nothing seen.
+    /// No counts.
     pub const NEW: Self = Self { counts: [0; 2 * GROUPS], all: 0 };
-    /// What one is counted as, of itself and its neighbours, and how much there may be.
+    /// Parts of one value, for the group below, its own and the one above. They add up to `ONE`; a histogram has less
+    /// than `MOST`.
     const PARTS: [u16; 3] = [4, 8, 4];
     const ONE: u16 = 16;
     const MOST: u16 = 1 << 15;
-    /// What there is before any.
+    /// Count that is there before any value.
     const LEAST: u32 = 1;
-    /// Where the first group is: from an anchor on, its distances follow each other.
+    /// Place of the first group: from an anchor on, its distances follow each other.
     const FIRST: usize = GROUPS / 2 + NODES / 2;
 
-    /// One more.
+    /// Counts a value.
     #[inline]
     pub fn count(&mut self, group: u8) {
         let around = &mut self.counts[Self::FIRST - 1 + usize::from(group)..];
@@ -127,14 +127,14 @@ impl Histogram {
         odds(near.0[1], self.all.saturating_sub(near.0[1]), Self::LEAST)
     }
 
-    /// Of distances with that first half.
+    /// Sums of distances with that first half.
     #[inline]
     pub fn second(&self, anchor: u8, first: u8) -> Sums {
         let from = usize::from(anchor) + (usize::from(first) << HALF);
         Sums::of(self.counts[from..].first_chunk().expect("there are as many"))
     }
 
-    /// Of first halves of distances that are not near.
+    /// Sums of first halves of distances that are not near.
     pub fn first(&self, anchor: u8) -> Sums {
         let mut leaves = self.firsts(anchor);
         leaves[usize::from(NEAR)] = 0;
@@ -149,12 +149,12 @@ impl Histogram {
         firsts
     }
 
-    /// Of first halves of groups.
+    /// Sums of first halves of groups.
     pub fn groups(&self) -> Sums {
         Sums::of(&self.firsts(Self::ORIGIN))
     }
 
-    /// Of groups with that first half.
+    /// Sums of groups with that first half.
     pub fn group(&self, first: u8) -> Sums {
         self.second(Self::ORIGIN, first)
     }

@@ -2,7 +2,7 @@
 
 use super::{MILLION, Settings};
 
-/// Groups of bins that are told apart by name in models; the rest of a bin's number are low bits.
+/// Number of groups of bins that models distinguish; the rest of a bin's number are low bits.
 pub const GROUPS: usize = 256;
 /// Octaves of a `u64`, and one for 0.
 const OCTAVES: usize = 65;
@@ -10,13 +10,13 @@ const OCTAVES: usize = 65;
 /// A bin, as it is coded: its group, and its number in that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bin {
-    /// Of [`GROUPS`].
+    /// Group, below [`GROUPS`].
     pub group: u8,
-    /// Which in the group; of the width that [`Scale::low_width`] says.
+    /// Number in the group, of the width that [`Scale::low_width`] gives.
     pub low: u64,
 }
 
-/// How magnitudes are binned.
+/// Bins of magnitudes.
 #[derive(Debug)]
 pub enum Scale {
     /// Every integer is a bin: groups are quarters of octaves.
@@ -31,9 +31,9 @@ pub enum Scale {
 pub struct Relative {
     /// The last magnitude of each bin, ascending to `u64::MAX`.
     last: Vec<u64>,
-    /// What a bin is decoded as.
+    /// Value that a bin is decoded as.
     value: Vec<u64>,
-    /// Where each octave's first magnitude is.
+    /// Bin of each octave's first magnitude.
     octave: [u32; OCTAVES + 1],
     /// Low bits of a bin's number.
     low_width: u32,

@@ -1,4 +1,4 @@
-//! One stream of times, as it is written or read: what both sides know is the same.
+//! One stream of times, as it is written or read, with the same state on both sides.
 
 use rustc_hash::FxHashMap;
 
@@ -9,41 +9,41 @@ use super::scale::{Bin, Scale};
 use super::{MILLION, Settings, Terminal};
 use crate::bits::Bits;
 
-/// Codes calls: a writer gives their times, and both sides get what a reader has.
+/// Codes calls: a writer passes their times, and both sides return the reader's.
 #[derive(Debug)]
 pub struct Stream<B> {
-    /// Where bits go to or come from.
+    /// Destination or source of bits.
     pub bits: B,
-    /// Counts what is coded, if wanted.
+    /// Counts of what is coded, if wanted.
     pub reference: Option<CodeLength>,
     scale: Scale,
     floor: i128,
     models: Models,
-    /// What short gaps and durations are decoded as, of signatures that are alike.
+    /// Values that short gaps and durations are decoded as, of signatures that are alike.
     levels: FxHashMap<u16, [Level; 2]>,
     thread: u32,
     /// The end of the call before, as the reader has it.
     end: i64,
-    /// Whether the next call is the first of a window that does not follow the one before.
+    /// True where the next call is the first of a window that does not follow the one before.
     first: bool,
-    /// What is left of a duration that is stored as less, millionths.
+    /// Part that is left of a duration that is stored as less, millionths.
     less: i128,
-    /// What a writer aims at.
+    /// Gaps that a writer aims at.
     aim: Aim,
 }
 
-/// What a signature's short gaps or durations are decoded as.
+/// Value that the short gaps or durations of signatures that are alike are decoded as.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     value: i64,
     /// Short values so far.
     count: u64,
-    /// Their sum; known to writers.
+    /// Sum of short values; known to writers.
     sum: i128,
 }
 
 impl Level {
-    /// Whether the mean is told when there is one more: at 4, 256, 16384, …
+    /// True where the mean is coded with the value of that count: at 4, 256, 16384, …
     fn is_told_at(count: u64) -> bool {
         count.is_power_of_two() && count.ilog2() % 6 == 2
     }
@@ -56,9 +56,9 @@ pub type Call = (i64, u64);
 #[derive(Clone, Copy, Debug)]
 struct Value {
     value: i128,
-    /// What it would be if it made up for nothing.
+    /// Value without a correction.
     plain: i128,
-    /// Whether it may be coded as short where it is.
+    /// True where it may be coded as short where it is.
     may_be_short: bool,
 }
 
@@ -88,18 +88,18 @@ impl<B: Bits> Stream<B> {
         self.end
     }
 
-    /// Codes a call's time, and returns what the reader has of it; `None` when there is no such value.
+    /// Codes a call's time, and returns the reader's; `None` when there is no such value.
     #[inline]
     pub fn call(&mut self, terminal: Terminal, time: Option<Call>) -> Option<Call> {
         let of = self.signature(terminal);
-        // Never farther from what is in range than without.
+        // Clamping never takes it farther from a time in range.
         let at = |time: i128| time.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         if std::mem::take(&mut self.first) {
             let ends = time.map_or(0, |(start, duration)| i128::from(start) + i128::from(duration));
             let begin = i128::from(self.end);
             let crosses = time.is_some_and(|(start, _)| start < self.end) && ends <= i64::MAX.into();
             if self.models.seldom(&mut self.bits, Seldom::Crosses, crosses) {
-                // What began before the window, even long before, is known by its end.
+                // A call that began before the window, even long before, is stored by its end.
                 let (symbol, after) = self.signed(of, Kind::Gap, ends - begin)?;
                 self.count(of, Kind::Gap, symbol);
                 let end = at(begin + after);
@@ -139,7 +139,7 @@ impl<B: Bits> Stream<B> {
         self.value(of, like, Kind::Duration, duration, start)
     }
 
-    /// Codes how many polls the entry of the last call stands for.
+    /// Codes the number of polls that the entry of the last call stands for.
     pub fn polls(&mut self, terminal: Terminal, count: u64) -> Option<u64> {
         let of = self.signature(terminal);
         let more = Scale::Exact.bin(count.saturating_sub(1));
@@ -184,11 +184,11 @@ impl<B: Bits> Stream<B> {
             self.count(of, kind, symbol);
             return Some(gap);
         }
-        // What may not be short makes up for what was too long: it is 0, which is near enough.
+        // A value that may not be short corrects one that was too long: it is 0, which is near enough.
         let value = if value <= self.floor { 0 } else { value };
         let more = start.and_then(|start| self.more(value, start));
         let (bin, stored) = self.bin(of, kind, false, more.unwrap_or(value))?;
-        // What is less than its bin's value is still as near to this.
+        // A value less than its bin's is still as near to it.
         let less = self.less < i128::from(MILLION) && stored > 0 && {
             let late = || start.is_some_and(|start| self.aim.is_late(i128::from(start) + stored));
             let less = more.is_some() || value <= stored && late();
@@ -199,11 +199,11 @@ impl<B: Bits> Stream<B> {
         Some(if less { (stored * self.less + million - 1) / million } else { stored })
     }
 
-    /// What is to be coded, and stored as less than its bin's value, of a duration that had better be more than its
-    /// own bin's value, where the reader has the call begin at `start`: it is in the next bin.
+    /// Value to code, and to store as less than its bin's value, where a duration had better be more than its own
+    /// bin's value and the reader has the call begin at `start`: it is in the next bin.
     fn more(&self, value: i128, start: i64) -> Option<i128> {
         let million = i128::from(MILLION);
-        // What is 0 is stored so; readers have nothing else to code.
+        // A 0 is stored so; readers have nothing else to code.
         if value == 0 || self.less == million {
             return None;
         }
@@ -232,7 +232,7 @@ impl<B: Bits> Stream<B> {
         Some((Symbol { negative, bin, ..Symbol::default() }, if negative { -magnitude } else { magnitude }))
     }
 
-    /// Codes a magnitude; its bin, and what that is decoded as.
+    /// Codes a magnitude; returns its bin, and the value that this is decoded as.
     #[inline]
     fn bin(&mut self, of: Signature, kind: Kind, negative: bool, magnitude: i128) -> Option<(Bin, i128)> {
         // Differences of two times, and durations, have 64 bits beside the sign.
@@ -241,7 +241,7 @@ impl<B: Bits> Stream<B> {
         Some((bin, self.scale.value(bin)?.into()))
     }
 
-    /// What a short value is decoded as; from time to time, their mean is coded.
+    /// Value that a short value is decoded as; from time to time, their mean is coded.
     fn short(&mut self, like: u16, kind: Kind, plain: i128) -> Option<i128> {
         let floor = self.floor;
         let level = self.level(like, kind);

@@ -3,7 +3,7 @@
 use super::mixing::{LIMITS, Node};
 use super::priors::Masses;
 
-/// Bits of a half of a distance, and nodes of the tree over those halves, of which the first is unused.
+/// Bits of a half of a distance. The tree over such halves has [`NODES`] nodes, of which the first is unused.
 pub const HALF: usize = 4;
 pub const NODES: usize = 1 << HALF;
 /// The trees over all distances: one over first halves, one over the second halves of each.
@@ -21,7 +21,7 @@ pub type Half = [Node; NODES];
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     pub nodes: Half,
-    /// What its latest values say of their neighbours.
+    /// Masses of its latest values and their neighbours.
     pub masses: Masses,
 }
 
@@ -32,15 +32,15 @@ impl Tree {
 /// Magnitudes of one signature, kind and sign.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
-    /// Whether a distance is near.
+    /// Bit that a distance is near.
     pub near: Node,
-    /// Number of the tree over the second halves of those near; of the [`Far`] of the others; 0 before
-    /// there is one.
+    /// Number of the tree over the second halves of near distances; 0 before there is one. Number `far` is that of the
+    /// [`Far`] of the others.
     pub near_tree: u32,
     pub far: u32,
     /// Number of the trees over low bits, by the distances that are near; 0 before there are.
     pub lows: u32,
-    /// The first groups, and how many there were of all, at most [`u16::MAX`].
+    /// The first groups; `seen` is the number of all, at most [`u16::MAX`].
     early: [u8; EARLY],
     pub seen: u16,
     pub anchor: u8,
@@ -62,11 +62,11 @@ pub struct Arena {
 }
 
 impl Side {
-    /// Nothing known.
+    /// A side before its first value.
     pub const NEW: Self =
         Self { near: Node::NEW, near_tree: 0, far: 0, lows: 0, early: [0; EARLY], seen: 0, anchor: 0 };
 
-    /// How far a group is from the anchor; the inverse is [`group`](Self::group).
+    /// Distance of a group from the anchor; the inverse is [`group`](Self::group).
     pub fn distance(&self, group: u8) -> u8 {
         group.wrapping_sub(self.anchor).wrapping_add(MIDDLE)
     }
@@ -76,7 +76,7 @@ impl Side {
         distance.wrapping_sub(MIDDLE).wrapping_add(self.anchor)
     }
 
-    /// Takes note of a value.
+    /// Notes a value.
     #[inline]
     pub fn note(&mut self, arena: &mut Arena, group: u8) {
         if self.seen == 0 {
@@ -126,7 +126,7 @@ impl Side {
 }
 
 impl Arena {
-    /// One without trees; number 0 of each is never used.
+    /// An arena without trees; number 0 of each is never used.
     pub fn new() -> Self {
         let far = Far { first: Tree::NEW, second: [0; NODES] };
         Self { trees: vec![Tree::NEW], fars: vec![far], lows: vec![[0; NODES + 1]] }

@@ -1,4 +1,4 @@
-//! Which windows there are, and how many entries each has: beside the entries, in a stream of their own.
+//! Headers of windows, with their numbers of entries: beside the entries, in a stream of their own.
 
 use super::Window;
 use super::models::{Kind, Models};
@@ -6,16 +6,16 @@ use super::scale::Scale;
 use crate::bits::Bits;
 use crate::varint::{unzigzag, zigzag};
 
-/// Codes windows: a writer gives them, and both sides get them.
+/// Codes windows: a writer passes them, and both sides return them.
 #[derive(Debug)]
 pub struct Heads<B> {
-    /// Where bits go to or come from.
+    /// Destination or source of bits.
     pub bits: B,
     models: Models,
-    /// The window before, and the call behind its last.
+    /// The window before; `next_seq` is the call behind its last.
     before: Window,
     next_seq: u64,
-    /// Whether there is a window before.
+    /// True where there is a window before.
     begun: bool,
 }
 
@@ -26,11 +26,11 @@ pub struct Head {
     pub window: Window,
     /// Its entries.
     pub entries: u64,
-    /// Whether it is of the thread of the window before, and begins with the call behind that one's last.
+    /// True where it is of the thread of the window before, and begins with the call behind that one's last.
     pub follows: bool,
 }
 
-/// What is coded of a window.
+/// Coded fields of a window.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Thread,
@@ -41,18 +41,18 @@ enum Field {
 }
 
 impl<B: Bits> Heads<B> {
-    /// Before the first window.
+    /// A coder before the first window.
     pub fn new(bits: B) -> Self {
         let before = Window { thread: u32::MAX, window: 0, first_seq: 0, start_ns: 0 };
         Self { bits, models: Models::new(), before, next_seq: 0, begun: false }
     }
 
-    /// Takes note of how many calls the window has that was coded last.
+    /// Notes the number of calls of the window that was coded last.
     pub fn ends(&mut self, calls: u64) {
         self.next_seq = self.before.first_seq.wrapping_add(calls);
     }
 
-    /// Codes the next window; `None` when it would be none.
+    /// Codes the next window; `None` when the bits are those of none.
     pub fn code(&mut self, head: Option<(Window, u64)>) -> Option<Head> {
         let (is, entries) = head.unwrap_or((self.before, 0));
         let Window { thread, window, start_ns, .. } = self.before;

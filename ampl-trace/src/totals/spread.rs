@@ -1,17 +1,17 @@
-//! How a place's calls and time are spread over ranks.
+//! Spread of a place's calls and time over ranks.
 
 use super::Extreme;
 use crate::varint::{Reader, put};
 
-/// So many of the ranks with the least time are known by name.
+/// Number of ranks with the least time that are stored.
 pub const LEAST: usize = 4;
 
-/// How the calls of a place are spread over the ranks that made any.
+/// Spread of the calls of a place over the ranks that made any.
 ///
-/// Spreads of disjoint sets of ranks are joined in any order to the same.
+/// Spreads of disjoint sets of ranks may be joined in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
-    /// Ranks that called here; 0 where nothing of this is known.
+    /// Number of ranks that called here; 0 where it is not known.
     pub ranks: u32,
     /// Calls of the rank with the fewest.
     pub fewest: u64,
@@ -22,7 +22,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// That of one rank, which made so many calls and took so long in them: 0 where it was not timed.
+    /// Spread of one rank, which made so many calls and took so long in them: 0 where it was not timed.
     pub(super) fn of(calls: u64, time: Extreme) -> Self {
         let named = u8::from(time.ns > 0);
         let mut least = [Extreme::default(); LEAST];
@@ -37,15 +37,15 @@ impl Spread {
         &self.least[..usize::from(self.named).min(LEAST)]
     }
 
-    /// Whether every rank called here as often as every other.
+    /// True where every rank that called here did so as often as every other.
     pub fn is_even(&self) -> bool {
         self.ranks > 0 && self.fewest == self.most
     }
 
-    /// Adds that of other ranks.
+    /// Adds the spread of other ranks.
     pub(super) fn join(&mut self, other: &Self) {
         if self.ranks == 0 || other.ranks == 0 {
-            // A place that one part says nothing of is not known as a whole.
+            // One part has no spread: the whole has none.
             *self = Self::default();
             return;
         }

@@ -50,7 +50,7 @@ fn joined(parts: impl IntoIterator<Item = Totals>) -> Totals {
     })
 }
 
-/// By name, as modules are numbered by who came first.
+/// Totals by name: numbers of modules depend on the order of joining.
 fn named(totals: &Totals) -> Vec<String> {
     let mut lines: Vec<String> = totals.known().map(|place| format!("{place:?}")).collect();
     lines.sort();

@@ -1,8 +1,8 @@
-//! The functions by way of which a place is come to, as sampled calls show.
+//! The functions on the way to a place, by sampled calls.
 
 use crate::varint::{Reader, put, put_signed};
 
-/// More functions of a way are not stored.
+/// Largest number of functions of a way.
 pub const MOST_CALLERS: usize = 8;
 
 /// The functions that sampled calls of a place have in common on their way there, from the caller of the place's own
@@ -11,12 +11,12 @@ pub const MOST_CALLERS: usize = 8;
 pub struct Way {
     /// Module, and one more than the offset of the function's first byte.
     pub functions: Vec<(u32, u64)>,
-    /// Whether sampled calls came by several ways, which differ beyond `functions`.
+    /// True where sampled calls came by several ways, which differ beyond `functions`.
     pub several: bool,
 }
 
 impl Way {
-    /// Takes in what other calls of the same place show.
+    /// Joins the way of other calls of the same place.
     pub fn join(&mut self, other: &Self) {
         let common =
             self.functions.iter().zip(&other.functions).take_while(|(one, other)| one == other).count();

@@ -1,5 +1,5 @@
 //! Communicators of jobs that a naive model of MPI plays: the reader finds the same ones, with the same ranks, from
-//! what the ranks' traces say.
+//! the ranks' traces.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 mod naive;
 use naive::{Model, Truth, UNTOLD};
 
-/// What a reader says of each communicator: what made it, and its two groups.
+/// Communicator as a reader finds it: the function that made it, and its two groups.
 type Found = (&'static str, Vec<u32>, Option<Vec<u32>>);
 
 fn found(comms: &Communicators) -> BTreeMap<Name, Found> {
@@ -33,7 +33,7 @@ fn found(comms: &Communicators) -> BTreeMap<Name, Found> {
     each.collect()
 }
 
-/// The names that decoding gives to what each call makes, and to the communicators of barriers.
+/// Names that decoding gives to the communicators that calls make, and to those of barriers.
 fn decoded(trace: &Trace, comms: &Communicators, rank: u32) -> Vec<(&'static str, String)> {
     let structure = trace.structure.rank(rank).unwrap();
     let nothing = RankTrace::default();
@@ -58,7 +58,7 @@ fn played(seed: u64, ranks: u32, steps: usize) -> Model {
     model
 }
 
-/// By its number from 1: the order of the lowest ranks, and of what these make.
+/// Communicators by number from 1: in the order of the lowest ranks, then of the calls of these.
 fn numbered(truth: &Truth) -> BTreeMap<Name, Found> {
     let mut order: Vec<usize> = (0..truth.comms.len()).collect();
     order.sort_by_key(|&comm| {
@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(names.len(), numbers.len());
     }
 
-    /// A call that nobody recorded on one rank, or that was its last: what is agreed is true all the same.
+    /// A call is missing on one rank, or was that rank's last: agreed names are true all the same.
     #[test]
     fn what_is_not_recorded_makes_nothing_wrong(
         seed: u64,
@@ -125,7 +125,7 @@ proptest! {
         let dropped = model.droppable();
         prop_assume!(!dropped.is_empty());
         let mut dropped = *at.get(&dropped);
-        // Of a rank that died there is everything up to a call.
+        // A rank that died has everything up to a call.
         dropped.all_behind = !finalized;
         let mut trace = model.trace(Some(dropped));
         let process = &mut trace.ranks[dropped.rank as usize].process;
@@ -138,7 +138,7 @@ proptest! {
     }
 }
 
-/// What is agreed is true: one name stands for one communicator, with those ranks.
+/// Checks that agreed names are true: one name stands for one communicator, with those ranks.
 fn nothing_is_wrong(trace: &Trace, truth: &Truth) -> Result<(), TestCaseError> {
     let comms = Communicators::of(trace);
     let found = found(&comms);
@@ -170,7 +170,7 @@ fn nothing_is_wrong(trace: &Trace, truth: &Truth) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A call that may be one of those counted together, and may not, takes the belief from their count.
+/// A call that may or may not be counted with the others makes their count distrusted.
 #[test]
 fn a_group_that_nobody_knows_may_be_any() {
     let mut model = Model::new(1, 3);
@@ -180,11 +180,11 @@ fn a_group_that_nobody_knows_may_be_any() {
     model.create_group_of(None, &[0, 1], 6, |_| 0);
     let trace = model.trace(None);
     nothing_is_wrong(&trace, &model.truth(None)).unwrap();
-    // Those with another tag are known all the same.
+    // Calls with another tag are known all the same.
     assert_eq!(Communicators::of(&trace).iter().filter(|comm| comm.is_agreed()).count(), 1);
 }
 
-/// As above, of leaders that meet in the world: of a communicator that nobody knows any rank may be the leader.
+/// As above, with leaders that meet in the world: any rank may lead a communicator that is not known.
 #[test]
 fn whoever_is_in_an_unknown_communicator_may_lead_it() {
     let mut model = Model::new(1, 2);
@@ -198,7 +198,7 @@ fn whoever_is_in_an_unknown_communicator_may_lead_it() {
     assert_eq!(Communicators::of(&trace).iter().filter(|comm| comm.is_agreed()).count(), 3);
 }
 
-/// A loop that makes and frees on all ranks: each turn makes another.
+/// A loop that makes and frees on all ranks: each pass makes another.
 #[test]
 fn every_turn_of_a_loop_makes_another() {
     let mut model = Model::new(1, 4);
@@ -215,7 +215,7 @@ fn every_turn_of_a_loop_makes_another() {
         let names: Vec<String> = decoded(&trace, &comms, rank).into_iter().map(|(_, name)| name).collect();
         assert_eq!(names, expected);
     }
-    // Fewer calls may be looked at than there are: nothing of what is left out is told.
+    // The limit is below the number of calls: communicators that are left out have no names.
     let some = Communicators::within(&trace, 400);
     assert!(!some.is_complete() && some.iter().len() < 100, "{}", some.iter().len());
     let names = decoded(&trace, &some, 2);

@@ -49,7 +49,7 @@ fn request(terminal: u64) -> u64 {
     (terminal + 1) << 20
 }
 
-/// What the first thread calls: a ring that looks before it waits, an error, texts, vectors, a communicator.
+/// Calls of the first thread: a ring that polls before it waits, an error, texts, vectors, a communicator.
 fn signatures(rank: u32) -> Vec<Signature> {
     let (left, right) = (u64::from((rank + RANKS - 1) % RANKS), u64::from((rank + 1) % RANKS));
     let (world, int, double) =
@@ -89,7 +89,7 @@ fn signatures(rank: u32) -> Vec<Signature> {
     ]
 }
 
-/// Runs of the first thread's terminals: the last rank does not look.
+/// Runs of the first thread's terminals: the last rank does not poll.
 fn runs(rank: u32) -> Vec<(u32, u64)> {
     let mut runs = vec![(0, 1), (1, 1)];
     for turn in 0..TURNS {
@@ -220,7 +220,7 @@ fn rank(number: u32) -> RankTrace {
 fn totals(number: u32) -> Totals {
     let aggregate = |site: Option<u32>, function: &str, calls: u64| Aggregate {
         site,
-        // What is beyond the table of sites is of several functions.
+        // Sites beyond the table are of several functions.
         function: site.map_or(SEVERAL, |_| Function::by_name(function).expect("MPI has it").0),
         calls,
         time_ns: 1000.0 * calls as f64,
@@ -352,7 +352,7 @@ fn what_was_once_written_reads_as_it_did() {
     }
 }
 
-/// So that the lines above are known to be right, not only to be as they were.
+/// Checks that the lines above are right, not only that they are as they were.
 #[test]
 fn what_is_written_now_reads_as_what_was_written_once() {
     let (then, now) = (read(&golden()).expect("a trace"), read(&made()).expect("a trace"));
@@ -406,7 +406,7 @@ fn change(bytes: &mut Vec<u8>, changes: &[(usize, u8)], cut: usize) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Behind the header nothing makes a trace unreadable, and what is whole is used.
+    /// No change behind the header makes a trace unreadable, and whole sections are used.
     #[test]
     fn a_changed_file_is_read_with_what_is_left(changes in changes(), cut in 12..=1000usize) {
         let mut bytes = golden();
@@ -417,7 +417,7 @@ proptest! {
         prop_assert!(bytes == whole || !trace.damage.is_empty());
     }
 
-    /// Checksums that agree say nothing of the contents.
+    /// Contents are checked even where checksums agree.
     #[test]
     fn a_changed_section_with_the_right_checksum_is_read(
         which in 0..32usize,

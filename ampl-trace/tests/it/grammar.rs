@@ -10,7 +10,7 @@ enum Step {
     Call(u32, u64),
     /// The body so often, in turn, at each time that the loop is reached.
     Loop(Vec<Step>, Vec<u64>),
-    /// One of the two, by turns as often as these say.
+    /// One of the two, by turns in these counts.
     Branch(Vec<Step>, Vec<Step>, u64),
 }
 
@@ -82,7 +82,7 @@ fn build(runs: &[(u32, u64)]) -> Builder {
     builder
 }
 
-/// Whether a grammar is sound, numbered in order, and gives back the sequence, also from its bytes.
+/// Checks that a grammar is sound, numbered in order, and gives back the sequence, also from its bytes.
 fn holds(grammar: &Grammar, runs: &[(u32, u64)]) -> Result<(), TestCaseError> {
     prop_assert!(grammar.is_sound(), "{grammar:?}");
     let runs = joined(runs);
@@ -189,7 +189,7 @@ proptest! {
 
     #[test]
     fn equal_sequences_give_equal_grammars(runs in some_runs(4, 200), splits: u64) {
-        // However the runs were cut, and whether or not somebody looked.
+        // The result is the same however the runs were cut, and whether or not the grammar was taken in between.
         let mut other = Builder::new();
         for (at, &(terminal, count)) in runs.iter().enumerate() {
             let first = if splits >> (at % 64) & 1 == 1 { count / 2 } else { 0 };
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// What is read can be used.
+/// Checks that a grammar that can be read can be used.
 fn survives(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Some(grammar) = Grammar::read(&mut Reader::new(bytes)) {
         prop_assert!(grammar.is_sound());

@@ -1,5 +1,5 @@
-//! Journals: what they hold becomes what it says, whichever thread wrote it where; what is damaged is told,
-//! and everything else is there.
+//! Journals are read as they were written, whichever thread wrote which block; damage is reported, and everything else
+//! is there.
 
 use std::collections::BTreeMap;
 
@@ -22,13 +22,13 @@ use crate::common::{
 /// A call whose times are stored: terminal, start, ticks, and how often for a failed poll.
 type Stored = (u32, u64, u64, u32);
 
-/// What a thread leaves.
+/// Records of a thread.
 #[derive(Clone, Debug)]
 struct Left {
     /// Function, flags, index of the site, words.
     signatures: Vec<(u16, u8, u32, Vec<u64>)>,
     runs: Vec<(u32, u64)>,
-    /// How many of them each snapshot has taken in, ascending.
+    /// Number of runs that each snapshot has taken in, ascending.
     snapshots: Vec<usize>,
     /// Index, offset.
     sites: Vec<(u32, u64)>,
@@ -86,7 +86,7 @@ fn several(pair: Pair, threads: &BTreeMap<u32, Left>) -> Vec<u8> {
         });
     }
     for (&thread, left) in threads {
-        // What the last snapshot has not taken in is in the log of its number; older logs and snapshots stay.
+        // Runs behind the last snapshot are in the log of its number; older logs and snapshots stay.
         let mut taken = 0;
         for (order, &until) in (0..).zip(&left.snapshots) {
             push_ordered(&mut words, BlockKind::Log, thread, order, &log(&left.runs[taken..until]));
@@ -150,7 +150,7 @@ proptest! {
         let found = compacted(&shifted[shift..]).unwrap();
         prop_assert_eq!(found.damage, Vec::<String>::new());
         let elapsed = (ELAPSED as f64 * pair.per_tick) as i64;
-        // Exact: a tick of the pairs here is a number of 2^-40 ns. What no clock says wraps.
+        // Exact: a tick of the pairs here is a number of 2^-40 ns. Ticks beyond any clock's wrap.
         let whole = |ticks: i64| {
             (i128::from(ticks) * i128::from(elapsed) + i128::from(ELAPSED / 2)).div_euclid(ELAPSED.into()) as i64
         };
@@ -183,7 +183,7 @@ proptest! {
             let sequence = calls.len() as u64;
             prop_assert_eq!(calls, left.runs.iter().copied().flat_map(each).collect::<Vec<_>>());
             for (number, (start, before, calls)) in (0..).zip(&left.windows) {
-                // What is not in the sequence has no times.
+                // Calls that are not in the sequence have no times.
                 let mut next = *before;
                 let mut is_there = |call: &&Stored| {
                     next = next.saturating_add(call.3.into());
@@ -195,7 +195,7 @@ proptest! {
                 }
                 let times = times.as_mut().unwrap();
                 let (found, entries) = times.window().unwrap();
-                // Where calls go on behind those before, so does time.
+                // Where calls follow those before, so does time.
                 let goes_on = next_stored == Some((thread, *before));
                 let start_ns = if goes_on { found.start_ns } else { instant(*start) };
                 let window = Window { thread, window: number, first_seq: *before, start_ns };
@@ -254,7 +254,7 @@ fn damage_is_told_block_by_block_the_malformed_record_first() {
     assert_eq!(found.structure.threads[0].grammar.len(), 2);
 }
 
-/// Two threads with two barriers each in window 0; what the first one's blocks are is said by `first`.
+/// Two threads with two barriers each in window 0; `first` gives the first one's blocks.
 fn two_threads(first: impl FnOnce(&mut Vec<u64>)) -> Compacted {
     let mut words = journal_header();
     for thread in 0..2 {
@@ -292,7 +292,7 @@ fn what_is_lost_of_one_thread_takes_nothing_from_another() {
     let short = two_threads(|words| push_block(words, BlockKind::Log, 0, &log(&[(0, 1)])));
     assert_eq!(starts(&short), [&[(0, 0, Some(10))][..], &second].concat());
 
-    // What came since then cannot be placed.
+    // Later calls cannot be placed.
     let unread = two_threads(|words| {
         push_ordered(words, BlockKind::Snapshot, 0, 3, &[u64::MAX, 1]);
         push_ordered(words, BlockKind::Log, 0, 3, &log(&[(0, 1)]));
@@ -315,7 +315,7 @@ fn a_snapshot_that_was_not_written_whole_leaves_the_one_before() {
     }
 }
 
-/// Everything that is read of what a journal became.
+/// Everything that is read of a converted journal.
 fn look_at_journal(found: Compacted) {
     look_at_calls(&found.structure, &found.rank);
     assert!(found.structure.threads.iter().all(|thread| thread.grammar.is_sound()));
@@ -448,7 +448,7 @@ fn every_flipped_bit_of_a_journal_is_survived() {
     }
 }
 
-/// What is decided late is stored behind windows that came later; times of calls of two lengths would tell.
+/// Windows that are decided late are stored behind later ones; calls of two lengths would show mixed-up times.
 #[test]
 fn windows_may_lie_in_any_order() {
     let mut words = journal_header();

@@ -1,4 +1,4 @@
-//! What a setting leaves out takes no bytes, however many ranks there are.
+//! Data that a setting leaves out takes no bytes, however many ranks there are.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 const WINDOWS: u64 = 40;
 
-/// What a rank stores.
+/// Data that a rank stores.
 #[derive(Clone, Copy, Debug)]
 struct Stores {
     summaries: bool,
@@ -155,7 +155,7 @@ fn totals_can_be_dropped() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What is read of a file is written as it was.
+    /// A file that is read is written as it was.
     #[test]
     fn a_trace_without_summaries_is_written_as_it_was_read(
         kept in prop::collection::vec(any::<bool>(), 0..30),

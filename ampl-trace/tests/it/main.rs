@@ -1,4 +1,4 @@
-//! What holds of ampl-trace, one module per subject: one program, because each links everything.
+//! Tests of ampl-trace, one module per subject: one program, because each links everything.
 
 mod common;
 mod communicators;

@@ -1,4 +1,4 @@
-//! What is written is read back, and whatever bytes there are, reading ends in a trace, damage or an error.
+//! Round trips of traces; and whatever bytes there are, reading ends in a trace, damage or an error.
 
 use ampl_core::message::Decision;
 use ampl_core::mpi::FUNCTION_COUNT;
@@ -243,7 +243,7 @@ proptest! {
         let trace = read(&bytes).unwrap();
         prop_assert_eq!(&trace.damage, &[]);
         prop_assert_eq!(&trace.totals, &totals);
-        // Nobody says of a trace without ranks that it is whole.
+        // A trace without ranks is not complete.
         prop_assert_eq!(trace.complete, !ranks.is_empty());
         prop_assert_eq!(&trace.run, &run);
         prop_assert_eq!(&trace.decisions, &decisions);
@@ -304,7 +304,7 @@ proptest! {
         look_at_calls(&structure, &RankTrace { times, ..RankTrace::default() });
     }
 
-    /// What one rank has that is damaged is told, and takes nothing else with it.
+    /// Damage of one rank's part is reported, and takes nothing else with it.
     #[test]
     fn a_part_that_makes_no_sense_is_damage(
         rank in rank(),
@@ -323,7 +323,7 @@ proptest! {
         for rank in &whole.ranks {
             let mut parts = rank_parts(rank);
             if rank.process.rank == 0 {
-                // What has nothing to store has no part.
+                // A rank without such data has no such part.
                 parts.retain(|part| part.kind != kind);
                 parts.push(Part { kind, rank: Some(0), payload: junk.clone().into() });
             }

@@ -1,4 +1,4 @@
-//! The structure of all ranks: what goes in comes out, in few bytes, whatever the bytes are.
+//! The structure of all ranks: it comes back, from few bytes, and any bytes are read without harm.
 
 use ampl_core::mpi::Function;
 use ampl_core::value::{ANY_SOURCE, ANY_TAG, ObjectKind, PROC_NULL};
@@ -28,7 +28,7 @@ fn merged(ranks: u32, make: impl Fn(u32) -> RankStructure) -> JobStructure {
     tree((0..ranks).map(|rank| JobStructure::of(make(rank))).collect())
 }
 
-/// The encoded bytes, once it is sure that every rank comes back from them.
+/// The encoded bytes, once every rank has come back from them.
 fn checked(ranks: u32, make: impl Fn(u32) -> RankStructure) -> Vec<u8> {
     let merged = merged(ranks, &make);
     let bytes = merged.encode();
@@ -95,8 +95,8 @@ fn stencils_are_small_whatever_their_size() {
     }
 }
 
-/// MPICH 4.0 says of a message from `MPI_PROC_NULL` that it is from rank 0, with tag 0; here in a communicator of which
-/// no more is known, so that neighbours have no distance.
+/// A message from `MPI_PROC_NULL` is from rank 0, with tag 0, by MPICH 4.0; here in a communicator without other
+/// facts, so that neighbours have no distance.
 #[test]
 fn what_depends_on_there_being_a_neighbour_costs_no_more_where_more_have_none() {
     let size = |side: u32| {
@@ -135,7 +135,7 @@ fn ring(ranks: u32, rank: u32) -> RankStructure {
     recorder.finish()
 }
 
-/// Rank 0 hands out work to whoever asks; the others ask.
+/// Rank 0 hands out work to the rank that asks; the others ask.
 fn master(ranks: u32, rank: u32) -> RankStructure {
     let mut recorder = Recorder::new(rank, ranks);
     recorder.begin();
@@ -329,7 +329,7 @@ fn some_ranks() -> impl Strategy<Value = Vec<RankStructure>> {
     })
 }
 
-/// Joins adjacent parts in the order that `choices` say, some of them after a way through bytes.
+/// Joins adjacent parts in the order of `choices`, some of them after encoding and decoding.
 fn join_all(mut parts: Vec<JobStructure>, choices: &[u8]) -> JobStructure {
     let mut choices = choices.iter().cycle();
     while parts.len() > 1 {
@@ -402,7 +402,7 @@ proptest! {
     }
 }
 
-/// Reads whatever can be read; it only must not panic or go on for ever.
+/// Reads whatever can be read; it must not panic, nor run for ever.
 fn read_all(bytes: &[u8]) {
     if let Ok(merged) = JobStructure::decode(bytes) {
         for rank in merged.ranks().take(50) {
@@ -428,7 +428,7 @@ fn disordered(rank: u32, order: u32, calls: u32) -> RankStructure {
 
 #[test]
 fn ranks_that_differ_take_together_what_they_take_alone() {
-    // Too much to be mixed, and what is: both ways are taken.
+    // Too many bytes to be mixed, and few enough: both methods are used.
     for calls in [500, 20_000] {
         let alone = checked(1, |rank| disordered(rank, 1, calls)).len();
         let all_differ = checked(8, |rank| disordered(rank, rank, calls)).len();
@@ -459,7 +459,7 @@ fn changed_bytes_are_refused_or_read() {
     assert!(JobStructure::decode(&[]).is_err());
 }
 
-/// The same structure, compressed as large ones are for keeps.
+/// The same structure, compressed as large files are.
 fn with_zstd(packed: &[u8]) -> Vec<u8> {
     let (way, plain) = packed.split_first().unwrap();
     assert_eq!(*way, 0);

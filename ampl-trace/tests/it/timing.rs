@@ -24,14 +24,14 @@ fn encode(settings: Settings, windows: &[Calls]) -> Vec<u8> {
     encoder.finish()
 }
 
-/// Whether the second window begins with the call behind the last of the first.
+/// True where the second window begins with the call behind the last of the first.
 fn follows((before, calls): &Calls, window: &Window) -> bool {
     let calls = calls.iter().map(|&(_, folds, time)| if folds { time.count } else { 1 });
     before.thread == window.thread && calls.fold(before.first_seq, u64::wrapping_add) == window.first_seq
 }
 
-/// Decodes what was encoded and checks every bound; of calls that `overlap`, or begin long before their
-/// window, only what is promised of them.
+/// Decodes what was encoded and checks every bound; for calls that `overlap`, or begin long before their window, only
+/// the bounds that hold for them.
 fn check(settings: Settings, windows: &[Calls], overlap: bool) {
     let bytes = encode(settings, windows);
     let mut decoder = Decoder::new(&bytes).expect("as encoded");
@@ -114,7 +114,7 @@ fn runs() -> impl Strategy<Value = Vec<Calls>> {
     })
 }
 
-/// Times as programs have them, and times as nothing has them.
+/// Times as programs have them, and times as no program has them.
 fn time(before: i64) -> impl Strategy<Value = Time> {
     let start = prop_oneof![
         6 => (0..64u32, any::<i64>()).prop_map(move |(shift, gap)| before.saturating_add(gap >> shift)),
@@ -192,7 +192,7 @@ proptest! {
     }
 }
 
-/// Reads all there is, and checks that it is bounded.
+/// Reads all windows, and checks that their number is bounded.
 fn read_all(bytes: &[u8]) {
     let Ok(mut decoder) = Decoder::new(bytes) else { return };
     let mut read = 0;
@@ -209,7 +209,7 @@ fn read_all(bytes: &[u8]) {
 
 const WINDOW: Window = Window { thread: 0, window: 3, first_seq: 77, start_ns: 1_000_000_000 };
 
-/// One window of `calls` calls of ten signatures, whose gaps and durations are what `source` says.
+/// One window of `calls` calls of ten signatures, with gaps and durations from `source`.
 fn run(seed: u64, calls: usize, mut source: impl FnMut(&mut ChaCha8Rng, usize) -> [f64; 2]) -> Vec<Calls> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut now = WINDOW.start_ns;
@@ -229,7 +229,7 @@ fn log_normal(random: &mut ChaCha8Rng, median: f64, sigma: f64) -> f64 {
     median * (sigma * (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * other).cos()).exp()
 }
 
-/// Size of what is coded by the code length it is compared with.
+/// Size of the coded times, over the code length it is compared with.
 fn ratio(settings: Settings, windows: &[Calls]) -> f64 {
     let mut encoder = Encoder::counting(settings);
     for (window, calls) in windows {
@@ -260,7 +260,7 @@ fn steady_sources_cost_what_an_adaptive_code_does() {
         });
         for error in [0.02, 0.1, 0.2] {
             let ratio = ratio(Settings { error, ..TENTH }, &windows);
-            // Less than a bit a value: what is made up for weighs more.
+            // Less than a bit a value: corrections weigh more.
             let most = if error > 0.1 { 1.06 } else { 1.05 };
             assert!(ratio <= most, "sigma {sigma}, error {error}: {ratio}");
         }
@@ -319,7 +319,7 @@ fn windows_in_a_row_take_few_bytes() {
 
 #[test]
 fn what_repeats_costs_almost_nothing_and_is_read_all_the_same() {
-    // Integers that have bins of their own, so that gaps stay the same as the reader has them.
+    // Integers that have bins of their own, so that the reader's gaps stay the same.
     let steady = run(6, 50_000, |_, _| [3.0, 4.0]);
     for floor_ns in [0, 10_000] {
         let settings = Settings { floor_ns, ..TENTH };
@@ -365,7 +365,7 @@ fn what_a_long_call_is_off_by_is_in_no_short_gap() {
         for &(terminal, folds, _) in calls {
             let stored = decoder.call(of(terminal, folds)).expect("as encoded");
             let gap = end.map_or(0, |end| stored.start_ns - end);
-            // Its own error, and as much again that it makes up for.
+            // Its own error, and as much again that it corrects.
             assert!(gap <= 180 * 121 / 100, "{gap}");
             end = Some(stored.start_ns + stored.duration_ns as i64);
         }
@@ -390,7 +390,7 @@ fn short_durations_keep_their_mean() {
 #[test]
 fn a_window_before_its_calls_are_read_ends_it_all() {
     let mut windows = run(9, 10, |_, _| [100.0, 200.0]);
-    // One signature, so that what is read is not wrong by chance.
+    // One signature, so that no wrong value comes by chance.
     windows[0].1.iter_mut().for_each(|(terminal, ..)| *terminal = 0);
     let bytes = encode(TENTH, &[windows[0].clone(), windows[0].clone()]);
     let mut decoder = Decoder::new(&bytes).expect("as encoded");
@@ -402,7 +402,7 @@ fn a_window_before_its_calls_are_read_ends_it_all() {
 
 #[test]
 fn the_same_times_are_the_same_bytes_on_every_machine() {
-    // Integers only, so that nothing but the coder could differ.
+    // Integers only, so that only the coder could differ.
     let mut state = 1u64;
     let mut next = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

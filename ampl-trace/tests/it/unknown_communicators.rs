@@ -1,4 +1,4 @@
-//! Communicators of which a trace does not tell who has them, and that a reader does not guess.
+//! Communicators whose ranks a trace does not determine, and a reader does not guess.
 
 use ampl_core::mpi::Function;
 use ampl_core::mpi::constants::AbiFamily;
@@ -43,7 +43,7 @@ fn thread(thread: u32, calls: &[Call]) -> ThreadStructure {
     ThreadStructure { thread, signatures: signatures.collect(), grammar: builder.grammar() }
 }
 
-/// A job of ranks of which each has the calls of these threads, all of them counted.
+/// A job in which each rank has the calls of these threads, all of them counted.
 fn trace(ranks: &[Vec<Vec<Call>>]) -> Trace {
     let mut trace = Trace { structure: JobStructure::new(ranks.len() as u32), ..Trace::default() };
     trace.run.ranks = ranks.len() as u32;
@@ -64,7 +64,7 @@ fn trace(ranks: &[Vec<Vec<Call>>]) -> Trace {
     trace
 }
 
-/// The same on each of so many ranks, in one thread.
+/// Equal calls on each of so many ranks, in one thread.
 fn alike(ranks: u32, calls: impl Fn(u32) -> Vec<Call>) -> Trace {
     trace(&(0..ranks).map(|rank| vec![calls(rank)]).collect::<Vec<_>>())
 }
@@ -106,7 +106,7 @@ fn calls_that_failed_everywhere_made_nothing() {
     let good = alike(3, |_| vec![failed.clone(), dup(1), barrier(1)]);
     assert_eq!(listed(&good), [of("comm:1", Some("0-2"))]);
     assert_eq!(barriers(&good, 2), ["comm:1"]);
-    // On one rank only: whether the others' count with it is not known.
+    // On one rank only: whether the others' calls match it is not known.
     let bad = alike(3, |rank| if rank == 1 { vec![failed.clone(), dup(1)] } else { vec![dup(1), dup(2)] });
     let names: Vec<String> = listed(&bad).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["comm:0.1", "comm:0.2", "comm:1.1", "comm:2.1", "comm:2.2"]);
@@ -164,7 +164,7 @@ fn what_was_only_counted_may_have_been_about_communicators() {
     let expected = [of("comm:1", Some("0-1")), of("comm:0.2", None), of("comm:1.2", None)];
     assert_eq!(listed(&trace), expected);
     assert_eq!(barriers(&trace, 0), ["comm:0.w1", "comm:0.2"]);
-    // Nothing is known of what was counted.
+    // Without the ranks' counts of calls.
     trace.ranks.clear();
     assert_eq!(listed(&trace), expected);
     assert_eq!(barriers(&trace, 0), ["comm:0.w1", "comm:0.2"]);
@@ -176,7 +176,7 @@ fn a_call_that_was_left_has_made_nobody_knows_what() {
     let trace = alike(2, |_| vec![dup(1), left.clone(), barrier(1), dup(2), barrier(2)]);
     let expected = [of("comm:1", Some("0-1")), of("comm:0.2", None), of("comm:1.2", None)];
     assert_eq!(listed(&trace), expected);
-    // Freed, perhaps, and made again, where nobody looked: only with calls that are counted.
+    // Freed, perhaps, and made again, unseen: only with calls that are counted.
     let mut uncounted = trace;
     uncounted.ranks.clear();
     assert_eq!(barriers(&uncounted, 1), ["comm:1.w1", "comm:1.2"]);
@@ -184,7 +184,7 @@ fn a_call_that_was_left_has_made_nobody_knows_what() {
 
 #[test]
 fn words_that_several_threads_reuse_are_not_named() {
-    // The second thread makes of a communicator that the first has made, and both reuse number 2.
+    // The second thread makes one from a communicator that the first has made, and both reuse number 2.
     let first = vec![dup(1), dup(3), call("MPI_Comm_dup", &[1, 2]), barrier(2), free(2)];
     let second = vec![call("MPI_Comm_dup", &[3, 4]), barrier(4), call("MPI_Comm_dup", &[3, 2]), barrier(2)];
     let both = trace(&vec![vec![first.clone(), second.clone()]; 2]);
@@ -211,11 +211,11 @@ fn hosts_are_believed_if_ranks_were_told_that_they_are_whole() {
         listed(&trace).iter().filter(|(name, _)| !name.contains('.')).count()
     };
     let two = ["a", "b", "b", "a"];
-    // A rank of each host was told.
+    // One rank of each host has a size.
     assert_eq!(known(|rank, split, two, _| if rank < 2 { vec![split, two] } else { vec![split] }, two), 2);
     assert_eq!(known(|rank, split, two, _| if rank < 1 { vec![split, two] } else { vec![split] }, two), 0);
     assert_eq!(known(|_, split, _, four| vec![split, four], two), 0);
-    // By their own numbers, of which the highest tells as much.
+    // By their own numbers: the highest implies the size.
     let number = |number: u64| call("MPI_Comm_rank", &[1, number]);
     let numbered = |numbers: [u64; 4]| {
         let trace = alike(4, |rank| vec![split(0), number(numbers[rank as usize])]);
@@ -226,7 +226,7 @@ fn hosts_are_believed_if_ranks_were_told_that_they_are_whole() {
     assert_eq!(known(|_, split, _, _| vec![split], ["a", "b", "c", "d"]), 4);
     assert_eq!(known(|_, split, _, four| vec![split, four], ["a"; 4]), 1);
     assert_eq!(known(|_, split, two, _| vec![split, two], ["", "b", "b", ""]), 0);
-    // By something else that they share.
+    // By another shared resource.
     let cores = alike(4, |_| vec![split(2), size(4)]);
     assert_eq!(listed(&cores).iter().filter(|(name, _)| !name.contains('.')).count(), 0);
 }
@@ -269,7 +269,7 @@ fn what_ranks_were_told_is_compared() {
     assert!(listed(&null).iter().all(|(name, _)| name.contains('.')));
     let other = alike(2, |rank| if rank == 0 { vec![split(0, 1)] } else { vec![dup(1)] });
     assert!(listed(&other).iter().all(|(name, _)| name.contains('.')));
-    // Nothing that was made of the same before is believed either, nor of what came of it.
+    // Earlier calls on the same communicator are distrusted, too, and calls on the communicators they made.
     let later = alike(2, |rank| {
         let inner = call("MPI_Comm_dup", &[1, 2]);
         vec![dup(1), inner, if rank == 0 { split(0, 3) } else { dup(3) }]
@@ -301,7 +301,7 @@ fn points_of_a_grid_may_be_made_for_the_first_rank_only() {
     assert_eq!(listed(&first), [grid, of("comm:2", Some("0"))]);
 }
 
-/// Ranks that share a body are looked at once, and not one by one where they make nothing.
+/// The body that ranks share is read once, and ranks that make nothing are not read one by one.
 #[test]
 fn ranks_without_communicators_cost_nothing() {
     const RANKS: u32 = 10_000;
@@ -314,7 +314,7 @@ fn ranks_without_communicators_cost_nothing() {
     let mut trace = Trace { structure, ..Trace::default() };
     let comms = Communicators::within(&trace, 1);
     assert_eq!((comms.iter().len(), comms.is_complete()), (0, true));
-    // That is not enough to look at even a few that do.
+    // It is not enough to read even a few that do.
     trace.structure.join(JobStructure::of(RankStructure {
         rank: RANKS,
         threads: vec![thread(0, &(0..50).map(dup).collect::<Vec<_>>())],
@@ -413,7 +413,7 @@ fn a_place_that_the_call_says_orders_what_the_library_chose() {
     // Two in one place cannot be.
     let wrong = alike(3, |rank| vec![if rank == 0 { cart(1) } else { cart(rank) }]);
     assert_eq!(listed(&wrong), [of("comm:1", None)]);
-    // Whoever leads tells the parts of a split apart, whatever its type means; who has no part is in none.
+    // Leaders determine the parts of a split, whatever its type means; a rank without a communicator is in none.
     let info = named(ObjectKind::Info, "MPI_INFO_NULL");
     let null = named(ObjectKind::Comm, "MPI_COMM_NULL");
     let split = |made: u64, place| placed("MPI_Comm_split_type", &[world(), 224, 0, info, made], place);

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: a small journal, and readers that look at everything.
+//! Shared parts of this crate's tests: a small journal, and readers that use everything.
 
 use ampl_core::mpi::{FUNCTION_COUNT, Function, PREDEFINED};
 use ampl_core::value::ObjectKind;

@@ -1,4 +1,4 @@
-//! A job whose ranks make communicators by chance: a global model knows what each of them is.
+//! A job whose ranks make communicators by chance: a global model knows all their members.
 
 use super::*;
 use std::cell::RefCell;
@@ -20,13 +20,13 @@ impl Comm {
     }
 }
 
-/// What ranks should find.
+/// Communicators that ranks should find.
 #[derive(Debug)]
 pub struct Truth {
     pub comms: Vec<Comm>,
-    /// What each rank makes, in its order.
+    /// Communicators that each rank makes, in its order.
     pub made: Vec<Vec<usize>>,
-    /// What is made, and what is named by barriers; `None` is the world.
+    /// Communicators that are made, and that barriers name; `None` is the world.
     pub named: Vec<Vec<Option<usize>>>,
 }
 
@@ -49,7 +49,7 @@ impl Rank {
     }
 }
 
-/// A call that is not recorded, or from which on nothing is.
+/// A call that is not recorded, or the first of all that are not.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropped {
     pub rank: u32,
@@ -74,7 +74,7 @@ fn named(name: &str) -> u64 {
 
 /// Ranks of a host.
 const HOST: u32 = 3;
-/// How groups are made that a reader knows nothing of.
+/// Way to make a group that a reader cannot follow.
 pub const UNTOLD: u32 = 3;
 
 impl Model {
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// All of `parent` make what `parts` say: each rank's words, and the communicators that come of it.
+    /// All ranks of `parent` make `parts`: each rank's words, and the communicators that result.
     fn collective(
         &mut self,
         function: &'static str,
@@ -213,7 +213,7 @@ impl Model {
             mine.sort_by_key(|rank| chosen[rank].1);
             mine
         };
-        // The last colour is none.
+        // The last colour is `MPI_UNDEFINED`.
         let parts = (0..3).map(|colour| (side(&first, colour), second.as_ref().map(|it| side(it, colour))));
         let whole = |(first, second): &(Vec<u32>, Option<Vec<u32>>)| {
             !first.is_empty() && second.as_ref().is_none_or(|second| !second.is_empty())
@@ -262,7 +262,7 @@ impl Model {
                 let words = [vec![whole], ranges(&places)].concat();
                 groups.push(self.group(rank, "MPI_Group_range_incl", words, places.is_empty()));
             }
-            // A window's, of which calls do not tell who is in it.
+            // The group of a window, whose members calls do not determine.
             UNTOLD => groups.push(self.group(rank, "MPI_Win_get_group", vec![1], places.is_empty())),
             _ => {
                 let (left, right) = places.split_at(places.len() / 2);
@@ -425,7 +425,7 @@ impl Model {
         self.ask(made);
     }
 
-    /// Something happens.
+    /// Plays a random event.
     pub fn step(&mut self) {
         let at = self.below(self.live.len() as u32 + 1) as usize;
         let parent = self.live.get(at).copied();

@@ -115,7 +115,7 @@ pub fn stencil(dims: &[u32], periodic: bool, iterations: u32, rank: u32) -> Rank
     stencil_under(nobody, dims, periodic, iterations, rank)
 }
 
-/// As [`stencil`], under an MPI that says `nobody` of a message from `MPI_PROC_NULL`.
+/// As [`stencil`], under an MPI that returns `nobody` for a message from `MPI_PROC_NULL`.
 pub fn stencil_under(nobody: u64, dims: &[u32], periodic: bool, iterations: u32, rank: u32) -> RankStructure {
     let mut recorder = Recorder::new(rank, dims.iter().product());
     recorder.begin();

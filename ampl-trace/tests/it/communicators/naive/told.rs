@@ -1,4 +1,4 @@
-//! What a job leaves behind: the trace of what was recorded, and the truth about that.
+//! Records of a job: the trace of its recorded calls, and the truth about them.
 
 use super::*;
 
