@@ -1,5 +1,5 @@
-//! Who is kept: pure functions of the recorded seed, so that every rank finds out about itself
-//! and a reader of the trace can repeat it, without a list of ranks ever being sent.
+//! Draws of ranks: pure functions of the recorded seed. Every rank repeats its own, and so does a reader of the trace,
+//! without a list of ranks ever being sent.
 //!
 //! `subset` orders the ranks of a (group, stratum) that are not pinned by a seeded permutation,
 //! new at every update interval, and keeps the first m − pinned of them: a larger m only adds
@@ -7,8 +7,8 @@
 //! reaches late draws from the same order as the others, so a size that stays is kept exactly. `global` flips a
 //! coin per rank and window. Pinned ranks are always kept.
 //!
-//! A window that is decided after it is over has strata that depend on what happened in it; their orders are
-//! drawn per window ([`kept_after`]), and the tree tells every rank its place.
+//! A retrospective decision has strata that depend on what happened in the window; their orders are drawn per window
+//! ([`kept_after`]), and the tree sends every rank its place.
 //!
 //! A sample of exactly m ranks could also come from splitting m on the way down the tree, each node
 //! drawing its children's shares by the hypergeometric distribution. The permutation is as exact, every
@@ -30,7 +30,7 @@ use crate::units::{Rank, WindowId};
 
 pub mod partners;
 
-/// Whether a rank keeps a window, and how likely that was.
+/// Outcome of a draw, and its keep probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keep {
     /// The outcome of the draw.
@@ -40,18 +40,18 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// What holds for pinned ranks.
+    /// Outcome for pinned ranks.
     pub const ALWAYS: Self = Self { kept: true, probability: 1.0 };
 }
 
-/// Whether `rank` keeps `window` while `directive` is in force, and how likely that was.
+/// Draw of `rank` for `window` while `directive` is in force.
 ///
 /// A directive that does not name the rank's group keeps everything.
 pub fn kept(plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) -> Keep {
     kept_as(plan, rank, window, directive, own(plan, rank, directive))
 }
 
-/// Where the directive's receiver, `rank`, is in the strata of its group.
+/// Place of `rank`, the directive's receiver, in the strata of its group.
 fn own(plan: &Plan, rank: Rank, directive: &Directive) -> Option<Own> {
     if directive.divided.is_empty() {
         return None;
@@ -76,8 +76,8 @@ pub fn stratum(plan: &Plan, rank: Rank, directive: &Directive) -> Option<u16> {
     directive.divided(lot.target.group)?.own.map(|_| lot.target.stratum)
 }
 
-/// Whether a window that is over is kept by the rank at `place` (from 0) of stratum `index` of `group`, an index
-/// into the plan's groups; and how likely that was: m_h/M_h.
+/// Draw of a retrospective decision for the rank at `place` (from 0) of stratum `index` of `group`, an index into the
+/// plan's groups. The keep probability is m_h/M_h.
 ///
 /// Under `subset` exactly m_h places of the stratum are drawn, in an order of the window's own.
 pub fn kept_after(
@@ -105,19 +105,19 @@ pub fn kept_after(
     Keep { kept, probability }
 }
 
-/// What chance there is for a rank that is neither pinned nor in a group that the directive does not name.
+/// Draw of a rank that is not pinned and whose group the directive names.
 #[derive(Clone, Copy, Debug)]
 struct Lot<'a> {
     /// Index of its group in the plan.
     group: usize,
     target: &'a StratumDirective,
-    /// Where the group is divided: the rank's place in its stratum, if it was counted, and the ranks of that which
-    /// are not pinned.
+    /// Where the group is divided: the rank's place in its stratum, if it was counted, and how many ranks of that are
+    /// not pinned.
     among: Option<(Option<u64>, u64)>,
 }
 
 impl<'a> Lot<'a> {
-    /// That of `rank`; `None` where it is certain to be kept.
+    /// Draw of `rank`; `None` where it is certain to be kept.
     fn of(plan: &Plan, rank: Rank, directive: &'a Directive) -> Option<Self> {
         Self::at(plan, rank, directive, own(plan, rank, directive))
     }
@@ -138,7 +138,7 @@ impl<'a> Lot<'a> {
             let target = directive.of_group(index).nth(usize::from(own.stratum))?;
             Some(Self { group, target, among: Some((own.place.map(u64::from), u64::from(count.ranks))) })
         };
-        // Who has not found its stratum is as likely to be drawn as the likeliest.
+        // A rank that has not found its stratum gets the largest keep probability of the group.
         let likeliest = || {
             let more = |most: &'a StratumDirective, next: &'a StratumDirective| {
                 if next.probability > most.probability { next } else { most }
@@ -149,14 +149,14 @@ impl<'a> Lot<'a> {
         own.and_then(of_stratum).or_else(likeliest)
     }
 
-    /// How many ranks of the group that are not pinned `subset` draws, and of how many.
+    /// Ranks of the group that `subset` draws beside the pinned ones, and ranks that are not pinned.
     fn drawn_of(self, plan: &Plan) -> (u64, u64) {
         let group = &plan.groups[self.group];
         let pinned = group.pinned.len();
         (u64::from(self.target.size).saturating_sub(pinned), group.members.len() - pinned)
     }
 
-    /// Whether it falls on `rank`, whose lot it is, in `window`.
+    /// `true` if `rank`, whose draw this is, is drawn in `window`.
     fn is_drawn(self, plan: &Plan, rank: Rank, window: WindowId, directive: &Directive) -> bool {
         match directive.mechanism {
             Mechanism::Global => coin(directive.seed, rank, window) < self.target.probability,
@@ -173,7 +173,7 @@ impl<'a> Lot<'a> {
                     Some((Some(at), ranks)) if at < ranks => {
                         position(key, at, ranks) < (probability * ranks as f64).round() as u64
                     }
-                    // Nobody knows which place is whose: a coin that lasts for the interval is as likely.
+                    // The rank's place is unknown: a coin that lasts for the interval has the same probability.
                     Some(_) => coin(directive.seed, rank, WindowId(update | 1 << 63)) < probability,
                 }
             }

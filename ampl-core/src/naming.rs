@@ -4,14 +4,14 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// By which `ampl exec` hands on how much processor time it took itself, nanoseconds.
+/// Variable by which `ampl exec` passes on the processor time that it took itself, nanoseconds.
 pub const STARTED_VARIABLE: &str = "AMPL_EXEC_NS";
 
 /// Variables in which schedulers name a job, the more specific first.
 pub const JOB_VARIABLES: [&str; 7] =
     ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID", "JOB_ID"];
 
-/// What a template's placeholders stand for.
+/// Values of a template's placeholders.
 #[derive(Clone, Debug)]
 pub struct Names {
     /// The program's file name.
@@ -35,17 +35,17 @@ impl Names {
     }
 }
 
-/// What the directory of that user's journals on a node is called.
+/// Name of the directory of that user's journals on a node.
 pub fn node_directory_name(user: u32) -> String {
     format!("ampl-{user}")
 }
 
-/// How the names of directories begin, among those of journals, in which ranks of a node find each other in `MPI_Init`. Marks
-/// in them are called `RANK-PID-START-NAMESPACE`, after the process and when it started.
+/// Prefix of directories, among those of journals, in which ranks of a node find each other in `MPI_Init`. Marks in
+/// them are called `RANK-PID-START-NAMESPACE`, after the process and when it started.
 pub const RANKS: &str = "ranks-";
 
-/// The empty file by which `ampl run` knows at the end whether the library has been there, and said why where no run
-/// was recorded: it takes the file away.
+/// The empty file that the library takes away once it has run, and has reported why where no run was recorded;
+/// `ampl run` checks it at the end.
 pub fn awaited(run: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(run.file_name().unwrap_or_default());

@@ -15,11 +15,11 @@ pub struct NodeRank {
     pub rank: u32,
     /// Process number in its namespace.
     pub pid: u32,
-    /// When the process started, clock ticks since the boot.
+    /// Start of the process, clock ticks since the boot.
     pub started: u64,
     /// The namespace of process numbers, as its inode says.
     pub pid_namespace: u64,
-    /// Where its journal is.
+    /// Directory of its journal.
     pub journals: PathBuf,
 }
 
@@ -56,7 +56,7 @@ impl NodeRank {
     }
 }
 
-/// What `{:?}` has made of a text.
+/// Text that `{:?}` has quoted; `None` where `text` is not of that form.
 fn unquoted(text: &str) -> Option<String> {
     let mut letters = text.strip_prefix('"')?.strip_suffix('"')?.chars();
     let mut plain = String::new();

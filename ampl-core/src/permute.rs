@@ -10,7 +10,7 @@ pub fn order(seed: u64, rank: Rank) -> u32 {
     feistel(hash(SAMPLE, &[seed]), u64::from(rank.0), 16) as u32
 }
 
-/// What an order of ranks is drawn for.
+/// Key of an order of ranks: each key has an order of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The recorded seed.

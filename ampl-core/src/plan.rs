@@ -11,7 +11,7 @@ use crate::config::{
 use crate::stats::sizing::FLOOR;
 use crate::units::{Rank, RankSet, WindowId};
 
-/// What every rank and the client agree on before the first window.
+/// A configuration resolved for a job, the same in every rank and the client before the first window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Number of ranks in the job.
@@ -20,8 +20,8 @@ pub struct Plan {
     pub config: Config,
     /// Sampled groups; every rank is in exactly one.
     pub groups: Vec<GroupPlan>,
-    /// What a summary carries: every built-in quantity over whole windows first
-    /// ([`Quantity::ALL`] order), then the other configured metrics, each once.
+    /// Metrics of a summary: every built-in quantity over whole windows first ([`Quantity::ALL`] order), then the other
+    /// configured metrics, each once.
     pub metrics: Vec<Metric>,
 }
 
@@ -30,15 +30,15 @@ pub struct Plan {
 pub struct GroupPlan {
     /// Name; [`UNGROUPED`] for the ranks in no configured group that has another.
     pub name: String,
-    /// Its ranks.
+    /// Ranks of the group.
     pub members: RankSet,
-    /// How its sample is sized.
+    /// Size of its sample, or the bound that asks for it.
     pub target: Target,
     /// Ranks always kept.
     pub pinned: RankSet,
 }
 
-/// What only the size of the job can tell to be wrong: `agent.client` is no rank of it.
+/// Error that only the size of the job can show: `agent.client` is no rank of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankOutsideJob {
     /// The rank that it names.
@@ -144,8 +144,7 @@ impl Plan {
         Ok(Self { ranks, config, groups, metrics })
     }
 
-    /// How `group` is sized for `metric`: as it says itself, unless a `[[site]]` bounds the error of metrics on
-    /// these calls.
+    /// Target of `group` for `metric`: its own, unless a `[[site]]` bounds the error of metrics on these calls.
     pub fn target(&self, group: &GroupPlan, metric: &Metric) -> Target {
         let Target::Bound { confidence, error } = group.target else { return group.target };
         let about = |policy: &&SitePolicy| policy.is_bound() && policy.event() == metric.event;
@@ -158,8 +157,9 @@ impl Plan {
         }
     }
 
-    /// Whether `group` is to be divided into strata while the job runs: as many as its configuration says, or as pay.
-    /// Where that says nothing, and it can be told beforehand only who differs for good, such ranks are told apart.
+    /// Number of strata that `group` is divided into while the job runs, `Some(None)` for as many as pay; `None` if it
+    /// is not divided. Where it is not configured, a group with a bound gets `Some(None)` if it is large enough and
+    /// decisions are predictive, from a census and without partners.
     pub fn divides(&self, group: &GroupPlan) -> Option<Option<u32>> {
         if let Some(strata) = self.config.divides(&group.name) {
             return Some(strata.k.map(|k| group.members.len().min(k.into()) as u32));
@@ -174,18 +174,18 @@ impl Plan {
         (beforehand && saves && bound && !self.config.whole.contains(&group.name)).then_some(None)
     }
 
-    /// Whether everything is there that estimates from the sample can be checked against: `output.verify`, unless
-    /// summaries are left out.
+    /// `true` if everything is stored that estimates from the sample can be checked against: `output.verify`, unless
+    /// summaries of some ranks are left out.
     pub fn verifies(&self) -> bool {
         self.config.output.verify && self.config.output.rank_summaries == RankSummaries::All
     }
 
-    /// Whether no summary of any rank's window is stored, as `output.rank_summaries` asks.
+    /// `true` if no summary of any rank's window is stored, as `output.rank_summaries` asks.
     pub fn leaves_out_summaries(&self) -> bool {
         self.config.output.rank_summaries == RankSummaries::Off
     }
 
-    /// Whether the trace has what a rank's window was summarised to, if that window was drawn or was not.
+    /// `true` if the trace has the summary of a rank's window, for a window that was `drawn` or was not.
     pub fn stores_summary(&self, drawn: bool) -> bool {
         if self.verifies() {
             return true;

@@ -1,4 +1,4 @@
-//! What a process runs, as its command line has it: how the programs of a job are told apart and called.
+//! Programs of processes, from their command lines: how the programs of a job are told apart and called.
 
 use std::path::Path;
 
@@ -30,14 +30,14 @@ pub fn program_of(command: &[String]) -> String {
     name.to_owned()
 }
 
-/// What `programs` are called, each by its file's name; those that share a name, by what tells them apart.
+/// Names of `programs`: each its file's name, or the whole text where several share a file's name.
 pub fn names<'a>(programs: &[&'a str]) -> Vec<&'a str> {
     let called =
         |program: &'a str| programs.iter().filter(|other| file_name(other) == file_name(program)).count();
     programs.iter().map(|&program| if called(program) > 1 { program } else { file_name(program) }).collect()
 }
 
-/// The last part of a path; all of what is none.
+/// Last part of a path; all of a text that is none.
 fn file_name(path: &str) -> &str {
     // The name of a module follows its interpreter's.
     if path.contains(" -m ") {

@@ -1,40 +1,40 @@
-//! Why this machine does not count something, in words that say what to do about it.
+//! Reasons why this machine does not count something, with the action to take.
 //!
 //! `ampl run`, `ampl doctor` and the ranks themselves ask the kernel, each on its own; what it answers is
 //! explained here, once.
 
 use crate::config::perf::{Counter, Kind};
 
-/// What an operating system answers to `perf_event_open`.
+/// Answer of an operating system to `perf_event_open`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// `errno`, as Linux numbers it.
     pub errno: i32,
     /// `/proc/sys/kernel/perf_event_paranoid`, where it can be read.
     pub paranoid: Option<i64>,
-    /// Whether the processor says that a hypervisor is below.
+    /// `true` if the processor reports a hypervisor below it.
     pub virtual_machine: bool,
 }
 
-/// Why a metric cannot be measured, as the parts of a message.
+/// Reason why a metric cannot be measured, as the parts of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// `perf.cycles`
     pub metric: String,
     /// `no hardware counters in this virtual machine`
     pub why: String,
-    /// What to do instead of setting `optional = true`; empty where nothing else helps.
+    /// Alternative to `optional = true`; empty where nothing else helps.
     pub instead: String,
 }
 
-/// Whether `counter` counts what happens inside the kernel, and nothing otherwise.
+/// `true` if `counter` counts events that happen only inside the kernel.
 ///
 /// All others count user code only, so that they mean the same on every machine, whatever it permits.
 pub fn is_in_kernel(counter: &Counter) -> bool {
     counter.kind == Kind::Software && matches!(counter.name, "context-switches" | "cpu-migrations")
 }
 
-/// Nobody else must be let in for less: user code at 2, the kernel at 1.
+/// Highest `perf_event_paranoid` that permits `counter`: 2 for user code, 1 for the kernel.
 fn highest_level(counter: &Counter) -> i64 {
     if is_in_kernel(counter) { 1 } else { 2 }
 }
@@ -69,7 +69,7 @@ impl Refusal {
         Self { metric: format!("perf.{}", counter.name), why, instead }
     }
 
-    /// There is no PAPI to ask for `event`.
+    /// Refusal to count `event` where there is no PAPI.
     pub fn without_papi(event: &str) -> Self {
         Self {
             metric: format!("papi.{event}"),
@@ -79,7 +79,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it.
+    /// Action to take.
     pub fn fix(&self) -> String {
         match self.instead.as_str() {
             "" => "set optional = true".into(),
@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// Why, and what to do, where the kernel has the counter and keeps it to itself.
+/// Reason and action where the kernel has the counter and forbids it.
 fn forbidden(counter: &Counter, paranoid: Option<i64>) -> (String, String) {
     let highest = highest_level(counter);
     match paranoid {

@@ -28,7 +28,7 @@ pub struct RankSet {
     ranges: Vec<(u32, u32)>,
 }
 
-/// Why a rank set could not be read.
+/// Reason why a rank set could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RankSetError {
     /// A part is neither a number nor `LOW-HIGH`.
@@ -108,17 +108,17 @@ impl RankSet {
         Self { ranges }
     }
 
-    /// How many ranks are in the set.
+    /// Number of ranks in the set.
     pub fn len(&self) -> u64 {
         self.ranges.iter().map(|&(low, high)| u64::from(high) - u64::from(low) + 1).sum()
     }
 
-    /// Whether the set has no rank.
+    /// `true` if the set has no rank.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether `rank` is in the set.
+    /// `true` if `rank` is in the set.
     pub fn contains(&self, rank: Rank) -> bool {
         self.position(rank).is_some()
     }
@@ -128,7 +128,7 @@ impl RankSet {
         self.ranges.last().map(|&(_, high)| Rank(high))
     }
 
-    /// How many ranks of the set are smaller than `rank`, if `rank` is in the set.
+    /// Number of ranks of the set that are smaller than `rank`, if `rank` is in the set.
     pub fn position(&self, rank: Rank) -> Option<u64> {
         let mut before = 0;
         for &(low, high) in &self.ranges {
@@ -153,7 +153,7 @@ impl RankSet {
         self.ranges.iter().copied()
     }
 
-    /// Whether the two sets share a rank.
+    /// `true` if the two sets share a rank.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.ranges.iter().any(|&(low, high)| other.ranges.iter().any(|&(a, b)| low <= b && a <= high))
     }

@@ -42,7 +42,7 @@ pub enum Value {
         /// Tag; `MPI_ANY_TAG` in an empty status.
         tag: i64,
     },
-    /// One status of several of which some tell of errors: what it says of a message, if anything, and its error.
+    /// One of several statuses, some of them with errors: source and tag of its message, if any, and its error.
     Outcome {
         /// Source and tag, as in [`Value::Status`].
         told: Option<(i64, i64)>,

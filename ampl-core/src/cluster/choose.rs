@@ -1,4 +1,4 @@
-//! How many strata a group is worth.
+//! Choice of the number of strata of a group.
 
 use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Vectors, price};
 
@@ -7,26 +7,26 @@ pub use crate::config::MOST_STRATA;
 /// Share of the ranks that strata have to save, on windows that they were not found on.
 pub const LEAST_GAIN: f64 = 0.10;
 
-/// As many strata are enough as cost no more than this times what the best number costs.
+/// Largest cost of a smaller number of strata that is still enough, over the cost of the best number.
 const GOOD_ENOUGH: f64 = 1.05;
 
-/// Share of what strata explain of the differences between ranks that strata of another time must explain too.
+/// Least share of explained variance that strata found in one part of the run must explain in another part.
 const LEAST_LASTING: f64 = 0.6;
 
-/// From so many windows on, what begins or ends half-way through the run can be told from what lingers.
+/// Fewest windows that tell a change half-way through the run from behaviour that lingers.
 const MANY_WINDOWS: usize = 24;
 
-/// Parts of the run, in 24ths of it: strata are found in the first of each pair, and asked for in the other one. The
-/// last two only of [`MANY_WINDOWS`].
+/// Pairs of parts of the run, in 24ths of it: strata are found in the first part and tested in the second. The last two
+/// pairs apply only from [`MANY_WINDOWS`] on.
 const PAIRS: [[(usize, usize); 2]; 4] =
     [[(0, 12), (16, 24)], [(12, 24), (0, 8)], [(12, 15), (21, 24)], [(0, 3), (9, 12)]];
 
-/// How many strata there may be.
+/// Number of strata that is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// As many as pay, from 1 to so many.
+    /// As many as pay, up to this number.
     Pays(usize),
-    /// So many, whatever they cost, if so many ranks differ.
+    /// Exactly this number, whatever it costs, if that many ranks differ.
     Exactly(usize),
 }
 
@@ -39,12 +39,12 @@ pub fn k_medoids(features: &Features, metric: Metric, effort: Effort) -> Search<
     Box::new(move |k| search.clusters(k))
 }
 
-/// What some number of strata would have cost.
+/// One number of strata that was tried: the strata and their cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
     /// Strata.
     pub k: usize,
-    /// Their medoids, numbers of ranks in [`Vectors`]; none where there are too few windows to find any.
+    /// Medoids, numbers of ranks in [`Vectors`]; empty where there are too few windows to find any.
     pub medoids: Vec<usize>,
     /// The stratum of every rank.
     pub labels: Vec<usize>,
@@ -75,15 +75,15 @@ impl Choice {
     }
 }
 
-/// The strata of the ranks of `vectors`, for `aims`: `cluster` is given the ranks' vectors in every other window,
-/// and finds as many classes as it is asked for; the windows between tell what these would cost.
+/// The strata of the ranks of `vectors`, for `aims`. `cluster` gets the ranks' vectors in every other window, and finds
+/// as many classes as it is asked for; these are priced on the windows between.
 ///
 /// Under [`Rule::Pays`], the smallest number within 5 % of the cheapest, if it saves [`LEAST_GAIN`] of what one
 /// stratum costs, strata differ by more than chance ([`Price::is_proven`]), and they last; else one.
 ///
-/// Strata last where those found in a part of the run explain nearly as much of the differences between ranks in a
-/// part of it that is some windows away. What a rank does often lingers for a few windows, so that
-/// strata of every other window do well in the windows between, and would be others a little later.
+/// Strata last where those found in a part of the run explain nearly as much of the differences between ranks in a part
+/// of it that is some windows away. A rank's behaviour often lingers for a few windows. Strata of every other window
+/// then do well in the windows between, but other strata would a little later.
 ///
 /// # Source
 /// STATISTICS §5. That strata must differ by more than chance is asked there of strata found online; in small jobs
@@ -108,13 +108,13 @@ pub fn choose(
 /// Classes to be found next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// Of which windows: [`Choosing::windows`].
+    /// Part of the windows to find them in: [`Choosing::windows`].
     pub part: usize,
-    /// How many.
+    /// Number of classes.
     pub k: usize,
 }
 
-/// What [`choose()`] does, step by step: it says which classes are wanted, and takes them.
+/// The search of [`choose()`], step by step: it names the classes to find next, and takes them.
 #[derive(Clone, Debug)]
 pub(super) struct Choosing {
     rule: Rule,
@@ -129,11 +129,11 @@ pub(super) struct Choosing {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// So many strata are tried next.
+    /// Number of strata to try next.
     Trying(usize),
-    /// That pair of parts is asked whether the strata that were tried as number `found` last.
+    /// Check of `tried[found]` on pair number `pair` of [`PAIRS`]: its strata must last.
     Lasting { found: usize, pair: usize },
-    /// That number is chosen.
+    /// Choice made: index in `tried`.
     Over(usize),
 }
 
@@ -156,7 +156,7 @@ impl Choosing {
         self.tried.push(Tried { k: 1, medoids, labels, price, gain: 0.0 });
     }
 
-    /// None when it is over.
+    /// Classes to find next; `None` once the choice is made.
     pub fn wanted(&self) -> Option<Wanted> {
         match self.stage {
             Stage::Trying(k) => Some(Wanted { part: 0, k }),
@@ -221,7 +221,7 @@ impl Choosing {
         self.go_on(k + 1);
     }
 
-    /// Goes on with `k` strata, if so many may be tried.
+    /// Goes on with `k` strata, if that many may be tried.
     fn go_on(&mut self, k: usize) {
         let (Rule::Pays(most) | Rule::Exactly(most)) = self.rule;
         match k <= most.min(self.ranks) {
@@ -230,7 +230,7 @@ impl Choosing {
         }
     }
 
-    /// All have been tried: says which one is to be had, if it lasts.
+    /// Compares all that were tried and picks one, which must still last under [`Rule::Pays`].
     fn compare(&mut self) {
         let tried = &self.tried;
         self.stage = match self.rule {
@@ -251,8 +251,8 @@ impl Choosing {
         if self.all_windows < MANY_WINDOWS { 2 } else { PAIRS.len() }
     }
 
-    /// Whether as many strata as were tried as number `first`, found in one part of the run, are some in another
-    /// part too.
+    /// `true` if the classes `found` in one part of the run explain enough in the pair's other part: [`LEAST_LASTING`]
+    /// of what `tried[first]` explains.
     fn lasts(
         &self,
         vectors: &Vectors,
@@ -265,7 +265,7 @@ impl Choosing {
         explained >= LEAST_LASTING * self.tried[first].price.explained
     }
 
-    /// What was tried and chosen, when it is over.
+    /// Everything tried and the index chosen, once the search is over.
     fn choice(self) -> Choice {
         let chosen = self.number();
         Choice { tried: self.tried, chosen }

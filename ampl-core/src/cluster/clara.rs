@@ -7,18 +7,18 @@ use super::distance::{Dissimilarity, Distances, Points};
 use super::pam::{First, Initial, Purpose, Swapping, some};
 use super::work_budget::Work;
 
-/// How much is spent on a clustering.
+/// Effort spent on a clustering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// How the first medoids are found.
+    /// Search for the first medoids.
     pub initial: Initial,
     /// Seed of samples and of LAB.
     pub seed: u64,
-    /// Up to that many points all pairs are looked at: 8 bytes for each.
+    /// Most points of which all pairs are compared, 8 bytes per pair.
     pub all_up_to: usize,
-    /// Beyond it, so many samples are clustered.
+    /// Samples that are clustered beyond that number of points.
     pub samples: usize,
-    /// So many points each, at least `k`.
+    /// Points of a sample, at least `k`.
     pub sample_points: usize,
     /// Most points that the samples' medoids are compared on.
     pub judges: usize,
@@ -60,7 +60,7 @@ pub struct KMedoids<'p, D> {
     /// Samples of the points; one of all points where these are few.
     samples: Vec<Sample>,
     judges: Vec<usize>,
-    /// The clustering that is being looked for.
+    /// The clustering that is being searched for.
     fit: Option<Fit>,
 }
 
@@ -69,19 +69,19 @@ struct Sample {
     /// Numbers of its points.
     rows: Vec<usize>,
     distances: Distances,
-    /// Rows of those that are known.
+    /// Rows of `distances` filled in so far.
     measured: usize,
     first: First,
 }
 
-/// How far the search for so many clusters has come.
+/// Progress of the search for `k` clusters.
 #[derive(Clone, Debug)]
 struct Fit {
     k: usize,
     /// The sample that is being clustered.
     sample: usize,
     swapping: Option<Swapping>,
-    /// What the judges say of the best medoids so far, and these.
+    /// Smallest deviation over the judges so far, and its medoids.
     best: Option<(f64, Vec<usize>)>,
 }
 
@@ -203,7 +203,7 @@ impl Sample {
     }
 }
 
-/// Which of `medoids` is nearest to `point`, the first of equally near ones, and how far it is.
+/// Index in `medoids` of the one nearest to `point`, the first of equally near ones, and its dissimilarity.
 pub fn nearest<'m>(
     point: &[f64],
     medoids: impl Iterator<Item = &'m [f64]>,

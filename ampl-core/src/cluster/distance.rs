@@ -15,12 +15,12 @@ impl Points {
         (rows.checked_mul(dimensions) == Some(values.len())).then_some(Self { rows, dimensions, values })
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there is none.
+    /// `true` if there are no points.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
@@ -40,16 +40,16 @@ impl Points {
         &self.values
     }
 
-    /// Whether every number is one.
+    /// `true` if every number is finite.
     pub fn is_finite(&self) -> bool {
         self.values.iter().all(|value| value.is_finite())
     }
 }
 
-/// How unlike two points are: symmetric, 0 for equal points, not negative, finite for finite points. It need not
+/// Dissimilarity of two points: symmetric, 0 for equal points, not negative, finite for finite points. It need not
 /// be a metric: k-medoids asks for nothing else.
 pub trait Dissimilarity {
-    /// How unlike `a` and `b` are; they have equal lengths.
+    /// Dissimilarity of `a` and `b`, which have equal lengths.
     fn between(&self, a: &[f64], b: &[f64]) -> f64;
 }
 
@@ -123,19 +123,19 @@ pub struct Distances {
 }
 
 impl Distances {
-    /// Those between `rows` of `points`, numbered as in `rows`.
+    /// Dissimilarities between `rows` of `points`, numbered as in `rows`.
     pub fn of(points: &Points, rows: &[usize], metric: &impl Dissimilarity) -> Self {
         let mut distances = Self::none(rows.len());
         (0..rows.len()).for_each(|index| distances.measure(index, points, rows, metric));
         distances
     }
 
-    /// Those between so many points, none of them known yet.
+    /// Room for the dissimilarities of `points` points, all 0 so far.
     pub(super) fn none(points: usize) -> Self {
         Self { points, values: vec![0.0; points * (points + LANES)] }
     }
 
-    /// Fills in those between point `index` and the points before it.
+    /// Fills in the dissimilarities between point `index` and the points before it.
     pub(super) fn measure(
         &mut self,
         index: usize,
@@ -152,23 +152,23 @@ impl Distances {
         }
     }
 
-    /// How many points there are.
+    /// Number of points.
     pub fn len(&self) -> usize {
         self.points
     }
 
-    /// Whether there is none.
+    /// `true` if there are no points.
     pub fn is_empty(&self) -> bool {
         self.points == 0
     }
 
-    /// From point `index` to every point.
+    /// Dissimilarities from point `index` to every point.
     pub fn from(&self, index: usize) -> &[f64] {
         let first = index * (self.points + LANES);
         &self.values[first..first + self.points]
     }
 
-    /// From point `index` to point `first` and those behind it, as many as there are.
+    /// Dissimilarities from point `index` to point `first` and those behind it, as many as there are lanes.
     pub(super) fn block(&self, index: usize, first: usize) -> &[f64; LANES] {
         let first = index * (self.points + LANES) + first;
         self.values[first..].first_chunk().expect("a row ends in as many zeros")

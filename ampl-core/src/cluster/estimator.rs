@@ -20,7 +20,7 @@ pub struct KMedoidsValidParams<D> {
     effort: Effort,
 }
 
-/// Why there are no medoids.
+/// Reason why there are no medoids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum KMedoidsError {
@@ -88,7 +88,7 @@ impl<D> KMedoidsModel<D> {
         &self.medoids
     }
 
-    /// Their numbers among the points, ascending.
+    /// Numbers of the medoids among the points, ascending.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
@@ -100,7 +100,7 @@ impl<D> KMedoidsModel<D> {
 }
 
 impl<D> KMedoidsParams<D> {
-    /// How the first medoids are found.
+    /// Search for the first medoids.
     pub fn initial(mut self, initial: Initial) -> Self {
         self.0.effort.initial = initial;
         self

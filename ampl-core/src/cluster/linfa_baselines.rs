@@ -15,7 +15,7 @@ use super::clara::{Clustering, Effort, nearest};
 use super::distance::{Dissimilarity, Metric, Points};
 use super::pam::{Purpose, some};
 
-/// Points that the silhouette is averaged over: it looks at all pairs.
+/// Points that the silhouette is averaged over: it compares all pairs.
 const SILHOUETTE_POINTS: usize = 1000;
 
 /// `k` classes by k-means (Euclidean: Lloyd with k-means++; otherwise distances to the means by `metric`). The
@@ -61,7 +61,7 @@ pub fn dbscan(points: &Points, least: usize, metric: Metric, effort: Effort) -> 
     if count <= least || !reach.is_finite() {
         return seen.clustering(points, metric, vec![Some(0); count]);
     }
-    // Of equal points any reach above 0 says the same.
+    // Of equal points any reach above 0 gives the same classes.
     let reach = reach.max(f64::MIN_POSITIVE) * (1.0 + 1e-9);
     let search = CommonNearestNeighbour::LinearSearch;
     let labels = match metric {
@@ -77,8 +77,8 @@ pub fn dbscan(points: &Points, least: usize, metric: Metric, effort: Effort) -> 
     seen.clustering(points, metric, labels)
 }
 
-/// How much nearer points are to those of their own class than to those of the next: linfa's mean silhouette, by
-/// Euclidean distance, in [−1, 1]; none for a single class. Of many points, a sample is looked at.
+/// linfa's mean silhouette: how much nearer points are to those of their own class than to those of the next, by
+/// Euclidean distance, in [−1, 1]. `None` for a single class. Of many points, a sample is used.
 pub fn silhouette(points: &Points, labels: &[usize], seed: u64) -> Option<f64> {
     let effort = Effort { all_up_to: SILHOUETTE_POINTS, seed, ..Effort::default() };
     let seen = Seen::of(points, Effort { sample_points: SILHOUETTE_POINTS, ..effort });
@@ -90,7 +90,7 @@ pub fn silhouette(points: &Points, labels: &[usize], seed: u64) -> Option<f64> {
     score.is_finite().then_some(score)
 }
 
-/// The points that are looked at.
+/// Points that are compared.
 struct Seen {
     rows: Vec<usize>,
     records: Array2<f64>,
@@ -110,7 +110,7 @@ impl Seen {
         Self { rows, records }
     }
 
-    /// How many points differ, as far as to `most`.
+    /// Number of different points, counted up to `most`.
     fn different(&self, most: usize) -> usize {
         let mut found = Vec::new();
         for row in self.records.rows() {
@@ -121,7 +121,7 @@ impl Seen {
         found.len()
     }
 
-    /// How far the `least`-th nearest other point is.
+    /// Distance of the `least`-th nearest other point.
     fn reach(&self, points: &Points, row: usize, least: usize, metric: Metric) -> f64 {
         let others = self.rows.iter().map(|&other| metric.between(points.row(row), points.row(other)));
         let mut distances: Vec<f64> = others.collect();
@@ -131,8 +131,8 @@ impl Seen {
         }
     }
 
-    /// Classes with the medoid that each has: the point with the smallest sum of dissimilarities to the others of
-    /// its class. Points of no class, or not looked at, go to the nearest medoid.
+    /// Classes with the medoid that each has: the point with the smallest sum of dissimilarities to the others of its
+    /// class. Points of no class, or not compared, go to the nearest medoid.
     fn clustering(&self, points: &Points, metric: Metric, labels: Vec<Option<usize>>) -> Clustering {
         let classes = labels.iter().flatten().max().map_or(0, |most| most + 1);
         let members = |class| {

@@ -1,13 +1,12 @@
-//! Which ranks behave alike: dissimilarity, k-medoids, and how many strata pay.
+//! Classes of ranks that behave alike: dissimilarity, k-medoids, and how many strata pay.
 //!
-//! A rank is described by its local means, window after window, standardised ([`Vectors::features`]).
-//! [`KMedoids`] finds classes of such vectors; [`choose()`] finds out by what the samples would cost on windows
-//! that were not clustered whether classes are worth a stratum each, and how many; [`propose`] does so for a job
-//! that has strata already, a bit at a time where nobody can wait ([`Proposing`]). Everything is a function of its
-//! arguments and a seed.
+//! A rank is described by its local means, window after window, standardised ([`Vectors::features`]). [`KMedoids`]
+//! finds classes of such vectors. [`choose()`] decides whether classes are worth a stratum each, and how many, by the
+//! cost of samples on windows that were not clustered. [`propose`] does so for a job that has strata already, in steps
+//! inside a running job ([`Proposing`]). Everything is a function of its arguments and a seed.
 //!
-//! [`estimator`] dresses the algorithm for `linfa`, and [`others`] puts linfa's own k-means, DBSCAN and silhouette
-//! beside it. They come with the feature `cluster`, which nothing that runs inside a job enables.
+//! [`estimator`] adapts the algorithm to `linfa`, and [`linfa_baselines`] puts linfa's own k-means, DBSCAN and
+//! silhouette beside it. They come with the feature `cluster`, which nothing that runs inside a job enables.
 //!
 //! # Source
 //! AMPL 2008 §2.3 and §4.7 for strata from k-medoids over vectors of local means; STATISTICS §5 for what k costs.

@@ -10,7 +10,7 @@ use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Referenc
 /// A stratum that a job has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnlineStratum {
-    /// What decisions and estimates call it, for as long as its medoid is in it.
+    /// Number in decisions and estimates, kept for as long as its medoid is in the stratum.
     pub id: u16,
     /// The rank that stands for it, a number of a rank in [`Vectors`]; a larger one where that rank is not there, so
     /// that nothing continues it.
@@ -20,11 +20,11 @@ pub struct OnlineStratum {
 /// The strata of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strata {
-    /// At least one.
+    /// The strata, at least one.
     pub strata: Vec<OnlineStratum>,
     /// Index in `strata`, by rank.
     pub labels: Vec<usize>,
-    /// No stratum had that id or a larger one.
+    /// First free id: no stratum has had it or a larger one.
     pub next_id: u16,
 }
 
@@ -43,9 +43,9 @@ pub struct Proposal {
     /// Share of the ranks saved against the strata in force, on windows that were not clustered; at least
     /// [`LEAST_GAIN`], unless so many strata were asked for.
     pub gain: f64,
-    /// What they cost there, and the F that proves them.
+    /// Cost on the windows that were not clustered, and the F that proves the strata.
     pub price: Price,
-    /// What is sent to ranks, so that each finds its stratum by itself; none where there is only one.
+    /// Medoids to send to ranks, so that each finds its own stratum; `None` where there is only one.
     pub reference: Option<Reference>,
 }
 
@@ -75,7 +75,7 @@ pub fn propose(
     Work::whole(|work| proposing.step(work))
 }
 
-/// What [`propose`] does, a bit at a time: which bits it is done in makes no difference to what is found.
+/// The search of [`propose`] in steps; how it is cut into steps does not change the result.
 #[derive(Clone, Debug)]
 pub struct Proposing {
     vectors: Vectors,
@@ -94,7 +94,7 @@ pub struct Proposing {
 }
 
 impl Proposing {
-    /// Of the arguments of [`propose`]; none where nothing could be found.
+    /// Starts a search with the arguments of [`propose`]; `None` where it could find nothing.
     pub fn new(
         vectors: Vectors,
         current: Strata,
@@ -127,7 +127,7 @@ impl Proposing {
         Poll::Ready(self.proposal())
     }
 
-    /// What so many windows take, with `each` of a rank and guide.
+    /// Work of `windows` windows, with `each` units per rank and guide.
     fn units(&self, windows: usize, each: usize) -> u64 {
         (windows * self.aims.len() * (each * self.vectors.ranks() + 200)) as u64
     }

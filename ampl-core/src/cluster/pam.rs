@@ -3,7 +3,7 @@
 use super::distance::{Distances, LANES};
 use crate::permute::{Key, position};
 
-/// How the first medoids are found.
+/// Search for the first medoids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Initial {
     /// BUILD of Kaufman & Rousseeuw: one after the other, the best of all points.
@@ -52,12 +52,12 @@ pub fn lab(distances: &Distances, k: usize, seed: u64) -> Vec<usize> {
 #[derive(Clone, Debug)]
 pub(super) struct First {
     pub medoids: Vec<usize>,
-    /// From every point to its nearest medoid.
+    /// Dissimilarity from every point to its nearest medoid.
     near: Vec<f64>,
 }
 
 impl First {
-    /// None yet, of so many points.
+    /// No medoid yet, of `points` points.
     pub fn new(points: usize) -> Self {
         Self { medoids: Vec::new(), near: vec![f64::INFINITY; points] }
     }
@@ -94,7 +94,7 @@ impl First {
         let drawn: Vec<usize> = some(seed, Purpose::Lab, self.medoids.len() as u64, few, points).collect();
         let free = |point: &usize| !self.medoids.contains(point);
         let candidates: Vec<usize> = match drawn.iter().copied().filter(free).collect::<Vec<_>>() {
-            // Everyone who was drawn is a medoid already.
+            // Every point that was drawn is a medoid already.
             none if none.is_empty() => (0..points).filter(free).take(1).collect(),
             candidates => candidates,
         };
@@ -137,24 +137,25 @@ pub fn faster_pam(distances: &Distances, medoids: Vec<usize>, most_swaps: usize)
 #[derive(Clone, Debug)]
 pub(super) struct Swapping {
     search: Search,
-    /// The candidate to be looked at next, and how many were since the last swap.
+    /// Candidate to compare next.
     candidate: usize,
+    /// Candidates compared since the last swap.
     unchanged: usize,
-    /// The swap to be made next: the medoid's index, and who takes its place.
+    /// Swap to be made next: the medoid's index, and the candidate that takes its place.
     next: Option<(usize, usize)>,
     swaps: usize,
     most_swaps: usize,
 }
 
 impl Swapping {
-    /// What [`Swapping::new`] takes.
+    /// Work of [`Swapping::new`], in units.
     pub fn units(points: usize, medoids: usize) -> u64 {
         (points * if medoids > 1 { 4 * medoids } else { points }) as u64
     }
 
     pub fn new(distances: &Distances, mut medoids: Vec<usize>, most_swaps: usize) -> Self {
         if medoids.len() == 1 {
-            // Nobody is second then, and the best one is known at once.
+            // There is no second nearest then, and the best one is known at once.
             let best = least(0..distances.len(), |point| distances.from(point).iter().sum());
             medoids = best.into_iter().collect();
         }
@@ -163,7 +164,7 @@ impl Swapping {
         Self { search, candidate: 0, unchanged: 0, next: None, swaps: 0, most_swaps }
     }
 
-    /// What the next step takes; none where no swap is left.
+    /// Work of the next step, in units; `None` where no swap is left.
     pub fn next_units(&self) -> Option<u64> {
         let (points, medoids) = (self.search.near.len(), self.search.medoids.len());
         match self.next {
@@ -173,7 +174,7 @@ impl Swapping {
         }
     }
 
-    /// Makes the swap that was found last, or looks for one among the next few candidates.
+    /// Makes the swap that was found last, or searches the next few candidates for one.
     pub fn step(&mut self, distances: &Distances) {
         if let Some((slot, candidate)) = self.next.take() {
             self.search.swap(distances, slot, candidate);
@@ -223,12 +224,12 @@ struct Search {
     medoids: Vec<usize>,
     is_medoid: Vec<bool>,
     near: Vec<Near>,
-    /// What it would add to the deviation to do without each medoid.
+    /// Increase of the deviation without each medoid.
     removal: Vec<f64>,
     deviation: f64,
-    /// Of a few candidates side by side: change of the deviation for each medoid that they could replace, and what
-    /// they change beside all of them.
+    /// Change of the deviation, by medoid and lane, that depends on which medoid a candidate replaces.
     change: Vec<[f64; LANES]>,
+    /// Change of the deviation, by lane, that a candidate brings whichever medoid it replaces.
     added: [f64; LANES],
 }
 
@@ -262,7 +263,7 @@ impl Search {
         }
     }
 
-    /// Finds out what `first` and the candidates behind it change, as many as there are lanes.
+    /// Computes the changes by candidate `first` and the next ones, as many as there are lanes.
     fn compare(&mut self, distances: &Distances, first: usize) {
         self.change.iter_mut().zip(&self.removal).for_each(|(change, &removal)| *change = [removal; LANES]);
         let mut added = [0.0; LANES];
@@ -281,13 +282,13 @@ impl Search {
         self.added = added;
     }
 
-    /// The medoid that it is best to put that candidate in the place of, and what that changes the deviation by.
+    /// Medoid that the candidate in `lane` replaces best, and the change of the deviation.
     fn best_swap(&self, lane: usize) -> (usize, f64) {
         let slot = least(0..self.change.len(), |slot| self.change[slot][lane]).expect("there are medoids");
         (slot, self.change[slot][lane] + self.added[lane])
     }
 
-    /// What a change may be by rounding alone: where points coincide, the deviation may be 0, and its parts are not.
+    /// Largest change by rounding alone: where points coincide, the deviation may be 0 while its parts are not.
     fn rounding(&self, slot: usize) -> f64 {
         1e-12 * (self.deviation + self.removal[slot])
     }
@@ -321,13 +322,13 @@ fn two_nearest(from: &[f64], medoids: &[usize]) -> Near {
     })
 }
 
-/// The first of those with the smallest cost.
+/// First item with the smallest cost.
 fn least(items: impl Iterator<Item = usize>, cost: impl Fn(usize) -> f64) -> Option<usize> {
     let costs = items.map(|item| (item, cost(item)));
     costs.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(item, _)| item)
 }
 
-/// What points are drawn for: different uses of one seed see different ones.
+/// Purpose of a draw of points: each purpose draws other points from one seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Lab,

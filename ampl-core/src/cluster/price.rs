@@ -1,4 +1,4 @@
-//! What samples of some strata would cost, window by window.
+//! Cost of samples of given strata, window by window.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
@@ -13,13 +13,13 @@ use crate::stats::sizing::{Stratum, neyman_real};
 pub struct Aim {
     /// Number of the guide in [`Vectors`].
     pub guide: usize,
-    /// In (0, 1).
+    /// Confidence, in (0, 1).
     pub confidence: f64,
-    /// Half-width.
+    /// Half-width of the interval.
     pub error: ErrorBound,
 }
 
-/// What strata cost, and how different they are.
+/// Cost of strata, and how different they are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Price {
     /// Ranks to be drawn of a window: Σ m_h, mean over windows.
@@ -30,23 +30,23 @@ pub struct Price {
     /// root mean square over windows, the largest of the guides'. Infinite where a mean is 0 and ranks differ.
     pub errors: Vec<f64>,
     /// Variance between strata over variance within them, the windows' together, of the guide that has most of it;
-    /// 1 on average where strata say nothing. None of a single stratum, or where nobody differs.
+    /// 1 on average where strata say nothing. `None` for a single stratum, or where ranks do not differ.
     pub f: Option<f64>,
     /// Share of the variance that is between strata, less what as many strata take by chance: at most 1, 0 on average
-    /// where strata say nothing. Of the guide with most of it; 0 where nobody differs.
+    /// where strata say nothing. Of the guide with most of it; 0 where ranks do not differ.
     pub explained: f64,
-    /// What `f` exceeds once in a thousand times where strata say nothing.
+    /// Value that `f` exceeds once in a thousand times where strata say nothing.
     pub f_limit: f64,
 }
 
 impl Price {
-    /// Whether strata are more different than chance makes them once in a thousand times.
+    /// `true` if strata are more different than chance makes them once in a thousand times.
     pub fn is_proven(&self) -> bool {
         self.f.is_some_and(|f| f > self.f_limit)
     }
 }
 
-/// Fewest ranks of a sample that tell their stratum's variance.
+/// Fewest sampled ranks from which a stratum's own variance is estimated.
 const TELLING: u64 = 4;
 
 /// Prices the strata 0, 1, … `strata` − 1 that `labels` puts ranks into, for `aims` in `windows` of `vectors`.
@@ -55,8 +55,8 @@ const TELLING: u64 = 4;
 /// ([`neyman_real`]: at least 1 a stratum), the largest of the aims' in each stratum. Sizes are not rounded up to whole
 /// ranks, and floors are not applied.
 ///
-/// Where the ranks are a sample, so many as they stand for are priced; a stratum of which it has less than four
-/// is taken to vary as the whole group does, for nothing is known of it.
+/// Where the ranks are a sample, the ranks that they stand for are priced. A stratum with fewer than four of the sample
+/// is taken to vary as the whole group does, as nothing is known of it.
 ///
 /// # Source
 /// STATISTICS §2 (allocation) and §5; F as in the analysis of variance (Cochran §5.6), with the degrees of freedom
@@ -85,7 +85,7 @@ pub fn price(vectors: &Vectors, windows: &[usize], labels: &[usize], strata: usi
     let between = strata.saturating_sub(1);
     let within = ranks.saturating_sub(strata);
     let ratio = |&(b, w): &(f64, f64)| {
-        // Nothing over nothing: nobody differs.
+        // Zero over zero: ranks do not differ.
         (between > 0 && within > 0 && b > 0.0).then(|| b / between as f64 / (w / within as f64))
     };
     let explained = |&(b, w): &(f64, f64)| match b + w {
@@ -155,13 +155,17 @@ impl Seen {
 /// Room for a window's residuals.
 struct Group {
     residuals: Vec<f64>,
-    /// By stratum: mean residual, count and total of observations and their ratio, squares of residuals about the mean
-    /// one and about the stratum's own mean.
+    /// Mean residual, by stratum.
     means: Vec<f64>,
+    /// Number of observations, by stratum.
     counts: Vec<f64>,
+    /// Total of observations, by stratum.
     totals: Vec<f64>,
+    /// Ratio of total to number, by stratum.
     ratios: Vec<f64>,
+    /// Squares of residuals about the mean residual, by stratum.
     squares: Vec<f64>,
+    /// Squares of residuals about the stratum's own mean, by stratum.
     own: Vec<f64>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::{ErrorBound, Target};
 
-/// Fewest ranks of a stratum that its own error can be told from.
+/// Fewest ranks of a stratum from which its own error is estimated.
 const LEAST: u64 = 2;
 
 /// Share of its ranks from which a stratum is taken as a whole.
@@ -13,10 +13,10 @@ pub fn floor_of_each(floor: u64, strata: usize) -> u64 {
     floor.div_ceil(strata.max(1) as u64).max(LEAST)
 }
 
-/// What is asked of a stratum of `ranks` ranks of which `size` are to be drawn, so that the error of its own mean is
-/// `error` at `confidence` ([`super::Price`]): all its ranks where hardly any would be left out, else that bound, rounded
-/// down to hundredths of a percent. `whole` is the bound of all strata together; it is taken as it is where the ranks
-/// of this one do not differ, for which any bound holds.
+/// Target of a stratum of `ranks` ranks of which `size` are to be drawn: the bound `error` on its own mean at
+/// `confidence` ([`super::Price`]), rounded down to hundredths of a percent. The target is all its ranks where hardly
+/// any would be left out. Where the ranks do not differ, any bound holds: `whole`, the bound of all strata together, if
+/// it is relative, else 8 %.
 pub fn target_of(ranks: u64, size: f64, error: f64, confidence: f64, whole: ErrorBound) -> Target {
     if size >= ALL * ranks as f64 {
         return Target::Static { ranks: u32::try_from(ranks).unwrap_or(u32::MAX) };

@@ -1,4 +1,4 @@
-//! What every rank observed, window after window, and the vectors that ranks are told apart by.
+//! Observations of every rank, window after window, and the vectors that classify ranks.
 
 use super::distance::{Dissimilarity, Points};
 use super::nearest;
@@ -16,8 +16,9 @@ pub struct Vectors {
     population: u64,
     /// Most numbers of a vector per guide.
     columns: usize,
-    /// Counts and totals by window, then guide, then rank.
+    /// Counts of observations, by window, then guide, then rank.
     n: Vec<f64>,
+    /// Totals, in the same order.
     y: Vec<f64>,
 }
 
@@ -60,8 +61,8 @@ impl Vectors {
         self.windows
     }
 
-    /// Adds a window: count and total of every rank, guide by guide. One in which nobody observed anything is
-    /// left out; a number that is none, or not finite, counts as no observation.
+    /// Adds a window: count and total of every rank, guide by guide. A window without any observation is left out; a
+    /// number that is not finite counts as no observation.
     ///
     /// # Panics
     /// Unless there are as many pairs as ranks times guides.
@@ -143,7 +144,7 @@ impl Vectors {
     }
 }
 
-/// What a rank's local mean is compared with.
+/// Mean and scale that a rank's local mean is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Column {
     mean: f64,
@@ -168,7 +169,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// What ranks need to know to find their strata: the vectors of the medoids and what they are relative to. Its
+    /// Medoids to send to ranks, so that each finds its own stratum: their vectors and what these are relative to. The
     /// size does not depend on how many ranks there are.
     pub fn reference(&self, medoids: &[usize]) -> Reference {
         Reference {
@@ -188,14 +189,14 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// What it consists of, to be sent: per column the mean and one over the standard deviation, windows per
-    /// column, and the medoids.
+    /// Parts of the reference, to be sent: per column the mean and one over the standard deviation, windows per column,
+    /// and the medoids.
     pub fn parts(&self) -> (impl ExactSizeIterator<Item = (f64, f64)> + '_, usize, &[Vec<f64>]) {
         let columns = self.columns.iter().map(|column| (column.mean, column.per_deviation));
         (columns, self.width, &self.medoids)
     }
 
-    /// The same put together again; none where the numbers are none, or do not fit each other.
+    /// Reference made of its parts; `None` where a number is not finite or the parts do not fit each other.
     pub fn from_parts(columns: Vec<(f64, f64)>, width: usize, medoids: Vec<Vec<f64>>) -> Option<Self> {
         let sound = |&(mean, per_deviation): &(f64, f64)| mean.is_finite() && per_deviation.is_finite();
         let used = columns.iter().filter(|(_, per_deviation)| *per_deviation > 0.0).count();
@@ -205,8 +206,8 @@ impl Reference {
         sound.then(|| Self { columns: columns.into_iter().map(column).collect(), width, medoids })
     }
 
-    /// The stratum of a rank that observed that, guide by guide, in the windows that the medoids are about: the
-    /// index of the nearest medoid.
+    /// Stratum of a rank that observed `guides`, count and total per window, in the windows that the medoids are about:
+    /// the index of the nearest medoid.
     pub fn stratum_of(&self, guides: &[Vec<(f64, f64)>], metric: &impl Dissimilarity) -> usize {
         let sound = |&(n, y): &(f64, f64)| n > 0.0 && n.is_finite() && y.is_finite();
         let blocks = guides.iter().flat_map(|windows| windows.chunks(self.width));

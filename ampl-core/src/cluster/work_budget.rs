@@ -1,4 +1,4 @@
-//! How much a search may do at once.
+//! Limit on the work of one step of a search.
 
 use std::task::Poll;
 
@@ -18,12 +18,12 @@ impl Work {
         Self { most, done: 0 }
     }
 
-    /// As much as there is.
+    /// Work without a limit.
     pub fn all() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// What `step` comes to when all of it is done.
+    /// Result of `step` without a limit on its work.
     pub(super) fn whole<T>(mut step: impl FnMut(&mut Self) -> Poll<T>) -> T {
         loop {
             if let Poll::Ready(found) = step(&mut Self::all()) {
@@ -37,8 +37,8 @@ impl Work {
         self.done
     }
 
-    /// Whether a step of that many units may be done now; it counts as done then. The first one always may, or
-    /// nothing would ever end.
+    /// Ready if a step of `units` units may be done now; it counts as done then. The first one always may, or nothing
+    /// would ever end.
     pub fn take(&mut self, units: u64) -> Poll<()> {
         let sum = self.done.saturating_add(units);
         if self.done > 0 && sum > self.most {

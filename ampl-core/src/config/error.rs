@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, where, and what to do about it.
+//! Errors of a configuration: what is wrong, where, and what to do about it.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ pub struct ConfigError {
     pub column: usize,
     /// Dotted path of the key, `sampling.seed`, without the index of repeated tables; empty for the text as a whole.
     pub key: String,
-    /// What is wrong.
+    /// Cause of the error.
     pub cause: Cause,
 }
 
-/// What is wrong with a configuration.
+/// Cause of a configuration error, with its evidence.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -37,9 +37,9 @@ pub enum Cause {
     },
     /// A value of another TOML type than the key takes, or a table written as the wrong kind.
     WrongType {
-        /// What the key takes.
+        /// Type that the key takes, in words.
         expected: String,
-        /// What stands there.
+        /// Type that was found, in words.
         found: String,
     },
     /// A word the key does not know.
@@ -55,7 +55,7 @@ pub enum Cause {
     Invalid {
         /// The value.
         found: String,
-        /// What would be right.
+        /// Description of a valid value.
         expected: String,
     },
     /// No MPI function of that name.
@@ -67,7 +67,7 @@ pub enum Cause {
     },
     /// A required key is absent.
     Missing {
-        /// What it would say.
+        /// Text to add, as an example.
         example: &'static str,
     },
     /// A group of that name stands earlier.
@@ -101,9 +101,9 @@ pub enum Cause {
     },
     /// Settings that do not go together (STATISTICS §2, "Legal combinations").
     Combination {
-        /// Which settings.
+        /// Settings that do not go together, in words.
         settings: &'static str,
-        /// What to do.
+        /// Action to take.
         instead: &'static str,
     },
     /// `sites` names a file that was not put in its place ([`super::Config::inline_sites`]).
@@ -112,12 +112,12 @@ pub enum Cause {
     Unreadable {
         /// The file, as written.
         file: String,
-        /// Why.
+        /// Reason, in the system's words.
         error: String,
     },
     /// `--set` addresses an entry of a repeated table that the text does not have.
     NoSuchEntry {
-        /// How the entry was named.
+        /// Name of the entry, as written.
         entry: String,
         /// The entries there are.
         have: Vec<String>,
@@ -125,7 +125,7 @@ pub enum Cause {
 }
 
 impl ConfigError {
-    /// What is wrong, without the place.
+    /// Description of the error, without its place.
     pub fn what(&self) -> String {
         let key = shortened(&self.key);
         match &self.cause {
@@ -156,7 +156,7 @@ impl ConfigError {
         }
     }
 
-    /// What to do about it.
+    /// Action that corrects the error.
     pub fn fix(&self) -> String {
         match &self.cause {
             Cause::Syntax { .. } => "correct the line; text values need quotes".into(),
@@ -233,7 +233,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// Something accepted that does not do quite what it says.
+/// Setting that is accepted but does not do quite what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Line, from 1.
@@ -242,9 +242,9 @@ pub struct Notice {
     pub column: usize,
     /// Dotted path of the key.
     pub key: String,
-    /// What does not hold.
+    /// Description of what does not hold.
     pub what: String,
-    /// What happens instead.
+    /// Effect that it has instead.
     pub instead: String,
 }
 

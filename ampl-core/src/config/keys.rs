@@ -11,13 +11,13 @@ pub struct Key {
     pub table: &'static str,
     /// Name within the table.
     pub name: &'static str,
-    /// What its value must look like.
+    /// Form of its value.
     pub shape: Shape,
     /// Value when absent, as written in TOML; empty when there is none.
     pub default: &'static str,
     /// A sentence or two for the reader.
     pub meaning: &'static str,
-    /// Which values it takes, where its shape and `forms` leave that open.
+    /// Values that it takes, where its shape and `forms` leave that open.
     pub range: &'static str,
     /// Words or kinds of value, without quotes, and what each means.
     pub forms: &'static [(&'static str, &'static str)],
@@ -92,7 +92,7 @@ impl Key {
     }
 }
 
-/// What a value must look like, before its content is read.
+/// Form of a value, checked before its content is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A TOML integer.
@@ -118,7 +118,7 @@ pub struct Table {
     pub name: &'static str,
     /// Written `[[name]]`, any number of times.
     pub many: bool,
-    /// What it is about, for the reader.
+    /// Subject of the table, in a sentence for the reader.
     pub meaning: &'static str,
 }
 

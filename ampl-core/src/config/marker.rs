@@ -7,10 +7,10 @@ use super::site::Site;
 use super::{Event, Marker, SiteMatch, keys};
 use crate::mpi::{Class, FUNCTIONS, Function};
 
-/// How a marker can be written.
+/// Forms of a marker.
 const MARKERS: [&str; 5] = ["period:250ms", "mpi:FUNCTION", "region:NAME", "pcontrol", "auto"];
 
-/// What stands for the kinds of event that is no MPI function.
+/// Kinds of event, as advice in an error.
 const EVENTS: &str = "use an MPI function, region:NAME, path:OUTER>INNER or \"*\"";
 
 /// The longest period, a year: ends of windows must not be beyond what clocks count.
@@ -80,7 +80,7 @@ pub(super) fn event(text: &str) -> Result<Event, Cause> {
     }
 }
 
-/// What `text` matches in a `[[site]]`: an MPI function or a call site.
+/// MPI function or call site that `text` matches in a `[[site]]`.
 pub(super) fn site_match(text: &str) -> Result<SiteMatch, Cause> {
     match Site::parse(text) {
         Some(site) => Ok(SiteMatch::Site(site)),
@@ -88,7 +88,7 @@ pub(super) fn site_match(text: &str) -> Result<SiteMatch, Cause> {
     }
 }
 
-/// `function`, unless nothing but its number is seen of calls while windows are open; `text` names it.
+/// `function`, or an error where its calls are only counted, or begin or end MPI; `text` names it.
 fn met(function: Function, text: &str) -> Result<Function, Cause> {
     let why = match function.spec().class {
         Class::CountOnly => "is only counted",
@@ -145,7 +145,7 @@ pub fn nanoseconds(text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// Whether `text` is a duration in every way but its length, which 64 bits of nanoseconds do not hold.
+/// `true` if `text` is a duration but for its length, which 64 bits of nanoseconds do not hold.
 pub(super) fn is_too_long(text: &str) -> bool {
     parts(text).is_some() && nanoseconds(text).is_none()
 }

@@ -7,13 +7,13 @@ use super::site::Site;
 /// `[[metric]]`: one measured quantity over one kind of event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// What is measured.
+    /// Measured quantity.
     pub quantity: Quantity,
-    /// Over which events.
+    /// Events that it observes.
     pub event: Event,
-    /// Whether its bound sizes the sample.
+    /// `true` if its bound sizes the sample.
     pub guide: bool,
-    /// Left out where it cannot be measured, instead of being an error.
+    /// `true` if it is left out where it cannot be measured, instead of being an error.
     pub optional: bool,
 }
 
@@ -24,7 +24,7 @@ impl Metric {
     }
 }
 
-/// What is measured.
+/// Quantity that a metric measures.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Quantity {
     /// Wall-clock time, nanoseconds.
@@ -43,7 +43,7 @@ pub enum Quantity {
     Perf(String),
     /// A counter of PAPI, by PAPI's name for it (`papi.NAME`).
     Papi(String),
-    /// What the program declares and reports through the C API, in the program's unit.
+    /// Metric that the program declares and reports through the C API, in the program's unit.
     User(String),
 }
 
@@ -69,7 +69,7 @@ impl Quantity {
 
     /// The quantity of that name, which may be one of the program's own; absent if no metric can be called so.
     ///
-    /// Whether a counter of that name exists is not looked at.
+    /// Does not check that a counter of that name exists.
     pub fn by_name(name: &str) -> Option<Self> {
         if let Some(built_in) = Self::ALL.into_iter().find(|quantity| quantity.fixed_name() == name) {
             return Some(built_in);
@@ -105,7 +105,7 @@ fn is_user_name(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte))
 }
 
-/// Which events a metric observes.
+/// Events that a metric observes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// `"*"`: the whole window, one observation per rank.

@@ -40,7 +40,7 @@ pub struct Config {
     pub metrics: Vec<Metric>,
     /// `[[group]]`, in the order of the file. Ranks in no group form the group `all`.
     pub groups: Vec<Group>,
-    /// Which of them are to be divided into strata, and how.
+    /// Groups that are to be divided into strata, and how.
     pub strata: Vec<GroupStrata>,
     /// Names of groups that are not to be divided (`stratify = "off"`).
     pub whole: Vec<String>,
@@ -59,13 +59,13 @@ pub struct Config {
 pub struct Sampling {
     /// Windows between two directives, at least 1.
     pub windows_per_update: u32,
-    /// Who is drawn, and how often.
+    /// Mechanism that draws ranks.
     pub update_mechanism: Mechanism,
-    /// Whose summaries reach the client.
+    /// Ranks whose summaries reach the client.
     pub summaries: Summaries,
-    /// When the client decides about a window.
+    /// Time of the decision about a window: before or after it.
     pub selection: Selection,
-    /// Which formula prices the sample.
+    /// Formula that prices the sample.
     pub sizing: Sizing,
     /// Fewest ranks that a bound may ask for; `None` for the formula's own floor.
     pub floor: Option<u32>,
@@ -73,11 +73,11 @@ pub struct Sampling {
     pub seed: u64,
     /// Most that may be kept of the whole job, bytes per second, positive.
     pub budget: Option<f64>,
-    /// Whether a drawn rank's message partners are kept too.
+    /// `true` if a drawn rank's message partners are kept too.
     pub partners: bool,
 }
 
-/// How a sample of a given size is drawn (AMPL 2008, §3.2).
+/// Method of drawing a sample of a given size (AMPL 2008, §3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// Exactly m ranks, kept until the next update.
@@ -86,7 +86,7 @@ pub enum Mechanism {
     Global,
 }
 
-/// Whose window summaries reach the client.
+/// Ranks whose window summaries reach the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Summaries {
     /// Every rank's.
@@ -95,7 +95,7 @@ pub enum Summaries {
     Sampled,
 }
 
-/// When the decision about a window is taken.
+/// Time of the decision about a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// Before the window, from earlier ones.
@@ -104,7 +104,7 @@ pub enum Selection {
     Retrospective,
 }
 
-/// Which formula prices a sample.
+/// Formula that prices a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizing {
     /// Cochran 1977 §5.5, with the margins of STATISTICS §2.
@@ -116,20 +116,20 @@ pub enum Sizing {
 /// `[window]`: what delimits windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Window {
-    /// What closes a window.
+    /// Event that closes a window.
     pub marker: Marker,
     /// Markers per window, at least 1.
     pub every: u32,
 }
 
-/// What closes a window.
+/// Event that closes a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// Entry of an MPI function, optionally at one call site (`mpi:FUNCTION@SITE`).
     Mpi {
         /// C-cased name.
         function: String,
-        /// Where; everywhere, if none.
+        /// Call site; `None` for every site.
         site: Option<Site>,
     },
     /// Exit of the region of that name (`region:NAME`).
@@ -146,7 +146,7 @@ impl Marker {
     /// The period that stands in for a marker that cannot be had: the default one, 250 ms.
     pub const AUTO_PERIOD_NS: u64 = 250_000_000;
 
-    /// Whether the clock ends windows, not what the program does.
+    /// `true` if the clock ends windows, not the program.
     pub fn is_clock(&self) -> bool {
         matches!(self, Self::Period(_) | Self::Auto)
     }
@@ -157,18 +157,18 @@ impl Marker {
 pub struct Group {
     /// Name, unique in the file.
     pub name: String,
-    /// Its ranks; disjoint from every other group's.
+    /// Ranks of the group, disjoint from every other group's.
     pub members: Members,
-    /// How its sample is sized.
+    /// Size of its sample, or the bound that asks for it.
     pub target: Target,
     /// Ranks always kept, a subset of `members`.
     pub pinned: RankSet,
 }
 
-/// Which ranks a group has.
+/// Ranks of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Members {
-    /// Those of them that the job has.
+    /// Listed ranks, as far as the job has them.
     Listed(RankSet),
     /// Every rank in no other group.
     Others,
@@ -205,23 +205,23 @@ impl From<RankSet> for Members {
 pub struct GroupStrata {
     /// The group's name.
     pub group: String,
-    /// How many strata, from 1 to 8; as many as pay, if not given.
+    /// Number of strata, from 1 to 8; `None` for as many as pay.
     pub k: Option<u32>,
 }
 
-/// How a group's sample is sized.
+/// Size of a group's sample, or the bound that asks for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
     /// For a confidence and an error bound.
     Bound {
-        /// In (0, 1).
+        /// Confidence, in (0, 1).
         confidence: f64,
         /// Half-width of the interval.
         error: ErrorBound,
     },
     /// Exactly that many ranks, pinned ones included.
     Static {
-        /// At least 1.
+        /// Size, at least 1.
         ranks: u32,
     },
 }
@@ -253,28 +253,28 @@ pub const MOST_FRAMES: u32 = 64;
 /// `[trace]`: what is stored of kept windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
-    /// Of which windows calls are recorded, without their times.
+    /// Windows of which calls are recorded, without their times.
     pub structure: Keep,
-    /// Of which windows their times are stored.
+    /// Windows of which the times of calls are stored.
     pub timing: Keep,
     /// Bound on the relative error of each stored duration and gap, in [0, 1); 0 stores them exactly.
     pub time_error: f64,
     /// Durations and gaps up to so many nanoseconds are not told apart.
     pub time_floor_ns: u64,
-    /// Whether call sites are stored with calls.
+    /// `true` if call sites are stored with calls.
     pub call_sites: bool,
-    /// How many functions on the way to a call tell its site, from 1 to [`MOST_FRAMES`].
+    /// Frames of a call path that make up its call site, from 1 to [`MOST_FRAMES`].
     pub call_path_depth: u32,
 }
 
-/// Of which windows something is stored.
+/// Windows of which something is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// Sampled rank-windows.
     Kept,
     /// Every rank-window.
     All,
-    /// None.
+    /// No rank-window.
     Off,
 }
 
@@ -283,26 +283,26 @@ pub enum Keep {
 pub struct Output {
     /// Template of the run directory; `{app}`, `{jobid}` and `{time}` are replaced.
     pub dir: String,
-    /// Where journals live until they are merged.
+    /// Place of journals until they are merged.
     pub journal: Journal,
-    /// Whose per-rank window vectors are stored.
+    /// Ranks whose window vectors are stored.
     pub rank_summaries: RankSummaries,
-    /// Everything is stored, and what would have been kept is marked (AMPL 2008, §4.4).
+    /// `true` if everything is stored, and what would have been kept is marked (AMPL 2008, §4.4).
     pub verify: bool,
 }
 
-/// Whose per-rank window vectors are stored.
+/// Ranks whose window vectors are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankSummaries {
     /// Every rank's.
     All,
     /// The sampled ranks'.
     Sample,
-    /// Nobody's.
+    /// No rank's.
     Off,
 }
 
-/// Where per-rank journals live until they are merged.
+/// Place of per-rank journals until they are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Journal {
     /// Memory-backed file system of the node.
@@ -318,19 +318,19 @@ pub enum Journal {
 /// `[agent]`: what the agent may cost, and where the client is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Agent {
-    /// The rank whose agent decides for all.
+    /// The rank that runs the client.
     pub client: Rank,
-    /// Share of the job's time, in (0, 1); `None` where nothing is said: see [`Config::max_overhead`].
+    /// Share of the job's time, in (0, 1); `None` where it is not set: see [`Config::max_overhead`].
     pub max_overhead: Option<f64>,
 }
 
 impl Config {
-    /// How the group of that name is to be divided, if it is.
+    /// Stratification that is asked for the group of that name, if any.
     pub fn divides(&self, group: &str) -> Option<&GroupStrata> {
         self.strata.iter().find(|strata| strata.group == group)
     }
 
-    /// Whether the times of all calls are stored, whoever is sampled: what is decided is only marked then.
+    /// `true` if the times of all calls are stored, whichever ranks are sampled: decisions are only marked then.
     pub fn stores_everything(&self) -> bool {
         match self.trace.stored() {
             Keep::Kept => self.output.verify,
@@ -338,15 +338,15 @@ impl Config {
         }
     }
 
-    /// Share of the job's time that the agent may take; 1 % where nothing is said, and no limit (`None`) where
-    /// nothing is said but that everything is to be recorded.
+    /// Share of the job's time that the agent may take. Where it is not set: 1 %, or no limit (`None`) if everything is
+    /// recorded.
     pub fn max_overhead(&self) -> Option<f64> {
         self.agent.max_overhead.or((!self.stores_everything()).then_some(0.01))
     }
 }
 
 impl Trace {
-    /// Of which windows times are stored, all settings together.
+    /// Windows of which times are stored, all settings together.
     pub fn stored(&self) -> Keep {
         if self.structure == Keep::Off { Keep::Off } else { self.timing }
     }

@@ -251,7 +251,7 @@ fn members(block: &Block<'_>, report: &mut Report<'_>) -> Option<Members> {
     }
 }
 
-/// How the group is to be divided, if it is.
+/// Stratification that the group's table asks for, if any.
 fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option<GroupStrata> {
     let divided = block.text("stratify") == Some("k-medoids");
     let k = match block.integer("k") {
@@ -285,7 +285,7 @@ fn stratify(block: &Block<'_>, group: &Group, report: &mut Report<'_>) -> Option
     divided.then(|| GroupStrata { group: group.name.clone(), k })
 }
 
-/// How the group's sample is sized; absent when that is wrong.
+/// Target of the group's sample; `None` where that is wrong.
 fn target(block: &Block<'_>, report: &mut Report<'_>) -> Option<Target> {
     let mut sound = true;
     let mut conflict = |name: &str, with: &'static str| {
@@ -352,7 +352,7 @@ fn trace(block: &Block<'_>, trace: &mut Trace, report: &mut Report<'_>) {
         match marker::nanoseconds(text) {
             Some(floor) => trace.time_floor_ns = floor,
             None => {
-                // Of a duration that is too long there is nothing wrong with its unit.
+                // A duration that is too long has no fault in its unit.
                 let expected = match marker::is_too_long(text) {
                     true => format!("a duration of at most {}s, such as \"5us\"", u64::MAX / 1_000_000_000),
                     false => "a duration with its unit, such as \"5us\"".to_owned(),
@@ -453,7 +453,7 @@ fn rank_set(block: &Block<'_>, name: &str, report: &mut Report<'_>) -> Option<Ra
         Err(error) => {
             let expected = format!("ranks, as in \"0-127,200\" ({error})");
             invalid(block, name, format!("{text:?}"), &expected, report);
-            // The fault is told; what depends on the ranks is not judged.
+            // The fault is reported; rules that depend on the ranks are not checked.
             None
         }
     }
@@ -465,7 +465,7 @@ fn invalid(block: &Block<'_>, name: &str, found: impl ToString, expected: &str, 
 }
 
 fn missing(block: &Block<'_>, name: &str, example: &'static str, report: &mut Report<'_>) {
-    // A value of the wrong type was taken out while reading, and told.
+    // A value of the wrong type was removed and reported while reading.
     if !block.refused(name) && !block.has(name) {
         report.error(block.at, block.path(name), Cause::Missing { example });
     }

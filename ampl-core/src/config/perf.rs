@@ -4,7 +4,7 @@
 //! `include/uapi/linux/perf_event.h`: `enum perf_type_id`, `enum perf_hw_id`, `enum perf_sw_ids`. The names are
 //! those that `perf list` prints.
 
-/// One counter: its name, and what `perf_event_open` calls it.
+/// One counter: its name, and its numbers for `perf_event_open`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Name behind `perf.`.
@@ -17,7 +17,7 @@ pub struct Counter {
     pub config: u64,
 }
 
-/// Where a counter lives.
+/// Provider of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {

@@ -8,9 +8,9 @@ use super::site::Site;
 /// `[[site]]`: what happens to the calls that match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SitePolicy {
-    /// Which calls.
+    /// Calls that match.
     pub matches: SiteMatch,
-    /// What is stored of them in kept windows.
+    /// Recording of these calls in kept windows.
     pub trace: SiteTrace,
     /// Overrides the group's confidence for metrics on these calls, in (0, 1).
     pub confidence: Option<f64>,
@@ -27,13 +27,13 @@ impl SitePolicy {
         }
     }
 
-    /// Whether it bounds the error of metrics on its calls.
+    /// `true` if it bounds the error of metrics on its calls.
     pub fn is_bound(&self) -> bool {
         self.confidence.is_some() || self.error.is_some()
     }
 }
 
-/// Which calls a site policy is for.
+/// Calls that a site policy is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SiteMatch {
     /// Every call of one MPI function (C-cased name).
@@ -52,13 +52,13 @@ impl SiteMatch {
     }
 }
 
-/// What is stored of the calls that match a site policy.
+/// Recording of the calls that match a site policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteTrace {
     /// Calls and times, as of any other call.
     On,
-    /// Nothing; summaries count them all the same.
+    /// No calls and no times; summaries count them all the same.
     Off,
-    /// How many there were and what they took together, not each of them.
+    /// Number of calls and their total time, not each call.
     Aggregate,
 }

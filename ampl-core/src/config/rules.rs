@@ -1,4 +1,4 @@
-//! What no single key can tell: settings, metrics and groups checked against each other.
+//! Rules across keys: settings, metrics and groups checked against each other.
 
 use super::error::Cause;
 use super::tree::{Block, Report};
@@ -8,24 +8,24 @@ use super::{
 };
 use crate::units::RankSet;
 
-/// What was read and is still to be checked as a whole; numbers are byte offsets.
+/// Values that were read and are still to be checked as a whole; numbers are byte offsets.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// Where `selection` and `sizing` stand, if there is a `[sampling]`.
+    /// Offsets of `selection` and `sizing`, if there is a `[sampling]`.
     pub(super) sampling_at: Option<(usize, usize)>,
-    /// What was written of `selection`.
+    /// Value of `selection`, if it is written.
     pub(super) selection: Option<Selection>,
-    /// Where `budget` stands, if it is written.
+    /// Offset of `budget`, if it is written.
     pub(super) budget_at: Option<usize>,
-    /// Where `verify` stands, if there is an `[output]`.
+    /// Offset of `verify`, if there is an `[output]`.
     pub(super) verify_at: Option<usize>,
-    /// Where the first `[[metric]]` stands, right or wrong.
+    /// Offset of the first `[[metric]]`, right or wrong.
     pub(super) first_metric_at: Option<usize>,
     /// Name offset and metric.
     pub(super) metrics: Vec<(usize, Metric)>,
     /// Name offset, members offset and group.
     pub(super) groups: Vec<(usize, usize, Group)>,
-    /// Where a group's `stratify` stands, and how it is to be divided.
+    /// Offset of a group's `stratify`, and the strata it asks for.
     pub(super) strata: Vec<(usize, GroupStrata)>,
     /// Groups that are not to be divided.
     pub(super) whole: Vec<String>,
@@ -70,7 +70,7 @@ impl Draft {
 
     fn check_combination(&self, config: &mut Config, report: &mut Report<'_>) {
         let sampled = config.sampling.summaries == Summaries::Sampled;
-        // Who decides after a window needs everyone's summary of it, and partners to be drawn beforehand.
+        // Retrospective decisions need every rank's summary of the window; partners must be drawn before it.
         let beforehand = sampled || config.sampling.partners;
         config.sampling.selection = self.selection.unwrap_or(match beforehand {
             true => Selection::Predictive,
@@ -195,8 +195,7 @@ impl Draft {
     }
 }
 
-/// Says so where one of the `earlier` policies is for the same calls: only the first bound counts, and the first word
-/// on whether they are traced.
+/// Notes a policy for the same calls as one of the `earlier` ones: only the first bound counts, and the first `trace`.
 pub(super) fn notice_second_policy(
     policy: &SitePolicy,
     earlier: &[SitePolicy],
@@ -224,7 +223,7 @@ pub(super) fn notice_second_policy(
     report.notice(block.at("match"), "site.match", what, instead);
 }
 
-/// Whether pinned ranks and sample size fit the members; what does not goes to `report`.
+/// `true` if pinned ranks and sample size fit the members; errors go to `report`.
 pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Report<'_>) -> bool {
     let outside = match &group.members {
         Members::Listed(listed) => group
@@ -253,7 +252,7 @@ pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Repo
     true
 }
 
-/// As many ranks as the group may have.
+/// Most ranks that the group may have.
 pub(super) fn most_members(group: &Group) -> u64 {
     group.members.listed().map_or(u64::from(u32::MAX), RankSet::len)
 }
@@ -292,7 +291,7 @@ pub(super) fn quantity(name: &str) -> Result<Quantity, Cause> {
     }
 }
 
-/// Whether `name` is `known` with other capitals or signs, or with one letter lost, doubled or out of order.
+/// `true` if `name` is `known` with other capitals or signs, or with one letter lost, doubled or out of order.
 /// Another letter makes another word: "cells" is no mistyped "calls".
 fn is_slip(name: &str, known: &str) -> bool {
     let fold = |text: &str| text.to_lowercase().replace(['-', '_'], ".");
@@ -301,7 +300,7 @@ fn is_slip(name: &str, known: &str) -> bool {
     strsim::damerau_levenshtein(&name, &known) <= 1 && !other_letter
 }
 
-/// What is wrong with observing `metric` over its event.
+/// Error of observing `metric` over its event; `None` if that is possible.
 pub(super) fn unobservable(metric: &Metric) -> Option<Cause> {
     if matches!(metric.quantity, Quantity::Perf(_) | Quantity::Papi(_)) && metric.event != Event::Window {
         // One system call per window is cheap, one per call is not.
@@ -327,7 +326,7 @@ pub(super) fn unobservable(metric: &Metric) -> Option<Cause> {
     Some(Cause::Combination { settings, instead })
 }
 
-/// What is wrong with calling a group so, as what would be right; `others` has every rank in no other group.
+/// Description of a valid group name where `name` is none; `others` marks the group of every rank in no other group.
 pub(super) fn group_name_fault(name: &str, others: bool) -> Option<String> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         return Some("a name on one line".into());
@@ -345,7 +344,7 @@ fn first_shared(set: &RankSet, other: &RankSet) -> Option<u32> {
     set.ranges().filter_map(shared).min()
 }
 
-/// What is wrong with a template of the run directory, as what would be right.
+/// Description of a valid template of the run directory where `template` is none.
 pub(super) fn template_fault(template: &str) -> Option<String> {
     let allowed = "a directory name in which {app}, {jobid} and {time} are replaced";
     if template.is_empty() || template.contains('\0') || template.contains('\n') {

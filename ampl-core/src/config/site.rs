@@ -1,7 +1,7 @@
 //! Call sites as configuration writes them: `file:line`, `module+0xoffset`, or ranges of a module.
 //!
-//! A line goes by its name wherever it is shown or stored, and by its code where calls are matched. Before the program
-//! starts the code is put behind the name, `file:line=module+0xlow-0xhigh`, which no job file needs to say.
+//! A line is shown and stored by its name, and matched by its code. Before the program starts, the code is appended to
+//! the name, `file:line=module+0xlow-0xhigh`; no job file needs to write it.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub enum Site {
     Line {
         /// File name, with as many directories as it takes to tell it apart.
         file: String,
-        /// From 1.
+        /// Line, from 1.
         line: u32,
-        /// What it was compiled to; empty until `ampl run` or `ampl exec` has looked it up.
+        /// Code of the line; empty until `ampl run` or `ampl exec` has looked it up.
         code: Vec<CodeRange>,
     },
     /// `module+0xoffset`, `module+0xlow-0xhigh`, or several of them separated by commas.
@@ -33,7 +33,7 @@ pub struct CodeRange {
 }
 
 impl CodeRange {
-    /// Whether a call that returns to `return_offset` in this module lies here.
+    /// `true` if a call that returns to `return_offset` in this module lies here.
     ///
     /// A single offset is compared as it stands (decoded traces print return addresses); in a range the call
     /// instruction counts, which ends just before the return address.

@@ -6,7 +6,7 @@ use super::Config;
 use super::error::{Cause, ConfigError, ConfigErrors};
 use super::tree::Report;
 
-/// Why a file of `[[site]]` tables cannot take the place of `sites`.
+/// Reason why a file of `[[site]]` tables cannot take the place of `sites`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SitesFault {
     /// Wrong in the job's text: no file of that name can be read.
@@ -15,7 +15,7 @@ pub enum SitesFault {
     There {
         /// The file, as the job's text names it.
         file: String,
-        /// What is wrong there; lines and columns are the file's.
+        /// Errors in the file; lines and columns are the file's.
         errors: ConfigErrors,
     },
 }
@@ -23,8 +23,8 @@ pub enum SitesFault {
 impl Config {
     /// `text` with the tables of the file that `sites` names instead of that key; lines keep their numbers.
     ///
-    /// `read` gives the text of a file, or why there is none. A text that is no TOML, or whose `sites` is no
-    /// text, comes back as it is: what is wrong with it is [`Config::parse`]'s to say.
+    /// `read` gives the text of a file, or why there is none. A text that is no TOML, or whose `sites` is no text,
+    /// comes back unchanged: [`Config::parse`] reports its errors.
     ///
     /// # Errors
     /// The file cannot be read, or has anything but sound `[[site]]` tables.
@@ -54,7 +54,7 @@ impl Config {
     }
 }
 
-/// Whether `tables` has sound `[[site]]` tables and nothing else.
+/// Checks that `tables` has sound `[[site]]` tables and nothing else.
 fn check(tables: &str) -> Result<(), ConfigErrors> {
     let mut report = Report::new(tables);
     if let Ok(document) = Document::parse(tables) {

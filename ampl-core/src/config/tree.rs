@@ -100,7 +100,7 @@ impl<'d> Block<'d> {
         self.entry(name).is_some()
     }
 
-    /// Whether `name` was written and already reported as wrong.
+    /// `true` if `name` was written and already reported as wrong.
     pub(super) fn refused(&self, name: &str) -> bool {
         self.refused.contains(&name)
     }

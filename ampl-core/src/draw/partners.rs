@@ -17,14 +17,14 @@ use crate::message::Directive;
 use crate::plan::Plan;
 use crate::units::{Rank, WindowId};
 
-/// As many partners of a rank as are looked at.
+/// Most partners of a rank that are considered.
 pub const MOST: usize = 64;
 
-/// Whether `rank` or any of its `partners` keeps `window` while `directive` is in force, and how likely that
-/// was: π, in [0, 1].
+/// Draw of `rank` for `window` while `directive` is in force: kept if it or any of its `partners` is drawn, with the
+/// probability π of that, in [0, 1].
 ///
-/// `partners` are ranks of the job, each once, and not `rank`; those beyond [`MOST`] are left out. Without any,
-/// it is what [`kept`](super::kept) says of `rank`.
+/// `partners` are ranks of the job, each once, and not `rank`; those beyond [`MOST`] are left out. Without any, the
+/// result is that of [`kept`](super::kept).
 ///
 /// Coins of `global` are independent: π = 1 − ∏ (1 − pₖ). Under `subset` the N ranks of a (group, stratum) that
 /// are not pinned share an order, of which the first n are drawn: with a of them among `rank` and `partners`,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many ranks of a stratum keep their windows in an update interval, or one window, and why.
+/// Number of ranks of a stratum that keep their windows in an update interval, or one window, and the reason.
 ///
 /// Serialised, it is one element of what `ampl decisions --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub struct Decision {
     /// Fewest ranks whose census or sample entered, over the windows it was decided from; the
     /// population where nothing had to be known.
     pub reported: u64,
-    /// Whether a window it was decided from was passed on without waiting for every rank, or, where the window was
-    /// over, a rank did not know in time how to bin itself.
+    /// `true` if a window it was decided from was passed on before every rank had reported, or if a rank could not bin
+    /// itself in time for a retrospective decision.
     pub late: bool,
     /// m: ranks kept, pinned ones included; the expected number under `global`.
     pub size: u32,
@@ -50,11 +50,11 @@ pub struct Decision {
     /// The error bound that this size attains if the variance is as priced; none if unbounded.
     #[serde(default)]
     pub error_attained: Option<f64>,
-    /// What kept the size below what the bound asks for: `budget`.
+    /// Limit that kept the size below what the bound asks for: `budget`.
     #[serde(default)]
     pub limit: Option<String>,
-    /// Windows among those it was decided from that were known by their sum with others' only, because they had to
-    /// wait on the way: which ones, and so what is decided, may be otherwise in another run.
+    /// Windows it was decided from that were merged with others because they had to wait on the way. Which ones, and so
+    /// the decision, may differ in another run.
     #[serde(default)]
     pub merged_windows: u64,
     /// `predictive`: for the windows of an update interval to come, from those before. `retrospective`: for the

@@ -1,4 +1,4 @@
-//! What comes down the tree.
+//! Messages down the tree.
 
 use super::partial::Shape;
 use super::stratification::Divided;
@@ -18,7 +18,7 @@ pub struct Directive {
     pub first_window: WindowId,
     /// Seed of every draw.
     pub seed: u64,
-    /// How ranks are drawn.
+    /// Mechanism that draws ranks.
     pub mechanism: Mechanism,
     /// One entry per (group, stratum), in the plan's order.
     pub strata: Vec<StratumDirective>,
@@ -47,20 +47,20 @@ impl Directive {
         self.strata.iter().filter(move |part| part.group == group)
     }
 
-    /// How that group is divided, if it is drawn from by strata.
+    /// Stratification of that group, if it is drawn from by strata.
     pub fn divided(&self, group: u16) -> Option<&Divided> {
         self.divided.iter().find(|divided| divided.group == group && divided.counts.len() > 1)
     }
 }
 
-/// From a node of the tree to its children.
+/// Message from a node of the tree to its children.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DownMessage {
     /// The newest decision.
     Directive(Directive),
-    /// How ranks are to be binned.
+    /// Reference by which ranks bin themselves.
     Reference(Reference),
-    /// Who keeps a window that is over.
+    /// Retrospective decision about a window.
     Verdict(Verdict),
     /// Every rank has finished; nothing follows.
     Done,
@@ -131,7 +131,7 @@ impl DownMessage {
         to.0.resize(end, 0);
     }
 
-    /// The message in `bytes`, whoever wrote them.
+    /// The message in `bytes`, which may be hostile.
     ///
     /// # Errors
     /// [`MessageError`] naming the first thing wrong.

@@ -1,10 +1,9 @@
-//! What agents and client tell each other.
+//! Messages between agents and client.
 //!
-//! Summaries go up a reduction tree as a [`CensusWindow`] in an [`UpMessage`]; the client's
-//! [`Directive`] comes down in a [`DownMessage`]. None is longer than the plan alone decides:
-//! nothing grows with the number of ranks, and no list of ranks is ever sent. Where windows are decided
-//! after they are over each passes twice: its sums, and its ranks by bin once a [`Reference`] says how to bin
-//! them; a [`Verdict`] comes down for it.
+//! Summaries go up a reduction tree as a [`CensusWindow`] in an [`UpMessage`]; the client's [`Directive`] comes down in
+//! a [`DownMessage`]. The plan alone bounds their length: nothing grows with the number of ranks, and no list of ranks
+//! is ever sent. Under retrospective decisions each window passes twice: its sums, then its ranks by bin once a
+//! [`Reference`] has come to bin them by. A [`Verdict`] comes down for it.
 
 mod decision;
 mod down;
@@ -37,7 +36,7 @@ const KIND_DONE: u8 = 3;
 const KIND_REFERENCE: u8 = 4;
 const KIND_VERDICT: u8 = 5;
 
-/// Why bytes are not a message of this version.
+/// Reason why bytes are not a message of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageError {

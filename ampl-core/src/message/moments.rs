@@ -1,6 +1,6 @@
 //! Moments in a message: only what there is.
 //!
-//! Most are of one rank, which deviates from nobody, or of none.
+//! Most are of one rank, so without deviations, or of none.
 
 use super::MessageError;
 use super::wire::{Reader, Writer};
@@ -23,10 +23,10 @@ fn numbers(moments: &Moments) -> [u64; NUMBERS] {
     [ranks, n, y, cyy, cyn, cnn, cy3, cy4, q, min, max]
 }
 
-/// Which of the numbers there are, a bit each, then these.
+/// Appends a bit for each number that is there, then these numbers.
 pub(super) fn encode(moments: &Moments, to: &mut Writer) {
     let (all, none) = (numbers(moments), numbers(&Moments::default()));
-    // Most are of metrics that nobody asks for, or of windows that are not kept.
+    // Most are of metrics that the policy does not read, or of windows that are not kept.
     if all == none {
         return to.u16(0);
     }

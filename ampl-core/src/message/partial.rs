@@ -14,52 +14,52 @@ use crate::stats::Moments;
 use crate::stats::bins::{Histogram, Occupied, Point, Residuals};
 use crate::units::{Rank, WindowId};
 
-/// Which ranks a cell sums over.
+/// Ranks that a cell sums over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellKey {
     /// Index of the group in the plan.
     pub group: u16,
     /// Stratum of the group.
     pub stratum: u16,
-    /// Whether it is the pinned ranks of the stratum or the ones that are drawn.
+    /// `true` for the pinned ranks of the stratum, `false` for the ones that are drawn.
     pub pinned: bool,
 }
 
-/// What all partial sums of a job have in common; it follows from the plan.
+/// Layout that all partial sums of a job share; it follows from the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The cells in order; pinned ranks of a stratum have a cell of their own if there are any.
     pub cells: Vec<CellKey>,
-    /// Of each metric whether something is decided by it: others are not summed, nobody would look.
+    /// Per metric: `true` if the policy reads it; others are not summed.
     pub asked: Vec<bool>,
-    /// Whether every rank reports values, not only those that keep the window.
+    /// `true` if every rank reports values, not only those that keep the window.
     pub census: bool,
-    /// Whether totals over update intervals are summed too.
+    /// `true` if totals over update intervals are summed too.
     pub interval: bool,
-    /// What is summed in a second pass over windows that are decided when they are over; none where there are none.
+    /// Layout of the second pass, for retrospective decisions; `None` where there are none.
     pub second: Option<Second>,
-    /// What there is besides for groups that are to be divided; none where there is no such group.
+    /// Layout of the sums for groups that are to be divided; `None` where there is no such group.
     pub divisions: Option<Stratifications>,
 }
 
-/// What a second pass sums, so that a window may be decided by its own values: ranks by bin.
+/// Layout of a second pass over windows, so that each is decided by its own values: ranks by bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Second {
     /// Bins per group.
     pub bins: u16,
     /// Indices of the guides in [`Plan::metrics`].
     pub guides: Vec<u16>,
-    /// Groups that are decided so, indices into [`Plan::groups`]: those with a bound.
+    /// Groups with retrospective decisions, indices into [`Plan::groups`]: those with a bound.
     pub groups: Vec<u16>,
-    /// The first window that is decided beforehand, and all after it; none where every window is decided so.
+    /// First window that is decided predictively, as are all after it; `None` where all decisions are retrospective.
     pub until: Option<WindowId>,
 }
 
 impl Second {
-    /// More bytes than this a message has for the sake of fine bins only where there are many groups.
+    /// Most bytes of bins in a message, unless there are many groups.
     const BYTES: usize = 64 << 10;
 
-    /// The same of a verdict, for the sake of many strata: with its header it is of 4 KiB.
+    /// Most bytes of strata in a verdict, unless there are many groups: 4 KiB with its header.
     const VERDICT_BYTES: usize = (4 << 10) - DownMessage::HEADER;
 
     fn of(plan: &Plan) -> Option<Self> {
@@ -69,8 +69,8 @@ impl Second {
         }
         let until = match sampling.selection {
             Selection::Retrospective => None,
-            // With a budget little is kept before anything is known; who is kept for a partner's sake is not drawn
-            // afterwards.
+            // With a budget little is kept before anything is known; ranks kept for a partner's sake are not drawn
+            // retrospectively.
             Selection::Predictive if sampling.partners || sampling.budget.is_some() => return None,
             // Before the first directive there is nothing to draw by.
             Selection::Predictive => Some(WindowId(u64::from(sampling.windows_per_update.max(1)))),
@@ -92,18 +92,18 @@ impl Second {
         (until.is_none() || short).then_some(second)
     }
 
-    /// Whether `window` is decided when it is over.
+    /// `true` if `window` is decided retrospectively.
     pub fn decides(&self, window: WindowId) -> bool {
         self.until.is_none_or(|until| window < until)
     }
 
-    /// Strata of a group at most: fewer where there are so many groups that a verdict would be too long a message.
+    /// Most strata of a group: fewer where there are so many groups that a verdict would be too long a message.
     pub fn strata(&self) -> usize {
         let fits = |strata: &usize| self.groups.len() * GroupVerdict::bytes(*strata) <= Self::VERDICT_BYTES;
         (2..=MOST_STRATA).rev().find(fits).unwrap_or(2)
     }
 
-    /// The place of a group of the plan among those that are decided so.
+    /// Index in [`Second::groups`] of a group of the plan.
     pub fn group(&self, group: usize) -> Option<usize> {
         self.groups.iter().position(|&have| usize::from(have) == group)
     }
@@ -209,26 +209,26 @@ impl Shape {
 /// Sums over some ranks of a window; their size does not depend on how many.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Partial {
-    /// One per cell of the [`Shape`], in its order; none in the second pass.
+    /// Sums per cell of the [`Shape`], in its order; none in the second pass.
     pub cells: Vec<Cell>,
-    /// One per group of [`Second::groups`], in the second pass only.
+    /// Ranks by bin, per group of [`Second::groups`], in the second pass only.
     pub binned: Vec<Histogram>,
-    /// One per group of [`Stratifications::groups`]; none in the second pass.
+    /// Stratum sums, per group of [`Stratifications::groups`]; none in the second pass.
     pub divided: Vec<DividedSums>,
 }
 
 /// Sums over ranks that are sampled together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Which ranks.
+    /// Ranks that it sums over.
     pub key: CellKey,
     /// Rank-windows reported.
     pub reported: u64,
     /// Rank-windows kept.
     pub kept: u64,
-    /// Bytes that keeping them took; of windows that are decided when they are over, that they would take.
+    /// Bytes that keeping them took; under retrospective decisions, bytes that keeping all would take.
     pub bytes: u64,
-    /// Bytes that ranks have kept since they last reported, of whatever windows.
+    /// Bytes that ranks have kept since their last report, of any windows.
     pub spent: u64,
     /// One entry per metric, in the order of [`Plan::metrics`].
     pub metrics: Vec<MetricMoments>,
@@ -237,7 +237,7 @@ pub struct Cell {
 impl Cell {
     /// Bytes of a cell in a message before its metrics.
     const HEADER: usize = 2 + 2 + 4 + 3 * 8;
-    /// Bit beside the stratum that says that its ranks are pinned.
+    /// Bit beside the stratum that marks its ranks as pinned.
     const PINNED: u16 = 1 << 15;
 }
 
@@ -253,7 +253,7 @@ pub struct MetricMoments {
     pub interval: Moments,
 }
 
-/// Sums of `cell`, each with one rank's, of metrics that are asked for.
+/// Sums of `cell`, each with one rank's summary, for the metrics that the policy reads.
 fn asked<'a>(
     shape: &'a Shape,
     cell: &'a mut Cell,
@@ -264,7 +264,7 @@ fn asked<'a>(
 }
 
 impl Partial {
-    /// Makes these sums over no rank, of the same shape. Of groups that are divided nothing is left.
+    /// Makes these sums over no rank, of the same shape. Sums of divided groups are removed.
     pub fn clear(&mut self) {
         for cell in &mut self.cells {
             (cell.reported, cell.kept, cell.bytes, cell.spent) = (0, 0, 0, 0);
@@ -348,7 +348,7 @@ impl Partial {
         self.divided.iter().for_each(|divided| divided.encode(to));
     }
 
-    /// Bins that nobody is in are left out: most of them, in messages from below.
+    /// Appends the second pass's sums. Empty bins are left out: most of them, in messages from below.
     pub(super) fn encode_binned(&self, to: &mut Writer) {
         for histogram in &self.binned {
             let occupied = histogram.occupied();
@@ -358,7 +358,7 @@ impl Partial {
                 to.u64(ranks);
                 for &Residuals { z, zz, v, vv, zv, min, max } in residuals {
                     match ranks {
-                        // Of one rank all sums follow from where it is.
+                        // All sums of one rank follow from its point.
                         1 => [z, v].into_iter().for_each(|value| to.f64(value)),
                         _ => [z, zz, v, vv, zv, min, max].into_iter().for_each(|value| to.f64(value)),
                     }

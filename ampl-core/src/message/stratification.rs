@@ -1,10 +1,9 @@
 //! Groups that are divided into strata that last, which every rank finds for itself.
 //!
-//! Up go, with every window, sums per stratum and what a few ranks of the group observed: always the same ranks,
-//! those that come first in a seeded order, so that the client sees vectors of windows without that anybody keeps
-//! them. Down come the vectors of medoids: a rank belongs to the nearest one. From a window on that is told with
-//! them summaries are by the new strata; how many ranks of each there are is counted then, and a directive may
-//! draw from them.
+//! Every window sends up sums per stratum and what a few ranks of the group observed. They are always the same ranks,
+//! the first in a seeded order, so that the client sees vectors of windows without any rank keeping them. Vectors of
+//! medoids are sent down: a rank belongs to the nearest one. From the window that is sent with them on, summaries are
+//! by the new strata. The ranks of each are counted then, and a directive may draw from them.
 
 use super::MessageError;
 use super::summary::Summary;
@@ -20,7 +19,7 @@ use crate::units::{Rank, WindowId};
 /// Stands for a rank that has no stratum.
 const NOWHERE: u8 = u8::MAX;
 
-/// What the messages of a job have for its groups that are to be divided; it follows from the plan.
+/// Layout of a job's messages for its groups that are to be divided; it follows from the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stratifications {
     /// Indices of the guides in [`Plan::metrics`].
@@ -34,10 +33,10 @@ pub struct Stratifications {
 }
 
 impl Stratifications {
-    /// What messages of a single group are to fit into, bytes.
+    /// Bytes that messages of a single group are to fit into.
     const BYTES: usize = 4096;
 
-    /// Those of `plan`, whose up messages have `up` bytes and whose directives `down` without them; none where no
+    /// Layout for `plan`, whose up messages have `up` bytes and whose directives `down` without it; `None` where no
     /// group is to be divided.
     pub(super) fn of(plan: &Plan, up: usize, down: usize) -> Option<Self> {
         let guides = plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide);
@@ -48,7 +47,7 @@ impl Stratifications {
             groups.map(|(index, _)| index as u16).collect()
         };
         let all = Self::new(guides.clone(), those(&|group| plan.divides(group).is_some()), (up, down))?;
-        // Long messages are not for what nobody has asked for.
+        // Long messages are only for groups that ask for strata.
         let more = DownMessage::strata_payload(all.more_strata()) + all.down_payload();
         if down + more <= Self::BYTES {
             return Some(all);
@@ -73,7 +72,7 @@ impl Stratifications {
     /// Bytes of a column of a reference: what it is relative to, and a number per medoid.
     const COLUMN: usize = 2 * 8 + 4 * MOST_STRATA;
 
-    /// The place of a group of the plan among those that are to be divided.
+    /// Index in [`Stratifications::groups`] of a group of the plan.
     pub fn group(&self, group: usize) -> Option<usize> {
         self.groups.iter().position(|&have| usize::from(have) == group)
     }
@@ -110,7 +109,7 @@ impl Stratifications {
     }
 }
 
-/// What goes up of a group that is to be divided, in one window.
+/// Sums that go up of a group that is to be divided, in one window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DividedSums {
     /// Number of the division that ranks were summed by; 0 before there is one. Ranks that went by an older one
@@ -118,7 +117,7 @@ pub struct DividedSums {
     pub number: u32,
     /// The strata.
     pub strata: Vec<StratumSums>,
-    /// What the first ranks in the seeded order observed, in that order; none in ranges of windows.
+    /// Observations of the first ranks in the seeded order, in that order; empty in ranges of windows.
     pub sample: Vec<Sampled>,
     most: u16,
 }
@@ -130,23 +129,23 @@ pub struct StratumSums {
     pub pinned: u64,
     /// Rank-windows of the others.
     pub ranks: u64,
-    /// Their moments, guide by guide: totals and centred powers only.
+    /// Moments of these others, guide by guide: totals and centred powers only.
     pub guides: Vec<Moments>,
 }
 
 /// One of the ranks whose observations go up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
-    /// Its place in the seeded order: a name that lasts, different for every rank.
+    /// Place in the seeded order: a lasting name, different for every rank.
     pub place: u32,
-    /// Its stratum, where it has one in the division that sums are by.
+    /// Stratum, where the rank has one in the division that sums are by.
     pub stratum: Option<u8>,
     /// Observations and their total, guide by guide.
     pub seen: Vec<[f32; 2]>,
 }
 
 impl Sampled {
-    /// What goes up of `rank`, which observed `summary`.
+    /// Observations of `rank` to send up, from its `summary`.
     pub fn of(
         divisions: &Stratifications,
         seed: u64,
@@ -218,7 +217,7 @@ impl DividedSums {
         self.strata.iter().map(|stratum| (stratum.ranks, stratum.pinned))
     }
 
-    /// Of a range of windows no rank's single ones are known.
+    /// Removes the sample: a range of windows has no rank's single windows.
     pub(super) fn pool(&mut self) {
         self.sample.clear();
     }
@@ -282,7 +281,7 @@ impl DividedSums {
         }
     }
 
-    /// Whether messages of that shape could have brought it.
+    /// `true` if messages of the layout `divisions` could have brought these sums.
     pub fn fits(&self, divisions: &Stratifications) -> bool {
         let guides = divisions.guides.len();
         self.sample.len() <= usize::from(divisions.sample)
@@ -290,8 +289,8 @@ impl DividedSums {
     }
 }
 
-/// Sums of third and fourth powers, in units of that of the squares, so that few bytes hold them whatever the
-/// metric's unit; nothing where they are larger than any number.
+/// Sums of third and fourth powers, in units of the sum of squares, so that few bytes hold them whatever the metric's
+/// unit; 0 where they are not finite.
 fn shape(moments: &Moments) -> [f32; 2] {
     let Moments { cyy, cy3, cy4, .. } = *moments;
     let of = |power: f64| Some(power as f32).filter(|power| power.is_finite()).unwrap_or(0.0);
@@ -309,7 +308,7 @@ impl StratumSums {
     }
 }
 
-/// What a directive says of a group that is to be divided.
+/// A directive's part for a group that is to be divided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Divided {
     /// Index of the group in the plan.
@@ -331,16 +330,16 @@ pub struct Divided {
 pub struct StratumCount {
     /// M_h: how many were counted.
     pub ranks: u32,
-    /// How many of them come before the receiver's subtree; none where nobody in it knows its place.
+    /// Ranks of it that come before the receiver's subtree; `None` where no rank in that has a place.
     pub before: Option<u32>,
 }
 
-/// Where a rank is in a division.
+/// Place of a rank in a division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Own {
     /// Index of its stratum.
     pub stratum: u8,
-    /// Its place in it; none where it was not counted.
+    /// Place in the stratum; `None` where the rank was not counted.
     pub place: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What one rank puts into the sums of a window.
+//! One rank's part of the sums of a window.
 
 use crate::plan::Plan;
 use crate::stats::Moments;
@@ -54,13 +54,13 @@ impl MetricSummary {
 pub struct Summary {
     /// One entry per metric, in the order of [`Plan::metrics`].
     pub metrics: Vec<MetricSummary>,
-    /// Whether the rank keeps the window.
+    /// `true` if the rank keeps the window.
     pub kept: bool,
-    /// How likely that was, in [0, 1].
+    /// Keep probability, in [0, 1].
     pub probability: f64,
-    /// Bytes that keeping it took; of a window that is decided when it is over, that it would take.
+    /// Bytes that keeping it took; under a retrospective decision, bytes that it would take.
     pub bytes: u64,
-    /// Bytes that the rank has kept since the window before, of whatever windows.
+    /// Bytes that the rank has kept since the window before, of any windows.
     pub spent: u64,
 }
 

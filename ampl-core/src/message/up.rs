@@ -1,4 +1,4 @@
-//! What goes up the tree.
+//! Messages up the tree.
 
 use super::moments;
 use super::partial::{Partial, Shape};
@@ -13,7 +13,7 @@ const LATE: u8 = 1 << 2;
 const WINDOW: u8 = 1 << 3;
 const DIVIDED: u8 = 1 << 4;
 
-/// What is known of one window, or of a range of windows that had to wait too long to stay apart.
+/// Sums of one window, or of a range of windows that were merged because they had to wait too long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CensusWindow {
     /// First window.
@@ -22,7 +22,7 @@ pub struct CensusWindow {
     pub last_window: WindowId,
     /// Rank-windows in it: ranks for a single window.
     pub reported: u64,
-    /// Whether it was passed on while a rank that has not finished was missing.
+    /// `true` if it was passed on while a rank that has not finished was missing.
     pub late: bool,
     /// The sums.
     pub partial: Partial,
@@ -44,17 +44,17 @@ impl CensusWindow {
         Self { first_window, last_window, reported: 0, late: false, partial: Partial::default() }
     }
 
-    /// How many windows the range has, at least 1.
+    /// Number of windows of the range, at least 1.
     pub fn windows(&self) -> u64 {
         self.last_window.0.saturating_sub(self.first_window.0).saturating_add(1)
     }
 
-    /// How many of its windows are known by their sum only: all of several, none of one.
+    /// Windows of the range that are merged: all of several, 0 of one.
     pub fn merged(&self) -> u64 {
         if self.windows() > 1 { self.windows() } else { 0 }
     }
 
-    /// Adds what other ranks say of these windows, or what is known of the windows next to them.
+    /// Merges other ranks' sums of these windows, or sums of the windows next to them.
     ///
     /// The result spans both; windows of a range are pooled as rank-windows.
     pub fn merge(&mut self, other: &Self) {
@@ -70,14 +70,14 @@ impl CensusWindow {
     }
 }
 
-/// From a node of the tree to its parent.
+/// Message from a node of the tree to its parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpMessage {
     /// 0, or 1 for the second pass over the window.
     pub pass: u8,
     /// Ranks of the sender's subtree that have finished; all of them only in the last message.
     pub finished: u32,
-    /// The windows; none when there was nothing left to say but that the subtree has finished.
+    /// The windows; `None` when only finished ranks are left to report.
     pub window: Option<CensusWindow>,
 }
 
@@ -94,7 +94,7 @@ impl UpMessage {
         bytes.get(2).copied()
     }
 
-    /// Whether sums in `bytes` are of the kinds that those of that shape are, and as many.
+    /// `true` if the sums in `bytes` are of the same kinds as those of `shape`, and as many.
     pub fn fits(bytes: &[u8], shape: &Shape) -> bool {
         let Some(&[_, _, pass, flags, a, b, c, d, _, _, _, _, bins @ ..]) = bytes.first_chunk::<16>() else {
             return false;
@@ -103,14 +103,15 @@ impl UpMessage {
         flags & (CENSUS | INTERVAL | DIVIDED) == Self::kinds(shape) && counts == Self::counts(shape, pass)
     }
 
-    /// What sums of that shape there are besides those of kept windows.
+    /// Flags of the kinds of sums that `shape` has besides those of kept windows.
     fn kinds(shape: &Shape) -> u8 {
         (if shape.census { CENSUS } else { 0 })
             | (if shape.interval { INTERVAL } else { 0 })
             | (if shape.divisions.is_some() { DIVIDED } else { 0 })
     }
 
-    /// Of a pass: its rows and columns, and in the second one bins, in the first one groups and guides of what is divided.
+    /// Rows and columns of a pass, then its bins in the second pass, or the groups and guides that are divided in the
+    /// first.
     fn counts(shape: &Shape, pass: u8) -> (u16, u16, u32) {
         match shape.second.as_ref().filter(|_| pass == 1) {
             Some(second) => (second.groups.len() as u16, second.guides.len() as u16, second.bins.into()),
@@ -150,7 +151,7 @@ impl UpMessage {
         }
     }
 
-    /// The message that `bytes` begin with, whoever wrote them.
+    /// The message that `bytes` begin with, which may be hostile.
     ///
     /// # Errors
     /// [`MessageError`] naming the first thing wrong.

@@ -1,4 +1,4 @@
-//! What comes down the tree where windows are decided after they are over.
+//! Messages down the tree for retrospective decisions.
 //!
 //! First the [`Reference`]: how every rank is to bin itself in windows to come. Then, when the bins of a window
 //! have been added up, its [`Verdict`]: which bins keep it, and how many ranks of which others.
@@ -11,14 +11,14 @@ use crate::units::WindowId;
 
 pub use crate::config::MOST_STRATA;
 
-/// What ranks are binned by in a range of windows.
+/// Reference that ranks bin themselves by in a range of windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
     /// First window it is for.
     pub first_window: WindowId,
     /// Last window it is for; ranges of successive references follow each other.
     pub last_window: WindowId,
-    /// One entry per group of [`Second::groups`]; none where its windows cannot be decided afterwards.
+    /// One entry per group of [`Second::groups`]; `None` where its windows cannot be decided retrospectively.
     pub groups: Vec<Option<GroupReference>>,
 }
 
@@ -30,11 +30,11 @@ pub struct GroupReference {
     /// The unit of bins: some share of the mean for common bounds, the error bound for others; relative or in the
     /// guide's unit over observations.
     pub error: f64,
-    /// What residuals are measured from, one entry per guide.
+    /// Origins that residuals are measured from, one entry per guide.
     pub origins: Vec<Origin>,
 }
 
-/// Who keeps a window, as its receiver's subtree is to know it.
+/// Retrospective decision about a window, as its receiver's subtree gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The window.
@@ -43,7 +43,7 @@ pub struct Verdict {
     pub policy: u32,
     /// Seed of the draw.
     pub seed: u64,
-    /// One entry per group of [`Second::groups`]; none where what was drawn beforehand holds.
+    /// One entry per group of [`Second::groups`]; `None` where the predictive draw holds.
     pub groups: Vec<Option<GroupVerdict>>,
 }
 
@@ -56,7 +56,7 @@ pub struct GroupVerdict {
     pub strata: Vec<StratumVerdict>,
 }
 
-/// How many ranks of a stratum keep the window.
+/// Number of ranks of a stratum that keep the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StratumVerdict {
     /// M_h: ranks in it.
@@ -64,13 +64,12 @@ pub struct StratumVerdict {
     /// m_h: ranks kept of it.
     pub size: u32,
     /// Ranks of it that come before the receiver's subtree. A rank's place in the stratum follows, and from it
-    /// whether it is drawn: samples are of exactly `size`, and nobody is listed.
+    /// whether it is drawn: samples are of exactly `size`, without a list of ranks.
     pub before: u32,
 }
 
 impl GroupReference {
-    /// Where a rank stands that observed `seen` (n and total y) of every guide: its bin of `bins`, and one point
-    /// per guide.
+    /// Place of a rank that observed `seen` (n and total y) of every guide: its bin of `bins`, and one point per guide.
     pub fn stand(&self, bins: u16, seen: impl IntoIterator<Item = (u64, f64)>) -> (usize, Vec<Point>) {
         let points: Vec<Point> =
             self.origins.iter().zip(seen).map(|(origin, (n, y))| origin.point(n, y)).collect();
@@ -95,7 +94,7 @@ impl GroupVerdict {
     }
 }
 
-/// The larger of the two, bytes behind the header.
+/// Bytes after the header of the longer of reference and verdict.
 pub(super) fn payload(second: &Second) -> usize {
     reference_payload(second).max(verdict_payload(second))
 }

@@ -1,4 +1,4 @@
-//! What is known of every MPI function: its name, its parameters and what it does to traffic.
+//! Table of every MPI function: its name, its parameters and what it does to traffic.
 //!
 //! The table itself is generated from `ampl-preload/spec/mpi.toml` by `cargo xtask codegen`;
 //! interception, decoding, trace, topology and replay all read the same one.
@@ -29,8 +29,9 @@ impl Function {
         self.spec().name
     }
 
-    /// Whether no rank of the communicator can leave a call before all have entered it: what each gets depends on what all
-    /// give. Calls with a root, of neighbours, of prefixes, and those that only begin something do not.
+    /// `true` if no rank of the communicator can leave a call before all have entered it: each rank's result depends on
+    /// all ranks' input. `false` for calls with a root, of neighbours, of prefixes, and those that only begin
+    /// something.
     pub fn synchronises(self) -> bool {
         let spec = self.spec();
         let all_to_all = match spec.traffic {
@@ -58,11 +59,11 @@ pub struct FunctionSpec {
     pub name: &'static str,
     /// Parameters in C order, without the Fortran `ierror`.
     pub params: &'static [Param],
-    /// What the C function returns.
+    /// Return value of the C function.
     pub returns: Returns,
-    /// How bytes sent and received follow from the arguments.
+    /// Rule by which bytes sent and received follow from the arguments.
     pub traffic: Traffic,
-    /// How the call is recorded and what it does to objects.
+    /// Recording of the call, and its effect on objects.
     pub class: Class,
 }
 
@@ -71,15 +72,15 @@ pub struct FunctionSpec {
 pub struct Param {
     /// Name in the standard's C binding.
     pub name: &'static str,
-    /// What the parameter means.
+    /// Meaning of the parameter.
     pub kind: Kind,
-    /// Who reads and who writes it.
+    /// Access of MPI: read, written or both.
     pub direction: Direction,
-    /// Whether it is one value or several.
+    /// Number of values.
     pub length: Length,
 }
 
-/// What a C function returns.
+/// Return value of a C function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// An MPI error code.
@@ -90,7 +91,7 @@ pub enum Returns {
     Double,
 }
 
-/// Who reads and who writes a parameter.
+/// Access of MPI to a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Read by MPI. A scalar is passed by value.
@@ -101,7 +102,7 @@ pub enum Direction {
     InOut,
 }
 
-/// How many values a parameter carries.
+/// Number of values that a parameter carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
     /// One value.
@@ -124,15 +125,17 @@ pub enum Length {
     OutDegree(u8),
     /// Number of dimensions of the Cartesian communicator in that parameter.
     CartDims(u8),
-    /// As [`Length::Param`], but `MPI_UNDEFINED` or a zero flag means none. (`MPI_Waitsome`, `MPI_Testsome`: index of outcount.)
+    /// As [`Length::Param`], but `MPI_UNDEFINED` or a zero flag means none. (`MPI_Waitsome`, `MPI_Testsome`: index of
+    /// outcount.)
     OutCount(u8),
-    /// As many as the parameter of the first index says, valid only if the flag in the parameter of the second index is set. (`MPI_Testall`.)
+    /// As many as the parameter of the first index says, valid only if the flag in the parameter of the second index is
+    /// set. (`MPI_Testall`.)
     IfFlag(u8, u8),
     /// Not known from the arguments: only the address is recorded. Of an input string: only the root passes it.
     Unknown,
 }
 
-/// What a parameter means. Widths are those of the C binding in memory and registers.
+/// Meaning of a parameter. Widths are those of the C binding in memory and registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -189,11 +192,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = Self::Attribute as usize + 1;
 }
 
-/// How bytes follow from a call's arguments; the parameters are found by their standard names.
+/// Rule by which bytes follow from a call's arguments; the parameters are found by their standard names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
     /// The call moves no counted bytes.
@@ -263,28 +266,28 @@ pub enum Traffic {
 }
 
 impl Traffic {
-    /// Whether the bytes are those of a file: written where messages have sent, read where they have received.
+    /// `true` if the bytes are those of a file: written where messages are sent, read where they are received.
     pub fn is_file(self) -> bool {
         matches!(self, Self::FileRead | Self::FileWrite)
     }
 
-    /// Whether the bytes are those of a window: put where messages have sent, got where they have received.
+    /// `true` if the bytes are those of a window: put where messages are sent, got where they are received.
     pub fn is_window(self) -> bool {
         matches!(self, Self::Put | Self::Get | Self::GetAccumulate | Self::CompareAndSwap)
     }
 
-    /// Whether the bytes are those of files or windows: no message's.
+    /// `true` if the bytes are those of files or windows: no message's.
     pub fn is_apart(self) -> bool {
         self.is_file() || self.is_window()
     }
 
-    /// Whether the bytes are those of messages, in `bytes.sent` and `bytes.received`.
+    /// `true` if the bytes are those of messages, in `bytes.sent` and `bytes.received`.
     pub fn is_message(self) -> bool {
         self != Self::None && !self.is_apart()
     }
 }
 
-/// How a call is recorded, and what it does besides moving bytes.
+/// Recording of a call, and its effects besides moving bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Recorded in full.
@@ -309,7 +312,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Whether its calls only ask: nobody misses them in the sequence.
+    /// `true` if its calls only query, so that a sequence is complete without them.
     pub fn only_asks(self) -> bool {
         matches!(self, Self::Local | Self::CountOnly)
     }

@@ -13,11 +13,11 @@ pub struct Operands {
     send: Side,
     receive: Side,
     peer: u8,
-    /// Or the operation, where there is no source.
+    /// Position of the source, or of the operation where there is no source.
     source: u8,
     comm: u8,
     root: u8,
-    /// Whether counts are 64 bits wide (the `_c` functions).
+    /// `true` if counts are 64 bits wide (the `_c` functions).
     large: bool,
 }
 
@@ -49,12 +49,12 @@ pub struct Named {
     pub comm: usize,
 }
 
-/// Where a call does not send, or does not receive; no MPI has a constant of that value.
+/// Value of an end where a call does not send, or does not receive; no MPI has a constant of that value.
 pub const NOBODY: i32 = i32::MIN;
 
 impl Ends {
-    /// Those of `spec`; `None` unless its calls are point to point and name a rank. A matching probe is as good as
-    /// the receive that must follow it, which names nobody.
+    /// Positions of the ends in `spec`; `None` unless its calls are point to point and name a rank. A matching probe
+    /// stands for the receive that must follow it, which names no rank.
     pub fn of(spec: &FunctionSpec) -> Option<Self> {
         let at = |name: &str| spec.params.iter().position(|param| param.name == name).map(|at| at as u8);
         let takes = matches!(spec.name, "MPI_Mprobe" | "MPI_Improbe");
@@ -70,21 +70,21 @@ impl Ends {
         Some(Self { dest, source, comm: at("comm").filter(|_| named)? })
     }
 
-    /// Whom a call with these words names.
+    /// Other ends of a call with these words.
     #[inline]
     pub fn named(&self, words: &[usize]) -> Named {
         let rank = |index: u8| if index == NONE { NOBODY } else { word(words, index) as i32 };
         Named { dest: rank(self.dest), source: rank(self.source), comm: word(words, self.comm) }
     }
 
-    /// Whether a call with these words receives from anyone, where that is the rank `any`.
+    /// `true` if a call with these words receives from any source, which is the rank `any`.
     #[inline]
     pub fn is_open(&self, words: &[usize], any: i32) -> bool {
         self.source != NONE && word(words, self.source) as i32 == any
     }
 }
 
-/// Who is in a communicator.
+/// Sizes of a communicator's groups, and the caller's rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Members {
     /// Ranks that a collective deals with: the other group's of an intercommunicator.
@@ -95,13 +95,13 @@ pub struct Members {
     pub rank: Option<u64>,
 }
 
-/// What traffic rules must ask about handles and memory.
+/// Queries about handles and memory that the traffic rules make.
 pub trait Facts {
     /// Bytes of one element of the datatype.
     fn type_bytes(&mut self, datatype: usize) -> u64;
-    /// Who is in the communicator.
+    /// Sizes of the communicator's groups, and the caller's rank.
     fn comm(&mut self, comm: usize) -> Members;
-    /// The same, asked anew: as many elements of the program's arrays are about to be read.
+    /// The same, queried anew: as many elements of the program's arrays are about to be read.
     fn comm_now(&mut self, comm: usize) -> Members;
     /// Neighbours that the caller receives from and sends to.
     fn degrees(&mut self, comm: usize) -> (u64, u64);
@@ -109,13 +109,13 @@ pub trait Facts {
     fn count_at(&self, base: usize, index: usize, large: bool) -> u64;
     /// Element `index` of an array of datatypes.
     fn type_at(&self, base: usize, index: usize) -> usize;
-    /// Whether the buffer is `MPI_IN_PLACE`.
+    /// `true` if the buffer is `MPI_IN_PLACE`.
     fn is_in_place(&self, buffer: usize) -> bool;
-    /// Whether the rank is `MPI_PROC_NULL`.
+    /// `true` if the rank is `MPI_PROC_NULL`.
     fn is_proc_null(&self, rank: usize) -> bool;
-    /// Whether the rank is `MPI_ROOT`.
+    /// `true` if the rank is `MPI_ROOT`.
     fn is_root(&self, rank: usize) -> bool;
-    /// Whether the operation is `MPI_NO_OP`.
+    /// `true` if the operation is `MPI_NO_OP`.
     fn is_no_op(&self, op: usize) -> bool;
 }
 
@@ -170,7 +170,7 @@ impl Operands {
         }
     }
 
-    /// Of a call on a window: an origin without meaning is not looked at.
+    /// Bytes of a call on a window; an origin without meaning is not read.
     fn window(&self, words: &[usize], facts: &mut impl Facts) -> (u64, u64) {
         if facts.is_proc_null(word(words, self.peer)) {
             return (0, 0);
@@ -277,7 +277,7 @@ impl Operands {
         }
     }
 
-    /// One rank's block: of a vector that of `own`, otherwise the block that all have.
+    /// Bytes of one rank's block: of `own` in a vector, otherwise the block that all have.
     fn block(&self, side: Side, words: &[usize], own: Option<u64>, facts: &mut impl Facts) -> u64 {
         match own {
             Some(own) => self.element(side, words, own as usize, facts),

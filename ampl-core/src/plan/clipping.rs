@@ -17,9 +17,9 @@ pub struct Clipping {
 enum Fate {
     /// Fewer members.
     Clipped { from: RankSet, to: RankSet },
-    /// None of its ranks is in the job.
+    /// Group of which no rank is in the job.
     LeftOut(RankSet),
-    /// No rank is in no other group.
+    /// Group of all other ranks, of which there are none.
     Empty,
     /// Fewer ranks than its sample was to have.
     SmallerSample { from: u32, to: u32 },
@@ -28,7 +28,7 @@ enum Fate {
 }
 
 impl Clipping {
-    /// What of `config` does not fit a job of `ranks` processes.
+    /// Groups of `config` that do not fit a job of `ranks` processes; `None` if all fit.
     pub fn of(config: &Config, ranks: u32) -> Option<Self> {
         let others = others(config, ranks);
         let mut groups = Vec::new();

@@ -18,7 +18,7 @@ const NOTHING: f64 = 1e-9;
 
 /// The bin of a residual that is `bounds` error bounds from the origin; bins are of equal width in its asinh.
 ///
-/// Not a number is as far away as can be.
+/// NaN is in the last bin.
 pub fn bin(bounds: f64, bins: usize) -> usize {
     let last = bins.saturating_sub(1);
     let bounds = if bounds.abs() < NOTHING { 0.0 } else { bounds };
@@ -26,19 +26,19 @@ pub fn bin(bounds: f64, bins: usize) -> usize {
     if place.is_nan() { last } else { (place as usize).min(last) }
 }
 
-/// What residuals of a guide are measured from, and their unit.
+/// Origin that residuals of a guide are measured from, and their unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Origin {
     /// R of an earlier window, in the guide's unit per observation.
     pub ratio: f64,
     /// N̄ of it: observations per rank, above 0.
     pub mean_n: f64,
-    /// What a residual is divided by: N̄ R for a relative bound, N̄ for an absolute one. Not 0.
+    /// Divisor of a residual: N̄ R for a relative bound, N̄ for an absolute one. Not 0.
     pub unit: f64,
 }
 
 impl Origin {
-    /// Where a rank with `n` observations of total `y` stands.
+    /// Point of a rank with `n` observations of total `y`.
     pub fn point(&self, n: u64, y: f64) -> Point {
         let n = n as f64;
         // Sums of squares of what a hostile program reports must stay numbers.
@@ -46,7 +46,7 @@ impl Origin {
         Point { z: bounded((y - self.ratio * n) / self.unit), v: bounded(n / self.mean_n - 1.0) }
     }
 
-    /// How residuals about this origin become those about the window's own mean `ratio` in units of `unit`.
+    /// Shift of residuals about this origin to those about the window's own mean `ratio`, in units of `unit`.
     pub fn shift(&self, ratio: f64, unit: f64) -> Shift {
         Shift { scale: self.unit / unit, offset: (self.ratio - ratio) * self.mean_n / unit }
     }
@@ -64,9 +64,9 @@ pub struct Point {
 /// The residual about another mean: `scale`·z + `offset`·(1 + ν).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
-    /// See there.
+    /// Factor of z.
     pub scale: f64,
-    /// See there.
+    /// Factor of 1 + ν.
     pub offset: f64,
 }
 
@@ -115,21 +115,21 @@ impl Residuals {
 
 /// A group's ranks by bin.
 ///
-/// Most are about one rank or a few, and made for every window: only bins that somebody is in take room.
+/// Most are about one rank or a few, and made for every window: only occupied bins take room.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     bins: usize,
     guides: usize,
-    /// Bins that somebody is in, ascending, and how many are.
+    /// Occupied bins, ascending, and their ranks.
     ranks: Vec<(u16, u64)>,
     /// Sums of one such bin after the other, one entry per guide.
     residuals: Vec<Residuals>,
 }
 
-/// A bin that somebody is in.
+/// An occupied bin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Occupied<'a> {
-    /// Its number.
+    /// Number of the bin.
     pub bin: usize,
     /// Ranks in it, at least 1.
     pub ranks: u64,
@@ -143,7 +143,7 @@ impl Histogram {
         Self { bins, guides, ranks: Vec::new(), residuals: Vec::new() }
     }
 
-    /// Lets all ranks go.
+    /// Removes all ranks.
     pub fn clear(&mut self) {
         self.ranks.clear();
         self.residuals.clear();
@@ -159,7 +159,7 @@ impl Histogram {
         self.guides
     }
 
-    /// The bins that somebody is in, ascending.
+    /// The occupied bins, ascending.
     pub fn occupied(&self) -> impl ExactSizeIterator<Item = Occupied<'_>> + Clone {
         self.ranks.iter().enumerate().map(|(place, &(bin, ranks))| {
             let residuals = &self.residuals[place * self.guides..(place + 1) * self.guides];
@@ -177,8 +177,8 @@ impl Histogram {
         residuals.iter_mut().zip(points).for_each(|(sum, &point)| sum.add(point));
     }
 
-    /// Adds `ranks` ranks that stand in a bin behind all that anybody is in, and returns their sums, one entry per
-    /// guide, to be filled in; `None` where there is no such bin, or nobody to be in it.
+    /// Adds `ranks` ranks in a bin behind all occupied ones, and returns their sums, one entry per guide, to be filled
+    /// in; `None` where there is no such bin, or `ranks` is 0.
     pub fn append(&mut self, bin: usize, ranks: u64) -> Option<&mut [Residuals]> {
         let behind = self.ranks.last().is_none_or(|&(last, _)| usize::from(last) < bin);
         let number = u16::try_from(bin).ok().filter(|_| behind && bin < self.bins && ranks > 0)?;
@@ -202,7 +202,7 @@ impl Histogram {
         }
     }
 
-    /// Ranks of a bin, and sums over them, to be changed: somebody is about to be in it.
+    /// Ranks of a bin, and sums over them, to be changed; an empty bin is added.
     fn entry(&mut self, bin: usize) -> (&mut u64, &mut [Residuals]) {
         assert!(bin < self.bins, "there are {} bins", self.bins);
         let found = self.ranks.binary_search_by_key(&bin, |&(number, _)| number.into());

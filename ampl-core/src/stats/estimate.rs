@@ -1,4 +1,4 @@
-//! What may be said of a window from what was kept of it.
+//! Estimates of a window from what was kept of it.
 //!
 //! A group's ranks are a take-all part A (pinned, or kept with certainty) and a simple random
 //! sample s of the others, M_r of them. The estimator is the weighted ratio
@@ -11,7 +11,7 @@ use crate::config::{Summaries, Target};
 use crate::message::CensusWindow;
 use crate::plan::Plan;
 
-/// What an estimate was computed from.
+/// Data that an estimate was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// Summaries of every rank: exact.
@@ -48,7 +48,7 @@ pub struct Estimate {
     pub population: u64,
     /// Ranks that it was computed from.
     pub kept: u64,
-    /// What it was computed from.
+    /// Data that it was computed from.
     pub basis: Basis,
 }
 
@@ -59,7 +59,7 @@ impl Estimate {
         Self { mean, half_width, confidence, error, population, kept, basis }
     }
 
-    /// Whether `truth` lies in the interval.
+    /// `true` if `truth` lies in the interval.
     pub fn covers(&self, truth: f64) -> bool {
         (self.mean - truth).abs() <= self.half_width
     }
@@ -130,11 +130,11 @@ impl Spread {
 /// One kept rank of a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
-    /// Its observations.
+    /// Observations of the rank.
     pub n: u64,
     /// Their total, in the metric's unit.
     pub y: f64,
-    /// Its inclusion probability, in (0, 1]; 1 means that it stands for itself only.
+    /// Inclusion probability, in (0, 1]; 1 means that the rank stands for itself only.
     pub probability: f64,
 }
 
@@ -199,9 +199,9 @@ pub fn ratio_estimate(
     Some(Estimate::new(Basis::Trace, mean, half_width / count, confidence, counts))
 }
 
-/// The estimate where nobody had to be drawn but some are missing all the same: between two
-/// directives, a few ranks may draw already and not be drawn, while the others still keep
-/// everything. What those others show stands for the few; `None` without two of them.
+/// Estimate from ranks kept with certainty, where others are missing: between two directives, a few ranks may draw
+/// already and not be drawn, while the others still keep everything. Those others stand for the few; `None` with fewer
+/// than two of them.
 fn from_certain(certain: &[Item], population: u64, confidence: f64) -> Option<Estimate> {
     let kept = certain.len() as f64;
     let missing = population as f64 - kept;

@@ -78,7 +78,7 @@ impl Moments {
     }
 
     /// Share of the ranks that have observations, in (0, 1]: of ranks with as many each, if their n vary as these do,
-    /// (Σn)² / (M Σn²). 1 without observations: there is nobody to be missed.
+    /// (Σn)² / (M Σn²). 1 without observations: no rank can be missed.
     pub fn observing(&self) -> f64 {
         if self.n == 0 {
             return 1.0;

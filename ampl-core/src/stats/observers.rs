@@ -1,7 +1,7 @@
-//! Samples in which nobody has observed what is to be estimated.
+//! Samples without any rank that observes what is to be estimated.
 //!
-//! A ratio's variance tells nothing of them: a rank without observations has no residual, so that where few ranks
-//! observe, and these agree, no variance asks for more than a rank or two.
+//! A ratio's variance ignores them: a rank without observations has no residual. Where few ranks observe, and these
+//! agree, no variance asks for more than a rank or two.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use statrs::function::gamma::ln_gamma;
 use super::bins::Histogram;
 use super::strata::Strata;
 
-/// The chance, as its logarithm, that `drawn` of `ranks` ranks have none of the `observers` among them; by coins, where
+/// Logarithm of the probability that `drawn` of `ranks` ranks have none of the `observers` among them; by coins,
 /// `drawn` is the expected number.
 ///
 /// # Source
@@ -55,7 +55,7 @@ pub fn part_of(ranks: u64, size: u64, all: u64) -> u64 {
 }
 
 impl Strata {
-    /// The chance, as its logarithm, that nobody is kept who has observed `guide`; ranks are those of `histogram`.
+    /// Logarithm of the probability that no rank is kept that has observed `guide`; ranks are those of `histogram`.
     pub fn ln_unseen(&self, histogram: &Histogram, guide: usize, coins: bool) -> f64 {
         let observers = |within: &dyn Fn(usize) -> bool| {
             let (mut ranks, mut sum, mut squares) = (0, 0.0, 0.0);
@@ -66,7 +66,7 @@ impl Strata {
                 sum += own as f64 + residuals.v;
                 squares += own as f64 + 2.0 * residuals.v + residuals.vv;
             }
-            // What rounding leaves of nobody is nobody.
+            // A remainder of rounding is no rank.
             if sum <= 1e-6 * ranks as f64 { 0.0 } else { (sum * sum / squares).clamp(1.0, ranks as f64) }
         };
         let ends = |cuts: &[u16]| cuts.first().zip(cuts.last()).map_or(0..0, |(&a, &b)| a.into()..b.into());
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn samples_have_somebody_who_observed() {
-        // Everybody did, or nobody can be left out.
+        // Every rank observed, or none can be left out.
         assert_eq!(observed(1000, 1.0, 0.01, false), 1);
         assert_eq!(observed(64, 1.0 / 64.0, 0.01, false), 64);
         assert_eq!((observed(1, 1.0, 0.01, false), observed(0, 1.0, 0.01, false)), (1, 0));

@@ -1,4 +1,4 @@
-//! Samples of a population in which few ranks are far off all others.
+//! Samples of a population with outliers: few ranks that are far off all others.
 //!
 //! Where a handful of ranks carry nearly all of the variance, errors are not normal: they are small as long as the
 //! sample has its share of these, and beyond the bound when it has one too few or too many. A variance says how large
@@ -7,44 +7,47 @@
 use super::quantile::normal_above;
 use super::sizing::Stratum;
 
-/// Largest share of the ranks that is far off, where the kurtosis tells of far ranks and not of the shape of all: one
-/// in eight, and a little, so that of exactly as many not the last bit decides.
+/// Largest share of outliers, where the kurtosis shows outliers and not the shape of all: one in eight, and a little,
+/// so that rounding does not decide at exactly one in eight.
 const FEW: f64 = 0.125_001;
 
-/// Most ranks that are counted one by one, which bounds the work. One of more matters only where nearly everyone is drawn.
+/// Most outliers that are counted one by one, which bounds the work. One of more matters only where nearly all are
+/// drawn.
 const MOST: f64 = 32.0;
 
-/// By how much the bound is taken to be narrower, as the other ranks are not all alike.
+/// Factor that narrows the bound, as the other ranks are not all alike.
 const EDGE: f64 = 0.95;
 
-/// How much likelier than promised the bound has to be missed for it to be worth more ranks, and the most of these over
-/// what the variance asks for: a small sample of many ranks has to grow a lot for a chance that is small anyway.
+/// Factor over the promised risk from which missing the bound is worth more ranks.
 const WORTH: f64 = 1.25;
+/// Largest growth of a sample over what the variance asks for. A small sample of many ranks would have to grow a lot
+/// for a risk that is small anyway.
 const MOST_GROWTH: u64 = 2;
 
-/// What is promised of a mean over several strata.
+/// Coverage that is promised of a mean over several strata.
 #[derive(Clone, Copy, Debug)]
 pub struct CoverageTarget {
     /// Ranks of all strata.
     pub population: u64,
     /// The bound on the mean's error, in the unit of the variances' root.
     pub error: f64,
-    /// How likely it is to hold.
+    /// Probability that it is to hold with, in (0, 1).
     pub confidence: f64,
-    /// What the mean's variance has from other strata than the one in question.
+    /// Variance of the mean from strata other than the one in question.
     pub others: f64,
 }
 
-/// Ranks that are all off by as much while the others are off by nothing.
+/// Outliers that all deviate by the same amount, while the other ranks do not deviate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct OutlierModel {
     ranks: u32,
-    /// In the unit of the variance's root.
+    /// Deviation of an outlier, in the unit of the variance's root.
     by: f64,
 }
 
 impl OutlierModel {
-    /// Those that the moments are of, if they are few: a share p of ranks with p(1 − p) = 1/(κ + 3), off by S √(κ + 3).
+    /// Outliers that explain the moments, if they are few: a share p of ranks with p(1 − p) = 1/(κ + 3), off by S
+    /// √(κ + 3).
     fn of(stratum: Stratum, kurtosis: f64) -> Option<Self> {
         let spread = kurtosis + 3.0;
         let share = (1.0 - (1.0 - 4.0 / spread).sqrt()) / 2.0;
@@ -53,8 +56,8 @@ impl OutlierModel {
         (share <= FEW && ranks <= MOST && far.by.is_finite()).then_some(far)
     }
 
-    /// How likely the promise is broken if a share `drawn` of the ranks is drawn: j of B left out make the mean off by
-    /// (j − B (1 − f))/f of what one of them is off by, over the ranks of all.
+    /// Probability of missing the target if a share `drawn` of the ranks is drawn: j of B outliers left out move the
+    /// mean by (j − B (1 − f))/f times what one of them is off by, over the ranks of all.
     fn missed(self, drawn: f64, promise: CoverageTarget) -> f64 {
         let (ranks, left) = (f64::from(self.ranks), 1.0 - drawn);
         let (bound, others) = (EDGE * promise.error, promise.others.sqrt());
@@ -70,7 +73,7 @@ impl OutlierModel {
     }
 }
 
-/// How likely a normal error about `off` with that standard deviation is beyond the bound.
+/// Probability that a normal error about `off` with that standard deviation is beyond the bound.
 fn beyond(bound: f64, off: f64, deviation: f64) -> f64 {
     let above = |reach: f64| match deviation {
         0.0 => f64::from(u8::from(reach < 0.0)),
@@ -79,9 +82,9 @@ fn beyond(bound: f64, off: f64, deviation: f64) -> f64 {
     above(bound - off) + above(bound + off)
 }
 
-/// So many of the stratum's ranks that the bound holds with a probability of `confidence` for the far ones among them:
-/// `size` mostly, where it does to within a quarter of the risk, or would not with twice as many either. More is found to
-/// within a 64th.
+/// Sample size of the stratum for which the bound holds with the promised confidence, outliers considered. That is
+/// `size` where the risk is at most 1.25 times the promised one, or where twice as many ranks would not do either. A
+/// larger size is found to within a 64th.
 ///
 /// `kurtosis` is that of the ranks' totals.
 ///
@@ -127,7 +130,7 @@ mod tests {
         (Stratum { ranks, variance }, all.kurtosis().unwrap())
     }
 
-    /// How likely a sample of `size` misses the bound, over all numbers of far ranks that it can have.
+    /// Probability that a sample of `size` misses the bound, over all numbers of outliers that it can have.
     fn missed(ranks: u64, far: u64, times: f64, size: u64, error: f64) -> f64 {
         missed_about(ranks, (far, times), size, (error, 0.0))
     }

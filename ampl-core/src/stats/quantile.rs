@@ -77,7 +77,7 @@ pub fn variance_freedom(points: u64, kurtosis: f64) -> f64 {
     points.saturating_sub(1) as f64 * freedom_share(kurtosis)
 }
 
-/// What one point more adds to [`variance_freedom`]: 1 for a normal population.
+/// Degrees of freedom that one more point adds to [`variance_freedom`]: 1 for a normal population.
 pub fn freedom_share(kurtosis: f64) -> f64 {
     2.0 / (kurtosis.max(1.5) - 1.0)
 }

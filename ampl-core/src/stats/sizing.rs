@@ -1,4 +1,4 @@
-//! How many ranks a bound takes.
+//! Numbers of ranks that bounds take.
 //!
 //! Sizes are whole numbers rounded up, never above the population; floors are the caller's
 //! ([`FLOOR`], [`FLOOR_AMPL_2008`]).
@@ -7,9 +7,9 @@
 /// not to be trusted below.
 pub const FLOOR: u64 = 16;
 
-/// Fewest ranks that retrospective selection keeps of a group of `members`: 8, where that is not more than a few percent,
-/// and 2 at least. What happened in the window is known, no rank moves the estimate by more than half the bound, and
-/// more ranks than that are not needed for either.
+/// Fewest ranks that retrospective selection keeps of a group of `members`: 8, where that is not more than a few
+/// percent, and 2 at least. What happened in the window is known, and no rank moves the estimate by more than half the
+/// bound: neither needs more ranks.
 pub fn retrospective_floor(members: u64) -> u64 {
     8.min((members / 32).max(2))
 }
@@ -51,7 +51,7 @@ fn real_size(ranks: f64, variance: f64, allowed: f64) -> f64 {
     } else if variance.is_finite() {
         ranks * variance / (ranks * allowed + variance)
     } else {
-        // An infinite variance, or one that is not a number: only everyone will do.
+        // An infinite variance, or one that is not a number: only all ranks will do.
         ranks
     }
 }

@@ -1,4 +1,4 @@
-//! Which ranks of a window that is over keep it: strata along its histogram, and how many ranks of each.
+//! Retrospective decision about a window: strata along its histogram, and how many ranks of each keep it.
 //!
 //! The outermost bins are taken in full, as many as pays; the others are cut into a few strata of about equal
 //! √f, and the sizes are Neyman's with limits. Every combination is priced, and the cheapest one is taken. The work
@@ -23,32 +23,33 @@ const COUNTS: [usize; 6] = [1, 2, 3, 4, 6, 8];
 /// Strata at most.
 const MOST: usize = 8;
 
-/// V0 is divided by this: a mean over few ranks is not quite normal.
+/// Divisor of V0: a mean over few ranks is not quite normal.
 const SLACK: f64 = 1.05;
 
-/// No single rank's deviation, multiplied by its weight, exceeds the bound divided by this.
+/// Divisor of the bound that a single rank's deviation, multiplied by its weight, must not exceed.
 const INFLUENCE: f64 = 2.0;
 
-/// Share of the ranks that may have so much less than the mean that each of them moves it, and be kept for that.
+/// Largest share of the ranks that are kept because each is so far below the mean that it alone moves it.
 const IDLE: f64 = 0.25;
 
 /// Moves of a cut by one bin that are tried to improve on the best of what √f gives.
 const MOVES: usize = 64;
 
-/// So many more bins are taken in full without a gain before that is given up.
+/// Bins that are taken in full without a gain before the search for more stops.
 const PATIENCE: usize = 16;
 
 /// Fewest ranks of a stratum.
 const FEWEST: f64 = 2.0;
 
-/// The same where coins are flipped, and the smallest stratum that they are flipped in.
+/// Fewest ranks of a stratum where coins are flipped.
 const FEWEST_COINS: f64 = 8.0;
+/// Smallest stratum that coins are flipped in.
 const SMALLEST_COINS: f64 = 8.0;
 
-/// What is asked of one guide.
+/// Requirement of one guide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Need {
-    /// To residuals about the window's own mean.
+    /// Shift to residuals about the window's own mean.
     pub shift: Shift,
     /// The error bound, in the unit that `shift` leads to.
     pub error: f64,
@@ -56,7 +57,7 @@ pub struct Need {
     pub quantile: f64,
 }
 
-/// What does not depend on the guide.
+/// Conditions that do not depend on the guide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     /// M: ranks of the whole group, with those in no histogram because they are kept anyway.
@@ -65,9 +66,9 @@ pub struct Terms {
     pub floor: u64,
     /// Strata at most; no more than 8 are made.
     pub strata: usize,
-    /// How many groups are decided together, at least 1: the more, the fewer ways are tried for each.
+    /// Number of groups that are decided together, at least 1: the more, the fewer ways are tried for each.
     pub groups: usize,
-    /// Whether every rank flips a coin, so that sizes are expectations.
+    /// `true` if every rank flips a coin, so that sizes are expectations.
     pub coins: bool,
 }
 
@@ -82,7 +83,7 @@ pub struct Part {
     pub variance: f64,
 }
 
-/// How a window is kept.
+/// Strata of a window, and the ranks of each that keep it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Strata {
     /// Stratum h has the bins from `cuts[h]` to below `cuts[h + 1]`; bins outside of all are kept in full.
@@ -119,7 +120,7 @@ impl Strata {
 /// The cheapest way to keep a window so that every one of `needs`, one entry per guide of `histogram`, is met;
 /// strata are along the guide `binned`. Guides without a need ask for nothing.
 ///
-/// A need that no sample can meet takes everyone.
+/// A need that no sample can meet takes all ranks.
 pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], terms: Terms) -> Strata {
     let guides = needs.iter().enumerate().filter_map(|(guide, need)| Some((guide, (*need)?)));
     let views: Vec<View> = guides.map(|(guide, need)| View::new(histogram, guide, need, terms)).collect();
@@ -133,7 +134,7 @@ pub fn stratify(histogram: &Histogram, binned: usize, needs: &[Option<Need>], te
     best.strata(&occupied, histogram.bins(), &views, &before, terms)
 }
 
-/// Sums over the first bins, of none to of all.
+/// Running sums over the bins, from none to all.
 fn running(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let sums = values.scan(0.0, |sum, value| {
         *sum += value;
@@ -154,13 +155,13 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Those strata, not priced yet, and so many ranks beside them.
+    /// Candidate of those strata, not priced yet, with `full` ranks beside them.
     fn new(cuts: Cuts, full: f64) -> Self {
         Self { cuts, full, ..Self::default() }
     }
 }
 
-/// What is known of strata, view by view.
+/// Limits of a candidate's strata, view by view.
 #[derive(Default)]
 struct Looked {
     cuts: Cuts,
@@ -168,13 +169,13 @@ struct Looked {
 }
 
 impl Looked {
-    /// Whether the stratum of that number is that run of bins.
+    /// `true` if stratum `h` is that run of bins.
     fn has(&self, h: usize, (a, b): (usize, usize)) -> bool {
         h < self.cuts.count && (self.cuts.at[h], self.cuts.at[h + 1]) == (a, b)
     }
 }
 
-/// What candidates are priced by.
+/// Inputs that candidates are priced by.
 struct Pricing<'a> {
     views: &'a [View],
     /// Ranks up to every occupied bin.
@@ -183,9 +184,8 @@ struct Pricing<'a> {
 }
 
 impl Pricing<'_> {
-    /// The candidate with sizes that meet every view's need, and their total; infinite where that is no less than
-    /// `most`. Strata that are `known` are not looked at again; `looked` then has those of a candidate that is not
-    /// infinite.
+    /// Candidate with sizes that meet every view's need, and their total; infinite where that is no less than `most`.
+    /// Strata in `known` are not computed again; `looked` then has those of a candidate with a finite total.
     fn price(&self, mut candidate: Candidate, most: f64, known: &Looked, looked: &mut Looked) -> Candidate {
         let Self { views, before, terms } = *self;
         let Candidate { cuts, full, .. } = candidate;
@@ -211,7 +211,7 @@ impl Pricing<'_> {
                     false => view.moments(ranks[h], run),
                 };
             }
-            // Most candidates end here, before anyone has looked at their limits.
+            // Most candidates end here, before their limits are computed.
             if beaten(unlimited(view.allowed, &of_view[..count])) {
                 return candidate;
             }

@@ -1,4 +1,4 @@
-//! How many strata a population is found to be worth.
+//! Numbers of strata that populations are found to be worth.
 
 use ampl_core::cluster::{
     Aim, Choice, Effort, Metric, OnlineStratum, Rule, Strata, Vectors, choose, k_medoids, propose,
@@ -104,7 +104,7 @@ fn two_strata_of_wait_times_save_far_more_than_a_quarter() {
 
 #[test]
 fn classes_that_change_places_are_found_too() {
-    // Who is slow in a window depends on the phase; over the run all classes take as long.
+    // The slow ranks of a window depend on the phase; over the run all classes take as long.
     let mut number = 0;
     let mut noise = Population::new(Kind::Normal, 90, 3);
     let population = vectors(90, 24, || {

@@ -140,7 +140,7 @@ fn every_setting_arrives() {
     assert_eq!(accepted(&expected.to_toml()).0, expected);
 }
 
-/// What is recorded of a job whose lines have been looked up is a job file with the names that the user wrote.
+/// The record of a job whose lines have been looked up is a job file with the names that the user wrote.
 #[test]
 fn the_code_of_lines_is_a_comment() {
     let text = "[window]\nmarker = 'mpi:MPI_Send@a.c:1=app+0x1-0x2'\n\

@@ -1,7 +1,7 @@
-//! Every key of `JOB.toml` does something: a test of what it does in a job exists, or this version says of the key
-//! that it does nothing yet.
+//! Every key of `JOB.toml` has an effect: a test of its effect in a job exists, or this version announces that the key
+//! has none yet.
 //!
-//! That its value is read is `config_keys.rs`; here is where its effect is looked at.
+//! `config_keys.rs` tests that its value is read; this is about its effect.
 
 #![expect(clippy::disallowed_methods, reason = "the tests are files; the crate itself reads none")]
 
@@ -79,9 +79,9 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("group.error_abs", "ErrorBound::Absolute("),
 ];
 
-/// Whether the tests of a file with that `text` set the key: its name with a value, or what stands for it.
+/// `true` if the tests of a file with that `text` set the key: its name with a value, or another form of it.
 ///
-/// Of the file, not of the test alone, whose helpers may write the configuration.
+/// The whole file counts, not the test alone, as its helpers may write the configuration.
 fn sets(text: &str, key: &Key) -> bool {
     let path = key.path();
     let code = |line: &&str| !line.trim_start().starts_with("//");
@@ -93,7 +93,7 @@ fn sets(text: &str, key: &Key) -> bool {
     text.lines().filter(code).any(|line| forms.iter().any(|form| line.contains(form)))
 }
 
-/// Whether `text` has a test of that name which is run.
+/// `true` if `text` has a test of that name that is run.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let begin = format!("fn {name}(");
@@ -102,7 +102,7 @@ fn has_test(text: &str, name: &str) -> bool {
     attributes.clone().any(|line| *line == "#[test]") && !attributes.any(|line| line.starts_with("#[ignore"))
 }
 
-/// Whether this version says that it does not act on some value of the key, or on any.
+/// `true` if this version announces that it does not act on the good value of the key.
 fn is_announced(key: &Key) -> bool {
     let notices =
         |value: &str| Config::parse(&key.job(Some(value))).is_ok_and(|(_, notices)| !notices.is_empty());

@@ -1,4 +1,4 @@
-//! Which ranks groups have.
+//! Ranks of groups.
 
 use ampl_core::config::*;
 

@@ -7,7 +7,7 @@ use ampl_core::config::*;
 
 use crate::common::accepted;
 
-/// What the good example does.
+/// Effect of the good example.
 enum Effect {
     /// Makes this true of the settings, which is false without it.
     Shows(fn(&Config) -> bool),

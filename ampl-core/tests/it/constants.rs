@@ -27,7 +27,8 @@ const SETS: [Set; 17] = [
     Set::Special,
 ];
 
-/// What the compiler says of a program that asserts every constant of `family`; `None` where there is no such compiler.
+/// Errors of the compiler for a program that asserts every constant of `family`; `None` where there is no such
+/// compiler.
 fn complaints(compiler: &Path, family: AbiFamily) -> Option<String> {
     let mut command = Command::new(compiler);
     command.args(["-fsyntax-only", "-std=c11", "-w", "-fmax-errors=0", "-x", "c", "-"]);

@@ -1,4 +1,4 @@
-//! What holds of ampl-core, one module per subject: one program, because each links everything.
+//! Tests of ampl-core, one module per subject: one program, because each links everything.
 
 mod cluster_choose;
 mod cluster_config;

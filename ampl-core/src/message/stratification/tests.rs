@@ -9,7 +9,7 @@ use crate::units::RankSet;
 fn plan(ranks: u32) -> Plan {
     let mut config = Config::default();
     config.sampling.selection = Selection::Predictive;
-    // No window is decided when it is over.
+    // No decision is retrospective.
     config.sampling.budget = Some(1e6);
     config.groups.push(Group {
         name: "g".into(),
@@ -25,7 +25,7 @@ fn summary(plan: &Plan, value: f64) -> Summary {
     Summary { metrics: vec![MetricSummary::one(value); plan.metrics.len()], ..Summary::empty(plan) }
 }
 
-/// What `rank` tells by division `number`.
+/// Report of `rank` by division `number`.
 fn told(plan: &Plan, shape: &Shape, rank: u32, number: u32) -> CensusWindow {
     let divisions = shape.divisions.as_ref().unwrap();
     let mut window = CensusWindow::new(shape, WindowId(7), WindowId(7));
@@ -78,7 +78,7 @@ fn the_newer_division_counts() {
         let known = sums.sample.iter().filter(|sampled| sampled.stratum.is_some()).count();
         assert_eq!((sums.sample.len(), known), (3, 2));
     }
-    // Of a range nobody's single windows are known.
+    // A range has no rank's single windows.
     let mut range = told(&plan, &shape, 5, 1);
     let mut next = told(&plan, &shape, 5, 1);
     (next.first_window, next.last_window) = (WindowId(8), WindowId(8));
@@ -115,7 +115,7 @@ fn directive(reference: Option<Reference>) -> Directive {
     }
 }
 
-/// Directives do not grow beyond 4 KiB for what nobody asked for.
+/// Directives do not grow beyond 4 KiB for strata that the configuration does not ask for.
 #[test]
 fn of_many_groups_only_those_are_divided_that_are_to_be() {
     let divided = |groups: u32| {

@@ -1,23 +1,23 @@
-//! Where a histogram's bins are, and runs and cuts of them.
+//! Positions of a histogram's bins, and runs and cuts of them.
 
 use super::{MOST, Need, running};
 use crate::stats::bins::{Histogram, Occupied, Residuals, Shift};
 
-/// How many runs are tried that lack only ranks with large values.
+/// Number of runs that are tried and lack only ranks with large values.
 const STRIDES: usize = 16;
 
-/// Where bins are, along the guide that they are of.
+/// Positions of bins along the guide that they are of.
 pub(super) struct Outline {
     /// √f up to every occupied bin.
     spread: Vec<f64>,
-    /// How far an occupied bin's farthest rank is from the window's mean.
+    /// Distance of an occupied bin's farthest rank from the window's mean.
     distance: Vec<f64>,
-    /// Whether its ranks are all below the mean.
+    /// Per occupied bin, `true` if its ranks are all below the mean.
     below: Vec<bool>,
 }
 
 impl Outline {
-    /// That of a histogram along the guide `binned`, about the mean that its need leads to.
+    /// Outline of a histogram along the guide `binned`, about the mean that its need leads to.
     pub fn new(histogram: &Histogram, binned: usize, need: Option<Need>) -> Self {
         let shift = need.map_or(Shift { scale: 1.0, offset: 0.0 }, |need| need.shift);
         let error = need.map_or(1.0, |need| need.error);
@@ -43,12 +43,12 @@ impl Outline {
         }
     }
 
-    /// The run without the ranks that are kept whatever it costs: who moves the mean beyond the bound, by being farther
-    /// than `alone` from it, is what a window is looked at for, and no draw leaves it out. `before` counts ranks as
-    /// [`running`] does.
+    /// Run without the ranks that are kept whatever it costs: those farther than `alone` from the mean. Each of them
+    /// moves the mean beyond the bound by itself, so no draw may leave it out. `before` counts ranks as [`running`]
+    /// does.
     ///
-    /// Ranks that have nothing are so far from the mean where the group is small and the bound tight (32 ranks and
-    /// 3 %). If they are more than `idle` ranks, that is what ranks do there, and each of them stands for the others.
+    /// Ranks that have nothing are that far from the mean where the group is small and the bound tight (32 ranks and
+    /// 3 %). If they are more than `idle` ranks, they are drawn like others, as each of them stands for the rest.
     pub fn within(&self, alone: f64, before: &[f64], idle: f64) -> (usize, usize) {
         // Not a number is far away.
         let far = |bin: usize| self.distance[bin].is_nan() || self.distance[bin] > alone;
@@ -82,7 +82,7 @@ impl Outline {
     pub fn cuts(&self, low: usize, high: usize, count: usize) -> Option<Cuts> {
         let mut cuts = Cuts::default();
         if high - low < count {
-            // Nothing to cut is a way to keep everyone.
+            // Nothing to cut is a way to keep all ranks.
             return (count == 1).then_some(cuts);
         }
         cuts.at[0] = low;
@@ -108,7 +108,7 @@ impl Outline {
 pub(super) struct Cuts {
     /// First bins of the strata, and the end of the last one.
     pub at: [usize; MOST + 1],
-    /// How many strata.
+    /// Number of strata.
     pub count: usize,
 }
 

@@ -1,27 +1,30 @@
-//! What one guide asks of strata: their variances, limits and sizes.
+//! View of one guide: variances, limits and sizes of strata under its need.
 
 use super::{FEWEST, FEWEST_COINS, INFLUENCE, MOST, Need, SLACK, SMALLEST_COINS, Terms};
 use crate::stats::bins::{Histogram, Residuals, Shift};
 
-/// What is known of a stratum under one need.
+/// Values of a stratum under one need.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Limits {
     /// S_h².
     pub variance: f64,
-    /// M_h S_h and M_h S_h².
+    /// M_h S_h.
     weight: f64,
+    /// M_h S_h².
     square: f64,
-    /// The mean and the standard deviation that are not known to the guard: z̄ about the origin, and that of ν.
+    /// z̄ about the origin: the mean, for the guard against single ranks.
     mean: f64,
+    /// Standard deviation of ν.
     counts: f64,
     /// Fewest ranks, where [`View::limit`] has found them.
     pub least: f64,
-    /// What it adds to the variance of the sum at the size that it has, and with a rank less.
+    /// Contribution to the variance of the sum at the present size.
     pub term: f64,
+    /// The same with a rank less.
     pub next: f64,
 }
 
-/// One guide's sums, in a form in which those over any run of occupied bins are at hand.
+/// One guide's sums, in a form that gives the sums over any run of occupied bins.
 pub(super) struct View {
     pub guide: usize,
     need: Need,
@@ -58,7 +61,7 @@ impl View {
         Self { guide, need, allowed, centre, outward, extremes }
     }
 
-    /// What follows from sums over the `ranks` of a run of bins: all but the fewest.
+    /// Limits of a run of bins with that many `ranks`, from its sums: all but the fewest ranks.
     pub fn moments(&self, ranks: f64, (a, b): (usize, usize)) -> Limits {
         let (low, high) = (&self.outward[a], &self.outward[b]);
         let [z, zz, v, vv, zv] = std::array::from_fn(|index| {
@@ -74,13 +77,13 @@ impl View {
         let centred = [zz - z * z / ranks, vv - v * v / ranks, zv - z * v / ranks];
         let squares = scale * scale * centred[0] + offset * (offset * centred[1] + 2.0 * scale * centred[2]);
         let counts = if centred[1] > 0.0 { (centred[1] / ranks).sqrt() } else { 0.0 };
-        // Not a number stays one, and takes everyone.
+        // NaN stays NaN, and takes all ranks.
         let variance = if ranks < 2.0 || squares < 0.0 { 0.0 } else { squares / (ranks - 1.0) };
         let (weight, square) = (ranks * variance.sqrt(), ranks * variance);
         Limits { variance, weight, square, mean: z / ranks.max(1.0), counts, ..Limits::default() }
     }
 
-    /// Finds the fewest of the `ranks` of a run of bins whose `limits` are known but for that.
+    /// Fills in the fewest ranks of `limits`, which are those of a run of bins with that many `ranks`.
     pub fn limit(&self, limits: &mut Limits, ranks: f64, run: (usize, usize), terms: Terms) {
         let Limits { mean, counts, .. } = *limits;
         let (min, max) = self.extremes.of(run);
@@ -109,7 +112,7 @@ struct Extremes {
 }
 
 impl Extremes {
-    /// From those of every bin.
+    /// Table from the smallest and largest z of every bin.
     fn new(bins: Vec<(f64, f64)>) -> Self {
         let mut levels = vec![bins];
         for half in (0..).map(|k| 1 << k) {
@@ -125,7 +128,7 @@ impl Extremes {
         (min.min(other.0), max.max(other.1))
     }
 
-    /// Those of the bins from `a` to below `b`, at least one.
+    /// Smallest and largest z of the bins from `a` to below `b`, at least one.
     fn of(&self, (a, b): (usize, usize)) -> (f64, f64) {
         let k = (b - a).ilog2();
         let level = &self.levels[k as usize];

@@ -1,4 +1,4 @@
-//! What a text of `JOB.toml` gives, for the tests of the configuration.
+//! Outcomes of parsing a text of `JOB.toml`, for the tests of the configuration.
 
 use ampl_core::config::{Config, Notice};
 
