@@ -1,5 +1,5 @@
-//! What the client costs, by the number of ranks and groups: microseconds of one update and bytes of its
-//! messages. Neither may depend on the number of ranks.
+//! Cost of the client, by the number of ranks and groups: microseconds of one update and bytes of its messages. Neither
+//! may depend on the number of ranks.
 //!
 //! An update is what happens once per update interval: four census windows are observed, the sample is
 //! priced, the directive is made and encoded. `message` is what a node above a busy edge pays for one
@@ -26,15 +26,16 @@ use ampl_testkit::{Kind, Population};
 
 const RANKS: [u32; 5] = [10, 1_000, 10_000, 100_000, 1_000_000];
 const GROUPS: [u32; 3] = [1, 8, 64];
-/// What is measured by number of ranks, and for which numbers of groups.
+/// Cases that are measured by number of ranks, each with its numbers of groups.
 const CASES: [(Case, &[u32]); 3] = [(CENSUS, &GROUPS), (GLOBAL, &GROUPS), (SAMPLED, &[64])];
 const CENSUS: Case = Case { name: "subset", summaries: Summaries::Census, mechanism: Mechanism::Subset };
 const GLOBAL: Case = Case { name: "global", mechanism: Mechanism::Global, ..CENSUS };
 const SAMPLED: Case = Case { name: "sampled", summaries: Summaries::Sampled, ..CENSUS };
-/// Updates timed, and different windows that they are made from.
+/// Updates timed.
 const UPDATES: u64 = 400;
+/// Different windows that updates are made from.
 const WINDOWS: u64 = 8;
-/// Draws timed together, each being shorter than a look at the clock.
+/// Draws timed together, as each is shorter than a reading of the clock.
 const DRAWS: u64 = 200;
 
 fn main() {
@@ -71,7 +72,7 @@ fn main() {
 struct Cost(f64, f64);
 
 impl Cost {
-    /// Of all that was spent.
+    /// Least and median of all times `spent`.
     fn of(mut spent: Vec<f64>) -> Self {
         spent.sort_by(f64::total_cmp);
         Self(spent[0], spent[spent.len() / 2])
@@ -85,7 +86,7 @@ fn timed(work: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64
 }
 
-/// What a plan is like, apart from its size.
+/// Properties of a plan, apart from its size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Case {
     name: &'static str,
@@ -137,8 +138,8 @@ fn plan(ranks: u32, groups: u32, case: Case) -> Plan {
     Plan::new(config, ranks).expect("groups inside the job")
 }
 
-/// Windows of all ranks, as they arrive at the root. Where only the sample's sums do, everyone is in it: who is
-/// makes no difference to what they take.
+/// Windows of all ranks, as they arrive at the root. Where only the sample's sums do, all ranks are in it: which ones
+/// are makes no difference to the cost.
 fn census(plan: &Plan) -> Vec<CensusWindow> {
     let shape = Shape::of(plan);
     let cells: Vec<usize> = (0..plan.ranks).map(|rank| shape.cell_of(plan, Rank(rank))).collect();
@@ -206,7 +207,7 @@ fn updates(plan: &Plan, windows: &[CensusWindow]) -> (Cost, Directives) {
     (Cost::of(spent), directives)
 }
 
-/// What a child's message costs its parent, taken in, added up and passed on; and its bytes.
+/// Cost to a parent of a child's message, taken in, added up and passed on; and the bytes of it.
 fn messages(plan: &Plan, windows: &[CensusWindow]) -> (Cost, usize) {
     let shape = Shape::of(plan);
     // A root with as many children as there are; their message is as large as any.

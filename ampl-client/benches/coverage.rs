@@ -1,5 +1,5 @@
-//! Whether bounds hold and what they take: coverage and sample size of every method on the eleven populations
-//! of ampl-testkit, through the policy and the draws of a live run.
+//! Coverage and sample size of every method on the eleven populations of ampl-testkit, through the policy and the draws
+//! of a live run.
 //!
 //! A window is covered when the weighted estimate from the kept ranks lies within the error bound of its true
 //! mean. Sizes are compared with the smallest simple random sample for the window's true variance, averaged

@@ -131,7 +131,7 @@ fn wait_times(seeds: &Range<u64>) {
     }
 }
 
-/// What is known of classes of ranks before a run.
+/// Knowledge of classes of ranks before a run.
 #[derive(Clone, Copy)]
 enum WaitStrata {
     One,

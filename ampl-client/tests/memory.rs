@@ -1,4 +1,4 @@
-//! What a parent that never looks costs, and one that does, in bytes allocated; one test, for the count is the process's.
+//! Bytes allocated by a parent that never polls, and by one that does; one test, for the count is the process's.
 
 #[allow(dead_code, reason = "the other tests use the rest")]
 #[path = "it/common/mod.rs"]
@@ -18,7 +18,7 @@ static BYTES: PeakAlloc = PeakAlloc;
 
 const MEGABYTE: usize = 1_000_000;
 
-/// How many more bytes than before were allocated at worst while `work` ran.
+/// Largest growth of allocated bytes while `work` ran.
 fn growth<T>(work: impl FnOnce() -> T) -> (usize, T) {
     BYTES.reset_peak_usage();
     let before = BYTES.current_usage();
@@ -81,7 +81,7 @@ impl Family {
         }
     }
 
-    /// The parent looks, until nothing moves any more.
+    /// The parent polls, until nothing moves any more.
     fn settle(&mut self) {
         let mut moved = true;
         while std::mem::take(&mut moved) {

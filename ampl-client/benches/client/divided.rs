@@ -1,5 +1,5 @@
-//! What the dearest update of a run costs where a group is divided while the job runs: microseconds by the number of
-//! ranks, of jobs in which strata are found and of jobs in which they are looked for in vain. A look is spread over
+//! Cost of the dearest update of a run where a group is divided while the job runs: microseconds by the number of
+//! ranks, of jobs in which strata are found and of jobs in which they are searched for in vain. A check is spread over
 //! windows, so that no update pays for all of it.
 
 use std::hint::black_box;
@@ -75,7 +75,7 @@ struct Job {
     census: Vec<CensusWindow>,
     /// Ranks whose observations go up.
     sampled: Vec<Rank>,
-    /// Divisions that were told, the newest last: the stratum of every rank, and the sums of every window.
+    /// Divisions that were sent, the newest last: the stratum of every rank, and the sums of every window.
     known: Vec<(Stratification, Vec<u8>, Vec<Vec<StratumSums>>)>,
 }
 
@@ -115,7 +115,7 @@ impl Job {
         Self { plan, shape, divisions, windows, census, sampled, known: Vec::new() }
     }
 
-    /// That window as it arrives at the root.
+    /// Window `number` as it arrives at the root.
     fn window(&self, number: u64) -> CensusWindow {
         let index = number as usize % WINDOWS;
         let mut window = self.census[index].clone();
@@ -175,7 +175,7 @@ impl Job {
 
     fn run(&mut self) -> Run {
         let interval = u64::from(self.plan.config.sampling.windows_per_update);
-        // What ranks send depends on what they are told; it is the same in every run.
+        // Ranks' messages depend on the directives that they get; they are the same in every run.
         let mut policy = Policy::new(&self.plan);
         policy.first_directive();
         let mut given = Vec::new();

@@ -1,5 +1,5 @@
-//! What it takes to decide a window that is over, of one group: microseconds by the number of ranks, on the
-//! dearest of the populations. The bins are 128, the guides two.
+//! Cost of a retrospective decision about a window of one group: microseconds by the number of ranks, on the dearest of
+//! the populations. The bins are 128, the guides two.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! What a whole update costs under the default selection, in which windows are decided when they are over:
-//! microseconds by the number of ranks and groups, and bytes of what goes down the tree.
+//! Cost of a whole update under the default selection, with retrospective decisions: microseconds by the number of
+//! ranks and groups, and bytes of what goes down the tree.
 //!
 //! Per window of the interval the census comes in, then the ranks by bin, and the verdict goes out, encoded; once per
 //! interval so do the directive and the reference by which ranks are to bin themselves. What ranks do for that, binning
@@ -108,7 +108,7 @@ impl Job {
         Self { plan, groups, totals, census, binned: vec![None; WINDOWS as usize], shape }
     }
 
-    /// That window's ranks by bin, as they arrive at the root.
+    /// Ranks of window `number` by bin, as they arrive at the root.
     fn binned(&mut self, number: u64, reference: &Reference) -> CensusWindow {
         let Self { shape, groups, totals, binned, .. } = self;
         let index = (number % WINDOWS) as usize;

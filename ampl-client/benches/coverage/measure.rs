@@ -164,7 +164,7 @@ fn run(options: &Options, jobs: &[Job], kind: Kind, seed: u64) -> Vec<Sums> {
     jobs.iter().zip(runs).map(score).collect()
 }
 
-/// What a rank would have reported, had it observed equal shares.
+/// Summary of a rank that had observed equal shares of `total`.
 fn summary(total: Total) -> MetricSummary {
     let Total { n, y } = total;
     let mean = y / n.max(1) as f64;

@@ -1,4 +1,4 @@
-//! What to measure.
+//! Options of the measurement.
 
 use ampl_core::config::{Mechanism, Selection, Sizing, Summaries};
 use ampl_testkit::Kind;
@@ -49,8 +49,8 @@ impl Method {
         }
     }
 
-    /// What STATISTICS §4 asks of it: how far below the nominal value the mean coverage and the worst
-    /// population may lie, and the most that gm may be. None for the control, which must fall short.
+    /// Aims that STATISTICS §4 sets: how far below the nominal value the mean coverage and the worst population may
+    /// lie, and the most that gm may be. `None` for the control, which must fall short.
     pub fn aims(self, ranks: u32) -> Option<(f64, f64, f64)> {
         match self {
             Self::Ampl2008 => None,
@@ -84,7 +84,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What `words` ask for.
+    /// Options that `words` ask for.
     ///
     /// # Errors
     /// What is wrong with them, and the usage.

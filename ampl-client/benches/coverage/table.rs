@@ -1,4 +1,4 @@
-//! What was measured, for people.
+//! Tables of the measurements, for people.
 
 use super::measure::{Cell, Sums};
 use super::options::{Level, Options};

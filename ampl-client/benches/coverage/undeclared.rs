@@ -5,11 +5,12 @@ use ampl_core::config::ErrorBound;
 use ampl_core::message::MetricSummary;
 use ampl_testkit::{Kind, Population};
 
-/// Its correlation with the guide, and its coefficient of variation.
+/// Correlation of the metric with the guide.
 const CORRELATION: f64 = 0.5;
+/// Coefficient of variation of the metric.
 const SPREAD: f64 = 0.3;
 
-/// Where its values come from.
+/// Source of the metric's values.
 pub struct Other {
     noise: Population,
 }
@@ -20,7 +21,7 @@ pub struct Values {
     guide: Vec<f64>,
 }
 
-/// How many windows were estimated within the guide's bound.
+/// Number of windows, and how many were estimated within the guide's bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Undeclared {
     windows: f64,

@@ -21,7 +21,7 @@ pub(super) struct GroupMean {
 
 impl GroupMean {
     /// The weighted mean of `taken`, standing for themselves, and `drawn`, standing for `others`;
-    /// `None` without observations, or when nobody stands for the others.
+    /// `None` without observations, or where none of the others was drawn.
     pub fn new(taken: &Moments, drawn: &Moments, others: f64) -> Option<Self> {
         if drawn.ranks == 0 && others > 0.0 {
             return None;
@@ -38,7 +38,7 @@ impl Bound {
         Self { confidence, error }
     }
 
-    /// What a group asks of a guide; none for a fixed size.
+    /// Bound on a guide that `target` sets; `None` for a fixed size.
     pub fn of(target: Target) -> Option<Self> {
         match target {
             Target::Bound { confidence, error } => Some(Self::new(confidence, error)),
@@ -66,7 +66,7 @@ impl Bound {
         }
     }
 
-    /// What residuals of ranks' totals are divided by, so that the bound is [`Bound::error`].
+    /// Divisor of residuals of ranks' totals, so that the bound is [`Bound::error`].
     pub fn unit(&self, mean: GroupMean) -> f64 {
         match self.error {
             ErrorBound::Relative(_) => mean.mean_n * mean.ratio,
@@ -82,8 +82,8 @@ impl Bound {
         }
     }
 
-    /// What bins are measured in, in the unit of [`Bound::error`]. It is the same for all common bounds, so that a looser
-    /// one, whose strata are cut along the same bins, takes no more ranks than a tighter one on average.
+    /// Unit of bins, in the unit of [`Bound::error`]. It is the same for all common bounds, so that a looser bound,
+    /// whose strata are cut along the same bins, takes no more ranks than a tighter one on average.
     pub fn bin_unit(&self, mean: GroupMean) -> f64 {
         const SHARE: f64 = 0.02;
         const COMMON: std::ops::RangeInclusive<f64> = 0.0099..=0.5;
@@ -91,7 +91,7 @@ impl Bound {
         if COMMON.contains(&(error / mean)) { SHARE * mean } else { error }
     }
 
-    /// The chance that is left to samples in which nobody has an observation: a tenth of what the bound may be missed by.
+    /// Probability left to samples in which no rank has an observation: a tenth of the risk of missing the bound.
     pub fn unseen(&self) -> f64 {
         (1.0 - self.confidence) / 10.0
     }

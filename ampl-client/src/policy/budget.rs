@@ -5,10 +5,10 @@
 //! by a bound. Only when every sample is at its floor do floors give way, down to nobody. Pinned ranks are kept
 //! whatever it costs.
 //!
-//! What a rank-window costs is measured, not assumed, so a first interval starts from floors. What an interval
-//! takes too much is taken off the next ones. What it leaves is gone, because a file system that was idle before
-//! is none the faster for it; but for as much as an interval at the floors takes, which is saved up, so that
-//! with the smallest of budgets there is a sample now and then, and what it costs stays known.
+//! The cost of a rank-window is measured, not assumed, so a first interval starts from floors. An interval's excess is
+//! taken off the next ones. Its surplus is lost, because a file system that was idle before is none the faster for it.
+//! Only as much as an interval at the floors takes is saved up. So the smallest of budgets has a sample now and then,
+//! and its cost stays known.
 
 use std::collections::VecDeque;
 
@@ -25,24 +25,26 @@ pub(super) struct Budget {
     rate: f64,
     /// Place of the windows' duration in a summary.
     wall: Option<usize>,
-    /// What intervals so far took too much, bytes; negative where something is saved up.
+    /// Excess of the intervals so far, bytes; negative where something is saved up.
     debt: f64,
-    /// Groups whose windows are decided afterwards: their cells say what ranks have buffered, and what is kept of
-    /// it has a [`Ledger`].
+    /// Groups with retrospective decisions: their cells report what ranks have buffered, and a [`Ledger`] accounts for
+    /// what is kept of it.
     buffered: Vec<u16>,
-    /// Of this interval: bytes kept, seconds, windows.
+    /// Bytes kept in this interval.
     kept: f64,
+    /// Duration of the interval so far, seconds.
     seconds: f64,
+    /// Windows of the interval so far.
     windows: u64,
 }
 
 impl Budget {
-    /// No more than `rate` bytes per second.
+    /// Budget of at most `rate` bytes per second.
     pub fn new(rate: f64, buffered: Vec<u16>) -> Self {
         Self { rate, wall: Quantity::Wall.slot(), debt: 0.0, buffered, kept: 0.0, seconds: 0.0, windows: 0 }
     }
 
-    /// Takes a window: what was kept of it and how long it was, as the ranks that are known of say on average.
+    /// Takes a window: the bytes kept of it, and its duration, the mean over the ranks that reported one.
     pub fn observe(&mut self, window: &CensusWindow) {
         let mut wall = Moments::default();
         for cell in &window.partial.cells {
@@ -91,35 +93,35 @@ impl Budget {
     }
 }
 
-/// The same limit on windows that are decided one by one, when it is known about what keeping them takes.
+/// The same limit on windows that are decided one by one, when the cost of keeping them is roughly known.
 ///
-/// Each is taken to cost as much as its ranks expect. What it did cost comes with later windows, and is set off against
+/// Each is taken to cost what its ranks expect. The actual cost is reported with later windows, and set off against
 /// those that follow.
 #[derive(Clone, Debug)]
 pub(super) struct Ledger {
     /// Bytes per second of the whole job.
     rate: f64,
-    /// What windows so far took too much, bytes; negative where something is saved up, at most what a window takes
-    /// at the floors.
+    /// Excess of the windows so far, bytes; negative where something is saved up, at most what a window takes at the
+    /// floors.
     debt: f64,
-    /// Bytes that windows were expected to take, what was known of it in time: all windows so far, and up to each of the
-    /// latest, oldest first.
+    /// Expected bytes of all windows so far, corrected by what ranks have reported.
     expected: f64,
+    /// The same up to each of the latest windows, oldest first.
     earlier: VecDeque<f64>,
     /// Bytes that ranks have kept.
     spent: f64,
 }
 
-/// Windows until it is sure that ranks have told what one of them took.
+/// Windows after which ranks have certainly reported what one of them took.
 const UNDERWAY: usize = 8;
 
 impl Ledger {
-    /// No more than `rate` bytes per second.
+    /// Ledger of at most `rate` bytes per second.
     pub fn new(rate: f64) -> Self {
         Self { rate, debt: 0.0, expected: 0.0, earlier: VecDeque::with_capacity(UNDERWAY + 1), spent: 0.0 }
     }
 
-    /// Takes what ranks have kept since they said so last, bytes.
+    /// Takes the bytes that ranks have kept since their last report.
     pub fn spend(&mut self, bytes: f64) {
         self.spent += bytes;
         // Some of what was decided is kept by now, at most all of it.
@@ -134,8 +136,8 @@ impl Ledger {
         self.earlier.iter_mut().for_each(|expected| *expected += off);
     }
 
-    /// What `price` says under the least pressure under which a window of `seconds` may take what `bytes` says it
-    /// does, and whether there is any; the floors where it is not known how long the window was.
+    /// Result of `price` under the least pressure at which a window of `seconds` may take its `bytes`, and `true` if
+    /// there is any pressure. Where the duration of the window is unknown, the floors.
     pub fn fit<T>(
         &mut self,
         seconds: Option<f64>,
@@ -163,16 +165,16 @@ impl Ledger {
     }
 }
 
-/// What a rank-window of a stratum costs, bytes.
+/// Cost of a rank-window of a stratum, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cost {
-    /// Of a rank that is drawn.
+    /// Cost of a rank that is drawn.
     pub drawn: f64,
-    /// Of a pinned one.
+    /// Cost of a pinned rank.
     pub pinned: f64,
 }
 
-/// How much less than they ask for samples get.
+/// Reduction of samples below what they ask for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pressure {
     /// Bounds are this many times as wide.
@@ -182,13 +184,13 @@ pub(super) struct Pressure {
 }
 
 impl Pressure {
-    /// What is asked for.
+    /// No reduction.
     pub const NONE: Self = Self { wider: 1.0, floor: 1.0 };
     /// Every sample at its floor.
     pub const FLOORS: Self = Self { wider: 1e6, floor: 1.0 };
 
-    /// About the least pressure that fits, nobody being drawn where none does: sizes fall with it but for far ranks, of which
-    /// a wider bound may be worth more.
+    /// Least pressure that fits, approximately; no rank is drawn where none fits. Sizes fall as pressure rises, except
+    /// where outliers make a wider bound worth more ranks.
     fn least(fits: impl Fn(Self) -> bool) -> Self {
         // By factors while bounds are widened, then by shares of the floors.
         let widened = |share: f64| Self { wider: Self::FLOORS.wider.powf(share), floor: 1.0 };
@@ -215,8 +217,8 @@ fn bisected(at: impl Fn(f64) -> Pressure, fits: impl Fn(Pressure) -> bool) -> Pr
 mod tests {
     use super::*;
 
-    /// What is kept over what may be, from a window on, where it takes `ratio` times as much as ranks expect, which they
-    /// tell three windows later.
+    /// Share of the budget that is kept from a window on, where a window takes `ratio` times as much as ranks expect;
+    /// they report that three windows later.
     fn used(ratio: f64, windows: usize, from: usize) -> f64 {
         const RATE: f64 = 200.0;
         let mut ledger = Ledger::new(RATE);

@@ -14,7 +14,7 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CensusTracker {
     ewma: Option<Spread>,
-    /// That of the last window.
+    /// Spread in the last window.
     last: Spread,
     /// S² of this interval's first window.
     first: Option<f64>,
@@ -24,12 +24,12 @@ pub(super) struct CensusTracker {
     lambda: f64,
 }
 
-/// How much ranks differ.
+/// Differences between ranks in a window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spread {
     /// S².
     variance: f64,
-    /// The mean fourth power κ S⁴ of what ranks are off the mean by, κ being a normal population's where it is not known.
+    /// Mean fourth power κ S⁴ of the ranks' deviations from the mean, with a normal population's κ where it is unknown.
     fourth: f64,
 }
 
@@ -53,7 +53,7 @@ impl CensusTracker {
         self.lambda = (self.lambda + 0.08 * (miss - risk) / risk.sqrt()).clamp(-0.02, 1.5);
         let last = Spread { variance, fourth: kurtosis.unwrap_or(3.0) * variance * variance };
         if !variance.is_finite() {
-            // A mean of 0 says that only everyone will do next, and nothing about later.
+            // A mean of 0 asks for every rank next, and predicts nothing for later windows.
             self.last = Spread { variance: f64::INFINITY, ..last };
             return;
         }
@@ -68,7 +68,7 @@ impl CensusTracker {
         self.last = last;
     }
 
-    /// Kurtosis of the ranks whose variance is priced: what was far off in windows that are remembered still is.
+    /// Kurtosis of the ranks whose variance is priced, including outliers of windows that are remembered.
     pub fn kurtosis(&self) -> Option<f64> {
         let Spread { variance, fourth } = self.decisive();
         Some(fourth / (variance * variance)).filter(|kurtosis| kurtosis.is_finite())

@@ -1,4 +1,4 @@
-//! One guide metric of a group: what is known of it, and how many ranks it asks for.
+//! One guide metric of a group: its past, and how many ranks it asks for.
 
 use ampl_core::message::MetricMoments;
 use ampl_core::stats::Moments;
@@ -11,7 +11,7 @@ use super::bound::{Bound, GroupMean};
 use super::census::CensusTracker;
 use super::sampled::SampledTracker;
 
-/// How many ranks there are to draw from, and how many are taken anyway.
+/// Ranks to draw from, and pinned ranks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ranks {
     pub others: u64,
@@ -29,18 +29,18 @@ impl Ranks {
     }
 }
 
-/// Why a size is what it is.
+/// Reason for a size: the guide, and the values that it was priced with.
 #[derive(Clone, Debug)]
 pub(super) struct Reason {
     /// The metric's name.
     pub guide: String,
-    /// Its event.
+    /// The guide's event.
     pub event: String,
     /// The group's mean when it was decided.
     pub mean: f64,
     /// S² that was priced, in the unit of `error` squared.
     pub variance: f64,
-    /// Kurtosis of the ranks' totals; none where it is not gone by.
+    /// Kurtosis of the ranks' totals; `None` where it is not used.
     pub kurtosis: Option<f64>,
     /// The bound asked for.
     pub error: f64,
@@ -60,7 +60,7 @@ pub(super) struct Guide {
     pub observing: Option<f64>,
     /// Fewest of the other ranks among which is one that observes.
     pub least: u64,
-    /// How many of the other ranks it asked for last; none before it saw an observation.
+    /// Ranks beside the pinned ones that it asked for last; `None` before it saw an observation.
     pub asked: Option<(u64, Reason)>,
 }
 
@@ -73,13 +73,13 @@ pub(super) enum Tracker {
 }
 
 impl Guide {
-    /// Whether it is the one of `reason`.
+    /// `true` if it is the guide of `reason`.
     pub fn is(&self, reason: &Reason) -> bool {
         (&self.name, &self.event) == (&reason.guide, &reason.event)
     }
 
     /// Takes a window; `of_strata` is the variance of the group's mean under samples of strata, if there are any.
-    /// Returns the group's mean and how likely its bound was missed, where every rank's summary is known.
+    /// Returns the group's mean and the probability that its bound was missed, where every rank's summary is known.
     pub fn observe(
         &mut self,
         ranks: Ranks,
@@ -120,7 +120,7 @@ impl Guide {
         None
     }
 
-    /// Takes who observed in a window: pinned ranks that did are in every sample.
+    /// Takes the share of ranks that observed in a window: pinned ranks that did are in every sample.
     fn see(&mut self, drawn: &Moments, pinned: &Moments) {
         let share = if pinned.n > 0 { 1.0 } else { drawn.observing() };
         self.observing = Some(self.observing.map_or(share, |least| least.min(share)));
@@ -131,7 +131,7 @@ impl Guide {
         self.observing.map_or(self.least, |share| observed(ranks.others, share, self.bound.unseen(), coins))
     }
 
-    /// Asks anew within an interval for what its windows so far lead to expect, where every rank's summary is known.
+    /// Computes the size again within an interval, from its windows so far, where every rank's summary is known.
     pub fn amend(&mut self, ranks: Ranks, coins: bool) {
         self.least = self.least(ranks, coins);
         if let (Tracker::Census(tracker), Some(mean)) = (&self.tracker, self.mean) {
@@ -141,7 +141,7 @@ impl Guide {
         }
     }
 
-    /// Asks anew, unless the interval had no observation.
+    /// Computes the size for the next interval, unless this one had no observation.
     pub fn end_interval(&mut self, ranks: Ranks, correlation: f64, coins: bool) {
         self.least = self.least(ranks, coins);
         self.observing = None;
@@ -178,7 +178,7 @@ impl Guide {
         self.asked = Some((asked, reason));
     }
 
-    /// The other ranks that it takes for a bound `wider` times as wide.
+    /// Ranks beside the pinned ones that a bound `wider` times as wide takes.
     pub fn size(&self, ranks: Ranks, reason: &Reason, wider: f64) -> u64 {
         let stratum = Stratum { ranks: ranks.others, variance: reason.variance };
         let error = wider * reason.error;

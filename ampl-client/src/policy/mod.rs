@@ -1,8 +1,8 @@
 //! The client's decisions as a state machine: windows in, directives out.
 //!
 //! Sizes are decided at the last window of every update interval, for the next one. Where every rank's summary is
-//! known they are decided again at every window of it, and told when they have changed enough. Equal plans and
-//! equal windows give equal decisions, bit for bit: nothing else enters.
+//! known, they are decided again at every window of it, and sent when they have changed enough. Equal plans and equal
+//! windows give equal decisions, bit for bit.
 
 mod bound;
 mod budget;
@@ -22,7 +22,7 @@ use budget::{Budget, Pressure};
 use retrospective::Retrospective;
 use stratum::StratumState;
 
-/// What a mechanism is called.
+/// Name of a mechanism.
 fn word(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::Subset => "subset",
@@ -30,7 +30,7 @@ fn word(mechanism: Mechanism) -> &'static str {
     }
 }
 
-/// Decides who is kept.
+/// Decides which ranks keep their windows.
 #[derive(Clone, Debug)]
 pub struct Policy {
     seed: u64,
@@ -80,8 +80,8 @@ impl Policy {
         self.directive(0, 0)
     }
 
-    /// Takes the next window, or range of windows, in ascending order; at the end of an update
-    /// interval, what holds from the next one on; within it, what holds from the next window on, if that is new.
+    /// Takes the next window, or range of windows, in ascending order. At the end of an update interval, returns the
+    /// directive for the next one; within it, a directive from the next window on, if sizes have changed enough.
     ///
     /// A range counts as one window and may end several intervals at once: there is one directive
     /// then, for the interval after them.
@@ -114,7 +114,7 @@ impl Policy {
         Some(directive)
     }
 
-    /// What holds from the next window on, where that is not what was decided for the interval.
+    /// Directive from the next window on, where sizes have changed enough within the interval.
     fn amend(&mut self, window: &CensusWindow) -> Option<(Directive, Vec<Decision>)> {
         // Nothing is drawn in the first interval, and a budget is spent by the interval.
         if self.update == 0 || self.budget.is_some() {
@@ -124,19 +124,19 @@ impl Policy {
         changed.then(|| self.directive(self.update, window.last_window.0.saturating_add(1)))
     }
 
-    /// How ranks are to bin themselves in windows to come, where those are decided when they are over. To be
-    /// asked after every [`Policy::end_window`]: after the first one for the windows of the first two update
-    /// intervals, at the end of every interval for the one after the next; where all but the first interval's are
-    /// decided beforehand, once.
+    /// Reference by which ranks bin themselves in windows to come, for retrospective decisions. To be called after
+    /// every [`Policy::end_window`]: after the first one it is for the windows of the first two update intervals, at
+    /// the end of every interval for the one after the next. Where only the first interval's decisions are
+    /// retrospective, there is one.
     pub fn reference(&mut self) -> Option<Reference> {
         self.retrospective.as_mut()?.reference()
     }
 
-    /// Who keeps a window, from its second pass; [`Policy::end_window`] has seen its first. The directive in
-    /// force holds where there is none: for ranges of windows, for windows that are no longer remembered, and for
-    /// groups about which nothing was known.
+    /// Retrospective decision about a window, from its second pass; [`Policy::end_window`] has seen its first. Where
+    /// there is none, the directive in force holds: for ranges of windows, for windows that are no longer remembered,
+    /// and for groups about which nothing was known.
     ///
-    /// The verdict is about the ranks that are in the bins; it is the client's, before any rank.
+    /// The verdict covers the ranks that are in the bins. It is the root's: no ranks come before.
     pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
         self.retrospective.as_mut()?.judge(binned)
     }
@@ -170,7 +170,7 @@ impl Policy {
                     mean: reason.map(|reason| reason.mean),
                     variance: variance.filter(|value| value.is_finite()),
                     error_required: reason.map(|reason| reason.error),
-                    // Where nobody reported nothing is known.
+                    // Where no rank reported, the error is unknown.
                     error_attained: reason.filter(|_| reported > 0).and_then(|reason| state.attained(reason)),
                     limit: limit.clone(),
                     merged_windows: self.merged,

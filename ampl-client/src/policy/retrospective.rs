@@ -1,8 +1,8 @@
-//! Windows that are decided by their own values, after they are over.
+//! Retrospective decisions: windows decided by their own values.
 //!
-//! Every rank bins itself by a [`Reference`] that was told beforehand, from an earlier window's means; the sums in
-//! the bins and the window's own means, known from its census, give the exact variance of every stratum that can
-//! be made of them.
+//! Every rank bins itself by a [`Reference`] that was sent beforehand, from an earlier window's means. The sums in the
+//! bins and the window's own means, known from its census, give the exact variance of every stratum that can be made of
+//! them.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ use super::budget::{Ledger, Pressure};
 /// Windows whose means are remembered; the second pass of an older one decides nothing.
 const REMEMBERED: usize = 256;
 
-/// What decides windows that are over.
+/// State of retrospective decisions: references that were sent, and the censuses of recent windows.
 #[derive(Clone, Debug)]
 pub(super) struct Retrospective {
     seed: u64,
@@ -38,7 +38,7 @@ pub(super) struct Retrospective {
     /// Index in a summary of the windows' durations.
     wall: Option<usize>,
     ledger: Option<Ledger>,
-    /// First window that is decided beforehand, if one is.
+    /// First window that is decided predictively, if one is.
     until: Option<WindowId>,
     /// The last window whose census is known.
     ended: Option<u64>,
@@ -46,17 +46,17 @@ pub(super) struct Retrospective {
     next: u64,
     /// Windows since the last reference that came as ranges.
     merged: u64,
-    /// Each with how many of the windows before it did.
+    /// References, each with how many of the windows before it came as ranges.
     references: VecDeque<(Reference, u64)>,
     known: VecDeque<Known>,
 }
 
-/// A group that is decided so.
+/// A group with retrospective decisions.
 #[derive(Clone, Debug)]
 struct Group {
     index: u16,
     name: String,
-    /// All there are, whether they report or not.
+    /// Ranks of the group, whether they report or not.
     members: u64,
     guides: Vec<Guide>,
     newest: Option<GroupReference>,
@@ -76,9 +76,9 @@ struct Guide {
 struct Known {
     window: u64,
     late: bool,
-    /// How long it was, seconds; none where no rank says.
+    /// Duration of the window, seconds; `None` where no rank reported it.
     seconds: Option<f64>,
-    /// Bytes kept by groups that are not decided so.
+    /// Bytes kept by groups without retrospective decisions.
     others: f64,
     groups: Vec<KnownGroup>,
 }
@@ -89,15 +89,16 @@ struct KnownGroup {
     means: Vec<Option<(GroupMean, bool)>>,
     /// Per guide: fewest ranks among which is one that observes, where that takes several.
     least: Vec<Option<u64>>,
-    /// Pinned ranks that reported, and others.
+    /// Pinned ranks that reported.
     pinned: u64,
+    /// Other ranks that reported.
     drawn: u64,
     /// Bytes that pinned ranks take together, and that one of the others takes.
     bytes: (f64, f64),
 }
 
 impl Retrospective {
-    /// What decides the groups of `second`.
+    /// State for the groups of `second`, before the first window.
     pub fn new(plan: &Plan, second: &Second) -> Self {
         let sampling = &plan.config.sampling;
         let guide = |group: u16, &metric: &u16| {
@@ -133,7 +134,7 @@ impl Retrospective {
         }
     }
 
-    /// Takes a window's census, or that of a range of windows, which says no more than where to measure from.
+    /// Takes a window's census, or that of a range of windows, which only gives origins for references.
     pub fn observe(&mut self, window: &CensusWindow) {
         if self.until.is_some_and(|until| window.first_window >= until) {
             return;
@@ -172,8 +173,8 @@ impl Retrospective {
         self.references.retain(|(reference, _)| reference.last_window.0 >= oldest);
     }
 
-    /// How ranks are to bin themselves in windows for which that was not said yet; none while that is far enough
-    /// ahead: up to the end of the update interval after the next one that has not ended.
+    /// Reference for the windows that have none yet, up to the end of the update interval after the one under way;
+    /// `None` while they all have one.
     pub fn reference(&mut self) -> Option<Reference> {
         let ended = self.ended?.saturating_add(1) / self.windows_per_update;
         let mut last = ended.saturating_add(2).saturating_mul(self.windows_per_update) - 1;
@@ -193,8 +194,8 @@ impl Retrospective {
         Some(reference)
     }
 
-    /// Who keeps the window that these are the bins of; none for a range of windows, or where nothing can be
-    /// decided.
+    /// Retrospective decision about the window that `binned` has the bins of; `None` for a range of windows, or where
+    /// nothing can be decided.
     pub fn judge(&mut self, binned: &CensusWindow) -> Option<(Verdict, Vec<Decision>)> {
         let window = binned.first_window;
         let covers = |(reference, _): &&(Reference, u64)| {
@@ -270,7 +271,7 @@ fn number(window: WindowId) -> u32 {
 }
 
 impl Group {
-    /// Takes what the census of a window says, and what residuals of windows to come are measured from.
+    /// Takes the census of a window, whose means are the origins for residuals of windows to come.
     fn observe(&mut self, window: &CensusWindow, coins: bool) -> KnownGroup {
         let cell = |pinned| window.partial.cell(self.index, 0, pinned);
         let (drawn, pinned) = (cell(false), cell(true));
@@ -321,7 +322,7 @@ impl Group {
         }
     }
 
-    /// What is kept of a window, by `terms` but for the population.
+    /// Decision about a window, by `terms` but for the population.
     fn judge(
         &self,
         reference: &GroupReference,
@@ -360,7 +361,7 @@ impl Group {
         WindowDecision { strata, any, missing }
     }
 
-    /// The rows of a verdict, but for what they have in common.
+    /// Decisions of a verdict, without the fields that they have in common.
     fn decisions(&self, judged: &WindowDecision, known: &KnownGroup) -> Vec<Decision> {
         let strata = &judged.strata;
         let guide = self.guides.get(strata.guide).filter(|_| judged.any);
@@ -393,7 +394,7 @@ impl Group {
         let full = strata.full.saturating_add(known.pinned);
         let mut rows = Vec::with_capacity(1 + strata.parts.len());
         if full > 0 || judged.missing > 0 || strata.parts.is_empty() {
-            // Who was not counted is in none of the others; the verdict is not about them.
+            // Ranks that were not counted are in none of the others; the verdict does not cover them.
             rows.push(Decision { reported: full, ..row(0, full + judged.missing, full, None) });
         }
         let parts = strata.parts.iter().enumerate();
@@ -402,11 +403,11 @@ impl Group {
     }
 }
 
-/// How a group keeps a window.
+/// Decision of a group about a window.
 #[derive(Clone, Debug)]
 struct WindowDecision {
     strata: Strata,
-    /// Whether any guide had a say.
+    /// `true` if any guide asked for ranks.
     any: bool,
     /// Ranks of the group that were not counted.
     missing: u64,

@@ -22,10 +22,11 @@ use ampl_core::stats::quantile::{freedom_share, variance_ratio_from_normal};
 /// and it is taken as p.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SampledTracker {
-    /// This interval's windows, and how many they are.
+    /// Pool of this interval's windows.
     fresh: Pool,
+    /// Number of these windows.
     windows: u32,
-    /// Whether one of them had a mean of 0.
+    /// `true` if one of them had a mean of 0.
     unbounded: bool,
     pooled: Option<Pool>,
 }
@@ -39,8 +40,9 @@ const LEAST: f64 = 4.0;
 struct Pool {
     /// Ranks of the samples, one less of each.
     ranks: f64,
-    /// v, and the mean fourth power κ v² of what ranks are off the mean by.
+    /// v, the pooled variance.
     variance: f64,
+    /// Mean fourth power κ v² of the ranks' deviations from the mean.
     fourth: f64,
 }
 
@@ -53,11 +55,11 @@ impl Pool {
 
     fn kurtosis(&self) -> f64 {
         let kurtosis = self.fourth / (self.variance * self.variance);
-        // Of ranks that do not vary there is none.
+        // Ranks that do not vary have no kurtosis.
         if kurtosis.is_finite() { kurtosis } else { 3.0 }
     }
 
-    /// Degrees of freedom of a variance that `ranks` ranks of this kind tell, at least [`LEAST`].
+    /// Degrees of freedom of a variance estimated from `ranks` ranks of this kind, at least [`LEAST`].
     fn freedom(&self, ranks: f64) -> f64 {
         (ranks * freedom_share(self.kurtosis())).max(LEAST)
     }
@@ -106,7 +108,7 @@ impl SampledTracker {
             });
         }
         if unbounded {
-            // A mean of 0 says that only everyone will do next, and nothing about later.
+            // A mean of 0 asks for every rank next, and predicts nothing for later windows.
             return Some((f64::INFINITY, LEAST));
         }
         let pool = self.pooled?;
@@ -159,7 +161,7 @@ mod tests {
         let mean = (10.0 + 6.0 * 11.0) / 16.0;
         let (variance, freedom) = interval(&mut tracker, &[calm; 4], 1.0).unwrap();
         assert!((variance - mean).abs() < 1e-12, "{variance}");
-        // Nor does the calm sample tell that all is known: κ remembers.
+        // The calm sample does not make the variance certain: κ remembers.
         assert_eq!(freedom, 4.0);
     }
 

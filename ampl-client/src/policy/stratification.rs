@@ -1,12 +1,12 @@
 //! A group that is divided while the job runs.
 //!
-//! The client sees the same few ranks of the group in every window. Now and then it looks whether strata found in
-//! some of the windows would have saved ranks in the others; if so, medoids are told, with the window from which
-//! summaries are by them. When an interval has been summed so, and nearly all ranks were counted, directives draw
-//! from the strata.
+//! The client sees the same few ranks of the group in every window. Now and then it checks whether strata found in some
+//! of the windows would have saved ranks in the others. If so, it sends medoids, with the window from which summaries
+//! are by them. When an interval has been summed so, and nearly all ranks were counted, directives draw from the
+//! strata.
 //!
-//! A look goes on for some windows, with a bounded part of the work in each; what it looks at does not change.
-//! Who looks often enough sees strata in noise: after every look in vain the next one is twice as far away.
+//! A check goes on for some windows, with a bounded part of the work in each; its input does not change. Repeated tests
+//! inflate false positives, so the interval doubles after each failure.
 
 mod check;
 mod set;
@@ -27,60 +27,63 @@ use check::{AT_ONCE, Look, Seen, Wish, of_ranks};
 use set::Lasting;
 pub(super) use set::{Ask, Set, Terms};
 
-/// Windows that strata are looked for in: fewest, most, and how far apart the first and the last may be.
+/// Fewest and most windows that strata are searched in.
 const WINDOWS: (usize, usize) = (8, 16);
+/// Largest distance between the first and the last of these windows.
 const REACH: u64 = 63;
 
-/// Fewest ranks that strata are looked for among.
+/// Fewest ranks that strata are searched among.
 const RANKS: usize = 8;
 
-/// Most windows from one look to the next.
+/// Most windows from one check to the next.
 const PATIENCE: u64 = 64;
 
-/// Windows before an interval's end in which a look may begin: what it finds is told at the end.
+/// Windows before an interval's end in which a check may begin; its result is sent at the end.
 const AHEAD: u64 = 16;
 
-/// How many windows ago the first one may be that medoids are about: ranks, which hear of them some windows later,
-/// remember 128, and `ampl simulate` so many.
+/// Largest age, in windows, of the first window that medoids are about. Ranks, which get the medoids some windows
+/// later, remember 128 windows, and `ampl simulate` this many.
 const AGE: u64 = 96;
 
-/// Most groups that take turns: with more of them, several have one at a time, or looks would last too long.
+/// Most groups that take turns: with more of them, several have one at a time, or checks would last too long.
 const TURNS: u64 = 8;
 
-/// Windows, at least, from a directive to the first one that is summed by what it tells.
+/// Fewest windows from a directive to the first one that is summed by the division that it sends.
 const NOTICE: u64 = 4;
 
 /// Share of a group's ranks that have to be counted before directives draw from its strata.
 const ENOUGH: f64 = 0.9;
 
-/// How a group is divided, and whether it should be otherwise.
+/// A group's stratification, and the search for a better one.
 #[derive(Clone, Debug)]
 pub(super) struct Stratification {
     place: usize,
     group: u16,
     wish: Wish,
     windows_per_update: u64,
-    /// Groups that are to be divided take turns: how many turns there are, and how many windows there were.
+    /// Turns that the groups to be divided take.
     turns: u64,
+    /// Windows so far, each one turn.
     turn: u64,
     seen: Seen,
-    /// Whether no strata could save ranks, when it was last known.
+    /// `true` if no strata could save ranks at the last interval's end.
     few: bool,
-    /// Windows since the last look began, and how many there are to be.
+    /// Windows since the last check began.
     since: u64,
+    /// Windows from that check to the next.
     patience: u64,
     look: Option<Look>,
-    /// Divisions told so far.
+    /// Divisions sent so far.
     told: u32,
     next_id: u16,
-    /// What the group is called as long as it is one stratum.
+    /// Number of the group's stratum as long as there is only one.
     single: u16,
     current: Option<Set>,
     pending: Option<Set>,
 }
 
 impl Stratification {
-    /// That of the group of that index of `plan`, if it is to be divided.
+    /// Stratification of the group of that index of `plan`; `None` if it is not to be divided.
     pub fn new(
         plan: &Plan,
         divisions: Option<&Stratifications>,
@@ -133,7 +136,7 @@ impl Stratification {
         self.current.as_ref()
     }
 
-    /// What the group is called as long as it is one stratum.
+    /// Number of the group's stratum as long as there is only one.
     pub fn single(&self) -> u16 {
         self.single
     }
@@ -163,7 +166,8 @@ impl Stratification {
         Some(pairs.map(of).sum())
     }
 
-    /// Takes what a window says of a guide: `miss` is how likely its bound was missed, `risk` how likely it may be.
+    /// Takes a guide's sums in a window: `miss` is the probability that its bound was missed, `risk` the one that is
+    /// allowed.
     pub fn observe(
         &mut self,
         window: &CensusWindow,
@@ -185,7 +189,7 @@ impl Stratification {
         }
     }
 
-    /// Takes a window, when its guides have been observed, and goes on looking for better strata.
+    /// Takes a window, when its guides have been observed, and continues the search for better strata.
     pub fn end_window(&mut self, window: &CensusWindow) {
         let Some(sums) = self.sums(window) else { return };
         let windows = window.windows();
@@ -233,7 +237,7 @@ impl Stratification {
         }
     }
 
-    /// Prices the strata in force for what the interval's windows so far lead to expect.
+    /// Prices the strata in force by the interval's windows so far.
     pub fn amend(&mut self) {
         let strata = self.current.iter_mut().flat_map(|set| &mut set.strata);
         for (tracker, _, priced) in
@@ -243,8 +247,8 @@ impl Stratification {
         }
     }
 
-    /// Goes on looking for better strata as far as `work` goes, or begins to when there is something to be seen;
-    /// `left` windows before the interval ends.
+    /// Continues the check for better strata as far as `work` goes, or begins one where it is due, `left` windows
+    /// before the interval ends.
     fn look(&mut self, left: u64, work: &mut Work) {
         if self.look.is_none() && left <= AHEAD {
             self.look = self.begin(work);
@@ -268,7 +272,7 @@ impl Stratification {
         Some(Look::begin(&self.wish, &self.seen, ranks, current))
     }
 
-    /// Ends a look; what it has found is told in the directive for interval `next`.
+    /// Ends a check; strata that it has found are sent in the directive for interval `next`.
     fn follow(&mut self, look: Look, next: u64) {
         let Some(proposal) = look.found() else { return };
         self.patience = WINDOWS.0 as u64;
@@ -299,7 +303,7 @@ impl Stratification {
         if ranks.len() < RANKS {
             return None;
         }
-        // Whose medoid is not among them is not known to go on.
+        // A stratum whose medoid is not among them cannot be continued.
         let index = |medoid: u32| ranks.binary_search(&medoid).unwrap_or(usize::MAX);
         let strata = match set {
             None => vec![OnlineStratum { id: self.single, medoid: 0 }],
@@ -341,7 +345,7 @@ impl Stratification {
         self.pending = Some(Set { strata: strata.collect(), told, counted: WindowId(0), all: 0 });
     }
 
-    /// What a directive says of the group; none while there is nothing to be said.
+    /// A directive's part for the group; `None` while there is nothing to send.
     pub fn divided(&self) -> Option<Divided> {
         let newest = self.pending.as_ref().or(self.current.as_ref())?;
         let count = |stratum: &Lasting| StratumCount { ranks: stratum.ranks as u32, before: Some(0) };
@@ -356,7 +360,7 @@ impl Stratification {
         })
     }
 
-    /// Draws so many ranks of the strata in force.
+    /// Sets the sizes of the strata in force.
     pub fn resize(&mut self, sizes: &[u64]) {
         let strata = self.current.iter_mut().flat_map(|set| &mut set.strata);
         strata.zip(sizes).for_each(|(stratum, &size)| stratum.size = size);

@@ -24,27 +24,29 @@ pub(super) struct StratumState {
     pub name: String,
     /// m in force, pinned ranks included; expected under `global`.
     pub size: u64,
-    /// Why; none for static sizes and before an observation.
+    /// Reason for the size; `None` for static sizes and before an observation.
     pub reason: Option<Reason>,
     /// Fewest ranks that reported a window of this interval.
     pub reported: Option<u64>,
-    /// Whether the size is less than what is asked for.
+    /// `true` if the size is less than the bounds ask for.
     pub limited: bool,
     mechanism: Mechanism,
     ranks: Ranks,
-    /// Ranks to draw, where that is what the group says.
+    /// Ranks to draw, where the group has a fixed size.
     fixed: Option<u64>,
-    /// Fewest ranks kept, and whether pinned ones count: they do where the variance is known
-    /// anyway, but an unknown one must be estimated from the drawn ranks.
+    /// Fewest ranks kept.
     floor: u64,
+    /// `true` if pinned ranks count towards the floor: they do where the variance is known anyway, but an unknown one
+    /// must be estimated from the drawn ranks.
     floor_counts_pinned: bool,
     guides: Vec<Guide>,
-    /// Whether windows are decided when they are over, and what ranks report is what they have buffered.
+    /// `true` if decisions are retrospective, and ranks report the bytes that they have buffered.
     buffered: bool,
-    /// How the group is divided, where it is to be.
+    /// Stratification of the group, where it is to be divided.
     division: Option<Stratification>,
-    /// What keeping takes, summed over this interval, and what it took when ranks were last kept.
+    /// Rank-windows kept in this interval, and their bytes.
     spent: Spent,
+    /// Cost of a rank-window when ranks were last kept.
     cost: Option<Cost>,
 }
 
@@ -137,7 +139,7 @@ impl StratumState {
         self.division.as_ref()?.in_force()
     }
 
-    /// Its number among the strata that the group has had, while it is one.
+    /// Stratum number of the group, while there is only one.
     pub fn single(&self) -> u16 {
         self.division.as_ref().map_or(0, Stratification::single)
     }
@@ -148,7 +150,7 @@ impl StratumState {
         self.guides.iter().position(|guide| guide.is(reason))
     }
 
-    /// What a directive says of how the group is divided.
+    /// A directive's part for the strata of the group.
     pub fn divided(&self) -> Option<Divided> {
         self.division.as_ref()?.divided()
     }
@@ -161,7 +163,7 @@ impl StratumState {
         }
     }
 
-    /// How sizes of strata are limited under that pressure.
+    /// Conditions on sizes of strata under that pressure.
     fn terms(&self, pressure: Pressure) -> Terms {
         let floor = (self.least_drawn() as f64 * pressure.floor) as u64;
         Terms { population: self.ranks.all(), floor, coins: self.coins() }
@@ -169,14 +171,14 @@ impl StratumState {
 
     /// Fewest ranks that are drawn, where a bound asks.
     fn least_drawn(&self) -> u64 {
-        // Two drawn ranks at least, or the sample could not tell its own error.
+        // Two drawn ranks at least, or the sample's own error would be unknown.
         match self.floor_counts_pinned {
             true => self.floor.saturating_sub(self.ranks.pinned).max(2),
             false => self.floor,
         }
     }
 
-    /// Fewest ranks that are drawn so that somebody observes every guide.
+    /// Fewest ranks that are drawn so that some rank observes every guide.
     fn observed(&self) -> u64 {
         self.guides.iter().map(|guide| guide.least).max().unwrap_or(0)
     }
@@ -210,7 +212,7 @@ impl StratumState {
         Some((sizes, most))
     }
 
-    /// How many drawn ranks an estimate rests on.
+    /// Number of drawn ranks that an estimate rests on.
     fn drawn(&self) -> f64 {
         let drawn = (self.size - self.ranks.pinned) as f64;
         match self.mechanism {
@@ -286,8 +288,7 @@ impl StratumState {
         self.draw(&sizes);
     }
 
-    /// Decides the size again within an interval, for what its windows so far lead to expect; whether it has changed
-    /// by so much that it is worth telling.
+    /// Decides the size again within an interval, from its windows so far; `true` if it has changed enough to be sent.
     pub fn amend(&mut self) -> bool {
         if self.buffered {
             return false;
@@ -309,7 +310,7 @@ impl StratumState {
         worth
     }
 
-    /// Ranks that are asked for now, of every stratum in force, or of the group; says why.
+    /// Ranks that are asked for now, of every stratum in force, or of the group; sets the reason.
     fn wanted(&mut self) -> Vec<u64> {
         let asked = self.guides.iter().filter_map(|guide| guide.asked.as_ref());
         // Every guide's bound must hold; the first of equals is named.
@@ -325,7 +326,7 @@ impl StratumState {
         sizes
     }
 
-    /// Draws so many ranks of every stratum in force, or of the group.
+    /// Sets the sizes of the strata in force, or of the group.
     fn draw(&mut self, sizes: &[u64]) {
         if self.strata().is_some() {
             self.division.iter_mut().for_each(|division| division.resize(sizes));
@@ -333,8 +334,8 @@ impl StratumState {
         self.size = self.ranks.pinned + sizes.iter().sum::<u64>();
     }
 
-    /// How many ranks that are not pinned the next interval draws under that pressure; as long as nothing was
-    /// observed, all of them, or a fixed size.
+    /// Ranks, without pinned ones, that the next interval draws under that pressure; as long as nothing was observed,
+    /// all of them, or a fixed size.
     pub fn under(&self, pressure: Pressure) -> u64 {
         self.sizes(pressure).map_or_else(|| self.under_one(pressure), |(sizes, _)| sizes.iter().sum())
     }
@@ -380,12 +381,12 @@ impl StratumState {
         self.ranks.pinned
     }
 
-    /// What a rank-window takes; none before any was kept.
+    /// Cost of a rank-window; `None` before any was kept.
     pub fn cost(&self) -> Option<Cost> {
         self.cost
     }
 
-    /// What keeping took in the interval that ends: where no rank was kept, what it took before.
+    /// Takes the cost of keeping in the interval that ends; where no rank was kept, the cost stays.
     fn take_cost(&mut self) {
         let Spent { drawn, pinned } = std::mem::take(&mut self.spent);
         let each = |(kept, bytes): (u64, u64)| (kept > 0).then(|| bytes as f64 / kept as f64);

@@ -15,7 +15,7 @@ pub struct Census {
     pub(super) reported: Vec<u64>,
     /// Per cell and guide.
     pub(super) moments: Vec<Vec<Moments>>,
-    /// What every rank observed, where ranks are to find their strata.
+    /// Observations of every rank, where ranks are to find their strata.
     pub(super) seen: Seen,
 }
 
@@ -24,7 +24,7 @@ pub struct Census {
 pub(super) struct Seen(Vec<Arc<Vec<Vec<[f32; 2]>>>>);
 
 impl Seen {
-    /// What `rank` observed of a guide.
+    /// Observations of `rank` and their total, of a guide.
     pub fn of(&self, guide: usize, rank: u32) -> [f32; 2] {
         self.0[(rank / CHUNK) as usize][guide][(rank % CHUNK) as usize]
     }

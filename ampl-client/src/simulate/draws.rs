@@ -1,4 +1,4 @@
-//! The ranks that keep a window, and what is estimated from them.
+//! The ranks that keep a window, and estimates from them.
 
 use ampl_core::draw::Keep;
 use ampl_core::message::{MOST_STRATA, MetricSummary};
@@ -11,20 +11,20 @@ use super::Job;
 pub struct Draws {
     /// Kept ranks per cell of the shape.
     pub(super) kept: Vec<u64>,
-    /// Their unweighted moments, per cell and guide.
+    /// Unweighted moments of the kept ranks, per cell and guide.
     pub(super) moments: Vec<Vec<Moments>>,
-    /// Their weighted sums, per group.
+    /// Weighted sums of the kept ranks, per group.
     pub(super) sums: Vec<GroupDraws>,
-    /// Who they are, where interval totals need it.
+    /// The kept ranks, where interval totals need them.
     pub(super) ranks: Vec<u32>,
 }
 
 /// The kept ranks of a group.
 #[derive(Clone, Debug)]
 pub(super) struct GroupDraws {
-    /// How many.
+    /// Number of ranks.
     pub(super) size: u64,
-    /// How many of them are there with certainty.
+    /// Ranks among them that are kept with certainty.
     certain: u64,
     /// Per guide: Σ n and Σ y of those.
     guides: Vec<[f64; 2]>,
@@ -35,7 +35,7 @@ pub(super) struct GroupDraws {
 /// Ranks that are drawn with one and the same probability.
 #[derive(Clone, Debug)]
 struct Lot {
-    /// Ranks that they stand for; 0 for those drawn beforehand, who stand for whoever is left.
+    /// Ranks that they stand for; 0 for those drawn beforehand, which stand for all that are left.
     ranks: u64,
     /// Σ 1/p.
     inverse: f64,
@@ -52,7 +52,7 @@ impl GroupDraws {
         Self { size: 0, certain: 0, guides, lots: vec![lot; lots] }
     }
 
-    /// Says how many ranks are in a stratum of which not all are kept.
+    /// Sets the number of ranks in a stratum of which not all are kept.
     pub(super) fn stratum(&mut self, index: usize, ranks: u64) {
         self.lots[index + 1].ranks = ranks;
     }
@@ -68,12 +68,12 @@ impl GroupDraws {
         }
     }
 
-    /// Estimated totals n and y of the whole group, `population` ranks; none where nobody stands for the
-    /// ranks that are missing.
+    /// Estimated totals n and y of the whole group, `population` ranks; `None` where no drawn rank stands for the
+    /// missing ones.
     ///
     /// The ratio of the two is [`ampl_core::stats::estimate::ratio_estimate`]'s mean for ranks that were drawn
-    /// beforehand: Hájek weights, which sum to the number of ranks that are not certain. Those of a stratum sum
-    /// to its ranks; of one from which coins took nobody, the others are to tell.
+    /// beforehand: Hájek weights, which sum to the number of ranks that are not certain. Weights of a stratum sum to
+    /// its ranks; a stratum from which coins drew no rank is estimated by the others.
     pub(super) fn totals(&self, guide: usize, population: u64) -> Option<(f64, f64)> {
         let [n, y] = self.guides[guide];
         let others = population.saturating_sub(self.certain) as f64;
@@ -101,7 +101,7 @@ fn merge(sums: &mut [[f64; 2]], more: &[[f64; 2]]) {
 }
 
 impl Draws {
-    /// Nobody.
+    /// No ranks.
     pub fn none(job: &Job) -> Self {
         let cells = job.shape.cells.len();
         Self {

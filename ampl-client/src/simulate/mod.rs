@@ -1,12 +1,11 @@
 //! A job without processes: the policy and the draws of a live run over a population that is given.
 //!
-//! A [`Job`] is what all seeds share. Of each [`Window`], in ascending order, the [`Census`] is summed once;
-//! every seed's [`Run`] then draws from it, estimates, and lets the policy decide; where windows are decided when
-//! they are over, it decides first, by the same references as in a live run. Ranks are summed in
-//! [`Job::chunks`] of a fixed size and merged in their order, so that results are the same bit for bit however
-//! many threads share the chunks.
+//! A [`Job`] is what all seeds share. The [`Census`] of each [`Window`], in ascending order, is summed once; every
+//! seed's [`Run`] then draws from it, estimates, and lets the policy decide. Under retrospective decisions it decides
+//! first, by the same references as in a live run. Ranks are summed in [`Job::chunks`] of a fixed size and merged in
+//! their order, so that results are the same bit for bit however many threads share the chunks.
 //!
-//! What a live run has and this has not: directives that arrive late, ranks that do not report, a budget.
+//! Not simulated: directives that arrive late, ranks that do not report, a budget.
 
 mod census;
 mod draws;
@@ -34,7 +33,7 @@ pub use score::{Score, Scored};
 /// Ranks summed together.
 const CHUNK: u32 = 1 << 14;
 
-/// What every rank observed of the guides in one window.
+/// Observations of the guides by every rank in one window.
 #[derive(Clone, Debug, Default)]
 pub struct Window {
     /// The window, from 0.
@@ -43,7 +42,7 @@ pub struct Window {
     pub guides: Vec<Vec<MetricSummary>>,
 }
 
-/// A plan with what is looked up again and again.
+/// A plan with the values that are looked up again and again.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The plan.
@@ -84,7 +83,7 @@ impl Job {
         (0..ranks).step_by(CHUNK as usize).map(move |first| first..ranks.min(first.saturating_add(CHUNK)))
     }
 
-    /// How `guide`, an index into [`Job::guides`], is bounded in a group; none for a static size.
+    /// Bound of `guide`, an index into [`Job::guides`], in a group; `None` for a static size.
     pub fn bound(&self, group: usize, guide: usize) -> Option<(f64, ErrorBound)> {
         match self.plan.target(&self.plan.groups[group], &self.plan.metrics[self.guides[guide]]) {
             Target::Bound { confidence, error } => Some((confidence, error)),

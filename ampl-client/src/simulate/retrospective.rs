@@ -1,4 +1,4 @@
-//! Windows that are decided when they are over: ranks by bin, and places in strata.
+//! Retrospective decisions: ranks by bin, and places in strata.
 
 use std::ops::Range;
 
@@ -19,20 +19,20 @@ const NOWHERE: u8 = u8::MAX;
 #[derive(Clone, Debug)]
 pub struct Binned {
     partial: Partial,
-    /// How many there are.
+    /// Ranks that are in a bin.
     reported: u64,
-    /// Where every one of them is.
+    /// Bin of every rank, or [`NOWHERE`].
     bins: Vec<u8>,
 }
 
-/// What one seed knows of references, and of the window under way.
+/// References of one seed, and its decision about the window under way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RetrospectivePass {
     references: Vec<Reference>,
     judgement: Option<Judgement>,
 }
 
-/// A verdict, and where every rank stands under it.
+/// A verdict, and the place of every rank under it.
 #[derive(Clone, Debug)]
 struct Judgement {
     verdict: Verdict,
@@ -115,8 +115,8 @@ impl RetrospectivePass {
         decisions
     }
 
-    /// Tells `each` of those of a piece's `ranks` that keep the window, with their stratum if a verdict says so;
-    /// `beforehand` says who does where none does.
+    /// Calls `each` for those of a piece's `ranks` that keep the window, with their stratum if a verdict gives one;
+    /// `beforehand` draws the ranks that no verdict covers.
     pub fn kept(
         &self,
         job: &Job,
@@ -157,7 +157,7 @@ impl RetrospectivePass {
         }
     }
 
-    /// Says to `draws` how many ranks those that are drawn from a stratum stand for.
+    /// Sets in `draws` how many ranks the drawn ones of a stratum stand for.
     pub fn tell(&self, job: &Job, draws: &mut Draws) {
         let groups = job.shape.second.iter().flat_map(|second| &second.groups);
         let verdicts = self.judgement.iter().flat_map(|judgement| &judgement.verdict.groups);
@@ -170,7 +170,7 @@ impl RetrospectivePass {
     }
 }
 
-/// The place among the groups that are decided so of every cell whose ranks are drawn.
+/// Per cell, the index of its group in `Second::groups`; `None` for pinned ranks and other groups.
 fn places(job: &Job) -> Vec<Option<usize>> {
     let second = job.shape.second.as_ref();
     let place = |cell: &CellKey| {

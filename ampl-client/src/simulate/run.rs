@@ -1,4 +1,4 @@
-//! One seed's run: who is drawn, what is estimated from them, what the policy makes of it.
+//! One seed's run: draws, estimates and the policy's decisions.
 
 use std::ops::Range;
 
@@ -19,15 +19,15 @@ pub struct Run {
     seed: u64,
     policy: Policy,
     directive: Directive,
-    /// Where windows are decided when they are over, or the first interval's are: what is known of that.
+    /// State of retrospective decisions, where windows have them, or the first interval's.
     second: Option<RetrospectivePass>,
-    /// Where groups are divided: what ranks know of that.
+    /// State of the ranks' divisions, where groups are divided.
     divisions: Option<Stratifications>,
-    /// What the policy said of the window under way before it was drawn.
+    /// Decision of the policy for the windows after the one under way, made before that was drawn.
     told: Option<(Directive, Vec<Decision>)>,
     /// Totals over the update interval of every guide and rank, for `ampl-2008` only.
     totals: Vec<Vec<MetricSummary>>,
-    /// Which ranks kept any window of it.
+    /// Per rank, `true` if it kept any window of the interval.
     sampled: Vec<bool>,
 }
 
@@ -51,8 +51,8 @@ impl Run {
         self.seed
     }
 
-    /// Tells the policy of a window that nobody has been drawn in yet, where windows are decided when they are
-    /// over; to be done before the ranks are binned.
+    /// Gives the policy a window in which no rank has been drawn yet, where decisions are retrospective; to be called
+    /// before the ranks are binned.
     pub fn begin_window(&mut self, job: &Job, window: &Window, census: &Census) {
         let Some(second) = self.second.as_mut().filter(|_| decides_after(job, window)) else { return };
         let mut told = told(job, window, census, &Draws::none(job));
@@ -64,7 +64,7 @@ impl Run {
         second.refer(self.policy.reference(), window.number);
     }
 
-    /// Some ranks of `window` by bin, one of [`Job::chunks`]; none where windows are decided beforehand.
+    /// Some ranks of `window` by bin, one of [`Job::chunks`]; `None` where decisions are predictive.
     pub fn bin(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Option<Binned> {
         self.after(job, window).map(|second| second.bin(job, window, ranks))
     }
@@ -77,12 +77,12 @@ impl Run {
         }
     }
 
-    /// What is known of `window`, if that is decided when it is over.
+    /// State of retrospective decisions, if `window` is decided so.
     fn after(&self, job: &Job, window: &Window) -> Option<&RetrospectivePass> {
         self.second.as_ref().filter(|_| decides_after(job, window))
     }
 
-    /// Who of `ranks`, one of [`Job::chunks`], keeps `window`.
+    /// Draws of `ranks`, one of [`Job::chunks`]: those that keep `window`.
     pub fn draw(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Draws {
         let mut draws = Draws::none(job);
         if let Some(second) = self.after(job, window) {
@@ -97,8 +97,8 @@ impl Run {
         draws
     }
 
-    /// Those of `ranks`, one of [`Job::chunks`], that keep `window`, each with its probability: what an estimate of
-    /// anything else from the same ranks needs.
+    /// Ranks among `ranks`, one of [`Job::chunks`], that keep `window`, each with its keep probability: enough to
+    /// estimate anything else from the same ranks.
     pub fn kept(&self, job: &Job, window: &Window, ranks: Range<u32>) -> Vec<(u32, f64)> {
         let mut found = Vec::new();
         self.each_kept(job, window, ranks, |rank, keep, _| found.push((rank, keep.probability)));
@@ -131,7 +131,7 @@ impl Run {
         }
     }
 
-    /// Who keeps `window`, and what was decided about it if that was done when it was over.
+    /// Ranks that keep `window`, and the decisions about it if they were retrospective.
     pub fn draw_all(&mut self, job: &Job, window: &Window, census: &Census) -> (Draws, Vec<Decision>) {
         self.begin_window(job, window, census);
         let pieces: Option<Vec<Binned>> = job.chunks().map(|ranks| self.bin(job, window, ranks)).collect();
@@ -141,7 +141,7 @@ impl Run {
         (draws, decisions)
     }
 
-    /// Tells the policy of the window, unless it knows; what it decided for those to come, at the end of an
+    /// Gives the policy the window, unless it has it; returns the decisions for windows to come, at the end of an
     /// interval.
     pub fn end_window(
         &mut self,
@@ -175,7 +175,7 @@ impl Run {
         }
     }
 
-    /// What every rank of a live job does for itself: its totals over the windows of the interval that it
+    /// Adds the totals that every rank of a live job keeps for itself: those over the windows of the interval that it
     /// kept go into the last of them.
     fn add_totals(&mut self, job: &Job, window: &Window, draws: &Draws, told: &mut CensusWindow) {
         draws.ranks.iter().for_each(|&rank| self.sampled[rank as usize] = true);
@@ -201,12 +201,12 @@ impl Run {
     }
 }
 
-/// Whether `window` is decided when it is over.
+/// `true` if `window` is decided retrospectively.
 fn decides_after(job: &Job, window: &Window) -> bool {
     job.shape.second.as_ref().is_some_and(|second| second.decides(WindowId(window.number)))
 }
 
-/// What the tree would have told of a window.
+/// Census of a window as the tree would have reported it.
 fn told(job: &Job, window: &Window, census: &Census, draws: &Draws) -> CensusWindow {
     let mut told = job.census_window(window.number);
     told.reported = u64::from(job.plan.ranks);

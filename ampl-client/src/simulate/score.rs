@@ -1,4 +1,4 @@
-//! How well windows and intervals were estimated, and what it took.
+//! Accuracy of the estimates of windows and intervals, and their cost.
 
 use ampl_core::config::ErrorBound;
 
@@ -11,13 +11,13 @@ pub struct Scored {
     pub window: u64,
     /// R over all ranks, in the guide's unit per observation.
     pub truth: f64,
-    /// The weighted estimate from the kept ranks; none where nobody with an observation was kept.
+    /// The weighted estimate from the kept ranks; `None` where no rank with an observation was kept.
     pub estimate: Option<f64>,
     /// Ranks kept.
     pub size: u64,
     /// Ranks of the smallest simple random sample that would do; none for a static size.
     pub oracle: Option<u64>,
-    /// Whether the estimate lies within the bound of the truth; none for a static size.
+    /// `true` if the estimate lies within the bound of the truth; `None` for a static size.
     pub covered: Option<bool>,
 }
 
@@ -30,7 +30,7 @@ pub struct Score {
     pub first: Vec<Scored>,
     /// The windows after it.
     pub windows: Vec<Scored>,
-    /// Whether each update interval after the first was estimated within the bound.
+    /// Per update interval after the first, `true` if it was estimated within the bound.
     pub intervals: Vec<bool>,
     first_interval: Option<u64>,
     open: Option<Interval>,
@@ -41,7 +41,7 @@ pub struct Score {
 struct Interval {
     number: u64,
     truth: (f64, f64),
-    /// None as soon as a window had no estimate.
+    /// Estimated totals; `None` as soon as a window had no estimate.
     estimate: Option<(f64, f64)>,
     everyone: bool,
 }
@@ -116,14 +116,14 @@ impl Score {
         self.intervals.extend(self.covers(job, truth, estimate, open.everyone));
     }
 
-    /// Whether an estimate is within the bound; what everyone tells is the truth, rounding aside.
+    /// `Some(true)` if an estimate is within the bound; an estimate from every rank is the truth, rounding aside.
     fn covers(&self, job: &Job, truth: f64, estimate: Option<f64>, everyone: bool) -> Option<bool> {
         let (_, error) = job.bound(self.group, self.guide)?;
         let allowed = match error {
             ErrorBound::Relative(error) => error * truth.abs(),
             ErrorBound::Absolute(error) => error,
         };
-        // Sums beyond what a number holds tell nothing.
+        // An infinite sum counts as a miss.
         let known = truth.is_finite();
         Some(known && (everyone || estimate.is_some_and(|estimate| (estimate - truth).abs() <= allowed)))
     }

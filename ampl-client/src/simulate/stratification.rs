@@ -1,4 +1,4 @@
-//! Groups that are divided while the job runs: what every rank of a live job does for itself.
+//! Groups that are divided while the job runs: the part that every rank of a live job does for itself.
 
 use std::collections::VecDeque;
 
@@ -16,11 +16,11 @@ use super::{Census, Draws, Job, Window};
 /// Windows that are remembered: as many as medoids may be old.
 const REMEMBERED: usize = 96;
 
-/// What one seed's ranks know of divisions.
+/// Divisions as the ranks of one seed know them.
 #[derive(Clone, Debug)]
 pub(super) struct Stratifications {
     seen: VecDeque<(u64, Seen)>,
-    /// One per group that is to be divided.
+    /// Divisions of each group that is to be divided.
     groups: Vec<Group>,
 }
 
@@ -37,13 +37,14 @@ struct Group {
 #[derive(Clone, Debug)]
 struct Known {
     division: Stratification,
-    /// By rank of the job: the stratum, and the place in it of a rank that is not pinned.
+    /// Stratum, by rank of the job.
     strata: Vec<u8>,
+    /// Place in the stratum of a rank that is not pinned, by rank of the job.
     places: Vec<u32>,
 }
 
 impl Stratifications {
-    /// Those of `job` under `seed`; none where no group is to be divided.
+    /// Divisions of `job` under `seed`; `None` where no group is to be divided.
     pub fn new(job: &Job, seed: u64) -> Option<Self> {
         let divisions = job.shape.divisions.as_ref()?;
         let group = |&index: &u16| {
@@ -61,7 +62,7 @@ impl Stratifications {
         Some(Self { seen: VecDeque::new(), groups: divisions.groups.iter().map(group).collect() })
     }
 
-    /// Puts into `told` what ranks tell of `window`.
+    /// Puts into `told` what ranks report of `window`.
     pub fn tell(&mut self, job: &Job, window: &Window, census: &Census, told: &mut CensusWindow) {
         self.seen.push_back((window.number, census.seen.clone()));
         if self.seen.len() > REMEMBERED {
@@ -119,7 +120,7 @@ impl Stratifications {
         }
     }
 
-    /// Where `rank` is in the strata that `divided` draws from.
+    /// Place of `rank` in the strata that `divided` draws from.
     pub fn own(&self, rank: Rank, divided: &Divided) -> Option<Own> {
         let group = self.groups.iter().find(|group| group.index == divided.group)?;
         let known = group.known.iter().find(|known| known.division.number == divided.number)?;
@@ -127,7 +128,7 @@ impl Stratifications {
         Some(Own { stratum: known.strata[at], place: Some(known.places[at]) })
     }
 
-    /// Says to `draws` how many ranks those that are drawn from a stratum stand for.
+    /// Sets in `draws` how many ranks the drawn ones of a stratum stand for.
     pub fn stand_for(directive: &Directive, draws: &mut Draws) {
         for divided in directive.divided.iter().filter(|divided| divided.counts.len() > 1) {
             let strata = divided.counts.iter().zip(directive.of_group(divided.group));

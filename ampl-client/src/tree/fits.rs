@@ -1,8 +1,8 @@
-//! Whether what came up the tree can be this job's: it came from outside the process.
+//! Checks that sums from below can be this job's: they came from outside the process.
 
 use ampl_core::message::{CensusWindow, Partial, Shape};
 
-/// Whether the sums of a message of `pass` have the `shape` of the job's.
+/// `true` if the sums of a message of `pass` have the `shape` of the job's.
 pub(super) fn fits(shape: &Shape, pass: u8, window: &CensusWindow) -> bool {
     let (partial, metrics) = (&window.partial, shape.asked.len());
     match (&shape.second, pass) {

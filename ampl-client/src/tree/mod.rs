@@ -6,7 +6,7 @@
 //! merges what waits into ranges of windows; one that cannot receive, because its process computes or is
 //! blocked, costs its children nothing more than that.
 //!
-//! # Who is waited for
+//! # Stragglers
 //! A node passes a window on once, when every contributor (its own rank and each child's subtree) has
 //! reported it or has finished; what is added up then is frozen. A contributor that stays behind by
 //! more than patience, in windows and in time, is waited for no longer: the window goes up with as many
@@ -21,16 +21,16 @@
 //!
 //! # What a transport may do
 //! MPI neither loses nor repeats a message. Another transport may do both; nothing is then counted twice
-//! and nobody waits for ever, because every message can be taken again or missed:
+//! and no node waits for ever, because every message can be taken again or missed:
 //! - Windows ascend on an edge, so their numbers are sequence numbers. What was taken or overtaken is
 //!   ignored; what is missing when a later one arrives is not asked for again, and those windows are
 //!   flagged.
-//! - How many have finished only grows; of directives the one with the highest update counts.
-//! - Only the last message of an edge is not made up for by a later one. [`Node::repeat_end`] has it sent
-//!   again, and who receives it again answers again.
+//! - The number of finished ranks only grows; of directives the one with the highest update counts.
+//! - Only the last message of an edge is not made up for by a later one. [`Node::repeat_end`] sends it again, and its
+//!   receiver answers again.
 //!
-//! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from
-//! every window, which is flagged, and at the end they are waited for until the settle time-out.
+//! A transport that breaks for good is an edge that has fallen silent: the ranks behind it are missing from every
+//! window, which is flagged, and at the end they are waited for until the finalize time-out.
 
 mod fits;
 mod node;
@@ -46,7 +46,7 @@ pub use retrospective::WindowDecision;
 
 use ampl_core::units::Rank;
 
-/// Children of a node, unless told otherwise.
+/// Children of a node, by default.
 pub const ARITY: u32 = 8;
 
 /// Complete windows that wait for a busy edge before they merge into ranges.
@@ -101,18 +101,18 @@ impl Topology {
         (first..past).map(move |number| tree.rank(number))
     }
 
-    /// How many ranks are in the subtree of `rank`, itself included.
+    /// Number of ranks in the subtree of `rank`, itself included.
     pub fn subtree(&self, rank: Rank) -> u32 {
         self.levels(rank).map(|width| width as u32).sum()
     }
 
-    /// The ranks that `rank` and each of its children speak for, in this order.
+    /// Numbers of ranks that `rank` and each of its children stand for, in this order.
     fn contributors(&self, rank: Rank) -> Vec<u32> {
         let below = self.children(rank).map(|child| self.subtree(child));
         std::iter::once(1).chain(below).collect()
     }
 
-    /// How many levels are below `rank`; 0 for a leaf.
+    /// Number of levels below `rank`; 0 for a leaf.
     pub fn height(&self, rank: Rank) -> u32 {
         self.levels(rank).count() as u32 - 1
     }

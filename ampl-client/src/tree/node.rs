@@ -18,13 +18,13 @@ use super::{ARITY, Topology, ring};
 /// Directives held for windows that this rank has not reached.
 const EARLY: usize = 8;
 
-/// Why a message was not accepted.
+/// Reason why a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TreeError {
-    /// Its bytes are no message.
+    /// The bytes are no message.
     Message(MessageError),
-    /// It was made for another plan.
+    /// The message was made for another plan.
     Shape,
     /// The sender is not a child of this node.
     NotAChild(Rank),
@@ -63,16 +63,16 @@ pub struct Node {
     windows_per_update: u64,
     /// Own totals over the windows of this update interval that were kept; with `interval` shapes.
     totals: Vec<MetricSummary>,
-    /// Whether there were any such windows, even with nothing in them.
+    /// `true` if there were any such windows, even with nothing in them.
     sampled: bool,
     children: Vec<Child>,
     /// Sums of windows.
     census: WindowReduction,
-    /// Where windows are decided when they are over: their ranks by bin, and what that takes.
+    /// Second pass, for retrospective decisions: ranks by bin, and the state of the decisions.
     binned: Option<(WindowReduction, RetrospectivePass)>,
     /// The pass of the last message for the parent.
     passed: u8,
-    /// Where groups are divided: what that takes.
+    /// State of stratification, where groups are divided.
     divide: Option<Box<Divide>>,
     dropped: u64,
     /// The directive in force at the last window asked about, then later ones, oldest first.
@@ -143,10 +143,10 @@ impl Node {
         (UpMessage::encoded_len(&self.shape), DownMessage::encoded_len(&self.shape))
     }
 
-    /// How many windows may gather between two looks of a rank after the tree, where they wait for their decision. None
-    /// where what is decided about others waits for them: sizes drawn beforehand, or how a group is to be divided.
+    /// Windows that may gather between two polls of the tree by a rank, where decisions are retrospective. `None` where
+    /// other decisions wait for them: predictive sizes, or how a group is to be divided.
     ///
-    /// As many as the rank on top has room for, which speaks for the most ranks: all ranks say the same.
+    /// The number is what the root, with the most ranks below it, has room for; it is the same in all ranks.
     pub fn gathers(&self) -> Option<usize> {
         let shape = &self.shape;
         let second =
@@ -154,7 +154,7 @@ impl Node {
         let root = self.topology.root();
         let sources = self.topology.contributors(root);
         let levels = self.topology.height(root) as usize;
-        // A window may take two looks for every level, and what others bring must have room until the last is there.
+        // A window may take two polls per level, and what others bring must have room until the last is there.
         let room = ring::capacity(shape, sources.len()).min(ring::capacity_binned(second, &sources));
         // Its sums go up, a reference comes down, its bins go up, the verdict comes down. In low trees some to spare.
         let looks = (4 * levels).max(8);
@@ -183,8 +183,8 @@ impl Node {
         self.advance();
     }
 
-    /// Says that this rank has nothing to report of the windows from `first` to `last`: nobody waits for it, and
-    /// it is not among those that reported.
+    /// Reports that this rank has no summary of the windows from `first` to `last`: no node waits for it, and it does
+    /// not count as reported.
     pub fn local_unmeasured(&mut self, first: WindowId, last: WindowId) {
         self.census.push(0, CensusWindow::new(&self.shape, first, last));
         if let Some((_, second)) = &mut self.binned {
@@ -213,7 +213,7 @@ impl Node {
         }
     }
 
-    /// Says that this rank will report no further window.
+    /// Reports that this rank will report no further window.
     pub fn local_finished(&mut self) {
         // Its last windows may still have to be binned, for which others wait no longer than for what is binned.
         self.census.sources[0].finished = 1;
@@ -236,7 +236,7 @@ impl Node {
     /// As [`receive_up`](Self::receive_up) for one of several messages: [`Node::advance`] is to follow the last.
     ///
     /// # Errors
-    /// As there.
+    /// The same as of [`receive_up`](Self::receive_up).
     pub fn take_up(&mut self, child: Rank, bytes: &[u8]) -> Result<(), TreeError> {
         let position = self.children.iter().position(|known| known.rank == child);
         let source = position.ok_or(TreeError::NotAChild(child))? + 1;
@@ -262,7 +262,7 @@ impl Node {
         let from = &mut lane.sources[source];
         from.finished = from.finished.max(message.finished.min(from.ranks));
         if from.is_finished() {
-            // A child that says so again has not heard that the job is done.
+            // A child that reports its end again has not got the message that the job is done.
             self.children[source - 1].done_sent = false;
         }
         Ok(())
@@ -286,8 +286,8 @@ impl Node {
         lane.advance(|first, last| CensusWindow::binned(shape, first, last), second);
     }
 
-    /// Says what time it is, on any clock in nanoseconds that does not run backwards: stragglers
-    /// are given up only by and by. Without it, everyone is waited for for ever.
+    /// Sets the time, on any clock in nanoseconds that does not run backwards: stragglers are given up only by and by.
+    /// Without it, all ranks are waited for for ever.
     pub fn tick(&mut self, now_ns: u64) {
         let mut given_up = self.census.tick(now_ns);
         if let Some((lane, _)) = &mut self.binned {
@@ -335,7 +335,7 @@ impl Node {
         lane.ring.pop_front()
     }
 
-    /// At the root: hands it to the tree how windows to come are to be binned.
+    /// At the root: hands the reference for windows to come to the tree.
     pub fn refer(&mut self, reference: Reference) {
         if let Some((_, second)) = &mut self.binned {
             second.refer(reference);
@@ -350,20 +350,19 @@ impl Node {
         }
     }
 
-    /// What has been decided about a window of this rank that is over, oldest first. Of windows that are
-    /// passed over nothing more will be heard, nor of any when the job [is done](Node::is_done).
+    /// Retrospective decision about a window of this rank, oldest first. None follows for windows that are passed over,
+    /// nor for any when the job [is done](Node::is_done).
     pub fn next_judged(&mut self) -> Option<WindowDecision> {
         self.binned.as_mut()?.1.next_judged()
     }
 
-    /// Whether nothing more is to come from this subtree, and all that came is on its way.
+    /// `true` if nothing more is to come from this subtree, and all that came is on its way.
     fn is_spent(&self) -> bool {
         self.census.is_finished() && self.binned.as_ref().is_none_or(|(lane, _)| lane.is_finished())
     }
 
-    /// Has the last message for the parent made again, unless its end has been answered: what a transport
-    /// that loses messages asks for when it has waited in vain. Every other message is made up for by the
-    /// next of its kind.
+    /// Makes the last message for the parent again, unless its end has been answered. A transport that loses messages
+    /// calls it when it has waited in vain. Every other message is made up for by the next of its kind.
     pub fn repeat_end(&mut self) {
         let done = self.is_done();
         self.census.end_sent &= done;
@@ -374,7 +373,7 @@ impl Node {
 
     /// At the root: hands the client's decision to the tree.
     ///
-    /// One that is not newer than what is known is a copy, or was overtaken: nothing changes.
+    /// A directive that is not newer than the newest is a copy, or was overtaken: nothing changes.
     pub fn direct(&mut self, mut directive: Directive) {
         let number = |directive: &Directive| (directive.update, directive.first_window);
         if self.directives.back().is_some_and(|newest| number(newest) >= number(&directive)) {
@@ -454,19 +453,19 @@ impl Node {
         self.directives.front().filter(|directive| directive.first_window <= window)
     }
 
-    /// Whether every rank of the subtree has finished and all they reported is on its way (at the
-    /// root: with the client).
+    /// `true` if every rank of the subtree has finished and all they reported is on its way (at the root: with the
+    /// client).
     pub fn finished(&self) -> bool {
         let told = self.census.end_sent && self.binned.as_ref().is_none_or(|(lane, _)| lane.end_sent);
         self.is_spent() && (told || self.parent().is_none())
     }
 
-    /// Whether the root has said, or at the root knows, that the whole job has finished.
+    /// `true` if the whole job has finished, by the root's message or, at the root, by all ranks' reports.
     pub fn is_done(&self) -> bool {
         self.done || (self.parent().is_none() && self.finished())
     }
 
-    /// Whether no message is to be sent or expected any more, on any edge.
+    /// `true` if no message is to be sent or expected any more, on any edge.
     pub fn closed(&self) -> bool {
         self.is_done() && self.children.iter().all(|child| child.done_sent)
     }
@@ -477,7 +476,7 @@ impl Node {
     }
 }
 
-/// The lane that messages of that pass go by; none where there is no such pass.
+/// Reduction that messages of that pass go by; `None` where there is no such pass.
 fn lane<'a>(
     census: &'a mut WindowReduction,
     binned: &'a mut Option<(WindowReduction, RetrospectivePass)>,

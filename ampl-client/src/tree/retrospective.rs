@@ -1,8 +1,8 @@
-//! A node's part in deciding windows after they are over.
+//! A node's part in retrospective decisions.
 //!
-//! Its rank's windows wait until a reference says how to bin them, then go up by the second lane. What every
-//! contributor brought is remembered for a while: when the verdict comes down, the counts say which places of a
-//! stratum each of them has, and so everyone learns its own without a list being sent.
+//! Its rank's windows wait for a reference to be binned by, then go up in the second pass. The counts of every
+//! contributor are remembered for a while. When the verdict comes down, they give the places of a stratum that each of
+//! them has, so that every rank finds its own without a list being sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,52 +17,52 @@ use ampl_core::units::{Rank, WindowId};
 
 use super::window_reduction::ReductionObserver;
 
-/// Windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child, at
-/// most: a rank keeps no more windows undecided than fit in its buffer anyway.
+/// Most windows that wait for a reference, counts of windows that wait for a verdict, and messages for a child. A rank
+/// keeps no more windows undecided than fit in its buffer anyway.
 const WAITING: usize = 64;
 
-/// Where messages and counts are large, there are fewer, so that they take no more bytes than this ...
+/// Most bytes that these take: where messages and counts are large, fewer of them wait.
 const MEMORY: usize = 1 << 20;
 
-/// ... but so many in any case.
+/// Lower limit of [`waiting()`], whatever the message size.
 const LEAST: usize = 32;
 
-/// What has been decided about a window of this rank.
+/// Retrospective decision about a window of this rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowDecision {
-    /// The window. What is older and undecided will stay so.
+    /// The window. Older ones that are undecided will stay so.
     pub window: WindowId,
-    /// Whether it is kept, in what stratum (0: kept in full); none where what was drawn beforehand holds.
+    /// Draw and stratum (0: kept in full); `None` where the predictive draw holds.
     pub keep: Option<(Keep, u16)>,
 }
 
-/// See the module.
+/// State of a node for retrospective decisions.
 #[derive(Debug)]
 pub(super) struct RetrospectivePass {
     mechanism: Mechanism,
     rank: Rank,
-    /// The rank's group among those decided so; none where it is not in one, or is pinned.
+    /// Index of the rank's group in [`Second::groups`], and in the plan; `None` for pinned ranks and other groups.
     group: Option<(usize, u16)>,
     second: Second,
-    /// See [`WAITING`].
+    /// Most that may wait at the node, from [`LEAST`] to [`WAITING`].
     waiting: usize,
     references: VecDeque<Reference>,
     /// Own windows that have not gone up yet.
     unbinned: VecDeque<Unbinned>,
-    /// No window of this rank follows.
+    /// `true` if no window of this rank follows.
     pub ended: bool,
-    /// No reference follows: one that has not come is lost.
+    /// `true` if no reference follows: one that has not come is lost.
     referred: bool,
     /// Own bins, oldest first.
     bins: VecDeque<(WindowId, usize)>,
-    /// Who is where in the window that is being added up.
+    /// Ranks by contributor and bin in the window that is being added up.
     adding: Vec<Count>,
-    /// The same of windows that have gone up, oldest first.
+    /// Ranks by contributor and bin in windows that have gone up, oldest first.
     counts: VecDeque<(WindowId, Vec<Count>)>,
     /// Room for what [`RetrospectivePass::judge`] counts.
     before: Vec<[u32; MOST_STRATA]>,
     judged: VecDeque<WindowDecision>,
-    /// Per child: what it has not got, oldest first.
+    /// Per child: messages that it has not got, oldest first.
     down: Vec<VecDeque<Arc<DownMessage>>>,
 }
 
@@ -78,14 +78,14 @@ struct Unbinned {
 #[derive(Clone, Copy, Debug)]
 struct Count {
     contributor: u32,
-    /// The group's place among those that are decided so.
+    /// Index of the group in [`Second::groups`].
     place: u16,
     bin: u16,
     ranks: u32,
 }
 
 impl RetrospectivePass {
-    /// The node's part where its own rank and its children speak for that many ranks each, in this order.
+    /// State of a node whose own rank and children stand for that many ranks each, in this order.
     pub fn new(plan: &Plan, shape: &Shape, rank: Rank, contributors: &[u32]) -> Option<Self> {
         let second = shape.second.clone()?;
         let group = plan.group_of(rank);
@@ -110,8 +110,8 @@ impl RetrospectivePass {
         })
     }
 
-    /// Takes a window of this rank that is over, or several that were closed together. What is decided beforehand
-    /// has no second pass: nothing follows then.
+    /// Takes a window of this rank that is over, or several that were closed together. Windows that are decided
+    /// predictively have no second pass: nothing follows then.
     pub fn local(&mut self, first: WindowId, last: WindowId, summary: Option<&Summary>) {
         if !self.second.decides(first) {
             self.ended = true;
@@ -125,8 +125,7 @@ impl RetrospectivePass {
         self.ended |= !self.second.decides(last.next());
     }
 
-    /// The next of this rank's windows of which is known how to bin it: its part of the second lane.
-    /// `empty` makes sums over no rank.
+    /// Next of this rank's windows that can be binned, as its part of the second pass. `empty` makes sums over no rank.
     pub fn next_binned(&mut self, empty: impl FnOnce() -> Partial) -> Option<CensusWindow> {
         let waiting = self.unbinned.len();
         let &Unbinned { first, last, .. } = self.unbinned.front()?;
@@ -134,7 +133,7 @@ impl RetrospectivePass {
             self.references.pop_front();
         }
         let reference = self.references.front().filter(|reference| reference.first_window <= first);
-        // One that is only for later windows says that none will come for this one.
+        // A reference that is only for later windows means that none will come for this one.
         let awaited = reference.is_none() && self.references.is_empty() && waiting <= self.waiting;
         if awaited && !self.referred && self.unbinned.front().is_some_and(|window| window.seen.is_some()) {
             return None;
@@ -155,13 +154,13 @@ impl RetrospectivePass {
         Some(part)
     }
 
-    /// Whether every window of this rank has gone up.
+    /// `true` if every window of this rank has gone up.
     pub fn is_finished(&self) -> bool {
         self.ended && self.unbinned.is_empty()
     }
 
-    /// A directive of that update has come. The only reference there is, where only the first interval has one, goes
-    /// before any that follows from what was reported.
+    /// Takes the update of a directive that has come. Where only the first interval has a reference, that goes before
+    /// any directive that follows from what was reported.
     pub fn directed(&mut self, update: u64) {
         self.referred |= update > 0 && self.second.until.is_some();
     }
@@ -178,8 +177,8 @@ impl RetrospectivePass {
         }
     }
 
-    /// What a child is to be told now, if a directive that is due is not to be told first: only that does not
-    /// overtake the reference by which windows before it are decided.
+    /// Next message for a child, unless a directive is due and must be sent first. Only a reference goes before it, as
+    /// windows before the directive are decided by that.
     pub fn next_down(&mut self, child: usize, directive_due: bool) -> Option<Arc<DownMessage>> {
         let queue = &mut self.down[child];
         let first = matches!(queue.front().map(Arc::as_ref), Some(DownMessage::Reference(_)));
@@ -227,7 +226,7 @@ impl RetrospectivePass {
         }
     }
 
-    /// What the verdict says of this rank, which comes before all others and was counted so.
+    /// Draw of this rank by the verdict; it comes before all others of its subtree, and `counts` are its own.
     fn own(&mut self, verdict: &Verdict, counts: &[Count]) -> Option<(Keep, u16)> {
         let (_, bin) = pop(&mut self.bins, |&(window, _)| window, verdict.window)?;
         let (place, group) = self.group?;
@@ -259,7 +258,7 @@ impl ReductionObserver for RetrospectivePass {
 
     fn complete(&mut self, window: &CensusWindow) {
         let counts = std::mem::take(&mut self.adding);
-        // Of several windows at once nobody's place in one of them is known.
+        // Positions are unknown for merged windows.
         if window.first_window < window.last_window {
             return;
         }
@@ -270,7 +269,7 @@ impl ReductionObserver for RetrospectivePass {
     }
 }
 
-/// How many windows wait at a rank with these contributors, at most.
+/// Most windows that wait at a rank with these contributors.
 pub(super) fn waiting(shape: &Shape, second: &Second, contributors: &[u32]) -> usize {
     let bins = second.groups.len() * usize::from(second.bins);
     let bins_of: usize = contributors.iter().map(|&ranks| bins.min(ranks as usize)).sum();
@@ -280,8 +279,8 @@ pub(super) fn waiting(shape: &Shape, second: &Second, contributors: &[u32]) -> u
     (MEMORY / window).clamp(LEAST, WAITING)
 }
 
-/// What a contributor that was counted so, group by group, is to know, with ranks of every stratum `before` its own: of
-/// groups that none of them is in, nothing.
+/// Part of a verdict for a contributor with these `counts`, with ranks of every stratum `before` its own; a group that
+/// none of its ranks is in has no entry.
 fn part(verdict: &Verdict, counts: &[Count], before: &[[u32; MOST_STRATA]]) -> Verdict {
     let groups = verdict.groups.iter().zip(before).enumerate().map(|(place, (group, before))| {
         let is_in = || counts.binary_search_by_key(&place, |count| count.place.into()).is_ok();
@@ -305,7 +304,7 @@ fn pass(verdict: &Verdict, counts: &[Count], before: &mut [[u32; MOST_STRATA]]) 
     }
 }
 
-/// What a queue of ascending windows holds of `window`; what is older is dropped.
+/// Item of `window` in a queue of ascending windows; older items are dropped.
 fn pop<T>(queue: &mut VecDeque<T>, of: impl Fn(&T) -> WindowId, window: WindowId) -> Option<T> {
     while queue.front().is_some_and(|item| of(item) < window) {
         queue.pop_front();

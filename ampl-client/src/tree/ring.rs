@@ -1,4 +1,4 @@
-//! Windows in order, at most so many records of them.
+//! Queues of windows in order, of bounded length.
 
 use std::collections::VecDeque;
 
@@ -19,9 +19,9 @@ const MEMORY_BINNED: usize = 4 << 20;
 /// Records that a queue has room for, however large they are: neighbours to merge and one more.
 const LEAST: usize = 4;
 
-/// How many records each queue of a node with so many contributors may hold, of which there is one for each of them, one
-/// for what is complete and one for spares: [`RING`], or as many as fit in a megabyte with the rest of the node where a
-/// plan of many groups makes records large.
+/// Most records in each queue of a node with that many contributors: [`RING`], or as many as fit in a megabyte with the
+/// rest of the node where a plan of many groups makes records large. There is a queue for each contributor, one for
+/// what is complete and one for spares.
 pub(super) fn capacity(shape: &Shape, contributors: usize) -> usize {
     let cell = size_of::<Cell>() + shape.asked.len() * size_of::<MetricMoments>();
     let divided = shape.divisions.as_ref().map_or(0, |divisions| {
@@ -34,12 +34,12 @@ pub(super) fn capacity(shape: &Shape, contributors: usize) -> usize {
     (MEMORY / ((contributors + 2) * record)).clamp(LEAST, RING)
 }
 
-/// The same for the second pass, where the contributors speak for so many ranks each.
+/// The same for the second pass, where the contributors stand for so many ranks each.
 pub(super) fn capacity_binned(second: &Second, contributors: &[u32]) -> usize {
     let bin = size_of::<u64>() + size_of::<u16>() + second.guides.len() * size_of::<Residuals>();
     let fixed = size_of::<CensusWindow>() + second.groups.len() * size_of::<Histogram>();
     let bins = second.groups.len() * usize::from(second.bins);
-    // Only bins that somebody is in take room.
+    // Empty bins take no room.
     let record = |ranks: u32| fixed + bins.min(ranks as usize) * bin;
     let one_of_each: usize = contributors.iter().copied().map(record).sum();
     (MEMORY_BINNED / (one_of_each + 2 * record(contributors.iter().sum()))).clamp(2 * LEAST, RING)
@@ -51,9 +51,9 @@ pub(super) fn capacity_binned(second: &Second, contributors: &[u32]) -> usize {
 /// its sums.
 ///
 /// Ranges are blocks of 2ᵏ windows that begin at multiples of 2ᵏ, as far as the windows allow.
-/// Of two such blocks one contains the other, or they are apart; so however differently the edges
-/// of a tree are held up, ranges from different nodes end together again and again, and a node
-/// that adds them up is never kept waiting by one range that straddles the end of another.
+/// Of two such blocks one contains the other, or they are apart. So ranges from different nodes end together again and
+/// again, however differently the edges of a tree are held up. A node that adds them up never waits long for a range
+/// that straddles the end of another.
 pub(super) fn push(ring: &mut VecDeque<CensusWindow>, window: CensusWindow, capacity: usize) {
     ring.push_back(window);
     if ring.len() <= capacity {

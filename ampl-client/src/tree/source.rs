@@ -1,4 +1,4 @@
-//! What one contributor of a node has said: the node's own rank, or a child's subtree.
+//! Windows brought by one contributor of a node: the node's own rank, or a child's subtree.
 
 use std::collections::VecDeque;
 
@@ -6,27 +6,27 @@ use ampl_core::message::CensusWindow;
 
 use super::ring;
 
-/// What became of windows that a contributor brought.
+/// Outcome for windows that a contributor brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// They wait for the other contributors'.
+    /// The windows wait for the other contributors'.
     Taken,
-    /// They, or some of a range, have been passed on without.
+    /// The windows, or some of a range, have been passed on without this contributor.
     Late,
-    /// It had brought them before.
+    /// The contributor had brought the windows before.
     Known,
 }
 
 /// Windows of one contributor that are not passed on yet.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Ranks it speaks for.
+    /// Ranks that it stands for.
     pub ranks: u32,
-    /// How many of them have finished.
+    /// Ranks among them that have finished.
     pub finished: u32,
     /// Windows below this will not come (again).
     pub through: u64,
-    /// Whether it was waited for in vain and has brought nothing since that was still open.
+    /// `true` if it was waited for in vain and has brought no open window since.
     pub silent: bool,
     queue: VecDeque<CensusWindow>,
 }
@@ -40,12 +40,12 @@ impl Source {
         self.finished >= self.ranks
     }
 
-    /// Whether nothing more is to come of the windows up to `last`.
+    /// `true` if no window up to `last` is still to come.
     pub fn is_past(&self, last: u64) -> bool {
         self.is_finished() || self.through > last
     }
 
-    /// Takes windows in, if they are news and those from `next` on are all open still.
+    /// Takes windows in, if they are new and those from `next` on are all open still.
     ///
     /// A contributor's windows ascend, so their numbers are the sequence numbers of its messages: what is
     /// below `through` is a copy, or was overtaken on its way, which only a broken transport does.

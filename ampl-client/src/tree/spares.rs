@@ -5,7 +5,7 @@
 
 use ampl_core::message::Partial;
 
-/// Sums of one lane that are of no more use.
+/// Sums of one reduction that are no longer in use.
 #[derive(Debug)]
 pub(super) struct Spares {
     partials: Vec<Partial>,
@@ -13,12 +13,12 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    /// None yet, and never more than so many.
+    /// No sums yet, and never more than `most`.
     pub fn new(most: usize) -> Self {
         Self { partials: Vec::new(), most }
     }
 
-    /// Sums that are of no more use.
+    /// Takes sums that are no longer in use.
     pub fn keep(&mut self, partial: Partial) {
         if self.partials.len() < self.most {
             self.partials.push(partial);
@@ -32,7 +32,7 @@ impl Spares {
 
     /// Sums over no rank; where there is no memory for them, those that `new` makes.
     pub fn empty(&mut self, new: impl FnOnce() -> Partial) -> Partial {
-        // What is divided knows only where it was made how much it may hold.
+        // Stratum sums know their capacity only where they were made.
         match self.partials.pop_if(|partial| partial.divided.is_empty()) {
             Some(mut partial) => {
                 partial.clear();

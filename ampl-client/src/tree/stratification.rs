@@ -1,8 +1,8 @@
 //! A node's part in dividing groups into strata that last.
 //!
-//! Its rank remembers what it observed in the last windows, and finds its stratum when medoids come down. What
-//! every contributor brought of each stratum is remembered for a while: once a directive names the window in
-//! which ranks were counted, the counts say which places of a stratum each of them has.
+//! Its rank remembers what it observed in the last windows, and finds its stratum when medoids come down. Every
+//! contributor's ranks by stratum are remembered for a while. Once a directive names the window in which ranks were
+//! counted, they give the places of a stratum that each of them has.
 
 use std::collections::VecDeque;
 
@@ -23,13 +23,13 @@ const REMEMBERED: usize = 128;
 /// Windows whose counts are remembered.
 const COUNTED: usize = 64;
 
-/// See the module.
+/// State of a node for groups that are divided.
 #[derive(Debug)]
 pub(super) struct Divide {
     divisions: Stratifications,
     seed: u64,
     rank: Rank,
-    /// The place of the rank's group among those that are to be divided, and its index in the plan.
+    /// Index of the rank's group in [`Stratifications::groups`], and in the plan.
     group: Option<(usize, u16)>,
     pinned: bool,
     /// Windows of the rank, ascending: observations and their total, guide by guide.
@@ -47,20 +47,20 @@ pub(super) struct Divide {
 #[derive(Debug)]
 struct Known {
     division: Stratification,
-    /// The rank's stratum, if it has found one; none as long as it has not.
+    /// The rank's stratum, `Some(None)` if it has none; `None` until it has been searched.
     stratum: Option<Option<u8>>,
 }
 
 /// Ranks that are not pinned by stratum.
 type Ranks = [u32; MOST_STRATA];
 
-/// Per group, by which division there are how many.
+/// Per group, the number of the division and the ranks by stratum.
 type Totals = Vec<(u32, Ranks)>;
 
 #[derive(Clone, Debug)]
 struct Counts {
     window: WindowId,
-    /// Contributor by contributor, running totals: what comes before each, and at last all.
+    /// Running totals: what comes before each contributor, and at last all.
     before: Vec<Totals>,
 }
 
@@ -133,12 +133,12 @@ impl Divide {
         }
     }
 
-    /// Remembers the contributors' parts of a window that goes up: running totals, as [`totals`] tells them.
+    /// Remembers the contributors' parts of a window that goes up: running totals, as [`totals`] gives them.
     fn remember(&mut self, window: WindowId, mut totals: Vec<Totals>) {
         let Some(all) = totals.last().cloned().filter(|all| all.iter().any(|&(number, _)| number > 0)) else {
             return;
         };
-        // Who went by an older division is in no stratum of the one that counts.
+        // Ranks that went by an older division are in no stratum of the one that counts.
         for part in &mut totals {
             for (part, &(number, _)) in part.iter_mut().zip(&all) {
                 if part.0 != number {
@@ -154,7 +154,7 @@ impl Divide {
         }
     }
 
-    /// Takes a directive: learns of new divisions, and fills in where the rank itself is.
+    /// Takes a directive: new divisions, and the counts it draws by. Fills in the rank's own place.
     pub fn direct(&mut self, directive: &mut Directive) {
         for divided in &mut directive.divided {
             let Some(place) = self.divisions.group(divided.group.into()) else { continue };
@@ -198,7 +198,7 @@ impl Divide {
         *adopted = counts.cloned();
     }
 
-    /// What a contributor is to know of a directive: how many ranks come before its own.
+    /// Fills in a contributor's part of a directive: how many ranks come before its own.
     pub fn part(&self, directive: &mut Directive, contributor: usize) {
         for divided in &mut directive.divided {
             divided.own = None;

@@ -35,41 +35,41 @@ pub(super) struct WindowReduction {
     next: u64,
     /// Stragglers that hold up `next`.
     overdue: Option<Overdue>,
-    /// Whether the parent has been told that nothing follows.
+    /// `true` if the end has been sent to the parent: nothing follows.
     pub end_sent: bool,
 }
 
-/// What is to be remembered of windows as they are added up.
+/// Observer of windows as they are added up.
 pub(super) trait ReductionObserver {
-    /// Of these windows the contributor of that number brings this; contributors come in their order.
+    /// Called for each part that a contributor brings, contributors in their order.
     fn contribution(&mut self, _contributor: usize, _part: &CensusWindow) {}
-    /// With the next contributor's, whether or not it brings anything, there is this so far; none where nobody has.
+    /// Called after each contributor with the sum so far; `None` where no contributor has brought anything.
     fn added(&mut self, _so_far: Option<&CensusWindow>) {}
-    /// That was all.
+    /// Called after the last contributor, with the sum of all.
     fn complete(&mut self, _window: &CensusWindow) {}
 }
 
-/// Nothing.
+/// Observes nothing.
 impl ReductionObserver for () {}
 
-/// Whether what comes first is the sum so far as well, and need not be added to nothing: it is of all the windows, and
-/// has none of the sums that only know where they were made how much they may hold.
+/// `true` if the first part can be used as the sum: it covers all the windows, and has no stratum sums, which know
+/// their capacity only where they were made.
 fn is_sum(part: &CensusWindow, first: WindowId, last: WindowId) -> bool {
     (part.first_window, part.last_window) == (first, last) && part.partial.divided.is_empty()
 }
 
-/// When stragglers were seen to hold up a window, and how things stood then.
+/// Time at which stragglers were seen to hold up a window, and their backlog then.
 #[derive(Clone, Copy, Debug)]
 struct Overdue {
     since_ns: u64,
     /// The newest window known.
     newest: u64,
-    /// By how many windows the stragglers were behind it.
+    /// Windows that the stragglers were behind it.
     behind: u64,
 }
 
 impl WindowReduction {
-    /// A lane of contributors that speak for so many ranks each, `height` levels above the leaves.
+    /// A reduction of contributors that stand for so many ranks each, `height` levels above the leaves.
     pub fn new(ranks: impl IntoIterator<Item = u32>, height: u64, capacity: usize) -> Self {
         Self {
             sources: ranks.into_iter().map(Source::new).collect(),
@@ -92,13 +92,13 @@ impl WindowReduction {
         }
     }
 
-    /// Whether a contributor has brought as many records as it may while they wait for others.
+    /// `true` if a contributor has as many records waiting for others as it may.
     pub fn is_full(&self, source: usize) -> bool {
         self.sources[source].waiting() >= self.capacity
     }
 
-    /// Completes every window that can be. `empty` makes one that nobody has reported; `watch` is shown what every
-    /// contributor brings, and what comes of it.
+    /// Completes every window that can be. `empty` makes a window that no rank has reported; `watch` observes every
+    /// contributor's parts and the sums.
     pub fn advance(
         &mut self,
         empty: impl Fn(WindowId, WindowId) -> CensusWindow,
@@ -127,14 +127,14 @@ impl WindowReduction {
         }
     }
 
-    /// The last of the next windows to pass on together; `None` while nobody has reported any.
+    /// The last of the next windows to pass on together; `None` while no contributor has reported any.
     fn boundary(&self) -> Option<u64> {
         let earliest = self.sources.iter().filter_map(Source::first).min()?;
         let mut last = self.next;
         if earliest > self.next {
-            return Some(earliest - 1); // windows that nobody who is here reported
+            return Some(earliest - 1); // windows without a record that waits
         }
-        // Ranges of different contributors may overlap: go on until nobody's is cut.
+        // Ranges of different contributors may overlap: go on until none is cut.
         loop {
             let reach = self.sources.iter().map(|source| source.reach(last)).max()?;
             if reach == last {
@@ -164,10 +164,10 @@ impl WindowReduction {
         self.newest().is_some_and(|newest| newest >= last.saturating_add(patience))
     }
 
-    /// Says what time it is; returns whether contributors were given up.
+    /// Sets the time; `true` if contributors were given up.
     ///
-    /// They have their time again when what they lacked is there, or when they are catching up. To come
-    /// along at half the others' pace is neither: such a rank would hold up the job by more and more.
+    /// Their time starts again when the windows that they lacked are there, or when they catch up. A rank at half the
+    /// others' pace does neither: it would hold up the job by more and more.
     pub fn tick(&mut self, now_ns: u64) -> bool {
         let last = self.boundary().filter(|&last| self.is_overdue(last));
         let (Some(last), Some(newest)) = (last, self.newest()) else {
@@ -189,7 +189,7 @@ impl WindowReduction {
         false
     }
 
-    /// What to tell the parent next: windows, and how many of its `ranks` ranks bring none after them.
+    /// Next message for the parent: windows, and how many of its `ranks` ranks bring none after them.
     pub fn next_up(&mut self, ranks: u32) -> Option<(Option<CensusWindow>, u32)> {
         if self.end_sent {
             return None;
@@ -205,7 +205,7 @@ impl WindowReduction {
         Some((window, finished.min(ranks - u32::from(!ended))))
     }
 
-    /// Whether nothing more is to come, and all that came has been passed on.
+    /// `true` if nothing more is to come, and all that came has been passed on.
     pub fn is_finished(&self) -> bool {
         self.ring.is_empty() && self.sources.iter().all(Source::is_finished)
     }

@@ -1,4 +1,4 @@
-//! `sampling.budget`: what a job keeps stays under it, and nobody pays for another group.
+//! `sampling.budget`: what a job keeps stays under it, and no group pays for another.
 
 use ampl_client::Policy;
 use ampl_core::config::{Mechanism, Sizing, Summaries, Target};
@@ -141,7 +141,7 @@ fn the_smallest_budget_gives_a_sample_now_and_then() {
 
 #[test]
 fn what_was_too_much_is_paid_back() {
-    // Traffic grows tenfold now and then, which nobody can know before.
+    // Traffic grows tenfold now and then, which cannot be foreseen.
     let grown = |window: u64| window / 8 % 10 == 4;
     let factor = |window| if grown(window) { 10.0 } else { 1.0 };
     let mut ran = run(&plan(Mechanism::Subset, Some(2e6)), factor);

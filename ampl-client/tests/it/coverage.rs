@@ -1,4 +1,4 @@
-//! Whether decided sizes keep what they promise, on small versions of STATISTICS §4's populations.
+//! Coverage under decided sizes, on small versions of STATISTICS §4's populations.
 //!
 //! Everything is seeded: the numbers repeat.
 

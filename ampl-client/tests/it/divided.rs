@@ -45,7 +45,7 @@ impl Simulated {
         Self { score, decisions }
     }
 
-    /// What was decided for an interval before it began.
+    /// Decisions for an interval that were made before it began.
     fn update(&self, update: u64) -> Vec<&Decision> {
         let own = self.decisions.iter().filter(|row| row.window == update * INTERVAL);
         own.filter(|row| row.selection.as_deref() == Some("predictive")).collect()
@@ -80,7 +80,8 @@ fn two_classes_take_a_third_of_the_ranks_and_hold_the_bound() {
                 let two = Simulated::of(config, ranks, WINDOWS, seed, waiting(ranks, seed));
                 assert_eq!(one.most_strata(), 1);
                 assert!(two.update(WINDOWS / INTERVAL - 1).len() >= 2, "{ranks} {seed}");
-                // Seen for two intervals, looked at for some more, told for the one after the next, counted in it.
+                // Seen for two intervals, checked for some more windows, sent for the interval after the next, counted
+                // in it.
                 let first = (0..).find(|&update| two.update(update).len() > 1).unwrap();
                 assert!(first <= 7, "{first}");
                 with += two.from(first * INTERVAL).0;
@@ -169,7 +170,7 @@ fn strata_keep_their_numbers_while_classes_last() {
 
 #[test]
 fn groups_that_take_turns_are_all_divided() {
-    // So many that each goes on looking in one window of eight.
+    // Each of the 8 groups continues its check in one window of eight.
     let (groups, each) = (8, 64);
     let ranks = groups * each;
     let mut config = divided(ranks, "", Mechanism::Subset);
@@ -359,7 +360,7 @@ fn messages_have_one_size_and_others_pay_nothing() {
     });
     assert_eq!(sizes[0], sizes[1]);
     assert!(sizes[0].0 <= 16 << 10 && sizes[0].1 <= 4096, "{sizes:?}");
-    // With a budget the first interval is decided beforehand, too.
+    // With a budget the first interval's decisions are predictive, too.
     let alone = |mut config: Config| {
         config.sampling.budget = Some(1e6);
         shape(&config, 1000)

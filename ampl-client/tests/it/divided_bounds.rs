@@ -104,7 +104,7 @@ fn a_budget_cuts_the_samples_of_strata() {
             assert!(rate >= share * asked * (0.9 - margin), "{mechanism:?}: {rate} of {}", share * asked);
             for row in &rows {
                 assert_eq!(row.limit.as_deref(), Some("budget"));
-                // What is told is what the smaller samples attain, and the same of all strata together.
+                // Attained errors are those of the smaller samples, and the same for all strata together.
                 let wider = row.error_attained.unwrap() / row.error_required.unwrap();
                 assert!(wider > 1.05, "{mechanism:?} {share}: {wider}");
                 assert_eq!(row.error_attained, rows[0].error_attained);

@@ -62,7 +62,7 @@ fn somebody_who_observed_is_in_the_sample() {
     }
 }
 
-/// Who all observe as often ask for no more than before.
+/// No ranks are added where all ranks observe equally often.
 #[test]
 fn where_all_observe_nothing_is_added() {
     let mut config = config(Summaries::Census, Sizing::Neyman, Mechanism::Subset);

@@ -53,7 +53,7 @@ fn each_half_is_sampled_in_its_own_way() {
         let fixed: Vec<u32> = ranks.iter().copied().filter(|&rank| rank >= 128).collect();
         assert_eq!(fixed.len(), 30, "window {window}");
         assert!((128..=137).all(|rank| fixed.contains(&rank)), "window {window}: {fixed:?}");
-        // Before anything is known everyone is kept; then as many as the guide asks for.
+        // All ranks are kept before the first observation; then as many as the guide asks for.
         let decision = decisions
             .iter()
             .rfind(|decision| decision.group == "Adaptive" && decision.window <= window as u64);
@@ -98,6 +98,6 @@ fn another_seed_draws_others() {
     assert_eq!(drawn(1), drawn(1));
     let (one, other) = (drawn(1), drawn(2));
     let alike = one.iter().zip(&other).filter(|(one, other)| one == other).count();
-    // Everyone is kept before the first decision, of one half; of the other 20 of 118 are drawn.
+    // All ranks of one half are kept before the first decision; 20 of 118 of the other are drawn.
     assert_eq!(alike, 0, "of {WINDOWS} windows");
 }

@@ -24,7 +24,7 @@ fn run(ranks: u32, windows: u64, weather: Weather) -> Outcome {
     outcome
 }
 
-/// What no weather may change: [`Swarm`] itself checks every window and decision as it comes.
+/// Checks the invariants under any weather: [`Swarm`] itself checks every window and decision as it comes.
 fn check(outcome: &Outcome, ranks: u32, windows: u64) {
     assert!(outcome.closed, "a message was waited for in vain");
     assert_eq!(outcome.covered, windows);
@@ -61,8 +61,8 @@ fn a_network_that_loses_every_third_message_still_settles() {
     assert!(outcome.reported > 0 && outcome.lost > 100 * 100 / 4);
 }
 
-/// The client's rank computes for two hundred windows: the others merge, nobody is given up, and the census
-/// of the ranges is exact.
+/// The client's rank computes for two hundred windows: the others merge, no rank is given up, and the census of the
+/// ranges is exact.
 #[test]
 fn windows_merge_while_the_client_is_away() {
     let weather =
@@ -74,14 +74,14 @@ fn windows_merge_while_the_client_is_away() {
     assert_eq!(outcome.decisions, 150, "ranges are not longer than an interval here");
 }
 
-/// A transport that breaks for good: the subtree behind it is missing from then on, and nobody waits for
-/// it window by window.
+/// A transport that breaks for good: the subtree behind it is missing from then on, and no node waits for it window by
+/// window.
 #[test]
 fn a_dead_edge_costs_its_subtree_and_no_more() {
     let (ranks, windows) = (600, 400);
     let dead = Some((Rank(3), 100));
     let outcome = run(ranks, windows, Weather { dead, delay: 6, ..Weather::calm(11) });
-    // The end of the dead ranks is waited for until the settle time-out.
+    // The end of the dead ranks is waited for until the finalize time-out.
     assert!(!outcome.closed);
     assert!(outcome.covered > windows - 16 && outcome.exact >= 98, "{outcome:?}");
     assert_eq!(outcome.flagged, outcome.covered - outcome.exact);

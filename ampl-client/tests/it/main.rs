@@ -1,4 +1,4 @@
-//! What holds of ampl-client, one module per subject: one program, because each links everything.
+//! Tests of ampl-client, one module per subject: one program, because each links everything.
 
 mod budget;
 mod common;

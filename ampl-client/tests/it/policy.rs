@@ -1,4 +1,4 @@
-//! What the policy decides in cases whose answer is known.
+//! Decisions of the policy in cases whose answer is known.
 
 use ampl_client::Policy;
 use ampl_core::config::{Config, ErrorBound, Event, Mechanism, Metric, Quantity, Sizing, Summaries, Target};
@@ -96,7 +96,7 @@ fn pinning_the_odd_rank_makes_the_rest_cheap() {
     assert_eq!(size("7"), 16);
 }
 
-/// Sizes told while windows `from`.. differ by so much, four windows per interval: window and size.
+/// Sizes sent while windows `from`.. differ by so much, four windows per interval: update, window and size.
 fn told(config: Config, spreads: &[(u64, f64)]) -> Vec<(u64, u64, u32)> {
     let plan = Plan::new(config, 400).unwrap();
     let mut policy = Policy::new(&plan);
@@ -121,7 +121,7 @@ fn a_jump_is_answered_at_the_next_window() {
         told.iter().filter(|row| row.1 % 4 == 0).map(|row| (row.0, row.1)).collect::<Vec<_>>()
     };
     let each: Vec<(u64, u64)> = (1..=5).map(|update| (update, 4 * update)).collect();
-    // What stays as it is is told once per interval; what jumps in the first is decided at its end.
+    // A steady spread is sent once per interval; a jump in the first interval is decided at its end.
     for spreads in [&[(0, 0.3)][..], &[(0, 0.1), (2, 0.5)]] {
         let steady = told(census(), spreads);
         assert_eq!((steady.len(), intervals(&steady)), (5, each.clone()), "{spreads:?}");
@@ -139,7 +139,7 @@ fn a_jump_is_answered_at_the_next_window() {
     let spike = told(census(), &[(0, 0.2), (9, 0.6), (10, 0.2)]);
     let sizes: Vec<u32> = spike.iter().filter(|row| row.1 >= 10).map(|row| row.2).collect();
     assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes.len() > 4, "{spike:?}");
-    // Who spends by the interval is told by the interval; who knows only drawn ranks has to wait for more of them.
+    // Under a budget sizes are sent by the interval. With sampled summaries they wait for more drawn ranks.
     let mut thrifty = census();
     thrifty.sampling.budget = Some(1e9);
     let sampled = config(Summaries::Sampled, Sizing::Neyman, Mechanism::Subset);

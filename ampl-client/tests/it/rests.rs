@@ -1,5 +1,5 @@
-//! Ranks that look after the tree as rarely as they may, each at times of its own: what gathers meanwhile is decided
-//! window by window, however high the tree is and however much there is to remember of a window.
+//! Ranks that poll the tree as rarely as they may, each at times of its own: windows that gather meanwhile are decided
+//! one by one, however high the tree is and however much is remembered of a window.
 
 use std::collections::VecDeque;
 
@@ -12,11 +12,11 @@ use ampl_testkit::{Kind, Population};
 
 use crate::common::{group, summary, undivided};
 
-/// Milliseconds from one look of a rank to the next, at most.
+/// Milliseconds from one poll of a rank to the next, at most.
 const REST: u64 = 250;
 /// Windows of a job.
 const WINDOWS: u64 = 160;
-/// Batches of messages on an edge: one that is being received, and one that waits for the next look.
+/// Batches of messages on an edge: one that is being received, and one that waits for the next poll.
 const UNDER_WAY: usize = 2;
 
 /// One direction of an edge.
@@ -30,8 +30,8 @@ fn send(edge: &mut Edge, next: impl FnMut() -> Option<Vec<u8>>) {
     }
 }
 
-/// How many windows, of so many milliseconds, of the rank that is worst off are decided by their values; rests are up to
-/// `varies` percent shorter than they may be.
+/// Number of windows, of `window_ms` milliseconds, that are decided by their values in the rank that has fewest. Rests
+/// are up to `varies` percent shorter than they may be.
 fn decided(ranks: u32, groups: u32, window_ms: u64, varies: u64) -> u64 {
     let mut config = Config::default();
     config.sampling.selection = Selection::Retrospective;

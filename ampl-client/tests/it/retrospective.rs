@@ -1,5 +1,4 @@
-//! Windows that are decided when they are over: references, verdicts, and a simulator that does what ranks,
-//! each by itself, would do.
+//! Retrospective decisions: references, verdicts, and a simulator that does what ranks, each by itself, would do.
 
 use ampl_client::Policy;
 use ampl_client::simulate::Score;
@@ -68,7 +67,7 @@ fn bins(
     (found, binned)
 }
 
-/// Who keeps a window: `None` for the stratum where none of a verdict was drawn from.
+/// Draw of every rank by the verdict; `None` where the verdict does not cover it.
 fn verdict_keeps(plan: &Plan, verdict: &Verdict, bins: &[Option<usize>]) -> Vec<Option<Keep>> {
     let second = Shape::of(plan).second.unwrap();
     let mut places = vec![[0; MOST_STRATA]; second.groups.len()];
@@ -104,7 +103,7 @@ impl Direct {
         Self { plan: plan.clone(), policy, directive, references, decisions, verdict: None, bins }
     }
 
-    /// Who keeps the next window.
+    /// Draw of every rank in the next window.
     fn window(&mut self, number: u64, totals: &[Total], bytes: u64) -> Vec<Keep> {
         let told = self.policy.end_window(&census(&self.plan, number, totals, bytes));
         self.references.extend(self.policy.reference());
@@ -230,7 +229,7 @@ proptest! {
     }
 }
 
-/// What the requirements say, on seeds of their own; the benchmark `coverage` has the rest.
+/// Bounds hold at the required cost, on seeds of their own; the benchmark `coverage` has the rest.
 #[test]
 fn bounds_hold_and_take_less_than_half_of_a_simple_random_sample() {
     for (ranks, seeds, most) in [(32, 6, 0.5), (128, 4, 0.4), (1024, 1, 0.4)] {
@@ -455,7 +454,7 @@ fn stragglers_are_not_in_the_verdict() {
     assert!(strata.iter().map(|stratum| stratum.ranks).sum::<u32>() <= 60);
 }
 
-/// What every rank has buffered is known; the bounds of all groups are widened until what is kept of it fits.
+/// Buffered bytes of every rank are known; the bounds of all groups are widened until what is kept of them fits.
 #[test]
 fn a_budget_widens_bounds_until_what_is_kept_fits() {
     let keep = |budget: Option<f64>| {

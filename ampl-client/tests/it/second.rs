@@ -1,5 +1,5 @@
-//! Windows decided after they are over: exact samples of strata that only their ranks' values tell apart,
-//! whatever the tree and its delays, and nobody is listed.
+//! Retrospective decisions in the tree: exact samples of strata that only their ranks' values tell apart, whatever the
+//! tree and its delays, without a list of ranks.
 
 use std::collections::BTreeMap;
 
@@ -269,7 +269,7 @@ proptest! {
             (0..steps).for_each(|_| net.step());
         }
         net.finish();
-        // Where edges are slower than windows some verdicts are passed over, and nobody else is drawn instead.
+        // Where edges are slower than windows some verdicts are passed over, and no other rank is drawn instead.
         let decided = net.verdicts.iter().flat_map(|verdict| verdict.groups.iter().flatten());
         let drawn: u32 = decided.flat_map(|group| &group.strata).map(|stratum| stratum.size).sum();
         let heard = net.judged.iter().filter(|(_, j)| j.keep.is_some_and(|(keep, stratum)| keep.kept && stratum > 0));

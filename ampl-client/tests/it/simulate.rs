@@ -29,16 +29,17 @@ fn simulated(plan: &Plan, windows: &[Vec<Total>]) -> (Vec<Score>, Vec<Decision>)
 
 /// A window of one group, looked at rank by rank.
 struct Naive {
-    /// Without the oracle's size.
+    /// Score without the oracle's size.
     scored: Scored,
-    /// That, before it is rounded up.
+    /// Oracle's size, before it is rounded up.
     oracle: Option<f64>,
-    /// Totals n and y of all ranks, and as estimated.
+    /// Totals n and y of all ranks.
     truth: (f64, f64),
+    /// The same as estimated.
     estimate: Option<(f64, f64)>,
 }
 
-/// Every window of a group, and the decisions, as if the first interval were drawn beforehand: of everyone.
+/// Every window of a group, and the decisions, as if the first interval were predictive: of all ranks.
 fn naive(plan: &Plan, windows: &[Vec<Total>], group: usize) -> (Vec<Option<Naive>>, Vec<Decision>) {
     let mut policy = Policy::new(plan);
     let (mut directive, mut decisions) = policy.first_directive();
@@ -118,7 +119,7 @@ fn check(plan: &Plan, windows: &[Vec<Total>]) {
         let first = found.first().map(|window| window.scored.window / per_update);
         let is_first = |window: &&Naive| Some(window.scored.window / per_update) == first;
         let (first, rest): (Vec<&Naive>, Vec<&Naive>) = found.iter().partition(|window| is_first(window));
-        // Where every rank is heard of, the windows of the first interval are decided when they are over.
+        // With a census, the first interval's decisions are retrospective.
         let after = plan.config.sampling.summaries == Summaries::Census;
         for (ours, theirs, other) in [(&score.first, &first, after), (&score.windows, &rest, false)] {
             assert_eq!(ours.len(), theirs.len());

@@ -1,7 +1,7 @@
 //! Ranks that are not like the others: silent, late, gone, or counting windows of their own.
 //!
-//! What holds for all of them: the others' windows go on, every update interval is decided once, every
-//! rank-window is in one census or counted as dropped, and a window that not everyone reported says so.
+//! In all cases the others' windows go on, every update interval is decided once, every rank-window is in one census or
+//! counted as dropped, and a window that not every rank reported is flagged.
 
 use ampl_client::Node;
 use ampl_core::config::{Mechanism, Sizing, Summaries};
@@ -22,7 +22,7 @@ const INNER: usize = 2;
 /// Steps of the network in a window of 250 ms.
 const STEPS: u64 = 25;
 
-/// What a rank does when a window of the others ends.
+/// Action of a rank when a window of the others ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     /// Reports up to this window and goes on.
@@ -77,7 +77,7 @@ impl Job {
         self.at[rank] = self.at[rank].max(end);
     }
 
-    /// How many ranks reported each window so far, and whether it was late; all single windows.
+    /// Number of ranks that reported each window so far, and `true` if it was late; all single windows.
     fn census(&self) -> Vec<(u64, bool)> {
         let single = |(number, window): (usize, &ampl_core::message::CensusWindow)| {
             let found = (window.first_window.0, window.last_window.0);
@@ -189,7 +189,7 @@ fn a_rank_that_starts_a_minute_late_counts_from_then_on() {
             let whole = net.census.iter().filter(|w| w.reported == 40 * w.windows()).count();
             assert_eq!(flagged + whole, net.census.len());
             if late == 0 {
-                // Nobody could be asked meanwhile, and nothing was lost: the others' edges merged.
+                // No rank was polled meanwhile, and nothing was lost: the others' edges merged.
                 assert!(net.census.iter().all(|window| !window.late), "{flagged}");
                 continue;
             }

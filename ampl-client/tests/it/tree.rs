@@ -97,7 +97,7 @@ fn interval_totals_reach_the_client_with_sampled_summaries() {
         let ends = (window.last_window.0 + 1).is_multiple_of(4);
         assert_eq!(metric.interval.ranks > 0, ends, "{:?}", window.last_window);
     }
-    // Everyone is kept in the first interval: its totals are exact.
+    // All ranks are kept in the first interval: its totals are exact.
     let interval = net.census[3].partial.cells[0].metrics[GUIDE].interval;
     assert_eq!(interval.ranks, 64);
     assert_eq!(interval.y, truth[..4].iter().flatten().map(|total| total.y).sum::<f64>());
@@ -183,7 +183,7 @@ fn a_straggler_is_waited_for_four_windows_and_then_counted() {
     net.step();
     let first = &net.census[0];
     assert_eq!((net.census.len(), first.reported, first.late), (1, 2, true));
-    // Nobody waits a second again for a rank that still says nothing.
+    // No node waits a second again for a rank that is still silent.
     net.local(0, 5, total);
     net.step();
     assert_eq!((net.census.len(), net.census[1].reported), (2, 2));
@@ -316,7 +316,7 @@ proptest! {
             go(&mut net, rank, windows);
             net.step();
         }
-        net.step_ns = 1_000_000; // everyone has said everything
+        net.step_ns = 1_000_000; // every rank has reported everything
         net.finish();
         check_census(&net, &truth)?;
         prop_assert!(net.decisions.is_sorted_by_key(|row| (row.update, row.window)));

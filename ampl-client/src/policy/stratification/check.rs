@@ -1,4 +1,4 @@
-//! A look for better strata, window by window.
+//! A check for better strata, window by window.
 
 use std::collections::VecDeque;
 use std::task::Poll;
@@ -6,11 +6,11 @@ use std::task::Poll;
 use ampl_core::cluster::{Aim, Effort, Metric, Proposal, Proposing, Rule, Strata, Vectors, Work};
 use ampl_core::message::Sampled;
 
-/// What is done at once, in one window, units of [`Work`]: 60 to 140 µs of the application's time, as the
-/// processor is. Less would put strata off for longer.
+/// Work that is done at once, in one window, units of [`Work`]: 60 to 140 µs of the application's time, depending on
+/// the processor. Less would put strata off for longer.
 pub const AT_ONCE: u64 = 60_000;
 
-/// What was seen of the sampled ranks in some windows, and how far the search for strata in it has come.
+/// Observations of the sampled ranks in some windows, and the progress of the search for strata in them.
 #[derive(Clone, Debug)]
 pub struct Look {
     /// The ranks, by their places in the seeded order.
@@ -23,7 +23,7 @@ pub struct Look {
 #[derive(Clone, Debug)]
 enum Search {
     GoesOn(Box<Proposing>),
-    /// It has found better ones.
+    /// Better strata were found.
     Found(Box<Proposal>),
     InVain,
 }
@@ -31,7 +31,7 @@ enum Search {
 /// Windows seen of the sampled ranks: number, by which division they were summed, ranks.
 pub type Seen = VecDeque<(u64, u32, Vec<Sampled>)>;
 
-/// What strata are wanted.
+/// Strata to search for.
 #[derive(Clone, Debug)]
 pub struct Wish {
     pub aims: Vec<Aim>,
@@ -44,7 +44,7 @@ pub struct Wish {
 }
 
 impl Look {
-    /// Begins one in what was `seen` of `ranks`, which are in every window and in `current` strata.
+    /// Begins a check in what was `seen` of `ranks`, which are in every window and in `current` strata.
     pub fn begin(wish: &Wish, seen: &Seen, ranks: Vec<u32>, current: Strata) -> Self {
         let guides = wish.aims.len();
         let mut vectors = Vectors::new(ranks.len(), guides).sampled(wish.population, wish.columns);
@@ -82,7 +82,7 @@ impl Look {
         }
     }
 
-    /// Whether it has come to an end.
+    /// `true` if it has come to an end.
     pub fn is_over(&self) -> bool {
         !matches!(self.search, Search::GoesOn(_))
     }
@@ -96,7 +96,7 @@ impl Look {
     }
 }
 
-/// Those of `sample` that are `ranks`, both ascending by place.
+/// Members of `sample` that are in `ranks`, both ascending by place.
 pub fn of_ranks<'s>(sample: &'s [Sampled], ranks: &'s [u32]) -> impl Iterator<Item = &'s Sampled> {
     let mut ranks = ranks.iter().peekable();
     sample.iter().filter(move |sampled| {
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// As many as ever go up, of a group of `population` with so many guides.
+    /// Windows with as many ranks as ever go up, of a group of `ranks` with that many guides.
     fn seen(ranks: u32, guides: usize, mut next: impl FnMut() -> Vec<Total>) -> Seen {
         let window = |number| {
             let totals: Vec<Vec<Total>> = (0..guides).map(|_| next()).collect();
@@ -143,7 +143,7 @@ mod tests {
         Look::begin(wish, seen, ranks, current)
     }
 
-    /// What is found a bit at a time, and the most work of a bit.
+    /// Result of a check in steps, the most work of a step, and the number of steps.
     fn bit_by_bit(wish: &Wish, seen: &Seen, at_once: u64) -> (Look, u64, usize) {
         let (mut look, mut most, mut times) = (begin(wish, seen), 0, 0);
         while !look.is_over() {

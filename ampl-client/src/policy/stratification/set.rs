@@ -7,14 +7,14 @@ use ampl_core::units::WindowId;
 
 use crate::policy::census::CensusTracker;
 
-/// Strata that have been told.
+/// Strata that have been sent.
 #[derive(Clone, Debug)]
 pub struct Set {
     pub strata: Vec<Lasting>,
     pub told: Told,
     /// Window in which most of their ranks were counted.
     pub counted: WindowId,
-    /// How many those were.
+    /// Ranks that were counted in it.
     pub all: u64,
 }
 
@@ -22,16 +22,17 @@ pub struct Set {
 #[derive(Clone, Debug)]
 pub struct Lasting {
     pub id: u16,
-    /// Its medoid's place in the seeded order.
+    /// Medoid's place in the seeded order.
     pub medoid: u32,
-    /// M_h without pinned ranks, and those.
+    /// M_h without pinned ranks.
     pub ranks: u64,
+    /// Pinned ranks.
     pub pinned: u64,
-    /// How many of the former are drawn.
+    /// m_h without pinned ranks: ranks that are drawn.
     pub size: u64,
     /// Fewest ranks that reported a window of the interval.
     pub reported: Option<u64>,
-    /// Per guide: what predicts the variance, whether it has seen this interval, and what it priced.
+    /// Per guide: the predictor of the variance, `true` if it has observed this interval, and the S² that it priced.
     pub guides: Vec<(CensusTracker, bool, f64)>,
 }
 
@@ -67,25 +68,26 @@ impl Lasting {
     }
 }
 
-/// How many ranks a guide allows for.
+/// Requirement of a guide.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask {
     pub guide: usize,
-    /// The bound, and how likely it is to hold.
+    /// Error bound.
     pub error: f64,
+    /// Probability that it is to hold with, in (0, 1).
     pub confidence: f64,
     /// V0.
     pub allowed: f64,
 }
 
-/// What sizes have to respect.
+/// Conditions on sizes.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// Ranks of the group, pinned ones included.
     pub population: u64,
     /// Fewest ranks that are drawn of all strata together.
     pub floor: u64,
-    /// Whether samples are of random size.
+    /// `true` if samples are of random size.
     pub coins: bool,
 }
 
@@ -98,7 +100,7 @@ impl Set {
             stratum.reported = Some(stratum.reported.map_or(reported, |fewest| fewest.min(reported)));
         }
         let all = counts.iter().map(|(ranks, _)| ranks).sum();
-        // Of several windows at once nobody knows its place. Places last as long as nobody is missing from them.
+        // Positions are unknown for merged windows and stay valid while membership is unchanged.
         if windows == 1 && all > self.all {
             (self.all, self.counted) = (all, window);
             for (number, stratum) in self.strata.iter_mut().enumerate() {
@@ -119,7 +121,7 @@ impl Set {
     ///
     /// # Source
     /// Neyman's allocation ([`neyman`]), the larger of the guides' in each stratum; two ranks of each at least, or
-    /// what they tell could not be weighed.
+    /// their variance would be unknown.
     pub fn allocate(&self, asks: &[Ask], terms: Terms) -> (Vec<u64>, Option<usize>) {
         let mut sizes = vec![0; self.strata.len()];
         let mut weights = vec![0.0_f64; self.strata.len()];
@@ -149,7 +151,7 @@ impl Set {
         while left > 0 {
             let gain = |index: usize| {
                 let drawn = sizes[index] as f64;
-                // Where nobody differs, ranks are as good as each other.
+                // Where ranks do not differ, one is as good as another.
                 let weight = weights[index].max(1e-9 * self.strata[index].ranks as f64);
                 weight / (drawn * (drawn + 1.0)).max(0.25).sqrt()
             };
@@ -164,7 +166,7 @@ impl Set {
         (sizes, most.map(|(_, guide)| guide))
     }
 
-    /// Adds what it takes where a few ranks of a stratum are far off its others ([`with_far`]).
+    /// Adds ranks to strata that have outliers ([`with_far`]).
     fn add_far(&self, sizes: &mut [u64], ask: Ask, terms: Terms) {
         let Ask { guide, error, confidence, .. } = ask;
         let part = |index: usize, size: u64| {

@@ -40,7 +40,7 @@ pub fn undivided(mut config: Config) -> Config {
     config
 }
 
-/// What the simulator's rank sees of a metric of that total: observations that are alike.
+/// Summary of a metric of that total for the simulator's rank: observations that are alike.
 pub fn metric(Total { n, y }: Total) -> MetricSummary {
     let mean = y / n.max(1) as f64;
     MetricSummary { n, sum: y, sum_sq: mean * y, min: mean, max: mean }
@@ -72,8 +72,8 @@ pub struct Window {
     pub kept: Vec<(Rank, Item)>,
 }
 
-/// What the client would get of `window` if everyone had the directive in time. Interval totals
-/// are over the windows since `totals` was last empty.
+/// Census that the client would get of `window` if every rank had the directive in time, and the kept ranks. Interval
+/// totals are over the windows since `interval` was last empty.
 pub fn add_up(
     plan: &Plan,
     window: u64,
@@ -115,12 +115,12 @@ pub fn add_up(
     Window { census, kept: items }
 }
 
-/// How well a run of windows was estimated.
+/// Score of the estimates of a run of windows.
 #[derive(Clone, Debug, Default)]
 pub struct Score {
     pub windows: f64,
     pub covered: f64,
-    /// How often the stated interval held the truth.
+    /// Windows in which the stated interval held the truth.
     pub stated: f64,
     pub size: f64,
     pub oracle: f64,

@@ -22,9 +22,9 @@ pub struct Net {
     down: Vec<Option<(u32, Vec<u8>)>>,
     pub policy: Policy,
     pub census: Vec<CensusWindow>,
-    /// What directives draw by.
+    /// Decisions that directives draw by.
     pub decisions: Vec<Decision>,
-    /// About windows that are over.
+    /// Retrospective decisions.
     pub afterwards: Vec<Decision>,
     random: u64,
     slowest: u32,
@@ -34,8 +34,9 @@ pub struct Net {
     pub away: Vec<bool>,
     /// Decides windows of which the ranks have been binned.
     pub judge: Option<fn(&CensusWindow) -> Verdict>,
-    /// What it decided, and what the ranks heard of it.
+    /// Verdicts of `judge`.
     pub verdicts: Vec<Verdict>,
+    /// Decisions that the ranks got.
     pub judged: Vec<(Rank, WindowDecision)>,
 }
 
@@ -176,7 +177,7 @@ pub fn whole(kind: Kind, ranks: u32, windows: usize, seed: u64) -> Vec<Vec<Total
     (0..windows).map(|_| window()).collect()
 }
 
-/// The census must tile the windows, and be exact where it says that everyone reported.
+/// The census must tile the windows, and be exact where it is not flagged as late.
 pub fn check_census(net: &Net, truth: &[Vec<Total>]) -> Result<(), TestCaseError> {
     let mut next = 0;
     for window in &net.census {

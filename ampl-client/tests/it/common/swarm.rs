@@ -11,7 +11,7 @@ const TICK_NS: u64 = 250_000_000 / WINDOW;
 /// Ticks that can be planned ahead.
 const AHEAD: usize = 1 << 14;
 
-/// What happens to messages and ranks.
+/// Faults of messages and ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Weather {
     pub seed: u64,
@@ -21,7 +21,7 @@ pub struct Weather {
     pub copies: f64,
     /// Longest way of a message, ticks.
     pub delay: u64,
-    /// Chance of a rank to stop at a window: it says, takes and passes on nothing.
+    /// Probability that a rank stops at a window: it sends, takes and passes on nothing.
     pub stops: f64,
     /// Longest stop, windows.
     pub longest: u64,
@@ -46,23 +46,26 @@ impl Weather {
     }
 }
 
-/// What came of it.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
     /// Windows that arrived at the client, as records of their own or in ranges.
     pub covered: u64,
-    /// Those that every rank reported; the others are flagged.
+    /// Windows that every rank reported.
     pub exact: u64,
+    /// Windows that are flagged as late.
     pub flagged: u64,
     /// Records of several windows.
     pub ranges: u64,
-    /// Rank-windows that entered a census, came late, or were lost on the way.
+    /// Rank-windows that entered a census.
     pub reported: u64,
+    /// Rank-windows that came late.
     pub dropped: u64,
+    /// Rank-windows lost on the way.
     pub lost: u64,
     pub copied: u64,
     pub decisions: u64,
-    /// Whether every node came to its end.
+    /// `true` if every node came to its end.
     pub closed: bool,
 }
 
@@ -103,13 +106,14 @@ pub struct Swarm {
     spare: Vec<Vec<u8>>,
     random: u64,
     truth: Vec<u64>,
-    /// Of the windows since the last decision.
+    /// Fewest ranks that reported a window since the last decision.
     fewest: u64,
+    /// `true` if one of these windows was late.
     late: bool,
     outcome: Outcome,
 }
 
-/// What a rank measured: a whole number, so that sums are exact.
+/// Measured value of a rank: a whole number, so that sums are exact.
 fn value(rank: u64, window: u64) -> u64 {
     (rank.wrapping_mul(0x9e37_79b9) ^ window.wrapping_mul(0x85eb_ca6b)) >> 7 & 1023
 }
@@ -225,7 +229,7 @@ impl Swarm {
 
     fn tick(&mut self) {
         for rank in 0..self.nodes.len() {
-            // A leaf waits for nobody.
+            // A leaf waits for no rank.
             if !self.children[rank].is_empty() && self.stopped[rank] <= self.now {
                 self.nodes[rank].tick(self.now * TICK_NS);
                 self.pump(rank as u32);
@@ -340,7 +344,7 @@ impl Swarm {
         let ticks = self.delay();
         if self.is_lost(child) {
             let message = UpMessage::decode(&bytes).unwrap();
-            // Who is not binned is counted all the same.
+            // Ranks that are not binned are counted all the same.
             let window = message.window.filter(|_| message.pass == 0);
             self.outcome.lost += window.map_or(0, |window| window.reported);
             self.spare.push(bytes);
@@ -367,8 +371,8 @@ impl Swarm {
         self.plan_in(ticks, Event::Down { child, bytes, copy: false });
     }
 
-    /// What arrives at the client tiles the windows, counts no rank-window twice, is exact where everyone
-    /// has reported and says so where not; and every update interval is decided once.
+    /// Checks what arrives at the client: it tiles the windows, counts no rank-window twice, is exact where every rank
+    /// has reported and flagged where not. Every update interval is decided once.
     fn census(&mut self, window: &CensusWindow) {
         let (first, last) = (window.first_window.0, window.last_window.0);
         assert_eq!(first, self.outcome.covered, "windows come in order, each once");
