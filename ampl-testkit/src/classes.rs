@@ -1,4 +1,4 @@
-//! Populations whose ranks fall into classes that last: what strata are there to find.
+//! Populations whose ranks fall into lasting classes, as strata are to find them.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,9 +10,9 @@ use crate::population::{Total, normal};
 pub struct Classes {
     /// Share of the ranks, and their mean; shares add up to 1.
     pub classes: Vec<(f64, f64)>,
-    /// How ranks of a class differ for good: σ of a lognormal factor.
+    /// Lasting differences between ranks of a class: σ of a lognormal factor.
     pub lasting: f64,
-    /// How windows of a rank differ: σ of a lognormal factor.
+    /// Differences between windows of a rank: σ of a lognormal factor.
     pub noise: f64,
 }
 

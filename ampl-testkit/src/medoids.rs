@@ -37,8 +37,8 @@ pub fn pam(distance: &dyn Fn(usize, usize) -> f64, points: usize, mut medoids: V
     medoids
 }
 
-/// How alike two ways to divide things into classes are: 1 where they are the same up to names, 0 on average where
-/// they have nothing to do with each other.
+/// Likeness of two ways to divide things into classes: 1 where they are the same up to names, 0 on average where they
+/// have nothing to do with each other.
 ///
 /// # Source
 /// Hubert & Arabie, *Journal of Classification* 2 (1985), eq. (5).

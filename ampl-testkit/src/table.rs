@@ -29,7 +29,7 @@ pub struct Row {
     pub window: u64,
     /// The rank.
     pub rank: u32,
-    /// What it observed.
+    /// Its observations.
     pub total: Total,
 }
 

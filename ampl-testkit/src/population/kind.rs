@@ -1,6 +1,6 @@
 //! The eleven kinds of population, with their parameters.
 
-/// How ranks differ from each other and from themselves.
+/// Differences between ranks, and between windows of a rank.
 ///
 /// STATISTICS §4 names the kinds; it gives σ of the lognormal, the factor and share of slow ranks, the range
 /// of the drift and the factor of the phases. The other parameters were chosen here, such that the oracle's
@@ -73,8 +73,8 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What follows from the parameters for the first window of very many ranks: R = Σy/Σn, and the
-    /// standard deviation of the residuals y − R n over the mean total of a rank.
+    /// Values for the first window of very many ranks, from the parameters: R = Σy/Σn, and the standard deviation of
+    /// the residuals y − R n over the mean total of a rank.
     pub fn mean_and_cv(self) -> (f64, f64) {
         let lognormal = |sigma: f64| (sigma * sigma / 2.0).exp();
         let of = |mean: f64, square: f64| (100.0 * mean, (square / (mean * mean) - 1.0).sqrt());

@@ -13,7 +13,7 @@ pub use kind::Kind;
 pub struct Total {
     /// Observations.
     pub n: u64,
-    /// Their total.
+    /// Total of the observations.
     pub y: f64,
 }
 
@@ -23,7 +23,7 @@ pub struct Population {
     kind: Kind,
     window: u32,
     random: ChaCha8Rng,
-    /// What persists of each rank: a standard normal number, or the AR(1) process's state.
+    /// Persistent part of each rank: a standard normal number, or the AR(1) process's state.
     ranks: Vec<f64>,
 }
 

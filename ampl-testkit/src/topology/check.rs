@@ -9,7 +9,7 @@ pub struct Claim<'a> {
     pub name: &'a str,
     /// Sizes of the axes.
     pub dims: Vec<u32>,
-    /// Which of them close.
+    /// Dimensions that close.
     pub periodic: Vec<bool>,
     /// Most children of a vertex, of a tree.
     pub arity: Option<u32>,

@@ -22,7 +22,7 @@ pub fn shuffled((vertices, edges): &Edges, seed: u64) -> Edges {
     (*vertices, edges)
 }
 
-/// So many copies of a graph, numbered one after the other.
+/// Copies of a graph, numbered one after the other.
 pub fn copies((vertices, edges): &Edges, count: u32) -> Edges {
     let copy = |copy: u32| edges.iter().map(move |&(u, v)| (u + copy * vertices, v + copy * vertices));
     (vertices * count, (0..count).flat_map(copy).collect())

@@ -1,6 +1,6 @@
 //! Communication topologies by their definitions: generators, disturbances, and a checker of claimed coordinates.
 //!
-//! Nothing here is shared with the code that is tested: graphs are lists of edges, checks look at all pairs.
+//! Nothing here is shared with the code that is tested: graphs are lists of edges, checks compare all pairs.
 
 pub mod canonical;
 mod check;
@@ -21,7 +21,7 @@ pub enum Family {
     SixPoints([u32; 2], [bool; 2]),
     /// All neighbours that differ by at most 1 along every axis.
     Moore(Vec<u32>, Vec<bool>),
-    /// Numbers of so many bits.
+    /// Numbers of that many bits.
     Hypercube(u32),
     /// All with all.
     Complete(u32),
@@ -31,20 +31,20 @@ pub enum Family {
     Bipartite(u32, u32),
     /// Complete graphs multiplied.
     Hamming(Vec<u32>),
-    /// So many vertices, numbered level by level, so many children each.
+    /// Number of vertices, numbered level by level, and of children of each.
     Tree(u32, u32),
-    /// Broadcast by distances that are halved: who has it sends it `distance` further.
+    /// Broadcast by distances that are halved: every holder sends it `distance` further.
     Halving(u32),
     /// Broadcast by distances that are doubled.
     Doubling(u32),
-    /// NPB's CG on so many processes, a power of two.
+    /// NPB's CG on that many processes, a power of two.
     Cg(u32),
     /// Levels of 2^bits rows.
     Butterfly(u32),
 }
 
 impl Family {
-    /// Its graph, numbered as the definition has it.
+    /// Graph of the topology, numbered as the definition has it.
     ///
     /// # Panics
     /// For CG on a number of processes that is no power of two.
