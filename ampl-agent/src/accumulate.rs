@@ -71,16 +71,16 @@ pub struct EventMap {
     /// The program's metrics over whole windows: which one, slot.
     users: Vec<(u16, usize)>,
     slots: usize,
-    /// What the configuration names of the program.
+    /// Regions and metrics of the program that the configuration names.
     pub(crate) declared: Declared,
 }
 
-/// What is observed of a visit.
+/// Quantity observed over a visit.
 #[derive(Clone, Debug)]
 enum Observed {
     /// A built-in quantity.
     BuiltIn(Quantity),
-    /// What the program adds to one of its metrics.
+    /// A metric that the program adds to, by its index.
     User(u16),
 }
 
@@ -125,7 +125,7 @@ impl EventMap {
         Self { first, metrics, visits, sites, users, slots: plan.metrics.len(), declared }
     }
 
-    /// Whether metrics observe call sites.
+    /// True where metrics observe call sites.
     pub fn observes_sites(&self) -> bool {
         !self.sites.is_empty()
     }
@@ -136,7 +136,7 @@ impl EventMap {
         holding.fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
-    /// Whether a metric observes calls of `function`.
+    /// True where a metric observes calls of `function`.
     pub fn observes(&self, function: Function) -> bool {
         self.first[usize::from(function.0)] != 0
     }
@@ -279,9 +279,8 @@ impl Totals {
 
     /// The summary's cells, in the order of the plan's metrics: first those of [`Quantity::ALL`].
     ///
-    /// `wall_ticks` is the window's length; `nanos_per_tick` turns ticks into nanoseconds. Whole
-    /// windows are one observation each, whole nanoseconds, for a clock tells no more; compute time is what is neither
-    /// MPI nor the agent.
+    /// `wall_ticks` is the window's length; `nanos_per_tick` turns ticks into nanoseconds. Quantities of whole windows
+    /// are one observation each, in whole nanoseconds: the clock is no finer. Compute time excludes MPI and the agent.
     pub fn cells(&self, map: &EventMap, wall_ticks: u64, nanos_per_tick: f64) -> Vec<Cell> {
         let mut cells = vec![Cell::default(); map.slots];
         // Not by `round`, which is a call into a library; times are not negative.
@@ -308,7 +307,7 @@ impl Totals {
     }
 }
 
-/// What a metric over single calls takes from one: its ticks, bytes sent and bytes received.
+/// Value that a metric over single calls takes from one call, given its ticks, bytes sent and bytes received.
 fn of_call(quantity: &Quantity, [ticks, sent, received]: [u64; 3]) -> f64 {
     match quantity {
         Quantity::Wall | Quantity::MpiTime => ticks as f64,

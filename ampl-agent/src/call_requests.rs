@@ -1,11 +1,11 @@
-//! The requests that a call names, as the record and what follows need them: what is looked at for each lies together.
+//! The requests that a call names, as records and hooks need them: the data of each lies together.
 
 use crate::node::NOWHERE;
 
-/// Where a request is. That of none is the default.
+/// Locates a request: owner thread, node and generation. Default: no request.
 ///
-/// The low half is its node; the next 16 bits say whose that is, 0 for the thread itself, others 1 more than their place
-/// among all; the upper 16 which of the requests of that node it is, where it is another's.
+/// The low half is the node; the next 16 bits are the owner, 0 for the thread itself, others 1 more than their place
+/// among all; the upper 16 are the generation of another thread's node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestRef(u64);
 
@@ -20,7 +20,7 @@ impl RequestRef {
         Self(u64::from(times) << 48 | (which as u64 + 1) << 32 | u64::from(at))
     }
 
-    /// Whether there is a request.
+    /// True where there is a request.
     #[inline]
     pub fn is_some(self) -> bool {
         self.at() != NOWHERE
@@ -45,7 +45,7 @@ impl RequestRef {
     }
 }
 
-/// See above; empty until [`crate::requests::Requests::name`] has filled it.
+/// Words, marks and places of a call's requests; empty until [`crate::requests::Requests::name`] has filled them.
 #[derive(Debug, Default)]
 pub struct CallRequests {
     count: usize,
@@ -54,7 +54,7 @@ pub struct CallRequests {
     places: Vec<RequestRef>,
     /// All marks in one.
     together: u8,
-    /// Whether there are claims to be given back.
+    /// True while claims must be given back.
     pub(crate) claimed: bool,
 }
 
@@ -88,7 +88,7 @@ impl CallRequests {
         self.together = self.marks().iter().fold(0, |together, mark| together | mark);
     }
 
-    /// None is there any more: nothing is to be given back.
+    /// Notes that all requests are gone: no claim is left to give back.
     pub(crate) fn all_gone(&mut self) {
         self.claimed = false;
     }
@@ -99,7 +99,7 @@ impl CallRequests {
         self.count
     }
 
-    /// Whether there is none.
+    /// True where the call names no request.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -111,7 +111,7 @@ impl CallRequests {
         &self.words[..self.count]
     }
 
-    /// What [`crate::requests`] says of each.
+    /// Marks of each request, as in [`crate::requests`].
     #[inline]
     pub fn marks(&self) -> &[u8] {
         &self.marks[..self.count]
@@ -123,7 +123,7 @@ impl CallRequests {
         &self.places[..self.count]
     }
 
-    /// Whether that is said of any.
+    /// True where any request has a bit of `mark`.
     #[inline]
     pub fn any(&self, mark: u8) -> bool {
         self.together & mark != 0

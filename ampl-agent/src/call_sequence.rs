@@ -1,11 +1,11 @@
-//! A thread's call sequence: what grows in its grammar, and what is left of it when the process dies.
+//! A thread's call sequence: its growing grammar, and the part that survives the process's death.
 //!
 //! The grammar lives in the process's memory. In the journal there is a snapshot of it and, behind that, a log of the
 //! runs that came since. When the log is full the next snapshot is written, to the other of two places; the log is as
 //! long as a snapshot at least, so that writing them costs each call a little, and no more as the run goes on.
 //!
-//! Where the file cannot grow it keeps the last snapshot and the log behind that, for what goes on in memory is gone when
-//! the process dies. Only the grammar goes on then; it is written when the process ends.
+//! Where the file cannot grow it keeps the last snapshot and the log behind that: memory is gone when the process dies.
+//! Only the grammar goes on then; it is written when the process ends.
 
 use std::io;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ const FIRST_RUNS: usize = 1016;
 const MOST_POSITIONS: usize = 2 << 20;
 /// Most runs in a log, 8 MiB.
 const MOST_RUNS: usize = 1 << 20;
-/// Runs that the grammar takes in together: a call among many others of the program finds none of it in the caches. So few
-/// that the call which brings the last of them takes no longer than others may.
+/// Runs that the grammar takes in together, to share the cache misses. The call that brings the last of them must not
+/// take longer than others may.
 const TOGETHER: usize = 32;
 
 /// The calls of a thread as terminals.
@@ -49,7 +49,7 @@ pub struct Log {
     bytes: Vec<u8>,
     calls: u64,
     lost: bool,
-    /// Whether the log is one in memory, and the file has what there was before.
+    /// True where the log is in memory; the file then holds what came before.
     in_memory: bool,
 }
 
@@ -84,13 +84,13 @@ impl Log {
         self.calls
     }
 
-    /// Whether there was no room: nothing is appended from then on.
+    /// True once nothing more is appended: there was no room, or later calls could not be decoded.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.lost
     }
 
-    /// Nothing that follows could be understood, or there is no room for it.
+    /// Stops appending: there is no room, or nothing that follows could be decoded.
     pub fn give_up(&mut self) {
         if !self.lost {
             self.lost = true;
@@ -273,7 +273,7 @@ impl Log {
         }
     }
 
-    /// Nothing of the file is written any more.
+    /// Stops writing to the file.
     fn forget_file(&mut self) {
         self.in_memory = true;
         self.snapshots = [none(), none()];

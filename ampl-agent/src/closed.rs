@@ -15,22 +15,22 @@ pub struct ClosedWindow {
     pub last: WindowId,
     /// One cell per metric of the plan, added up over these windows.
     pub cells: Vec<Cell>,
-    /// Whether it was drawn, and how likely that was.
+    /// Draw of the window, and its probability.
     pub keep: Keep,
-    /// Bytes of calls stored because it was drawn, or a message partner was; those it would take if it is kept, where
-    /// that is decided later.
+    /// Bytes of calls stored because this rank or a message partner was drawn; where that is decided later, bytes they
+    /// would take if the window is kept.
     pub bytes: u64,
-    /// Bytes that were kept since the window before, of whatever windows.
+    /// Bytes kept since the window before, of any window.
     pub spent: u64,
-    /// Whether it was summarised to its end; its cells say nothing otherwise.
+    /// True where the window was summarised to its end; otherwise its cells mean nothing.
     pub measured: bool,
 }
 
-/// Those that wait, oldest first.
+/// Closed windows that wait for the tree, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Closed(VecDeque<ClosedWindow>);
 
-/// So many at most; beyond, neighbours that were drawn alike are added up.
+/// Most windows that wait; beyond, neighbours that were drawn alike are added up.
 const WAITING: usize = 512;
 
 impl Closed {
@@ -50,7 +50,7 @@ impl Closed {
                 last.bytes += next.bytes;
                 last.spent += next.spent;
             }
-            // It is not reported then, which the tree can tell.
+            // The window is not reported then; the tree can detect that.
             Some(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! What counters of the machine say of windows.
+//! Counts of the machine's counters per window.
 //!
 //! Counters are read when a window ends, never per call. A hook that comes late may end several windows at
 //! once: what was counted since the last reading is then theirs in proportion to their length.
@@ -7,10 +7,9 @@ use ampl_core::config::Quantity;
 use ampl_core::plan::Plan;
 use ampl_trace::cells::Cell;
 
-/// A source of counts: how to read them is none of the agent's business.
+/// A source of counts; it alone knows how to read them.
 pub trait Counters: std::fmt::Debug + Send {
-    /// What each counter has counted since the last call, or since it was started, in its unit; `None` where
-    /// it did not count.
+    /// Count of each counter since the last call, or since its start, in its unit; `None` where it did not count.
     fn take(&mut self, into: &mut [Option<f64>]);
 }
 
@@ -21,7 +20,7 @@ pub fn counted(plan: &Plan) -> Vec<usize> {
     metrics.filter(|(_, metric)| counts(&metric.quantity)).map(|(slot, _)| slot).collect()
 }
 
-/// A source, and what it has said of windows that are not closed yet.
+/// A source, and its counts for windows that are not closed yet.
 #[derive(Debug)]
 pub(crate) struct Counting {
     source: Box<dyn Counters>,

@@ -51,7 +51,7 @@ impl Current {
         self.set(at::LEFT, now);
     }
 
-    /// The call that has returned, entered at `start`, was a poll that found nothing, or was not.
+    /// Notes whether the call that has returned, entered at `start`, was a poll that found nothing.
     #[inline(always)]
     pub fn polled(&mut self, missed: bool, start: u64) {
         if missed != self.polls {

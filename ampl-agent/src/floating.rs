@@ -23,8 +23,8 @@ fn set(value: u32) {
     unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack, preserves_flags)) };
 }
 
-/// While it lives, no exception of the thread's arithmetic is a signal; then the environment is what it was. A mean that
-/// cannot be represented exactly must not be seen by a program that asks, let alone end one that traps that.
+/// Masks the thread's floating-point exceptions while it lives, then restores the environment. The program must not see
+/// the inexact result of a mean, let alone end where it traps that.
 #[derive(Debug)]
 pub struct Environment(u32);
 
@@ -50,7 +50,7 @@ impl Drop for Environment {
     }
 }
 
-/// What is computed with as long as it is held, in an [`Environment`] of its own.
+/// A value to compute with while it is held, in an [`Environment`] of its own.
 #[derive(Debug)]
 pub struct Computing<T> {
     held: T,

@@ -19,17 +19,17 @@ const LEFT: u64 = 4;
 /// Of a file system with little more than this free, ampl takes one part in [`SMALL_PART`].
 const SMALL: u64 = 1 << 30;
 const SMALL_PART: u64 = 8;
-/// More than the files have that are read, up to what is looked for.
+/// Size of the buffer for files that are read, bytes: more than they hold up to the number wanted.
 const MOST_BYTES: usize = 8192;
 
-/// What of a file system is left to everybody else, bytes.
+/// Bytes of a file system that are left to everybody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserve {
-    /// What a thread begins with may be taken from the rest.
+    /// Bytes that a thread's first blocks leave.
     pub basic: u64,
-    /// Whatever grows may be taken from the rest.
+    /// Bytes that growing blocks leave.
     pub growing: u64,
-    /// Times of calls may be taken from the rest.
+    /// Bytes that times of calls leave.
     pub times: u64,
 }
 
@@ -50,7 +50,7 @@ pub fn free(file: BorrowedFd<'_>) -> Option<u64> {
     Some(place.f_bavail.saturating_mul(place.f_bsize as u64))
 }
 
-/// What tells how much room there is. It is found once: looking at it allocates nothing.
+/// Files that show how much room there is. They are found once: reading them allocates nothing.
 #[derive(Debug)]
 pub struct Room {
     node: CString,
@@ -63,27 +63,27 @@ struct Group {
     limit: CString,
     used: CString,
     statistics: CString,
-    /// What can be reclaimed at once, by its name in the statistics.
+    /// Name in the statistics of memory that can be reclaimed at once.
     reclaimable: &'static str,
 }
 
 impl Room {
-    /// Of this process; `root` is where `proc` and `sys` are.
+    /// Files of this process; `root` is where `proc` and `sys` are.
     pub fn new(root: &Path) -> Self {
         let own = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
         let groups = own.lines().flat_map(|line| groups(root, line)).collect();
         Self { node: path(root.join("proc/meminfo")), groups }
     }
 
-    /// Whether `file` lies in memory, and little of that is left once the file has taken another so many `bytes`.
+    /// True where `file` lies in memory and little of that is left once the file has taken another `bytes` bytes.
     ///
-    /// What cannot be found out is not scarce.
+    /// Room that cannot be found out is not scarce.
     pub fn is_scarce(&self, file: BorrowedFd<'_>, bytes: u64) -> bool {
         let in_memory = rustix::fs::fstatfs(file).is_ok_and(|place| place.f_type == TMPFS);
         in_memory && self.is_memory_scarce(bytes)
     }
 
-    /// Whether the node has little memory left, or a control group that the process is in.
+    /// True where the node, or a control group of the process, has little memory left after another `bytes` bytes.
     pub fn is_memory_scarce(&self, bytes: u64) -> bool {
         let of = |name| number_of(&self.node, name).map(|kib| kib.saturating_mul(1024));
         let node = of("MemAvailable:").zip(of("MemTotal:"));
@@ -93,7 +93,7 @@ impl Room {
 }
 
 impl Group {
-    /// Whether most is used of what may be; what can be reclaimed at once is not used.
+    /// True where the group has used most of its limit; memory that can be reclaimed at once does not count as used.
     fn is_full(&self, bytes: u64) -> bool {
         let (Some(limit), Some(used)) = (number_of(&self.limit, ""), number_of(&self.used, "")) else {
             return false;

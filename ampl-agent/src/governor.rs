@@ -1,10 +1,9 @@
 //! Holds the agent's own time under the share of the job's time that it may take.
 //!
-//! Each thread looks at itself from time to time. Where the share of its last stretch is too large, the
-//! process steps down: times of calls are no longer stored, then not what is called either, then calls are
-//! not timed any more, only counted. States that cannot fit are passed over: to try each would disturb the job the longer.
-//! What a call costs in each state is remembered, so that it can be told beforehand when the dearer state fits
-//! again, and a quiet time after a busy beginning is recorded as usual.
+//! Each thread checks its own cost from time to time. Where the share of its last stretch is too large, the process
+//! steps down: it stops storing times of calls, then calls, then it only counts them. States that cannot fit are passed
+//! over: trying each would disturb the job longer. The cost of a call in each state is remembered. So the governor can
+//! predict when the dearer state fits again, and a quiet time after a busy beginning is recorded as usual.
 
 /// How much is done for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,18 +31,19 @@ impl Level {
     }
 }
 
-/// What a thread did since it looked at itself last.
+/// Work of a thread since its last overhead check.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stretch {
     /// Its length, nanoseconds.
     pub elapsed_ns: f64,
     /// The agent's part of that, nanoseconds.
     pub own_ns: f64,
-    /// What the agent will have to do at the job's end because of it, nanoseconds: no rate of calls makes that more.
+    /// Work that these calls leave for the agent at the job's end, nanoseconds: it does not grow with the rate of
+    /// calls.
     pub owed_ns: f64,
     /// Calls made.
     pub calls: u64,
-    /// Whether calls were stored in any part of it.
+    /// True where calls were stored in any part of it.
     pub stored: bool,
 }
 
@@ -58,29 +58,29 @@ impl Stretch {
 pub struct Governor {
     allowed: f64,
     level: Level,
-    /// Whether calls are recorded that are not stored with their times: [`Level::Structure`] is of use.
+    /// True where calls are recorded without their times: [`Level::Structure`] is of use.
     structured: bool,
     /// Nanoseconds per call at each level but the last.
     cost: [Option<f64>; 3],
-    /// What the agent may still take before it has taken too much, nanoseconds.
+    /// Time that the agent may still take before it has taken too much, nanoseconds.
     credit_ns: f64,
-    /// The thread that stepped down: what suits an idle one says nothing.
+    /// The thread that stepped down; stretches of idle threads must not bring it back.
     by: u32,
-    /// The least that is given up, whatever it costs.
+    /// Lowest level that is given up, whatever it costs.
     floor: Level,
 }
 
 /// Shortest stretch worth a decision, nanoseconds: long against being descheduled once.
 pub const SHORTEST_NS: f64 = 50e6;
-/// A job is taken to last so long at least: what is its share in a moment of calls that ends sooner disturbs nobody.
+/// Shortest length that a job is taken to have, nanoseconds: a burst of calls that ends sooner disturbs nobody.
 const BRIEF_NS: f64 = 2e9;
-/// What has been taken too much is regretted for so long.
+/// Time over which excess is paid back, nanoseconds.
 const REGRET_NS: f64 = 1e9;
-/// The share is to hold over any time so long: quiet hours do not pay for a disturbed minute.
+/// Longest time over which the share must hold, nanoseconds: quiet hours do not pay for a disturbed minute.
 const HORIZON_NS: f64 = 10e9;
-/// What a call costs in each state at the least, of what it costs in the first: measured are more than twice as much.
+/// Lowest cost of a call in each state, relative to the first; the measured ratios are more than twice as large.
 const LEAST: [f64; 4] = [1.0, 0.25, 0.125, 0.0];
-/// Part of the allowance that the dearer state may be expected to need, and of what is to be saved before: or steps
+/// Part of the allowance that the dearer state may be expected to need, and that must be saved before: otherwise steps
 /// would follow each other.
 const MARGIN: f64 = 0.5;
 
@@ -147,7 +147,7 @@ impl Governor {
         Some((next, share))
     }
 
-    /// What was done for the calls of `stretch`: where no window was stored, no more than at a level below.
+    /// Level of work done for the calls of `stretch`: where no window was stored, at most the level below.
     fn was(&self, stretch: Stretch) -> Level {
         match self.level {
             Level::Kept | Level::Structure if stretch.stored => Level::Kept,
@@ -170,7 +170,7 @@ impl Governor {
         next
     }
 
-    /// Takes it that states between `was` and the one in force, of which nothing is known, cost the least they can.
+    /// Assumes that states between `was` and the one in force, whose costs are unknown, have their lowest cost.
     fn guess(&mut self, was: Level) {
         let passed = was as usize + 1..self.level as usize;
         let Some(cost) = self.cost.get(was as usize).copied().flatten() else { return };

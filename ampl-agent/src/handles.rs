@@ -1,4 +1,4 @@
-//! Which handle stands for which object: numbers that mean the same in every run.
+//! Maps handles to objects: numbers that mean the same in every run.
 
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_predefined;
@@ -11,9 +11,9 @@ use crate::numbers::Numbers;
 pub struct Object {
     /// The word that stands for it in records ([`ampl_trace::args`]).
     pub word: u64,
-    /// What calls need to know: size and rank of a communicator, bytes of a datatype.
+    /// Facts that calls need: size and rank of a communicator, bytes of a datatype.
     pub facts: [u64; 2],
-    /// Told apart by this from all objects that have or had its handle, or its word.
+    /// Number that distinguishes it from all objects that have or had its handle, or its word.
     pub serial: u64,
 }
 
@@ -26,7 +26,7 @@ pub struct Handles {
     further: FxHashMap<(u8, u64), u64>,
     /// Of the live objects, by kind.
     numbers: [Numbers; ObjectKind::COUNT],
-    /// That of the last object defined.
+    /// Serial number of the last object defined.
     serial: u64,
     generation: u64,
     groups: Groups,
@@ -102,8 +102,8 @@ impl Handles {
 
     /// MPI has given `handle` to the program: a new object, or one more reference to one it has.
     ///
-    /// What was known of the object is not believed any more: the program may have freed it where
-    /// nobody looked (in a callback, by its profiling name), and this is another.
+    /// Earlier facts of the object are dropped: the program may have freed it unseen (in a callback, by its profiling
+    /// name), and this is another.
     pub fn given(&mut self, kind: ObjectKind, handle: u64, unknown: [u64; 2]) {
         use ObjectKind::{Errhandler, Group, Info, Type};
         let twice = matches!(kind, Group | Type | Errhandler | Info);
@@ -120,10 +120,10 @@ impl Handles {
         }
     }
 
-    /// The program has given back `handle`, which stood for the object of that serial number then; with the last
-    /// reference to the object, it stands for nothing.
+    /// Drops `handle`, which the program has given back, if it still stands for the object of that serial number; with
+    /// the last reference to the object, it stands for nothing.
     ///
-    /// MPI may have given the handle to another thread before this one comes to say so: that object stays.
+    /// MPI may have given the handle to another thread before this one notes the end: that object stays.
     pub fn forget(&mut self, kind: ObjectKind, handle: u64, serial: u64) {
         if let Some(object) = self.end(kind, handle, serial) {
             self.numbers[kind as usize].give(object.word);
@@ -180,7 +180,7 @@ impl Handles {
         }
     }
 
-    /// Gives every group back: nobody is translated any more.
+    /// Gives every group back: no rank is translated any more.
     pub fn retire_groups(&mut self) {
         let live = std::mem::take(&mut self.groups.live);
         self.groups.retired.extend(live.into_values().map(|group| group.handle));
@@ -197,7 +197,7 @@ impl Handles {
         self.groups.worlds.get(&(word, rank)).copied()
     }
 
-    /// Notes what [`world_rank`](Self::world_rank) tells from now on.
+    /// Notes the result of [`world_rank`](Self::world_rank) from now on.
     pub fn note_world_rank(&mut self, word: u64, rank: u32, world: Option<u32>) {
         if self.groups.worlds.len() >= MOST_WORLDS {
             self.groups.worlds.clear();

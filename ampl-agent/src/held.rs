@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::FlockOperation;
 
-/// Locks the file as long as the process has it: whoever finds it unlocked may take it for a dead one's.
+/// Locks the file as long as the process has it: a file found unlocked may be taken for a dead process's.
 pub fn hold(file: &File) {
     // Some file systems have no locks.
     let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);

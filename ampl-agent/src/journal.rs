@@ -3,9 +3,10 @@
 //! The file stays open as long as the job runs, under a [high](crate::descriptor) number. A program may close numbers
 //! that it does not know, and be given them again; so the journal checks that the file is its own before that grows.
 //!
-//! Before it grows, what is left of its place is read: journals must not take the [room](crate::free_space) that the program
-//! and its MPI will want, all of a node's together. Where they would, and where the place is full, what follows goes to
-//! [memory](SPILL_BYTES) that ends with the process, and is read behind the file: a whole run loses nothing, one that
+//! Before it grows, it reads the room left in its place: all journals of a node together must leave the
+//! [room](crate::free_space) that the program and its MPI will want. Where they would not, or the place is full, the
+//! rest goes to [memory](SPILL_BYTES) that ends with the process and is read behind the file. A run that finishes loses
+//! nothing; one that dies keeps what was in the file.
 //! dies has what was in the file.
 
 use std::fs::{File, OpenOptions};
@@ -40,7 +41,7 @@ const PAGE_WORDS: usize = 512;
 pub const SPILL_BYTES: u64 = 32 << 20;
 /// The part of them that calls may take. The rest is for many windows' summaries.
 const SPILLED_CALLS: u64 = SPILL_BYTES / 4 * 3;
-/// Journals are taken to grow so many times at once at most, where there is room for as much.
+/// Most journals that are taken to grow at once, where there is room for all of them.
 const AT_ONCE: u64 = 256;
 /// How often a journal waits for its turn to grow where there is little room, and how long each time.
 const TURNS: u32 = 100;
@@ -55,7 +56,7 @@ pub enum Need {
     More,
 }
 
-/// What the header tells of the process.
+/// Facts of the process in the journal's header.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// Rank in `MPI_COMM_WORLD`.
@@ -68,9 +69,9 @@ pub struct Identity {
     pub host: String,
     /// Processors the process may run on.
     pub cpus: String,
-    /// When it started, clock ticks since the boot, and the namespace of its number.
+    /// Start of the process, clock ticks since the boot.
     pub started: u64,
-    /// See `started`.
+    /// Namespace of the process number.
     pub pid_namespace: u64,
     /// The run directory.
     pub run: String,
@@ -83,20 +84,20 @@ pub struct Identity {
 /// The journal of this process.
 #[derive(Debug)]
 pub struct Journal {
-    /// None for one that only memory holds.
+    /// Path of the file; `None` for a journal that only memory holds.
     path: Option<PathBuf>,
     header: &'static [AtomicU64],
     file: Mutex<Growing>,
-    /// Whether the file cannot grow any more.
+    /// True once the file cannot grow any more.
     short: AtomicBool,
-    /// Whether little room is left beside it.
+    /// True once little room is left beside it.
     large: AtomicBool,
     /// True once calls have taken their share of memory.
     crowded: AtomicBool,
     room: Room,
     /// Room left where the file is; `None` where that place has no size.
     reserve: Option<Reserve>,
-    /// Whether rare work is measured.
+    /// True where rare work is measured.
     measures: bool,
 }
 
@@ -106,7 +107,7 @@ struct Growing {
     /// Device and number of the file.
     inode: (u64, u64),
     end: u64,
-    /// What follows the file's end, where that could not grow.
+    /// Blocks behind the file's end, in memory, once the file cannot grow.
     spill: Option<Box<Growing>>,
 }
 
@@ -188,18 +189,18 @@ impl Journal {
         ReadOnlyMap::new(&parts)
     }
 
-    /// Whether the file cannot grow any more: what follows is in memory, where there is no room for times of calls.
+    /// True once the file cannot grow any more: later blocks are in memory, which has no room for times of calls.
     pub fn is_short(&self) -> bool {
         self.short.load(Ordering::Relaxed)
     }
 
-    /// Whether what memory there is should be left to summaries: calls should take none of it.
+    /// True once the remaining memory is left to summaries: calls should take none of it.
     pub fn is_crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    /// Whether the program has room enough beside another `words` words. If not, the journal [is
-    /// large](Self::is_large) from then on.
+    /// True where another `words` words leave the program room enough. If not, the journal [is large](Self::is_large)
+    /// from then on.
     pub fn has_room(&self, words: usize) -> bool {
         let (growing, _whole) = self.growing();
         let (file, bytes) = (growing.file.as_fd(), words as u64 * 8);
@@ -208,14 +209,14 @@ impl Journal {
         !scarce
     }
 
-    /// Whether the part of the reserve that is told by `part` is left in the place of `file`, once that has taken
-    /// another so many `bytes`.
+    /// True where the file system of `file` keeps the part of the reserve that `part` selects, after another `bytes`
+    /// bytes.
     fn leaves(&self, file: BorrowedFd<'_>, bytes: u64, part: fn(&Reserve) -> u64) -> bool {
         let Some(reserve) = &self.reserve else { return true };
         free_space::free(file).is_none_or(|free| free.saturating_sub(bytes) >= part(reserve))
     }
 
-    /// Whether so little room is left for the program that streams should not grow on.
+    /// True once so little room is left for the program that streams should not grow on.
     pub fn is_large(&self) -> bool {
         self.large.load(Ordering::Relaxed)
     }
@@ -244,15 +245,15 @@ impl Journal {
         self.set(word::NANOS_LAST, nanos as u64);
     }
 
-    /// Puts both clock pairs right: `right` makes of nanoseconds since T0, as they are, what they should be.
+    /// Applies a clock correction to both stored pairs: `right` maps nanoseconds since T0 to corrected ones.
     pub fn correct(&self, right: impl Fn(i64) -> i64) {
         for index in [word::NANOS_FIRST, word::NANOS_LAST] {
             self.set(index, right(self.header[index].load(Ordering::Relaxed) as i64) as u64);
         }
     }
 
-    /// Records what this MPI's constants are: any source, any tag, no process, the root itself; and the handles of the
-    /// communicators of all and of the caller alone. Calls that have not returned are told by them.
+    /// Records this MPI's constants: any source, any tag, no process, the root itself; and the handles of the
+    /// communicators of all and of the caller alone. Readers need them for calls that have not returned.
     pub fn constants(&self, [source, tag, nobody, root]: [i32; 4], [world, itself]: [u64; 2]) {
         self.set(word::ANY, ends(source, tag));
         self.set(word::NOBODY, ends(nobody, root));
@@ -260,7 +261,7 @@ impl Journal {
         self.set(word::ITSELF, itself);
     }
 
-    /// Records how the clock was brought in step with rank 0's, where that is another.
+    /// Records how the clock was aligned with rank 0's, where that is another.
     pub fn aligned(&self, fit: Option<ClockFit>) {
         let Some(fit) = fit else { return };
         self.set(word::CLOCK_OFFSET, fit.offset_ns as u64);
@@ -287,19 +288,19 @@ impl Journal {
         self.header[word::FAILURES].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something of a thread's sequence has no room, and is missing from about now on.
+    /// Notes that part of a thread's sequence has no room, and is missing from about now on.
     pub fn lacks(&self) {
         let now = self.latest().max(1);
         let _ = self.header[word::FULL].compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The same of what has come since the file could not grow any more.
+    /// Notes the same for all that has come since the file could not grow any more.
     pub fn lacks_all_in_memory(&self) {
         let since = self.header[word::SPILLED].load(Ordering::Relaxed);
         self.set(word::FULL, if since > 0 { since } else { self.latest().max(1) });
     }
 
-    /// Every call of the application is in.
+    /// Notes that every call of the application is in.
     pub fn mark_finalized(&self) {
         self.header[word::FLAGS].fetch_or(flag::FINALIZED, Ordering::Release);
     }
@@ -323,7 +324,7 @@ impl Journal {
         block.inspect(|block| open(block, kind, thread, words))
     }
 
-    /// A new block of the file as it survives the process.
+    /// A new block in the file itself, which survives the process.
     ///
     /// # Errors
     /// As [`block`](Self::block): the file cannot grow.
@@ -364,7 +365,7 @@ impl Journal {
         if self.leaves(file, bytes.saturating_mul(AT_ONCE), part) {
             return growing.grow(words);
         }
-        // Others may be about to take the same room: one at a time. Who gets no turn does without the file.
+        // Others may be about to take the same room: one at a time. Without a turn, the file does not grow.
         let turn = self.turn()?;
         if !self.leaves(growing.file.as_fd(), bytes, part) {
             return Err(io::ErrorKind::StorageFull.into());

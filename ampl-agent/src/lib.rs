@@ -1,5 +1,4 @@
-//! What runs in every process of a job: windows, accumulators, what is kept, and the journal that
-//! survives the process.
+//! Windows, accumulators, retention and the journal of every process of a job; the journal survives the process.
 //!
 //! No MPI and no clock: ticks, handles and decoded arguments come in as numbers, so all of this
 //! runs in tests without a job. The hot path takes no lock and allocates nothing in steady state.

@@ -77,7 +77,7 @@ pub fn map_block(file: &File, offset: u64, head_words: usize, words: usize) -> i
     Ok(MappedBlock { head, words })
 }
 
-/// Whether a file of `bytes` bytes is over the process's limit: growing it so far raises a signal.
+/// True where a file of `bytes` bytes is over the process's limit: growing it so far raises a signal.
 fn exceeds_file_size_limit(bytes: u64) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: fills the structure passed.

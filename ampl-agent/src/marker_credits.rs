@@ -1,6 +1,6 @@
 //! Markers that are met without a lock while calls are only counted.
 //!
-//! A program may end windows at every call. Whoever holds the lock of the open window lends out a number of markers;
+//! A program may end windows at every call. The holder of the open window's lock grants a number of marker credits;
 //! threads count them down, and the next to take the lock finds how many windows they have ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,11 +9,11 @@ use crate::governor::Level;
 use crate::shared::{OpenWindow, Shared};
 use crate::window::Boundary;
 
-/// How long windows that are not summarised are gathered before they are told, nanoseconds. To tell of them, and to add
-/// up what follows from that, takes up to 0.2 ms where nothing of it is in the caches; others' windows wait so long.
+/// How long windows that are not summarised are gathered before they are reported, nanoseconds. A report, and adding it
+/// up, takes up to 0.2 ms where caches are cold; others' windows wait so long.
 const TELLS_EVERY_NS: f64 = 100e6;
 
-/// How many more markers may be met without the lock. It says nothing of other memory: orders are relaxed.
+/// Markers that may still be met without the lock. They order no other memory: all accesses are relaxed.
 #[derive(Debug, Default)]
 pub struct MarkerCredits {
     left: AtomicU64,
@@ -56,7 +56,7 @@ impl Shared {
         }
     }
 
-    /// Until when windows may be passed over that nobody is told of before, ticks; 0 where they may not.
+    /// Ticks until which windows may be passed over before any is reported; 0 where they may not.
     pub(crate) fn passes_until(&self, open: &OpenWindow) -> u64 {
         if open.measured || open.governor.level() != Level::Off {
             return 0;
@@ -64,11 +64,11 @@ impl Shared {
         open.since + (TELLS_EVERY_NS / self.journal.nanos_per_tick()) as u64
     }
 
-    /// Ends the open window at `now`, which nothing is known of, without a word, and opens the next, if that may be
-    /// done; returns whether it was. What ends windows may do so thousands of times a second, and a process that only
-    /// counts must not take part in the job each time.
+    /// Ends the open window at `now`, which has no summary, without a report, and opens the next, if that may be done;
+    /// returns whether it was. Markers may end thousands of windows a second, and a process that only counts must not
+    /// take part in the job each time.
     pub(crate) fn pass_over(&self, open: &mut OpenWindow, now: u64) -> bool {
-        // All that are told together are drawn by one directive.
+        // All that are reported together are drawn by one directive.
         if now >= self.passes_until(open) || self.directed() <= open.window.next().0 {
             return false;
         }

@@ -9,7 +9,8 @@ const DISTANCE: u64 = 256;
 const MEMORY: u64 = 64 * DISTANCE;
 /// A measured call that took so many times the mean was descheduled, and is taken for that many.
 const OUTLIER: u64 = 16;
-/// No call takes the agent so long, about 100 µs: the processor went elsewhere. The first calls have no mean to tell.
+/// Longest time that a call takes the agent, about 100 µs: beyond, the processor went elsewhere. The first calls have
+/// no mean.
 const LONGEST: u64 = 300_000;
 /// Bits behind the point of the mean.
 const FRACTION: u32 = 16;
@@ -27,13 +28,13 @@ pub struct Meter {
     seed: u64,
     /// The mean, a fixed-point number.
     mean: u64,
-    /// What a tenth of the calls stay below, about; likewise. Those have found what they needed in the caches.
+    /// Ticks that about a tenth of the calls stay below, fixed-point too: calls that found their data in the caches.
     low: u64,
 }
 
-/// What the program loses to a call beside the agent's own time, of what that takes more than where caches are warm: what
-/// the agent has had to fetch has driven out what the program or MPI fetch again. Not as much, for not all of that is
-/// needed again.
+/// Program time lost per call beside the agent's own, as a part of the agent's excess over warm caches. Lines that the
+/// agent fetches drive out lines that the program or MPI fetch again; the part is below 1, for not all are needed
+/// again.
 const DRIVEN_OUT: f64 = 0.5;
 
 impl Default for Meter {
@@ -43,7 +44,7 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Whether the call that begins now is to be measured. It need not come to [`Meter::take`]: a jump may leave it.
+    /// True where the call that begins now is to be measured. It need not reach [`Meter::take`]: a jump may leave it.
     #[inline(always)]
     pub fn is_due(&mut self) -> bool {
         if self.left > 1 {
@@ -60,8 +61,8 @@ impl Meter {
         self.mean >> FRACTION
     }
 
-    /// What calls cost over what the agent has measured of itself, at least 1: `outside` are the ticks of a call that lie
-    /// outside of what is measured.
+    /// Ratio of the true cost of calls to the measured one, at least 1; `outside` are the ticks of a call outside of
+    /// what is measured.
     pub fn surcharge(&self, outside: u64) -> f64 {
         if self.mean == 0 {
             return 1.0;

@@ -9,7 +9,7 @@ pub const NOWHERE: u32 = 0;
 /// No request has this handle.
 pub const NO_HANDLE: u64 = u64::MAX;
 
-/// What a node is, in the two low bits of its state. Those above count the requests that it has been.
+/// Mask of a node's stage, the two low bits of its state. The bits above count the requests that it has been.
 pub const STAGE: u64 = 3;
 /// Used by no request.
 pub const FREE: u64 = 0;
@@ -29,9 +29,9 @@ pub const FACTS: usize = 4;
 pub struct Node {
     /// Of the request.
     pub handle: AtomicU64,
-    /// See [`STAGE`].
+    /// Stage in the low bits ([`STAGE`]), generation above.
     pub state: AtomicU64,
-    /// What is kept of the request.
+    /// Facts kept of the request.
     pub facts: [AtomicU64; FACTS],
     /// The one behind it in its list.
     pub next: AtomicU32,
@@ -57,7 +57,7 @@ impl Node {
         self.facts[which].load(Relaxed)
     }
 
-    /// Fact number `which` has changed; told by who may use the request.
+    /// Changes fact number `which`; called only by the request's current user.
     #[inline(always)]
     pub fn set_fact(&self, which: usize, fact: u64) {
         self.facts[which].store(fact, Relaxed);
@@ -74,7 +74,7 @@ impl Node {
         (state >> 2) as u16
     }
 
-    /// A visitor moves it on, unless it is not what it was.
+    /// Moves the node from one stage to another as a visitor, unless it has changed.
     pub fn moves(&self, times: u16, from: u64, to: u64) -> bool {
         let state = self.state.load(Acquire);
         state & STAGE == from

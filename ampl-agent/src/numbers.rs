@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 pub(crate) struct Numbers {
     /// All from here on have never been taken.
     next: u64,
-    /// Those before it that are free. A heap keeps its memory when it runs empty.
+    /// Free numbers below `next`. A heap keeps its memory when it runs empty.
     free: BinaryHeap<Reverse<u64>>,
 }
 

@@ -1,4 +1,4 @@
-//! Whom this rank exchanges messages with, so that it keeps windows for their sake ([`ampl_core::draw::partners`]).
+//! Message partners of this rank, for whose sake it keeps windows ([`ampl_core::draw::partners`]).
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,8 +11,8 @@ use ampl_core::units::{Rank, WindowId};
 
 /// The most recent partners of a process, at most [`MOST`], for all its threads and without a lock.
 ///
-/// Threads that note at once may lose a note or leave one twice: the next note mends it, and what is drawn
-/// follows from the list as it is read.
+/// Threads that note at once may lose a note or leave one twice; the next note mends it. Draws follow from the list as
+/// it is read.
 #[derive(Debug)]
 pub struct Partners {
     /// Rank + 1 in the upper half, when it was noted last in the lower; 0 while free.
@@ -32,8 +32,7 @@ impl Default for Partners {
     }
 }
 
-/// What was drawn for a rank and its partners: good for other windows of the interval, as long as nothing has
-/// changed.
+/// Draw for a rank and its partners: valid for other windows of the interval, as long as nothing has changed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     version: u64,
@@ -42,7 +41,7 @@ pub(crate) struct Drawn {
 }
 
 impl Partners {
-    /// A message goes to `rank` of the world, or comes from it. Who was not noted for longest makes room.
+    /// Notes a message to or from `rank` of the world. The partner that was not noted for longest makes room.
     ///
     /// To be called once per window and partner, or a little more often; it looks at all places.
     pub fn note(&self, rank: u32) {
@@ -84,10 +83,10 @@ impl Partners {
         &into[..distinct]
     }
 
-    /// Whether `rank` or any partner it has now keeps `window` under `directive`, and how likely that was.
+    /// Draw of `window` under `directive`, kept if `rank` or any current partner is drawn, with its probability.
     ///
-    /// `held` is what was drawn under the same directive before: `subset` draws anew only in a new interval or where
-    /// partners have changed.
+    /// `held` is the draw under the same directive before: `subset` draws anew only in a new interval or where partners
+    /// have changed.
     pub(crate) fn draw(
         &self,
         plan: &Plan,
@@ -111,8 +110,8 @@ impl Partners {
     }
 }
 
-/// What a thread knows of the ranks it has met in communicators, directly mapped: most calls meet one that was
-/// met in the same window, and have no more to do.
+/// Ranks that a thread has met in communicators, directly mapped: most calls meet one that was met in the same window,
+/// and have no more to do.
 #[derive(Debug)]
 pub struct Recent {
     met: Box<[Met; WAYS]>,
@@ -123,7 +122,7 @@ pub struct Recent {
 struct Met {
     comm: u64,
     rank: u32,
-    /// Its rank in the world; none of another world.
+    /// Its rank in the world; `None` in another world.
     world: Option<u32>,
     /// When it was noted last.
     window: WindowId,
@@ -149,8 +148,8 @@ impl Recent {
         (mixed >> 57) as usize % WAYS
     }
 
-    /// A message is exchanged in `window` with `rank` of the communicator that the word `comm` stands for;
-    /// `translate` tells its rank in the world. Returns that rank where it is to be noted.
+    /// Notes a message in `window` with `rank` of the communicator of the word `comm`; `translate` returns its rank in
+    /// the world. Returns that rank where it is to be noted.
     #[inline]
     pub fn meet(
         &mut self,

@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-/// More paths than this are told by their innermost frame: the table of sites has no room for them either.
+/// Most paths with a number; further ones count as their innermost frame: the table of sites has no room for them
+/// either.
 const MOST_PATHS: usize = 4096;
 /// Set in the numbers of paths, and in no address.
 const PATH: u64 = 1 << 63;
@@ -43,7 +44,7 @@ impl Folding {
         new
     }
 
-    /// Whether there are as many frames as there may be.
+    /// True where the path has as many frames as it may.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.frames.len() >= self.most
@@ -68,8 +69,8 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// What stands for the path of these return addresses, innermost first, wherever a call's return address is
-    /// asked for: that address itself for a path of one frame.
+    /// Number of the path of these return addresses, innermost first, to be used as a call's return address; a path of
+    /// one frame is that address itself.
     pub fn number(&mut self, frames: &[u64]) -> u64 {
         if let Some(&number) = self.numbers.get(frames) {
             return number;

@@ -59,12 +59,12 @@ impl Pending {
         }
     }
 
-    /// The oldest window that has something here.
+    /// The oldest window with calls here.
     pub fn oldest(&self) -> Option<WindowId> {
         self.segments.front().map(|segment| segment.window)
     }
 
-    /// Whether half of what may be buffered is in use.
+    /// True where half of what may be buffered is in use.
     pub fn is_crowded(&self) -> bool {
         let free: usize = self.free.iter().map(|block| block.words.len()).sum();
         self.words - free > MOST_WORDS / 2
@@ -126,8 +126,8 @@ impl Pending {
         Some(block)
     }
 
-    /// Takes windows off the ring, oldest first, as far as `decided` knows of them: what is kept is passed to
-    /// `copy` in order. The window that is being written must have [ended](Self::end).
+    /// Takes windows off the ring, oldest first, as far as `decided` has decisions: kept calls are passed to `copy` in
+    /// order. The window that is being written must have [ended](Self::end).
     pub fn resolve(
         &mut self,
         cursor: &Cursor,
@@ -146,7 +146,8 @@ impl Pending {
             if keep {
                 copy(&holds.words[from..to]);
             }
-            // After the copy: whoever finds both takes the copy. Where there was never room for a block there is no head.
+            // After the copy: a reader that finds both takes the copy. Where there was never room for a block there is
+            // no head.
             if let Some(live) = holds.head.get(head::LIVE) {
                 live.store(to as u64, Ordering::Release);
             }
@@ -166,7 +167,7 @@ impl Pending {
     }
 }
 
-/// Nothing is in the block, which is the `order`-th.
+/// Empties the block, which is the `order`-th.
 fn reset(block: &MappedBlock, order: u64) {
     if block.words.is_empty() {
         return; // none yet

@@ -29,13 +29,13 @@ impl Policies {
         all
     }
 
-    /// Whether calls are treated alike wherever they come from.
+    /// True where all calls are treated alike.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty() && self.sites.is_empty()
     }
 
-    /// What is to be stored of calls of `function` that return to `offset` of the module at `path`: the first
-    /// policy for the site decides, or else the first for the function.
+    /// Policy for calls of `function` that return to `offset` of the module at `path`: the first for the site, or else
+    /// the first for the function.
     pub fn of(&self, function: Function, path: &str, offset: u64) -> SiteTrace {
         let site = self.sites.iter().find(|(ranges, _)| holds(ranges, path, offset)).map(|&(_, trace)| trace);
         let by_name = || self.functions.iter().find(|(name, _)| *name == function).map(|&(_, trace)| trace);

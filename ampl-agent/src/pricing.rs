@@ -1,9 +1,9 @@
 //! Bytes that kept calls take in the trace, known while the program runs.
 //!
-//! A thread codes what it keeps as the trace will have it, without writing it, a bounded number of calls for the time
-//! that has passed; what is beyond these costs as much per call as they do. What would be kept of a window that is not
-//! decided costs as much per call as the latest that was kept. Of a thread that has kept nothing yet the models know
-//! nothing either: one of its windows is coded for a trial.
+//! A thread codes what it keeps as the trace will have it, without writing it. The number of coded calls per elapsed
+//! time is bounded; calls beyond cost as much per call as the coded ones. Calls of an undecided window cost as much per
+//! call as the latest that was kept. A thread that has kept nothing has untrained models: one of its windows is coded
+//! for a trial.
 
 use ampl_core::units::WindowId;
 use ampl_trace::record::{CALL_MISS, Kind};
@@ -41,7 +41,7 @@ impl Rate {
     }
 }
 
-/// What the first calls of a window took, of a thread that has kept nothing.
+/// Cost of the first calls of a window, for a thread that has kept nothing.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     all: Rate,
@@ -56,7 +56,7 @@ impl Trial {
     }
 }
 
-/// What a thread knows of it.
+/// Prices of a thread's calls.
 #[derive(Debug)]
 pub(crate) struct Pricing {
     settings: Settings,
@@ -74,14 +74,14 @@ pub(crate) struct Pricing {
     /// The window that has begun and has no call yet; whether calls of the one before were left out.
     opened: Option<Window>,
     cut: bool,
-    /// Bits kept that nobody has asked for.
+    /// Bits kept since the last [`Pricing::take_spent`].
     spent: u64,
     /// Bits of the last price that made no byte.
     rest: u64,
 }
 
 impl Pricing {
-    /// Nothing is known yet.
+    /// Prices without any data.
     pub fn new(settings: Settings, thread: u32, nanos_per_tick: f64) -> Self {
         Self {
             settings,
@@ -141,7 +141,7 @@ impl Pricing {
         self.spent += bits + self.rate.unwrap_or(PRIOR).of(rest);
     }
 
-    /// Bytes that so many calls of a window that is not decided would take; `words` have some of them, as a rule the first.
+    /// Bytes that `calls` calls of an undecided window would take; `words` have some of them, as a rule the first.
     pub fn price(&mut self, words: &[u64], calls: u64) -> u64 {
         let tried = self.tried.map_or(0, |tried| tried.all.calls);
         if self.rate.is_none() && calls.min(TRIAL) > 2 * tried {
@@ -163,7 +163,7 @@ impl Pricing {
         bytes
     }
 
-    /// What calls at the beginning of `words` take where nothing came before; `None` if there are none.
+    /// Cost of the calls at the beginning of `words` where nothing came before; `None` if there are none.
     fn trial(&self, words: &[u64]) -> Option<Trial> {
         let mut coder = Encoder::measuring(self.settings);
         let (mut calls, mut begin) = (0, None);
@@ -218,7 +218,7 @@ impl Pricing {
     }
 }
 
-/// What matters of a stream's records.
+/// Records of a stream that matter for prices.
 enum Record {
     /// A window begins: its number, when, and the thread's calls before it.
     OpenWindow(WindowId, u64, u64),
@@ -272,7 +272,7 @@ mod tests {
         words
     }
 
-    /// What keeping every `every`-th of 40 windows takes by what was priced, by what was spent, and in truth.
+    /// Bytes of keeping every `every`-th of 40 windows: as priced, as spent, and in truth.
     fn kept(every: u64, mut duration: impl FnMut(u64) -> u64) -> [u64; 3] {
         let mut pricing = Pricing::new(SETTINGS, 0, 1.0);
         (0..4).for_each(|function| pricing.signature(function));

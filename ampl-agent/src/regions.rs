@@ -1,9 +1,8 @@
 //! Regions of the program: which of them matter, and the visits that a thread makes.
 //!
 //! A *visit* of a path such as `A>B` is a span in which B runs somewhere inside A on one thread; that of a
-//! single region is a path of one. Equal call paths fold: while a path is open, entering its last region
-//! once more is part of the visit. What the program leaves without having entered, or enters and never
-//! leaves, is put right as far as it can be, and counted.
+//! single region is a path of one. Equal call paths fold: while a path is open, entering its last region once more is
+//! part of the visit. Exits without entries and entries without exits are mended as far as possible, and counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +34,7 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// What the metrics and the marker of `plan` name.
+    /// Regions, paths and metrics that `plan` names.
     pub fn new(plan: &Plan) -> Self {
         let mut declared = Self::default();
         if let Marker::Region(name) = &plan.config.window.marker {
@@ -111,7 +110,7 @@ fn path_names(event: &Event) -> Option<&[String]> {
     }
 }
 
-/// What a thread has done until some moment, and the moment; only ever grows.
+/// Work of a thread until some moment, and the moment; only ever grows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// The moment, less the time in which the program had paused ampl; ticks.
@@ -131,7 +130,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Nothing done, with room for `users` metrics.
+    /// A reading of no work, with room for `users` metrics.
     pub fn new(users: usize) -> Self {
         Self { users: vec![0.0; users], ..Self::default() }
     }
@@ -171,7 +170,7 @@ pub struct Visits {
     fits: Vec<Vec<u32>>,
     /// Per path: where the thread stood when the visit began.
     begun: Vec<Reading>,
-    /// What the thread had done before the window that is open.
+    /// Work of the thread before the open window.
     before: Reading,
     now: Reading,
     /// Paths that have just ended.
@@ -192,7 +191,7 @@ impl Visits {
         }
     }
 
-    /// The thread leaves a window, in which it did what `totals` say.
+    /// Adds `totals`, the thread's work in the window that it leaves.
     pub fn carry(&mut self, totals: &Totals) {
         self.before.carry(totals);
     }
@@ -221,8 +220,8 @@ impl Visits {
         true
     }
 
-    /// The region is left at `at`: every visit that ends with it is told to `totals`, unless the program has
-    /// paused ampl. Regions entered since and not left end with it.
+    /// Leaves the region at `at`: every visit that ends with it is added to `totals`, unless the program has paused
+    /// ampl. Regions entered since and not left end with it.
     pub fn exit(&mut self, region: u16, totals: &mut Totals, at: u64, shared: &Shared) -> Exit {
         let Some(depth) = self.frames.iter().rposition(|frame| frame.region == region) else {
             return Exit { entered: false, in_order: false, marker: false };
@@ -254,7 +253,7 @@ impl Visits {
         Exit { entered: true, in_order, marker }
     }
 
-    /// The thread ends: what it has not left is forgotten. Returns whether there was nothing of it.
+    /// Ends the thread: regions that it has not left are forgotten. Returns whether there was none.
     pub fn end(&mut self) -> bool {
         let none = self.frames.is_empty();
         self.frames.clear();
@@ -262,7 +261,7 @@ impl Visits {
         none
     }
 
-    /// Goes on with what `other` is in, on a thread that has done what `totals` say until `at`.
+    /// Goes on with the visits of `other`, on a thread whose work until `at` is `totals`.
     pub fn take_over(&mut self, other: &mut Self, totals: &Totals) {
         std::mem::swap(&mut self.frames, &mut other.frames);
         std::mem::swap(&mut self.fits, &mut other.fits);
@@ -279,18 +278,18 @@ impl Visits {
     }
 }
 
-/// What leaving a region came to.
+/// Result of leaving a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// Whether it had been entered.
+    /// True where it had been entered.
     pub entered: bool,
-    /// Whether it was the one entered last.
+    /// True where it was the one entered last.
     pub in_order: bool,
-    /// Whether the window's marker is met.
+    /// True where the window's marker is met.
     pub marker: bool,
 }
 
-/// What a program does with regions that its author should know.
+/// Irregular uses of regions by the program, for its author.
 #[derive(Debug, Default)]
 pub struct Irregularities {
     /// Exits without entries, entries without exits.
@@ -307,7 +306,7 @@ impl Irregularities {
 }
 
 impl Shared {
-    /// What the author of the program should know of its regions, one sentence each; once the run is over.
+    /// Notes on irregular uses of regions, one sentence each, for the program's author; once the run is over.
     pub fn irregularities(&self) -> Vec<String> {
         let marker = &self.plan.config.window.marker;
         let mut said = Vec::new();

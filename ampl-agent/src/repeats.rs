@@ -1,8 +1,8 @@
-//! Calls that are made again as they were: what such a call came to, so that it need not be worked out again.
+//! Repeated calls: the outcome of an equal earlier call is reused.
 //!
-//! Where MPI was given the same words, and no handle has changed its meaning since, the call has the same terminal and moves
-//! as many bytes. To compare the words takes two lines of memory; to work it out takes every place and every object that
-//! the call names, and a program that has computed meanwhile finds none of them in its caches.
+//! Where MPI was given the same words, and no handle has changed its meaning since, the call has the same terminal and
+//! moves as many bytes. Comparing the words takes two lines of memory. Encoding the call takes every place and object
+//! that it names, and a program that has computed meanwhile has none of them in its caches.
 
 use ampl_core::mpi::Function;
 
@@ -24,11 +24,11 @@ pub struct Given<'a> {
     pub address: u64,
     /// Changes whenever a handle changes its meaning.
     pub generation: u64,
-    /// The words that say all that is recorded of the call; at most [`MOST_WORDS`], as many for every call of the function.
+    /// The words that determine the call's record; at most [`MOST_WORDS`], as many for every call of the function.
     pub words: &'a [usize],
 }
 
-/// What a call came to.
+/// Terminal and bytes of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its terminal.
@@ -66,7 +66,7 @@ fn key(terminal: u32, given: &Given<'_>) -> u64 {
 }
 
 impl Repeats {
-    /// What the call `given` comes to, if it is the one that is remembered of `terminal`.
+    /// Outcome of the call `given`, if it equals the one remembered of `terminal`.
     #[inline(always)]
     pub fn find(&self, terminal: u32, given: &Given<'_>) -> Option<Outcome> {
         let entry = self.0.get(terminal as usize % ENTRIES)?;
@@ -86,7 +86,7 @@ impl Repeats {
         fetch(entry.cast::<u8>().wrapping_add(size_of::<Entry>() - 1));
     }
 
-    /// Remembers what the call `given` came to.
+    /// Remembers the outcome of the call `given`.
     #[inline(never)]
     pub fn note(&mut self, given: &Given<'_>, outcome: &Outcome) {
         let at = outcome.terminal as usize % ENTRIES;
@@ -108,7 +108,7 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        /// What is found is what was noted last of that call, and nothing is found of one that differs in anything.
+        /// Finds the latest note of exactly that call, and nothing for a call that differs in anything.
         #[test]
         fn only_the_same_call_is_found(
             calls in prop::collection::vec(

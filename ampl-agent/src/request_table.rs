@@ -1,8 +1,8 @@
 //! The live requests that one thread has made, where other threads find those that it hands them.
 //!
 //! Only the owner puts requests in and takes them out, and does so by plain stores. Another thread finds one by its
-//! handle, *claims* it while a call may complete it, and leaves it *dead* when it has; the owner takes it out when it
-//! comes by next. The owner claims its own requests too, again by plain stores. So nobody waits for anybody.
+//! handle, *claims* it while a call may complete it, and leaves it *dead* when it has; the owner takes it out at its
+//! next call. The owner claims its own requests too, again by plain stores. So no thread waits for another.
 //!
 //! What is claimed is passed over: its call may be over inside of MPI, and its handle another request's already. What
 //! one thread stores before it enters MPI is seen by those who get the handle afterwards: MPI itself must order its
@@ -20,14 +20,14 @@ const BLOCKS: usize = 24;
 /// Nodes that a visitor looks at: among lists that are made anew it must not walk for ever.
 const MOST_STEPS: u32 = 1 << 24;
 
-/// What a visitor has found.
+/// Result of a visitor's search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     /// A request: its node, and which of that node's requests it is.
     Found(u32, u16),
-    /// Nothing.
+    /// No request.
     None,
-    /// Nothing, but the owner was at it: look again.
+    /// No request found while the owner changed the lists: search again.
     Unsure,
 }
 
@@ -47,7 +47,7 @@ impl Block {
     }
 }
 
-/// What others see. See above.
+/// The part of a table that other threads see.
 #[derive(Debug)]
 pub struct RequestTable {
     first: Block,
@@ -59,7 +59,7 @@ pub struct RequestTable {
     changes: AtomicU64,
     /// Blocks with dead nodes, one bit each.
     dead: AtomicU64,
-    /// What the owner has taken note of: see [`Owner::set_noted`].
+    /// Number noted by the owner: see [`Owner::set_noted`].
     noted: AtomicU64,
 }
 
@@ -135,8 +135,8 @@ impl RequestTable {
         at
     }
 
-    /// A visitor looks for a request behind `handle`, and claims it if it is to be completed; a claim of others does
-    /// not matter if not.
+    /// Searches for a request behind `handle` as a visitor. Claims it if it `completes`; otherwise claims of others do
+    /// not matter.
     pub fn visit(&self, handle: u64, completes: bool) -> Visit {
         match self.look(handle, completes, |stage| stage == LIVE) {
             Visit::None if !completes => self.look(handle, false, |stage| stage & LIVE != 0),
@@ -171,8 +171,8 @@ impl RequestTable {
         self.node(at).moves(times, CLAIMED, LIVE);
     }
 
-    /// A visitor has completed what it has claimed. Says whether it still was what it was: who shares a handle may
-    /// have been told of the same request.
+    /// Marks the claimed request dead, as a visitor that has completed it. Returns whether it was still the same
+    /// request: threads that share a handle may complete the same one.
     pub fn complete(&self, at: u32, times: u16) -> bool {
         if !self.node(at).moves(times, CLAIMED, DEAD) {
             return false;
@@ -189,7 +189,7 @@ impl RequestTable {
         true
     }
 
-    /// What the owner has [noted](Owner::set_noted).
+    /// The number that the owner has [noted](Owner::set_noted).
     pub fn noted(&self) -> u64 {
         self.noted.load(Acquire)
     }
@@ -205,7 +205,7 @@ pub struct Owner {
     /// Ends of the lists.
     tails: Vec<u32>,
     live: usize,
-    /// What the table has.
+    /// The owner's copy of the table's `changes`.
     changes: u64,
 }
 
@@ -218,7 +218,7 @@ impl Default for Owner {
 }
 
 impl Owner {
-    /// What others see.
+    /// The part that other threads see.
     #[inline(always)]
     pub fn table(&self) -> &Arc<RequestTable> {
         &self.table
@@ -323,7 +323,7 @@ impl Owner {
         }
     }
 
-    /// The request is gone. Returns one of its facts if it still was there: a visitor may have been told of it too.
+    /// Takes out a request. Returns one of its facts if it still was there: a visitor may have completed it too.
     #[inline(always)]
     pub fn take(&mut self, at: u32, fact: usize) -> Option<u64> {
         let node = self.table.node(at);
@@ -352,7 +352,7 @@ impl Owner {
         } else {
             table.node(next).before.store(before, Relaxed);
         }
-        // Who stands on the node will see what it is next, and follow another list. Before that it leads where it did.
+        // A visitor on the node will see its next request, and follow another list. Before that it leads where it did.
         self.changes += 2;
         table.changes.store(self.changes, Release);
         node.before.store(self.free, Relaxed);
@@ -360,13 +360,13 @@ impl Owner {
         self.live -= 1;
     }
 
-    /// Whether visitors have left requests dead.
+    /// True where visitors have left requests dead.
     #[inline(always)]
     pub fn has_dead(&self) -> bool {
         self.table.dead.load(Acquire) != 0
     }
 
-    /// Takes out what visitors have left dead; tells `gone` one fact of each.
+    /// Takes out what visitors have left dead; passes one fact of each to `gone`.
     #[cold]
     pub fn bury(&mut self, fact: usize, mut gone: impl FnMut(u64)) {
         let table = self.table.clone();
@@ -391,7 +391,7 @@ impl Owner {
         }
     }
 
-    /// Takes out what `stays` says no to, but for what a visitor may be completing.
+    /// Takes out requests for which `stays` is false, except those that a visitor may be completing.
     pub fn retain(&mut self, mut stays: impl FnMut(&Node) -> bool) {
         let table = self.table.clone();
         for at in NOWHERE + 1..self.unused {
@@ -402,7 +402,7 @@ impl Owner {
         }
     }
 
-    /// Tells visitors a number.
+    /// Publishes a number to visitors.
     pub fn set_noted(&self, number: u64) {
         self.table.noted.store(number, Release);
     }
@@ -412,7 +412,7 @@ impl Owner {
 #[derive(Clone, Copy, Debug)]
 pub struct Finder<'a> {
     table: &'a RequestTable,
-    /// Those of the first block.
+    /// Nodes of the first block.
     nodes: &'a [Node],
     heads: &'a [AtomicU32],
 }

@@ -1,11 +1,11 @@
 //! Requests between their making and their completion.
 //!
-//! An implementation reuses a request handle as soon as the request is gone, so names for its lifetime need every
-//! making and every end, in kept windows and others alike. MPICH even hands out one handle for several operations
-//! that finished at once; they end in the order of making.
+//! An implementation reuses a request handle as soon as the request is gone, so lifetimes follow from every making and
+//! every end, in kept windows and others alike. MPICH even gives one handle to several operations that finished at
+//! once; they end in the order of making.
 //!
-//! Every thread has what it has made on a [table](crate::request_table) of its own, where it finds it without a lock. Of a
-//! handle it looks for its own request first, then for those of other threads.
+//! Every thread keeps the requests that it has made on a [table](crate::request_table) of its own, without a lock. A
+//! handle is searched for there first, then on the tables of other threads.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,31 +16,31 @@ use crate::request_table::{Finder, Owner, RequestTable, Visit};
 use crate::slots::Slots;
 use crate::sync::yield_now;
 
-/// Looks at the tables of others, as long as they change meanwhile.
+/// Most searches of others' tables, as long as they change meanwhile.
 const MOST_LOOKS: u32 = 10_000;
-/// Shelves that have a number in a [`RequestRef`].
+/// Tables that have a number in a [`RequestRef`].
 const MOST_TABLES: usize = u16::MAX as usize - 1;
 
-/// Whom a request's message is exchanged with, where that matters and is not known from the call that made it.
+/// The message partner of a request, where that matters and the call that made it does not name it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Peer {
-    /// Nobody.
+    /// No partner.
     #[default]
     None,
-    /// That rank of the world, at each start.
+    /// This rank of the world, at each start.
     Rank(u32),
-    /// Whom the status names, a rank of the communicator of that number; 0 is the world's.
+    /// The source in the status, a rank of the communicator of that number; 0 is the world's.
     Any(u32),
 }
 
 /// A live request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Whether a status of it tells source and tag.
+    /// True where its status has source and tag.
     pub receives: bool,
-    /// Whether completion leaves it alive, inactive.
+    /// True where completion leaves it alive, inactive.
     pub persistent: bool,
-    /// Whether it is under way: a persistent one from its start to its completion.
+    /// True while it is under way: a persistent one from its start to its completion.
     pub active: bool,
     /// Bytes sent at each start of a persistent request.
     pub sent: u64,
@@ -48,17 +48,17 @@ pub struct Request {
     pub received: u64,
     /// Its message partner.
     pub peer: Peer,
-    /// Whether MPI gives its handle to no other while it is live.
+    /// True where MPI gives its handle to no other request while it is live.
     pub alone: bool,
 }
 
-/// Said of a request: a status of it tells of a message, or may.
+/// Mark of a request whose status describes a message, or may.
 pub const TELLS: u8 = 1;
-/// Its status tells nothing: it is under way, and is no receive.
+/// Mark of a request whose status describes no message: it is under way, and is no receive.
 pub const SILENT: u8 = 2;
-/// A persistent one that is under way.
+/// Mark of a persistent request that is under way.
 pub const STARTED: u8 = 4;
-/// Its status names its message partner.
+/// Mark of a request whose status names its message partner.
 pub const NAMES_PARTNER: u8 = 8;
 const RECEIVES: u8 = 16;
 const PERSISTENT: u8 = 32;
@@ -146,20 +146,20 @@ fn name_own<const CLAIMS: bool>(
     count
 }
 
-/// What the threads of a process know of each other's requests.
+/// Request tables of all threads of a process.
 #[derive(Debug, Default)]
 pub struct Shelves {
-    /// Locked when a thread is new to all, or all are to a thread.
+    /// Locked when a thread registers its table, or copies the list.
     all: Mutex<Vec<Arc<RequestTable>>>,
     count: AtomicUsize,
     /// How often requests have been [forgotten](Requests::forget_passing).
     forgotten: AtomicU64,
-    /// Whether several threads may be inside of MPI at once.
+    /// True where several threads may be inside of MPI at once.
     at_once: bool,
 }
 
 impl Shelves {
-    /// None yet. `at_once`: whether several threads may be inside of MPI at once.
+    /// An empty list of tables. `at_once`: several threads may be inside of MPI at once.
     pub fn new(at_once: bool) -> Self {
         Self { at_once, ..Self::default() }
     }
@@ -171,18 +171,20 @@ pub struct Requests {
     mine: Owner,
     slots: Slots,
     tables: Arc<Shelves>,
-    /// Its own place among all tables, those it has met, and where it found one last.
+    /// Its own place among all tables.
     place: usize,
+    /// Tables met so far.
     met: Vec<Arc<RequestTable>>,
+    /// Place of the table where a request was found last.
     last: usize,
-    /// Whether its calls must claim what they name: another thread may be given a handle before the end of the
-    /// request it stood for is noted here, or one stands for several requests.
+    /// True where its calls must claim the requests they name: another thread may be given a handle before its old
+    /// request's end is noted here, or one handle stands for several requests.
     claims: bool,
     forgotten: u64,
 }
 
 impl Requests {
-    /// Those of thread `number`, none.
+    /// Empty tables for thread `number`.
     pub fn new(tables: Arc<Shelves>, number: u32) -> Self {
         let mine = Owner::default();
         let forgotten = tables.forgotten.load(Ordering::Acquire);
@@ -209,8 +211,8 @@ impl Requests {
         number
     }
 
-    /// Whether one of those before the request `at` shares its handle. Those of them are gone that would not: they have
-    /// ended where nobody looked, in a callback, or by the profiling name of the function.
+    /// True where an earlier request shares the handle of the request `at`. Earlier ones whose handle is never shared
+    /// are taken out: they ended unseen, in a callback or by the function's profiling name.
     #[cold]
     fn shares(&mut self, handle: u64, at: u32) -> bool {
         while let Some((eldest, node)) = self.mine.finder().find(handle).filter(|&(eldest, _)| eldest != at) {
@@ -223,7 +225,7 @@ impl Requests {
         false
     }
 
-    /// What others have left for it to do.
+    /// Applies what other threads have left: dead requests, and requests to forget.
     #[inline(always)]
     fn catch_up(&mut self) {
         if self.mine.has_dead() || self.tables.forgotten.load(Ordering::Relaxed) != self.forgotten {
@@ -255,7 +257,7 @@ impl Requests {
     /// Fills `named` with the requests that the handles of one call are about: `null_word` for `null`. The call may
     /// complete them if it `completes`, and then [ends](Requests::end) or [keeps](Requests::give_back) them.
     ///
-    /// One that nobody was seen making gets its number here.
+    /// A request whose making was not seen gets its number here.
     #[inline]
     pub fn name(
         &mut self,
@@ -284,7 +286,7 @@ impl Requests {
         named.put_together();
     }
 
-    /// Names a request that another thread has made, or nobody was seen making, or the call names once more.
+    /// Names a request of another thread, one whose making was not seen, or one that the call names once more.
     #[cold]
     fn name_other(&mut self, handles: &[u64], completes: bool, named: &mut CallRequests, element: usize) {
         let handle = handles[element];
@@ -305,7 +307,7 @@ impl Requests {
         }
         let number = self.slots.take(None);
         let [_, marks, sent, received] = Request::default().facts(number);
-        // Nobody saw it made: of a send, its status holds whatever was there before.
+        // Its making was not seen: the status of a send holds whatever was there before.
         let mark = TELLS | SILENT;
         let (at, shares) = self.mine.put(handle, [number, marks | u64::from(mark), sent, received]);
         self.claims |= shares;
@@ -322,7 +324,7 @@ impl Requests {
         if self.met.len() < self.tables.count.load(Ordering::Acquire) {
             self.met.clone_from(&self.tables.all.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        // What is not found in the end is as if nobody had seen it: no thread waits for another for ever.
+        // A request that is not found in the end counts as not seen being made: no thread waits for another for ever.
         for _ in 0..MOST_LOOKS {
             let mut unsure = false;
             for step in 0..self.met.len() {
@@ -346,7 +348,7 @@ impl Requests {
 
     fn visit_one(&self, which: usize, handle: u64, completes: bool) -> Visit {
         let table = &self.met[which];
-        // What is on a table whose owner has not come by since all was to be forgotten may be long gone.
+        // Requests on a table whose owner has made no call since all was to be forgotten may be long gone.
         let forgotten = self.tables.forgotten.load(Ordering::Acquire);
         if which == self.place || which >= MOST_TABLES || table.noted() != forgotten {
             return Visit::None;
@@ -406,8 +408,8 @@ impl Requests {
         }
     }
 
-    /// Of what a call has named those are gone whose handles are not `after` it what they were `before`; it
-    /// [gives back](Requests::give_back) the others.
+    /// Ends those of a call's requests whose handles `after` it differ from those `before`; [gives
+    /// back](Requests::give_back) the others.
     pub fn end_gone(&mut self, named: &mut CallRequests, before: &[u64], after: &[u64]) {
         let mut kept = false;
         for (&place, (&before, &after)) in named.places().iter().zip(before.iter().zip(after)) {
@@ -423,7 +425,7 @@ impl Requests {
         self.give_back(named);
     }
 
-    /// Of several requests that share a handle two threads have taken the same: another one is gone.
+    /// Ends another request of `handle`: two threads have completed the same one of several that share it.
     #[cold]
     fn end_another(&mut self, handle: u64) {
         let own = self.mine.finder().find(handle).map(|(at, _)| at);
@@ -451,14 +453,14 @@ impl Requests {
         }
     }
 
-    /// Forgets all but the persistent ones, and whether those are under way: on this thread now, on others as soon as
-    /// they come by.
+    /// Forgets all but the persistent requests, and whether those are under way: on this thread now, on others at their
+    /// next call.
     pub fn forget_passing(&mut self) {
         self.tables.forgotten.fetch_add(1, Ordering::AcqRel);
         self.catch_up();
     }
 
-    /// Whether none that this thread has made is live.
+    /// True where no request that this thread has made is live.
     pub fn is_empty(&mut self) -> bool {
         self.catch_up();
         self.mine.len() == 0

@@ -1,5 +1,4 @@
-//! What the threads of a process share: the window that is open, what has been left for it, and
-//! what the job agreed on.
+//! State that the threads of a process share: the open window, the totals left for it, and the plan of the job.
 //!
 //! Whichever thread first sees that the window is over closes it, for all of them: it takes the
 //! lock, which is free otherwise. The others notice at their next hook, and leave their totals to
@@ -34,18 +33,18 @@ pub type Resolve = fn(u64) -> (String, u64);
 /// Puts where the functions begin by way of which the calling thread came to its call, outwards from the caller of the
 /// function that makes it; how many.
 pub type Callers = fn(&mut [u64; SAMPLED_CALLERS]) -> usize;
-/// So many callers of a sampled call are looked at.
+/// Callers of a sampled call that are recorded.
 pub const SAMPLED_CALLERS: usize = 5;
 
-/// How long the region that ends windows may stay unheard of, nanoseconds since T0: the same moment on every rank.
+/// How long the region that ends windows may stay unnamed, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
 
-/// What the threads of a process share.
+/// State that the threads of a process share.
 #[derive(Debug)]
 pub struct Shared {
     /// The process's journal.
     pub journal: Arc<Journal>,
-    /// What the job agreed on.
+    /// The plan that the ranks agreed on.
     pub plan: Plan,
     /// This process.
     pub rank: Rank,
@@ -53,20 +52,20 @@ pub struct Shared {
     pub(crate) boundary: Option<Boundary>,
     /// Number of the open window, to be seen without the lock.
     window: AtomicU64,
-    /// Whether it is in the sample, likewise.
+    /// True where it is in the sample, likewise.
     traced: AtomicBool,
-    /// Whether the program has named the marker's region.
+    /// True once the program has named the marker's region.
     marker_known: AtomicBool,
     pub(crate) pause: Pause,
-    /// What the program does with its regions that its author should know.
+    /// Irregular uses of regions by the program.
     pub irregular: Irregularities,
     open: Mutex<OpenWindow>,
-    /// Markers that threads may meet without it.
+    /// Markers that threads may meet without the lock.
     pub(crate) passing: MarkerCredits,
     directive: Mutex<Directives>,
     /// The first window of those that begin before a directive that is to draw them, if it comes.
     late_from: Option<WindowId>,
-    /// Whom messages are exchanged with, where windows are kept for partners' sake.
+    /// Message partners, where windows are kept for partners' sake.
     pub partners: Option<Partners>,
     modules: Mutex<Vec<String>>,
     pub(crate) policies: Policies,
@@ -82,24 +81,24 @@ pub(crate) struct OpenWindow {
     /// Ticks at which it ends, if the clock ends windows.
     pub until: u64,
     pub keep: Keep,
-    /// Whether it or a partner of the rank was drawn, and how likely that was; `keep` where partners do not matter.
+    /// Draw for the rank and its partners, with its probability; equal to `keep` where partners do not matter.
     pub union: Keep,
     /// The update that decided `keep`.
     pub update: u64,
     /// The stratum that it was drawn in, where the rank's group is divided.
     pub stratum: Option<u16>,
-    /// Whether its calls are stored, all of them so far.
+    /// True where its calls are stored, all of them so far.
     pub stored: bool,
-    /// Whether they are buffered until it is decided, after its end, if it is kept.
+    /// True where they are buffered until a decision after its end.
     pub buffered: bool,
-    /// Whether all of them are stored, and what is decided after its end is only marked.
+    /// True where all of them are stored, and a decision after its end is only marked.
     pub marked: bool,
-    /// Which windows are decided so, as long as the agent can afford it.
+    /// Timing of decisions, as long as the agent can afford it.
     pub after: DecisionTiming,
     pub verdicts: Verdicts,
-    /// Whether all of it so far has been summarised.
+    /// True where all of it so far has been summarised.
     pub measured: bool,
-    /// Windows before it that nobody has heard of yet, none of which was summarised. They are told with it.
+    /// Windows before it that are not yet reported, none of which was summarised. They are reported with it.
     pub untold: u64,
     /// Markers [lent out](Passing).
     pub lent: u64,
@@ -107,11 +106,11 @@ pub(crate) struct OpenWindow {
     pub counting: Option<Counting>,
     /// Markers met.
     pub met: u64,
-    /// Whether the clock ends windows, because nobody had heard of the marker's region in time.
+    /// True where the clock ends windows, because the marker's region was not named in time.
     pub fallen_back: bool,
     /// Ticks paused before it began.
     pub paused_before: u64,
-    /// What threads have left for it.
+    /// Totals that threads have left for it.
     pub left: Totals,
     pub closed: Closed,
     pub gathered: Gathered,
@@ -125,9 +124,9 @@ pub(crate) type Guard<'a> = Computing<MutexGuard<'a, OpenWindow>>;
 struct Directives {
     now: Option<Directive>,
     next: Option<Directive>,
-    /// What `now` has drawn for the rank in the windows of one update interval, where that is one draw.
+    /// The rank's draw by `now` for one update interval, and the interval, where that is one draw.
     own: Option<(u64, Keep)>,
-    /// What `now` has drawn for the rank and its partners.
+    /// The draw by `now` for the rank and its partners.
     drawn: Option<Drawn>,
 }
 
@@ -197,7 +196,7 @@ impl Shared {
         }
     }
 
-    /// Has `callers` sample how calls come to sites. To be called before the first thread is there.
+    /// Has `callers` sample how calls reach sites. To be called before the first thread registers.
     pub fn sample_with(&self, callers: Callers) {
         let _ = self.callers.set(callers);
     }
@@ -206,13 +205,13 @@ impl Shared {
         self.callers.get().copied()
     }
 
-    /// Has `source` read at the end of every window; it fills the places that [`counted`] names. To be called
-    /// before the first thread is there.
+    /// Has `source` read at the end of every window; it fills the places that [`counted`] names. To be called before
+    /// the first thread registers.
     pub fn count_with(&self, source: Box<dyn Counters>) {
         self.lock().counting = Some(Counting::new(source, counted(&self.plan)));
     }
 
-    /// The window now open, whatever has been passed over.
+    /// The window now open, with those that were passed over.
     pub fn window_now(&self) -> WindowId {
         drop(self.lock());
         self.window()
@@ -224,7 +223,7 @@ impl Shared {
         WindowId(self.window.load(Ordering::Relaxed))
     }
 
-    /// Whether the open window is in the sample, and neither the program nor what ampl costs stands in the way.
+    /// True where the open window is in the sample, ampl is not paused, and costs allow storing calls.
     pub fn is_traced(&self) -> bool {
         let open = self.lock();
         let traced = match open.gathered.len() {
@@ -234,7 +233,7 @@ impl Shared {
         traced && !self.is_paused()
     }
 
-    /// Whether the rank is drawn in `window`, which begins behind others that nothing has been drawn for yet.
+    /// True where the rank is drawn in `window`, which begins behind others that have no draw yet.
     fn will_draw(&self, window: WindowId) -> bool {
         let held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = |next: &&Directive| next.first_window <= window;
@@ -242,7 +241,7 @@ impl Shared {
         directive.is_none_or(|directive| kept(&self.plan, self.rank, window, directive).kept)
     }
 
-    /// Whether the program has paused ampl.
+    /// True where the program has paused ampl.
     #[inline]
     pub fn is_paused(&self) -> bool {
         self.pause.is_on()
@@ -253,12 +252,12 @@ impl Shared {
         now - self.pause.ticks(now)
     }
 
-    /// What the configuration names of the program: regions and metrics.
+    /// Regions and metrics of the program that the configuration names.
     pub fn declared(&self) -> &Declared {
         &self.events.declared
     }
 
-    /// The program has named a region: if it is the marker's, the marker is waited for.
+    /// Notes that the program has named a region: if it is the marker's, the marker is waited for.
     pub fn know_region(&self, name: &str) {
         if self.marker_known.load(Ordering::Relaxed) {
             return;
@@ -276,14 +275,14 @@ impl Shared {
         }
     }
 
-    /// Whether windows end at a marker that the program has not once met. Means something when the run is over.
+    /// True where windows end at a marker that the program has not once met. Valid when the run is over.
     pub(crate) fn lacks_marker(&self) -> bool {
         let open = self.lock();
         !matches!(self.boundary, None | Some(Boundary::Period { .. }))
             && (open.fallen_back || (open.window.0 <= 1 && open.met == 0))
     }
 
-    /// Whether the clock ended windows instead.
+    /// True where the clock ended windows instead.
     pub(crate) fn fell_back(&self) -> bool {
         self.lock().fallen_back
     }
@@ -293,15 +292,14 @@ impl Shared {
         self.lock().left.merge(totals);
     }
 
-    /// Whether more than its count is to be known of every call of `function`: a metric observes it,
-    /// or windows end there.
+    /// True where calls of `function` need more than a count: a metric observes it, or windows end there.
     pub fn observes(&self, function: Function) -> bool {
         let ends = self.marker().is_some_and(|(marker, _)| marker == function);
         // Its level matters, whatever ends windows.
         ends || function == ids::MPI_PCONTROL || self.events.observes(function)
     }
 
-    /// The function whose calls end windows, and whether only those do that are made in some place.
+    /// The function whose calls end windows, and true where only those made in some place do.
     pub fn marker(&self) -> Option<(Function, bool)> {
         match &self.boundary {
             Some(Boundary::Call { function, site, .. }) => Some((*function, site.is_some())),
@@ -329,8 +327,8 @@ impl Shared {
         Some(open.stored)
     }
 
-    /// The oldest window that is over and undecided, if it was to be drawn by a directive that has come since; no draw
-    /// is about several that were closed together.
+    /// The oldest window that is over and undecided, if it was to be drawn by a directive that has come since; a draw
+    /// never covers several that were closed together.
     pub(crate) fn drawn_late(&self) -> Option<(WindowId, Option<LateDraw>)> {
         let from = self.late_from?;
         let (first, last) = self.lock().verdicts.oldest().filter(|&(first, _)| first >= from)?;
@@ -350,12 +348,12 @@ impl Shared {
         let mut held = self.directive.lock().unwrap_or_else(PoisonError::into_inner);
         held.next = Some(directive);
         drop(held);
-        // Markers were lent out without knowing of it.
+        // Marker credits were granted without knowing of it.
         drop(self.lock());
     }
 
-    /// The open window, which means and probabilities are computed of. Nobody meets markers without it until they are
-    /// lent out again.
+    /// The open window, locked, with floating-point state saved. No thread meets markers without the lock until credits
+    /// are granted again.
     pub(crate) fn lock(&self) -> Guard<'_> {
         let mut open = Computing::with(self.open.lock().unwrap_or_else(PoisonError::into_inner));
         self.reclaim(&mut open);
@@ -374,7 +372,7 @@ impl Shared {
         self.publish(open);
     }
 
-    /// As [`begin`](Self::begin), but other threads are not told.
+    /// As [`begin`](Self::begin), but not published to other threads.
     pub(crate) fn begin_unseen(&self, open: &mut OpenWindow, now: u64) {
         open.since = now;
         (open.keep, open.union, open.update, open.stratum) = self.draw(open.window);
@@ -410,14 +408,14 @@ impl Shared {
         }
     }
 
-    /// Lets other threads know of the open window without the lock.
+    /// Publishes the open window to other threads, which read it without the lock.
     pub(crate) fn publish(&self, open: &OpenWindow) {
         let traced = open.union.kept && open.governor.level() == Level::Kept;
         self.traced.store(traced, Ordering::Relaxed);
         self.show(open.window);
     }
 
-    /// The window that is open from here on.
+    /// Publishes the number of the window that is open from here on.
     pub(crate) fn show(&self, window: WindowId) {
         self.window.store(window.0, Ordering::Relaxed);
     }
@@ -435,7 +433,7 @@ impl Shared {
         let Some(Boundary::Period { nanos }) = self.boundary else { return None };
         let (ticks, first) = self.journal.first_pair();
         let elapsed = now.saturating_sub(ticks) as f64 * self.journal.nanos_per_tick();
-        // One less than there seem to be: ticks and nanoseconds are converted both ways.
+        // Subtract one: rounding in the tick conversion may overshoot by one window.
         let mut next =
             ((elapsed as i64).saturating_add(first).max(0) as u64 / nanos.max(1)).saturating_sub(1);
         let directed = self.directed();
@@ -478,7 +476,7 @@ impl Shared {
         (own, union, directive.update, stratum)
     }
 
-    /// Whether the calls of a window drawn so are stored.
+    /// True where the calls of a window with that draw are stored.
     fn stores(&self, keep: Keep) -> bool {
         match self.plan.config.trace.stored() {
             Timing::Off => false,

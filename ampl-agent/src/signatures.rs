@@ -23,7 +23,7 @@ pub struct Signatures {
     /// The terminal found last, and behind each the one that came after it last: programs repeat themselves.
     last: u32,
     follows: Vec<u32>,
-    /// Whether the terminal found last is the one that had come there before.
+    /// True where the terminal found last is the one that had come there before.
     expected: bool,
 }
 
@@ -70,12 +70,12 @@ impl Signatures {
         self.begins.len() - 1
     }
 
-    /// Whether there are so many that no more should be taken of the process's memory.
+    /// True where signatures should take no more of the process's memory.
     pub fn is_full(&self) -> bool {
         self.words.len() > MOST_WORDS
     }
 
-    /// Whether there is none.
+    /// True where there are no signatures.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -102,7 +102,7 @@ impl Signatures {
         self.last = next;
     }
 
-    /// Whether the terminal found last is the one that had come there before.
+    /// True where the terminal found last is the one that had come there before.
     #[inline]
     pub fn was_expected(&self) -> bool {
         self.expected

@@ -9,10 +9,11 @@ pub const SITE_ENTRIES: usize = 1024;
 const FULL_AT: usize = SITE_ENTRIES / 4 * 3;
 /// Places of the index: it is never half full.
 const PLACES: usize = 2 * SITE_ENTRIES;
-/// In the word of an entry's function, above its number: whether to leave calls out of the entry, and behind that bit the
-/// entry whose call came after one of this. Readers take no notice of them.
+/// Index of an entry's word with the function's number; readers ignore its bits above.
 const NOTE: usize = 1;
+/// In that word: calls are left out of the entry.
 const MUTED: u64 = 1 << 16;
+/// In that word: first bit of the entry whose call came after one of this.
 const NEXT: u32 = 17;
 /// In the same word: calls of the entry are still sampled.
 const SAMPLED: u64 = 1 << 63;
@@ -63,7 +64,7 @@ impl SiteTable {
         found
     }
 
-    /// Whether the entry is the last one, or the one expected behind it: that is the last one from here on.
+    /// True where the entry is the last one, or the expected next one, which becomes the last.
     #[inline(always)]
     pub fn reach(&mut self, address: u64, function: u16) -> bool {
         if (self.last.0, self.last.1) == (address, function) {
@@ -168,7 +169,7 @@ impl SiteTable {
     }
 }
 
-/// Whether the next call of a sampled entry is one of those; after the last there are no more.
+/// True where the next call of a sampled entry is sampled; clears the entry's flag after its last sample.
 #[cold]
 fn samples(entry: &mut [u64]) -> bool {
     let number = entry[2] + 1;

@@ -1,4 +1,4 @@
-//! Which of a thread's requests of one origin are live.
+//! Slots of a thread's live requests, by origin.
 //!
 //! A request is known by the call that made it: a thread, a terminal, and a slot, the lowest that is free. Programs
 //! that make and complete the same requests again and again so name them the same each time, in whatever order they
@@ -15,20 +15,20 @@ pub struct Slots {
     thread: u32,
     /// The first 64 by terminal, a bit each.
     low: Vec<u64>,
-    /// Those beyond.
+    /// Slots beyond the first 64, by terminal.
     high: FxHashMap<u64, Numbers>,
-    /// Requests that have no slot, from 1: their numbers too come again.
+    /// Numbers of requests without a slot, from 1: they too are reused.
     unseen: Numbers,
 }
 
 impl Slots {
-    /// Those of thread `number`, all free.
+    /// Slots of thread `number`, all free.
     pub fn new(number: u32) -> Self {
         Self { thread: number, low: Vec::new(), high: FxHashMap::default(), unseen: Numbers::from(1) }
     }
 
-    /// The number of a new request, by its terminal with 0 where the request is told. One that nobody was seen
-    /// making, or that has no room in a number's bits, has a number that tells it from others and nothing else.
+    /// The number of a new request, by its terminal, with 0 where the request's own word is recorded. A request whose
+    /// making was not seen, or that has no room in a number's bits, has a number that only distinguishes it.
     #[inline]
     pub fn take(&mut self, terminal: Option<u32>) -> u64 {
         let Some(origin) = terminal.and_then(|terminal| request::origin(self.thread, terminal)) else {

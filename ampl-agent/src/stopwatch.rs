@@ -25,7 +25,7 @@ pub struct Stopwatch {
     cpu_ns: u64,
 }
 
-/// What a piece of work took, nanoseconds.
+/// Time of a piece of work, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Took {
     /// On the clock.
@@ -47,7 +47,7 @@ impl Stopwatch {
         Self { wall_ns: now(ClockId::Monotonic), cpu_ns: thread_ns() }
     }
 
-    /// What the work took, which ends on the same thread.
+    /// Time of the work since the start; it must end on the same thread.
     pub fn stop(self) -> Took {
         Took {
             wall_ns: now(ClockId::Monotonic).saturating_sub(self.wall_ns),

@@ -1,7 +1,7 @@
 //! A thread's records on their way into the journal.
 //!
-//! Times of calls go straight into the stream, or into the [buffer](crate::pending) while it is open whether their window
-//! is kept; everything else goes into the stream.
+//! Times of calls go straight into the stream, or into the [buffer](crate::pending) while their window is undecided;
+//! everything else goes into the stream.
 
 use std::io;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Cursor {
 
     #[inline]
     fn commit(&mut self) {
-        // Last and with release order: whoever sees the counter sees the words.
+        // Last and with release order: a reader that sees the counter sees the words.
         self.block.head[head::COMMITTED].store(self.at as u64, Ordering::Release);
     }
 }
@@ -54,16 +54,17 @@ impl Cursor {
 pub struct Stream {
     journal: Arc<Journal>,
     thread: u32,
-    /// That of the stream, then that of the buffer.
+    /// Cursor of the stream, then of the buffer.
     cursors: [Cursor; 2],
     pending: Pending,
-    /// Whether calls go into the buffer.
+    /// True while calls go into the buffer.
     buffers: bool,
     /// Records of calls so far; copies out of the buffer are not made again.
     calls: u64,
     full: bool,
-    /// What kept calls cost, where that matters, and where those begin in the stream's block that were not priced.
+    /// Prices of kept calls, where the plan needs them.
     pricing: Option<Box<Pricing>>,
+    /// Start, in the stream's block, of the words without a price.
     unpriced: usize,
 }
 
@@ -105,7 +106,7 @@ impl Stream {
         })
     }
 
-    /// Whether the journal could not grow: records are lost from then on.
+    /// True once the journal could not grow: records are lost from then on.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -115,13 +116,13 @@ impl Stream {
         self.calls
     }
 
-    /// Whether it matters what calls cost.
+    /// True where calls are priced.
     pub fn has_price(&self) -> bool {
         self.pricing.is_some()
     }
 
-    /// Bytes that the `calls` latest records of calls take in the trace, or would take if the window that they are of
-    /// is kept; and bytes that were kept since this was asked for last.
+    /// Bytes in the trace of the `calls` latest records of calls, if their window is kept; and bytes kept since the
+    /// last call of this function.
     pub fn cost(&mut self, calls: u64) -> (u64, u64) {
         let Some(pricing) = &mut self.pricing else { return (0, 0) };
         let [stream, buffer] = &self.cursors;
@@ -134,7 +135,7 @@ impl Stream {
         (pricing.price(&buffer.block.words[from..buffer.at], calls), spent)
     }
 
-    /// `window` begins, and where its calls go; windows of which `decided` knows leave the buffer.
+    /// Begins `window`, and sets where its calls go; windows that `decided` has decisions for leave the buffer.
     pub fn begin_window(
         &mut self,
         window: WindowId,
@@ -149,7 +150,7 @@ impl Stream {
         }
     }
 
-    /// The window that is being buffered has ended; those of which `decided` knows leave the buffer.
+    /// Ends the window that is being buffered; windows that `decided` has decisions for leave the buffer.
     pub fn end_buffer(&mut self, decided: impl FnMut(WindowId) -> Option<bool>) {
         if self.buffers {
             self.pending.end(&self.cursors[1]);
@@ -157,7 +158,7 @@ impl Stream {
         self.resolve(decided);
     }
 
-    /// Whether there will soon be no more room in the buffer.
+    /// True where the buffer will soon be full.
     pub fn is_crowded(&self) -> bool {
         self.pending.is_crowded()
     }
@@ -167,7 +168,7 @@ impl Stream {
         self.pending.oldest()
     }
 
-    /// Takes windows of which `decided` knows out of the buffer.
+    /// Takes windows that `decided` has decisions for out of the buffer.
     pub fn resolve(&mut self, decided: impl FnMut(WindowId) -> Option<bool>) {
         let [stream, buffer] = &mut self.cursors;
         let (journal, thread, full) = (&self.journal, self.thread, &mut self.full);
@@ -186,18 +187,18 @@ impl Stream {
         self.pending.resolve(buffer, decided, copy);
     }
 
-    /// The window that is being buffered is decided before its end: what there is of it goes, or is kept as what
-    /// follows will be.
+    /// Decides the window that is being buffered before its end: its calls so far are dropped or kept, and later ones
+    /// are not buffered.
     pub fn decide_open(&mut self, kept: bool) {
         self.pending.end(&self.cursors[1]);
         self.buffers = false;
         self.resolve(|_| Some(kept));
     }
 
-    /// Makes sure of room where `buffered` says.
+    /// Makes sure of room for `words` in the buffer or the stream.
     #[inline]
     fn reserve(&mut self, words: usize, buffered: bool) -> bool {
-        // Once something had no room, nothing that happens to fit may follow it: it would seem next.
+        // After a record without room, no later one may be stored: it would seem to be the next.
         !self.full
             && (self.cursors[usize::from(buffered)].has_room(words) || self.next_block(words, buffered))
     }
@@ -309,7 +310,7 @@ impl Stream {
     }
 }
 
-/// What kept calls cost, and where those begin in a block that were not priced.
+/// Prices of kept calls, and the start of the words without a price in a block.
 type Priced<'a> = (&'a mut Option<Box<Pricing>>, &'a mut usize);
 
 /// A block for the stream, larger than the last while there is room for more; says whether there is one.

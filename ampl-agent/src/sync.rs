@@ -4,7 +4,7 @@
 pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use std::thread::yield_now;
 
-/// Nodes of a table's first block, and lists of its first table: powers of two.
+/// Nodes of a table's first block, a power of two.
 pub const FIRST: usize = 256;
-/// See [`FIRST`].
+/// Lists of a table's first table, a power of two.
 pub const LISTS: usize = 1024;

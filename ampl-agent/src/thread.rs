@@ -1,4 +1,4 @@
-//! One thread of the application: what it counts, accumulates and records.
+//! One thread of the application: its counts, totals and records.
 
 use std::io;
 use std::sync::Arc;
@@ -46,9 +46,9 @@ pub struct CallEnd {
     pub function: Function,
     /// Return address into the caller.
     pub address: u64,
-    /// Ticks just before MPI was entered and just after it returned.
+    /// Ticks just before MPI was entered.
     pub start: u64,
-    /// See `start`.
+    /// Ticks just after MPI returned.
     pub end: u64,
     /// Bytes sent.
     pub sent: u64,
@@ -58,9 +58,9 @@ pub struct CallEnd {
     pub flags: u8,
     /// Its [terminal](Thread::terminal), if it is recorded.
     pub terminal: Option<u32>,
-    /// Whether its time is part of the time in MPI.
+    /// True where its time is part of the time in MPI.
     pub timed: bool,
-    /// Whether its bytes are those of files or windows: they are its site's, and no message's.
+    /// True where its bytes are those of files or windows: they count for its site, not for messages.
     pub apart: bool,
 }
 
@@ -69,33 +69,36 @@ pub struct CallEnd {
 pub struct Thread {
     shared: Arc<Shared>,
     counts: &'static mut [u64],
-    /// The call that it is in, for readers.
+    /// The call that the thread is in, for readers.
     pub current: Current,
     sites: SiteTable,
-    /// How sampled calls of a site came there, and whether some came otherwise.
+    /// Way by which sampled calls of a site came, and true where others came differently.
     ways: FxHashMap<u32, (Box<[u64]>, bool)>,
     paths: Paths,
     stream: Stream,
     signatures: Signatures,
     repeats: Repeats,
     log: Log,
-    /// Whether calls are recorded: all of them, or those of windows that are stored.
+    /// Which calls are recorded: all of them, or those of windows that are stored.
     structure: Of,
     /// Cache in front of the process's handles.
     pub handles: HandleCache,
     totals: Totals,
-    /// The open window as this thread knows it: its number, when the clock ends it, whether calls are stored.
+    /// Number of the open window, as this thread has it.
+    /// Ticks at which the clock ends that window.
     window: WindowId,
     until: u64,
-    /// Until when [passing](crate::marker_credits) markers is all that there is to it, ticks; 0: not at all.
+    /// Ticks until which meeting a marker needs no more than a [credit](crate::marker_credits); 0 where it always does.
     passes_until: u64,
-    /// Until when markers [gather](gather) windows, ticks, and how many.
+    /// Ticks until which markers [gather](gather) windows.
     gathers_until: u64,
+    /// Most windows that gather.
     gathers: usize,
-    /// How many times windows have been closed, since somebody asked.
+    /// Windows closed since the last [`Thread::take_closings`].
     closings: usize,
+    /// True where calls of that window are stored.
     stores: bool,
-    /// What is done for calls, as far as the agent may cost.
+    /// Level of work done for calls, as far as costs allow.
     level: Level,
     /// The function whose calls end windows.
     marker: Option<u16>,
@@ -105,25 +108,25 @@ pub struct Thread {
     number: u32,
     /// The agent's own time in windows that are closed, ticks.
     own_before: u64,
-    /// Records of calls when this thread came to the open window.
+    /// Records of calls when this thread joined the open window.
     stored_before: u64,
-    /// Room for what a record says.
+    /// Memory for the body of a record.
     body: Vec<u64>,
     looked: LastCheck,
     visits: Visits,
     /// Ticks of rare work, which was measured whole.
     rare_ticks: u64,
-    /// Of those, ticks up to the last window's end.
+    /// Part of `rare_ticks` up to the last window's end.
     rare_before: u64,
-    /// What calls cost over what was measured of them, at least 1.
+    /// Ratio of the true cost of calls to the measured one, at least 1.
     surcharge: f64,
-    /// Whether such work is under way.
+    /// True while rare work is under way.
     works_rarely: bool,
-    /// Whether calls have not been stored since the last one that was: a pause, a policy.
+    /// True where calls have gone unstored since the last stored one: a pause, a policy.
     skipped: bool,
-    /// Whether calls of a function are told apart by where they are made.
+    /// True where calls of a function are distinguished by call site.
     tells_sites: bool,
-    /// What is to be stored by site; empty where no policy says.
+    /// Policy by site; empty where no policy exists.
     selected: Vec<SiteTrace>,
     /// Metrics that observe a site's calls, one bit each; empty where none does.
     observers: Vec<u64>,
@@ -184,7 +187,7 @@ impl Thread {
             surcharge: 1.0,
             works_rarely: false,
             skipped: false,
-            // Who asks for something of a site is told of sites.
+            // Metrics and policies of sites need sites to be distinguished.
             tells_sites: shared.plan.config.trace.call_sites
                 || shared.events.observes_sites()
                 || !shared.policies.is_empty(),
@@ -206,18 +209,18 @@ impl Thread {
         Ok(thread)
     }
 
-    /// What the threads of the process share.
+    /// State that the threads of the process share.
     pub fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Whether calls ending now would be stored.
+    /// True where calls ending now would be stored.
     #[inline]
     pub fn keeps(&self) -> bool {
         self.stores
     }
 
-    /// Whether a call that returned at `now` would end a window.
+    /// True where a call that returned at `now` would end a window.
     #[inline]
     pub fn is_due(&self, now: u64) -> bool {
         now >= self.until
@@ -307,8 +310,8 @@ impl Thread {
         self.mark(*every, now)
     }
 
-    /// Meets a marker at `now` without the lock. Returns whether that was all: [`Thread::end_windows`] must not
-    /// be told of it then.
+    /// Meets a marker at `now` without the lock. If it returns true, the marker is done: [`Thread::end_windows`] must
+    /// not see it.
     #[inline]
     pub fn pass_marker(&self, now: u64) -> bool {
         now < self.passes_until && self.shared.passing.meet()
@@ -408,7 +411,7 @@ impl Thread {
         closed
     }
 
-    /// Another thread has moved on to a new window: leaves it what this one has.
+    /// Follows another thread to a new window: leaves it this one's totals.
     #[cold]
     fn follow(&mut self, now: u64) {
         let shared = self.shared.clone();
@@ -423,14 +426,14 @@ impl Thread {
         self.totals.clear();
     }
 
-    /// This thread's part of a window is over, and its totals go elsewhere.
+    /// Ends this thread's part of a window, whose totals go elsewhere.
     fn end_part(&mut self) {
         self.own_before = self.own();
         self.add_stored();
         self.visits.carry(&self.totals);
     }
 
-    /// Hands what this thread has accumulated to the open window: it may not come by again.
+    /// Adds this thread's totals to the open window: the thread may not make another call.
     pub fn hand_over(&mut self) {
         let shared = self.shared.clone();
         let mut open = self.lock(&shared);
@@ -471,7 +474,7 @@ impl Thread {
         self.stored_before = self.stream.calls();
     }
 
-    /// Does for calls what the open window and the agent's allowance say.
+    /// Sets the work done for calls, by the open window and the agent's allowance.
     fn join_state(&mut self, open: &OpenWindow) {
         self.stores = open.stored;
         self.level = open.governor.level();
@@ -490,7 +493,7 @@ impl Thread {
         let mut open = self.lock(&shared);
         open.read_counters(now);
         self.close(&mut open, now, true);
-        // Nothing follows: what comes too late changes no window any more.
+        // No window follows: later calls end none.
         open.until = u64::MAX;
         self.until = u64::MAX;
     }

@@ -19,7 +19,7 @@ impl std::error::Error for TransportError {}
 /// An edge carries one message per direction at a time: the next is taken only when the other
 /// side has begun to receive the one before. That bounds what a busy parent must buffer.
 pub trait Transport {
-    /// Whether the edge to `peer` would take a message now.
+    /// Returns true where the edge to `peer` would take a message now.
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken.
@@ -31,7 +31,7 @@ pub trait Transport {
     /// [`TransportError`] when the transport is broken.
     fn send(&mut self, peer: Rank, message: &[u8]) -> Result<(), TransportError>;
 
-    /// Passes what has arrived to `take`; says whether anything was on its way.
+    /// Passes messages that have arrived to `take`; returns true if anything was on its way.
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken.

@@ -1,4 +1,4 @@
-//! When a window ends.
+//! Windows and their ends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -75,7 +75,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Whether one lasts.
+    /// True while a pause lasts.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.since.load(Ordering::Relaxed) != 0
@@ -88,14 +88,14 @@ impl Pause {
         self.total.load(Ordering::Relaxed) + lasting
     }
 
-    /// One begins at `now`, unless one lasts. Callers take turns.
+    /// Begins a pause at `now`, unless one lasts. Callers take turns.
     pub fn begin(&self, now: u64) {
         if !self.is_on() {
             self.since.store(now.max(1), Ordering::Relaxed);
         }
     }
 
-    /// The one that lasts is over at `now`. Callers take turns.
+    /// Ends the pause that lasts at `now`. Callers take turns.
     pub fn end(&self, now: u64) {
         let total = self.ticks(now);
         self.total.store(total, Ordering::Relaxed);
@@ -103,7 +103,7 @@ impl Pause {
     }
 }
 
-/// Whether the return address `offset` of the module at `path` lies in one of `ranges`.
+/// True where the return address `offset` of the module at `path` lies in one of `ranges`.
 pub fn holds(ranges: &[CodeRange], path: &str, offset: u64) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     ranges.iter().any(|range| range.module == name && range.holds(offset))

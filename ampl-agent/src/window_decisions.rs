@@ -1,4 +1,4 @@
-//! What becomes of windows whose calls are buffered until they are decided.
+//! Decisions about windows whose calls are buffered until then.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use ampl_core::message::Second;
 use ampl_core::plan::Plan;
 use ampl_core::units::{Rank, WindowId};
 
-/// Which windows are decided when they are over.
+/// Windows that get a retrospective decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DecisionTiming {
     None,
-    /// Those that begin before the client's first directive has come.
+    /// Windows that begin before the client's first directive has come.
     First,
     All,
 }
 
 impl DecisionTiming {
-    /// Those of `rank`, where `second` is the second pass of the plan.
+    /// Timing for `rank`, by `second`, the plan's retrospective decision.
     pub fn of(plan: &Plan, rank: Rank, second: Option<&Second>) -> Self {
         let group = plan.group_of(rank);
         let second = second.filter(|second| second.group(group).is_some());
@@ -30,7 +30,7 @@ impl DecisionTiming {
         }
     }
 
-    /// Whether a window is, under the directive of that update.
+    /// True where a window under the directive of that update is decided retrospectively.
     pub fn decides(self, update: u64) -> bool {
         match self {
             Self::None => false,
@@ -40,7 +40,7 @@ impl DecisionTiming {
     }
 }
 
-/// The draw of a window that began before the directive came that was to draw it.
+/// The draw of a window that began before the directive that draws it had come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateDraw {
     pub keep: Keep,
@@ -52,13 +52,14 @@ pub(crate) struct LateDraw {
 
 /// Closed windows that are not decided yet, and which of the others are kept.
 ///
-/// A decision may also never come, or too late: what was drawn when the window began holds then.
+/// A decision may also never come, or too late: the draw at the window's beginning holds then.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     undecided: VecDeque<Undecided>,
     /// Every window below is decided.
     through: u64,
-    /// Those of them that were buffered and are kept, ascending; the first of several that were closed together.
+    /// Windows below `through` that were buffered and are kept, ascending; the first of several that were closed
+    /// together.
     kept: Vec<u64>,
 }
 
@@ -69,9 +70,9 @@ pub(crate) struct Undecided {
     pub window: WindowId,
     /// The last.
     pub last: WindowId,
-    /// Whether all of its calls are buffered.
+    /// True where all of its calls are buffered.
     pub whole: bool,
-    /// As drawn when it began.
+    /// Draw at its beginning.
     pub drawn: bool,
 }
 
@@ -86,8 +87,8 @@ impl Verdicts {
         self.undecided.front().map(|windows| (windows.window, windows.last))
     }
 
-    /// Takes the decision about `window`; none where what was drawn holds, as for every older one. Returns it,
-    /// unless it comes too late.
+    /// Takes the decision about `window`; `None` where the draw at its beginning holds, as for every older one. Returns
+    /// it, unless it comes too late.
     pub fn judge(&mut self, window: WindowId, keep: Option<Keep>) -> Option<Keep> {
         if window.0 < self.through {
             return None;
@@ -106,7 +107,7 @@ impl Verdicts {
         taken
     }
 
-    /// Decides, by what was drawn, the windows up to `window`, for which there is no more room.
+    /// Decides by their draws the windows up to `window`, for which there is no more room.
     pub fn force(&mut self, window: WindowId) {
         self.judge(window, None);
     }
@@ -119,7 +120,7 @@ impl Verdicts {
         }
     }
 
-    /// Whether `window` is kept; none while that is open.
+    /// True where `window` is kept; `None` while it is undecided.
     pub fn of(&self, window: WindowId) -> Option<bool> {
         (window.0 < self.through).then(|| self.kept.binary_search(&window.0).is_ok())
     }

@@ -11,7 +11,7 @@ mod node;
 #[allow(dead_code)]
 mod request_table;
 
-/// What the table is made of here.
+/// Atomics and sizes of the table, under loom.
 mod sync {
     pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -42,7 +42,7 @@ fn find(table: &RequestTable, handle: u64) -> (u32, u16) {
     }
 }
 
-/// What a thread that was handed a request calls it, which it completes.
+/// Completes a request that the thread was handed; returns its name.
 fn complete(table: &RequestTable, handle: u64) -> u64 {
     let (at, times) = find(table, handle);
     let name = table.node(at).fact(0);

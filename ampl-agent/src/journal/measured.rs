@@ -1,4 +1,4 @@
-//! What the journal's header tells of time that the agent and the process took, of room to run, and of the agent's end.
+//! Header words for the agent's and the process's time, for room to run, and for the agent's end.
 
 use std::sync::atomic::Ordering;
 
@@ -27,7 +27,7 @@ impl Journal {
         self
     }
 
-    /// Whether rare work is measured.
+    /// True where rare work is measured.
     pub fn measures(&self) -> bool {
         self.measures
     }
@@ -50,7 +50,7 @@ impl Journal {
         self.header[word::RARE_NS].load(Ordering::Relaxed)
     }
 
-    /// The agent is there, after `ns` nanoseconds of processor time, rare work among it.
+    /// Records the processor time of the agent's start, `ns` nanoseconds, rare work among it.
     pub fn has_begun(&self, ns: u64) {
         self.set(word::BEGIN_NS, ns.saturating_sub(self.rare_ns()));
     }

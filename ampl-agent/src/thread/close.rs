@@ -16,15 +16,15 @@ use crate::closed::ClosedWindow;
 use crate::shared::OpenWindow;
 use crate::window_decisions::Undecided;
 
-/// A window that was all `paused` has no observation: zeros would be taken for what the rank has done in it.
+/// Removes the observations of a window that was all `paused`: zeros would count as the rank's work.
 fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
     if wall == 0 && paused > 0 {
         cells.fill(Cell::default());
     }
 }
 
-/// Goes back to the first window that was [passed over](crate::shared::Shared::pass_over); returns how many there
-/// are up to the open one.
+/// Rewinds to the first unreported window, among those [passed over](crate::shared::Shared::pass_over); returns how
+/// many are unreported, the open one included.
 fn tell_all(open: &mut OpenWindow) -> u64 {
     let untold = std::mem::take(&mut open.untold);
     open.window = WindowId(open.window.0 - untold);
@@ -32,13 +32,13 @@ fn tell_all(open: &mut OpenWindow) -> u64 {
 }
 
 impl Thread {
-    /// Ends the open window at `end`, with what all threads have left and this one has.
+    /// Ends the open window at `end`, with the totals of all threads.
     pub(super) fn close(&mut self, open: &mut OpenWindow, end: u64, partial: bool) {
         self.gather_totals(open);
         self.close_ended(open, end, partial);
     }
 
-    /// Has in this thread's totals what all threads have done in the window that is over.
+    /// Collects in this thread's totals those of all threads for the window that is over.
     pub(super) fn gather_totals(&mut self, open: &mut OpenWindow) {
         self.end_part();
         self.totals.merge(&open.left);
@@ -137,12 +137,12 @@ impl Thread {
         from
     }
 
-    /// How many times windows have been closed since the last call.
+    /// Windows closed since the last call.
     pub fn take_closings(&mut self) -> usize {
         std::mem::take(&mut self.closings)
     }
 
-    /// Where coins are flipped per window there is none for several of them: they are not in the sample.
+    /// Drops the open window's draw where several windows are closed together and each would have its own draw.
     fn drop_coins(&self, open: &mut OpenWindow) {
         let global = self.shared.plan.config.sampling.update_mechanism == Mechanism::Global;
         if global && open.keep != Keep::ALWAYS {
@@ -153,8 +153,8 @@ impl Thread {
         }
     }
 
-    /// Writes and leaves to the tree `windows` windows from the open one on, up to `end`, in each of which there
-    /// was what `cells` say.
+    /// Writes `windows` windows from the open one on, up to `end`, and queues them for the tree; `cells` are those of
+    /// each.
     fn write_window(
         &mut self,
         open: &mut OpenWindow,
@@ -166,7 +166,7 @@ impl Thread {
         let shared = self.shared.clone();
         self.closings += 1;
         let own = self.totals.own_ticks;
-        // Rare work was measured whole; calls cost more than what was measured of them.
+        // Rare work was measured whole; calls cost more than was measured of them.
         let rare = self.rare_ticks - std::mem::replace(&mut self.rare_before, self.rare_ticks);
         let beside = own.saturating_sub(rare) as f64 * (self.surcharge - 1.0);
         shared.journal.add_own_ticks(own.saturating_sub(self.totals.waited_ticks) + beside as u64);
@@ -204,7 +204,7 @@ impl Thread {
         if open.buffered || open.marked {
             let drawn = open.keep.kept;
             open.verdicts.close(Undecided { window: open.window, last, whole, drawn });
-            // Nobody knows yet; the client prices what it would take.
+            // The decision is still open; the client prices what it would take.
             keep.kept = false;
         }
         open.closed.leave(ClosedWindow {

@@ -1,16 +1,15 @@
-//! Windows whose end is only noted, and that are closed together a little later.
+//! Windows whose end is only noted, and that are closed together later.
 //!
-//! To close a window takes a few microseconds where all that it needs is in the caches, and several times that where ranks
-//! share a processor and nothing is. Where a window waits for its decision anyway, it costs hardly more to close some than
-//! to close one. The calls of each are in the buffer under its own number meanwhile, so that a process that dies loses no
-//! more than what these windows' summaries would have said.
+//! Closing a window takes a few microseconds with warm caches, and several times that where ranks share a processor.
+//! Where a window waits for its decision anyway, closing some costs hardly more than closing one. Their calls are in
+//! the buffer under their own numbers, so a process that dies loses only these windows' summaries.
 
 use super::Thread;
 use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::shared::{Guard, OpenWindow, Shared};
 
-/// How long the end of a window may go without being told, nanoseconds: as long as windows are by default.
+/// How long the end of a window may go unreported, nanoseconds: as long as windows are by default.
 const LONGEST_NS: f64 = 250e6;
 
 /// Windows from the open one on that have ended, oldest first: when, and what all threads did in them.
@@ -33,14 +32,14 @@ impl Gathered {
     }
 }
 
-/// Whether it is sure that the next window is watched like the `open` one, and that nothing must be read where that ends.
+/// True where the next window is sure to be observed like the `open` one, with nothing to read at its end.
 fn is_like_the_next(open: &OpenWindow) -> bool {
     let stored = open.buffered && open.stored && open.governor.level() == Level::Kept;
     stored && open.measured && !open.fallen_back && open.counting.is_none()
 }
 
 impl Thread {
-    /// Has up to `most` windows gather between two looks after the tree; none do before this is called.
+    /// Lets up to `most` windows gather between two polls of the tree; without this call none do.
     pub fn gather_up_to(&mut self, most: usize) {
         self.gathers = most;
     }
@@ -73,7 +72,7 @@ impl Thread {
         let mut open = shared.lock();
         let gathered = open.gathered.len();
         let is_last = open.window.0 + gathered as u64 == self.window.0;
-        // Those that are closed wait for the same look after the tree, and together there must not be more.
+        // Those that are closed wait for the same poll of the tree, and together there must not be more.
         let most = gathered + open.closed.len() + 1 >= self.gathers;
         if !is_last || most || !is_like_the_next(&open) {
             return false;
@@ -86,7 +85,7 @@ impl Thread {
         true
     }
 
-    /// See [`Thread::close_gathered`].
+    /// Closes the windows that have gathered, as [`Thread::close_gathered`].
     pub(super) fn close_all(&mut self, open: &mut OpenWindow) {
         if open.gathered.len() == 0 {
             return;
@@ -99,7 +98,7 @@ impl Thread {
             self.close_ended(open, *end, false);
             std::mem::swap(&mut self.totals, totals);
             shared.begin_unseen(open, *end);
-            // Whatever has become of the place of the file: so it was begun.
+            // Keep the flags the window opened with, even if the file system filled up since.
             (open.buffered, open.stored) = (true, true);
         }
         open.gathered.spares.extend(ended.drain(..).map(|(_, totals)| totals));

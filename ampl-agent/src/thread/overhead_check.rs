@@ -1,4 +1,4 @@
-//! A thread looks at what the agent costs it, and does less where that is too much.
+//! A thread checks the agent's cost, and does less where that is too high.
 
 use ampl_core::mpi::Function;
 use ampl_trace::model::Step;
@@ -11,58 +11,58 @@ use crate::window_decisions::DecisionTiming;
 /// Calls between two readings of the clock while calls are only counted.
 pub const LOOK_EVERY: u64 = 64;
 
-/// A thread that makes fewer calls than this in between may be looked at so many times more rarely: what it does costs
-/// little, and to look, where nothing of that is in the caches, costs more.
+/// Threads with fewer than `FEW` calls since the last check are checked `CHECK_RARELY` times less often: their work
+/// costs little, and a check with cold caches costs more.
 const FEW: u64 = 256;
 const CHECK_RARELY: u64 = 20;
 
-/// What it takes to code the times of a call in `MPI_Finalize`, nanoseconds, and of how many calls: those behind them
-/// take a fifth of it.
+/// Time to code the times of a call in `MPI_Finalize`, nanoseconds.
 const CODING_NS: f64 = 1000.0;
+/// Calls that cost that much; those behind them take a fifth of it.
 const CODED: u64 = 32_768;
 
-/// Where a thread stood when it looked at its own cost last.
+/// State of a thread at its last overhead check.
 #[derive(Debug, Default)]
 pub(super) struct LastCheck {
     pub at: u64,
-    /// Ticks before which it is no use to look again, and those from which on it is if there were few calls.
+    /// Ticks of the next check: the first if there were many calls, the second in any case.
     pub next: [u64; 2],
     pub own: u64,
     pub sequence: u64,
-    /// Whether calls have been stored since.
+    /// True where calls have been stored since.
     pub stored: bool,
-    /// Of how many it is known that they were, up to [`CODED`].
+    /// Stored calls already charged for end-of-run coding, capped at [`CODED`].
     pub coded: u64,
 }
 
-/// When it is of use to look again after having looked at `now`.
+/// Ticks of the next check after one at `now`.
 fn again(now: u64, nanos_per_tick: f64) -> [u64; 2] {
     let shortest = (SHORTEST_NS / nanos_per_tick) as u64;
     [shortest, shortest.saturating_mul(CHECK_RARELY)].map(|ticks| now.saturating_add(ticks))
 }
 
 impl LastCheck {
-    /// What is to be told of a thread that begins at `now`.
+    /// State of a thread that begins at `now`.
     pub fn begin(now: u64, nanos_per_tick: f64) -> Self {
         Self { at: now, next: again(now, nanos_per_tick), ..Self::default() }
     }
 }
 
 impl Thread {
-    /// Whether calls are counted only, because more would cost the job too much.
+    /// True where calls are only counted, because more would cost the job too much.
     #[inline]
     pub fn is_off(&self) -> bool {
         self.level == Level::Off
     }
 
-    /// Whether the thread [is off](Thread::is_off), and the next call to [pass](Thread::pass) is none of the
-    /// [`LOOK_EVERY`]th, when it looks around.
+    /// True where the thread [is off](Thread::is_off) and the next call to [pass](Thread::pass) is not a
+    /// [`LOOK_EVERY`]th, which checks.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.is_off() && !self.sequence.is_multiple_of(LOOK_EVERY)
     }
 
-    /// A call while the thread [is off](Thread::is_off): counted, and in the sequence.
+    /// Counts a call while the thread [is off](Thread::is_off), and gives it a place in the sequence.
     #[inline]
     pub fn pass(&mut self, function: Function) {
         self.counts[usize::from(function.0)] += 1;
@@ -74,17 +74,17 @@ impl Thread {
         self.own_before + self.totals.own_ticks.saturating_sub(self.totals.waited_ticks)
     }
 
-    /// Whether [`Thread::look`] would look at `now`.
+    /// True where [`Thread::look`] would check at `now`.
     #[inline]
     pub fn is_look_due(&self, now: u64) -> bool {
         let [many, few] = self.looked.next;
         now >= many && (now >= few || self.sequence - self.looked.sequence >= FEW)
     }
 
-    /// Looks at what the agent costs, at `now`, unless that was a moment ago: the process may step down, or
-    /// up again. What was begun of the open window is then no longer whole, and not kept.
+    /// Checks what the agent costs, at `now`, unless a check was a moment ago: the process may step down, or up again.
+    /// The records of the open window are then no longer whole, and not kept.
     ///
-    /// Says whether calls are recorded from now on that were not before, or no more.
+    /// Returns true where the recording of calls has begun or ended.
     pub fn look(&mut self, now: u64) -> bool {
         if !self.is_look_due(now) {
             return false;
@@ -107,19 +107,19 @@ impl Thread {
         let mut open = shared.lock();
         let scarce = shared.journal.is_crowded() || shared.journal.is_large() || self.log.is_lost();
         if scarce || open.governor.clone().take(self.number, stretch).is_some() {
-            // What has gathered was done as the state before wants it.
+            // Gathered windows were recorded at the earlier level.
             self.close_all(&mut open);
         }
         if shared.journal.is_crowded() {
             self.log.give_up();
         }
         if shared.journal.is_large() {
-            // What is called takes little room; times would take the program's.
+            // Signatures take little room; times would take the program's.
             open.after = DecisionTiming::None;
             open.governor.give_up(Level::Structure);
         }
         if self.log.is_lost() {
-            // There is no room for calls, however they are chosen.
+            // There is no room for calls, whichever are chosen.
             open.after = DecisionTiming::None;
             open.governor.give_up(Level::Summaries);
         }
@@ -128,7 +128,7 @@ impl Thread {
         let next = level > before && level == open.governor.below(Level::Kept);
         let affords_less = next && open.after == DecisionTiming::All && stretch.stored;
         if affords_less {
-            // What is dear is to store the calls of every window until it is decided. Fewer are drawn beforehand.
+            // The costly part is storing the calls of every window until it is decided. Fewer are drawn beforehand.
             open.after = DecisionTiming::None;
             open.governor.hold(Level::Kept);
         }
@@ -144,7 +144,7 @@ impl Thread {
         before.max(level) > Level::Structure
     }
 
-    /// Writes that this rank does otherwise from now on.
+    /// Writes a step down or up into the journal.
     pub(super) fn step(&mut self, step: &Step) {
         if let Ok(text) = serde_json::to_string(step) {
             self.stream.text(TEXT_STEP, &text);

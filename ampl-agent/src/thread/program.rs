@@ -1,4 +1,4 @@
-//! What the program itself tells a thread: regions, metrics, markers, pauses.
+//! Events from the program itself: regions, metrics, markers, pauses.
 
 use super::Thread;
 use crate::regions::{Irregularities, Visits};

@@ -12,12 +12,12 @@ pub struct Rare {
 }
 
 impl Thread {
-    /// Calls cost so much over what is measured of them, at least 1.
+    /// Sets the ratio of the true cost of calls to the measured one, at least 1.
     pub fn set_surcharge(&mut self, surcharge: f64) {
         self.surcharge = surcharge;
     }
 
-    /// Ticks of rare work so far: what the mean per call is measured by has none of it.
+    /// Ticks of rare work so far; the mean per call excludes them.
     #[inline]
     pub fn rare_ticks(&self) -> u64 {
         self.rare_ticks
@@ -36,7 +36,7 @@ impl Thread {
         let _as_it_was = Environment::begin();
         let took = watch.stop();
         let ticks = |ns: u64| (ns as f64 / self.nanos_per_tick) as u64;
-        // What the journal has measured of it is in its own sum.
+        // The journal has its own sum of the part that it measured.
         let journal_ns = self.shared.journal.rare_ns().saturating_sub(journal_ns);
         let wall = ticks(took.wall_ns);
         self.rare_ticks += wall;

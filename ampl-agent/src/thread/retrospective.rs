@@ -9,8 +9,8 @@ use crate::stream::CallTimes;
 use crate::window_decisions::LateDraw;
 
 impl Thread {
-    /// Takes what was decided about `window` and what is older: whether it is kept and its stratum, or that
-    /// what was drawn when it began holds. It is in the journal from here on.
+    /// Takes the decision about `window` and all older ones: draw and stratum, or `None` where the draw at its
+    /// beginning holds. Writes it into the journal.
     pub fn judged(&mut self, window: WindowId, decided: Option<(Keep, u16)>) {
         match decided {
             Some((keep, stratum)) => self.decided(window, Some(keep), &[stratum.into()]),
@@ -18,12 +18,13 @@ impl Thread {
         }
     }
 
-    /// Whether windows that wait for their decision hardly leave room for others.
+    /// True where windows that wait for their decision hardly leave room for others.
     pub fn is_crowded(&self) -> bool {
         self.stream.is_crowded()
     }
 
-    /// Draws windows that are over as the directive says that they should have begun under, and that has come since.
+    /// Draws windows that are over by the directive that should have drawn them at their beginning, and that has come
+    /// since.
     pub fn draw_late(&mut self) {
         while let Some((window, drawn)) = self.shared.drawn_late() {
             match drawn {
@@ -35,7 +36,7 @@ impl Thread {
         }
     }
 
-    /// Takes a decision; `more` is what its record says besides whether it is kept, and how likely that was.
+    /// Takes a decision; `more` are the words of its record behind the draw and its probability.
     fn decided(&mut self, window: WindowId, keep: Option<Keep>, more: &[u64]) {
         let shared = self.shared.clone();
         let keep = shared.lock().verdicts.judge(window, keep);

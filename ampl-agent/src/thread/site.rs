@@ -1,4 +1,4 @@
-//! Call sites as one thread meets them: what they are called, who observes them, what is stored of them.
+//! Call sites as one thread meets them: their definitions, observers and policies.
 
 use ampl_core::config::SiteTrace;
 use ampl_core::config::site::CodeRange;
@@ -24,33 +24,33 @@ impl Thread {
         site
     }
 
-    /// Whether the site of a call of `function` that returns to `address` is sure to be known, as that of most calls in
-    /// loops is. Never panics.
+    /// True where the site of a call of `function` that returns to `address` is sure to be known, as most in loops are.
+    /// Never panics.
     #[inline(always)]
     pub fn is_known(&mut self, function: Function, address: u64) -> bool {
         self.sites.reach(if self.tells_sites { address } else { ANYWHERE }, function.0)
     }
 
-    /// Makes the site of a call known before that is made: it may never return.
+    /// Defines the site of a call before the call is made: it may never return.
     #[inline(never)]
     pub fn know(&mut self, function: Function, address: u64) {
         self.site(function, address);
     }
 
-    /// Samples how calls come to sites from here on, where paths do not tell it anyway.
+    /// Samples how calls reach sites from here on, where paths do not show it anyway.
     pub(super) fn begin_sampling(&mut self) {
         if self.tells_sites && self.path_frames() == 1 && self.shared.callers().is_some() {
             self.sites.sample();
         }
     }
 
-    /// Notes how the call of the site of that index came there, if not as those before it.
+    /// Notes how the call of the site of that index got there, if not as those before it.
     #[cold]
     fn sample(&mut self, site: u32) {
         let Some(callers) = self.shared.callers() else { return };
         let mut functions = [0; SAMPLED_CALLERS];
         let number = callers(&mut functions).min(SAMPLED_CALLERS);
-        // Nothing to be read there: that says nothing of who called.
+        // An empty stack shows nothing about callers.
         let functions = &functions[..number];
         if functions.is_empty() {
             return;
@@ -92,13 +92,13 @@ impl Thread {
         site
     }
 
-    /// How many functions tell a call's site: above 1 what stands for the call's address is a number of its
-    /// [path](Self::path).
+    /// Functions of a path that identify a call's site: above 1, a [path](Self::path) number stands for the call's
+    /// address.
     pub fn path_frames(&self) -> usize {
         if self.tells_sites { self.shared.plan.config.trace.call_path_depth as usize } else { 1 }
     }
 
-    /// What stands for a call's return address where its path of these is to tell its site: innermost first, folded.
+    /// Number of the path of these return addresses, innermost first, folded; it stands for a call's return address.
     pub fn path(&mut self, frames: &[u64]) -> u64 {
         self.paths.number(frames)
     }
@@ -153,7 +153,7 @@ impl Thread {
         }
     }
 
-    /// Whether a call of the marker's function that returns to `address` comes from the marker's site.
+    /// True where a call of the marker's function that returns to `address` comes from the marker's site.
     pub(super) fn marker_accepts(&mut self, address: u64, ranges: &[CodeRange]) -> bool {
         let marker = self.marker.unwrap_or_default();
         let (index, _) = self.sites.find(address, marker);

@@ -1,4 +1,4 @@
-//! What a thread calls, whether times are kept or not.
+//! A thread's calls, recorded whether times are kept or not.
 
 use ampl_core::config::{Keep as Of, SiteTrace};
 use ampl_core::mpi::Function;
@@ -12,7 +12,7 @@ use crate::signatures::head;
 use crate::stream::CallTimes;
 
 impl Thread {
-    /// Whether calls are recorded now: their arguments are wanted.
+    /// True where calls are recorded now, with their arguments.
     #[inline]
     pub fn records(&self) -> bool {
         let wanted = match self.structure {
@@ -24,7 +24,7 @@ impl Thread {
     }
 
     /// True where calls that make or free communicators and groups are recorded although others are
-    /// [not](Self::records): calls of later could not be understood without them.
+    /// [not](Self::records): later calls could not be decoded without them.
     #[cold]
     pub fn records_objects(&self) -> bool {
         self.structure == Of::All && !self.log.is_lost()
@@ -60,8 +60,8 @@ impl Thread {
         }
     }
 
-    /// What the call `given`, which has succeeded, comes to, if it is the one expected here, made as it was before: then
-    /// [`Thread::terminal`] need not be asked. Calls are to be [recorded](Self::records).
+    /// Outcome of the call `given`, which has succeeded, if it is the one expected here, made as it was before: then
+    /// [`Thread::terminal`] need not be called. Calls are to be [recorded](Self::records).
     #[inline(always)]
     pub fn repeated(&mut self, given: &Given<'_>) -> Option<Outcome> {
         let outcome = self.repeats.find(self.signatures.next()?, given)?;
@@ -69,7 +69,7 @@ impl Thread {
         Some(outcome)
     }
 
-    /// Remembers what the call `given` came to, whose [terminal](Self::terminal) was asked for last, if it is likely to
+    /// Remembers the outcome of the call `given`, whose [terminal](Self::terminal) was found last, if it is likely to
     /// come here again.
     #[inline]
     pub fn repeats(&mut self, given: &Given<'_>, outcome: &Outcome) {
@@ -106,7 +106,7 @@ impl Thread {
         self.stream.record(Kind::Place, 0, &[word, address]);
     }
 
-    /// A call is over: it is in the sequence, and its times are stored where those are wanted.
+    /// Ends a call: puts it into the sequence, and stores its times where those are wanted.
     #[inline(always)]
     pub(super) fn record(&mut self, call: &CallEnd) {
         let Some(terminal) = call.terminal else {

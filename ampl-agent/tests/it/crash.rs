@@ -7,7 +7,7 @@ use crate::model::{Look, Process, Step, check, program};
 
 const LOOK: Look = Look { base: 0x40_0000, handles: (0x9800, 1), last_first: true, drawn: 1.0 };
 
-/// What `process` would leave now: everything, but for the times of windows that are not wanted.
+/// Checks the journal of `process` as of now: everything, but for the times of windows that are not wanted.
 fn check_dead(process: &Process, bytes: &[u8], calls: usize) {
     let kept = |window: u64| Some(process.verdicts.get(&window).copied().unwrap_or(true));
     check(bytes, &process.made[..calls], kept);
@@ -75,7 +75,7 @@ fn latest(words: &[u64]) -> u64 {
     snapshots.map(|place| place.order).max().unwrap_or(0)
 }
 
-/// What was in the journal while a call had a snapshot written, from `before` it to `after` it.
+/// States of the journal while a call had a snapshot written, from `before` it to `after` it.
 fn moments(before: &[u64], after: &[u64]) -> Vec<(&'static str, Vec<u64>)> {
     let epoch = latest(after);
     // New blocks are there, and empty.

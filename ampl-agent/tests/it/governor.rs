@@ -38,7 +38,7 @@ fn busy(job: &Job, thread: &mut Thread, share: f64) {
     }
 }
 
-/// What is given up first where calls cost `times` as much as they may, if anything is.
+/// Name of the first level given up where calls cost `times` as much as they may, if any is.
 fn first(config: &str, times: f64) -> Option<String> {
     let marker = "[window]\nmarker = \"mpi:MPI_Barrier\"\n";
     let job = Job::new(&format!("{marker}{config}[agent]\nmax_overhead = {ALLOWED}\n"), 64);

@@ -1,4 +1,4 @@
-//! What holds of ampl-agent, one module per subject: one program, because each links everything.
+//! Tests of ampl-agent, one module per subject: one program, because each links everything.
 
 mod common;
 mod counters;

@@ -31,7 +31,7 @@ fn directive(mechanism: Mechanism, seed: u64) -> Directive {
     }
 }
 
-/// What rank 0 leaves that sends to `noted` in its second window, of five; the third sees it as a partner.
+/// Trace of rank 0, which sends to `noted` in its second window, of five; the third sees them as partners.
 fn run(config: &str, directive: &Directive, noted: &[u32]) -> Compacted {
     let job = Job::new(config, RANKS);
     let (shared, mut thread) = (&job.shared, job.thread(0));

@@ -1,4 +1,4 @@
-//! What a program tells of itself: regions, metrics, markers, pauses. No MPI, and a clock that ticks once a
+//! Events from the program itself: regions, metrics, markers, pauses. No MPI, and a clock that ticks once a
 //! nanosecond.
 
 use ampl_agent::regions::Bystander;

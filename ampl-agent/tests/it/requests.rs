@@ -14,7 +14,7 @@ const THREADS: usize = 4;
 const STEPS: u64 = 20_000;
 const NULL: (u64, u64) = (0, 7);
 
-/// What gives handles out: the last given up first, as MPI does.
+/// Source of handles: the last given up first, as MPI does.
 #[derive(Debug, Default)]
 struct Mpi {
     free: Mutex<Vec<u64>>,
@@ -46,7 +46,7 @@ fn next(seed: &mut u64) -> u64 {
 struct Program {
     requests: Requests,
     named: CallRequests,
-    /// What it has made, or was handed.
+    /// Requests that it has made, or was handed.
     has: Vec<Made>,
     inbox: Receiver<Made>,
     outboxes: Vec<Sender<Made>>,

@@ -15,13 +15,13 @@ use ampl_trace::from_journal::Compacted;
 
 use crate::common::{Job, leave};
 
-/// What is read of sends.
+/// Sends as read from the trace.
 struct Stored {
     /// Windows and numbers of those with times.
     timed: Vec<(u64, u64)>,
     /// Tags of all.
     tags: Vec<u64>,
-    /// Whether each window is kept.
+    /// True for each window that is kept.
     kept: Vec<bool>,
 }
 
@@ -29,7 +29,7 @@ fn job() -> Job {
     Job::new("[window]\nmarker = \"mpi:MPI_Barrier\"\n", 64)
 }
 
-/// What is drawn beforehand from `first` on: with certainty, or never.
+/// Draws beforehand from `first` on: with certainty, or never.
 fn beforehand(job: &Job, first: u64, probability: f64) {
     job.shared.direct(directive(first, probability));
 }

@@ -248,7 +248,7 @@ proptest! {
     }
 }
 
-/// What waits for the tree, added up.
+/// Windows that wait for the tree, added up.
 fn closed(job: &Job) -> (u64, u64, f64, f64) {
     let (mut records, mut windows, mut mpi, mut wall) = (0, 0, 0.0, 0.0);
     while let Some(window) = job.shared.take_closed() {

@@ -1,4 +1,4 @@
-//! What the tests of whole threads share.
+//! Helpers that the tests of whole threads share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
 pub struct Job {
     /// The journal.
     pub path: PathBuf,
-    /// What its threads share.
+    /// State that its threads share.
     pub shared: Arc<Shared>,
     _place: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl Job {
         Thread::new(self.shared.clone(), number, 0).expect("room for a journal")
     }
 
-    /// What a process that dies now leaves, whole.
+    /// Journal of a process that dies now, whole.
     pub fn read(&self) -> Compacted {
         let journal = self.shared.journal.contents().expect("a readable journal");
         let read = compact(journal.bytes(), EXACT).expect("a whole header");
@@ -55,7 +55,7 @@ impl Job {
     }
 }
 
-/// Runs `check` in a process in which the test `name` is alone: what it changes or lists is the whole process's.
+/// Runs `check` in a process of its own, for the test `name`: it changes or lists state of the whole process.
 pub fn alone(name: &str, check: fn()) {
     const ALONE: &str = "AMPL_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -68,13 +68,13 @@ pub fn alone(name: &str, check: fn()) {
     assert!(alone.status.success() && out.contains("1 passed"), "{out}{err}");
 }
 
-/// What a job of so many `ranks` measures.
+/// Plan of a job of `ranks` ranks.
 pub fn plan(config: &str, ranks: u32) -> Plan {
     let (config, _) = Config::parse(config).unwrap_or_else(|errors| panic!("{}", errors.render("job.toml")));
     Plan::new(config, ranks).expect("ranks of the job")
 }
 
-/// `call`, with these arguments, has returned. Says whether windows were closed.
+/// Returns `call`, with these arguments. True where windows were closed.
 pub fn leave(thread: &mut Thread, call: CallEnd, words: &[u64]) -> bool {
     let records = thread.records();
     let terminal =

@@ -29,7 +29,7 @@ pub const RANKS: u32 = 64;
 const NULL: u64 = 0x2c00_0000;
 const EXACT: Settings = Settings { error: 0.0, floor_ns: 0 };
 
-/// What a thread does next.
+/// A thread's next step.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     /// A send, maybe in vain.
@@ -95,14 +95,14 @@ pub fn program() -> impl Strategy<Value = Vec<(usize, Step)>> {
     })
 }
 
-/// What is another on every rank, though the ranks do the same.
+/// Values that differ on every rank, though the ranks do the same.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// Where the program is loaded, at a page.
     pub base: u64,
     /// The first handle of a request, and from one to the next.
     pub handles: (u64, u64),
-    /// Whether the handle that was given back last is used first.
+    /// True where the handle that was given back last is used first.
     pub last_first: bool,
     /// How likely a window is drawn.
     pub drawn: f64,
@@ -126,7 +126,7 @@ pub struct Made {
     end: u64,
 }
 
-/// Those of the threads, which are numbered from `first`.
+/// Requests of the threads, which are numbered from `first`.
 fn requests(first: u32) -> Vec<Requests> {
     let tables = Arc::new(Shelves::new(true));
     (first..).take(THREADS).map(|number| Requests::new(tables.clone(), number)).collect()
@@ -148,7 +148,7 @@ pub struct Process {
     sequence: [u64; THREADS],
     window: u64,
     judged: u64,
-    /// What was said of windows; what was drawn counts as kept.
+    /// Decisions about windows; a draw that holds counts as kept.
     pub verdicts: BTreeMap<u64, bool>,
     paused: bool,
     now: u64,
@@ -374,7 +374,7 @@ impl Process {
     }
 }
 
-/// What a call means for requests.
+/// Effect of a call on requests.
 #[derive(Default)]
 struct Called {
     /// Words as they must be shown, where those that are recorded are others.
@@ -421,9 +421,9 @@ fn apart(values: &Named) -> (Named, Vec<u64>) {
     (blank.collect(), names)
 }
 
-/// What is to be read of `made` is read from `bytes`: every call, and of kept windows times.
+/// Checks that `bytes` hold all of `made`: every call, and the times of kept windows.
 ///
-/// `kept` says of a window whether it is; where it does not know, the journal does.
+/// `kept` decides for a window; where it returns `None`, the journal does.
 pub fn check(bytes: &[u8], made: &[Made], kept: impl Fn(u64) -> Option<bool>) -> Compacted {
     let read = compact(bytes, EXACT).expect("a whole header");
     assert_eq!(read.damage, Vec::<String>::new());
