@@ -1,4 +1,4 @@
-//! A place for one request on a [table](super::table).
+//! A place for one request on a [table](super::request_table).
 
 use Ordering::{AcqRel, Acquire, Relaxed};
 

@@ -28,10 +28,10 @@ use crate::thread::Gathered;
 use crate::window::{Boundary, Pause};
 use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
 
-/// Path of the module of a return address, and the offset in it.
+/// Maps a return address to the path of its module and the offset in it.
 pub type Resolve = fn(u64) -> (String, u64);
-/// Puts where the functions begin by way of which the calling thread came to its call, outwards from the caller of the
-/// function that makes it; how many.
+/// Stores the addresses of the functions that lead to the calling thread's call, outwards from the caller of the
+/// function that makes it; returns how many.
 pub type Callers = fn(&mut [u64; SAMPLED_CALLERS]) -> usize;
 /// Callers of a sampled call that are recorded.
 pub const SAMPLED_CALLERS: usize = 5;
@@ -100,7 +100,7 @@ pub(crate) struct OpenWindow {
     pub measured: bool,
     /// Windows before it that are not yet reported, none of which was summarised. They are reported with it.
     pub untold: u64,
-    /// Markers [lent out](Passing).
+    /// Markers [granted](MarkerCredits).
     pub lent: u64,
     pub governor: Governor,
     pub counting: Option<Counting>,
@@ -211,7 +211,7 @@ impl Shared {
         self.lock().counting = Some(Counting::new(source, counted(&self.plan)));
     }
 
-    /// The window now open, with those that were passed over.
+    /// Number of the window now open, counting those that were passed over.
     pub fn window_now(&self) -> WindowId {
         drop(self.lock());
         self.window()

@@ -72,7 +72,7 @@ pub struct Thread {
     /// The call that the thread is in, for readers.
     pub current: Current,
     sites: SiteTable,
-    /// Way by which sampled calls of a site came, and true where others came differently.
+    /// Callers of sampled calls by site, and true where some calls came from others.
     ways: FxHashMap<u32, (Box<[u64]>, bool)>,
     paths: Paths,
     stream: Stream,

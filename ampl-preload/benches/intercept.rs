@@ -1,9 +1,9 @@
-//! What interception costs: nanoseconds of thread CPU time per call over the bare library, by what
-//! the agent does with the call.
+//! Cost of interception: nanoseconds of thread CPU time per call over the bare library, by what the agent does with the
+//! call.
 //!
-//! Bare, disabled and observed runs of one small C program follow each other; `kept` and `dropped`
-//! are two ranks of one run, told apart by the same draw that the agents make. Loops of array calls
-//! are told per request. Minima are what an idle processor takes; on a busy one compare those only.
+//! Bare, disabled and observed runs of one small C program follow each other; `kept` and `dropped` are two ranks of one
+//! run, distinguished by the same draw that the agents make. Loops of array calls are reported per request. Minima are
+//! what an idle processor takes; on a busy one compare those only.
 //!
 //! With the argument `instructions`: instructions per call as valgrind counts them, which nothing else
 //! on the machine disturbs.
@@ -102,7 +102,7 @@ fn nanoseconds(job: &Job<'_>) {
             over(&sampled, name, drawn),
         );
     }
-    // What one more request costs, whatever the call itself does.
+    // Cost of one more request, whatever the call itself does.
     let slope = |state: &BTreeMap<(String, u32), Cost>, rank: u32| {
         let at = |name: &str| state[&(name.to_owned(), rank)].0 - bare[&(name.to_owned(), rank)].0;
         (64.0 * at("Waitall(64)") - 8.0 * at("Waitall(8)")) / 56.0

@@ -1,4 +1,4 @@
-//! How far this process's clock is from rank 0's.
+//! Offset of this process's clock from rank 0's.
 //!
 //! Processes under one kernel read one monotonic clock. Where any reads another, each rank asks the one before it in
 //! a binomial tree for the time, in `MPI_Init` and in `MPI_Finalize`, where the application waits for all ranks
@@ -20,10 +20,10 @@ use crate::transport::Channel;
 /// Questions to a rank: the one that was answered quickest counts.
 const QUESTIONS: usize = 16;
 
-/// Clocks gain or lose less than a nanosecond in so many, with or without somebody who corrects them.
+/// Nanoseconds in which a clock gains or loses less than one, corrected or not.
 const MOST_DRIFT: u64 = 10_000;
 
-/// What processes have in common that read one monotonic clock.
+/// Hash that is equal in processes that read one monotonic clock.
 pub fn identity() -> u64 {
     static IDENTITY: OnceLock<u64> = OnceLock::new();
     *IDENTITY.get_or_init(read_identity)
@@ -42,16 +42,16 @@ fn read_identity() -> u64 {
 /// A clock against rank 0's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// When it was read, on this process's monotonic clock, nanoseconds.
+    /// Time of the reading, on this process's monotonic clock, nanoseconds.
     at: i64,
-    /// What has to be added to that clock to have rank 0's.
+    /// Offset of rank 0's clock from that clock, nanoseconds.
     pub offset: i64,
-    /// How far off that may be, nanoseconds; 0 where it is the same clock.
+    /// Error bound of the offset, nanoseconds; 0 where it is the same clock.
     error: u64,
 }
 
 impl Reading {
-    /// That of this rank; every rank takes it at the same time.
+    /// Reading of this rank; every rank takes it at the same time.
     ///
     /// # Errors
     /// [`TransportError`] when MPI fails, or another rank is silent.
@@ -111,12 +111,12 @@ impl Reading {
         Ok(())
     }
 
-    /// What is known after this, the first reading; `None` where it is rank 0's clock.
+    /// Clock fit after this, the first reading; `None` where it is rank 0's clock.
     pub fn fit(self) -> Option<ClockFit> {
         (self.error > 0).then_some(ClockFit { offset_ns: self.offset, error_ns: self.error, drift_ppm: None })
     }
 
-    /// What is known after this, the first reading, and the `last`. A drift that the errors of both explain is none.
+    /// Clock fit after this, the first reading, and the `last`. A drift that the errors of both explain counts as 0.
     pub fn fit_to(self, last: Self) -> Option<ClockFit> {
         let first = self.fit()?;
         let (moved, time) = (last.offset - self.offset, last.at - self.at);

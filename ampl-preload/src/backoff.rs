@@ -1,17 +1,17 @@
-//! How long to wait for other ranks at the end of a job, and how.
+//! Waiting for other ranks at the end of a job.
 
 use std::time::{Duration, Instant};
 
 use ampl_agent::transport::TransportError;
 
-/// Gives up on a rank that has said that it is at its end too, when nothing has come of it for so long.
+/// Longest wait without progress for a rank that has reported its end too.
 const SILENCE: Duration = Duration::from_secs(600);
-/// Gives up on ranks that may still be at work when nothing has moved for so long. `MPI_Finalize` would wait for them
-/// as well, so that waiting costs nothing; and who takes no further part
-/// [says so](crate::transport::MpiTransport::bid_farewell). This is for a rank that could not even do that.
+/// Longest wait without progress for ranks that may still be at work. `MPI_Finalize` would wait for them as well, so
+/// waiting costs nothing; a rank that takes no further part [announces
+/// it](crate::transport::MpiTransport::announce_departure). This limit is for a rank that could not even do that.
 const WORKING: Duration = Duration::from_secs(6 * 3600);
 
-/// What is awaited eagerly comes sooner than this, or it is late.
+/// Longest wait without pauses: messages that come later are late.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 /// Waits for others at the end of the job, politely: cores may be shared with ranks still working.
@@ -19,9 +19,9 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 pub struct Backoff {
     since: Instant,
     pause: Duration,
-    /// How long nothing may move before it is taken for certain that nothing will.
+    /// Longest wait without progress before giving up; `None` for no limit.
     limit: Option<Duration>,
-    /// How long to look without a rest.
+    /// How long to poll without a pause.
     eager: Duration,
 }
 

@@ -1,16 +1,16 @@
-//! Messages of the tree that go together: what has gathered while the edge was busy.
+//! Messages of the tree that are sent together, because the edge was busy.
 
-/// Bytes that each message has before it in what goes together: its length. The last is followed by a length of 0.
+/// Bytes before each message in a batch: its length. The last is followed by a length of 0.
 pub const LENGTH: usize = 4;
 
-/// Bytes of what goes together where a message has so many at most: two of any kind fit, and as many small ones as
-/// windows gather between two looks.
+/// Bytes of a batch for messages of at most `message` bytes: two of any kind fit, and as many small ones as windows
+/// gather between two polls.
 pub const fn room(message: usize) -> usize {
     let two = 2 * (LENGTH + message) + LENGTH;
     if two > 1 << 16 { two } else { 1 << 16 }
 }
 
-/// The messages in what went together.
+/// The messages in a batch.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;

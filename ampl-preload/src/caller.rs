@@ -1,9 +1,9 @@
-//! Who calls a wrapper while an outer one is still on its stack: MPI itself, the application from
-//! within MPI, or the application after it has left the outer call by a jump.
+//! The caller of a wrapper while an outer one is still on its stack: MPI itself, the application from within MPI, or
+//! the application after it has left the outer call by a jump.
 //!
 //! MPI's own calls (Fortran bindings, I/O components, a tool behind us) are not the application's.
 //! A callback's are (error handlers, user operations, attribute functions), and so are all calls
-//! after a longjmp out of an error handler, which tells nobody that it has left.
+//! after a longjmp out of an error handler, which gives no notice.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use crate::abi::memory::readable;
 use crate::entry::Entry;
 use crate::resolve::module;
 
-/// Who calls.
+/// The caller of a wrapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// MPI, or a tool that takes part in the outer call.
@@ -25,8 +25,8 @@ pub enum Caller {
 /// Bytes within which two frames are of one stack: none that MPI can be called on is so small.
 const NEAR: u64 = 8192;
 
-/// Who calls the wrapper just entered, which returns to `address`; `inside` of `here` is not 0, and `next` is what is
-/// behind the wrapper.
+/// Caller of the wrapper just entered, which returns to `address`; `inside` of `here` is not 0, and `next` is the
+/// definition behind the wrapper.
 ///
 /// # Safety
 /// `here` must be the calling thread's block.
@@ -56,8 +56,8 @@ pub unsafe fn who(here: &mut Entry, address: u64, next: *const ()) -> Caller {
     Caller::Callback
 }
 
-/// Whether the way up the stack leads past the frame that began at `inside` without meeting it. A way
-/// that ends before (code without unwind tables) tells nothing.
+/// True where the stack, walked upwards, passes the frame that began at `inside` without meeting it. A walk that ends
+/// before (code without unwind tables) proves nothing: false.
 fn is_gone(inside: u64) -> bool {
     struct Walk {
         wanted: u64,
@@ -89,8 +89,8 @@ unsafe extern "C" {
 static KNOWN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 const MPI: u64 = 1 << 63;
 
-/// Whether the call that returns to `address` is MPI's own, or that of a tool which takes part in it; `next` is what is
-/// behind the wrapper.
+/// True where the call that returns to `address` is MPI's own, or that of a tool which takes part in it; `next` is the
+/// definition behind the wrapper.
 pub fn is_of_mpi(address: u64, next: *const ()) -> bool {
     let slot = &KNOWN[(address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize];
     let known = slot.load(Ordering::Relaxed);
@@ -107,7 +107,7 @@ pub fn is_of_mpi(address: u64, next: *const ()) -> bool {
     of_mpi
 }
 
-/// Whether the module at `path` is part of an MPI library, by its file's name.
+/// True where the module at `path` is part of an MPI library, by its file's name.
 pub fn is_library_of_mpi(path: &str) -> bool {
     const NAMES: [&str; 7] = ["libmpi", "libmpich", "libpmpi", "libopen-", "libompi", "mca_", "libmca_"];
     let name = path.rsplit('/').next().unwrap_or(path);

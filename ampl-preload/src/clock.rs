@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 static INVARIANT: OnceLock<bool> = OnceLock::new();
 
-/// Whether the time-stamp counter runs at one rate whatever the processor does.
+/// True where the time-stamp counter runs at one rate whatever the processor does.
 pub fn is_invariant() -> bool {
     *INVARIANT.get_or_init(|| {
         let highest = std::arch::x86_64::__cpuid(0x8000_0000).eax;

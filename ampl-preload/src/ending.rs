@@ -1,4 +1,4 @@
-//! What the agent takes in `MPI_Finalize`, working and waiting.
+//! The agent's time in `MPI_Finalize`, working and waiting.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,14 +6,14 @@ use ampl_agent::journal::Journal;
 use ampl_agent::stopwatch::{Stopwatch, process_ns};
 use ampl_trace::model::Process;
 
-/// What has been measured of it, nanoseconds.
+/// Time of the end so far, nanoseconds.
 #[derive(Debug, Default)]
 pub struct Ended {
     worked: AtomicU64,
     waited: AtomicU64,
 }
 
-/// A part of it that is under way.
+/// A part of the end that is under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending {
     watch: Stopwatch,
@@ -40,7 +40,7 @@ impl Ending {
         ended.waited.fetch_add(waited, Ordering::Relaxed);
     }
 
-    /// Writes what the end has taken so far, this part too, into what is told of the process.
+    /// Adds the time of the end so far, this part too, to `process`.
     pub fn tell(&self, journal: &Journal, ended: &Ended, process: &mut Process) {
         let [worked, waited] = self.so_far(journal);
         process.end_ns = ended.worked.load(Ordering::Relaxed) + worked;

@@ -1,4 +1,4 @@
-//! What a wrapper knows of its caller, and where a thread's state hangs.
+//! Per-thread entry block: the caller of a wrapper, and the thread's state.
 //!
 //! Every exported symbol is a four-instruction stub that leaves the stack pointer, where the return
 //! address is, and rbp in a thread-local block and jumps to the Rust body. Without it the call site
@@ -43,11 +43,11 @@ pub struct Entry {
     pub thread: *mut ThreadState,
     /// Stack pointer of the outermost wrapper now running; 0 outside MPI.
     pub inside: u64,
-    /// Which call that is.
+    /// The call of that wrapper.
     pub outer: Outer,
-    /// How it gives its turn away ([`crate::yield_suppressor`]); `None` before it has.
+    /// How it gives its turn away ([`crate::yield_suppressor`]); `None` before its first time.
     pub gives_turn: Option<Yield>,
-    /// What the C API keeps for the thread; null before its first call of it that matters.
+    /// The thread's state for the C API; null before its first call of it that matters.
     pub api: *mut ApiThread,
     /// Its [own stack](crate::stack::own); empty until that has been looked for.
     pub own_stack: Range<u64>,
@@ -91,7 +91,7 @@ pub struct Outer {
     pub start: u64,
     /// Its function.
     pub function: Function,
-    /// Whether its frame has been found on the stack, by going up from a callback.
+    /// True once its frame has been found on the stack, by going up from a callback.
     pub seen: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What ampl takes from the process's surroundings: three variables of its own, names and places.
+//! Inputs from the process's surroundings: three variables of ampl's own, names and places.
 
 use std::env;
 use std::fs;
@@ -9,15 +9,15 @@ use ampl_core::naming::{JOB_VARIABLES, Names, STARTED_VARIABLE, node_directory_n
 use ampl_core::program::program_of;
 use ampl_trace::model::Alone;
 
-/// Whether there is to be no agent: asked so, or running with another user's privileges.
+/// True where there is to be no agent: disabled, or running with another user's privileges.
 pub fn is_disabled() -> bool {
     // SAFETY: only reads the auxiliary vector.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     privileged || env::var_os("AMPL_DISABLE").is_some_and(|value| value == "1")
 }
 
-/// Whether this process speaks for the job before MPI can say who is who: its launcher calls it rank 0,
-/// or there is no launcher.
+/// True where this process reports for the job before MPI has ranks: its launcher calls it rank 0, or there is no
+/// launcher.
 pub fn is_first_rank() -> bool {
     let names = [
         "PMI_RANK",
@@ -31,8 +31,8 @@ pub fn is_first_rank() -> bool {
     names.iter().find_map(|name| env::var(name).ok()).is_none_or(|rank| rank == "0")
 }
 
-/// Variables in which launchers say how many processes they have started, and which of them this is. Those of Slurm's
-/// steps last: launchers inside pass them on.
+/// Variables of launchers for the number of processes started, and for this one's number. Slurm's steps last: launchers
+/// inside pass them on.
 const LAUNCHED: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
     ("PMI_SIZE", "PMI_RANK"),
@@ -40,8 +40,8 @@ const LAUNCHED: [(&str, &str); 4] = [
     ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
 ];
 
-/// What the launcher says, where this process is a world of its own and was started as one of several. A launcher of the
-/// program's own MPI, of which `open_mpi` tells, is believed before all others.
+/// Number of processes and this one's number by its launcher, where this process is a world of its own among several.
+/// With `open_mpi`, the launcher of the program's own MPI goes before all others.
 pub fn alone(open_mpi: bool, ranks: u32) -> Option<Alone> {
     let number = |name| env::var(name).ok()?.parse::<u32>().ok();
     let own = if open_mpi { "OMPI_COMM_WORLD_SIZE" } else { "PMI_SIZE" };
@@ -54,7 +54,7 @@ pub fn alone(open_mpi: bool, ranks: u32) -> Option<Alone> {
     })
 }
 
-/// The configuration, and what to call it: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
+/// The configuration and its name: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
 ///
 /// # Errors
 /// A message for people where the file cannot be read.
@@ -70,7 +70,7 @@ pub fn config_text() -> Result<(String, String), String> {
     }
 }
 
-/// The run directory if whoever started the job has named it, and so knows it.
+/// The run directory if the job's starter has named it.
 pub fn named_directory() -> Option<PathBuf> {
     env::var_os("AMPL_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }
@@ -136,7 +136,7 @@ pub fn host() -> String {
     fs::read_to_string("/proc/sys/kernel/hostname").map_or("?".into(), |name| name.trim().to_owned())
 }
 
-/// When the process started, clock ticks since the boot; 0 where that is not told.
+/// Start of the process, clock ticks since the boot; 0 where unknown.
 pub fn started() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The program's name, in brackets, may hold anything.
@@ -144,7 +144,7 @@ pub fn started() -> u64 {
     behind.split_ascii_whitespace().nth(19).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// The namespace of process numbers, as its inode says; 0 where that is not told.
+/// Inode of the namespace of process numbers; 0 where unknown.
 pub fn pid_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino())
 }
@@ -175,15 +175,15 @@ pub fn quota() -> u64 {
     quota_below(Path::new("/"))
 }
 
-/// The same where `proc` and `sys` are in `root`.
+/// Thousandths of a processor as [`quota`], where `proc` and `sys` are in `root`.
 fn quota_below(root: &Path) -> u64 {
     let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let limits = own.lines().flat_map(|line| limits(root, line));
     limits.min().unwrap_or(0)
 }
 
-/// What a control group of processor time and those around it allow, by its line in `/proc/self/cgroup`, of version 2
-/// or 1.
+/// Limits of a control group of processor time and those around it, by its line in `/proc/self/cgroup`, of version 2 or
+/// 1.
 fn limits(root: &Path, line: &str) -> Vec<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(own)) = (fields.next(), fields.next()) else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! The end of a job: MPI deletes the attributes of `MPI_COMM_SELF`, and what is still under way is
-//! brought home and merged into one trace.
+//! The end of a job: MPI deletes the attributes of `MPI_COMM_SELF`; messages under way are received, and journals are
+//! merged into one trace.
 //!
 //! Delete callbacks run last-in first-out and ours was set in `MPI_Init`, so the application's own
 //! have run. MPI still works then (MPI-4.1 §11.2.4).
@@ -35,26 +35,26 @@ use less::Less;
 
 /// Bytes of one message while a rank's part travels.
 const CHUNK: usize = 1 << 20;
-/// Ranks that are asked for their parts before it is their turn: those that wait look only now and then.
+/// Ranks that are asked for their parts before it is their turn: waiting ranks poll only now and then.
 const AHEAD: u32 = 16;
 
-/// What is joined on the way to rank 0.
+/// Totals and structure that are joined on the way to rank 0.
 type Common = (Totals, JobStructure);
 
-/// What is needed at the end.
+/// Data for the end of the job.
 #[derive(Debug)]
 pub struct Settlement {
     /// How ranks reach each other.
     pub channel: Channel,
     /// Where rank 0 writes the trace.
     pub directory: PathBuf,
-    /// None where journals have no names.
+    /// Directory of journals; `None` where journals have no names.
     pub journals: Option<PathBuf>,
     /// Ranks of the world.
     pub ranks: u32,
     /// This rank.
     pub rank: u32,
-    /// Whether a summary follows, or another process speaks.
+    /// True where a summary follows, or another process reports.
     pub quiet: bool,
     /// This rank's clock in `MPI_Init`, where not all ranks have one clock.
     pub clock: Option<Reading>,
@@ -74,7 +74,7 @@ unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
     if let Some(process) = unsafe { process.as_ref() }
         && contained(|| process.end()).is_none()
     {
-        // Nobody may wait for what this rank was about to say.
+        // No rank may wait for this one's messages.
         contained(|| process.give_up());
     }
     0
@@ -88,11 +88,12 @@ pub fn is_entered() {
     ENDING.store(entry(), Ordering::Release);
 }
 
-/// A thread sleeps, and `back` is where it goes on.
+/// Notes that a thread sleeps, and goes on at `back`.
 ///
-/// Where a delete callback of the program's fails Open MPI deletes no more attributes of `MPI_COMM_SELF`, and waits for all
-/// processes to come to its end, sleeping now and then. Ours is not called then, and others, who wait for this rank in
-/// theirs, would never come: it tells them that it will not. To settle here would be to wait for ranks that MPI may let go.
+/// Where a delete callback of the program's fails, Open MPI deletes no more attributes of `MPI_COMM_SELF`, and waits
+/// for all processes to come to its end, sleeping now and then. Ours is not called then, and others, which wait for
+/// this rank in theirs, would never come. So it reports that it takes no further part. Merging here would wait for
+/// ranks that MPI may let go.
 pub fn is_sleeping(back: u64) {
     let process = TO_SETTLE.load(Ordering::Acquire);
     if !process.is_null()
@@ -105,8 +106,8 @@ pub fn is_sleeping(back: u64) {
     }
 }
 
-/// `MPI_Finalize` has returned. Where a session is left MPI ends with that; what is not settled when the process ends stays
-/// where it is.
+/// Notes that `MPI_Finalize` has returned. Where a session is left MPI ends with that; a run that is unmerged when the
+/// process ends stays so.
 pub fn is_left() {
     ENDING.store(std::ptr::null_mut(), Ordering::Release);
     if !TO_SETTLE.load(Ordering::Acquire).is_null() {
@@ -172,14 +173,14 @@ impl Settlement {
         }
     }
 
-    /// Tells all other ranks that there will be no trace: some may wait for their turn, as long as it takes.
+    /// Reports to all other ranks that there will be no trace: some may wait for their turn, as long as it takes.
     fn dismiss(&self) {
         for rank in 1..self.ranks {
             self.channel.throw(Rank(rank), TAG_MERGE, vec![0]);
         }
     }
 
-    /// Says that MPI has not called back.
+    /// Reports that MPI has not called back.
     pub fn say_left(&self) {
         if self.rank == 0 {
             let left = self.what_is_left();
@@ -194,7 +195,7 @@ impl Settlement {
         }
     }
 
-    /// Takes what the rank's clock has drifted since `MPI_Init` out of its times, where not all ranks have one clock.
+    /// Removes the drift of the rank's clock since `MPI_Init` from its times, where not all ranks have one clock.
     fn align(&self, process: &Process) -> Result<(), TransportError> {
         let Some(first) = self.clock else { return Ok(()) };
         let fit = first.fit_to(Reading::take(&self.channel, self.ranks, self.rank)?);
@@ -205,7 +206,7 @@ impl Settlement {
         Ok(())
     }
 
-    /// Whether the whole trace is on disk.
+    /// Merges the parts; true where the whole trace is on disk.
     fn merge(&self, process: &Process, ending: &Ending) -> Result<bool, TransportError> {
         let mut own = self.own_part(process);
         let common = match &mut own {
@@ -219,12 +220,11 @@ impl Settlement {
         if self.rank == 0 { self.collect(own, common, tell) } else { self.deliver(own, tell) }
     }
 
-    /// What the ranks from this one on called and what that came to, as many as are joined here: all of them on
-    /// rank 0.
+    /// Totals and structure of the ranks from this one on, as many as are joined here: all of them on rank 0.
     ///
-    /// Each rank joins its own with that of ranges of twice the length each time, until it hands over to the rank
-    /// that is as far before it: nobody takes more than the logarithm of the number of ranks, and what ranks have in
-    /// common is there once from the first meeting on.
+    /// Each rank joins its own with that of ranges of twice the length each time, until it sends to the rank that is as
+    /// far before it. No rank takes more than the logarithm of the number of ranks, and what ranks have in common is
+    /// there once from the first merge on.
     fn join(&self, (mut totals, mut structure): Common) -> Result<Common, TransportError> {
         let mut distance = 1;
         while distance < self.ranks {
@@ -252,7 +252,7 @@ impl Settlement {
         Ok((totals, structure))
     }
 
-    /// As many bytes as the 8 before them say.
+    /// Bytes of a message, whose length comes before it in 8 bytes.
     fn receive_all(&self, from: Rank) -> Result<Vec<u8>, TransportError> {
         let length = self.channel.receive(from, 8)?;
         let length = u64::from_le_bytes(length.try_into().expect("eight bytes were asked for")) as usize;
@@ -269,7 +269,7 @@ impl Settlement {
         let settings = Settings { error: trace.time_error, floor_ns: trace.time_floor_ns };
         let own = process.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok());
         own.map(|mut own| {
-            // Of a rank that has come to its end there is nothing to say about where it is.
+            // A rank that has come to its end has no current call.
             own.rank.process.threads.clear();
             if process.shared.plan.leaves_out_summaries() {
                 own.rank.leave_out_summaries();
@@ -278,7 +278,7 @@ impl Settlement {
         })
     }
 
-    /// On the other ranks: waits to be asked, sends, waits to hear that all is written.
+    /// On the other ranks: waits to be asked, sends, waits until all is written.
     fn deliver(
         &self,
         mut own: Option<Compacted>,
@@ -303,8 +303,8 @@ impl Settlement {
         Ok(self.channel.await_turn(client, 1)? == [1])
     }
 
-    /// On rank 0: takes one rank's part after the other, so that memory holds one, and what MPI itself holds of the
-    /// few that were asked ahead.
+    /// On rank 0: takes one rank's part after the other, so that memory holds one, and MPI's copies of the few that
+    /// were asked ahead.
     fn collect(
         &self,
         own: Option<Compacted>,
@@ -314,7 +314,7 @@ impl Settlement {
         let mut told = own.as_ref().map(|own| own.rank.process.clone());
         let _held = FileSizeSignal::hold();
         let mut asked = Outbox::new(&self.channel);
-        // Before the structure is coded: meanwhile they come to look.
+        // Before the structure is coded: meanwhile they poll.
         for rank in 1..self.ranks.min(1 + AHEAD) {
             asked.put(Rank(rank), &[1])?;
         }
@@ -382,10 +382,10 @@ impl Settlement {
         Ok(written)
     }
 
-    /// Says that these ranks could not read what they recorded, for want of memory mostly; whether the trace without
-    /// them is all there will be.
+    /// Reports ranks that could not read their journals, for want of memory mostly; returns true where the trace
+    /// without them is all there will be.
     ///
-    /// Where journals can stay they do: outside of the job there is room to read them.
+    /// Journals on disk stay: outside of the job there is room to read them.
     fn lacks(&self, ranks: &[u32]) -> bool {
         let (first, count) = (ranks[0], ranks.len());
         let what =
@@ -425,8 +425,8 @@ impl<'a> Parcel<'a> {
     }
 }
 
-/// Holds back the signal of a file grown past the process's limit on this thread: writing then
-/// fails, which can be told, instead of ending the job.
+/// Holds back the signal of a file grown past the process's limit on this thread: writing then fails, which can be
+/// reported, instead of ending the job.
 struct FileSizeSignal(Held);
 
 impl FileSizeSignal {
@@ -443,7 +443,7 @@ impl Drop for FileSizeSignal {
 }
 
 fn sections(compacted: &Compacted) -> Vec<Part<'_>> {
-    // Decisions are on the client's rank, which may be another than the one that knows of the run.
+    // Decisions are on the client's rank, which may differ from the one that has the run's data.
     let mut parts = run_parts(compacted.run.as_ref(), &compacted.decisions);
     parts.extend(rank_parts(&compacted.rank));
     parts

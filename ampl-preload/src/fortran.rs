@@ -19,13 +19,13 @@ pub struct Fortran {
     absent: Vec<(FortranSentinel, usize)>,
     /// C's addresses that stand for no array: some are known only once MPI is initialised.
     absent_in_c: [usize; 3],
-    /// Whether `mpi_f08` numbers completed requests from 0, an error of MPICH 4.0 (its issue 6270).
+    /// True where `mpi_f08` numbers completed requests from 0, an error of MPICH 4.0 (its issue 6270).
     pub f08_indices_from_zero: bool,
 }
 
 impl Fortran {
-    /// What the loaded library has, which calls itself `version`; after `MPI_Init`, because some of it
-    /// is set there.
+    /// Conversions and addresses of the loaded library, which calls itself `version`; after `MPI_Init`, because some of
+    /// it is set there.
     pub fn new(abi: &Abi, version: &str) -> Self {
         const CONVERSIONS: [(Kind, &str); 11] = [
             (Kind::Comm, "PMPI_Comm_f2c\0"),
@@ -78,18 +78,18 @@ impl Fortran {
         self.buffers.iter().find(|(fortran, _)| *fortran == address).map_or(address, |&(_, c)| c)
     }
 
-    /// Whether `address` says that the program wants no status.
+    /// True where `address` stands for an ignored status.
     pub fn is_status_ignore(&self, address: usize) -> bool {
         use FortranSentinel::{StatusIgnore, StatusesIgnore};
         self.absent.contains(&(StatusIgnore, address)) || self.absent.contains(&(StatusesIgnore, address))
     }
 
-    /// Whether `address` is one of Fortran's constants that stand for no array.
+    /// True where `address` is one of Fortran's constants that stand for no array.
     pub fn is_no_array(&self, address: usize) -> bool {
         self.absent.iter().any(|&(_, place)| place == address)
     }
 
-    /// Whether `address` is one of C's.
+    /// True where `address` is one of C's constants that stand for no array.
     pub fn is_no_array_in_c(&self, address: usize) -> bool {
         self.absent_in_c.contains(&address)
     }

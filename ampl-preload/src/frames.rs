@@ -1,4 +1,4 @@
-//! How a function's frame leads to its caller's: from the unwind tables of the loaded modules.
+//! Steps from a function's frame to its caller's, from the unwind tables of the loaded modules.
 //!
 //! What is found for a return address is a rule that later walks follow without the tables: a module that has been
 //! unloaded since may make a walk wrong, never a read of memory that is gone.
@@ -44,18 +44,18 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether it depends on what rbp is.
+    /// True where it depends on the value of rbp.
     pub fn needs_bp(self) -> bool {
         !matches!(self.top, Top::Sp(_)) || matches!(self.bp, Saved::FromBp(_))
     }
 }
 
-/// What is known of the code behind a return address.
+/// Unwind data of the code behind a return address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// Where its function begins.
     pub function: u64,
-    /// `None` where the way ends: nobody called the function, or it cannot be followed.
+    /// `None` where the way ends: the function has no caller, or it cannot be followed.
     pub step: Option<Step>,
 }
 
@@ -99,11 +99,11 @@ pub fn code(address: u64) -> Option<Code> {
     Some(Code { function: function.initial_address(), step })
 }
 
-/// What an expression leaves behind.
+/// Kind of an expression's result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Address,
-    /// What is there in memory.
+    /// The value in memory there.
     Value,
 }
 
@@ -117,7 +117,7 @@ fn relative(expression: Expression<Slice>, encoding: gimli::Encoding, last: Last
     (read == (last == Last::Value) && matches!(operations.next(), Ok(None))).then_some(offset)
 }
 
-/// What is needed of a loaded module.
+/// Parts of a loaded module that unwinding needs.
 #[derive(Debug, Default)]
 struct Module {
     /// Its readable segments, as far as they are in its file.

@@ -1,4 +1,4 @@
-//! What the hooks must do for a function, worked out once from the table.
+//! Work of the hooks for a function, derived once from the table.
 
 use std::sync::OnceLock;
 
@@ -18,13 +18,13 @@ use ampl_core::mpi::traffic::{Ends, Operands};
 pub struct HookPlan {
     /// How it is recorded.
     pub class: Class,
-    /// Whether its calls are not timed, and only counted where they are not stored.
+    /// True where its calls are not timed, and only counted where they are not stored.
     pub local: bool,
     /// Where its traffic's arguments are.
     pub operands: Operands,
-    /// Whom it names at the other ends of its messages, where partners matter.
+    /// Ranks at the other ends of its messages, where partners matter.
     pub ends: Option<Ends>,
-    /// Whether it may tell of message partners, and those matter.
+    /// True where its calls may name message partners, and those matter.
     pub tells_partners: bool,
     /// Index of its request parameter, if it has one.
     pub request: Option<u8>,
@@ -32,47 +32,46 @@ pub struct HookPlan {
     pub request_count: Option<u8>,
     /// Index of its output statuses.
     pub status: Option<u8>,
-    /// Whether that status tells of a received message.
+    /// True where that status describes a received message.
     pub receives: bool,
     /// Index of the output that is 0 after a failed poll.
     pub flag: Option<u8>,
-    /// Whether it reads its request (and does not only make it).
+    /// True where it reads its request (and does not only make it).
     pub names_request: bool,
-    /// Whether that request is passed by value in C.
+    /// True where that request is passed by value in C.
     pub request_by_value: bool,
-    /// Whether it may end the requests it reads, or complete them.
+    /// True where it may end the requests it reads, or complete them.
     pub completes: bool,
-    /// Whether the request it makes is persistent.
+    /// True where the request it makes is persistent.
     pub makes_persistent: bool,
-    /// Whether the request it makes ends with a message received.
+    /// True where the request it makes ends with a message received.
     pub makes_receive: bool,
-    /// Whether it has parameters, requests apart, that MPI reads and overwrites.
+    /// True where it has parameters, requests apart, that MPI reads and overwrites.
     pub in_out: bool,
-    /// Whether it gives out objects, requests apart.
+    /// True where it gives out objects, requests apart.
     pub gives: bool,
-    /// What is done for its calls when the agent costs too much.
+    /// Work for its calls when the agent costs too much.
     pub passage: FastPath,
-    /// Whether something must be noted or replaced before the call.
+    /// True where something must be noted or replaced before the call.
     pub prepares: bool,
-    /// Whether it takes long enough, and may talk to others, so that the tree may make progress in it.
+    /// True where it takes long enough, and may communicate, so that the tree may make progress in it.
     pub communicates: bool,
-    /// What not every call needs.
+    /// Data that not every call needs.
     pub rest: &'static Rest,
-    /// How many of its words, the first ones, say all that is recorded of its inputs, and of its bytes; `None` where they
-    /// do not.
+    /// Number of its first words that determine the record of its inputs, and its bytes; `None` where they do not.
     pub telling: Option<u8>,
-    /// Whether all that is recorded of its inputs is which request it asks about.
+    /// True where the record of its inputs is only the request it is about.
     pub asks_one: bool,
-    /// Whether nothing is recorded of its outputs, but for the request that it makes.
+    /// True where its outputs are not recorded, but for the request that it makes.
     pub silent: bool,
-    /// Index of the source, and of the tag, that its status or its request's tells, where nothing else is recorded of its
-    /// outputs: a message of one that the call names is from there, with that tag.
+    /// Indices of the source and tag arguments, where a status is all that is recorded of its outputs: if the call
+    /// names one source and one tag, its message has these.
     pub answer: Option<(u8, u8)>,
-    /// Indices of what says whom its calls are about: a rank, a tag or another rank, a communicator.
+    /// Indices of the arguments for readers of calls under way: a rank, a tag or another rank, a communicator.
     pub about: [u8; 3],
 }
 
-/// What is needed of calls that have not been made like that before, that fail, or that end one of several requests.
+/// Data for calls that are new, that fail, or that end one of several requests.
 #[derive(Debug)]
 pub struct Rest {
     /// How the arguments of the entry part get into the record, in order, each with the index of the first.
@@ -81,18 +80,17 @@ pub struct Rest {
     pub outputs: Box<[(u8, Step)]>,
     /// The class of error after which its outputs are written all the same.
     pub outcome: Option<Outcome>,
-    /// Index of the output that says which request has completed, or which ones.
+    /// Index of the output with the index or indices of completed requests.
     pub index: Option<u8>,
-    /// Index of the output that says how many have.
+    /// Index of the output with their number.
     pub outcount: Option<u8>,
 }
 
-/// What is done for calls of a function while the agent is to cost next to nothing.
+/// Work for calls of a function while the agent is to cost next to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FastPath {
-    /// As much as always: they make or end objects that later calls are understood by, or it matters where or how
-    /// they are made.
+    /// As much as always: they make or end objects that later calls need, or it matters where or how they are made.
     Never,
     /// They are counted.
     Counted,
@@ -148,7 +146,7 @@ pub enum Step {
 }
 
 impl HookPlan {
-    /// Whether it makes a request, and names none.
+    /// True where it makes a request, and names none.
     #[inline(always)]
     pub fn makes_request(&self) -> bool {
         self.request.is_some() && !self.names_request
@@ -208,13 +206,13 @@ fn output_step(param: &Param) -> Step {
     }
 }
 
-/// Whether MPI writes there which of a call's requests have completed, if the call has requests.
+/// True for an output with the indices of completed requests, if the call has requests.
 fn tells_request(param: &Param) -> bool {
     matches!(param.name, "index" | "array_of_indices")
 }
 
-/// Those of all functions, once there is an agent. They stand where no pointer leads: a call that finds nothing in the
-/// caches waits for its recipe and for what it knows of its thread at the same time.
+/// Plans of all functions, once there is an agent. No pointer leads there: with cold caches, a call fetches its plan
+/// and its thread's state at the same time.
 static ALL: [Slot; FUNCTION_COUNT] = [const { Slot(OnceLock::new()) }; FUNCTION_COUNT];
 
 /// One line of memory.
@@ -223,20 +221,20 @@ struct Slot(OnceLock<HookPlan>);
 
 const _: () = assert!(size_of::<Slot>() == 64);
 
-/// That of `function`; `None` before [`derive`] has been here.
+/// Plan of `function`; `None` before [`derive`].
 #[inline(always)]
 pub fn of(function: Function) -> Option<&'static HookPlan> {
     ALL.get(usize::from(function.0))?.0.get()
 }
 
-/// Asks for that of `function`, which is to be called.
+/// Prefetches the plan of `function`, which is to be called.
 #[inline(always)]
 pub fn fetch_of(function: Function) {
     fetch(&raw const ALL[usize::from(function.0)]);
 }
 
-/// Works out all of them, for a job that wants to know what `shared` says; says what is done for calls of each while the
-/// agent is to cost next to nothing.
+/// Derives all plans, for a job with `shared`; returns the work for calls of each function while the agent is to cost
+/// next to nothing.
 pub fn derive(shared: &Shared) -> [FastPath; FUNCTION_COUNT] {
     std::array::from_fn(|index| {
         let function = Function(index as u16);
@@ -348,7 +346,7 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
     }
 }
 
-/// See [`HookPlan::telling`].
+/// Number of words as in [`HookPlan::telling`].
 fn telling(inputs: &[(u8, Step)]) -> Option<u8> {
     let mut words = 0;
     for &(index, step) in inputs {
@@ -368,13 +366,13 @@ fn telling(inputs: &[(u8, Step)]) -> Option<u8> {
     (usize::from(words) <= MOST_WORDS).then_some(words)
 }
 
-/// Whether MPI is asked at every call what the bytes depend on: a topology may have become another where nobody looked.
+/// True where MPI is asked at every call for what the bytes depend on: a topology may have changed unseen.
 fn asks_anew(traffic: Traffic) -> bool {
     matches!(traffic, Traffic::NeighborAllgather | Traffic::NeighborAlltoall)
 }
 
-/// Whether MPI writes handles there that the program owns from then on. What `MPI_Comm_get_parent`
-/// tells again and again is one and the same.
+/// True where MPI writes handles there that the program owns from then on. The handle of `MPI_Comm_get_parent` is
+/// always the same one.
 pub fn is_given(param: &Param) -> bool {
     param.direction == Direction::Out && param.kind != Kind::Request && ObjectKind::of(param.kind).is_some()
 }

@@ -1,5 +1,4 @@
-//! What happens inside `MPI_Init`: ranks agree on a run directory, a start of time and a
-//! configuration, or that there is to be no agent.
+//! Work inside `MPI_Init`: ranks agree on a run directory, a start of time and a configuration, or on having no agent.
 //!
 //! These are the only collectives that ampl adds to a job; the application is inside its own
 //! collective then. After a disagreement every rank goes on unobserved.
@@ -46,14 +45,14 @@ use crate::uncovered;
 use crate::watch::Watch;
 use announce::{Announcement, announce};
 
-/// What was set, and where journals are; in the run directory.
+/// File in the run directory with the settings and the places of journals.
 const RUN_FILE: &str = "run.toml";
 
 /// Of the messages by which Open MPI's ranks agree on our communicator, on the world. Its receives name their
 /// sources and are done with when `MPI_Init` returns: no message of the program can take the place of one.
 const AGREEMENT_TAG: usize = 0;
 
-/// Everything the process needs.
+/// Everything that the process needs.
 #[derive(Debug)]
 pub struct Parts {
     /// The loaded MPI's interface.
@@ -62,13 +61,13 @@ pub struct Parts {
     pub pmpi: &'static Pmpi,
     /// Journal, plan, rank.
     pub shared: Arc<Shared>,
-    /// Whether several threads may be inside of MPI at once.
+    /// True where several threads may be inside of MPI at once.
     pub concurrent: bool,
     /// T0 on this process's monotonic clock.
     pub epoch: i64,
     /// The rank's place in the tree.
     pub tree: Tree,
-    /// What happens at the end.
+    /// Data for the end of the job.
     pub settlement: Settlement,
     /// How to read Fortran calls.
     pub fortran: Fortran,
@@ -119,7 +118,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         if rank == 0
             && let Some(directory) = directory
         {
-            // Nothing will come into it: who looks for the run must not find half of one.
+            // Nothing will come into it: nobody must find half of a run.
             let _ = fs::remove_file(directory.join(RUN_FILE));
             let _ = fs::remove_dir(directory);
         }
@@ -233,7 +232,7 @@ fn size_and_rank(pmpi: &Pmpi, comm: usize) -> (u32, u32) {
     (size as u32, rank as u32)
 }
 
-/// Whether several threads may be inside of MPI at once.
+/// True where several threads may be inside of MPI at once.
 fn is_concurrent(abi: &Abi, pmpi: &Pmpi) -> bool {
     let mut provided = 0i32;
     // SAFETY: a place for an int.
@@ -242,7 +241,7 @@ fn is_concurrent(abi: &Abi, pmpi: &Pmpi) -> bool {
     provided > abi.thread_serialized
 }
 
-/// What rank 0 says, on every rank; an empty message is `None`. The outer `None`: MPI refused.
+/// Rank 0's announcement, on every rank; an empty message is `None`. The outer `None`: MPI refused.
 fn broadcast(channel: &Channel, mine: Option<Announcement>) -> Option<Option<Announcement>> {
     let mut bytes = mine.map_or(Vec::new(), |mine| serde_json::to_vec(&mine).unwrap_or_default());
     let mut length = (bytes.len() as u64).to_le_bytes();
@@ -255,9 +254,9 @@ fn broadcast(channel: &Channel, mine: Option<Announcement>) -> Option<Option<Ann
     Some(serde_json::from_slice(&bytes).ok())
 }
 
-/// The first rank that met an obstacle, the first whose journal is not where it should be and the first whose clock
-/// is not rank 0's, as all ranks agree: a reduction by point-to-point to rank 0 and a broadcast back. A rank that MPI
-/// lets down takes itself for an obstacle.
+/// The first rank that met an obstacle, the first whose journal is displaced and the first whose clock is not rank 0's,
+/// agreed by all ranks: a reduction by point-to-point to rank 0 and a broadcast back. A rank whose MPI calls fail
+/// counts as an obstacle.
 fn first_of(channel: &Channel, ranks: u32, rank: u32, mine: [bool; 3]) -> [Option<u32>; 3] {
     let mut first = mine.map(|mine| if mine { rank } else { u32::MAX });
     let bytes = |first: [u32; 3]| first.map(u32::to_le_bytes).concat();
@@ -285,22 +284,22 @@ struct Prepared {
     shared: Arc<Shared>,
     epoch: i64,
     directory: PathBuf,
-    /// None where journals have no names.
+    /// Directory of journals; `None` where journals have no names.
     journal_directory: Option<PathBuf>,
-    /// Why this rank's has none all the same.
+    /// Reason why this rank's journal is not there.
     displaced: Option<String>,
     run: RunInfo,
 }
 
 impl Prepared {
-    /// T0 turned out to be at `epoch` on this process's monotonic clock.
+    /// Sets T0 to `epoch` on this process's monotonic clock.
     fn set_epoch(&mut self, epoch: i64) {
         self.shared.journal.correct(|nanos| nanos + self.epoch - epoch);
         self.epoch = epoch;
     }
 }
 
-/// On every rank: plan, counters and journal; or why one cannot be.
+/// On every rank: prepares plan, counters and journal; or returns why one cannot be.
 fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Result<Prepared, String> {
     let unreadable =
         |what: &dyn std::fmt::Display| format!("rank {rank} cannot read the configuration: {what}");
@@ -316,7 +315,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
     let plan = Plan::new(config, ranks).map_err(|error| unreadable(&error))?;
     let counters = counters::open(&plan).map_err(|refusal| format!("rank {rank}: {refusal}"))?;
     let journal_directory = journal_directory(&plan.config.output.journal, told);
-    // T0 on this process's monotonic clock: where that is not rank 0's, as well as wall clocks know, to begin with.
+    // T0 on this process's monotonic clock: where that is not rank 0's, by the wall clocks to begin with.
     let epoch = match align::identity() == told.clock {
         true => told.epoch,
         false => told.started_ns - (clock::epoch_ns() - clock::monotonic_ns()),
@@ -384,7 +383,7 @@ fn journal_directory(journal: &config::Journal, told: &Announcement) -> Option<P
     Some(std::path::absolute(&place).unwrap_or(place))
 }
 
-/// `run.toml`: what was set, and where journals are while there is no trace yet.
+/// Writes `run.toml`: settings, and the places of journals while there is no trace yet.
 fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
     let quoted = |text: &str| format!("{text:?}");
     let command: Vec<String> = run.command.iter().map(|word| quoted(word)).collect();

@@ -1,4 +1,4 @@
-//! What MPI is asked about the program's objects, by its profiling names.
+//! Queries to MPI about the program's objects, by its profiling names.
 
 use ampl_trace::record::NOWHERE;
 
@@ -32,8 +32,8 @@ impl Process {
         if inter == 0 { [ranks, rank] } else { [remote, hooks::INTER | ranks] }
     }
 
-    /// The size of a valid communicator between no two groups, the caller's rank in it, and the rank in the world of its
-    /// rank 0; [`NOWHERE`] where that is of another world.
+    /// The size of a valid intracommunicator, the caller's rank in it, and the rank in the world of its rank 0;
+    /// [`NOWHERE`] where that is of another world.
     pub fn place_in(&self, comm: usize) -> [u64; 3] {
         let [size, rank] = self.comm_facts(comm);
         let (mut groups, mut leader) = ([0usize; 2], self.abi.undefined);

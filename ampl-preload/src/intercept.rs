@@ -64,7 +64,7 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     result
 }
 
-/// A call that is only counted has returned. Where it has forked this may be the child, which has no journal.
+/// Ends a call that is only counted. Where it has forked this may be the child, which has no journal.
 #[inline(always)]
 fn passed(thread: *const ThreadState) {
     if process::is_active() {
@@ -73,8 +73,8 @@ fn passed(thread: *const ThreadState) {
     }
 }
 
-/// Whether it is enough that the call of `function` which begins is counted; it has been then. Most calls go this way
-/// while the agent is to cost next to nothing.
+/// True where counting the call of `function` that begins is enough; it is counted then. Most calls go this way while
+/// the agent is to cost next to nothing.
 #[inline(always)]
 fn passes(here: &Entry, function: Function) -> bool {
     if !process::is_active() || here.thread.is_null() {
@@ -98,7 +98,7 @@ fn passes(here: &Entry, function: Function) -> bool {
     passes
 }
 
-/// The wrapper of `function` that returns to `address` has been entered, and no other is running.
+/// Notes that the wrapper of `function` that returns to `address` has been entered, and no other is running.
 #[inline(always)]
 fn enter(here: &mut Entry, address: u64, function: Function) {
     here.inside = here.stack;
@@ -182,8 +182,8 @@ impl Drop for Unwound {
     }
 }
 
-/// The outer call has been left without returning, at `end` ticks (0: nobody knows when): it was
-/// counted at its entry, and gets its place in the sequence now.
+/// Ends the outer call, left without returning at `end` ticks (0: unknown): it was counted at its entry, and gets its
+/// place in the sequence now.
 #[cold]
 fn left(here: &mut Entry, end: u64) {
     here.inside = 0;
@@ -332,7 +332,7 @@ unsafe fn error_code(symbol: &Symbol, words: &[usize], result: usize) -> i32 {
     }
 }
 
-/// What a call of a function that this MPI lacks comes to: an error, told as the language tells it.
+/// Result of a call of a function that this MPI lacks: an error, in the language's way.
 ///
 /// # Safety
 /// `words` must be the arguments of a call of `symbol`.
@@ -351,8 +351,8 @@ unsafe fn absent(symbol: &Symbol, words: &[usize]) -> usize {
     code as usize
 }
 
-/// What stands for the return address `address` of the wrapper just entered: a number for its path, where paths tell
-/// call sites apart.
+/// Site of the wrapper just entered: its return address `address`, or the number of its path, where paths identify call
+/// sites.
 #[inline(always)]
 fn site(state: &mut ThreadState, address: u64) -> u64 {
     if state.walker.is_none() { address } else { path(state, address) }

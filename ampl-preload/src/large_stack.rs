@@ -1,5 +1,5 @@
-//! A stack with room. Threads and fibres of a program have stacks for what they call themselves; what ampl does when a job
-//! begins and ends, MPI's collectives among it, may need more than is left there.
+//! A stack with room. Stacks of a program's threads and fibres are made for the program; ampl's work when a job begins
+//! and ends, MPI's collectives among it, may need more than is left there.
 
 use std::any::Any;
 use std::mem::MaybeUninit;
@@ -10,27 +10,27 @@ use std::ptr;
 use crate::signals::Held;
 use crate::stack;
 
-/// As large as the stacks of Rust's own threads. Of its pages those are taken that are used.
+/// Size of a stack, as of Rust's own threads. Only used pages take memory.
 const STACK_BYTES: usize = 2 << 20;
-/// Below it, so that what is too deep all the same meets no memory of others.
+/// Size of the guard below it: an overflow must not reach the memory of others.
 const GUARD_BYTES: usize = 64 << 10;
 
-/// What is enough: MPI and ampl have needed up to half of it.
+/// Enough room: MPI and ampl have needed up to half of it.
 const ENOUGH_BYTES: usize = 256 << 10;
 
-/// Runs `work` where there is room: on the caller's stack if it is known to have enough left, else on one of its own, on
-/// this thread; where there is no memory for one, on the caller's all the same.
+/// Runs `work` on this thread where there is room: on the caller's stack if it is known to have enough left, else on
+/// one of its own; without memory for that, on the caller's all the same.
 ///
-/// What looks at a thread's stack from outside, a garbage collector say, finds it where it expects it wherever that may be.
-/// Nothing must unwind out of it but a panic, which is passed on.
+/// A reader of the thread's stack from outside, such as a garbage collector, finds it where it expects it. Nothing must
+/// unwind out of `work` but a panic, which is passed on.
 pub fn with_room<T, F: FnOnce() -> T>(work: F) -> T {
     let left = RemainingStack::here();
     if left.is_enough() {
         return work();
     }
     let Some(stack) = Stack::new() else { return work() };
-    // Whoever is elsewhere while its handler is on the alternate stack seems not to be: the next signal's handler would
-    // begin at the top of that, over what the first one has there.
+    // A thread elsewhere while its handler is on the alternate stack seems not to be in one: the next signal's handler
+    // would begin at the top of that, over the first one's frames.
     let _held = left.is_alternate.then(Held::all);
     elsewhere(&stack, work)
 }
@@ -40,8 +40,8 @@ fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
     let mut errand = StackCall { work: Some(work), done: None };
     let mut here = MaybeUninit::uninit();
     let mut there = MaybeUninit::<libc::ucontext_t>::uninit();
-    // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of an errand that
-    // does so too, in two halves as arguments are ints, and ends by going on with the first.
+    // SAFETY: places for two contexts. The second begins on a stack that outlives it, with the address of an errand
+    // that does so too, in two halves as arguments are ints, and ends by going on with the first.
     unsafe {
         if libc::getcontext(there.as_mut_ptr()) != 0 {
             return errand.finished(true);
@@ -60,11 +60,11 @@ fn elsewhere<T, F: FnOnce() -> T>(stack: &Stack, work: F) -> T {
     }
 }
 
-/// What is left of the stack that the caller is on.
+/// Room left on the caller's stack.
 struct RemainingStack {
     /// Known bytes; 0 on a stack that is not the thread's, a fibre's say.
     bytes: usize,
-    /// Whether it is the one that signal handlers asked for.
+    /// True where it is the alternate stack of signal handlers.
     is_alternate: bool,
 }
 
@@ -98,7 +98,7 @@ fn alternate_stack() -> Option<usize> {
     (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| stack.ss_sp.addr())
 }
 
-/// What is to be done, and what came of it.
+/// Work to do, and its result.
 struct StackCall<T, F> {
     work: Option<F>,
     done: Option<Result<T, Box<dyn Any + Send>>>,
@@ -111,7 +111,7 @@ impl<T, F: FnOnce() -> T> StackCall<T, F> {
         }
     }
 
-    /// What came of it; done here if it was `refused` there.
+    /// Result of the work; done here if it was `refused` there.
     fn finished(mut self, refused: bool) -> T {
         if refused {
             self.run();
@@ -178,8 +178,8 @@ mod tests {
         })
     }
 
-    /// Whether `work` is done on the stack that the system gave to this thread. Two addresses say nothing of that: a new
-    /// mapping may begin where a thread's stack ends.
+    /// True where `work` is done on the stack that the system gave to this thread. Comparing two addresses does not
+    /// suffice: a new mapping may begin where a thread's stack ends.
     fn stays() -> bool {
         let own = stack::own().expect("a thread's stack is known");
         with_room(|| {

@@ -1,8 +1,8 @@
 //! libampl.so: where agent and client meet MPI.
 //!
 //! Loaded before an MPI library, it defines every MPI function, records the call and forwards it
-//! unchanged. It needs no `mpi.h` and links no MPI: every argument is a machine word, and what
-//! differs between implementations is data ([`abi`]).
+//! unchanged. It needs no `mpi.h` and links no MPI: every argument is a machine word, and differences between
+//! implementations are data ([`abi`]).
 
 pub mod abi;
 mod align;

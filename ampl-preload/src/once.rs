@@ -8,9 +8,9 @@ use ampl_agent::descriptor::high;
 
 use crate::environment;
 
-/// Whether no other process of this launch has asked the same of `what` on this node.
+/// True where no other process of this launch has called this with the same `what` on this node.
 ///
-/// A name that the system takes back when the process ends marks that: such jobs are often killed.
+/// A socket name marks the call; the system frees it when the process ends: such jobs are often killed.
 pub fn is_first(what: &str) -> bool {
     // SAFETY: never fails.
     let name = format!("ampl-{what}-{}-{}", unsafe { libc::getuid() }, environment::launch());

@@ -104,7 +104,7 @@ functions! {
 }
 
 impl Pmpi {
-    /// What the MPI library says it is, its first line.
+    /// Version of the MPI library in its own words, first line.
     pub fn library_version(&self) -> String {
         // Longer than MPI_MAX_LIBRARY_VERSION_STRING of any implementation.
         let mut text = vec![0u8; 16384];

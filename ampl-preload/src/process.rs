@@ -1,4 +1,4 @@
-//! The agent of this process: its beginning, what its threads share, its end.
+//! The agent of this process: its beginning, its threads' shared state, its end.
 //!
 //! One agent per process, made when `MPI_Init` has returned and never freed: threads may still
 //! be inside a wrapper when it ends.
@@ -56,13 +56,13 @@ static ALWAYS: HotState = HotState {
     generation: AtomicU64::new(0),
 };
 
-/// What every call asks of the process: one line of memory, where no pointer leads. The page is its own, for the system
-/// to empty in children ([`be_silent_in_children`]).
+/// State that every call reads: one line of memory, where no pointer leads. The page is its own, for the system to
+/// empty in children ([`be_silent_in_children`]).
 #[repr(C, align(4096))]
 struct HotState {
-    /// Whether calls are to be recorded.
+    /// True while calls are to be recorded.
     active: AtomicBool,
-    /// Whether ticks are of the time-stamp counter.
+    /// True where ticks are of the time-stamp counter.
     invariant: AtomicBool,
     /// `MPI_ANY_SOURCE` and `MPI_ANY_TAG`.
     any: [AtomicI32; 2],
@@ -71,7 +71,7 @@ struct HotState {
 }
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
-/// What the threads of a process share, and what happens at its end.
+/// State that the threads of a process share, and data for its end.
 #[derive(Debug)]
 pub struct Process {
     /// The loaded MPI's interface.
@@ -80,7 +80,7 @@ pub struct Process {
     pub shared: Arc<Shared>,
     /// The functions ampl calls.
     pub pmpi: &'static Pmpi,
-    /// What is done for calls of each function while the agent is to cost next to nothing.
+    /// Work for calls of each function while the agent is to cost next to nothing.
     pub passages: [FastPath; FUNCTION_COUNT],
     /// Live requests of all threads.
     pub requests: Arc<Shelves>,
@@ -94,7 +94,7 @@ pub struct Process {
     pub world: (u64, u64),
     /// `MPI_NO_OP`, as a handle.
     pub no_op: Option<u64>,
-    /// Windows that [may gather](ampl_client::Node::gathers) between two looks after the tree.
+    /// Windows that [may gather](ampl_client::Node::gathers) between two polls of the tree.
     pub gathers: Option<usize>,
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
@@ -105,7 +105,7 @@ pub struct Process {
     at_thread_end: libc::pthread_key_t,
     /// Time in `MPI_Finalize` up to where MPI deletes the attributes of `MPI_COMM_SELF`.
     pub ended: Ended,
-    /// What Fortran passes differently.
+    /// Differences in Fortran's arguments.
     pub fortran: Fortran,
 }
 
@@ -113,8 +113,8 @@ pub struct Process {
 #[derive(Debug, Default)]
 struct Threads {
     all: Vec<*mut ThreadState>,
-    /// Those whose thread has ended: the next to come takes one over, so that a program of many
-    /// short threads needs as many as run at a time.
+    /// States of ended threads: a new thread takes one over, so that a program of many short threads needs as many as
+    /// run at a time.
     free: Vec<*mut ThreadState>,
 }
 
@@ -124,7 +124,7 @@ unsafe impl Sync for Process {}
 // SAFETY: as above.
 unsafe impl Send for Process {}
 
-/// Whether calls are to be recorded.
+/// True while calls are to be recorded.
 #[inline(always)]
 pub fn is_active() -> bool {
     ALWAYS.active.load(Ordering::Relaxed)
@@ -136,7 +136,7 @@ pub fn now() -> u64 {
     clock::ticks(is_invariant())
 }
 
-/// Whether ticks are of the time-stamp counter. As [`now`].
+/// True where ticks are of the time-stamp counter. As [`now`].
 #[inline(always)]
 pub fn is_invariant() -> bool {
     ALWAYS.invariant.load(Ordering::Relaxed)
@@ -161,31 +161,31 @@ pub fn current() -> Option<&'static Process> {
     unsafe { PROCESS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Whether no agent has been made yet.
+/// True where no agent has been made yet.
 pub fn has_not_started() -> bool {
     STATE.load(Ordering::Relaxed) == NOT_STARTED
 }
 
-/// Whether a communicator has been freed in a callback, where nobody looks: one that is known may be gone.
+/// True once a communicator has been freed unseen, in a callback: a known one may be gone.
 static LOST_SIGHT: AtomicBool = AtomicBool::new(false);
 
-/// Whether the last window has ended, because `MPI_Finalize` is entered.
+/// True once the last window has ended, because `MPI_Finalize` is entered.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// See [`Process::has_lost_sight`].
+/// Notes that known communicators may be gone: see [`Process::has_lost_sight`].
 pub fn mark_comms_uncertain() {
     LOST_SIGHT.store(true, Ordering::Relaxed);
 }
 
-/// Whether the program has ever cancelled a request.
+/// True once the program has cancelled a request.
 static CANCELS: AtomicBool = AtomicBool::new(false);
 
-/// The program cancels a request.
+/// Notes that the program cancels a request.
 pub fn cancels() {
     CANCELS.store(true, Ordering::Relaxed);
 }
 
-/// See [`cancels`].
+/// True once [`cancels`] has been called.
 #[inline]
 pub fn has_cancelled() -> bool {
     CANCELS.load(Ordering::Relaxed)
@@ -198,8 +198,8 @@ pub fn contained<T>(hook: impl FnOnce() -> T) -> Option<T> {
     contained_counting(hook)
 }
 
-/// As [`contained`], for a hook that counts in whole numbers: what of it computes with others begins an
-/// [`Environment`] itself.
+/// As [`contained`], without saving MXCSR: the hook must do no floating-point arithmetic outside of an [`Environment`]
+/// of its own.
 #[inline(always)]
 pub fn contained_counting<T>(hook: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(hook)) {
@@ -227,8 +227,8 @@ extern "C" fn in_forked_child() {
     ALWAYS.active.store(false, Ordering::Relaxed);
 }
 
-/// A child is no rank, and the journal is not mapped there: nothing is recorded, however it came to be. Handlers run in
-/// those of `fork` only, not in those of the system call.
+/// Disables recording in children: a child is no rank, and the journal is not mapped there. Handlers run in those of
+/// `fork` only, not in those of the system call.
 fn be_silent_in_children() {
     let page = (&raw const ALWAYS).cast_mut().cast();
     // Linux before 4.14 does not know how to.
@@ -260,13 +260,13 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
     }
 }
 
-/// `MPI_Init` is about to be called.
+/// Notes that `MPI_Init` is about to be called.
 pub fn will_start() {
     let _whole = Uncancelled::begin();
     with_room(presence::mark);
 }
 
-/// Makes the process's state, if there is to be an agent; what rank 0 writes of the run.
+/// Makes the process's state, if there is to be an agent; returns the run's data that rank 0 writes.
 fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     // Without a key (the program has used them all) states of ended threads are not used again.
     let at_thread_end = end_of_threads().unwrap_or(libc::pthread_key_t::MAX);
@@ -343,7 +343,7 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
             let now = now();
             let number = threads.all.len() as u32;
             let Ok(thread) = Thread::new(process.shared.clone(), number, now) else {
-                // The process goes on unobserved rather than half observed. Rank 0 says so of all such at the end.
+                // The process goes on unobserved rather than half observed. Rank 0 reports all such at the end.
                 disable(GaveUp::NoRoom);
                 return None;
             };
@@ -408,7 +408,7 @@ impl Process {
         })
     }
 
-    /// Notes what calls need to know of the object behind `handle`.
+    /// Notes facts of the object behind `handle`.
     pub fn learn(&self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Object {
         self.with_handles(|handles| {
             handles.learn(kind, handle, facts).unwrap_or_else(|| handles.define(kind, handle, facts))
@@ -430,7 +430,7 @@ impl Process {
         self.with_handles(|handles| handles.lose(kind, handle, serial));
     }
 
-    /// Whether a communicator that is known may be gone all the same.
+    /// True where a known communicator may be gone all the same.
     pub fn has_lost_sight(&self) -> bool {
         LOST_SIGHT.load(Ordering::Relaxed)
     }
@@ -442,7 +442,7 @@ impl Process {
         self.shared.journal.processor(clock::switches());
     }
 
-    /// Lets the tree make progress, unless another thread is at it; says whether anything was on its way.
+    /// Lets the tree make progress, unless another thread is at it; returns true if anything was on its way.
     pub fn progress(&self, thread: &mut Thread) -> bool {
         let _turn = YieldSuppressor::keep();
         self.tree.try_lock().is_ok_and(|mut tree| tree.progress(thread))

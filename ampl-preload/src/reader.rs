@@ -46,7 +46,7 @@ pub fn ierror_index(function: Function) -> usize {
     }
 }
 
-/// Whether a Fortran call passes that parameter as CHARACTER, with a hidden length behind the others.
+/// True where a Fortran call passes that parameter as CHARACTER, with a hidden length behind the others.
 fn is_character(param: &Param) -> bool {
     param.kind == Kind::String || matches!(param.name, "argv" | "array_of_commands" | "array_of_argv")
 }
@@ -89,7 +89,7 @@ impl Reader {
         Self { layout, first, ..self }
     }
 
-    /// Whether the call is Fortran's.
+    /// True where the call is Fortran's.
     #[inline]
     pub fn is_fortran(&self) -> bool {
         self.layout != Layout::C
@@ -201,7 +201,7 @@ impl Reader {
         unsafe { self.abi.status_error(base, index) }
     }
 
-    /// What the attribute under `key` holds, for which MPI has given the word `value`.
+    /// Value of the attribute under `key`, for which MPI has given the word `value`.
     ///
     /// # Safety
     /// The call that has given it must have found it.
@@ -224,7 +224,7 @@ impl Reader {
         said.wrapping_sub(u64::from(self.first))
     }
 
-    /// Whether `address` is the constant that says that the program wants no status.
+    /// True where `address` is a constant for an ignored status or statuses.
     pub fn is_status_ignore(&self, address: usize) -> bool {
         match self.layout {
             Layout::C => self.abi.is_status_ignore(address),
@@ -232,12 +232,12 @@ impl Reader {
         }
     }
 
-    /// Whether there is no status at `address`.
+    /// True where there is no status at `address`.
     pub fn ignores_status(&self, address: usize) -> bool {
         address == 0 || self.is_status_ignore(address)
     }
 
-    /// Whether `address` is a constant that stands for no array.
+    /// True where `address` is a constant that stands for no array.
     pub fn is_no_array(&self, address: usize) -> bool {
         match self.layout {
             Layout::C => address == 0 || self.fortran.is_no_array_in_c(address),
@@ -274,7 +274,7 @@ fn raw(kind: Kind) -> Kind {
     }
 }
 
-/// Whether C passes the value itself where Fortran passes its address.
+/// True where C passes the value itself where Fortran passes its address.
 fn is_by_value_in_c(param: &Param) -> bool {
     let single = param.direction == Direction::In && param.length == Length::One;
     single

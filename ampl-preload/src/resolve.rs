@@ -1,4 +1,4 @@
-//! Which module an address of code lies in.
+//! Modules of code addresses.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// The beginning of the loader's `struct link_map`.
 #[repr(C)]
 struct LinkMap {
-    /// What to add to a file's addresses.
+    /// Difference of a loaded address and the file's.
     address: u64,
     name: *const libc::c_char,
     dynamic: *const [u64; 2],
@@ -49,7 +49,7 @@ const DT_JMPREL: u64 = 23;
 /// A loaded module.
 #[derive(Clone, Copy, Debug)]
 pub struct Module {
-    /// What to add to its file's addresses.
+    /// Difference of a loaded address and the file's.
     pub base: u64,
     dynamic: *const [u64; 2],
 }
@@ -76,9 +76,9 @@ impl Module {
         Some(if found < self.base { found + self.base } else { found })
     }
 
-    /// Names of the symbols that it takes from other modules and that `wanted` says yes to, as often as it does.
+    /// Names of the symbols that it takes from other modules and for which `wanted` is true, as often as it does.
     ///
-    /// Read from its relocations: what it takes has one, while the length of the table of symbols is nowhere told.
+    /// Read from its relocations: each taken symbol has one, while the symbol table's length is recorded nowhere.
     pub fn taken(self, wanted: fn(&[u8]) -> bool) -> Vec<String> {
         let (Some(strings), Some(symbols)) = (self.table(DT_STRTAB), self.table(DT_SYMTAB)) else {
             return Vec::new();
@@ -128,10 +128,11 @@ pub fn loaded_modules() -> Vec<String> {
     found
 }
 
-/// What [`each_module`] does with a path and a module.
+/// Called by [`each_module`] with a path and a module.
 type Visit<'a> = &'a mut dyn FnMut(Cow<'_, str>, Module);
 
-/// Calls `visit` with all loaded modules and their paths; that of the main program is empty. None is unloaded meanwhile.
+/// Calls `visit` with all loaded modules and their paths; that of the main program is empty. No module is unloaded
+/// meanwhile.
 pub fn each_module(mut visit: Visit) {
     unsafe extern "C" fn step(info: *mut libc::dl_phdr_info, _: usize, visit: *mut libc::c_void) -> i32 {
         // SAFETY: the loader passes its record with that many headers, and `visit` is the closure below.
@@ -181,7 +182,7 @@ pub fn module(address: u64) -> (String, u64) {
         Some((found.path.clone(), address - found.base))
     };
     // Not dladdr: it looks for the nearest symbol, through all of them.
-    // What has been unloaded may have left its place to another.
+    // An unloaded module may have left its place to another.
     let changes = changes();
     if known.1 != changes {
         *known = (mapped(), changes);
@@ -227,7 +228,7 @@ fn mapped() -> Vec<Mapped> {
     found
 }
 
-/// Whether both addresses lie in one module.
+/// True where both addresses lie in one module.
 pub fn is_in_same_module(one: u64, other: u64) -> bool {
     let (one, other) = (module(one).0, module(other).0);
     !one.is_empty() && one == other

@@ -1,4 +1,4 @@
-//! Sleep, as MPI libraries do while they wait for other processes: what is overdue is done then.
+//! Sleep, as MPI libraries do while they wait for other processes; overdue work is done then.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -10,12 +10,12 @@ use crate::symbol::next_definition;
 /// The C library's, or that of a tool in between; null before there is an agent.
 static NEXT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Finds what stands behind ours.
+/// Finds the definition behind ours.
 pub fn find() {
     NEXT.store(next_definition("usleep\0").cast_mut(), Ordering::Relaxed);
 }
 
-/// Looks at a call of `usleep` that returns to `back`, and tells who sleeps.
+/// Notes a call of `usleep` that returns to `back`; returns the definition to jump to.
 extern "C" fn look(_: u32, back: u64) -> *const () {
     contained(|| finalize::is_sleeping(back));
     match NEXT.load(Ordering::Relaxed).cast_const() {
@@ -24,7 +24,7 @@ extern "C" fn look(_: u32, back: u64) -> *const () {
     }
 }
 
-/// Sleeps, as long as nobody has been found.
+/// Sleeps, while no definition has been found.
 extern "C-unwind" fn plain(microseconds: u32) -> i32 {
     let time = libc::timespec {
         tv_sec: (microseconds / 1_000_000).into(),

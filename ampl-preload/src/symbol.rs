@@ -47,13 +47,13 @@ impl Symbol {
         }
     }
 
-    /// Whether it belongs to the module `mpi_f08`.
+    /// True where it belongs to the module `mpi_f08`.
     #[inline]
     pub fn is_f08(&self) -> bool {
         self.f08
     }
 
-    /// Whether it is a profiling name: a call of it within another is part of that.
+    /// True where it is a profiling name: a call of it within another is part of that.
     #[inline]
     pub fn is_twin(&self) -> bool {
         self.twin
@@ -64,7 +64,7 @@ impl Symbol {
         self.names[0].trim_end_matches('\0')
     }
 
-    /// Whether choice buffers come as descriptors of Fortran 2018 (TS 29113).
+    /// True where choice buffers come as descriptors of Fortran 2018 (TS 29113).
     pub fn passes_descriptors(&self) -> bool {
         self.descriptors
     }
@@ -95,8 +95,8 @@ impl Symbol {
     }
 }
 
-// The linker would export the two names. It defines them only for a section that it keeps, and it drops the symbols where
-// no wrapper is called, as in unit tests: an empty part that is always kept stands for them there.
+// The linker would export the two names. It defines them only for a section that it keeps, and it drops the symbols
+// where no wrapper is called, as in unit tests: an empty part that is always kept stands for them there.
 global_asm!(
     ".pushsection ampl_symbols,\"awR\",@progbits",
     ".p2align 3",
@@ -120,9 +120,8 @@ pub fn all() -> &'static [Symbol] {
     unsafe { std::slice::from_raw_parts(first, end.offset_from_unsigned(first)) }
 }
 
-/// Finds what stands behind the wrapped symbols, where the loader knows at once. The first call of a function would be
-/// no place for that: somebody may wait for the thread with the loader's lock in hand, and what the loader has to say
-/// of an error is the program's to ask for.
+/// Finds the definitions behind the wrapped symbols, where the loader knows at once. The first call of a function is
+/// too late: its thread may be awaited by a holder of the loader's lock, and the loader's error text is the program's.
 pub fn find_all() {
     // An MPI that was loaded out of the global search order is asked by itself.
     let apart = in_search_order("PMPI_Init\0").is_null().then(Libraries::loaded);
@@ -139,12 +138,12 @@ pub fn find_all() {
     unsafe { libc::dlerror() };
 }
 
-/// Forgets what stands behind the wrapped symbols: the MPI that was found has been unloaded.
+/// Forgets the definitions behind the wrapped symbols: the MPI that was found has been unloaded.
 pub fn forget_all() {
     all().iter().for_each(|symbol| symbol.next.store(ptr::null_mut(), Ordering::Relaxed));
 }
 
-/// Whether the name is that of a Fortran procedure whose buffers are descriptors: `mpi_send_f08ts_`,
+/// True where the name is that of a Fortran procedure whose buffers are descriptors: `mpi_send_f08ts_`,
 /// `mpi_send_c_f08ts_`, `mpi_send_f08ts_large_`, `mpi_send_fts_`.
 const fn takes_descriptors(name: &[u8]) -> bool {
     let mut at = 2;
@@ -158,7 +157,7 @@ const fn takes_descriptors(name: &[u8]) -> bool {
     false
 }
 
-/// Whether the name is that of a procedure behind `mpi_f08`.
+/// True where the name is that of a procedure behind `mpi_f08`.
 const fn is_of_f08(name: &[u8]) -> bool {
     let mut at = 0;
     while at + 4 < name.len() {

@@ -1,4 +1,4 @@
-//! What the hooks keep for each thread of the application.
+//! The hooks' state of each thread of the application.
 
 use ampl_agent::Thread;
 use ampl_agent::call_requests::CallRequests;
@@ -38,19 +38,19 @@ pub struct ThreadState {
     pub handles: Vec<u64>,
     /// The requests behind them.
     pub named: CallRequests,
-    /// What an array of them holds after the call.
+    /// Elements of an array of them after the call.
     pub after: Vec<u64>,
     /// Where MPI puts statuses that the application ignores.
     pub statuses: Vec<u64>,
-    /// Whom it has exchanged messages with, where that matters.
+    /// Its message partners, where they matter.
     pub recent: Option<Recent>,
     /// Live requests.
     pub requests: Requests,
-    /// When the tree is looked after.
+    /// Schedule of its polls of the tree.
     pub pace: ProgressTimer,
     /// The agent's own time per call.
     pub meter: Meter,
-    /// That per local call that is only counted.
+    /// The agent's own time per local call that is only counted.
     pub local_meter: Meter,
 }
 

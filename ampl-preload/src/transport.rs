@@ -2,8 +2,8 @@
 //!
 //! Messages are synchronous sends into receives that are posted ahead: a send completes when the
 //! other side has begun to receive it, so at most one per edge and direction waits
-//! anywhere, whatever the receiver is busy with. What has gathered meanwhile goes together: a window takes several
-//! messages, and a program may call MPI, so that the tree can be looked after, once a window only.
+//! anywhere, whatever the receiver is busy with. Messages that gather meanwhile are sent together: a window takes
+//! several, and a program may call MPI, so that the tree can be polled, once a window only.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::pmpi::Pmpi;
 
 const TAG_UP: usize = 1;
 const TAG_DOWN: usize = 2;
-/// Tag of what is sent when the trace is merged.
+/// Tag of messages that merge the trace.
 pub const TAG_MERGE: usize = 3;
 const WORDS: usize = 8;
 
@@ -108,7 +108,7 @@ impl Pending {
     }
 }
 
-/// What a rank sends that takes no further part: no message of the tree is so long.
+/// Message of a rank that takes no further part: no message of the tree is so long.
 const FAREWELL: [u8; LENGTH] = [0xFF; LENGTH];
 
 #[derive(Debug)]
@@ -119,17 +119,17 @@ struct Edge {
     outgoing: Vec<u8>,
     /// Bytes of a message to the peer.
     outgoing_bytes: usize,
-    /// Whether the message in `outgoing` is under way.
+    /// True while the message in `outgoing` is under way.
     busy: bool,
     incoming: Vec<u8>,
-    /// Whether the peer takes no further part.
+    /// True where the peer takes no further part.
     lost: bool,
 }
 
 /// All edges of this rank.
 ///
-/// One call asks about all messages under way, both ways, once per look: every question makes MPI look at its whole
-/// network, and where ranks share processors give its own away if there was nothing.
+/// One call tests all messages under way, both ways, once per poll: every test makes MPI poll its whole network, and
+/// give its processor away where ranks share it and nothing has come.
 #[derive(Debug)]
 pub struct MpiTransport {
     channel: Channel,
@@ -185,7 +185,7 @@ impl MpiTransport {
         self.requests.as_mut_ptr() as usize + index * self.channel.handle_bytes
     }
 
-    /// Makes the request number `index` none.
+    /// Makes the request number `index` null.
     fn clear(&mut self, index: usize) {
         let null = self.channel.request_null.to_ne_bytes();
         let bytes = self.channel.handle_bytes;
@@ -227,7 +227,7 @@ impl MpiTransport {
         std::mem::forget(self);
     }
 
-    /// As [`MpiTransport::abandon`], and tells those at the other ends, so that nobody waits for this rank.
+    /// As [`MpiTransport::abandon`], and notifies those at the other ends, so that they do not wait for this rank.
     pub fn announce_departure(self) {
         for edge in self.edges.iter().filter(|edge| !edge.lost) {
             self.channel.throw(edge.peer, edge.send_tag, FAREWELL.to_vec());
@@ -235,7 +235,7 @@ impl MpiTransport {
         self.abandon();
     }
 
-    /// Sends on their way all messages that were handed over since; says whether there were any.
+    /// Sends all messages that were passed to it since the last call; returns true if there were any.
     ///
     /// # Errors
     /// [`TransportError`] with MPI's error code.
@@ -270,7 +270,7 @@ impl MpiTransport {
         self.edges.iter().position(|edge| edge.peer == peer).ok_or_else(missing)
     }
 
-    /// How many requests have completed since the last call; their numbers are in `completed`.
+    /// Polls all requests. Returns how many have completed since the last call; their numbers are in `completed`.
     fn look(&mut self) -> Result<usize, TransportError> {
         if self.edges.is_empty() {
             return Ok(0);
@@ -349,7 +349,7 @@ impl Channel {
         outbox.wait(0)
     }
 
-    /// Sends `bytes` to `to` and leaves them to MPI: who does not take them is not waited for.
+    /// Sends `bytes` to `to` and leaves them to MPI: no receiver is waited for.
     pub fn throw(&self, to: Rank, tag: usize, bytes: Vec<u8>) {
         let (bytes, mut request) = (bytes.leak(), Box::new([0u64; WORDS]));
         let (at, count, request_at) = (bytes.as_ptr() as usize, bytes.len(), request.as_mut_ptr() as usize);
@@ -368,7 +368,7 @@ impl Channel {
         self.complete(started, pending, Backoff::new())
     }
 
-    /// As [`Channel::receive`], of what is on its way or about to be: time counts.
+    /// As [`Channel::receive`], for a message on its way or about to be: the wait has no pauses.
     ///
     /// # Errors
     /// As [`Channel::send`].
@@ -411,8 +411,8 @@ impl Channel {
     }
 }
 
-/// Messages that are sent together and waited for together: who takes them looks only now and then, and one wait for
-/// many is as long as one for each.
+/// Messages that are sent together and waited for together: receivers poll only every so often, and one wait for many
+/// is as long as one for each.
 #[derive(Debug)]
 pub struct Outbox<'a> {
     channel: &'a Channel,
@@ -421,7 +421,7 @@ pub struct Outbox<'a> {
 }
 
 impl<'a> Outbox<'a> {
-    /// Nothing is under way.
+    /// An outbox with nothing under way.
     pub fn new(channel: &'a Channel) -> Self {
         Self { channel, under_way: VecDeque::new() }
     }

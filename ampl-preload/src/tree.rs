@@ -19,7 +19,7 @@ pub struct Tree {
     node: Node,
     policy: Option<Policy>,
     transport: Option<MpiTransport>,
-    /// Room for what a window of this rank says.
+    /// Memory for the summary of a window of this rank.
     summary: Summary,
     parent: Option<Rank>,
     children: Vec<Rank>,
@@ -44,14 +44,14 @@ impl Tree {
         Self { parent, children, policy, transport, summary, node, applied: None, finished: false }
     }
 
-    /// See [`Node::gathers`].
+    /// Most windows that gather, as in [`Node::gathers`].
     pub fn gathers(&self) -> Option<usize> {
         self.node.gathers()
     }
 
-    /// Passes on what has happened here, takes what has arrived, sends what can be sent. Never waits.
+    /// Sends this rank's windows, takes what has arrived, sends what can be sent. Never waits.
     ///
-    /// Says whether anything was on its way.
+    /// Returns true if anything was on its way.
     pub fn progress(&mut self, thread: &mut Thread) -> bool {
         while let Some(closed) = thread.shared().take_closed() {
             match closed.measured {
@@ -76,8 +76,8 @@ impl Tree {
         }
     }
 
-    /// `thread` is the one whose journal takes decisions and whose draws follow directives; there is none
-    /// on a rank whose agent has ended early, which still does its part for the others.
+    /// `thread` is the one whose journal takes decisions and whose draws follow directives; `None` on a rank whose
+    /// agent has ended early, which still does its part for the others.
     fn exchange(&mut self, mut thread: Option<&mut Thread>) -> Result<bool, TransportError> {
         self.node.tick(crate::clock::monotonic_ns() as u64);
         let mut moved = self.receive()?;
@@ -158,7 +158,7 @@ impl Tree {
         transport.flush()
     }
 
-    /// No window follows on this rank.
+    /// Ends this rank's reports: no window follows.
     pub fn finish(&mut self, thread: &mut Thread) {
         self.progress(thread);
         self.node.local_finished();
@@ -180,7 +180,7 @@ impl Tree {
                 return Err(TransportError("it was given up during the run".into()));
             }
             if let Some(gone) = self.transport.as_ref().and_then(MpiTransport::lost) {
-                // Nothing of it will come, so that the parts cannot be joined.
+                // Its part will not come, so that the parts cannot be joined.
                 return Err(TransportError(format!("rank {} takes no further part", gone.0)));
             }
             if self.exchange(thread.as_deref_mut())? {

@@ -1,4 +1,4 @@
-//! What ampl cannot see of a program, so that it can be said.
+//! Parts of a program that ampl cannot see, to be reported.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use crate::process;
 use crate::resolve::{self, each_module, is_in_same_module, module};
 use crate::symbol::{self, Language, next_definition, variable};
 
-/// `run` with what of the program is not seen from now on.
+/// `run` with the parts of the program that are not seen from now on.
 pub fn noted(run: RunInfo) -> RunInfo {
     RunInfo { hidden: hidden_functions(), extensions: extensions(), ..run }
 }
 
-/// MPI functions whose first definition in the process is neither ours nor that of an MPI library: the
-/// program's own profiling layer, or a tool that was loaded before ampl. In Fortran, too, where the process has MPI's Fortran.
+/// MPI functions whose first definition in the process is neither ours nor that of an MPI library: the program's own
+/// profiling layer, or a tool that was loaded before ampl. In Fortran, too, where the process has MPI's Fortran.
 fn hidden_functions() -> Vec<String> {
     let has_fortran = !next_definition("mpi_init_\0").is_null();
     let symbols = symbol::all().iter().filter(|symbol| has_fortran || symbol.language == Language::C);
@@ -36,8 +36,8 @@ fn defined_before(name: &str) -> Option<String> {
     (!is_library_of_mpi(&path)).then_some(path)
 }
 
-/// Extensions of the MPI library (`MPIX_*`, in Fortran `mpix_*`) that the program or a library of it refers to,
-/// as their symbols have them: what is not wrapped is not seen, but for this.
+/// Extensions of the MPI library (`MPIX_*`, in Fortran `mpix_*`) that the program or a library of it refers to, by
+/// their symbols: calls of unwrapped functions are not recorded.
 fn extensions() -> Vec<String> {
     let is_extension = |name: &[u8]| name.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"mpix_"));
     let mut names = BTreeSet::new();
@@ -46,7 +46,7 @@ fn extensions() -> Vec<String> {
             names.extend(module.taken(is_extension));
         }
     });
-    // Other libraries call theirs so, too; and of a weak reference nothing may be there.
+    // Other libraries use such names, too; and a weak reference may have no definition.
     let is_of_mpi = |name: &String| {
         let found = variable(&format!("{name}\0"));
         !found.is_null() && is_library_of_mpi(&module(found as u64).0)
@@ -54,7 +54,7 @@ fn extensions() -> Vec<String> {
     names.into_iter().filter(is_of_mpi).collect()
 }
 
-/// A session has begun: sessions are not recorded, which is said once, where nothing else is.
+/// Reports once that a session has begun: sessions are not recorded, and nothing else mentions it.
 pub fn session_began() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if environment::is_disabled() || !environment::is_first_rank() || SAID.swap(true, Ordering::Relaxed) {
@@ -69,7 +69,7 @@ pub fn session_began() {
     }
 }
 
-/// A call has come although no agent was made: somebody before ampl may have kept `MPI_Init` to itself.
+/// Reports a call although no agent was made: a tool before ampl may have kept `MPI_Init` to itself.
 pub fn called_unstarted() {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !process::has_not_started() || SAID.load(Ordering::Relaxed) || environment::is_disabled() {
@@ -90,7 +90,7 @@ pub fn called_unstarted() {
     }
 }
 
-/// Says that MPI has begun without ampl, by way of the module at `by`, and how that can be changed.
+/// Text that reports that MPI has begun without ampl, by way of the module at `by`, and how to change that.
 fn past(by: Option<String>) -> String {
     let own = module(past as *const () as u64).0;
     let main = resolve::executable();

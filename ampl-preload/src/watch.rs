@@ -1,4 +1,4 @@
-//! Says why `MPI_Init` takes so long, where ranks wait for one that does not come.
+//! Reports why `MPI_Init` takes so long, where ranks wait for one that does not come.
 
 use std::cell::UnsafeCell;
 use std::ptr;
@@ -20,13 +20,13 @@ const LONG: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Watch(Option<(libc::pthread_t, &'static Waiting)>);
 
-/// What the two share.
+/// State shared by the waiting and the watching thread.
 #[derive(Debug)]
 struct Waiting {
     rank: u32,
     /// Posted when the agreement is there.
     agreed: UnsafeCell<libc::sem_t>,
-    /// Taken by the side that is first: the thread, to speak, or the one that need not wait any more.
+    /// Taken by the side that is first: the thread, to report, or the one that need not wait any more.
     decided: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl Waiting {
 }
 
 impl Watch {
-    /// Starts to watch, on a few ranks: any of them may be the one that is not there.
+    /// Starts to watch, on a few ranks: any of them may be the missing one.
     pub fn start(rank: u32) -> Self {
         if rank != 0 && !rank.is_power_of_two() {
             return Self(None);

@@ -1,8 +1,8 @@
-//! A look after the tree keeps the processor's turn.
+//! Keeps the processor during a poll of the tree.
 //!
-//! MPI libraries give it away when they are asked about messages and there are none: Open MPI where ranks share
-//! processors (`mpi_yield_when_idle`), MPICH where threads do. The application asks because it has to wait; ampl asks
-//! in passing, and a turn given away would come back after everybody else's, which the application would pay for.
+//! MPI libraries yield it when they are asked about messages and there are none: Open MPI where ranks share processors
+//! (`mpi_yield_when_idle`), MPICH where threads do. The application polls because it has to wait; ampl polls in
+//! passing, and after a yield the application would wait for everybody else's turn.
 
 use std::mem::transmute;
 use std::ptr;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use crate::entry::entry;
 use crate::symbol::next_definition;
 
-/// What a thread gives its turn away with.
+/// Function by which a thread yields its processor.
 pub type Yield = extern "C" fn() -> i32;
 
-/// While it lives, the calling thread gives no turn away.
+/// Guard: while it lives, the calling thread does not yield.
 #[derive(Debug)]
 pub struct YieldSuppressor(Option<Yield>);
 
@@ -40,15 +40,15 @@ extern "C" fn stay() -> i32 {
 /// The C library's, or that of a tool in between; null before there is an agent.
 static NEXT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Finds what stands behind ours. Where a turn is given away would be no place for that: somebody may wait for the thread
-/// with the loader's lock in hand, and what the loader has to say of an error is the program's to ask for.
+/// Finds the definition behind ours. The first yield is too late: its thread may be awaited by a holder of the loader's
+/// lock, and the loader's error text is the program's.
 pub fn find() {
     NEXT.store(next_definition("sched_yield\0").cast_mut(), Ordering::Relaxed);
 }
 
 /// As in the C library, but for a thread that keeps its turn.
 ///
-/// Whoever waits calls this again and again, with nothing of ours in the caches: all it needs is in the thread's block.
+/// A waiting thread calls this again and again with cold caches: all data is in the thread's block.
 // SAFETY: an exported symbol with the C library's name and type.
 #[unsafe(no_mangle)]
 extern "C" fn sched_yield() -> i32 {
@@ -59,7 +59,7 @@ extern "C" fn sched_yield() -> i32 {
     }
 }
 
-/// A thread's first, and all before there is an agent.
+/// Yields for the first time of a thread, and before there is an agent.
 #[cold]
 fn first() -> i32 {
     let next = NEXT.load(Ordering::Relaxed).cast_const();

@@ -1,4 +1,4 @@
-//! What differs between MPI implementations, as data: one [`Abi`] per implementation family.
+//! Differences between MPI implementations, as data: one [`Abi`] per implementation family.
 
 use ampl_core::mpi::Kind;
 use ampl_core::mpi::constants::AbiFamily;
@@ -88,7 +88,7 @@ pub enum Sentinel {
     Word(usize),
     /// The address of that symbol.
     AddressOf(&'static str),
-    /// What the pointer variable of that name holds, once MPI is initialised.
+    /// The value of the pointer variable of that name, once MPI is initialised.
     ValueOf(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! Which memory can be read. A call that MPI has refused may name any address: nobody has looked behind it.
+//! Readable memory. A call that MPI has refused may name any address, unread so far.
 
 use libc::{getpid, iovec, process_vm_readv};
 

@@ -1,4 +1,4 @@
-//! What differs between MPI implementations, and the only code that reads the application's memory.
+//! Differences between MPI implementations, and the only code that reads the application's memory.
 //!
 //! A wrapper sees words; which bytes an argument points to, and what a constant means, is looked
 //! up in the table of the implementation that is loaded.
@@ -165,7 +165,7 @@ impl Abi {
         unsafe { (at as *const i32).read_unaligned() }
     }
 
-    /// What an attribute holds whose value C has got as `word`: under MPI's own keys the number there.
+    /// Value of an attribute that C has got as `word`: under MPI's own keys the number at that address.
     ///
     /// # Safety
     /// `word` must be what MPI has given as the attribute under `key`.
@@ -231,7 +231,7 @@ impl Abi {
         }));
     }
 
-    /// Whether `address` is the constant that says that the program wants no status.
+    /// True where `address` is a constant for an ignored status or statuses.
     pub fn is_status_ignore(&self, address: usize) -> bool {
         address == self.status_ignore || address == self.statuses_ignore
     }

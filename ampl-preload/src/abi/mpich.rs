@@ -5,7 +5,7 @@ use ampl_core::mpi::Kind;
 use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind::*;
 
-/// What is particular to the MPICH ABI.
+/// The MPICH ABI.
 ///
 /// Source: `mpi.h` of MPICH 4.0.2 and 5.0.2, which agree except that 4.0 has no `MPI_INTEGER16`
 /// (there the name is `MPI_DATATYPE_NULL`) and fewer types of one or two bytes.

@@ -5,7 +5,7 @@ use ampl_core::mpi::Kind;
 use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind::*;
 
-/// What is particular to Open MPI.
+/// The ABI of Open MPI.
 ///
 /// Source: `mpi.h` of Open MPI 4.1.4. `MPI_ERRORS_ABORT` and `MPI_SESSION_NULL` exist from version 5 on;
 /// a symbol that the loaded library lacks is no predefined handle.

@@ -5,7 +5,7 @@ use ampl_core::mpi::Kind;
 use ampl_core::mpi::constants::AbiFamily;
 use ampl_core::value::ObjectKind::*;
 
-/// What MPI-5.0 chapter 20 prescribes.
+/// The ABI of MPI-5.0 chapter 20.
 ///
 /// Source: `mpi_abi.h` of MPICH 5.0.2. The Fortran interface is not part of the ABI.
 pub(crate) static ABI: Abi = Abi {

@@ -1,4 +1,4 @@
-//! The C API of `include/ampl.h`: what the program tells of itself, and what it may ask.
+//! The C API of `include/ampl.h`: events and queries of the program.
 //!
 //! A call that concerns nothing of the configuration costs a few loads. Every other reads the clock and goes
 //! to the calling thread's state; none waits, and none allocates but a thread's first.
@@ -42,7 +42,7 @@ unsafe fn fortran_text<'a>(name: *const c_char, length: c_long) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length as usize) }.trim_ascii_end()
 }
 
-/// The number of a region; the agent hears of its name.
+/// The number of a region, whose name goes to the agent.
 fn region_number(text: &[u8]) -> c_int {
     let number = number(&REGIONS, text);
     if is_open()
@@ -53,7 +53,7 @@ fn region_number(text: &[u8]) -> c_int {
     number
 }
 
-/// The agent has been made: it hears of the regions that the program has named before.
+/// Passes the regions that the program has named before to the agent, which has just been made.
 pub fn announce(process: &Process) {
     REGIONS.all().for_each(|name| process.shared.know_region(name));
 }
@@ -173,8 +173,7 @@ pub unsafe extern "C" fn ampl_metric_register(name: *const c_char) -> c_int {
 // SAFETY: see above.
 #[unsafe(no_mangle)]
 pub extern "C" fn ampl_metric_add(metric: c_int, value: f64) {
-    // Beyond, the fourth powers that sums over ranks are made of would leave the range of numbers. This is false of
-    // what is no number.
+    // Beyond, the fourth powers in sums over ranks would leave the range of numbers. The comparison is false for NaN.
     const LARGEST: f64 = 1e60;
     let sound = value.abs() <= LARGEST;
     if !is_open() || !sound {
@@ -201,7 +200,7 @@ pub extern "C" fn ampl_marker() {
     }
 }
 
-/// What `ask` says of the window that is open now; `None` without an agent.
+/// Result of `ask` for the window that is open now; `None` without an agent.
 fn of_window<T>(ask: impl FnOnce(&ampl_agent::shared::Shared) -> T) -> Option<T> {
     if !is_open() {
         return None;
@@ -250,12 +249,12 @@ pub unsafe extern "C" fn ampl_fortran_metric_register(name: *const c_char, lengt
     number(&METRICS, unsafe { fortran_text(name, length) })
 }
 
-/// `MPI_Finalize` is entered: what threads have left is taken, and nothing more comes.
+/// Collects what threads have left for the API, as `MPI_Finalize` is entered; later calls have no effect.
 pub fn close() {
     thread::close();
 }
 
-/// Says on rank 0 what the program does with its regions that its author should know.
+/// Reports on rank 0 the program's irregular uses of regions.
 pub fn say_irregularities(process: &Process) {
     if process.shared.rank.0 != 0 {
         return;

@@ -12,9 +12,9 @@ const SLOTS: usize = 2048;
 /// Bytes of a name that count.
 pub const LONGEST: usize = 255;
 
-/// Nobody has asked yet whether the configuration names it.
+/// State of a name that has not been looked up in the configuration.
 const UNKNOWN: u32 = 0;
-/// The configuration does not.
+/// State of a name that the configuration does not have.
 const IGNORED: u32 = 1;
 
 /// A region or metric of the program.
@@ -23,7 +23,7 @@ pub struct Name {
     text: Box<[u8]>,
     /// [`UNKNOWN`], [`IGNORED`], or the index that the configuration gives it plus 2.
     declared: AtomicU32,
-    /// How often it was entered and not left before there was an agent to tell.
+    /// How often it was entered and not left before the agent existed.
     pub early: AtomicI64,
 }
 
@@ -55,7 +55,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// None yet.
+    /// An empty table of names.
     pub const fn new() -> Self {
         Self {
             by_number: [const { AtomicPtr::new(ptr::null_mut()) }; MOST + 1],
@@ -69,7 +69,7 @@ impl Names {
         (1..=MOST as i32).filter_map(|number| str::from_utf8(&self.get(number)?.text).ok())
     }
 
-    /// What has that number.
+    /// The name of that number.
     #[inline]
     pub fn get(&self, number: i32) -> Option<&'static Name> {
         let name = self.by_number.get(usize::try_from(number).ok()?)?;

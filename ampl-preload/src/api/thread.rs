@@ -21,22 +21,22 @@ use crate::thread_state::ThreadState;
 /// How long the end waits for a call of the API on another thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the API keeps for a thread.
+/// State of a thread for the API.
 #[derive(Debug)]
 pub struct ApiThread {
-    /// Whether the thread is in a call.
+    /// True while the thread is in a call of the API.
     busy: AtomicBool,
     bystander: Option<Bystander>,
     meter: Meter,
 }
 
-/// Whether calls are taken.
+/// True once calls have no effect any more.
 static ENDED: AtomicBool = AtomicBool::new(false);
 static THREADS: Mutex<Threads> = Mutex::new(Threads { all: Vec::new(), free: Vec::new(), key: None });
 
 struct Threads {
     all: Vec<*mut ApiThread>,
-    /// Those whose thread has ended.
+    /// States of threads that have ended.
     free: Vec<*mut ApiThread>,
     key: Option<libc::pthread_key_t>,
 }
@@ -52,15 +52,15 @@ pub enum Caller<'a> {
     Bystander(&'a mut Bystander),
 }
 
-/// Whether calls have an effect, as far as can be seen at once.
+/// True where calls have an effect, as far as can be seen at once.
 #[inline(always)]
 pub fn is_open() -> bool {
     process::is_active() && !ENDED.load(Ordering::Relaxed)
 }
 
-/// Does `call` at the present tick, for the thread that makes it. It says whether windows were closed.
+/// Does `call` at the present tick, for the thread that makes it. `call` returns whether windows were closed.
 ///
-/// `None` if there is no agent any more, or the thread is in a call already: a signal handler makes this one.
+/// `None` if there is no agent any more, or the thread is in a call already, which a signal handler has interrupted.
 pub fn with_caller<T>(call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option<T> {
     // SAFETY: the calling thread's own block.
     let mut here = unsafe { (*entry()).api };
@@ -71,7 +71,7 @@ pub fn with_caller<T>(call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option
     if unsafe { (*here).busy.swap(true, Ordering::Acquire) } {
         return None;
     }
-    // Asked again: the end looks at the flag after it has closed the door.
+    // Checked again: the end reads the flag after it has set `ENDED`.
     let result = if is_open() {
         // SAFETY: the thread's own, and the flag keeps others out.
         contained(|| unsafe { make(&mut *here, call) }).flatten()
@@ -111,8 +111,8 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
     Some(result)
 }
 
-/// When the call of MPI began that the program's callback comes from: for what it says there the clock stands
-/// still, because the call's time is accounted for as a whole when it has returned. `None` outside of MPI.
+/// Ticks at which the call of MPI began that the program's callback runs in; `None` outside of MPI. Events in a
+/// callback have that time, because the call's time is accounted for as a whole when it has returned.
 #[inline]
 fn within_call() -> Option<u64> {
     // SAFETY: the calling thread's own block.

@@ -21,7 +21,7 @@ struct Asked<T> {
     what: T,
 }
 
-/// What was opened for a plan.
+/// Counters opened for a plan.
 #[derive(Debug)]
 pub struct Opened {
     /// Where to read; `None` where there is nothing to read.

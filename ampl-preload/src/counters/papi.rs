@@ -21,7 +21,7 @@ use ampl_core::refusal::Refusal;
 
 use super::Asked;
 
-/// Names of the library: for linking, which may be missing where nobody develops, then the newest first.
+/// Names of the library: the name for linking, which may be missing without development files, then the newest first.
 const NAMES: [&CStr; 6] = [
     c"libpapi.so",
     c"libpapi.so.7.2",
@@ -36,7 +36,7 @@ const INHERIT: c_int = 28;
 const LIB_VERSION: c_int = 21;
 /// Major and minor number, which a caller must name exactly.
 const VERSION_MASK: c_int = 0xffff_0000_u32 as c_int;
-/// Where a process may have fewer, they are left as they are.
+/// Limit of descriptors below which no small numbers are held.
 const FEWEST_DESCRIPTORS: u64 = 2 * descriptor::FIRST as u64;
 /// More than the union of all options takes, in ints.
 const OPTION_INTS: usize = 1024;
@@ -75,7 +75,7 @@ struct EventSet {
 }
 
 impl PapiCounters {
-    /// Starts what is asked for; `None` if that is nothing. Says what cannot be counted, and why.
+    /// Starts the counters that are `asked` for; `None` if there are none. Returns refusals with reasons.
     pub fn open(asked: &[Asked<String>]) -> (Option<Self>, Vec<Refusal>) {
         let refusal = |one: &Asked<String>, why: &str| Refusal {
             metric: format!("papi.{}", one.what),
@@ -118,7 +118,7 @@ impl PapiCounters {
         if found == version { Ok(papi) } else { Err(format!("PAPI does not start: {}", papi.words(found))) }
     }
 
-    /// What PAPI calls the error of that number.
+    /// PAPI's text for the error `code`.
     fn words(&self, code: c_int) -> String {
         // SAFETY: a number; the answer is null or a text of the library's own.
         let text = unsafe {
@@ -165,7 +165,7 @@ impl PapiCounters {
         Ok(())
     }
 
-    /// Has threads counted that the calling one starts; components that cannot, say so and count without.
+    /// Has threads counted that the calling one starts; components that cannot refuse and count without.
     fn inherit(&self, set: c_int) {
         let mut option = [0 as c_int; OPTION_INTS];
         (option[0], option[1]) = (set, 1);

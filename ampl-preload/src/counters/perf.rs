@@ -1,9 +1,8 @@
 //! `perf.*`: the kernel's counters of this process, through `perf_event_open`.
 //!
-//! What is counted is the whole process: every thread that is there when MPI_Init returns gets a group of
-//! counters of its own, and threads started later are counted with the one that started them. One group is
-//! read with one system call. Where more is asked for than the processor counts at a time, the kernel takes
-//! turns; what it counted is then scaled up to the whole window.
+//! The whole process is counted: every thread that exists when MPI_Init returns gets a group of counters of its own,
+//! and later threads are counted with the one that started them. One group is read with one system call. Where a plan
+//! has more counters than the processor, the kernel takes turns; counts are then scaled up to the whole window.
 //!
 //! # Source
 //! perf_event_open(2), `PERF_FORMAT_GROUP` and "Reading results".
@@ -47,14 +46,14 @@ struct Group {
     ids: Vec<u64>,
     /// The last reading: times and values.
     before: Vec<u64>,
-    /// The last attempt to read failed: how much since then is of which window is not known.
+    /// True where the last attempt to read failed: counts since then cannot be divided among windows.
     missed: bool,
-    /// The program has closed the descriptor: nothing more is read from its number.
+    /// True once the program has closed the descriptor: nothing more is read from its number.
     lost: bool,
 }
 
 impl PerfCounters {
-    /// Starts what is asked for, and says what cannot be counted, and why.
+    /// Starts the counters that are `asked` for, and returns refusals with reasons.
     pub fn open(asked: &[Asked<&'static Counter>]) -> (Self, Vec<Refusal>) {
         let (mut opened, mut refused) = (Self::default(), Vec::new());
         let threads = other_threads();
@@ -182,14 +181,14 @@ impl Group {
     }
 }
 
-/// What came of reading a group.
+/// Result of reading a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     /// Its values.
     Ours,
-    /// Nothing for the moment: a thread that inherited the group is just ending, which the kernel answers with ECHILD.
+    /// No values for the moment: a thread that inherited the group is just ending (ECHILD).
     Busy,
-    /// What is behind the number now is none of our counters.
+    /// The number is now some other file's.
     Foreign,
 }
 
@@ -206,7 +205,7 @@ fn read(descriptor: &OwnedFd, into: &mut [u64]) -> io::Result<()> {
     }
 }
 
-/// What a count stands for when it ran `running` of `enabled` nanoseconds; `None` if it did not.
+/// Factor for a count that ran `running` of `enabled` nanoseconds; `None` if it did not run.
 fn scale(enabled: u64, running: u64) -> Option<f64> {
     match (enabled, running) {
         (0, _) => Some(1.0),
@@ -313,7 +312,7 @@ fn too_many(threads: usize, asked: &[Asked<&'static Counter>]) -> Option<Vec<Ref
     (needed > most).then(|| asked.iter().map(refusal).collect())
 }
 
-/// What the kernel answered, and what explains it.
+/// The kernel's error, and settings that explain it.
 fn answer(error: &io::Error) -> Answer {
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
     Answer {

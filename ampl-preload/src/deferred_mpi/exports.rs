@@ -29,7 +29,7 @@ impl Exports {
             .then_some(Self { symbols })
     }
 
-    /// Shows those that `has` says yes to, hides the others.
+    /// Shows the functions for which `has` is true, hides the others.
     pub fn show(&self, has: impl Fn(&CStr) -> bool) {
         for &(name, place, value) in &self.symbols {
             place.store(if has(name) { value } else { 0 }, Ordering::Release);

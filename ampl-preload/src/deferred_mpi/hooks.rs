@@ -68,7 +68,7 @@ unsafe extern "C" fn opening(path: *const c_char, flags: i32) -> *const () {
     DLOPEN.find()
 }
 
-/// The same for `dlmopen`. What another namespace loads is bound to nothing of this library.
+/// Prepares for a call of `dlmopen`. What another namespace loads is bound to nothing of this library.
 unsafe extern "C" fn opening_in(namespace: c_long, path: *const c_char, flags: i32) -> *const () {
     if namespace == libc::LM_ID_BASE {
         // SAFETY: the application's path.

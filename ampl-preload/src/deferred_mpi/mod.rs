@@ -22,7 +22,7 @@ use crate::resolve::loaded_modules;
 use exports::Exports;
 use hooks::real_dlopen;
 
-/// Whether `dlopen` must be watched.
+/// True where `dlopen` must be watched.
 static WATCHING: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<State> = Mutex::new(State {
     exports: None,
@@ -33,11 +33,11 @@ static STATE: Mutex<State> = Mutex::new(State {
 });
 
 struct State {
-    /// Our exports; none before the process was found to have no MPI.
+    /// Our exports; `None` until the process was found to have no MPI.
     exports: Option<Exports>,
     /// Modules of MPI libraries when the exports were last set.
     modules: Vec<String>,
-    /// Whether something was bound to what this MPI lacks, and will be called later.
+    /// True where a module was bound to functions that this MPI lacks, and will call them later.
     bound_lazily: bool,
     /// Modules loaded before the latest one that may be bound so: it may have failed to load.
     binding: Option<Vec<String>>,
@@ -103,14 +103,14 @@ fn mpi_modules() -> Vec<String> {
     loaded_modules().into_iter().filter(|path| is_library_of_mpi(path) && !path.contains("mca_")).collect()
 }
 
-/// `dlopen(path, flags)` is about to be made.
+/// Prepares for `dlopen(path, flags)`, which is about to be called.
 fn before_dlopen(path: Option<&CStr>, flags: i32) {
-    // Taken already: the library that is being loaded for another caller loads some itself.
+    // Locked already: the library that is being loaded for another caller loads some itself.
     let Ok(mut state) = STATE.try_lock() else { return };
     state.held.clear();
     state.settle();
     let Some(path) = path.map(|path| path.to_string_lossy().into_owned()) else { return };
-    // Such a call loads nothing, and neither may what is done for it.
+    // Such a call loads nothing, and preparing for it must not either.
     let loads = flags & libc::RTLD_NOLOAD == 0;
     if !loads || !state.modules.is_empty() || is_library_of_mpi(&path) {
         return;
@@ -176,7 +176,7 @@ fn handles(modules: &[String]) -> Vec<Handle> {
 pub struct Libraries(Vec<Handle>);
 
 impl Libraries {
-    /// Those that are loaded now.
+    /// References to the MPI libraries that are loaded now.
     pub fn loaded() -> Self {
         Self(handles(&mpi_modules()))
     }

@@ -1,4 +1,4 @@
-//! Which libraries an ELF file needs, before the loader looks.
+//! Libraries that an ELF file needs, read before the loader does.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,18 +16,17 @@ const MOST: u64 = 4096;
 /// A module's own search path, and whether `LD_LIBRARY_PATH` comes before it (`DT_RUNPATH`).
 type SearchPath = Option<(String, bool)>;
 
-/// What a module asks the loader for.
+/// A module's needs, for the loader.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Needs {
     /// Its `DT_NEEDED` names.
     pub names: Vec<String>,
-    /// Where the module itself says to look.
+    /// The module's own search path.
     paths: SearchPath,
     directory: PathBuf,
 }
 
-/// What the file at `path` needs; `None` if it cannot be read as a 64-bit ELF file, or is a name that
-/// the loader must search.
+/// Needs of the file at `path`; `None` if it is no readable 64-bit ELF file, or a name that the loader must search.
 pub fn by_file(path: &Path) -> Option<Needs> {
     if !path.to_string_lossy().contains('/') {
         return None;
@@ -38,8 +37,8 @@ pub fn by_file(path: &Path) -> Option<Needs> {
 }
 
 impl Needs {
-    /// The library `name` as the loader would find it for this module: a path where the module's own
-    /// search path has it, else the name; `None` where that cannot be told.
+    /// Path of the library `name` as the loader would find it for this module: a path where the module's own search
+    /// path has it, else the name; `None` where that is unknown.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let Some((paths, late)) = &self.paths else { return Some(name.into()) };
         let before = if *late { std::env::var("LD_LIBRARY_PATH").unwrap_or_default() } else { String::new() };

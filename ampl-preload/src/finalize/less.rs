@@ -1,4 +1,4 @@
-//! What is said at the end where no summary follows: where the run is, and whether ranks recorded less than was asked for.
+//! Messages at the end where no summary follows: where the run is, and ranks that recorded less than configured.
 
 use std::path::Path;
 
@@ -15,15 +15,15 @@ pub struct Less {
     from_ns: Option<u64>,
     /// How far down any of them went.
     lowest: usize,
-    /// Whether any did because of what the agent took.
+    /// True where any did because of what the agent took.
     costs: bool,
-    /// Whether any did for want of room.
+    /// True where any did for want of room.
     room: bool,
     /// Ranks whose agents gave up: for want of room, and for a failure.
     gave_up: [Vec<u32>; 2],
 }
 
-/// What a rank's part says of it.
+/// Steps of a rank, from its part of the trace.
 #[derive(serde::Deserialize)]
 struct Process {
     rank: u32,
@@ -51,16 +51,16 @@ impl Less {
             return;
         };
         if let Some(why) = process.gave_up {
-            // What it did less before is the lesser matter.
+            // Earlier steps down are the lesser matter.
             self.gave_up[usize::from(why == GaveUp::Failed)].push(process.rank);
             return;
         }
         let (mut before, mut lowest, mut from_ns) = (0, 0, None);
         for step in process.steps.iter().filter(|step| step.level != STEP_CLOCK) {
             let level = LEVELS.iter().position(|(level, _)| *level == step.level).unwrap_or(0);
-            // Of windows that are drawn beforehand nothing is missing.
+            // Windows that are drawn beforehand lose nothing.
             if level > before.max(1) {
-                // A share is what made it step down; where room did there is none.
+                // A share is given where cost made it step down; for want of room it is 0.
                 self.costs |= step.share > 0.0;
                 self.room |= step.share <= 0.0;
                 from_ns = from_ns.or(Some(step.at));
@@ -74,7 +74,7 @@ impl Less {
         self.from_ns = Some(self.from_ns.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// Messages, if there is something to say: where the run is goes without saying where its directory was named.
+    /// Messages, if there are any: a run whose directory was named needs none to say where it is.
     pub fn messages(&self, ranks: u32, run: &Path, unnamed: bool) -> Vec<String> {
         let run = run.display();
         let mut messages = Vec::new();

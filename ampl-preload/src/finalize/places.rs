@@ -1,8 +1,8 @@
 //! Directories for journals: made where they are missing, and removed when the last journal has gone.
 //!
-//! What ampl has made is known by a [mark] in it, so that it goes with the last job that uses it, whoever came first,
-//! and nothing goes that was there before. A directory that is not empty is never removed; and a job that starts while
-//! another one ends makes again what has just gone.
+//! A [mark] shows what ampl has made, so that it goes with the last job that uses it, whoever came first; older
+//! directories stay. A directory that is not empty is never removed; a job that starts while another one ends makes
+//! again what has just gone.
 //!
 //! [mark]: MARK
 
@@ -13,11 +13,11 @@ use std::path::Path;
 
 use crate::environment::node_directory;
 
-/// A file in every directory that was made for the journals of a run to be in, and may be others' place too. Empty: a
-/// place may have no room for more.
+/// A file in every directory that was made for the journals of a run, and may hold others'. Empty: a place may have no
+/// room for more.
 const MARK: &str = ".made-by-ampl";
 
-/// How often others may come in between.
+/// Most attempts where others come in between.
 const TRIES: usize = 100;
 
 /// Makes the run's own `directory`, and what is missing above it; for this user only.
@@ -28,8 +28,8 @@ pub fn make(directory: &Path) -> io::Result<()> {
     make_in(directory, &node_directory())
 }
 
-/// Removes the run's own `directory` once its last journal has gone, and above it what was made for it and is used by
-/// nobody else.
+/// Removes the run's own `directory` once its last journal has gone, and those above it that were made for it and are
+/// unused.
 pub fn leave(directory: &Path) {
     leave_in(directory, &node_directory());
 }

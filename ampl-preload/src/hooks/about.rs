@@ -1,4 +1,4 @@
-//! Whom a call is about that may never return, for readers of the journal.
+//! Arguments of a call that may never return, for readers of the journal.
 
 use ampl_core::mpi::{Function, FunctionSpec};
 use ampl_core::value::ObjectKind;
@@ -13,8 +13,8 @@ use crate::thread_state::ThreadState;
 /// Stands for the first index where a function has no such argument.
 const NONE: u8 = u8::MAX;
 
-/// Indices of what says whom calls of `spec` are about: see [`HookPlan::about`]. Readers know which of them it has: an
-/// argument stands for those that it has not.
+/// Indices of the arguments in [`HookPlan::about`]. Readers know which of them a function has: an argument stands for
+/// those that it has not.
 pub fn whom(spec: &FunctionSpec) -> [u8; 3] {
     let operands = Operands::of(spec);
     let rank = |operand: Option<(u8, Role)>| operand.map(|(index, _)| index);
@@ -22,7 +22,7 @@ pub fn whom(spec: &FunctionSpec) -> [u8; 3] {
     if all == [None; 3] { [NONE; 3] } else { all.map(|index| index.unwrap_or(0)) }
 }
 
-/// Notes whom the call is about that is going to be made.
+/// Notes those arguments of the call that is going to be made.
 #[inline(always)]
 pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: &[usize]) {
     if recipe.about[0] == NONE {
@@ -43,7 +43,7 @@ pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: 
     state.thread.current.about(ends(first as i32, second as i32), comm as u64);
 }
 
-/// Objects that the call has given out are known from here on, and readers can tell communicators by their handles.
+/// Registers objects that the call has given out, and records communicators' handles for readers.
 ///
 /// # Safety
 /// As [`encode::given`].

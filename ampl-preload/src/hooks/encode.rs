@@ -18,7 +18,7 @@ use crate::thread_state::ThreadState;
 
 /// More elements than this are a broken argument, not a program.
 const MOST: usize = 1 << 24;
-/// What MPI says of no request, and of an inactive one (MPI-4.1 §3.7.3).
+/// Status of no request, and of an inactive one (MPI-4.1 §3.7.3).
 const EMPTY_STATUS: u64 = (ANY_SOURCE as u32 as u64) << 32 | ANY_TAG as u32 as u64;
 /// Longest text recorded, bytes.
 const LONGEST_TEXT: usize = 4096;
@@ -173,7 +173,7 @@ impl Encoder<'_> {
                 self.before += 1;
             }
             Shape::Text => {
-                // What others than the root pass may be no string.
+                // What ranks other than the root pass may be no string.
                 let is_passed = param.length != Length::Unknown || self.is_root();
                 // SAFETY: an input string is NUL-terminated.
                 unsafe { self.text(index, if is_passed { LONGEST_TEXT } else { 0 }, out) }
@@ -191,7 +191,7 @@ impl Encoder<'_> {
                 out.extend_from_slice(noted.get(1..=count).unwrap_or_default());
                 self.before += count + 1;
             }
-            // SAFETY: MPI has read the array itself; after an error it is looked at whether it can be read.
+            // SAFETY: MPI has read the array itself; after an error its readability is checked.
             Shape::Array => unsafe { self.array(index, out) },
         }
     }
@@ -255,13 +255,13 @@ impl Encoder<'_> {
         self.handle_or(kind, value)
     }
 
-    /// Whether the call is a query that says by its flag that it has written nothing else.
+    /// True where the call is a query whose flag says that it has written nothing else.
     fn found_nothing(&self) -> bool {
         let flag = self.params().iter().position(|param| param.name == "flag");
         flag.is_some_and(|index| self.number(index as u8) == 0)
     }
 
-    /// Whether `count` values of `kind` at `base` can be read: MPI has done so itself unless the call failed.
+    /// True where `count` values of `kind` at `base` can be read: MPI has done so itself unless the call failed.
     fn can_read(&self, kind: Kind, base: usize, count: usize) -> bool {
         let bytes = count * self.state.reader.bytes(kind);
         !self.failed || readable(base, bytes) == bytes
@@ -281,7 +281,7 @@ impl Encoder<'_> {
         word.copied().unwrap_or(self.state.process.request_null_word)
     }
 
-    /// What has become of the call's requests: they are what they were, or gone.
+    /// Appends the words of the call's requests after it: the same as before, or null.
     fn requests_after(&self, out: &mut Vec<u64>) {
         let ThreadState { process, handles, after, named, .. } = &*self.state;
         out.push(named.len() as u64);
@@ -303,12 +303,12 @@ impl Encoder<'_> {
         } else if self.recipe.names_request {
             self.request(element)
         } else {
-            // One that the call has made: its slot, which is told when it has been followed.
+            // A request that the call has made: its slot is added when it has been followed.
             0
         }
     }
 
-    /// The status of completion number `element`; none where the program gave no place for it.
+    /// The status of completion number `element`; [`NO_STATUS`] where the program gave no place for it.
     unsafe fn status(&self, base: usize, element: usize) -> u64 {
         if self.state.reader.ignores_status(base) && !self.knows_statuses() {
             return NO_STATUS;
@@ -317,8 +317,8 @@ impl Encoder<'_> {
         unsafe { self.status_there(base, element) }
     }
 
-    /// The status of completion number `element`; none where it tells nothing: a send's has no source.
-    /// That of no request, or of an inactive one, is empty (MPI-4.1 §3.7.3), which is something told.
+    /// The status of completion number `element`; [`NO_STATUS`] where it describes no message: a send's has no source.
+    /// The status of no request, or of an inactive one, is empty (MPI-4.1 §3.7.3), and recorded so.
     #[inline]
     unsafe fn status_there(&self, base: usize, element: usize) -> u64 {
         let reader = &self.state.reader;
@@ -327,7 +327,7 @@ impl Encoder<'_> {
         }
         if self.recipe.names_request {
             let completed = match self.recipe.rest.index {
-                // SAFETY: a call that tells which request completed has written that.
+                // SAFETY: a call that has an index of the completed request has written that.
                 Some(index) => unsafe { reader.load(Kind::Int, self.words[usize::from(index)], element) }
                     .map(|said| reader.index(said)),
                 None => Some(element as u64),
@@ -349,7 +349,7 @@ impl Encoder<'_> {
         unsafe { reader.load(Kind::Status, base, element) }.unwrap_or(NO_STATUS)
     }
 
-    /// Whether the status of element `element` is of a request that was cancelled: nothing else of it is defined
+    /// True where the status of element `element` is of a request that was cancelled: nothing else of it is defined
     /// (MPI-4.1 §3.8.4). MPI is asked only in programs that cancel.
     ///
     /// # Safety
@@ -365,12 +365,12 @@ impl Encoder<'_> {
         flag != 0
     }
 
-    /// Whether statuses are known that MPI was not asked for: none of the requests tells of a message.
+    /// True where statuses are known without MPI: no status of its requests describes a message.
     fn knows_statuses(&self) -> bool {
         self.recipe.names_request && !self.state.named.any(TELLS)
     }
 
-    /// The status of completion number `element` and its error; one that is pending tells of no message.
+    /// The status of completion number `element` and its error; one that is pending describes no message.
     unsafe fn outcome(&self, base: usize, element: usize) -> [u64; 2] {
         // SAFETY: the caller's promise.
         let (status, error) =
@@ -391,7 +391,7 @@ impl Encoder<'_> {
         ampl_trace::record::put_text(out, &text);
     }
 
-    /// Appends `length` statuses, those of requests in the order of the requests or as the call tells.
+    /// Appends `length` statuses: in the order of the requests, or of the call's indices.
     unsafe fn statuses(&self, base: usize, length: usize, out: &mut Vec<u64>) {
         let Encoder { state, recipe, .. } = self;
         let in_order = recipe.names_request && recipe.rest.index.is_none() && length == state.named.len();
@@ -455,7 +455,7 @@ impl Encoder<'_> {
         }));
     }
 
-    /// Whether `base` is one of the addresses that say "no array", or an array that MPI ignores.
+    /// True where `base` is one of the addresses for "no array", or an array that MPI ignores.
     fn is_no_array(&self, param: &Param, base: usize) -> bool {
         if param.kind == Kind::Status {
             return self.state.reader.ignores_status(base) && (self.failed || !self.knows_statuses());

@@ -1,4 +1,4 @@
-//! What calls need to know of the objects they name.
+//! Facts about the objects that calls name.
 
 use ampl_agent::handles::Object;
 use ampl_core::mpi::Kind;
@@ -50,8 +50,8 @@ fn members([peers, second]: [u64; 2]) -> Members {
     }
 }
 
-/// What is known of a communicator that a call has named which failed: MPI must not be asked about what may be
-/// none, its answer would be a call of the application's error handler.
+/// Known facts of a communicator that a failed call has named. MPI must not be asked about an invalid handle: it would
+/// call the application's error handler.
 pub fn known(state: &ThreadState, comm: usize) -> Option<Members> {
     let process = state.process;
     let handle = process.abi.handle_word(Kind::Comm, comm);

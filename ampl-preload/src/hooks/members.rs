@@ -77,7 +77,7 @@ fn object_param(function: Function, direction: Direction) -> Option<(usize, Kind
     Some((index, params[index].kind, ObjectKind::of(params[index].kind)?))
 }
 
-/// Before a call of C that the program makes from within another: the object that it may free.
+/// Object that a C call may free which the program is about to make from within another.
 ///
 /// # Safety
 /// `words` must be the arguments of a C call of `function` that is about to be made.
@@ -90,8 +90,9 @@ pub unsafe fn held(process: &Process, function: Function, words: &[usize]) -> Op
     Some((kind, handle, object.serial))
 }
 
-/// After it has succeeded: handles that it has freed stand for nothing, those that it has made for new objects. Neither has
-/// a place in the sequence; later calls must not be taken for calls of what these handles were before.
+/// Updates handles after it has succeeded: those that it has freed stand for nothing, those that it has made for new
+/// objects. Neither has a place in the sequence; later calls must not be taken for calls of what these handles were
+/// before.
 ///
 /// # Safety
 /// `words` must be the arguments of a C call of `function` that has just succeeded, with what was [`held`] before it.

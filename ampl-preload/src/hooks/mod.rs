@@ -1,4 +1,4 @@
-//! What happens before and after a recorded call.
+//! Hooks before and after a recorded call.
 
 mod about;
 mod encode;
@@ -42,15 +42,15 @@ const PAUSE: i32 = 0;
 pub struct Returned {
     /// Return address into the caller.
     pub address: u64,
-    /// Ticks just before MPI was entered and just after it returned.
+    /// Ticks just before MPI was entered.
     pub start: u64,
-    /// See `start`.
+    /// Ticks just after MPI returned.
     pub end: u64,
     /// The error code; 0 is `MPI_SUCCESS`.
     pub code: i32,
 }
 
-/// Before the call: remembers what the call will overwrite, and makes sure that statuses are told.
+/// Before the call: remembers what the call will overwrite, and makes sure that MPI writes statuses.
 ///
 /// # Safety
 /// `words` must be the arguments of a call of `symbol` that is about to be made.
@@ -70,7 +70,7 @@ pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan,
 unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &mut [usize]) {
     let function = symbol.function;
     if let Some(ierror) = words.get_mut(ierror_index(function)).filter(|word| **word == 0) {
-        // mpi_f08 may leave it out; whether the call succeeded must be known all the same.
+        // mpi_f08 may leave it out; the agent needs the call's success all the same.
         *ierror = &raw mut state.ierror as usize;
     }
     let mut as_c = std::mem::take(&mut state.words);
@@ -108,7 +108,7 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &HookPlan
     if let (Some(index), true) = (recipe.status, recipe.receives && reads_status()) {
         let at = &mut words[usize::from(index)];
         let unnamed = recipe.request_count.is_some() && state.named.is_empty();
-        // Where no request tells of a message, it is known what the status would say.
+        // Where no request's status describes a message, the statuses are known.
         let known = recipe.names_request && !state.named.any(TELLS);
         if !unnamed && !known && state.reader.is_status_ignore(*at) {
             let count = if recipe.request_count.is_some() { state.named.len() } else { 1 };
@@ -119,8 +119,8 @@ unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &HookPlan
     }
 }
 
-/// Values of in/out parameters before the call, as recorded: what a handle stands for cannot be asked when the call
-/// has given it back, MPI may have given it to another thread.
+/// Values of in/out parameters before the call, as recorded: afterwards MPI may have given a freed handle to another
+/// thread.
 unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize]) {
     state.before.clear();
     state.held.clear();
@@ -202,7 +202,7 @@ unsafe fn finish(
         recipe.silent || flags == CALL_MISS || recipe.answer.as_ref().is_some_and(named)
     };
     let tells = call.code == 0 && says_nothing_new() && state.thread.records();
-    // All that a failed poll of one request says is which.
+    // A failed poll of one request says no more than which request.
     let one_request = match state.named.words() {
         &[request] if flags == CALL_MISS && recipe.asks_one => Some([request as usize]),
         _ => None,
@@ -238,7 +238,7 @@ unsafe fn finish(
             if recipe.gives && call.code == 0 { members::place(state, function, words) } else { 0 }
         };
         terminal = state.thread.terminal(function, call.address, flags | placed, &state.args);
-        // Of one that makes a request it is remembered what it comes to where that is the first of its kind.
+        // Cache request-making calls only if no equal request is live (slot 0).
         let alone = !recipe.makes_request() || state.args.last() == Some(&0);
         if let (Some(given), Some(terminal), true) = (given, terminal, alone) {
             state.thread.repeats(&given, &Came { terminal, sent, received });
@@ -298,7 +298,7 @@ unsafe fn finish(
     }
 }
 
-/// Whether a call of `function` gets into the sequence with what it did.
+/// True where a call of `function` is recorded in the sequence.
 #[inline(always)]
 fn is_recorded(state: &ThreadState, function: Function, recipe: &HookPlan) -> bool {
     state.thread.records() || (recipe.passage == FastPath::Never && members::is_kept(state, function))
@@ -432,7 +432,7 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
     progress(state, false);
 }
 
-/// Now and then while calls are only counted: ends windows that are over, and looks after the tree.
+/// Every so often while calls are only counted: ends windows that are over, and polls the tree.
 #[cold]
 pub fn look_around(state: &mut ThreadState, recipe: &HookPlan) {
     let now = process::now();
@@ -442,11 +442,11 @@ pub fn look_around(state: &mut ThreadState, recipe: &HookPlan) {
     }
 }
 
-/// Looks after the tree if it is time for that, and at what the agent costs.
+/// Polls the tree if that is due, and checks what the agent costs.
 ///
-/// The tree calls MPI: only where the application is calling something of MPI that communicates. Questions may be
-/// asked by any thread at any time, whatever the thread level. A window that is over is not a reason to look before
-/// the time: windows may be as short as calls are.
+/// The tree calls MPI: only where the application is calling something of MPI that communicates. Local queries of MPI
+/// are allowed on any thread at any time, whatever the thread level. A window that is over is not a reason to poll
+/// before the time: windows may be as short as calls are.
 #[cold]
 fn progress(state: &mut ThreadState, may_communicate: bool) {
     let now = process::now();
@@ -456,7 +456,7 @@ fn progress(state: &mut ThreadState, may_communicate: bool) {
     }
     let tree_is_due = may_communicate && state.pace.is_due(now);
     let look_is_due = state.thread.is_look_due(now);
-    // Windows may follow each other closely: what most of them do not need stays where it is, outside of all caches.
+    // Windows may follow each other closely: data that most of them do not need stays outside of all caches.
     if tree_is_due || look_is_due {
         look_after(state, now, tree_is_due, look_is_due);
     }
@@ -472,7 +472,7 @@ fn look_after(state: &mut ThreadState, mut now: u64, tree_is_due: bool, look_is_
         state.thread.recalibrate();
     }
     if tree_is_due {
-        // They go along.
+        // Close gathered windows first, so that this poll sends them.
         state.thread.close_gathered();
         state.thread.take_closings();
         now = look_after_tree(state, now);
@@ -481,7 +481,7 @@ fn look_after(state: &mut ThreadState, mut now: u64, tree_is_due: bool, look_is_
     state.thread.end_rare(rare);
 }
 
-/// Returns when it was done.
+/// Polls the tree; returns ticks at which that was done.
 fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
     let cpu_from = thread_cpu_ns().max(0) as u64;
     let moved = state.process.progress(&mut state.thread);
@@ -491,8 +491,8 @@ fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
     to
 }
 
-/// Lets the agent step down or up if it costs too much, or less than it may. Requests are not followed while
-/// calls are only counted: what was known of them before is forgotten.
+/// Lets the agent step down or up if it costs too much, or less than it may. Requests are not followed while calls are
+/// only counted: their state from before is forgotten.
 fn look(state: &mut ThreadState, now: u64) {
     if state.thread.look(now) {
         state.requests.forget_passing();

@@ -1,7 +1,7 @@
-//! Whom calls exchange messages with, where windows are kept for message partners' sake.
+//! Message partners of calls, where windows are kept for their sake.
 //!
-//! Nothing of this runs otherwise: recipes say that no call tells of partners. A rank of a communicator is
-//! translated to the world's once, by local calls of MPI, and then found in the thread's own cache.
+//! Nothing of this runs otherwise: plans then have no partners. A rank of a communicator is translated to the world's
+//! once, by local calls of MPI, and then found in the thread's own cache.
 
 use ampl_agent::handles::Group;
 use ampl_agent::requests::{NAMES_PARTNER, Peer};
@@ -15,7 +15,7 @@ use crate::process::Process;
 use crate::thread_state::ThreadState;
 use ampl_core::mpi::traffic::Ends;
 
-/// Before the call: whether only its status can name whom a message comes from.
+/// True, before the call, where only its status can name the source of a message.
 pub fn needs_status(state: &ThreadState, recipe: &HookPlan, words: &[usize]) -> bool {
     match &recipe.ends {
         Some(ends) => ends.is_open(words, state.process.abi.any_source),
@@ -23,7 +23,7 @@ pub fn needs_status(state: &ThreadState, recipe: &HookPlan, words: &[usize]) -> 
     }
 }
 
-/// After a call that succeeded: notes whom it names. Persistent requests tell at every start.
+/// After a call that succeeded: notes the partners that it names. Persistent requests are noted at every start.
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned, and has not missed.
@@ -43,7 +43,7 @@ pub unsafe fn exchanged(state: &mut ThreadState, recipe: &HookPlan, ends: &Ends,
     meet(state, Some(named.comm), word, source);
 }
 
-/// The partner of a request that a call has just made, as far as the call itself does not tell it.
+/// The partner of a request that a call has just made, as far as the call itself does not name it.
 pub fn of_request(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) -> Peer {
     let Some(ends) = &recipe.ends else { return Peer::None };
     let named = ends.named(words);
@@ -78,7 +78,7 @@ pub fn started(state: &mut ThreadState) {
     }
 }
 
-/// After a call that has completed some of the requests it names: notes whom their statuses name.
+/// After a call that has completed some of the requests it names: notes the sources in their statuses.
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned, without an error or a miss.
@@ -107,7 +107,7 @@ pub unsafe fn completed(state: &mut ThreadState, recipe: &HookPlan, words: &[usi
     }
 }
 
-/// The source that status `number` of a call tells; negative where there is none.
+/// The source in status `number` of a call; negative where there is none.
 ///
 /// # Safety
 /// `words` must be the arguments of a call that has written so many statuses, unless it was told to ignore them.
@@ -124,7 +124,7 @@ fn comm_word(state: &mut ThreadState, comm: usize) -> u64 {
     object(state, ObjectKind::Comm, handle).word
 }
 
-/// A message goes to `rank` of the communicator that `word` stands for, or comes from it; nobody's if negative.
+/// Notes a message to or from `rank` of the communicator that `word` stands for; none if `rank` is negative.
 #[inline]
 fn meet(state: &mut ThreadState, comm: Option<usize>, word: u64, rank: i32) {
     let process = state.process;

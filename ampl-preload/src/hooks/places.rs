@@ -24,7 +24,7 @@ pub struct Places {
     modules: Vec<u32>,
 }
 
-/// What a thread knows of places.
+/// Places of a thread.
 #[derive(Debug)]
 pub struct Near {
     /// Addresses and their words.
@@ -38,12 +38,12 @@ struct Stack {
     low: u64,
     high: u64,
     base: u64,
-    /// Whether the base is in the journal.
+    /// True once the base is in the journal.
     told: bool,
 }
 
 impl Near {
-    /// Of the calling thread, which is inside of a wrapper.
+    /// Places of the calling thread, which is inside of a wrapper.
     pub fn of_this_thread() -> Self {
         let stack = stack::own().unwrap_or_default();
         // Where a program calls MPI first is as far down the stack on every rank; its environment lies above.

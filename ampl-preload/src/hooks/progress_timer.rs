@@ -1,48 +1,48 @@
-//! How often the tree is looked after.
+//! Times of polls of the tree.
 
-/// Fewest ticks between two looks: about 100 µs at any clock rate of today.
+/// Fewest ticks between two polls: about 100 µs at any clock rate of today.
 const SHORTEST: u64 = 300_000;
-/// Most of them, where nothing has been on its way for a while: a look costs what MPI's own progress costs.
+/// Most of them, where nothing has been on its way for a while: a poll costs what MPI's own progress costs.
 const IDLE: u64 = 64 * SHORTEST;
 
-/// Where windows wait for their decision, a thread spends no more than one part in so many of its processor time on
-/// looks, for what gathers meanwhile costs little more than one window does: nothing of that is in the caches when its
-/// turn comes. A thread that shares its processor, or sleeps, gets little of it and looks accordingly rarely ...
+/// Where windows wait for their decision, a thread spends at most one part in `SHARE` of its processor time on polls.
+/// Batched windows amortise the cache misses of one poll. A thread that shares its processor, or sleeps, polls
+/// accordingly rarely.
 const SHARE: u64 = 100;
-/// ... but every 250 ms or so. A window takes some such rests until it is decided, and who rests must not be
-/// [taken for late](ampl_client::tree).
+/// Longest rest, about 250 ms. A window takes several rests until it is decided, and a resting rank must not be [taken
+/// for late](ampl_client::tree).
 const LONGEST: u64 = 2500 * SHORTEST;
-/// [`IDLE`] there: what comes down is awaited by nobody, and a look among much work takes some 20 µs.
+/// [`IDLE`] where windows gather: no rank waits for what comes down, and a poll among much work takes some 20 µs.
 const IDLE_GATHERING: u64 = 640 * SHORTEST;
 
-/// Where they do not, or there is no more room for them to wait, looks are so many times as far apart as the last one took,
-/// and no further than so many ticks: some 6 ms where nothing waits to be said ...
+/// Distance of polls where windows do not wait, or lack room to: this many times the last poll's length, at most so
+/// many ticks, some 6 ms. For times when nothing is to be reported.
 const QUIET: (u64, u64) = (20, IDLE);
-/// ... and 2 ms where a window is over, for its interval's end is what the next one's size waits for. Windows may be as
-/// short as calls are.
+/// The same where a window is over, at most 2 ms: the next interval's size waits for its interval's end. Windows may be
+/// as short as calls are.
 const WANTED: (u64, u64) = (10, 20 * SHORTEST);
 
-/// When a thread looks after the tree.
+/// Schedule of a thread's polls of the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressTimer {
-    /// How many windows may gather, where they wait for their decision.
+    /// Most windows that gather, where they wait for their decision.
     gathers: Option<usize>,
-    /// Ticks at which the last look was over, and how long it took.
+    /// Ticks at which the last poll was over.
     last: u64,
     took: u64,
     /// The thread's processor time then, nanoseconds.
     cpu: u64,
-    /// Ticks until the thread can afford another.
+    /// Ticks until the thread can afford another poll.
     rest: u64,
-    /// Ticks until it is worth another: more and more while nothing is on its way.
+    /// Ticks until another poll is worthwhile: more and more while nothing is on its way.
     pause: u64,
     /// Windows that have ended since.
     gathered: usize,
-    /// Ticks of the next look.
+    /// Ticks of the next poll.
     next: u64,
 }
 
-/// A look after the tree: ticks of the clock, and nanoseconds of the thread's processor time.
+/// A poll of the tree: ticks of the clock, and nanoseconds of the thread's processor time.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     /// When it began, ticks.
@@ -53,17 +53,17 @@ pub struct Look {
     pub cpu_from: u64,
     /// The same when it was over.
     pub cpu_to: u64,
-    /// Whether anything was on its way.
+    /// True where anything was on its way.
     pub moved: bool,
 }
 
 impl ProgressTimer {
-    /// That of a thread where so many windows [may gather](ampl_client::Node::gathers).
+    /// Schedule of a thread where so many windows [may gather](ampl_client::Node::gathers).
     pub fn new(gathers: Option<usize>) -> Self {
         Self { gathers, last: 0, took: 0, cpu: 0, rest: 0, pause: 0, gathered: 0, next: 0 }
     }
 
-    /// So many windows are over; `crowded` says that there is hardly room for others to wait with them.
+    /// Notes that `windows` windows are over; `crowded`: there is hardly room for others to wait with them.
     pub fn soon(&mut self, windows: usize, crowded: bool) {
         self.pause = SHORTEST;
         self.gathered = self.gathered.saturating_add(windows);
@@ -71,10 +71,10 @@ impl ProgressTimer {
         self.next = if hurries { self.after(WANTED) } else { self.rested() };
     }
 
-    /// A look is over.
+    /// Notes that a poll is over.
     pub fn done(&mut self, look: Look) {
         let Look { from, to, cpu_from, cpu_to, moved } = look;
-        // Of the first it is not known how far away the one before is, nor where the thread has become another.
+        // No previous poll, or another thread adopted this state: elapsed time is unknown.
         let passed = if self.last == 0 || cpu_from < self.cpu { 0 } else { to.saturating_sub(self.last) };
         let (spent, got) = (cpu_to.saturating_sub(cpu_from), cpu_to.saturating_sub(self.cpu).max(1));
         let rest = u128::from(SHARE) * u128::from(passed) * u128::from(spent) / u128::from(got);
@@ -95,7 +95,7 @@ impl ProgressTimer {
         self.last + self.took.saturating_mul(times).min(most).max(self.pause)
     }
 
-    /// Whether it is time to look.
+    /// True where a poll is due.
     #[inline]
     pub fn is_due(&self, now: u64) -> bool {
         now >= self.next

@@ -18,23 +18,23 @@ pub struct Follow {
     pub terminal: Option<u32>,
     /// Bytes sent and received that count for it.
     pub bytes: (u64, u64),
-    /// Whether it was a poll that found nothing.
+    /// True where it was a poll that found nothing.
     pub missed: bool,
-    /// Whether it returned an error.
+    /// True where it returned an error.
     pub failed: bool,
 }
 
-/// What came of following it.
+/// Result of following a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Followed {
     /// Bytes that count for the call instead of its own: those of what it started, or none for a constructor of a
     /// persistent request.
     pub bytes: Option<(u64, u64)>,
-    /// What the call tells of the request that it has made.
+    /// Number of the request that it has made.
     pub told: Option<u64>,
 }
 
-/// Before the call: which requests its handles stand for.
+/// Before the call: finds the requests of its handles.
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that is about to be made.
@@ -56,7 +56,7 @@ pub unsafe fn name(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) 
     state.requests.name(&state.handles, null, recipe.completes, &mut state.named);
 }
 
-/// After the call: what is where its requests were, for the record and for [`follow`].
+/// After the call: reads its requests' handles again, for the record and for [`follow`].
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
@@ -69,7 +69,7 @@ pub unsafe fn look_again(state: &mut ThreadState, recipe: &HookPlan, words: &[us
     }
 }
 
-/// How many of its requests a call says by index that it has completed; `None` where it completes all.
+/// Number of requests that a call has completed by index; `None` where it completes all.
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
@@ -83,7 +83,7 @@ pub(super) unsafe fn indexed(state: &ThreadState, recipe: &HookPlan, words: &[us
     Some((count.unwrap_or(0) as i64).clamp(0, state.named.len() as i64) as usize)
 }
 
-/// After a call that succeeded, or a completion that may have in part: what it made, started or completed.
+/// After a call that succeeded, or a completion that may have in part: follows what it made, started or completed.
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned; where it completes requests, they
@@ -103,7 +103,7 @@ pub unsafe fn follow(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]
     }
 }
 
-/// After a call that has made a request, which its parameter number `index` tells.
+/// After a call that has made a request, in its parameter number `index`.
 unsafe fn follow_made(
     state: &mut ThreadState,
     recipe: &HookPlan,
@@ -128,7 +128,7 @@ unsafe fn follow_made(
     Some(Followed { bytes: persistent.then_some((0, 0)), told })
 }
 
-/// After a call that has named requests; whether it has missed, and failed.
+/// After a call that has named requests; `missed` and `failed` are its outcome.
 unsafe fn follow_named(
     state: &mut ThreadState,
     recipe: &HookPlan,
@@ -154,8 +154,8 @@ unsafe fn follow_named(
         // SAFETY: the caller's promise.
         unsafe { partners::completed(state, recipe, words) };
     }
-    // A persistent request keeps its handle: that it is done follows from what the call says.
-    // After an error nothing is believed of it: MPI need not have written anything.
+    // A persistent request keeps its handle: its completion follows from the call's outputs. After an error none is
+    // believed: MPI need not have written anything.
     let any = !missed && !failed && state.named.any(STARTED);
     if !any {
         if state.after != state.handles {

@@ -1,4 +1,4 @@
-//! What rank 0 settles alone in `MPI_Init`: the configuration, the run directory, the start of time.
+//! Decisions of rank 0 alone in `MPI_Init`: the configuration, the run directory, the start of time.
 
 use std::fs;
 use std::io;
@@ -16,22 +16,23 @@ use crate::clock;
 use crate::environment;
 use crate::pmpi::Pmpi;
 
-/// What rank 0 tells the others.
+/// Rank 0's message to the other ranks.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Announcement {
     /// Run directory, absolute.
     pub directory: PathBuf,
     /// T0, nanoseconds since the Unix epoch.
     pub started_ns: i64,
-    /// T0 on rank 0's monotonic clock, and which that is.
+    /// T0 on rank 0's monotonic clock.
     pub epoch: i64,
+    /// Identity of that clock.
     pub clock: u64,
     /// The configuration's text.
     pub config: String,
     /// Rank 0's program.
     #[serde(default)]
     pub program: String,
-    /// Whether `ampl run` prints a summary when the job is over.
+    /// True where `ampl run` prints a summary when the job is over.
     pub awaited: bool,
     /// Where the launcher started several worlds of one rank.
     pub alone: Option<Alone>,
@@ -98,7 +99,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
     }
 }
 
-/// Says that the program's MPI and its launcher do not know each other.
+/// Text that reports that the program's MPI and its launcher do not know each other.
 fn said_alone(alone: &Alone, pmpi: &Pmpi, directory: &Path) -> String {
     let version = pmpi.library_version();
     let version = version.split([',', '\n']).next().unwrap_or_default();
@@ -132,7 +133,7 @@ fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("a thousand runs of that name exist"))
 }
 
-/// Removes what `ampl run` has put beside `run`, if it has, and nothing of that name that somebody else did.
+/// Removes the entry that `ampl run` has put beside `run`, if it has, and none of that name that is another's.
 pub fn take_away(run: &Path) -> bool {
     let awaited = awaited(run);
     fs::symlink_metadata(&awaited).is_ok_and(|found| found.is_file() && found.len() == 0)

@@ -1,5 +1,5 @@
-//! A line in the run directory that says where this rank's journal is, and of which process: after a death nobody else
-//! knows what this host holds.
+//! Lines in the run directory with the place and process of each rank's journal: after a death nothing else names this
+//! host's journals.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ fn append(directory: &Path, rank: u32, journals: &Path) -> io::Result<()> {
     file.write_all(line.to_string().as_bytes())
 }
 
-/// The trace is whole: nobody looks for journals any more.
+/// Removes the lines: the trace is whole, and journals are not searched any more.
 pub fn forget(directory: &Path) {
     let _ = fs::remove_dir_all(directory.join(NODES));
 }

@@ -1,5 +1,5 @@
-//! Hosts of a job report to each other which of its ranks have the library, in a directory that all of them see: that of the
-//! run directories.
+//! Reports of a job's hosts to each other, with the ranks that have the library, in a directory that all of them see:
+//! that of the run directories.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Those of the launch `job`; `node` stands for this one's part of it.
+    /// Reports of the launch `job`; `node` names this node's part of it.
     pub fn new(job: &str, node: &str) -> Option<Self> {
         let run = environment::named_directory();
         let above = match run.and_then(|run| std::path::absolute(run).ok()) {

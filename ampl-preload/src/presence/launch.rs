@@ -1,5 +1,5 @@
-//! Variables that launchers set for each process they start: its rank, the number of ranks, the number of them on its node,
-//! and names of the launch.
+//! Variables that launchers set for each process they start: its rank, the number of ranks, the number of them on its
+//! node, and names of the launch.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -67,7 +67,7 @@ impl OnNode {
         }
     }
 
-    /// Whether process `pid`, of that environment, is one of them.
+    /// True where process `pid`, of that environment, is one of them.
     pub fn holds(&self, pid: u32, variables: Variables<'_>, open_mpi: bool) -> bool {
         match self {
             Self::CallRequests(words) => named(variables, open_mpi).as_ref() == Some(words),
@@ -95,13 +95,13 @@ fn families(open_mpi: bool) -> impl Iterator<Item = &'static Family> {
         .chain(FAMILIES.iter().enumerate().filter(move |(at, _)| *at != first).map(|(_, of)| of))
 }
 
-/// Rank and number of ranks as the launcher says them; `None` where there is no launcher that is known.
+/// Rank and number of ranks by the launcher; `None` where no known launcher is there.
 pub fn rank_of(variables: Variables<'_>, open_mpi: bool) -> Option<(u32, Option<u32>)> {
     families(open_mpi)
         .find_map(|family| Some((number(variables, family.rank)?, number(variables, family.size))))
 }
 
-/// Number of ranks on this node; `None` where nothing says it of a world of `ranks` in which this is `rank`.
+/// Number of ranks on this node; `None` where it is unknown for a world of `ranks` in which this is `rank`.
 pub fn on_node(variables: Variables<'_>, open_mpi: bool, ranks: u32, rank: u32) -> Option<u32> {
     let told = families(open_mpi).filter(|family| {
         number(variables, family.rank) == Some(rank)

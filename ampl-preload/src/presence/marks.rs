@@ -1,4 +1,4 @@
-//! Marks of those that are present, in a directory where they find each other, and a decision of one of them for all.
+//! Marks of ranks that are present, in a directory where they find each other, and one decision for all.
 //!
 //! Everything is in the names of empty files and in a symbolic link: those are made whole or not at all, and find room
 //! where a file system has none for contents.
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use crate::finalize::places;
 
-/// The link that says what was decided.
+/// The link that holds the decision.
 const DECIDED: &str = "decided";
-/// The link that says who decides.
+/// The link that names the deciding rank.
 const SPEAKER: &str = "speaker";
 /// How often the directory may go before a mark is in it.
 const TRIES: usize = 100;
@@ -22,7 +22,7 @@ const TRIES: usize = 100;
 pub enum Decision {
     /// All have the library.
     Begin,
-    /// Not all have, or that cannot be known: nobody begins.
+    /// Not all have, or that is unknown: no rank begins.
     Stop,
 }
 
@@ -31,12 +31,12 @@ pub enum Decision {
 pub struct Marks(PathBuf);
 
 impl Marks {
-    /// Those in `directory`, which need not be there.
+    /// Marks in `directory`, which need not exist.
     pub fn new(directory: PathBuf) -> Self {
         Self(directory)
     }
 
-    /// Where they are.
+    /// The directory of the marks.
     pub fn directory(&self) -> &Path {
         &self.0
     }
@@ -72,14 +72,14 @@ impl Marks {
         names.filter(|name| name != DECIDED && name != SPEAKER).collect()
     }
 
-    /// The decision, and who has made it.
+    /// The decision, and its maker.
     pub fn decision(&self) -> Option<(Decision, String)> {
         let text = self.link(DECIDED)?;
         let (what, by) = text.split_once(' ').unwrap_or((&text, ""));
         Some((if what == "begin" { Decision::Begin } else { Decision::Stop }, by.to_owned()))
     }
 
-    /// Decides, as `by`, unless somebody has: returns whether this is what holds.
+    /// Decides, as `by`, unless there is a decision: returns whether this one holds.
     ///
     /// # Errors
     /// Those of symlink(2), but for that there is a decision.
@@ -88,13 +88,12 @@ impl Marks {
         self.make_link(DECIDED, &format!("{what} {by}"))
     }
 
-    /// Forgets what was decided.
+    /// Removes the decision.
     pub fn forget_decision(&self) {
         let _ = fs::remove_file(self.0.join(DECIDED));
     }
 
-    /// Whether `by` is the one that speaks for all of them, because nobody has been, or the one that was is not
-    /// `there` any more.
+    /// True where `by` decides for all of them, because none has, or the one that did is not `there` any more.
     pub fn speaks(&self, by: &str, there: impl Fn(&str) -> bool) -> bool {
         match self.link(SPEAKER) {
             Some(speaker) if speaker == by => true,

@@ -1,7 +1,7 @@
 //! Makes sure that all ranks of the job have the library, before anything is sent to them.
 //!
-//! A collective that has begun cannot be taken back, and a rank without the library would take it for one of its own. So
-//! nothing of MPI is used: each rank leaves a mark in its node's memory before it calls the next `MPI_Init`, which on
+//! A collective that has begun cannot be taken back, and a rank without the library would take it for one of its own.
+//! So nothing of MPI is used: each rank leaves a mark in its node's memory before it calls the next `MPI_Init`, which on
 //! most systems returns nowhere before all ranks are in it. The launcher says how many ranks the node has. Hosts
 //! report to each other in files.
 
@@ -28,17 +28,17 @@ use marks::{Decision, Marks};
 use neighbours::Sight;
 use processes::Stamp;
 
-/// How long a rank is awaited that shows nothing of where it is: `MPI_Init` need not wait for it.
+/// Longest wait for a rank without any sight: `MPI_Init` need not wait for it.
 const UNSEEN: Duration = Duration::from_secs(3);
-/// How long a rank is awaited that has the library, and a host.
+/// Longest wait for a rank that has the library, and for a host.
 const LATE: Duration = Duration::from_secs(20);
-/// When a rank decides by itself, because the one that should does not.
+/// Wait after which a rank decides by itself, because the one that should does not.
 const ABANDONED: Duration = Duration::from_secs(60);
-/// How often processes are looked at.
+/// Time between two scans of processes.
 const LOOK: Duration = Duration::from_millis(200);
-/// When the directory of hosts is first made to show what is in it.
+/// Time after which the directory of hosts is first refreshed.
 const STALE: Duration = Duration::from_secs(1);
-/// The longest pause between two looks at marks.
+/// Longest pause between two scans of marks.
 const LONGEST: Duration = Duration::from_millis(50);
 
 static MADE: Mutex<Option<Mark>> = Mutex::new(None);
@@ -91,7 +91,7 @@ impl Mark {
         if Stamp::parse(&by).is_none_or(|by| by.may_run()) {
             return Some(decision);
         }
-        // Of an earlier job of that name, which was killed.
+        // A decision of an earlier job of that name, which was killed.
         self.marks.forget_decision();
         None
     }
@@ -142,7 +142,7 @@ impl Drop for Agreed {
 }
 
 /// Waits until it is known whether all `ranks` have the library, on the one called `rank`; `None`, which one of them
-/// says, where some have not or that is not known. What comes back is dropped when all others have it too.
+/// reports, where some lack it or that is unknown. The caller drops the result once all others have theirs.
 pub fn agree(open_mpi: bool, ranks: u32, rank: u32) -> Option<Agreed> {
     let mark = made().take();
     if ranks <= 1 {
@@ -178,7 +178,7 @@ const GOES_ON: &str = "no rank is recorded, and the job goes on without ampl";
 const WAY_OUT: &str = "put 'ampl exec' before every program of the job, leave LD_PRELOAD as it sets it, link MPI as a \
                        shared library, and set AMPL_DISABLE for all ranks or for none";
 
-/// Finding out who is there.
+/// The search for ranks with the library.
 #[derive(Debug)]
 struct Roll {
     mark: Mark,
@@ -209,7 +209,7 @@ impl Roll {
             }
             let elapsed = self.since.elapsed();
             if elapsed > ABANDONED + LATE {
-                // Nothing can be decided here. Nobody counts on this rank any more.
+                // Nothing can be decided here. No rank counts on this one any more.
                 self.mark.leave();
                 break self.mark.decision().unwrap_or(Decision::Stop);
             }
@@ -229,7 +229,7 @@ impl Roll {
             pause = (2 * pause).min(LONGEST);
         };
         if decision == Decision::Begin {
-            // Where hosts have reported one rank is enough to take it all away.
+            // Where hosts have reported, one rank is enough to remove everything.
             let first = self.mark.rank == 0;
             let hosts = self.hosts.filter(|_| first).map(|hosts| Marks::new(hosts.place()));
             return Some(Agreed { mark: Some(self.mark), hosts });
@@ -238,7 +238,7 @@ impl Roll {
         None
     }
 
-    /// Decision for this node's ranks and what is to be said of it, once either is known.
+    /// Decision for this node's ranks and its message, once either is known.
     fn step(&mut self, elapsed: Duration) -> Option<(Decision, Option<String>)> {
         let all = u64::from(self.ranks);
         let mut present = self.mark.present(false);
@@ -305,7 +305,7 @@ impl Roll {
         if elapsed < *limit {
             return None;
         }
-        // Another host may have said something before.
+        // Another host may have reported before.
         let is_first = self.hosts.as_ref().is_none_or(stop_all);
         let who = match (missing.is_empty(), self.on_node) {
             (true, Some(number)) => {
@@ -317,7 +317,7 @@ impl Roll {
         Some((Decision::Stop, is_first.then(|| format!("{who} without ampl: {GOES_ON}; {WAY_OUT}"))))
     }
 
-    /// Hears of the other hosts, and tells them that `present` are here.
+    /// Reads the other hosts' reports, and reports that `present` are here.
     fn meet(&mut self, present: &RankSet, elapsed: Duration) -> Option<(Decision, Option<String>)> {
         let Some(hosts) = &mut self.hosts else {
             let others = present.complement(self.ranks);
@@ -369,7 +369,7 @@ impl Roll {
 /// Reports of hosts that are to be removed when this process ends.
 static LEFT: Mutex<Option<Marks>> = Mutex::new(None);
 
-/// Stops the ranks of all hosts, unless something else was decided; returns whether this is what holds. Hosts that report
+/// Stops the ranks of all hosts, unless there is another decision; returns whether this one holds. Hosts that report
 /// later find it as long as this process runs.
 fn stop_all(hosts: &Hosts) -> bool {
     let stopped = hosts.decide(&Decision::Stop);

@@ -1,4 +1,4 @@
-//! Ranks of the job on this node that have made no mark, as their processes show them.
+//! Ranks of the job on this node without a mark, by their processes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub enum Sight {
     Unclear,
     /// The library is loaded.
     MayCome,
-    /// An MPI is loaded, and the library is not, or is told not to begin.
+    /// An MPI is loaded, and the library is not, or is disabled.
     Lacks,
     /// Both are loaded.
     WillCome,

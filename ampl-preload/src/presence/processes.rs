@@ -5,24 +5,24 @@ use std::fs;
 
 use crate::environment;
 
-/// A process that is told from later ones of its number.
+/// A process, distinguished from later ones of its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Its number.
     pub pid: u32,
-    /// When it started, clock ticks since the boot; 0 where that is not told.
+    /// Start, clock ticks since the boot; 0 where unknown.
     started: u64,
     /// The namespace of the number.
     namespace: u64,
 }
 
 impl Stamp {
-    /// That of this process.
+    /// Stamp of this process.
     pub fn own() -> Self {
         Self::of(std::process::id())
     }
 
-    /// That of process `pid` of this namespace.
+    /// Stamp of process `pid` of this namespace.
     pub fn of(pid: u32) -> Self {
         let started = Stat::of(pid).map_or(0, |stat| stat.started);
         Self { pid, started, namespace: environment::pid_namespace() }
@@ -35,7 +35,7 @@ impl Stamp {
         Some(Self { pid: u32::try_from(pid).ok()?, started, namespace })
     }
 
-    /// Whether it may still run. Of another namespace that cannot be told.
+    /// True where it may still run, and for processes of another namespace, of which that is unknown.
     pub fn may_run(&self) -> bool {
         self.namespace != environment::pid_namespace()
             || self.started == 0
@@ -49,7 +49,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Some of what `/proc/PID/stat` says.
+/// Fields of `/proc/PID/stat`.
 struct Stat {
     has_ended: bool,
     parent: u32,
@@ -72,7 +72,7 @@ impl Stat {
     }
 }
 
-/// Whether `pid` is `above`, or a process that it has started, however far down.
+/// True where `pid` is `above`, or a process that it has started, however far down.
 pub fn descends(mut pid: u32, above: u32) -> bool {
     // A loop of numbers that are used again ends, too.
     for _ in 0..1000 {

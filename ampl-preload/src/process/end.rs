@@ -47,17 +47,17 @@ impl Process {
         tree.finish(&mut state.thread);
     }
 
-    /// MPI has ended and has not called back.
+    /// Reports that MPI has ended and has not called back.
     pub fn say_left(&self) {
         self.settlement.say_left();
     }
 
-    /// The end has failed: tells the neighbours in the tree.
+    /// Reports to the neighbours in the tree that the end has failed.
     pub fn give_up(&self) {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner).close(false);
     }
 
-    /// MPI deletes the attributes of `MPI_COMM_SELF`: nothing of the application comes any more.
+    /// Ends the agent, as MPI deletes the attributes of `MPI_COMM_SELF`: no more calls of the application come.
     pub fn end(&self) {
         let _whole = Uncancelled::begin();
         if is_active() && !ENDED.load(Ordering::Acquire) {

@@ -1,9 +1,9 @@
 //! The way up the stack from a call, where call paths tell call sites apart.
 //!
 //! Most calls are made where one has been made before, with the same functions on the way: a few words of the stack
-//! say so (`Memo`). Others are followed frame by frame with the rules of [`frames`](crate::frames), which are looked
+//! prove it (`Memo`). Others are followed frame by frame with the rules of [`frames`](crate::frames), which are looked
 //! up once per return address. Deep stacks of programs that call themselves are not followed to their end each time:
-//! what lies beyond some frames is remembered (`Mark`), so that a call costs about as much as the frames that are new.
+//! the path beyond some frames is remembered (`Mark`), so that a call costs about as much as its new frames.
 //! All reads are of the thread's own stack, above the call.
 
 #[cfg(test)]
@@ -39,7 +39,7 @@ struct Memo {
     stack: u64,
     address: u64,
     bp: u64,
-    /// Whether `bp` matters.
+    /// True where `bp` matters.
     needs_bp: bool,
     words: u32,
     number: u64,
@@ -55,15 +55,15 @@ struct Frame {
     bp: Bp,
 }
 
-/// What lies beyond a frame: the path from there on, as it was when the stack was last followed past it.
+/// Memory of the path beyond a frame, as it was when the stack was last followed past it.
 ///
-/// That it still is so is believed where all frames of that path are in their places. Frames between them could differ
-/// only if the program had gone back beyond this one and come again to the very same place by another way.
+/// It is trusted where all frames of that path are in their places. Frames between them could differ only if the
+/// program had returned beyond this one and come to the very same place by another way.
 #[derive(Clone, Debug)]
 struct Mark {
     address: u64,
     stack: u64,
-    /// What rbp is there, if that matters beyond.
+    /// Value of rbp there, if that matters beyond.
     bp: Option<u64>,
     beyond: Track,
 }
@@ -83,13 +83,13 @@ pub struct Walker {
     turn: usize,
     /// The words of each.
     words: Box<[(u64, u64)]>,
-    /// None before the first deep stack.
+    /// Marks by hash of the stack pointer; empty before the first deep stack.
     marks: Vec<Option<Mark>>,
     /// The path from the mark to be made.
     beyond: Track,
 }
 
-/// What stands for the path of the call made at `origin` ([`ampl_agent::Thread::path`]).
+/// Number of the path of the call made at `origin` ([`ampl_agent::Thread::path`]).
 #[inline]
 pub fn path(state: &mut ThreadState, origin: Origin) -> u64 {
     let ThreadState { walker: Some(walker), thread, .. } = state else { return origin.address };
@@ -103,7 +103,7 @@ pub fn path(state: &mut ThreadState, origin: Origin) -> u64 {
     number
 }
 
-/// The walker of sampled calls, which all threads share; who finds it taken takes no sample.
+/// The walker of sampled calls, which all threads share; a thread that finds it taken takes no sample.
 static SAMPLES: Mutex<Option<Box<Walker>>> = Mutex::new(None);
 
 /// The functions on the way to the call that the calling thread is in ([`ampl_agent::shared::Callers`]).
@@ -286,7 +286,7 @@ impl Walker {
         code
     }
 
-    /// Takes over what lies beyond `frame`, if that is known; whether rbp matters there.
+    /// Takes over the path beyond `frame`, if that is known; returns whether rbp matters there.
     fn passes_mark(&mut self, frame: Frame, live: u64) -> Option<bool> {
         let Self { marks, track, reads, beyond, .. } = self;
         let mark = marks.get(mark_of(frame.stack))?.as_ref()?;
@@ -318,7 +318,7 @@ impl Walker {
     }
 }
 
-/// Whether frames there are remembered: about one of 8, the same ones whatever is called from them.
+/// True where frames there are remembered: about one of 8, the same ones whatever is called from them.
 fn is_marked(stack: u64) -> bool {
     mix(stack) >> 61 == 0
 }

@@ -1,11 +1,11 @@
-//! What a walk keeps of the stack: the path, and the words that the way depends on.
+//! State of a walk along the stack: the path, and the words that it depends on.
 
 use std::ops::Range;
 
 use ampl_agent::paths::Folding;
 
-/// Where a frame's rbp is: programs that were compiled without frame pointers have anything in it, and it is not
-/// looked at before it is needed.
+/// Place of a frame's rbp: programs that were compiled without frame pointers have anything in it, so it is read only
+/// when needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bp {
     /// In the register, at the call.
@@ -68,7 +68,7 @@ pub struct Reads {
     pub words: Vec<(u64, u64)>,
     /// How many of them a memo has room for, and one.
     pub room: usize,
-    /// Whether the way depends on rbp at the call, too.
+    /// True where the way depends on rbp at the call, too.
     pub needs_bp: bool,
 }
 
@@ -87,7 +87,7 @@ impl Reads {
         Some(word)
     }
 
-    /// What rbp is, `live` in the register.
+    /// Value of rbp, given `live` in the register.
     pub fn bp(&mut self, bp: Bp, live: u64) -> Option<u64> {
         match bp {
             Bp::Live => {

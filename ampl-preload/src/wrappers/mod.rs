@@ -100,7 +100,7 @@ macro_rules! pcontrol {
     };
 }
 
-/// The profiling name of a function, for who calls it past the usual one.
+/// The profiling name of a function, for callers that skip the usual one.
 macro_rules! twin {
     ($name:ident, $function:expr, ($($argument:ident)*)) => {
         const _: () = {
@@ -111,8 +111,8 @@ macro_rules! twin {
     };
 }
 
-/// A tool before ampl, or the program's own profiling layer, keeps `MPI_Init` to itself and goes on by the profiling name:
-/// there the agent begins and ends. No other call is taken up so: a tool makes its own that way.
+/// A tool before ampl, or the program's own profiling layer, keeps `MPI_Init` to itself and goes on by the profiling
+/// name: there the agent begins and ends. No other call is recorded so: a tool makes its own that way.
 #[allow(non_snake_case)]
 mod twins {
     use ampl_core::mpi::ids;

@@ -1,4 +1,4 @@
-//! How many elements an array argument has.
+//! Number of elements of an array argument.
 
 use ampl_core::mpi::{Direction, Kind, Length, Traffic, ids};
 
@@ -7,7 +7,7 @@ use super::{Encoder, MOST};
 use ampl_core::mpi::traffic::{Facts, Members};
 
 impl Encoder<'_> {
-    /// How many elements there are; `None` where there is no array, or nobody knows.
+    /// Number of elements; `None` where there is no array, or the number is unknown.
     pub(super) fn length(&mut self, length: Length) -> Option<usize> {
         let words = self.words;
         let communicator = |index: u8| words[usize::from(index)];
@@ -24,7 +24,7 @@ impl Encoder<'_> {
                 (if own { members.local } else { members.peers }) as i64
             }
             Length::CommSizeAtRoot(comm, root) => self.members_at_root(comm, root)?.peers as i64,
-            // What a call that failed says is a communicator may be none.
+            // The communicator argument of a call that failed may be none.
             Length::InDegree(comm) | Length::OutDegree(comm) | Length::CartDims(comm)
                 if self.failed && !self.is_live(communicator(comm)) =>
             {
@@ -56,7 +56,7 @@ impl Encoder<'_> {
         Some((0..count).map(move |at| unsafe { reader.load(param.kind, base, at) }.unwrap_or(0) as i64))
     }
 
-    /// Who is in the communicator of the parameter number `comm`, if the caller is the root; `None` elsewhere, and as
+    /// Members of the communicator of the parameter number `comm`, if the caller is the root; `None` elsewhere, and as
     /// [`Self::members`].
     fn members_at_root(&mut self, comm: u8, root: u8) -> Option<Members> {
         let (comm, root) = (self.words[usize::from(comm)], self.words[usize::from(root)]);
@@ -66,25 +66,25 @@ impl Encoder<'_> {
         is_root.then_some(members)
     }
 
-    /// Whether the caller is the root of a call with one; no where that is not known.
+    /// True where the caller is the root of a call with one; false where that is unknown.
     pub(super) fn is_root(&mut self) -> bool {
         let position = |name: &str| self.params().iter().position(|param| param.name == name);
         let (Some(comm), Some(root)) = (position("comm"), position("root")) else { return false };
         self.members_at_root(comm as u8, root as u8).is_some()
     }
 
-    /// Who is in the communicator; `None` where that is not known, and MPI must not be asked.
+    /// Members of the communicator; `None` where they are unknown, and MPI must not be asked.
     fn members(&mut self, comm: usize) -> Option<Members> {
         if self.failed { known(self.state, comm) } else { Some(Ask { state: self.state }.comm_now(comm)) }
     }
 
-    /// Whether MPI may be asked about `comm` after an error.
+    /// True where MPI may be asked about `comm` after an error.
     fn is_live(&self, comm: usize) -> bool {
         known(self.state, comm).is_some() && !self.state.process.has_lost_sight()
     }
 
-    /// How many elements MPI writes of arrays for which the program says at most how many, in the parameter
-    /// number `index`: what is behind them is not MPI's.
+    /// Number of elements that MPI writes of arrays whose parameter number `index` is only a limit: MPI leaves those
+    /// behind them unset.
     fn written(&mut self, index: u8) -> i64 {
         let (process, words) = (self.state.process, self.words);
         let number = match self.function {
@@ -95,7 +95,7 @@ impl Encoder<'_> {
             ids::MPI_TYPE_GET_CONTENTS_C => {
                 process.envelope(words[0], true).get(usize::from(index).wrapping_sub(1)).copied()
             }
-            // So much room there was: MPI overwrites it with how much it takes.
+            // The length of the room: MPI overwrites it with the length it needs.
             ids::MPI_INFO_GET_STRING => self.state.before.first().map(|&room| u64::from(room as u32)),
             ids::MPI_CART_GET | ids::MPI_CART_COORDS => Some(process.cart_dims(words[0]).max(0) as u64),
             _ => None,
