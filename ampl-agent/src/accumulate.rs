@@ -101,7 +101,7 @@ impl EventMap {
                     let function = Function::by_name(name);
                     metrics.extend(function.map(|function| (function.0, metric.quantity.clone(), slot)));
                 }
-                // A source line without its code holds no call: `ampl exec` looks it up before the program starts.
+                // A source line without its code holds no call: `ampl exec` resolves it before the program starts.
                 (Event::Site(site), _) if built_in && !site.code().is_empty() => {
                     sites.push((site.code().to_vec(), metric.quantity.clone(), slot));
                 }
@@ -194,7 +194,7 @@ impl Totals {
         self.calls += 1;
         self.sent += sent;
         self.received += received;
-        // Where nothing is observed, nothing is looked up.
+        // Fast path: without metrics there is nothing to add.
         if map.metrics.is_empty() {
             return;
         }

@@ -57,7 +57,7 @@ impl Log {
     /// A log for `thread`.
     ///
     /// # Errors
-    /// That of the journal's file system.
+    /// Errors of the journal's file system.
     pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
         let runs = journal.block(Need::Basic, BlockKind::Log, thread, FIRST_RUNS)?;
         Ok(Self {
@@ -123,7 +123,7 @@ impl Log {
     }
 
     fn turn(&mut self, terminal: u32, count: u64) {
-        // A run that is longer than a word can say is several.
+        // A run longer than a word can hold becomes several.
         let (mut left, most) = (count, u64::from(u32::MAX));
         while left > most {
             self.append(terminal, most);
@@ -161,7 +161,7 @@ impl Log {
 
     /// The process ends: everything is in the snapshot, and nothing is appended from then on.
     pub fn finish(&mut self) {
-        // Otherwise what was not lost is in the file.
+        // Otherwise everything not lost is in the file.
         if self.lost && !self.in_memory {
             return;
         }
@@ -187,7 +187,7 @@ impl Log {
     fn snapshot(&mut self) {
         self.take_in();
         if self.builder.size() > MOST_POSITIONS {
-            // What there is up to here is in the journal, and is all there will be.
+            // The journal has everything up to here, and nothing more will follow.
             self.give_up();
             return;
         }
@@ -213,11 +213,11 @@ impl Log {
         self.bytes.len().div_ceil(8) + 1
     }
 
-    /// Has place in the file for a snapshot of so many `words`, and for the log behind it where one `follows`.
+    /// Makes room in the file for a snapshot of `words` words, and for the log behind it where one `follows`.
     fn make_room(&mut self, words: usize, follows: bool) -> io::Result<()> {
         if self.snapshots[1].words.len() < words {
             let block = self.journal.file_block(BlockKind::Snapshot, self.thread, words * 2)?;
-            // What was too small is left behind: sizes double, so all of them are less than the last.
+            // A place that was too small is left unused: sizes double, so all of them are less than the last.
             if let Some(order) = self.snapshots[1].head.get(head::ORDER) {
                 order.store(0, Ordering::Release);
             }
@@ -230,12 +230,12 @@ impl Log {
         Ok(())
     }
 
-    /// The snapshot, of so many `words`, is stored where there is [room](Self::make_room) for it.
+    /// Stores the snapshot, of `words` words, where there is [room](Self::make_room) for it.
     fn store(&mut self, words: usize) {
         self.snapshots.swap(0, 1);
         let place = &mut self.snapshots[0];
         place.head[head::ORDER].store(0, Ordering::Relaxed);
-        // Nothing of what follows may be there before it.
+        // Order: none of the stores below may be visible before the earlier ones.
         fence(Ordering::SeqCst);
         place.words[0] = self.bytes.len() as u64;
         for (word, bytes) in place.words[1..].iter_mut().zip(self.bytes.chunks(8)) {
@@ -280,7 +280,7 @@ impl Log {
         self.next_runs = None;
     }
 
-    /// Has place in memory for the last snapshot; says whether there is any.
+    /// Makes room in memory for the last snapshot; returns true if there is any.
     fn make_room_in_memory(&mut self, words: usize) -> bool {
         match self.journal.block(Need::Basic, BlockKind::Snapshot, self.thread, words) {
             Ok(block) => {

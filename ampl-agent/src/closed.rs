@@ -39,7 +39,7 @@ impl Closed {
         let waiting = self.0.len();
         match self.0.back_mut().filter(|_| waiting >= WAITING) {
             None => self.0.push_back(next),
-            // Not over one that was left out: a range says that all its windows are there.
+            // Do not extend a range over a window that was left out: a range means that all its windows are there.
             Some(last)
                 if last.keep == next.keep
                     && last.measured == next.measured

@@ -39,7 +39,7 @@ impl Counting {
         Self { source, slots, pending: none.clone(), latest: none, since: 0, until: 0 }
     }
 
-    /// Forgets what was counted before `now`, ticks.
+    /// Drops counts from before `now`, ticks.
     pub fn restart(&mut self, now: u64) {
         self.source.take(&mut self.latest);
         self.pending.fill(None);
@@ -94,7 +94,7 @@ impl Counting {
 mod tests {
     use super::*;
 
-    /// Says what it was given, then nothing.
+    /// Returns the counts it was given, then none.
     #[derive(Debug)]
     struct Given(Vec<[Option<f64>; 2]>);
 

@@ -1,7 +1,7 @@
 //! The call that a thread is in, for readers outside of the process: one line of the journal.
 //!
-//! It is written at every call, so nothing is looked up for it, and no more than a few words are stored:
-//! [`ampl_trace::current`] says in which order, so that readers need no lock.
+//! It is written at every call, so it needs no lookup and stores no more than a few words. [`ampl_trace::current`]
+//! defines their order, so that readers need no lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,14 +30,14 @@ impl Current {
         self.line[index].store(value, Ordering::Relaxed);
     }
 
-    /// Whom the call that is about to be [entered](Self::enter) is about.
+    /// Notes partners and object of the call that is about to be [entered](Self::enter).
     #[inline(always)]
     pub fn about(&self, ends: u64, object: u64) {
         self.set(at::ENDS, ends);
         self.set(at::OBJECT, object);
     }
 
-    /// A call of `function` that returns to `address` is entered at `now`.
+    /// Notes that a call of `function` that returns to `address` is entered at `now`.
     #[inline(always)]
     pub fn enter(&self, function: Function, address: u64, now: u64) {
         self.set(at::CALL, call(function.0, address));
@@ -45,7 +45,7 @@ impl Current {
         self.line[at::SINCE].store(now, Ordering::Release);
     }
 
-    /// It has returned at `now`.
+    /// Notes that it has returned at `now`.
     #[inline(always)]
     pub fn leave(&self, now: u64) {
         self.set(at::LEFT, now);
@@ -60,20 +60,20 @@ impl Current {
         }
     }
 
-    /// A call is entered that is only counted.
+    /// Notes a call that is only counted.
     #[inline(always)]
     pub fn pass(&self, function: Function, address: u64) {
         self.set(at::CALL, call(function.0, address) | COUNTED);
     }
 
-    /// It has returned. Only the thread that has [passed](Self::pass) may say so, before anything else.
+    /// Notes that it has returned. Only for the thread that has [passed](Self::pass), before anything else.
     #[inline(always)]
     pub fn passed(&self) {
         let entered = self.line[at::CALL].load(Ordering::Relaxed);
         self.set(at::CALL, entered | RETURNED);
     }
 
-    /// The thread has ended: it is in no call, and will make none.
+    /// Notes that the thread has ended: it is in no call, and will make none.
     pub fn end(&mut self) {
         self.set(at::CALL, 0);
         self.polled(false, 0);

@@ -1,6 +1,6 @@
 //! The floating-point environment of the program's thread, which hooks compute in and leave as it was.
 //!
-//! To read the register twice takes longer than most of what is done for a call, so that counts in whole numbers.
+//! Reading the register twice takes longer than most hooks, so hooks count in whole numbers.
 
 use std::arch::asm;
 use std::ops::{Deref, DerefMut};

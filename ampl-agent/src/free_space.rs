@@ -1,4 +1,4 @@
-//! Room that is left for the program: of a file system, and of memory where that is what the file system is made of.
+//! Room that is left for the program: in a file system, and in memory where the file system is made of memory.
 //!
 //! Journals lie in memory by default. What they take there is missing to the job, which is killed when it has used up
 //! its share of the node; so the last quarter of memory is left to the program. MPI keeps its own shared memory in the
@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 /// `f_type` of a file system in memory, statfs(2).
 const TMPFS: i64 = 0x0102_1994;
-/// One part of so many is not to be taken.
+/// Divisor: one part in `LEFT` of memory is not to be taken.
 const LEFT: u64 = 4;
 /// Of a file system with little more than this free, ampl takes one part in [`SMALL_PART`].
 const SMALL: u64 = 1 << 30;
@@ -34,7 +34,7 @@ pub struct Reserve {
 }
 
 impl Reserve {
-    /// Of a file system of which that much was `free` when the job began.
+    /// Reserve of a file system of which `free` bytes were free when the job began.
     ///
     /// Half of it, up to 1 GiB seven eighths: a small file system in memory is all that MPI has.
     pub fn of(free: u64) -> Self {
@@ -44,7 +44,7 @@ impl Reserve {
     }
 }
 
-/// Bytes that the file system of `file` has free for this user; `None` where it does not say.
+/// Bytes that the file system of `file` has free for this user; `None` where it does not report them.
 pub fn free(file: BorrowedFd<'_>) -> Option<u64> {
     let place = rustix::fs::fstatfs(file).ok().filter(|place| place.f_blocks > 0)?;
     Some(place.f_bavail.saturating_mul(place.f_bsize as u64))
@@ -107,7 +107,7 @@ fn is_little(left: u64, taken: u64, all: u64) -> bool {
     left.saturating_sub(taken) < all / LEFT
 }
 
-/// A control group of memory and those around it, by its line in `/proc/self/cgroup`, of version 2 or 1.
+/// Memory control groups of a process and their parents, by its line in `/proc/self/cgroup`, of version 2 or 1.
 fn groups(root: &Path, line: &str) -> Vec<Group> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(own)) = (fields.next(), fields.next()) else { return Vec::new() };
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A node as its files tell of it.
+    /// A node with these files.
     struct Node(tempfile::TempDir);
 
     impl Node {

@@ -85,7 +85,7 @@ const LEAST: [f64; 4] = [1.0, 0.25, 0.125, 0.0];
 const MARGIN: f64 = 0.5;
 
 impl Governor {
-    /// A governor for a job of whose time the agent may take the share `allowed`; infinite: it never steps down.
+    /// A governor that lets the agent take the share `allowed` of the job's time; infinite: it never steps down.
     /// `structured` where calls are recorded whether their times are stored or not.
     pub fn new(allowed: f64, structured: bool) -> Self {
         let credit_ns = allowed * BRIEF_NS;
@@ -256,7 +256,7 @@ mod tests {
         for rate in [1e3, 1e4, 3e4, 7e4, 2e5, 1e6] {
             let mut program = Program::new(0.01);
             program.run(1000, rate, true);
-            // Counting costs what it costs; the first stretches are what it takes to find out.
+            // Counting has its cost; the first stretches are the cost of finding out.
             let counting = 5e-9 * rate;
             let share = program.own_ns / program.elapsed_ns;
             let brief = 0.01 * BRIEF_NS / program.elapsed_ns;
@@ -338,7 +338,7 @@ mod tests {
         governor.give_up(Level::Summaries);
         assert_eq!(governor.take(1, quiet), Some((Level::Summaries, 0.0)));
         assert!((0..20).all(|_| governor.take(0, quiet).is_none()));
-        // What costs too much is given up all the same, and comes back as far as there is room.
+        // A level that costs too much is given up all the same, and comes back as far as there is room.
         let busy = Stretch { own_ns: 4e8, calls: 1_000_000, stored: false, ..quiet };
         assert_eq!(governor.take(0, busy).map(|(level, _)| level), Some(Level::Off));
         let back: Vec<Level> = (0..50)
@@ -346,7 +346,7 @@ mod tests {
             .map(|(level, _)| level)
             .collect();
         assert_eq!(back, [Level::Summaries]);
-        // Nor for who may take all the time.
+        // Nor for an agent that may take all the time.
         let mut everything = Governor::new(f64::INFINITY, true);
         everything.give_up(Level::Summaries);
         assert_eq!(everything.take(0, busy), Some((Level::Summaries, 0.0)));

@@ -45,7 +45,7 @@ impl Default for Handles {
     }
 }
 
-/// Groups of communicators, which MPI has given to ampl, and who is in them.
+/// Groups of communicators, which MPI has given to ampl, and their members.
 #[derive(Debug, Default)]
 struct Groups {
     /// By the communicator's word: the group's handle and size.
@@ -93,7 +93,7 @@ impl Handles {
         object
     }
 
-    /// Learns what calls need to know of the object behind `handle`.
+    /// Notes facts of the object behind `handle`.
     pub fn learn(&mut self, kind: ObjectKind, handle: u64, facts: [u64; 2]) -> Option<Object> {
         let object = self.objects.get_mut(&(kind as u8, handle))?;
         object.facts = facts;
@@ -136,7 +136,7 @@ impl Handles {
         self.end(kind, handle, serial);
     }
 
-    /// The object whose last reference has been given back, if that is one that the program made.
+    /// Ends the object whose last reference has been given back; returns it if the program made it.
     fn end(&mut self, kind: ObjectKind, handle: u64, serial: u64) -> Option<Object> {
         if self.get(kind, handle).is_none_or(|object| object.serial != serial) {
             return None;
@@ -148,7 +148,7 @@ impl Handles {
             }
             return None;
         }
-        // A predefined object outlives what looks like its end: a reference to it was given back.
+        // A predefined object survives: only a reference to it was given back.
         let made = self.get(kind, handle).is_some_and(|object| !is_predefined(object.word));
         let object = if made { self.objects.remove(&(kind as u8, handle)) } else { None }?;
         self.generation += 1;
@@ -357,7 +357,7 @@ mod tests {
         assert_eq!(handles.group(first), Some(group(7)));
         forget(&mut handles, ObjectKind::Comm, 0x84);
         assert_eq!((handles.group(first), handles.take_retired()), (None, Some(7)));
-        // What was known of the first says nothing of the second, whose handle and number are the same.
+        // Facts of the first do not hold for the second, whose handle and number are the same.
         let second = handles.define(ObjectKind::Comm, 0x84, [4, 0]).word;
         assert_eq!((second, handles.group(second), handles.world_rank(second, 2)), (first, None, None));
         handles.put_group(second, group(9));

@@ -7,7 +7,6 @@
 //! [room](crate::free_space) that the program and its MPI will want. Where they would not, or the place is full, the
 //! rest goes to [memory](SPILL_BYTES) that ends with the process and is read behind the file. A run that finishes loses
 //! nothing; one that dies keeps what was in the file.
-//! dies has what was in the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -115,7 +114,7 @@ impl Journal {
     /// A new journal at `path`, its header page mapped and filled.
     ///
     /// # Errors
-    /// Those of creating and allocating the file; an existing file is one of them.
+    /// Errors of creating and allocating the file; it must not exist.
     pub fn create(path: &Path, identity: &Identity) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         Self::begin(file, Some(path.to_owned()), identity).inspect_err(|_| {
@@ -127,7 +126,7 @@ impl Journal {
     /// A new journal without a name: it goes with the process.
     ///
     /// # Errors
-    /// Those of memfd_create(2) and of allocating memory.
+    /// Errors of memfd_create(2) and of allocating memory.
     pub fn in_memory(identity: &Identity) -> io::Result<Self> {
         Self::begin(memory()?, None, identity)
     }
@@ -137,7 +136,7 @@ impl Journal {
         hold(&file);
         let inode = inode(file.as_fd())?;
         let reserve = path.as_deref().and_then(|path| {
-            // What this run's other ranks have taken was free when the job began.
+            // Space that this run's other ranks have taken was free when the job began.
             Some(Reserve::of(free_space::free(file.as_fd())?.saturating_add(held_beside(path))))
         });
         let page = map_block(&file, 0, HEADER_WORDS, HEADER_WORDS)?;
@@ -175,7 +174,7 @@ impl Journal {
     /// Everything written so far.
     ///
     /// # Errors
-    /// That of mmap(2), or that the program has closed the file and it has no name.
+    /// Errors of mmap(2); or the program has closed the file and it has no name.
     pub fn contents(&self) -> io::Result<ReadOnlyMap> {
         let (mut growing, _whole) = self.growing();
         growing.recover(self.path.as_deref())?;
@@ -308,7 +307,7 @@ impl Journal {
     /// A new block of at least `payload_words` words for `thread`, in memory where the file cannot grow.
     ///
     /// # Errors
-    /// That of the file system, when it is full and so is the [memory](SPILL_BYTES) for that; or that the program has
+    /// Errors of the file system, when it is full and so is the [memory](SPILL_BYTES) for that; or the program has
     /// closed the file and it has no name.
     pub fn block(&self, need: Need, kind: BlockKind, thread: u32, words: usize) -> io::Result<MappedBlock> {
         self.rarely(|| self.make_block(need, kind, thread, words))
@@ -341,17 +340,17 @@ impl Journal {
     fn next_of_file(&self, growing: &mut Growing, need: Need, words: usize) -> io::Result<MappedBlock> {
         growing.recover(self.path.as_deref())?;
         let block = self.grow(growing, need, words);
-        // What has no name is in memory already.
+        // A file without a name is in memory already.
         if block.is_err() && self.path.is_some() {
             self.fall_short(growing.end);
         }
         block
     }
 
-    /// The next `words` words of the file, if what is to be left of its place is left.
+    /// The next `words` words of the file, if the reserve of its place stays.
     fn grow(&self, growing: &mut Growing, need: Need, words: usize) -> io::Result<MappedBlock> {
         if growing.spill.is_some() {
-            // Room there again would be before what has gone to memory.
+            // Later room in the file would lie before the blocks in memory.
             return Err(io::ErrorKind::StorageFull.into());
         }
         let (bytes, part) = (
@@ -390,7 +389,7 @@ impl Journal {
         Err(io::ErrorKind::StorageFull.into())
     }
 
-    /// The file, of so many `bytes`, grows no more.
+    /// Notes that the file, of `bytes` bytes, grows no more.
     fn fall_short(&self, bytes: u64) {
         if !self.short.swap(true, Ordering::Relaxed) {
             self.large.store(true, Ordering::Relaxed);
@@ -431,7 +430,7 @@ fn whole(payload_words: usize) -> usize {
     (BLOCK_HEADER_WORDS + payload_words).next_multiple_of(PAGE_WORDS)
 }
 
-/// Makes `block`, of so many `words`, one that readers see.
+/// Publishes `block`, of `words` words, to readers.
 fn open(block: &MappedBlock, kind: BlockKind, thread: u32, words: usize) {
     block.head[head::KIND].store(kind.number(), Ordering::Relaxed);
     block.head[head::THREAD].store(u64::from(thread), Ordering::Relaxed);
@@ -482,7 +481,7 @@ impl Growing {
         if inode(again.as_fd())? != self.inode {
             return Err(closed());
         }
-        // The number behind the old handle is the program's now, or nobody's: it is not ours to close.
+        // The number behind the old handle is the program's now, or unused: it is not ours to close.
         let again = high(again);
         hold(&again);
         std::mem::forget(std::mem::replace(&mut self.file, again));

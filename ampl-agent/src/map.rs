@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 pub struct MappedBlock {
     /// The first words, shared with readers: written with atomic stores.
     pub head: &'static [AtomicU64],
-    /// The rest, written by one thread only; readers look at it through the head's commit counter.
+    /// The rest, written by one thread only; readers find its end in the head's commit counter.
     pub words: &'static mut [u64],
 }
 
@@ -21,7 +21,7 @@ impl MappedBlock {
     /// The last `count` words apart, shared with readers as the head is.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When there are fewer.
     pub fn with_tail(self, count: usize) -> (Self, &'static [AtomicU64]) {
         let Self { head, words } = self;
         let (words, tail) = words.split_at_mut(words.len() - count);
@@ -34,7 +34,7 @@ impl MappedBlock {
 /// Extends `file` by `words` 64-bit words at `offset` (a multiple of the page size) and maps them.
 ///
 /// # Errors
-/// That of `posix_fallocate` (a full file system) or `mmap`; the file is then as it was.
+/// Errors of `posix_fallocate` (a full file system) or `mmap`; the file is then as it was.
 pub fn map_block(file: &File, offset: u64, head_words: usize, words: usize) -> io::Result<MappedBlock> {
     let bytes = words * 8;
     let (position, length) = (offset as libc::off_t, bytes as libc::off_t);
@@ -93,10 +93,11 @@ pub struct ReadOnlyMap {
 }
 
 impl ReadOnlyMap {
-    /// The first so many bytes of each of `parts`, one behind the other; whole pages of all but the last.
+    /// Maps the first bytes of each of `parts`, as many as given, one behind the other; whole pages of all but the
+    /// last.
     ///
     /// # Errors
-    /// That of `mmap`.
+    /// Errors of `mmap`.
     pub fn new(parts: &[(&File, u64)]) -> io::Result<Self> {
         let bytes = parts.iter().map(|&(_, bytes)| bytes as usize).sum();
         if bytes == 0 {
@@ -125,7 +126,7 @@ impl ReadOnlyMap {
         Ok(map)
     }
 
-    /// The bytes. Only for files that nobody truncates meanwhile: our own journals.
+    /// The bytes. Only for files that are never truncated meanwhile: our own journals.
     pub fn bytes(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];

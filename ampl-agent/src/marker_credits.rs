@@ -32,7 +32,7 @@ impl MarkerCredits {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
     }
 
-    /// Takes back what is left; returns how many that are.
+    /// Takes back the markers that are left; returns their number.
     pub fn reclaim(&self) -> u64 {
         self.left.swap(0, Ordering::Relaxed)
     }

@@ -7,7 +7,7 @@
 const DISTANCE: u64 = 256;
 /// Calls that the mean remembers.
 const MEMORY: u64 = 64 * DISTANCE;
-/// A measured call that took so many times the mean was descheduled, and is taken for that many.
+/// Limit as a multiple of the mean: a measured call that took more was descheduled, and counts as that much.
 const OUTLIER: u64 = 16;
 /// Longest time that a call takes the agent, about 100 µs: beyond, the processor went elsewhere. The first calls have
 /// no mean.
@@ -102,7 +102,7 @@ impl Meter {
 mod tests {
     use super::*;
 
-    /// Own time of call number `call` by `ticks`: what the meter says of all, over what is true.
+    /// Ratio of the meter's sum to the true one, where call number `call` takes `ticks` of the agent's.
     fn said_over_true(calls: u64, ticks: impl Fn(u64) -> u64) -> f64 {
         let mut meter = Meter::default();
         let (mut said, mut sum) = (0, 0);

@@ -1,10 +1,9 @@
-//! Numbers that are free again when what they stood for is gone: programs that make and free the same things again
-//! and again name them the same each time.
+//! Reusable numbers: programs that make and free the same things again and again name them the same each time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Numbers from some on, of which the lowest that is free is taken next.
+/// Numbers from a first one on; the lowest free one is taken next.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     /// All from here on have never been taken.

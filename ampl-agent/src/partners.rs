@@ -43,7 +43,7 @@ pub(crate) struct Drawn {
 impl Partners {
     /// Notes a message to or from `rank` of the world. The partner that was not noted for longest makes room.
     ///
-    /// To be called once per window and partner, or a little more often; it looks at all places.
+    /// To be called once per window and partner, or a little more often; it reads all places.
     pub fn note(&self, rank: u32) {
         let now = self.notes.fetch_add(1, Ordering::Relaxed);
         let (mut oldest, mut age) = (0, 0);

@@ -21,7 +21,7 @@ pub struct Folding {
 }
 
 impl Folding {
-    /// A path of at most so many frames, and no frame yet.
+    /// A path of at most `most` frames, with none yet.
     pub fn new(most: usize) -> Self {
         Self { most, functions: Vec::with_capacity(most), frames: Vec::with_capacity(most) }
     }

@@ -30,7 +30,7 @@ struct Segment {
     to: usize,
 }
 
-/// The blocks and what is in them. The one written to is the stream's cursor.
+/// The blocks and the windows in them. The block being written is the stream's cursor.
 #[derive(Debug)]
 pub(crate) struct Pending {
     journal: Arc<Journal>,
@@ -95,7 +95,7 @@ impl Pending {
         }
     }
 
-    /// Has the cursor go on in a block with room for `words` words; says whether there is one.
+    /// Moves the cursor to a block with room for `words` words; returns true if there is one.
     pub fn next_block(&mut self, words: usize, cursor: &mut Cursor) -> bool {
         let Some(block) = self.take(words) else { return false };
         self.end(cursor);

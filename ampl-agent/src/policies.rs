@@ -7,7 +7,7 @@ use ampl_core::plan::Plan;
 
 use crate::window::holds;
 
-/// The policies of a job, as a new call site is looked up in them.
+/// The policies of a job, as a new call site needs them.
 #[derive(Debug, Default)]
 pub struct Policies {
     functions: Vec<(Function, SiteTrace)>,
@@ -15,7 +15,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// The policies of `plan`. Source lines without their code hold nothing: `ampl exec` looks them up before.
+    /// The policies of `plan`. Source lines without their code hold no call: `ampl exec` resolves them before.
     pub fn new(plan: &Plan) -> Self {
         let mut all = Self::default();
         for policy in &plan.config.sites {

@@ -13,7 +13,7 @@ use ampl_trace::timing::{Encoder, Length, Settings, Terminal, Time, Window};
 const PRIOR: Rate = Rate { bits: 32, calls: 1 };
 /// Calls that the rate remembers.
 const MEMORY: u64 = 512;
-/// A call is coded for so many nanoseconds that pass: it takes about 400, a five-hundredth of them.
+/// Nanoseconds that earn the coding of one call: that takes about 400, a five-hundredth of them.
 const EARNED_NS: u64 = 200_000;
 /// So many at once at most: about a millisecond.
 const MOST: u64 = 2048;
@@ -28,7 +28,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// Bits of so many calls.
+    /// Bits of `calls` calls.
     fn of(self, calls: u64) -> u64 {
         (u128::from(calls) * u128::from(self.bits) / u128::from(self.calls.max(1))) as u64
     }
@@ -50,7 +50,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Bits of so many calls, the first that are kept.
+    /// Bits of `calls` calls, the first that are kept.
     fn of(self, calls: u64) -> u64 {
         self.all.of(calls.min(self.all.calls)) + self.later.of(calls.saturating_sub(self.all.calls))
     }
@@ -105,7 +105,7 @@ impl Pricing {
         self.functions.push(function);
     }
 
-    /// Takes records that are kept, of which each window's begin with its [`Kind::Open`].
+    /// Takes records that are kept; each window's begin with its [`Kind::Open`].
     pub fn take(&mut self, words: &[u64]) {
         if words.is_empty() {
             return;
@@ -307,7 +307,7 @@ mod tests {
         for every in [1, 5, 20] {
             for [priced, spent, truth] in [kept(every, |call| 1000 + call % 4), kept(every, &mut noise)] {
                 assert!(spent.abs_diff(truth) <= 32, "{every}: {spent} of {truth}");
-                // What the first windows teach makes the next ones cheaper.
+                // The first windows train the models, which makes the next ones cheaper.
                 assert!(priced as f64 >= 0.8 * truth as f64, "{every}: {priced} of {truth}");
                 assert!(priced as f64 <= 2.5 * truth as f64, "{every}: {priced} of {truth}");
             }

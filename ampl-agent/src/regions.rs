@@ -135,7 +135,7 @@ impl Reading {
         Self { users: vec![0.0; users], ..Self::default() }
     }
 
-    /// Adds what a thread did in a window that it leaves.
+    /// Adds a thread's work in a window that it leaves.
     pub fn carry(&mut self, totals: &Totals) {
         self.mpi_ticks += totals.mpi_ticks;
         self.own_ticks += totals.own_ticks;
@@ -266,7 +266,7 @@ impl Visits {
         std::mem::swap(&mut self.frames, &mut other.frames);
         std::mem::swap(&mut self.fits, &mut other.fits);
         for (mine, theirs) in self.begun.iter_mut().zip(&other.begun) {
-            // The other has made no calls: its visits began, as it were, where this thread stands.
+            // The other has made no calls: its visits are taken to have begun where this thread stands.
             let (at, users) = (theirs.at, &theirs.users);
             mine.set(&self.before, totals, at);
             for (index, user) in mine.users.iter_mut().enumerate() {
@@ -367,7 +367,7 @@ impl Bystander {
         Self { window: shared.window(), totals, visits, shared }
     }
 
-    /// Leaves what was accumulated in a window that is over by now to the one that is open.
+    /// Adds its totals of a window that is over by now to the one that is open.
     fn follow(&mut self) {
         let open = self.shared.window();
         if open != self.window {
@@ -429,7 +429,7 @@ impl Bystander {
         }
     }
 
-    /// The thread makes its first MPI call: what it is in goes over to the state it has then.
+    /// Moves its visits to the thread's new state, as the thread makes its first MPI call.
     pub fn give(&mut self, to: &mut crate::Thread) {
         self.hand_over();
         to.take_over(&mut self.visits);

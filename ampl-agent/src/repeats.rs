@@ -8,7 +8,7 @@ use ampl_core::mpi::Function;
 
 use crate::prefetch::fetch;
 
-/// Words of a call that there is room for: with what else an entry holds they fill two cache lines.
+/// Most words of a call in an entry: with its other fields they fill two cache lines.
 pub const MOST_WORDS: usize = 11;
 /// Entries at most; terminals beyond share them.
 const ENTRIES: usize = 1 << 10;
@@ -20,7 +20,7 @@ pub struct Given<'a> {
     pub function: Function,
     /// Call flags of [`ampl_trace::record`].
     pub flags: u8,
-    /// Return address into the caller, or what stands for its path.
+    /// Return address into the caller, or the number of its path.
     pub address: u64,
     /// Changes whenever a handle changes its meaning.
     pub generation: u64,
@@ -39,7 +39,7 @@ pub struct Outcome {
     pub received: u64,
 }
 
-/// A call and what it came to.
+/// A call and its outcome.
 #[repr(align(128))]
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -78,7 +78,7 @@ impl Repeats {
         same.then_some(Outcome { terminal, sent: entry.sent, received: entry.received })
     }
 
-    /// Asks for what is remembered of `terminal`.
+    /// Prefetches the entry of `terminal`.
     #[inline(always)]
     pub fn fetch(&self, terminal: u32) {
         let entry = self.0.as_ptr().wrapping_add(terminal as usize % ENTRIES);

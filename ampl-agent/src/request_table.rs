@@ -17,7 +17,7 @@ use super::sync::{AtomicU32, AtomicU64, FIRST, LISTS, Ordering};
 
 /// Blocks of nodes, each as large as all before it; and tables of lists, each twice as large as the one before.
 const BLOCKS: usize = 24;
-/// Nodes that a visitor looks at: among lists that are made anew it must not walk for ever.
+/// Most nodes that a visitor reads: among lists that are made anew it must not walk for ever.
 const MOST_STEPS: u32 = 1 << 24;
 
 /// Result of a visitor's search.

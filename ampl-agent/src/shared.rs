@@ -63,7 +63,7 @@ pub struct Shared {
     /// Markers that threads may meet without the lock.
     pub(crate) passing: MarkerCredits,
     directive: Mutex<Directives>,
-    /// The first window of those that begin before a directive that is to draw them, if it comes.
+    /// The first window that began before its directive, which may still come.
     late_from: Option<WindowId>,
     /// Message partners, where windows are kept for partners' sake.
     pub partners: Option<Partners>,
@@ -287,7 +287,7 @@ impl Shared {
         self.lock().fallen_back
     }
 
-    /// Takes over what a thread without a journal leaves to the open window.
+    /// Adds the totals of a thread without a journal to the open window.
     pub(crate) fn leave(&self, totals: &Totals) {
         self.lock().left.merge(totals);
     }

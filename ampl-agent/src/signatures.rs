@@ -40,7 +40,7 @@ impl Default for Signatures {
     }
 }
 
-/// The first word of a signature: what is no argument.
+/// The first word of a signature: all but its arguments.
 #[inline]
 pub fn head(function: u16, flags: u8, site: u32) -> u64 {
     u64::from(function) | u64::from(flags) << 16 | u64::from(site) << 32

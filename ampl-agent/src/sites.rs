@@ -17,9 +17,9 @@ const MUTED: u64 = 1 << 16;
 const NEXT: u32 = 17;
 /// In the same word: calls of the entry are still sampled.
 const SAMPLED: u64 = 1 << 63;
-/// Of a site the first calls are sampled, and then those whose number is a power of two, up to this one.
+/// Number of the last sampled call of a site; before, the first calls and powers of two are sampled.
 const LAST_SAMPLE: u64 = 1 << 9;
-/// Every one of so many first calls is.
+/// First calls that are all sampled.
 const FIRST_SAMPLES: u64 = 4;
 
 /// Table over mapped words, by return address and function; entries are numbered from 1 as they come, so that those of
@@ -32,7 +32,7 @@ pub struct SiteTable {
     index: Vec<u16>,
     /// The entry found last: loops call from one place.
     last: (u64, u16, u32),
-    /// The entry whose call came after that one's before: or from several in turns.
+    /// The entry whose call came after that one's before; or from several in turns.
     expected: u32,
     samples: bool,
 }

@@ -82,11 +82,10 @@ pub struct CallTimes {
 }
 
 impl Stream {
-    /// A stream for `thread` with its first block; `prices` is how exactly times are stored, where it matters what
-    /// that takes.
+    /// A stream for `thread` with its first block; `prices` is the precision of stored times, where calls are priced.
     ///
     /// # Errors
-    /// That of the file system, when it is full.
+    /// Errors of the file system, when it is full.
     pub fn new(journal: Arc<Journal>, thread: u32, prices: Option<Settings>) -> io::Result<Self> {
         let block = journal.block(Need::Basic, BlockKind::Stream, thread, FIRST_BLOCK_WORDS)?;
         let none = MappedBlock { head: &[], words: &mut [] };
@@ -266,7 +265,7 @@ impl Stream {
         self.append(kind, (flags, 0), &[], body, false);
     }
 
-    /// Appends a call signature; says whether there was room.
+    /// Appends a call signature; returns true if there was room.
     #[must_use]
     pub fn signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) -> bool {
         let has_room = self.append(Kind::Signature, (flags, function), &[site.into()], words, false);
@@ -313,7 +312,7 @@ impl Stream {
 /// Prices of kept calls, and the start of the words without a price in a block.
 type Priced<'a> = (&'a mut Option<Box<Pricing>>, &'a mut usize);
 
-/// A block for the stream, larger than the last while there is room for more; says whether there is one.
+/// A block for the stream, larger than the last while there is room for more; returns true if there is one.
 #[cold]
 fn grow(
     journal: &Journal,

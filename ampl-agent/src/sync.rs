@@ -1,5 +1,4 @@
-//! The atomics of what threads share. `tests/handed.rs` puts others in their place, which try every order of their
-//! steps.
+//! Atomics of data that threads share. `tests/handed.rs` replaces them by loom's, which try every order of steps.
 
 pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub use std::thread::yield_now;

@@ -136,7 +136,7 @@ impl Thread {
     /// State for thread `number`; window 0 opens at `now` for thread 0, others join the window then open.
     ///
     /// # Errors
-    /// That of the journal's file system.
+    /// Errors of the journal's file system.
     pub fn new(shared: Arc<Shared>, number: u32, now: u64) -> io::Result<Self> {
         let need = Need::Basic;
         let counters =
@@ -440,7 +440,7 @@ impl Thread {
         self.leave_totals(&mut open);
     }
 
-    /// Adds what this thread has stored since it came to the open window.
+    /// Adds the bytes this thread has stored since it joined the open window.
     fn add_stored(&mut self) {
         let calls = self.stream.calls();
         let stored = calls - std::mem::replace(&mut self.stored_before, calls);
@@ -463,7 +463,7 @@ impl Thread {
         self.begin_stored(open, now);
     }
 
-    /// The thread's window begins at `now` in what is stored: `open`, or one that follows it and is like it.
+    /// Begins the thread's window at `now` in the stream: `open`, or one that follows it and is like it.
     fn begin_stored(&mut self, open: &OpenWindow, now: u64) {
         let buffered = self.stores && open.buffered;
         self.stream.begin_window(self.window, buffered, |window| open.verdicts.of(window));

@@ -1,4 +1,4 @@
-//! The interface of what carries messages of the tree.
+//! The interface of transports of the tree's messages.
 
 use ampl_core::units::Rank;
 
@@ -25,7 +25,7 @@ pub trait Transport {
     /// [`TransportError`] when the transport is broken.
     fn is_free(&mut self, peer: Rank) -> Result<bool, TransportError>;
 
-    /// Starts to send `message` to `peer`, at once or with others; only after [`Transport::is_free`] said so.
+    /// Starts to send `message` to `peer`, at once or with others; only after [`Transport::is_free`] returned true.
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken.

@@ -2,8 +2,9 @@
 
 use std::ptr;
 
-/// While it lives, the thread cannot be cancelled: a cancellation unwinds, and must not meet what contains panics in a
-/// hook that waits for the system or for MPI. Opening, closing and extending files are points of cancellation, too.
+/// Guard: while it lives, the thread cannot be cancelled. A cancellation unwinds, and must not meet a hook's panic
+/// guard while the hook waits for the system or for MPI. Opening, closing and extending files are points of
+/// cancellation, too.
 #[derive(Debug)]
 pub struct Uncancelled(i32);
 

@@ -70,7 +70,7 @@ impl Boundary {
 pub struct Pause {
     /// Ticks at which the one that lasts began; 0 while there is none.
     since: AtomicU64,
-    /// Ticks of those that are over.
+    /// Ticks of pauses that are over.
     total: AtomicU64,
 }
 

@@ -82,7 +82,7 @@ impl Verdicts {
         self.undecided.push_back(windows);
     }
 
-    /// The oldest that is undecided: the first and the last of what was closed together.
+    /// The oldest that is undecided: the first and the last of the windows closed together.
     pub fn oldest(&self) -> Option<(WindowId, WindowId)> {
         self.undecided.front().map(|windows| (windows.window, windows.last))
     }

@@ -136,7 +136,7 @@ fn no_request_is_taken_twice() {
     });
 }
 
-/// Lists made anew meanwhile lead nobody astray.
+/// Lists made anew meanwhile do not mislead a visitor.
 #[test]
 fn a_request_is_found_while_the_table_grows() {
     for (first, handed) in [(1, 2), (1, 3), (2, 3), (2, 4), (3, 4), (3, 5)] {

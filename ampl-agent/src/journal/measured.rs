@@ -20,7 +20,7 @@ impl Journal {
         self.header[word::OWN_TICKS].fetch_add(ticks, Ordering::Relaxed);
     }
 
-    /// This journal, of a process whose time is not the machine's: rare work takes none of it.
+    /// This journal, for a process with a simulated clock: rare work takes none of its time.
     pub fn unmeasured(mut self) -> Self {
         self.measures = false;
         self.set(word::RARE_NS, 0);
@@ -32,14 +32,14 @@ impl Journal {
         self.measures
     }
 
-    /// Does rare `work` of the agent, whose processor time is its own.
+    /// Does rare `work` of the agent, and measures its processor time.
     pub fn rarely<T>(&self, work: impl FnOnce() -> T) -> T {
         if !self.measures {
             return work();
         }
         let (begun, before) = (stopwatch::thread_ns(), self.rare_ns());
         let done = work();
-        // Less what of it was rare work itself.
+        // Less the rare work within it.
         let took = stopwatch::thread_ns().saturating_sub(begun).saturating_sub(self.rare_ns() - before);
         self.header[word::RARE_NS].fetch_add(took, Ordering::Relaxed);
         done

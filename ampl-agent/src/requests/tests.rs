@@ -12,7 +12,7 @@ fn threads<const COUNT: usize>() -> [Requests; COUNT] {
     std::array::from_fn(|number| Requests::new(tables.clone(), number as u32))
 }
 
-/// Names what a call completes that names `handles`, and ends it.
+/// Completes the requests of `handles` in one call; returns their names.
 fn complete(requests: &mut Requests, handles: &[u64]) -> Vec<u64> {
     let mut named = CallRequests::default();
     requests.name(handles, NULL, true, &mut named);
@@ -23,7 +23,7 @@ fn complete(requests: &mut Requests, handles: &[u64]) -> Vec<u64> {
     named.words().to_vec()
 }
 
-/// Names what a call is about that completes nothing.
+/// Names the requests of `handles` for a call that completes none.
 fn look(requests: &mut Requests, handles: &[u64]) -> Vec<u64> {
     let mut named = CallRequests::default();
     requests.name(handles, NULL, true, &mut named);
@@ -56,13 +56,13 @@ fn a_handle_given_again_is_not_that_of_a_receive_before() {
     let [mut requests] = threads();
     let receive = Request { receives: true, active: true, alone: true, ..Request::default() };
     requests.make(5, receive, MAKER);
-    // The first has ended where nobody looked.
+    // The first has ended unseen.
     assert_eq!(requests.make(5, receive, MAKER), FIRST + 1);
     assert_eq!(look(&mut requests, &[5]), [FIRST + 1]);
     assert_eq!(requests.make(6, receive, MAKER), FIRST);
     complete(&mut requests, &[5, 6]);
     assert!(requests.is_empty());
-    // What a call is about to complete is left to it.
+    // Requests that a call is about to complete are left to it.
     let mut named = CallRequests::default();
     requests.make(7, receive, MAKER);
     requests.name(&[7], NULL, true, &mut named);
@@ -189,7 +189,7 @@ fn two_threads_that_were_told_of_the_same_request_end_two() {
     three.make(5, Request::default(), MAKER);
     let (mut first, mut second) = (CallRequests::default(), CallRequests::default());
     two.name(&[5], NULL, true, &mut first);
-    // As if thread 1 had looked just before that claim.
+    // As if thread 1 had searched just before that claim.
     one.mine.release(first.places()[0].at());
     one.name(&[5], NULL, true, &mut second);
     assert_eq!((first.words(), second.words()), (&[FIRST][..], &[FIRST][..]));
@@ -199,7 +199,7 @@ fn two_threads_that_were_told_of_the_same_request_end_two() {
 }
 
 proptest! {
-    /// Whatever is made, handed and completed, in any order: names are those of what was made, and end with it.
+    /// Whatever is made, passed on and completed, in any order: a request's name lasts from its making to its end.
     #[test]
     fn agrees_with_a_map(steps in prop::collection::vec((0usize..3, 0u64..40, 0u8..4), 0..1500)) {
         let mut threads = threads::<3>();

@@ -45,7 +45,7 @@ impl Thread {
         open.left.clear();
     }
 
-    /// As [`close`](Self::close) where the totals are those of all threads.
+    /// As [`close`](Self::close) where this thread's totals are those of all threads.
     pub(super) fn close_ended(&mut self, open: &mut OpenWindow, end: u64, partial: bool) {
         let shared = self.shared.clone();
         let (wall, paused) = shared.length(open, end);

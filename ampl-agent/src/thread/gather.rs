@@ -12,7 +12,7 @@ use crate::shared::{Guard, OpenWindow, Shared};
 /// How long the end of a window may go unreported, nanoseconds: as long as windows are by default.
 const LONGEST_NS: f64 = 250e6;
 
-/// Windows from the open one on that have ended, oldest first: when, and what all threads did in them.
+/// Windows from the open one on that have ended, oldest first: end, and totals of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Gathered {
     ended: Vec<(u64, Totals)>,

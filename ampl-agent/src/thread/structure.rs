@@ -46,7 +46,7 @@ impl Thread {
         Some(terminal)
     }
 
-    /// A call has been entered: asks for what its [end](Self::leave) is likely to need. Calls are to be
+    /// Prefetches data that the [end](Self::leave) of an entered call is likely to need. Calls are to be
     /// [recorded](Self::records).
     #[inline(always)]
     pub fn fetch(&self) {

@@ -22,7 +22,7 @@ proptest! {
         process.gather(most);
         steps.truncate(100);
         for (thread, step) in steps {
-            // Who decides before windows begin says nothing afterwards.
+            // A client that decides before windows begin sends no later decisions.
             if after || !matches!(step, Step::Judge(_)) {
                 process.step(thread, step);
             }
@@ -128,7 +128,7 @@ fn snapshots_may_be_interrupted_anywhere() {
     };
     let (mut before, mut written) = (words(&process.bytes()), 0);
     for number in 1..=7000 {
-        // A loop whose body changes now and then, and much that never comes again.
+        // A loop whose body changes sometimes, and many calls that never repeat.
         let tag = if draw(5) == 0 { draw(3000) } else { number % 7 };
         process.step(0, Step::Send { tag, site: 0, fails: false });
         let now = process.bytes();

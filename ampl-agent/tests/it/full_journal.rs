@@ -27,7 +27,7 @@ fn grow_beyond_the_limit() {
     assert!(!journal.is_short());
     let length = |path: &std::path::Path| path.metadata().expect("the file is there").len();
     let full = length(&path);
-    // What may be: the file as it is, and as much again in memory.
+    // The limit: the file as it is, and as much again in memory.
     let before = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: Some(full + 4096), ..before }).expect("less is allowed");
     write(2).expect("memory");
@@ -46,7 +46,7 @@ fn grow_beyond_the_limit() {
         .collect();
     assert_eq!(words, [1, 2, 4].map(|number: u64| vec![number, !number]));
     assert_eq!(read.cut_at, None);
-    // A process that dies leaves what was in the file.
+    // A process that dies keeps what was in the file.
     let file = std::fs::read(&path).expect("the file");
     assert_eq!(journal::read(&file).map(|read| read.blocks.len()), Ok(1));
     journal.remove();

@@ -1,4 +1,4 @@
-//! A process whose calls cost more than it may take gives up as much as that needs, on a clock that the test drives.
+//! A process whose calls cost more than it may take gives up as much as needed, on a clock that the test drives.
 
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::ids;
@@ -50,7 +50,7 @@ fn first(config: &str, times: f64) -> Option<String> {
     Some(first.level.clone())
 }
 
-/// To store every window until it is decided is given up first, unless what comes next cannot be enough.
+/// Storing every window until it is decided is given up first, unless that alone cannot be enough.
 #[test]
 fn draws_beforehand_before_it_stores_nothing() {
     for (times, level) in [

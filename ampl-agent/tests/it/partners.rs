@@ -1,4 +1,4 @@
-//! Windows kept for a message partner's sake, from the draw to what readers see.
+//! Windows kept for a message partner's sake, from the draw to the trace.
 
 use ampl_agent::CallEnd;
 use ampl_core::config::Mechanism;

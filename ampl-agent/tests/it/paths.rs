@@ -1,4 +1,4 @@
-//! Call paths from the call to the trace: what tells sites apart, and what finds them by their innermost frame.
+//! Call paths from the call to the trace: they distinguish sites, and are found by their innermost frame.
 
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::{Function, ids};
@@ -16,7 +16,7 @@ struct Caller {
     now: u64,
 }
 
-/// Addresses from 0x1000 on are those of a library.
+/// Addresses from 0x1000 on are a library's.
 fn resolve(address: u64) -> (String, u64) {
     if address < 0x1000 { ("/bin/app".into(), address) } else { ("/lib/libx.so".into(), address - 0x1000) }
 }
@@ -85,7 +85,7 @@ fn what_names_a_site_names_its_innermost_frame() {
         caller.call(ids::MPI_BARRIER, &way);
     }
     let found = caller.job.read();
-    // The gap is what is only added up.
+    // The gap is for calls that are only added up.
     let stored: Vec<u64> = found.structure.threads[0].signatures.iter().map(|one| one.site.into()).collect();
     assert_eq!(stored.iter().filter(|&&site| site != 0).count(), 4, "{stored:?}");
     assert_eq!(found.rank.windows.len(), 2, "two barriers are the marker's");

@@ -233,7 +233,7 @@ fn a_pause_is_in_no_total_but_in_the_sequence() {
     assert_eq!(read.rank.process.calls, [(ids::MPI_SEND.0, 6)]);
 }
 
-/// Windows that end during a pause are closed at once where they are many, and have their share of what was no pause.
+/// Windows that end during a pause are closed at once where they are many, and share the time outside of the pause.
 #[test]
 fn a_pause_is_in_no_total_of_many_windows() {
     let job = Job::new("[window]\nmarker = \"period:100ns\"\n", 1);
@@ -242,7 +242,7 @@ fn a_pause_is_in_no_total_of_many_windows() {
     thread.control(0, 50);
     send(&mut thread, 20_010, 20_020, 1);
     thread.control(1, 20_050);
-    // Nothing for as long again, which is no pause, and then one that begins in windows that nobody has closed yet.
+    // No calls for as long again, without a pause; then a pause that begins in windows that are not closed yet.
     thread.control(0, 40_050);
     thread.control(1, 60_050);
     send(&mut thread, 60_060, 60_070, 1);
@@ -254,7 +254,7 @@ fn a_pause_is_in_no_total_of_many_windows() {
     let slot = slot.expect("wall of everything");
     let measured = |window: &WindowSummary| window.repeat.max(1) as f64 * window.cells.get(slot).unwrap().sum;
     let until = |at: i64| windows.iter().filter(|window| window.end_ns <= at).map(measured).sum::<f64>();
-    // Whoever was not looked at all the while has observed nothing, not zeros.
+    // Windows paused throughout have no observation, not zeros.
     let whole = windows.iter().filter(|window| window.start_ns >= 100 && window.end_ns <= 20_000);
     assert!(
         whole.clone().count() > 0 && whole.clone().all(|window| window.cells.get(slot).unwrap().n == 0.0)
@@ -314,12 +314,12 @@ fn passes_windows(every: u64) {
     }
     let together = told();
     threads[0].finish(at + 100);
-    // What is told is told in 100 ms at most, and none is missing or there twice.
+    // Reports come within 100 ms, none is missing or there twice.
     let times = MARKERS / 1000;
     assert!((times * 9 / 10..=times * 11 / 10 + 1).contains(&(together.len() as u64)), "{}", together.len());
     assert!(together[1..].iter().all(|windows| !windows.measured));
     assert!(together.windows(2).all(|pair| pair[0].last.next() == pair[1].window));
-    // Once 100 ms are over, until the window is; and each thread looks who is there.
+    // The lock is taken once 100 ms are over, until the window ends; and once more by each thread.
     assert!(locked <= (4 + every) * times, "{locked} times");
     let read = job.read();
     let mut next = 0;
@@ -356,7 +356,7 @@ fn threads_without_mpi_have_visits_too() {
     assert!(other.exit(b, 80));
     thread.region_enter(a, 90);
     thread.metric_add(work, 1.0, 95);
-    // What the other has is added where it next comes by, or hands over.
+    // The other thread's totals are added at its next call, or when it hands over.
     thread.region_exit(a, 100);
     other.add(work, 8.0);
     other.enter(a, 110);

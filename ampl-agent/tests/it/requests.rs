@@ -32,7 +32,7 @@ impl Mpi {
     }
 }
 
-/// A request as the program has it: its handle, and what it was called when it was made.
+/// A request as the program has it: its handle, and its name when it was made.
 type Made = (u64, u64);
 
 /// The thread's next random number.
@@ -62,7 +62,7 @@ impl Program {
         self.has.push((handle, number));
     }
 
-    /// A call that names what the thread has from `from` on and completes the first `ends` of those.
+    /// A call that names the thread's requests from `from` on and completes the first `ends` of them.
     fn call(&mut self, from: usize, ends: usize) {
         let (handles, numbers): (Vec<u64>, Vec<u64>) = self.has[from..].iter().copied().unzip();
         self.requests.name(&handles, NULL, true, &mut self.named);

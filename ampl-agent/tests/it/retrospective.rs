@@ -1,5 +1,5 @@
-//! Windows that are decided after they are over: what is kept is in the stream whole and in order, what is not is
-//! gone, memory is bounded, and a process that dies leaves what was undecided.
+//! Windows that are decided after they are over: kept ones are in the stream whole and in order, others are gone,
+//! memory is bounded, and a process that dies leaves the undecided ones.
 
 use std::ops::Range;
 
@@ -91,7 +91,7 @@ fn gathering(job: &Job) -> Thread {
     thread
 }
 
-/// Nobody decides what has not been told.
+/// Takes a decision; windows are decided only after they are reported.
 fn judge(thread: &mut Thread, window: WindowId, decided: Option<(Keep, u16)>) {
     thread.close_gathered();
     thread.judged(window, decided);
@@ -260,8 +260,8 @@ fn a_dead_process_leaves_what_was_undecided() {
     assert_eq!(kept, [false, false, true, false, false, true, true, true]);
 }
 
-/// With predictive selection the first interval's windows alone are decided so, and what begins before the first
-/// directive has come is drawn by it when it has: as if it had come in time.
+/// With predictive selection only the first interval's windows are decided so. Windows that begin before the first
+/// directive has come are drawn by it later, as if it had come in time.
 #[test]
 fn what_begins_before_its_directive_comes_is_drawn_by_it() {
     for (probability, dies) in [(0.0, false), (1.0, false), (1.0, true)] {

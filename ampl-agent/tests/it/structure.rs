@@ -1,5 +1,5 @@
-//! The whole way of calls, from threads to what readers see: every call that was made is there, whatever is
-//! kept, and says the same on every rank that has done the same.
+//! Calls from threads to the trace: every call is there, whatever is kept, and reads the same on every rank that has
+//! done the same.
 
 use ampl_core::mpi::ids;
 use ampl_trace::decode::{Call, Calls};

@@ -1,4 +1,4 @@
-//! A thread's life without MPI: what is put in comes out of the journal, window by window.
+//! A thread's life without MPI: its calls come out of the journal, window by window.
 
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::config::{Event, Mechanism, Quantity};
@@ -35,7 +35,7 @@ fn calls(read: &Compacted) -> Vec<Call> {
     Calls::new(&read.structure, &read.rank).collect::<Result<_, _>>().expect("decodable calls")
 }
 
-/// The windows of those whose times are stored.
+/// The windows whose times are stored.
 fn windows(calls: &[Call]) -> Vec<u64> {
     calls.iter().filter_map(|call| Some(call.timed?.window)).collect()
 }

@@ -25,12 +25,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job of so many `ranks`; all its code is the program's.
+    /// A job of `ranks` ranks; all its code is the program's.
     pub fn new(config: &str, ranks: u32) -> Self {
         Self::resolving(config, ranks, |address| ("/bin/app".into(), address))
     }
 
-    /// The same with code where `resolve` says.
+    /// A job as before, with modules from `resolve`.
     pub fn resolving(config: &str, ranks: u32, resolve: fn(u64) -> (String, u64)) -> Self {
         let place = tempfile::tempdir().expect("a temporary directory");
         let path = place.path().join("journal");

@@ -1,4 +1,4 @@
-//! A process whose threads make calls by chance, as a program with MPI would, and what must be read of them.
+//! A process whose threads make random calls, as a program with MPI would, and the trace that must be read of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub enum Step {
         site: u64,
         fails: bool,
     },
-    /// A call of which no arguments are to be stored.
+    /// A call whose arguments are not stored.
     Receive,
     /// A poll that finds nothing.
     Poll {
@@ -63,7 +63,7 @@ pub enum Step {
     Resume,
     /// A window ends.
     Barrier,
-    /// The oldest window of which that has not been said is kept, or not, or as it was drawn.
+    /// The oldest undecided window is kept, or not, or as drawn.
     Judge(Option<bool>),
 }
 
@@ -347,7 +347,7 @@ impl Process {
             Step::Judge(keep) => {
                 if self.judged < self.window {
                     let decided = keep.map(|kept| (Keep { kept, probability: 0.5 }, 1));
-                    // Nobody decides what has not been told.
+                    // Windows are decided only after they are reported.
                     self.threads[0].close_gathered();
                     self.threads[0].judged(WindowId(self.judged), decided);
                     self.verdicts.insert(self.judged, keep.unwrap_or(true));
@@ -377,7 +377,7 @@ impl Process {
 /// Effect of a call on requests.
 #[derive(Default)]
 struct Called {
-    /// Words as they must be shown, where those that are recorded are others.
+    /// Words as they must be read, where they differ from the recorded ones.
     shown: Option<Vec<u64>>,
     makes: Option<u64>,
     ends: Vec<u64>,
