@@ -30,7 +30,7 @@ const ONE_OF_TWO: &str = "[window]\nmarker = \"period:3600s\"\n[agent]\nmax_over
      [[group]]\nname = \"two\"\nmembers = \"0-1\"\nsample_size = 1\n";
 
 /// A loop of the program: its name, the function that is it, how many calls are enough to count
-/// instructions, and what a kept call may cost.
+/// instructions, and limits of a kept call's cost.
 struct Loop {
     name: &'static str,
     function: &'static str,
@@ -142,7 +142,8 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// The launcher with so many ranks, up to the program; under the library, with its run in `directory`, if there is
+    /// Command of the launcher with `ranks` ranks, up to the program; under the library, with its run in `directory`,
+    /// if there is
     /// a configuration.
     fn launch(&self, ranks: u32, name: &str, config: Option<&str>, directory: &Path) -> Command {
         let mut command = Command::new(self.launcher);

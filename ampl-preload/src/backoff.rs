@@ -32,7 +32,7 @@ impl Backoff {
         Self { since, pause, limit: Some(SILENCE), eager }
     }
 
-    /// Starts to wait for what is about to come, at this very moment.
+    /// Starts to wait for a message that is about to come.
     pub fn short() -> Self {
         Self { eager: AT_ONCE, ..Self::new() }
     }
@@ -48,7 +48,7 @@ impl Backoff {
         Self { limit: None, ..Self::new() }
     }
 
-    /// Something moved: the wait starts anew.
+    /// Restarts the wait, because something moved.
     pub fn reset(&mut self) {
         *self = Self { limit: self.limit, eager: self.eager, ..Self::new() };
     }

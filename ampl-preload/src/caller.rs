@@ -48,7 +48,7 @@ pub unsafe fn who(here: &mut Entry, address: u64, next: *const ()) -> Caller {
     if is_of_mpi(address, next) {
         return Caller::Mpi;
     }
-    // What a jump left may lie untouched under a large array: once per outer call the stack is walked.
+    // The frame that a jump left may lie untouched under a large array: walk the stack once per outer call.
     if !here.outer.seen && is_gone(here.inside) {
         return Caller::AfterJump;
     }

@@ -21,7 +21,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Begins with what is done on the calling thread.
+    /// Starts a part on the calling thread.
     pub fn start(journal: &Journal) -> Self {
         Self { watch: Stopwatch::start(), rare_ns: journal.rare_ns() }
     }

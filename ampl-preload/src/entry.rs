@@ -31,7 +31,7 @@ global_asm!(
     ".popsection",
 );
 
-/// The thread-local block of a thread; what calls read of it is one line of memory.
+/// The thread-local block of a thread; calls read one line of memory of it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Entry {

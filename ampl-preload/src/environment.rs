@@ -70,7 +70,7 @@ pub fn config_text() -> Result<(String, String), String> {
     }
 }
 
-/// The run directory if the job's starter has named it.
+/// The run directory, if the job's starter has named it.
 pub fn named_directory() -> Option<PathBuf> {
     env::var_os("AMPL_DIR").filter(|path| !path.is_empty()).map(PathBuf::from)
 }

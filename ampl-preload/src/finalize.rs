@@ -239,7 +239,7 @@ impl Settlement {
             }
             if self.rank + distance < self.ranks {
                 let from = Rank(self.rank + distance);
-                // What cannot be read is missing in the trace, which says so.
+                // A part that cannot be read is missing in the trace, which notes that.
                 if let Ok(other) = JobStructure::decode(&self.receive_all(from)?) {
                     structure.join(other);
                 }
@@ -437,7 +437,7 @@ impl FileSizeSignal {
 
 impl Drop for FileSizeSignal {
     fn drop(&mut self) {
-        // What our own writing raised is taken before the mask is put back.
+        // Take our own writing's signal before the mask is put back.
         self.0.take(libc::SIGXFSZ);
     }
 }

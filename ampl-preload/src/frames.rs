@@ -1,7 +1,7 @@
 //! Steps from a function's frame to its caller's, from the unwind tables of the loaded modules.
 //!
-//! What is found for a return address is a rule that later walks follow without the tables: a module that has been
-//! unloaded since may make a walk wrong, never a read of memory that is gone.
+//! The step of a return address is a rule that later walks follow without the tables. After a module was unloaded, a
+//! walk may be wrong, but never reads memory that is gone.
 
 use std::ops::Range;
 

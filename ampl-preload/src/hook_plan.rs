@@ -76,7 +76,7 @@ pub struct HookPlan {
 pub struct Rest {
     /// How the arguments of the entry part get into the record, in order, each with the index of the first.
     pub inputs: Box<[(u8, Step)]>,
-    /// How those of the exit part do.
+    /// Steps of the exit part's arguments, likewise.
     pub outputs: Box<[(u8, Step)]>,
     /// The class of error after which its outputs are written all the same.
     pub outcome: Option<Outcome>,
@@ -104,12 +104,12 @@ pub enum FastPath {
 pub enum Outcome {
     /// `MPI_ERR_TRUNCATE`, of the one message received.
     Message,
-    /// `MPI_ERR_IN_STATUS`: each status says how its own request fared.
+    /// `MPI_ERR_IN_STATUS`: each status has its own request's error.
     Several,
 }
 
 /// How one argument gets into the record, or three that often come together.
-// The discriminant by itself: one step is told from another without arithmetic.
+// The discriminant by itself: steps are compared without arithmetic.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {

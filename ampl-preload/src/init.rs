@@ -90,7 +90,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
 
     let mine = if rank == 0 { announce(abi, pmpi, ranks) } else { None };
     let told = broadcast(&channel, mine)?;
-    // Without an announcement rank 0 has said why.
+    // Without an announcement rank 0 has reported why.
     let directory = told.as_ref().map(|announcement| announcement.directory.clone());
     let (epoch, clock) = told.as_ref().map_or((0, 0), |told| (told.epoch, told.clock));
     let quiet = told
@@ -111,7 +111,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
                 prepared.shared.journal.remove();
                 prepared.journal_directory.iter().for_each(|made| places::leave(made));
             }
-            // One message says enough, however many ranks it is true of.
+            // One message suffices, however many ranks it is true of.
             Some(Err(why)) if first == rank => message(&format!("{why}; the job goes on without ampl")),
             _ => {}
         }
@@ -174,7 +174,7 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
 /// A message on standard error; standard output belongs to the application.
 pub fn message(text: &str) {
     let _whole = Uncancelled::begin();
-    // One write: ranks share the place. Where it cannot be written, nobody wants to read it.
+    // One write: ranks share the place. Write errors are ignored.
     let _ = std::io::stderr().write_all(format!("ampl: {text}\n").as_bytes());
 }
 

@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::symbol::next_definition;
 
 impl Process {
-    /// Bytes of one element of a valid datatype; 0 if MPI does not say.
+    /// Bytes of one element of a valid datatype; 0 if MPI does not report them.
     pub fn type_bytes(&self, datatype: usize) -> u64 {
         let mut bytes = 0i64;
         // SAFETY: a datatype of a call that succeeded, and a place for an MPI_Count.

@@ -25,13 +25,13 @@ use crate::walk;
 /// Forwards words to a definition.
 type Forward<R> = unsafe fn(*const (), *const usize) -> R;
 
-/// No call that is only counted takes so many ticks, about 1 µs: the processor went elsewhere.
+/// Most ticks of a call that is only counted, about 1 µs: beyond, the processor went elsewhere.
 const DESCHEDULED: u64 = 3000;
 
 /// Calls made before the agent existed.
 pub static EARLY: [AtomicU64; FUNCTION_COUNT] = [const { AtomicU64::new(0) }; FUNCTION_COUNT];
 
-/// `MPI_ERR_OTHER`: what calls of functions return that the loaded MPI does not have.
+/// `MPI_ERR_OTHER`: result of calls of functions that the loaded MPI does not have.
 fn absent_code() -> i32 {
     match abi::detect() {
         Some(abi) if abi.name == "mpich" => 15,
@@ -161,8 +161,8 @@ unsafe fn whole(symbol: &'static Symbol, words: &mut [usize], forward: Forward<u
 }
 
 /// MPICH's Fortran `MPI_FILE_OPEN` opens a file in C into a variable of its own that it has not set, and converts that
-/// whether or not the file could be opened. What was on the stack before decides whether a program survives; with a
-/// wrapper between them that is something else. It finds `MPI_FILE_NULL` there.
+/// whether or not the file could be opened. The earlier contents of the stack decide whether a program survives; a
+/// wrapper between them changes these. Stores `MPI_FILE_NULL` there.
 #[cold]
 fn define_file(symbol: &Symbol, words: &[usize]) {
     let is_mpich = abi::detect().is_some_and(|abi| abi.name == "mpich");

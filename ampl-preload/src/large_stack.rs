@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// Uses so many KiB of stack.
+    /// Uses `kib` KiB of stack.
     #[inline(never)]
     fn deep(kib: usize) -> usize {
         let here = std::hint::black_box([kib as u8; 1024]);

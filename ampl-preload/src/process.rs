@@ -360,7 +360,7 @@ pub fn adopt_thread() -> Option<&'static mut ThreadState> {
     }
 }
 
-/// A thread that made calls has ended: what it accumulated stays, and its state is free for another.
+/// Frees the state of a thread that has ended, for another; its totals stay.
 unsafe extern "C" fn thread_ended(state: *mut libc::c_void) {
     // SAFETY: the calling thread's own block.
     unsafe { (*entry()).thread = ptr::null_mut() };

@@ -2,7 +2,7 @@
 //!
 //! Hooks and encoding know C's calls only. For a Fortran call [`Reader::as_c`] makes the words that C
 //! would have passed: values for what Fortran passes by reference, C's handles and special addresses.
-//! What stays in memory (arrays, outputs) is read through [`Reader::load`], which knows both.
+//! Arrays and outputs stay in memory and are read through [`Reader::load`], for both languages.
 
 use ampl_core::mpi::{Direction, Function, Kind, Length, Param, ids};
 use ampl_core::value::{ObjectKind, UNDEFINED};
@@ -16,7 +16,7 @@ use crate::symbol::{Language, Symbol};
 enum Layout {
     C,
     Fortran,
-    /// As Fortran, but addresses are default integers: what MPI-1 had and MPI-3 removed.
+    /// As Fortran, but addresses are default integers: functions of MPI-1 that MPI-3 removed.
     OldFortran,
 }
 
@@ -68,7 +68,7 @@ fn has_old_addresses(function: Function) -> bool {
 }
 
 impl Reader {
-    /// For C calls, until [`Reader::for_call`] says otherwise.
+    /// A reader of C calls, until [`Reader::for_call`] changes it.
     pub fn new(abi: &'static Abi, fortran: &'static Fortran) -> Self {
         Self { abi, fortran, layout: Layout::C, first: 0 }
     }
@@ -214,7 +214,7 @@ impl Reader {
         }
     }
 
-    /// The index of a request in its array, from 0, where the call says `said`; `MPI_UNDEFINED` stays.
+    /// The index of a request in its array, from 0, where the call has written `said`; `MPI_UNDEFINED` stays.
     pub fn index(&self, said: u64) -> u64 {
         let undefined = UNDEFINED as u64;
         // MPICH 4.1's Fortran adds its one to MPI_UNDEFINED too.

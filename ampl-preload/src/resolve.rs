@@ -26,7 +26,7 @@ pub struct ElfSymbol {
     pub section: u16,
     /// Its address, as the file counts.
     pub value: u64,
-    /// Bytes of what it names.
+    /// Bytes of the named object.
     pub size: u64,
 }
 
@@ -162,7 +162,7 @@ fn link_map(address: u64) -> Option<*const LinkMap> {
     (found != 0 && !map.is_null()).then_some(map.cast_const())
 }
 
-/// A module's code: where it is, what to add to its file's addresses, and its path.
+/// A module's code: its place, the difference to its file's addresses, and its path.
 #[derive(Debug)]
 struct Mapped {
     start: u64,

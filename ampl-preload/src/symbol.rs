@@ -33,7 +33,7 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// A symbol not looked up yet; `names` end in NUL, the most preferred first.
+    /// A symbol without its definition yet; `names` end in NUL, the most preferred first.
     pub const fn new(function: u16, language: Language, names: &'static [&'static str]) -> Self {
         let descriptors = takes_descriptors(names[0].as_bytes());
         Self {

@@ -20,7 +20,7 @@ const TAG_DOWN: usize = 2;
 pub const TAG_MERGE: usize = 3;
 const WORDS: usize = 8;
 
-/// ampl's private communicator and what messages on it need.
+/// ampl's private communicator and constants for its messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
     /// The functions.

@@ -189,11 +189,11 @@ impl Tree {
                 patience.pause()?;
             }
         }
-        // What was sent last may still be on its way; its memory must stay until then.
+        // The last messages may still be on their way; their memory must stay until then.
         if let Some(transport) = &mut self.transport {
             for peer in self.children.iter().copied().chain(self.parent) {
                 while !transport.is_free(peer)? {
-                    // All are taken that say anything: what comes now says it again.
+                    // All messages with news are taken: later ones repeat them.
                     transport.receive(&mut |_, _| {})?;
                     if transport.lost().is_some() {
                         break;

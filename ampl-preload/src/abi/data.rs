@@ -47,7 +47,7 @@ pub struct Abi {
     pub error_pending: i32,
     /// The bits of an error code that are its class.
     pub error_class_mask: i32,
-    /// Keys of the attributes of MPI's own that C gets as the address of a number, and what number.
+    /// Keys of MPI's own attributes that C gets as the address of a number, and the number's kind.
     pub number_keys: &'static [(i32, Kind)],
     /// `MPI_IN_PLACE`, as an address.
     pub in_place: usize,
@@ -125,7 +125,7 @@ impl Abi {
     }
 }
 
-/// Asserts what every table must hold.
+/// Asserts the invariants of every table.
 #[cfg(test)]
 pub(super) fn check(abi: &Abi) {
     use ampl_core::mpi::constants;

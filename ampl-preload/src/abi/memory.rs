@@ -5,7 +5,7 @@ use libc::{getpid, iovec, process_vm_readv};
 /// The smallest page of any system: within one, either all or nothing can be read.
 const PAGE: usize = 4096;
 
-/// How many bytes from `address` on can be read, at most `most`; 0 where the system does not say.
+/// Number of readable bytes from `address` on, at most `most`; 0 where the system does not report it.
 pub fn readable(address: usize, most: usize) -> usize {
     let end = address.saturating_add(most);
     let mut at = address;

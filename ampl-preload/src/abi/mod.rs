@@ -1,7 +1,7 @@
 //! Differences between MPI implementations, and the only code that reads the application's memory.
 //!
-//! A wrapper sees words; which bytes an argument points to, and what a constant means, is looked
-//! up in the table of the implementation that is loaded.
+//! A wrapper sees words. The table of the loaded implementation defines the bytes behind an argument and the meaning of
+//! constants.
 
 mod data;
 pub(crate) mod memory;

@@ -171,7 +171,7 @@ unsafe extern "C" fn ended(here: *mut libc::c_void) {
     contained(|| THREADS.lock().unwrap_or_else(PoisonError::into_inner).free.push(here));
 }
 
-/// `MPI_Finalize` is entered: no further call has an effect, and bystanders leave what they have.
+/// Ends the API, as `MPI_Finalize` is entered: no further call has an effect, and bystanders' totals are collected.
 pub fn close() {
     ENDED.store(true, Ordering::SeqCst);
     let until = Instant::now() + PATIENCE;

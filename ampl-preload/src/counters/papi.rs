@@ -247,7 +247,7 @@ fn private_copy(original: *mut c_void) -> Result<*mut c_void, String> {
     unsafe { libc::dlclose(original) };
     let copied = path.ok_or_else(|| io::Error::other("its file is not known")).and_then(|path| copy(&path));
     let copied = copied.map_err(|error| format!("libpapi cannot be copied: {error}"))?;
-    // By that name the loader does not know it; what it calls is looked for in the copy first.
+    // The loader does not know it by that name; its own symbols are searched in the copy first.
     let name = CString::new(format!("/proc/self/fd/{}", copied.as_raw_fd())).expect("digits");
     // SAFETY: a text; the library stays loaded, for its counters run to the end.
     let found =
@@ -283,8 +283,8 @@ fn copy(path: &std::path::Path) -> io::Result<OwnedFd> {
     Ok(copy.into())
 }
 
-/// While it lives, small numbers of descriptors are taken, so that what PAPI opens and keeps does not change
-/// those that the program gets; what it has kept is closed at an exec.
+/// Guard: while it lives, small numbers of descriptors are taken, so that PAPI's own do not change the program's;
+/// PAPI's are closed at an exec.
 struct HeldDescriptors {
     held: Vec<OwnedFd>,
     before: Vec<i32>,

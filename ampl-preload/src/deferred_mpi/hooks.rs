@@ -48,7 +48,7 @@ pub unsafe fn real_dlopen(path: *const c_char, flags: i32) -> *mut c_void {
     unsafe { function(path, flags) }
 }
 
-/// Does what is due before a library is loaded into the program's namespace.
+/// Prepares for a library that is about to be loaded into the program's namespace.
 ///
 /// # Safety
 /// `path` is null or NUL-terminated.
@@ -77,8 +77,7 @@ unsafe extern "C" fn opening_in(namespace: c_long, path: *const c_char, flags: i
     DLMOPEN.find()
 }
 
-/// Jumps on to the C library's: it uses its return address to tell who calls, and finds libraries
-/// beside that module.
+/// Jumps on to the C library's, which finds its caller by the return address, and libraries beside that module.
 // SAFETY: an exported symbol with the C library's name and type.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]

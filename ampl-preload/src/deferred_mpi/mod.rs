@@ -1,9 +1,9 @@
 //! MPI that comes later: a process that starts without one (an interpreter) and loads it with `dlopen`.
 //!
-//! Such programs ask what there is before they choose an MPI (mpi4py looks for `MPI_Get_version` in the
-//! process), and their extension modules hold weak references to every function that some MPI has. Our
-//! exports would answer for an MPI that is not there. So in a process without MPI they are hidden, and
-//! once an MPI comes, those that it has are shown: before the module that asked for it is bound.
+//! Such programs search for an MPI before they choose one (mpi4py looks for `MPI_Get_version` in the process), and
+//! their extension modules hold weak references to every function that some MPI has. Our exports would stand for an MPI
+//! that is not there. So in a process without MPI they are hidden, and once an MPI comes, those that it has are shown:
+//! before the module that needs it is bound.
 //!
 //! A process that starts with an MPI is left alone: its program was bound before we could tell.
 
@@ -144,7 +144,7 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
 }
 
 impl State {
-    /// Shows what the MPI libraries now loaded have; nothing where there are none.
+    /// Shows the functions that the MPI libraries now loaded have; none where there are none.
     fn settle(&mut self) {
         if let Some(before) = self.binding.take() {
             self.bound_lazily |= loaded_modules().iter().any(|path| !before.contains(path));

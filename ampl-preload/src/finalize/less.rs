@@ -7,7 +7,7 @@ use ampl_trace::format::Part;
 use ampl_trace::format::v1::Kind;
 use ampl_trace::model::{GaveUp, STEP_CLOCK, Step};
 
-/// Ranks that stepped down, and those that went on without the agent.
+/// Ranks that stepped down, and ranks that went on without the agent.
 #[derive(Debug, Default)]
 pub struct Less {
     ranks: u32,
@@ -33,7 +33,7 @@ struct Process {
     gave_up: Option<GaveUp>,
 }
 
-/// Levels, and what is kept of calls there.
+/// Levels, and the records of calls there.
 const LEVELS: [(&str, &str); 5] = [
     ("kept", "all that was asked for"),
     ("drawn", "all of windows that are drawn beforehand"),
@@ -43,7 +43,7 @@ const LEVELS: [(&str, &str); 5] = [
 ];
 
 impl Less {
-    /// Takes note of the rank that `parts` are of.
+    /// Adds the rank that `parts` are of.
     pub fn note(&mut self, parts: &[Part<'_>]) {
         let process = parts.iter().find(|part| part.kind == Kind::Processes);
         let Some(process) = process.and_then(|part| serde_json::from_slice::<Process>(&part.payload).ok())

@@ -23,7 +23,7 @@ const TRIES: usize = 100;
 /// Makes the run's own `directory`, and what is missing above it; for this user only.
 ///
 /// # Errors
-/// Those of mkdir(2), where it isn't there already.
+/// Errors of mkdir(2), where it isn't there already.
 pub fn make(directory: &Path) -> io::Result<()> {
     make_in(directory, &node_directory())
 }
@@ -38,7 +38,7 @@ pub fn leave(directory: &Path) {
 fn make_in(directory: &Path, node: &Path) -> io::Result<()> {
     for _ in 1..TRIES {
         match make_once(directory, node, false) {
-            // What it was to lie in has gone since it was looked for.
+            // Its parent has gone since it was found.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             made => return made,
         }
@@ -155,7 +155,7 @@ mod tests {
         make_in(&own, node).unwrap();
         leave_in(&own, node);
         assert!(scratch.at("a/b").exists() && !scratch.at("a/b/c").exists());
-        // What somebody has put there is theirs.
+        // Another's files stay.
         make_in(&own, node).unwrap();
         fs::write(scratch.at("a/b/c/file"), "").unwrap();
         leave_in(&own, node);

@@ -96,7 +96,7 @@ impl Encoder<'_> {
         self.function.spec().params
     }
 
-    /// Appends the arguments that `steps` name, `other` those that are not a word each.
+    /// Appends the arguments that `steps` name; `other` encodes those that are not a word each.
     ///
     /// # Safety
     /// As [`call`]; outputs must have been written.
@@ -211,7 +211,7 @@ impl Encoder<'_> {
             Shape::Text => {
                 let limit = match param.length {
                     Length::One => LONGEST_TEXT,
-                    // Whether anything was written there cannot be told.
+                    // It is unknown whether anything was written there.
                     Length::Unknown => 0,
                     length => self.length(length).map_or(0, |length| (length + 1).min(LONGEST_TEXT)),
                 };
@@ -242,7 +242,7 @@ impl Encoder<'_> {
         }
     }
 
-    /// The record word of what the parameter number `index` holds.
+    /// The record word of the value of parameter number `index`.
     fn recorded(&mut self, index: usize, value: u64) -> u64 {
         if self.recipe.rest.index == Some(index as u8) {
             return self.state.reader.index(value);

@@ -19,7 +19,7 @@ pub fn is_kept(state: &ThreadState, function: Function) -> bool {
 /// Appends the size of the communicator that a call has made, the caller's rank in it, and the rank in the world of
 /// its rank 0, where the library chose these; returns the flag that says so, or 0.
 ///
-/// Nothing else tells who is in the communicator: a program need not ask for its rank there. The questions are local.
+/// Only this shows the members of the communicator: a program need not ask for its rank there. The queries are local.
 ///
 /// # Safety
 /// `words` must be the arguments of a C call of `function` that has just succeeded.

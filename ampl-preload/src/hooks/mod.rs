@@ -66,7 +66,7 @@ pub unsafe fn enter(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan,
     }
 }
 
-/// As [`enter`]: `state.words` becomes what C would pass, and `words` what MPI is to write to.
+/// As [`enter`]: `state.words` becomes C's arguments, and `words` those that MPI is to write to.
 unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookPlan, words: &mut [usize]) {
     let function = symbol.function;
     if let Some(ierror) = words.get_mut(ierror_index(function)).filter(|word| **word == 0) {
@@ -256,10 +256,10 @@ unsafe fn finish(
         // SAFETY: the caller's promise.
         let followed = unsafe { requests::follow(state, recipe, words, &follow) };
         (sent, received) = followed.bytes.unwrap_or((sent, received));
-        // Not the first of its kind that is live: that is part of what the call says.
+        // Not the first live one of its kind: its slot differs, which is part of the record.
         let differs = match followed.told {
             Some(slot) => slot > 0,
-            // No request has been made, which the words do not say.
+            // No request has been made, which the words do not show.
             None => repeated.is_some() && recipe.makes_request(),
         };
         if differs && terminal.is_some() {

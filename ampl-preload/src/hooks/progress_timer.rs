@@ -108,7 +108,7 @@ mod tests {
 
     const GATHERED: usize = 20;
 
-    /// A look in the middle of which nothing else ran, of a thread whose ticks are nanoseconds.
+    /// A poll during which nothing else ran, of a thread whose ticks are nanoseconds.
     fn look(from: u64, took: u64, cpu_from: u64, moved: bool) -> Look {
         Look { from, to: from + took, cpu_from, cpu_to: cpu_from + took, moved }
     }
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(pace.next, 1000 + IDLE);
         pace.soon(1, false);
         assert_eq!(pace.next, 1000 + SHORTEST);
-        // However often something is said, most of the time is the program's.
+        // However often reports are due, most of the time is the program's.
         pace.done(look(0, SHORTEST, 0, false));
         assert_eq!(pace.next, SHORTEST + 20 * SHORTEST);
         pace.soon(1, false);
@@ -156,7 +156,7 @@ mod tests {
         let (to, cpu) = (pace.last + 20_000_000, pace.cpu + 2_500_000);
         pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
         assert_eq!(pace.next, to + 100 * 8 * 50_000);
-        // Hardly anything: what is decided is decided in time all the same.
+        // Hardly any processor time: decisions come in time all the same.
         let (to, cpu) = (pace.last + 500_000_000, pace.cpu + 100_000);
         pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
         assert_eq!(pace.next, to + LONGEST);

@@ -118,7 +118,7 @@ unsafe fn follow_made(
     let is_null = handle == state.process.request_null;
     let peer = if is_null { Peer::None } else { partners::of_request(state, recipe, words) };
     let told = (!is_null).then(|| {
-        // One handle may stand for all that are done at once: small sends, and what comes from nobody.
+        // One handle may stand for all that are done at once: small sends, and receives from MPI_PROC_NULL.
         let from_somebody =
             |&(source, _): &(u8, u8)| words[usize::from(source)] as i32 != state.process.abi.proc_null;
         let alone = persistent || recipe.answer.as_ref().is_some_and(from_somebody);

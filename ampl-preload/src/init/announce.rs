@@ -42,7 +42,7 @@ pub struct Announcement {
 pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
     let awaited = environment::named_directory().is_some_and(|run| take_away(&run));
     let alone = environment::alone(abi.name == "openmpi", ranks);
-    // Each of several worlds is a rank 0: one speaks for all.
+    // Each of several worlds is a rank 0: one reports for all.
     let message = |text: &str| {
         if alone.as_ref().is_none_or(|alone| alone.number == 0) {
             message(text);
@@ -73,7 +73,7 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
             if let Some(alone) = &alone {
                 message(&said_alone(alone, pmpi, &directory));
             }
-            // The second program under one `ampl exec`, or what else was given a name twice.
+            // The second program under one `ampl exec`, or another name that was given twice.
             if environment::named_directory().is_some() && directory != wanted && alone.is_none() {
                 let (taken, run) = (wanted.display(), directory.display());
                 message(&format!("{taken} is taken, this run is in {run}: see it with 'ampl info {run}'"));

@@ -62,7 +62,7 @@ impl Hosts {
         done.is_ok()
     }
 
-    /// Ranks that have been reported: how many, and which, as far as reports say.
+    /// Ranks that have been reported: how many, and which, as far as reports list them.
     pub fn present(&self) -> (u64, RankSet) {
         let (mut count, mut ranks) = (0, String::new());
         for name in self.marks.names() {
@@ -81,18 +81,18 @@ impl Hosts {
         self.marks.decision().map(|(decision, _)| decision)
     }
 
-    /// Decides for all hosts, unless that has been done; returns whether this is what holds.
+    /// Decides for all hosts, unless there is a decision; returns whether this one holds.
     pub fn decide(&self, decision: &Decision) -> bool {
         let made = self.marks.decide(decision, &self.by);
         made.or_else(|_| {
-            // Nobody has reported yet.
+            // No host has reported yet.
             self.marks.add(&format!("{}.0.", self.own))?;
             self.marks.decide(decision, &self.by)
         })
         .unwrap_or(false)
     }
 
-    /// Lets file systems of a network see anew what is in the directory: they remember it until it changes.
+    /// Makes network file systems reread the directory: they cache it until it changes.
     pub fn refresh(&self) {
         let probe = self.marks.directory().join(format!("{}.look", self.own));
         if File::create(&probe).is_ok() {

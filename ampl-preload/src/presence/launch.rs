@@ -87,7 +87,7 @@ fn number(variables: Variables<'_>, name: &str) -> Option<u32> {
     variables(name)?.trim().parse().ok()
 }
 
-/// The families, that of the program's own MPI first: launchers pass on what others around them have set.
+/// The families, the one of the program's own MPI first: launchers pass on variables of others around them.
 fn families(open_mpi: bool) -> impl Iterator<Item = &'static Family> {
     let first = usize::from(!open_mpi);
     let own = &FAMILIES[first];
@@ -138,7 +138,7 @@ fn named(variables: Variables<'_>, open_mpi: bool) -> Option<String> {
         let server = SERVERS.iter().find_map(|name| variables(name))?;
         Some(format!("{} {server}", variables("PMIX_NAMESPACE")?))
     };
-    // The other MPIs take what PMI says where there is both.
+    // The other MPIs use PMI's variables where there are both.
     let pmi = || {
         let daemon = variables("PMI_PORT").or_else(|| variables("PMI_FD"));
         daemon.filter(|_| !open_mpi).is_some()
@@ -165,7 +165,7 @@ pub fn here(variables: Variables<'_>, open_mpi: bool) -> OnNode {
     OnNode::Below(Stamp::of(daemon.unwrap_or_else(parent)))
 }
 
-/// The process that made the pair of sockets of which `at` is one.
+/// The process that made the pair of sockets with the end `at`.
 fn peer(at: i32) -> Option<u32> {
     let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(rank_of(&open_mpi, true), Some((5, Some(8))));
         assert_eq!(on_node(&open_mpi, true, 8, 5), Some(4));
         assert_eq!(here(&open_mpi, true), OnNode::CallRequests("77 77.0;tcp4://127.0.0.1:1".into()));
-        // Another world than the launcher's: what it says is of no use.
+        // Another world than the launcher's: its values are of no use.
         assert_eq!(on_node(&open_mpi, true, 2, 5), None);
         assert_eq!(on_node(&open_mpi, true, 8, 1), None);
         let hydra = environment(&[("PMI_SIZE", "3"), ("PMI_RANK", "2"), ("MPI_LOCALNRANKS", "3")]);

@@ -44,7 +44,7 @@ impl Marks {
     /// Makes the mark `name`.
     ///
     /// # Errors
-    /// Those of mkdir(2) and open(2).
+    /// Errors of mkdir(2) and open(2).
     pub fn add(&self, name: &str) -> io::Result<()> {
         for _ in 1..TRIES {
             places::make(&self.0)?;
@@ -60,7 +60,7 @@ impl Marks {
     /// Makes the mark `old` the mark `new`.
     ///
     /// # Errors
-    /// Those of rename(2).
+    /// Errors of rename(2).
     pub fn rename(&self, old: &str, new: &str) -> io::Result<()> {
         fs::rename(self.0.join(old), self.0.join(new))
     }
@@ -82,7 +82,7 @@ impl Marks {
     /// Decides, as `by`, unless there is a decision: returns whether this one holds.
     ///
     /// # Errors
-    /// Those of symlink(2), but for that there is a decision.
+    /// Errors of symlink(2), except that there is a decision.
     pub fn decide(&self, decision: &Decision, by: &str) -> io::Result<bool> {
         let what = if *decision == Decision::Begin { "begin" } else { "stop" };
         self.make_link(DECIDED, &format!("{what} {by}"))

@@ -1,9 +1,9 @@
 //! Makes sure that all ranks of the job have the library, before anything is sent to them.
 //!
 //! A collective that has begun cannot be taken back, and a rank without the library would take it for one of its own.
-//! So nothing of MPI is used: each rank leaves a mark in its node's memory before it calls the next `MPI_Init`, which on
-//! most systems returns nowhere before all ranks are in it. The launcher says how many ranks the node has. Hosts
-//! report to each other in files.
+//! So nothing of MPI is used: each rank leaves a mark in its node's memory before it calls the next `MPI_Init`, which
+//! on most systems returns nowhere before all ranks are in it. The launcher's variables give the node's number of
+//! ranks. Hosts report to each other in files.
 
 mod hosts;
 mod launch;
@@ -104,7 +104,7 @@ pub fn mark() {
     }
     let Some(abi) = abi::detect() else { return };
     let open_mpi = abi.name == "openmpi";
-    // A rank whose number is not known yet makes its mark when MPI has said it.
+    // A rank whose number is not known yet makes its mark when MPI has returned it.
     if let Some((rank, size)) = launch::rank_of(&variable, open_mpi)
         && size != Some(1)
     {
@@ -387,7 +387,7 @@ extern "C" fn at_exit() {
     }
 }
 
-/// `ranks` of a job of `all` and what they do.
+/// Text of `ranks`, of a job of `all`, with their verb.
 fn named(ranks: &RankSet, all: u32, one: &str, several: &str) -> String {
     match ranks.len() {
         1 => format!("rank {ranks} of {all} {one}"),

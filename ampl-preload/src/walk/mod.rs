@@ -33,7 +33,7 @@ const MOST_STEPS: usize = 1 << 16;
 /// A program with more return addresses makes its code while it runs.
 const MOST_CODES: usize = 1 << 16;
 
-/// A call whose path is known: it is the same again if all words are that the way depended on.
+/// A call whose path is known: the path is the same if all words that it depended on are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memo {
     stack: u64,
@@ -228,7 +228,7 @@ impl Walker {
             if mark.is_some() {
                 self.beyond.push(function, frame.address, place);
             }
-            // What lies beyond a mark has to be known as far as any path may need it.
+            // The path beyond a mark must be known as far as any path may need it.
             if self.track.path.is_full() && (mark.is_none() || self.beyond.path.is_full()) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Walks of stacks made here, beside what the unwinder of the standard library finds.
+//! Walks of stacks made here, compared with the standard library's unwinder.
 
 use std::arch::asm;
 use std::ffi::c_void;
