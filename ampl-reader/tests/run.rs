@@ -38,11 +38,11 @@ fn pieces_of_a_run_equal_the_whole() {
 
 /// One signature, called `calls` times.
 fn structure(rank: u32, calls: u64) -> RankStructure {
-    let mut builder = ampl_trace::grammar::Builder::default();
+    let mut builder = ampl_trace::grammar::Builder::new();
     builder.push(0, calls);
     let barrier = ampl_core::mpi::Function::by_name("MPI_Barrier").unwrap().0;
     let signatures = vec![Signature { function: barrier, words: vec![0], ..Signature::default() }];
-    let thread = ThreadStructure { thread: 0, signatures, grammar: builder.finish() };
+    let thread = ThreadStructure { thread: 0, signatures, grammar: builder.into_grammar() };
     RankStructure { rank, threads: vec![thread], ..RankStructure::default() }
 }
 

@@ -53,7 +53,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnNode {
     /// All have these words in their environment, and no others have.
-    CallRequests(String),
+    Named(String),
     /// All descend from this process.
     Below(Stamp),
 }
@@ -62,7 +62,7 @@ impl OnNode {
     /// A word that only these processes find.
     pub fn key(&self) -> String {
         match self {
-            Self::CallRequests(words) => hashed(words),
+            Self::Named(words) => hashed(words),
             Self::Below(daemon) => format!("{daemon}"),
         }
     }
@@ -70,7 +70,7 @@ impl OnNode {
     /// True where process `pid`, of that environment, is one of them.
     pub fn holds(&self, pid: u32, variables: Variables<'_>, open_mpi: bool) -> bool {
         match self {
-            Self::CallRequests(words) => named(variables, open_mpi).as_ref() == Some(words),
+            Self::Named(words) => named(variables, open_mpi).as_ref() == Some(words),
             Self::Below(daemon) => processes::descends(pid, daemon.pid),
         }
     }
@@ -157,7 +157,7 @@ fn together(variables: Variables<'_>, names: &[&str]) -> Option<String> {
 /// The processes of this one's launch on this node.
 pub fn here(variables: Variables<'_>, open_mpi: bool) -> OnNode {
     if let Some(words) = named(variables, open_mpi) {
-        return OnNode::CallRequests(words);
+        return OnNode::Named(words);
     }
     let daemon = number(variables, "PMI_FD").filter(|_| !open_mpi).and_then(|at| peer(at as i32));
     // SAFETY: never fails.
@@ -183,7 +183,7 @@ pub fn over_nodes(variables: Variables<'_>, here: &OnNode) -> Option<String> {
         Some(format!("{} {around}", variables("PMIX_NAMESPACE")?))
     };
     let launch = match here {
-        OnNode::CallRequests(_) => {
+        OnNode::Named(_) => {
             pmix().or_else(|| NAMES.iter().find_map(|names| together(variables, names)))
         }
         OnNode::Below(daemon) => {
@@ -227,7 +227,7 @@ mod tests {
         ]);
         assert_eq!(rank_of(&open_mpi, true), Some((5, Some(8))));
         assert_eq!(on_node(&open_mpi, true, 8, 5), Some(4));
-        assert_eq!(here(&open_mpi, true), OnNode::CallRequests("77 77.0;tcp4://127.0.0.1:1".into()));
+        assert_eq!(here(&open_mpi, true), OnNode::Named("77 77.0;tcp4://127.0.0.1:1".into()));
         // Another world than the launcher's: its values are of no use.
         assert_eq!(on_node(&open_mpi, true, 2, 5), None);
         assert_eq!(on_node(&open_mpi, true, 8, 1), None);
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(on_node(&cray, false, 3, 2), Some(1));
         let pals = environment(&[("PALS_RANKID", "2"), ("PALS_LOCAL_SIZE", "2"), ("PALS_APID", "x")]);
         assert_eq!((rank_of(&pals, false), on_node(&pals, false, 4, 2)), (Some((2, None)), Some(2)));
-        assert_eq!(here(&pals, false), OnNode::CallRequests("x".into()));
+        assert_eq!(here(&pals, false), OnNode::Named("x".into()));
         assert_eq!(on_node(&environment(&[]), true, 4, 1), None);
     }
 
@@ -256,8 +256,8 @@ mod tests {
         ]);
         assert_eq!((rank_of(&both, false), on_node(&both, false, 4, 3)), (Some((3, Some(4))), Some(3)));
         assert_eq!((rank_of(&both, true), on_node(&both, true, 2, 1)), (Some((1, Some(2))), Some(2)));
-        assert_eq!(here(&both, false), OnNode::CallRequests("n:1".into()));
-        assert_eq!(here(&both, true), OnNode::CallRequests("77 u".into()));
+        assert_eq!(here(&both, false), OnNode::Named("n:1".into()));
+        assert_eq!(here(&both, true), OnNode::Named("77 u".into()));
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
         ]);
         assert_eq!(on_node(&step, true, 7, 6), Some(1));
         let here = here(&step, true);
-        assert_eq!(here, OnNode::CallRequests("9 0".into()));
+        assert_eq!(here, OnNode::Named("9 0".into()));
         assert_eq!(over_nodes(&step, &here), Some("9 0 ".into()));
     }
 
