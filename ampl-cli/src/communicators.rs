@@ -35,7 +35,7 @@ struct Row {
     /// Of one between two groups, those of the second.
     #[serde(skip_serializing_if = "Option::is_none")]
     remote_ranks: Option<String>,
-    /// Whether the name means it on every rank.
+    /// True where the name means this communicator on every rank.
     agreed: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether this machine counts what metrics ask for.
+//! Counters that metrics ask for, and this machine's answers.
 
 use std::path::{Path, PathBuf};
 
@@ -67,8 +67,8 @@ fn is_papi(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PAPI))
 }
 
-/// Whether it is certain that none of `programs` finds PAPI's library: all can be read, which scripts cannot that may
-/// set what the dynamic linker searches, none has it among its own, and this machine has none.
+/// True where certainly none of `programs` finds PAPI's library: all can be read, none lists it, and this machine
+/// has none. Scripts cannot be read, and may set what the dynamic linker searches.
 fn lacks_papi(programs: &[PathBuf]) -> bool {
     let without = |program: &PathBuf| {
         Executable::read(program).is_some_and(|executable| !executable.opaque)

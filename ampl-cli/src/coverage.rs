@@ -20,7 +20,7 @@ pub enum Extent {
     Little,
 }
 
-/// What a number rests on; serialised, the share alone.
+/// Part of the run that a number rests on; only the share is serialised.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coverage {
     /// Share of the ranks' time, in [0, 1].
@@ -36,7 +36,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// That of `share` alone.
+    /// Extent of a number that rests on `share` of the ranks' time, in [0, 1].
     pub fn extent_of(share: f64) -> Extent {
         match share {
             share if share >= WHOLE => Extent::Whole,
@@ -63,7 +63,7 @@ impl Coverage {
         format!("{}, {} of the run's time", self.part(), percent(self.share))
     }
 
-    /// What stands instead of a number: `not known (19 of 51 windows)`.
+    /// Text in place of a number: `not known (19 of 51 windows)`.
     pub fn unknown(&self) -> String {
         format!("not known ({})", self.part())
     }

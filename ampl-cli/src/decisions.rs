@@ -74,12 +74,12 @@ pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(rundir::status(&trace))
 }
 
-/// Whether windows were decided by it after they were over.
+/// True for a retrospective decision.
 fn is_after(decision: &Decision) -> bool {
     decision.selection.as_deref() == Some("retrospective")
 }
 
-/// Whether it was made without some ranks, for which holds what had been drawn before.
+/// True for a retrospective decision without some ranks; for these the earlier draw holds.
 fn is_of_some(decision: &Decision) -> bool {
     is_after(decision) && decision.reported < decision.population
 }
@@ -171,7 +171,7 @@ pub fn kept(decision: &Decision) -> String {
     format!("{}{unheard} of {}", decision.size, decision.population)
 }
 
-/// What asked for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
+/// Reason for the size: `mpi.time ± 7.1 % (bound 8 %)`; errors are in the metric's unit if `absolute`.
 pub fn reason(decision: &Decision, absolute: bool) -> String {
     let limit = decision.limit.as_ref().map(|limit| format!(", cut by the {limit}")).unwrap_or_default();
     let Some(metric) = &decision.guide else {

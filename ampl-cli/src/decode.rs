@@ -195,9 +195,10 @@ fn from_zero(ranks: u32) -> String {
 /// The reason for which a window is stored, where that is not because it was drawn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    /// Whether it would have been kept, where everything is stored to check that (`output.verify`).
+    /// True where the window would have been kept; given where everything is stored to check that
+    /// (`output.verify`).
     kept: Option<bool>,
-    /// Whether it was not drawn itself, but a partner's was.
+    /// True where the window was not drawn itself, but a partner's was.
     partner: bool,
     /// How likely it was that it or a partner's was drawn, where that is not the probability of its own draw.
     inclusion: Option<f64>,
@@ -219,7 +220,7 @@ struct Lines {
     symbols: Symbols,
     /// The interface that says what constants are called; none where it is not known.
     family: Option<AbiFamily>,
-    /// Whether lines say the rank.
+    /// True where lines name the rank.
     several: bool,
     json: bool,
 }

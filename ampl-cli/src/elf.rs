@@ -1,4 +1,4 @@
-//! What an executable file tells about whether and how ampl can be loaded into it.
+//! Properties of an executable file that decide whether and how ampl can be loaded into it.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::environment;
 /// The functions with which MPI begins.
 const BEGINNINGS: [&str; 2] = ["MPI_Init", "MPI_Init_thread"];
 
-/// What matters about an executable file.
+/// Properties of an executable file that matter to ampl.
 #[derive(Clone, Debug, Default)]
 pub struct Executable {
     /// A script or another format than ELF: nothing more is known.
@@ -27,7 +27,7 @@ pub struct Executable {
     pub defines_mpi: bool,
     /// MPI functions that it defines itself, in C or Fortran, as its symbols have them.
     pub own_functions: Vec<String>,
-    /// Those of them that ampl does not see.
+    /// Functions among `own_functions` that ampl cannot intercept.
     pub hidden: Vec<String>,
     /// Extensions of an MPI library (`MPIX_*`) that it refers to.
     pub extensions: Vec<String>,
@@ -38,7 +38,7 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// What `path` is; absent if it cannot be read.
+    /// Examines `path`; `None` if it cannot be read.
     pub fn read(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let set_id = file.metadata().ok()?.permissions().mode() & 0o6000 != 0 || has_capabilities(path);
@@ -141,7 +141,7 @@ pub fn few<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
-/// Whether `symbol` is an MPI function's name in C, or one of the spellings that it has in Fortran.
+/// True where `symbol` is an MPI function's name in C, or one of its spellings in Fortran.
 fn is_mpi_function(symbol: &str) -> bool {
     if Function::by_name(symbol).is_some() {
         return true;
@@ -158,12 +158,12 @@ fn is_mpi_function(symbol: &str) -> bool {
     FUNCTIONS.iter().any(|spec| spec.name.eq_ignore_ascii_case(base))
 }
 
-/// Whether `symbol` is named as the extensions of MPI libraries are, in C or Fortran.
+/// True where `symbol` is named like an extension of an MPI library, in C or Fortran.
 fn is_extension(symbol: &str) -> bool {
     symbol.starts_with("MPIX_") || symbol.starts_with("mpix_")
 }
 
-/// Those of `extensions` that an MPI library of `program` has: other libraries name theirs so, too.
+/// Names among `extensions` that an MPI library of `program` exports: other libraries use such names, too.
 fn of_mpi(program: &Path, mut extensions: BTreeSet<&str>) -> Vec<String> {
     if !extensions.is_empty()
         && let Some(libraries) = libraries(program)
@@ -175,13 +175,13 @@ fn of_mpi(program: &Path, mut extensions: BTreeSet<&str>) -> Vec<String> {
     extensions.into_iter().map(str::to_owned).collect()
 }
 
-/// Whether `path` is named as MPI libraries are.
+/// True where `path` is named like an MPI library.
 pub fn is_mpi_library(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("lib") && name.contains("mpi")
 }
 
-/// Whether the file gives who runs it more than their own rights.
+/// True where the file has capabilities: it runs with more than the user's own rights.
 fn has_capabilities(path: &Path) -> bool {
     let mut value = [0; 64];
     rustix::fs::getxattr(path, "security.capability", &mut value[..]).is_ok_and(|length| length > 0)

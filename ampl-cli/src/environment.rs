@@ -13,10 +13,10 @@ pub const CONFIG: &str = "AMPL_CONFIG";
 pub const DIR: &str = "AMPL_DIR";
 /// `1` turns ampl off.
 pub const DISABLE: &str = "AMPL_DISABLE";
-/// What the dynamic linker loads first.
+/// Variable with the libraries that the dynamic linker loads first.
 pub const PRELOAD: &str = "LD_PRELOAD";
 
-/// Whether the user turned ampl off.
+/// True where the user turned ampl off.
 pub fn disabled() -> bool {
     env::var_os(DISABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -31,7 +31,7 @@ pub fn dir() -> Option<PathBuf> {
     env::var_os(DIR).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Whether this is within a job of Slurm's.
+/// True inside a job of Slurm's.
 pub fn in_slurm() -> bool {
     env::var_os("SLURM_JOB_ID").is_some()
 }
@@ -52,13 +52,13 @@ pub fn columns() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|&columns| columns > 0)
 }
 
-/// Whether the address sanitizer refuses to start where its library is not the first: unless it is told not to.
+/// True unless `ASAN_OPTIONS` lets the address sanitizer start where its library is not the first.
 pub fn checks_asan_order() -> bool {
     env::var_os("ASAN_OPTIONS")
         .is_none_or(|options| !options.to_string_lossy().contains("verify_asan_link_order=0"))
 }
 
-/// Whether this process is the one of its job that prints warnings: rank 0, or no launcher said otherwise.
+/// True where this process is the one of its job that prints warnings: rank 0, or no launcher said otherwise.
 pub fn speaks() -> bool {
     // SLURM_PROCID last: a batch script has one of its own, which launchers inside it pass on.
     [
@@ -77,7 +77,7 @@ pub fn speaks() -> bool {
     .is_none_or(|rank| rank == "0")
 }
 
-/// What a launcher told this process.
+/// The launch of this process, as its launcher describes it.
 #[derive(Debug)]
 pub struct Launch {
     /// The launch, as the launcher calls it, or the process that started this one.

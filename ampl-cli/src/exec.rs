@@ -63,7 +63,7 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// What is started.
+/// The application's variables and command line.
 struct Prepared {
     /// The variables that the application gets.
     variables: Vec<(&'static str, OsString)>,

@@ -27,7 +27,7 @@ impl Failure {
         Self::printed(status, format!("ampl: {what} ({place}): {fix}"))
     }
 
-    /// Whether `error` is one with that status.
+    /// True where `error` is a failure with that status.
     pub fn has(error: &anyhow::Error, status: u8) -> bool {
         error.downcast_ref::<Self>().is_some_and(|failure| failure.status == status)
     }

@@ -130,7 +130,7 @@ pub enum Unit {
     Time,
     /// Bytes.
     Bytes,
-    /// None.
+    /// No unit.
     Plain,
 }
 

@@ -33,7 +33,7 @@ pub struct Row {
     pub latest_ns: Option<i64>,
     /// How long until the end of the run, or until now, nanoseconds; of several ranks the longest.
     pub for_ns: i64,
-    /// Whether it may be shorter: calls were only counted, and this is since they were looked at last.
+    /// True where `for_ns` is an upper limit: calls were only counted, and it begins at the last check.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_most: bool,
     #[serde(skip)]
@@ -49,7 +49,7 @@ pub struct Where {
     pub site: Option<String>,
     /// The rank of the world, or the constant, that it names.
     pub peer: Option<Named>,
-    /// What that is to it: `source`, `dest`, `root` or `target`.
+    /// Role of the peer in the call: `source`, `dest`, `root` or `target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The rank that it sends to, where it sends and receives.
@@ -66,7 +66,7 @@ pub struct Where {
     /// The function that has made the only one, whose peer, tag and communicator these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_of: Option<String>,
-    /// Whether it is not one call, but polls that have found nothing since then.
+    /// True where it is not one call, but polls that have found nothing since then.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub polling: bool,
     /// Outside of MPI, the function that was called last.

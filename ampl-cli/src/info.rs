@@ -70,11 +70,11 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Debug, Serialize)]
 struct Info<'a> {
     ranks: u32,
-    /// What the ranks run, by the programs' first ranks.
+    /// Programs that the ranks run, in the order of their first ranks.
     programs: Vec<Program>,
     mpi_library: &'a str,
     complete: bool,
@@ -89,7 +89,7 @@ struct Info<'a> {
     grammars: u64,
     windows: u64,
     kept_windows: u64,
-    /// Those of them that are there for a drawn message partner's sake.
+    /// Kept rank-windows that are stored for a drawn message partner's sake.
     partner_windows: u64,
     /// Under `output.verify`, where everything is stored: rank-windows that would have been kept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,12 +171,12 @@ pub fn would_keep(trace: &Trace, plan: Option<&Plan>) -> Option<u64> {
     Some(windows.filter(|window| is_kept_by(window, true)).count() as u64)
 }
 
-/// Whether a window is kept; where the run `verifies`, and everything is stored, whether it would have been.
+/// True where a window is kept or, where the run `verifies` and everything is stored, would have been.
 pub fn is_kept_by(window: &WindowSummary, verifies: bool) -> bool {
     window.kept && (!verifies || is_sampled(window))
 }
 
-/// Whether a window is stored for the sample's sake: it was drawn, or a message partner of its rank.
+/// True where a window is stored for the sample: it was drawn, or a message partner of its rank.
 pub fn is_sampled(window: &WindowSummary) -> bool {
     window.drawn || window.partner
 }
@@ -210,14 +210,14 @@ pub struct Clocks {
     pub ranks: u64,
     /// How far a rank's times may be off, nanoseconds: of the rank that is worst.
     pub error_ns: u64,
-    /// That rank.
+    /// The rank that is worst.
     pub rank: u32,
     /// The drift of most magnitude, which is made up for; none where that of a rank was not measured.
     pub drift_ppm: Option<f64>,
 }
 
 impl Clocks {
-    /// Those of `trace`; `None` where there are none.
+    /// Clocks of `trace`; `None` where all ranks read rank 0's.
     pub fn of(trace: &Trace) -> Option<Self> {
         let others = || {
             trace.ranks.iter().filter_map(|rank| rank.process.clock.map(|clock| (rank.process.rank, clock)))
@@ -229,16 +229,16 @@ impl Clocks {
     }
 }
 
-/// What the agent itself took, as it measured.
+/// The agent's own time, as it measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Overhead {
     /// Its processor time, start and end included, summed over ranks, nanoseconds.
     pub agent_ns: u64,
-    /// That as a share of the ranks' summed run time, start and end included.
+    /// `agent_ns` as a share of the ranks' summed run time, start and end included.
     pub share: Option<f64>,
-    /// The share of the ranks' run time between `MPI_Init` and `MPI_Finalize`.
+    /// `calls_ns` as a share of the ranks' run time between `MPI_Init` and `MPI_Finalize`.
     pub windows_share: Option<f64>,
-    /// That per call of the application, nanoseconds.
+    /// `calls_ns` per call of the application, nanoseconds.
     pub per_call_ns: Option<f64>,
     /// Where it was taken, and its share of the job's processor time.
     #[serde(flatten)]

@@ -1,6 +1,6 @@
-//! What this process was started with and Rust's runtime changes before `main`: it ignores SIGPIPE, which a `Command`
-//! then sets to its default, and opens /dev/null where standard input, output or error is closed. Programs started
-//! from here get all of it as it was: without ampl they would.
+//! Process state that Rust's runtime changes before `main`. The runtime ignores SIGPIPE, which a `Command` then
+//! sets to its default. It opens /dev/null where standard input, output or error is closed. Programs started from
+//! here get all of it as without ampl.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -30,7 +30,7 @@ pub struct Job {
     /// The settings.
     pub config: Config,
     source: Source,
-    /// What `--set` said.
+    /// Arguments of `--set`, `KEY=VALUE`.
     settings: Vec<String>,
     /// The text that was parsed, `--set` applied.
     text: String,
@@ -87,8 +87,8 @@ impl Job {
         }
     }
 
-    /// What `AMPL_CONFIG` tells the library: the job file's absolute path, or the text when it differs from the
-    /// file; nothing for the defaults.
+    /// Value of `AMPL_CONFIG` for the library: the job file's absolute path, or the text where it differs from the
+    /// file; `None` for the defaults.
     pub fn for_library(&self) -> anyhow::Result<Option<OsString>> {
         Ok(match &self.source {
             Source::File(path) if !self.edited => Some(std::path::absolute(path)?.into_os_string()),

@@ -28,18 +28,18 @@ pub struct Leftover {
     pub run: Option<String>,
     /// Bytes that they take.
     pub bytes: u64,
-    /// Whether a process of the job still runs.
+    /// True where a process of the job still runs.
     pub alive: bool,
 }
 
-/// What journals of jobs that are gone take of the node's memory, as a message; nothing while that is little.
+/// Message about the node's memory that journals of dead jobs take; `None` while that is little.
 pub fn said() -> Option<String> {
     let small =
         rustix::fs::statvfs("/dev/shm").map_or(LARGE, |place| place.f_blocks * place.f_frsize / SMALL_SHARE);
     message(&found(), small.min(LARGE))
 }
 
-/// What this user's jobs have in the node's memory.
+/// Journals of this user's jobs in the node's memory.
 pub fn found() -> Vec<Leftover> {
     found_in(&own())
 }
@@ -109,7 +109,7 @@ fn is_of_marks(place: &DirEntry) -> bool {
     place.file_name().to_string_lossy().starts_with(RANKS)
 }
 
-/// Whether the process of a mark of that name runs; that of another namespace may.
+/// True where the process of a mark of that name runs; one of another namespace may run.
 fn may_run(mark: &str) -> bool {
     let numbers: Vec<u64> = mark.split('-').filter_map(|word| word.parse().ok()).collect();
     let [_, pid, started, namespace] = numbers[..] else { return false };

@@ -16,13 +16,13 @@ use crate::job::Job;
 struct Named {
     /// Where, as `--set` addresses it.
     key: String,
-    /// What stands before the site in that key's value.
+    /// Text before the site in the value of `key`.
     before: String,
     file: String,
     line: u32,
 }
 
-/// What line tables say of one source line.
+/// Result of looking up one source line in line tables.
 #[derive(Clone, Debug, Default)]
 struct Lookup {
     code: Vec<CodeRange>,

@@ -22,7 +22,7 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Those of `trace`; `None` where nothing was moved.
+    /// Bytes moved in `trace`; `None` where nothing was moved.
     pub fn of(trace: &Trace) -> Option<Self> {
         let mut moved = Self::default();
         for (function, _, total) in trace.totals.places() {

@@ -12,8 +12,8 @@ use crate::environment;
 /// A failed start is over by then, and what is left of it may go.
 const STALE: Duration = Duration::from_secs(60);
 
-/// Whether no other process of this job has asked the same of `message` on this node. Without a launcher there are no
-/// others.
+/// True where no other process of this job has asked the same of `message` on this node. Without a launcher there
+/// are no others.
 pub fn is_first(message: &str) -> bool {
     let Some(launch) = environment::launch() else { return true };
     let user = rustix::process::getuid().as_raw();

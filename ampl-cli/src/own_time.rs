@@ -20,7 +20,7 @@ pub struct OwnTime {
     pub end_wait_ns: u64,
     /// Processor time of the whole job; none where a rank's is not known.
     pub processor_ns: Option<u64>,
-    /// What the agents took of it.
+    /// Share of `processor_ns` that the agents took, in [0, 1].
     pub processor_share: Option<f64>,
     /// Where they took most of a rank's time.
     pub largest: Option<Largest>,
@@ -29,7 +29,7 @@ pub struct OwnTime {
 /// The part of a rank's time of which the agent took most.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Largest {
-    /// What it took of it.
+    /// Share of that part that the agent took.
     pub share: f64,
     /// The rank.
     pub rank: u32,

@@ -24,9 +24,9 @@ pub struct Paused {
     pub rank: u32,
     /// How long they were together, nanoseconds, in windows whose summary is stored; none where no window tells.
     pub paused_ns: Option<u64>,
-    /// That as a share of these windows' time.
+    /// `paused_ns` as a share of these windows' time.
     pub share: Option<f64>,
-    /// That time, nanoseconds.
+    /// Time of these windows, nanoseconds.
     #[serde(skip)]
     pub of_ns: f64,
 }
@@ -71,7 +71,7 @@ fn lengths(window: &WindowSummary, wall: usize) -> Option<(f64, f64)> {
     Some((window.end_ns.saturating_sub(window.start_ns) as f64, windows * cell.sum))
 }
 
-/// Whether a call of the rank's begins a pause; `None` where no recorded one does and not all are recorded.
+/// True where a call of the rank begins a pause; `None` where no recorded one does and not all are recorded.
 fn begins(trace: &Trace, rank: u32, pcontrol: Function) -> Option<bool> {
     let structure = trace.structure.rank(rank)?;
     let all = || structure.threads.iter().flat_map(|thread| &thread.signatures);

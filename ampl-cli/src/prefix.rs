@@ -118,7 +118,7 @@ pub fn with_preload(
     changed
 }
 
-/// What an `env` of those options is to set instead of `operands`.
+/// Operands for an `env` with those options, instead of `operands`.
 fn assignments(
     layer: &Layer<'_>,
     operands: &[OsString],
@@ -143,7 +143,7 @@ fn assignments(
 }
 
 impl Layer<'_> {
-    /// Whether this `env` unsets the variable.
+    /// True where this `env` unsets the variable `name`.
     fn takes_away(&self, name: &str) -> bool {
         let value_is = |word: &OsStr| word == name;
         self.options.windows(2).any(|pair| (pair[0] == "-u" || pair[0] == "--unset") && value_is(&pair[1]))
@@ -155,7 +155,7 @@ impl Layer<'_> {
     }
 }
 
-/// Whether that option makes `env` begin with nothing.
+/// True where the option makes `env` begin with an empty environment.
 fn empties(option: &OsString) -> bool {
     let bytes = option.as_bytes();
     let letters = bytes.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-"));
@@ -175,7 +175,7 @@ fn assignment(name: &str, value: &OsStr) -> OsString {
     OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
 }
 
-/// What `word` assigns to the variable of that name.
+/// Value that `word` assigns to the variable `name`.
 fn value_of<'a>(word: &'a OsStr, name: &str) -> Option<&'a OsStr> {
     let value = word.as_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
     Some(OsStr::from_bytes(value))

@@ -1,4 +1,4 @@
-//! Whether ranks had a processor each: where they had not, their efficiencies are the machine's.
+//! Ranks that had less than a processor each: their efficiencies are the machine's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ const OFTEN: f64 = 30.0;
 /// Of a shorter run no rate is known, nanoseconds.
 const SHORT_NS: u64 = 200_000_000;
 
-/// What kept ranks from having a processor each.
+/// Reason why ranks had less than a processor each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
@@ -61,7 +61,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// That of the ranks that were read; `None` where nothing says that any shared a processor.
+    /// Sharing among the ranks that were read; `None` where nothing says that any shared a processor.
     pub fn of(trace: &Trace) -> Option<Self> {
         let mut hosts: BTreeMap<&str, Vec<&Process>> = BTreeMap::new();
         for rank in &trace.ranks {

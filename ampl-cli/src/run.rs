@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// Whether nothing in the launcher's command line speaks of other nodes, which may have what this one lacks.
+/// True where the launcher's command line names no other nodes, which may have what this one lacks.
 fn starts_here(command: &[OsString]) -> bool {
     const ELSEWHERE: [&str; 13] = [
         "-H",
@@ -82,7 +82,7 @@ fn starts_here(command: &[OsString]) -> bool {
         && !words.any(|word| ELSEWHERE.contains(&word.split('=').next().unwrap_or_default()))
 }
 
-/// Whether the launcher is told what the dynamic linker is to search: ranks may find what is not found here.
+/// True where the launcher sets the dynamic linker's search path: ranks may find what is not found here.
 fn sets_libraries(command: &[OsString]) -> bool {
     command.iter().any(|word| word.to_string_lossy().starts_with("LD_LIBRARY_PATH"))
 }
@@ -94,11 +94,11 @@ fn files(programs: &[OsString]) -> Vec<PathBuf> {
     files.unwrap_or_default()
 }
 
-/// Tells whether the library has been there, which says why where it records nothing.
+/// File that the library removes when it has been there; it then reports itself why it records nothing.
 struct Awaited(Option<PathBuf>);
 
 impl Awaited {
-    /// Nothing is told where `dir` is not to lie in a directory that is there and takes files.
+    /// Creates the file beside `dir`; there is none where that directory is missing or takes no files.
     fn begin(dir: &Path) -> Self {
         let path = awaited(dir);
         let made = File::create_new(&path).is_ok();

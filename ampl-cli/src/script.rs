@@ -53,7 +53,7 @@ fn message(text: &str, place: &str) -> Option<String> {
     ))
 }
 
-/// Whether `line` gives LD_PRELOAD a value without what it had.
+/// True where `line` gives LD_PRELOAD a value without its former one, or unsets it.
 fn replaces(line: &str) -> bool {
     let line = line.trim_start();
     if line.starts_with('#') {

@@ -39,7 +39,7 @@ impl Selection {
         Ok(Self { ranks: ranks.transpose()?, from_ns, until_ns })
     }
 
-    /// What is wrong with the ranks asked for in a run of `ranks`, and what to do, unless some of them are among those
+    /// Fault in the ranks asked for in a run of `ranks`, and its remedy; `None` where some of them are among those
     /// `present` and all in the job.
     pub fn lacks(&self, ranks: u32, present: impl IntoIterator<Item = u32>) -> Option<(String, String)> {
         let asked = self.ranks.as_ref()?;
@@ -56,8 +56,8 @@ impl Selection {
         })
     }
 
-    /// What is wrong with the time asked for, and what to do, unless one of `windows` is in it; nothing is where there
-    /// are no windows at all.
+    /// Fault in the time asked for, and its remedy; `None` where one of `windows` is in it, or there are no windows
+    /// at all.
     pub fn misses<'a>(&self, windows: impl Iterator<Item = &'a WindowSummary>) -> Option<(String, String)> {
         let mut last = None;
         for window in windows {

@@ -211,7 +211,7 @@ fn run_survives_an_interrupt_and_passes_termination_on() {
     assert_eq!((status.code(), status.signal()), (Some(128 + 15), None));
 }
 
-/// Whether a signal that was sent to a process has not reached any of its threads yet.
+/// True where a signal that was sent to a process has not reached any of its threads yet.
 fn is_pending(process: u32, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let masks = status.lines().filter_map(|line| line.strip_prefix("ShdPnd:"));

@@ -392,7 +392,7 @@ fn ranks_that_there_are_not_cannot_be_exported() {
     }
 }
 
-/// What counts as structure is all that decoding needs where no times are stored.
+/// Decoding needs no more than structure where no times are stored.
 #[test]
 fn a_trace_of_nothing_but_structure_is_decoded() {
     let place = Place::new();

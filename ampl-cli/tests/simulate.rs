@@ -246,7 +246,7 @@ fn wrong_populations_are_refused_where_they_are_wrong() {
     told(&place.ampl(&good, &["--set", "sampling.budget='1MB/s'"]), "sampling.budget is left aside");
 }
 
-/// What can be read only once, `<(…)` and the like.
+/// A population that can be read only once, from `<(…)` and the like.
 #[test]
 fn a_population_may_come_through_a_pipe() {
     let place = Place::new();
@@ -337,7 +337,7 @@ fn what_export_writes_is_a_population() {
     assert_eq!((&csv[0]["population"], csv[0]["windows"].as_array().unwrap().len()), (&8.into(), 8));
 }
 
-/// What covers the mean of the ranks that a sample happens to have says nothing of all of them.
+/// An interval that covers the mean of a sample's ranks says nothing of all ranks.
 #[test]
 fn a_sample_is_not_taken_for_a_population() {
     let place = Place::new();

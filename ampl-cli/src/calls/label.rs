@@ -5,7 +5,7 @@ use ampl_core::mpi::FUNCTIONS;
 use crate::human::middle;
 use ampl_reader::sites::{Function, Symbols};
 
-/// What a label tells of a place without line information.
+/// Form of a label for a place without line information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// `scope::function`
@@ -90,7 +90,7 @@ impl Place<'_> {
         text
     }
 
-    /// Whether sampled calls of a wrapper, or of code without names, came from more than one caller.
+    /// True where sampled calls of a wrapper, or of code without names, came from several callers.
     pub fn has_several_callers(&self, symbols: &mut Symbols) -> bool {
         let mpi = FUNCTIONS.get(usize::from(self.function)).map_or("?", |spec| spec.name);
         let around = self.around(symbols);
@@ -127,7 +127,8 @@ impl Place<'_> {
     }
 }
 
-/// Whether the function of that name only passes calls of `mpi` on, by what it is called: `hypre_MPI_Waitall`, `mpiWaitall`.
+/// True where the function `name` only forwards calls of `mpi`, judged by its name: `hypre_MPI_Waitall`,
+/// `mpiWaitall`.
 fn wraps(name: &str, mpi: &str) -> bool {
     let plain = |name: &str| name.to_lowercase().replace('_', "");
     let stem = plain(mpi.strip_prefix("MPI_").unwrap_or(mpi));

@@ -1,4 +1,4 @@
-//! Who keeps the others waiting in a call that none of them can leave before all have come.
+//! Ranks that keep the others waiting in a call that no rank can leave before all have entered it.
 //!
 //! The rank that comes last waits least. That is a statement about a place only if all ranks of one communicator call there
 //! equally often; and somebody is late only if the others wait much longer.
@@ -8,13 +8,13 @@ use ampl_trace::totals::{Known, LEAST, SEVERAL, Total};
 
 use super::recorded::Comms;
 
-/// Who has less time than this share of the ranks' mean is late.
+/// Share of the ranks' mean time at a place below which a rank is late, in (0, 1).
 const LATE: f64 = 0.5;
 /// The others wait longer than this many of the shortest calls, per call: what a call takes without any wait differs
 /// between ranks, too.
 const BARE: f64 = 2.0;
 
-/// Who is late at a place.
+/// The ranks that are late at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Late {
     /// These ranks, the one that waits least first; there may be more if there are as many as are known by name.

@@ -13,7 +13,7 @@ const MOST_NESTING: u32 = 16;
 /// Bit of a communicator's second fact: it joins two groups.
 const INTER: u64 = 1 << 63;
 
-/// What is known of the objects of one rank. A number that several objects had in turn stands for what they have in
+/// Communicators and datatypes of one rank. A number that several objects had in turn stands for what they have in
 /// common.
 pub struct Objects<'a> {
     ranks: u32,
@@ -46,7 +46,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether a call of that signature succeeded, and says all of its arguments.
+/// True where a call of that signature succeeded and all of its arguments are recorded.
 pub fn is_whole(signature: &Signature) -> bool {
     let none = CALL_ERROR | CALL_MISS | CALL_NO_ARGS | CALL_UNFINISHED;
     signature.function != GAP
@@ -55,7 +55,7 @@ pub fn is_whole(signature: &Signature) -> bool {
 }
 
 impl<'a> Objects<'a> {
-    /// Those of `structure`, in a job of so many ranks.
+    /// The objects of `structure`, in a job of `ranks` ranks.
     pub fn of(structure: &'a RankStructure, ranks: u32) -> Self {
         let (mut made_comms, mut made_types) = (HashMap::new(), HashMap::new());
         for signature in structure.threads.iter().flat_map(|thread| &thread.signatures) {
@@ -91,7 +91,7 @@ impl<'a> Objects<'a> {
         Self { ranks, rank, comms: &structure.comms, made_comms, made_types, types: HashMap::new() }
     }
 
-    /// Who is in the communicator of that word; `None` where that is not known, or differed.
+    /// Members of the communicator `word`; `None` where they are not known, or differed.
     pub fn comm(&self, word: u64) -> Option<Members> {
         self.nested_comm(word, 0)
     }

@@ -13,7 +13,7 @@ use ampl_reader::sites::Symbols;
 /// Number of a place; none for calls beyond the table of sites.
 pub type Number = Option<usize>;
 
-/// What there is of a place, of one address and path each.
+/// Totals of a place, one for each address and path.
 pub type Parts<'a> = Vec<Known<'a>>;
 
 /// Modules and offsets that calls return to, innermost first.
@@ -85,7 +85,7 @@ pub fn time_ns(parts: &Parts<'_>) -> f64 {
     parts.iter().map(|part| part.total.time_ns as f64).sum()
 }
 
-/// What was recorded of the calls of all parts.
+/// Sum of the recorded calls of all parts.
 pub fn recorded(parts: &Parts<'_>, all: &HashMap<Key, Recorded>) -> Recorded {
     let mut sum = Recorded::default();
     for part in parts {

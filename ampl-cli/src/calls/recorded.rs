@@ -1,4 +1,4 @@
-//! What the recorded calls say of each place: sizes of messages, communicators and peers.
+//! Sizes of messages, communicators and peers of each place, from the recorded calls.
 //!
 //! A place's signatures are looked at once each, with how often their terminals are in the sequence: however long that is.
 
@@ -57,7 +57,7 @@ pub enum Comms {
     None,
     /// The least size and the most.
     Of(u64, u64),
-    /// That of some call is not known.
+    /// The size of some communicator is not known.
     Unknown,
 }
 
@@ -71,7 +71,7 @@ impl Comms {
     }
 }
 
-/// What was recorded of the calls of a place.
+/// The recorded calls of a place: their bytes, communicators and peers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// How many.
@@ -84,7 +84,7 @@ pub struct Recorded {
     pub comms: Comms,
     /// Ranks that a rank's calls name as the other ends of messages: the fewest and the most of a rank.
     pub peers: Option<(u64, u64)>,
-    /// Whether calls receive from anyone.
+    /// True where calls receive from any source.
     pub from_anyone: bool,
 }
 
@@ -115,7 +115,7 @@ impl Recorded {
     }
 }
 
-/// What was recorded of calls of `wanted` functions, by place; `None` where there is more than is looked at.
+/// Recorded calls of `wanted` functions, by place; `None` where they have more than `MOST_WORDS` words.
 pub fn of(trace: &Trace, wanted: impl Fn(u16) -> bool) -> Option<HashMap<Key, Recorded>> {
     let mut places = HashMap::new();
     let mut looked = 0u64;
@@ -270,7 +270,7 @@ impl<'a> Arguments<'a> {
 struct Asked<'a, 'b> {
     arrays: &'a [&'a [u64]],
     objects: &'a mut Objects<'b>,
-    /// Whether something was asked that is not known.
+    /// True once a value was asked for that is not known.
     unknown: std::cell::Cell<bool>,
 }
 

@@ -53,7 +53,7 @@ pub struct Peers {
     pub min: u64,
     /// The most of a rank.
     pub max: u64,
-    /// Whether some call receives from anyone.
+    /// True where some call receives from any source.
     pub any: bool,
 }
 
@@ -70,7 +70,8 @@ pub struct Row {
     pub calls: u64,
     /// Time in them, nanoseconds.
     pub ns: u64,
-    /// That over the time in MPI of all rows; none where there is none, or calls were only counted for too long.
+    /// `ns` over the time in MPI of all rows; none without such time, or where calls were only counted for too
+    /// long.
     pub share: Option<f64>,
     /// Share of the ranks' time in which calls were measured.
     pub coverage: f64,
@@ -84,7 +85,7 @@ pub struct Row {
     pub late_rank: Option<u32>,
     /// All ranks that are late, as far as they are known by name, the one that waits least first.
     pub late_ranks: Vec<u32>,
-    /// Whether it is known who is late, or that nobody is.
+    /// True where lateness is known, even if no rank is late.
     pub late_known: bool,
     /// The rank that took the most time here in all.
     pub most_rank: Option<u32>,
@@ -110,14 +111,14 @@ pub struct Row {
     /// Functions that sampled calls came by, outwards from the caller of the site's own function; none where none was
     /// sampled.
     pub callers: Option<Vec<String>>,
-    /// Whether sampled calls differ beyond these.
+    /// True where sampled calls differ beyond `callers`.
     pub several_callers: bool,
     /// On what the row rests.
     pub basis: Basis,
     /// How people see it: `MPI_Send @ swap (halo.c:12)`.
     #[serde(skip)]
     pub label: String,
-    /// Who is late.
+    /// The ranks that are late.
     #[serde(skip)]
     pub late: Late,
 }
@@ -261,7 +262,7 @@ fn mean(calls: u64, sent: u64, received: u64) -> Option<f64> {
 }
 
 impl Bytes {
-    /// Those of all `classes`; nothing where there is none.
+    /// Sizes over all `classes`; without numbers where there is no class.
     fn all(classes: &[SizeClass]) -> Self {
         let calls: u64 = classes.iter().map(|class| class.calls).sum();
         let bytes = |class: &SizeClass| class.bytes.mean.unwrap_or(0.0) * class.calls as f64;

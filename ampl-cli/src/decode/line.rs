@@ -30,7 +30,7 @@ pub struct JsonCall<'a> {
     args: &'a [(&'static str, Value)],
     #[serde(serialize_with = "named")]
     out: &'a [(&'static str, Value)],
-    /// None, and no times, where its window was not kept.
+    /// Window number; none, like the times, where the window was not kept.
     window: Option<u64>,
     start_ns: Option<i64>,
     duration_ns: Option<u64>,
@@ -47,7 +47,7 @@ pub struct JsonCall<'a> {
     /// Under `output.verify`: whether its window would have been kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<bool>,
-    /// Whether its window was not drawn, and is stored because a message partner's was.
+    /// True where the window was not drawn, and is stored because a message partner's was.
     #[serde(skip_serializing_if = "Option::is_none")]
     partner: Option<bool>,
     /// How likely it was that its window or a message partner's was drawn, where partners matter.
@@ -131,7 +131,7 @@ fn join(values: &[(&'static str, Value)]) -> String {
     values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether the call has inputs that could not be recorded.
+/// True where the call has inputs that could not be recorded.
 pub fn lacks_arguments(call: &Call) -> bool {
     let has_inputs = |spec: &FunctionSpec| spec.params.iter().any(|param| param.direction != Direction::Out);
     call.args.is_empty() && has_inputs(call.function.spec())

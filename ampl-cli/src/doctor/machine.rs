@@ -11,12 +11,12 @@ use crate::elf::few;
 use crate::launcher::{self, Detected, Flavour};
 use crate::{counting, environment};
 
-/// What time is read from.
+/// The clock that times are read from.
 #[derive(Debug, Serialize)]
 pub struct Clock {
     /// `tsc`, `cntvct` or `clock_gettime`.
     pub source: &'static str,
-    /// Whether the counter runs evenly whatever the processor does.
+    /// True where the counter runs evenly in every state of the processor.
     pub invariant: bool,
 }
 
@@ -27,7 +27,7 @@ pub struct FileSystem {
     pub path: PathBuf,
     /// Its size; null when it is not there.
     pub size_bytes: Option<u64>,
-    /// What an ordinary user may still write.
+    /// Bytes that an ordinary user may still write; null when it is not there.
     pub free_bytes: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub fn journal() -> FileSystem {
 pub struct Counters {
     /// Names behind `perf.` that can be counted here.
     pub perf: Vec<&'static str>,
-    /// Those that cannot, and why.
+    /// Counters behind `perf.` that cannot be counted here, and why.
     pub refused: Vec<RefusedCounter>,
     /// PAPI's library; null when it is not in the usual places.
     pub papi: Option<PathBuf>,
@@ -89,7 +89,7 @@ pub struct RefusedCounter {
     pub why: String,
 }
 
-/// What could be counted here.
+/// The counters that this machine offers, and those it refuses.
 pub fn counters() -> Counters {
     let (mut perf, mut refused) = (Vec::new(), Vec::new());
     for kind in [Kind::Hardware, Kind::Software] {
@@ -101,7 +101,7 @@ pub fn counters() -> Counters {
 }
 
 impl Counters {
-    /// What there is to say, a line each.
+    /// Lines that list the counters, and the reasons for those that are refused.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.perf.is_empty() {

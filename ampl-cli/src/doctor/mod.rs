@@ -37,7 +37,7 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,
-    /// Whether this program is loaded without a dynamic linker, and so without what LD_PRELOAD names.
+    /// True where the `ampl` command has no dynamic linker, and so ignores LD_PRELOAD.
     is_static: bool,
     /// `libampl.so`, null when it is not there.
     library: Option<PathBuf>,
@@ -55,7 +55,7 @@ struct Report {
     launchers: Vec<Launcher>,
     /// Journals in this node's memory.
     leftovers: Vec<Leftover>,
-    /// What stands in ampl's way, as printed messages.
+    /// Obstacles for ampl, as printed messages.
     problems: Vec<String>,
 }
 
@@ -127,7 +127,7 @@ fn examine(args: &Args) -> anyhow::Result<Report> {
     })
 }
 
-/// What the program is and uses; what stands in ampl's way goes to `problems`.
+/// The program and its MPI libraries; obstacles for ampl go to `problems`.
 fn examine_program(
     file: &Path,
     library: Option<&Path>,

@@ -23,7 +23,7 @@ pub struct MpiLibrary {
     pub missing: Vec<&'static str>,
     /// How many functions it has under a profiling name too.
     pub profiled: usize,
-    /// Those of them that ampl does not wrap.
+    /// Profiled functions that ampl does not wrap.
     pub unwrapped: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub struct FortranLibrary {
     pub wrapped: usize,
 }
 
-/// What `program` uses of MPI.
+/// MPI libraries that a program links.
 #[derive(Debug, Default)]
 pub struct Linked {
     /// The MPI libraries.
@@ -86,7 +86,7 @@ pub fn library_directories() -> Vec<PathBuf> {
     dirs
 }
 
-/// What `path` is, if it holds Fortran bindings of MPI.
+/// Examines `path`; `None` unless it holds Fortran bindings of MPI.
 fn examine_fortran(path: &Path, wrapped: &BTreeSet<String>) -> Option<FortranLibrary> {
     if !path.file_name()?.to_string_lossy().contains("mpi") {
         return None;
@@ -96,7 +96,7 @@ fn examine_fortran(path: &Path, wrapped: &BTreeSet<String>) -> Option<FortranLib
     (wrapped > 0).then(|| FortranLibrary { path: path.to_owned(), wrapped })
 }
 
-/// What `path` is, if it is an MPI library.
+/// Examines `path`; `None` unless it is an MPI library.
 fn examine(path: &Path) -> Option<MpiLibrary> {
     if !elf::is_mpi_library(path) {
         return None;

@@ -17,19 +17,19 @@ pub struct Bounds {
     pub mpi: [f64; 2],
 }
 
-/// What is known of one rank.
+/// Measured times of one rank, and how long it was not measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
-    /// What it did where it was measured.
+    /// Times while the rank was measured.
     pub times: Times,
     /// How long it was not measured, nanoseconds.
     pub unknown_ns: f64,
-    /// What ampl took of all its time, nanoseconds.
+    /// Time that ampl took of all the rank's time, nanoseconds.
     pub own_ns: f64,
 }
 
 impl Bounds {
-    /// Those of a job of `ranks`, and of `absent` ones that left nothing; `None` of no time.
+    /// Bounds for a job of `ranks`, and of `absent` ranks that left nothing; `None` without any time.
     ///
     /// Each rank's compute time lies between what was measured, and that and all that was not. The mean over the
     /// greatest compute time is greatest where every rank is as near as it can be to the greatest that there must be,

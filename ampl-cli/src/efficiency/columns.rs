@@ -34,7 +34,7 @@ pub struct RankColumns {
     pub threads: f64,
 }
 
-/// What is known of one window.
+/// Times of one window, or why there are none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observed {
     /// Its times, which are to be [settled](Times::settled) when they have been added up, and how long it was paused,
@@ -47,7 +47,7 @@ pub enum Observed {
 }
 
 impl Columns {
-    /// Those of `trace`.
+    /// Places of the times in the cells of `trace`.
     pub fn of(trace: &Trace) -> Self {
         let at = |quantity: Quantity| {
             let name = quantity.name();
@@ -56,7 +56,7 @@ impl Columns {
         Self { wall: at(Quantity::Wall), mpi: at(Quantity::MpiTime), compute: at(Quantity::ComputeTime) }
     }
 
-    /// Those of `rank`.
+    /// The same for `rank`, with its number of threads.
     pub fn of_rank(self, rank: &RankTrace) -> RankColumns {
         let sum = |at: Option<usize>| -> f64 {
             let cells = rank.windows.iter().filter_map(|window| window.cells.get(at?));
@@ -71,7 +71,7 @@ impl Columns {
         RankColumns { columns: self, rank: rank.process.rank, threads }
     }
 
-    /// Whether the rank had paused ampl for all of a window with these cells.
+    /// True where the rank had paused ampl for all of a window with these cells.
     fn is_paused(self, cells: &Cells) -> bool {
         self.wall.and_then(|wall| cells.get(wall)).is_some_and(|wall| wall.n == 0.0)
     }
@@ -91,7 +91,7 @@ impl RankColumns {
         window.end_ns.saturating_sub(window.start_ns).max(0) as f64
     }
 
-    /// What is known of `window`.
+    /// Times of `window`, or why there are none.
     pub fn observed(&self, window: &WindowSummary) -> Observed {
         if self.columns.is_paused(&window.cells) {
             return Observed::Paused;

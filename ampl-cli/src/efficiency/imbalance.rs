@@ -72,7 +72,8 @@ fn most(times: &[Times]) -> f64 {
 }
 
 impl Imbalance {
-    /// That of ranks with these times in the `run`, and in the `windows` that all of them measured; with what it costs.
+    /// Lost time and imbalance of ranks with these times in the `run`, and in the `windows` that all of them
+    /// measured.
     ///
     /// With an ideal network a run takes as long as its ranks wait for the one that computes most, window by window; what
     /// it takes beyond that is MPI's. Where a call ends windows they are not of one time on all ranks, and the sum may

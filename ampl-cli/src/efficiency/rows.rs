@@ -15,7 +15,7 @@ use crate::coverage::{Coverage, Extent};
 use crate::estimate::partial_windows;
 use crate::rundir;
 
-/// What numbers rest on.
+/// Data that numbers rest on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -251,7 +251,7 @@ impl<'a> Hosts<'a> {
 }
 
 impl Row {
-    /// That of ranks with these times, whose efficiencies are `known`.
+    /// Row of ranks with these times, whose efficiencies are `known`.
     fn new(
         window: Option<u64>,
         times: &[Times],

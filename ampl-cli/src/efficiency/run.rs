@@ -20,7 +20,7 @@ use crate::{pauses, rundir};
 pub struct RunTimes {
     /// Of every rank that left something, in what all ranks measured.
     pub times: Vec<Times>,
-    /// What they rest on.
+    /// Data that `times` rest on.
     pub basis: Basis,
     /// Windows that are left out: not all ranks measured them.
     pub lacking: BTreeSet<u64>,
@@ -42,13 +42,13 @@ impl RunTimes {
         self.coverage.of_ranks - self.coverage.ranks
     }
 
-    /// Whether they stand for the run.
+    /// Extent to which the times stand for the run.
     pub fn extent(&self) -> Extent {
         self.coverage.extent()
     }
 }
 
-/// Whether calls of some rank were only counted for a while, because more would have cost too much.
+/// True where calls of some rank were only counted for a while, because more would have cost too much.
 pub fn is_only_counted(trace: &Trace) -> bool {
     trace.ranks.iter().any(is_counted)
 }
@@ -158,7 +158,7 @@ struct RankTime {
     threads: f64,
     /// How long it ran without what the program paused, nanoseconds.
     run_ns: f64,
-    /// What ampl took of it.
+    /// Time that ampl took of it, nanoseconds.
     own_ns: f64,
     /// By window: its times and its length without pauses. Where there are totals only, one for all.
     windows: Vec<(u64, Times, f64)>,
@@ -298,7 +298,8 @@ pub fn counted_spans(rank: &RankTrace) -> Vec<(f64, f64)> {
     spans(rank).into_iter().map(|span| span.time).collect()
 }
 
-/// Whether calls were only counted in some part of a window of `rank`. A window without a length goes by its number.
+/// Test of a window of `rank`: true where its calls were only counted for some time. A window without a length goes
+/// by its number.
 pub fn in_counted_span(rank: &RankTrace) -> impl Fn(&WindowSummary) -> bool + use<> {
     let spans = spans(rank);
     move |window| {

@@ -1,6 +1,6 @@
 //! The formulas.
 
-/// What one rank did in a window, or in the whole run; nanoseconds.
+/// Times of one rank in a window, or in the whole run; nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// The rank.

@@ -24,8 +24,8 @@ pub struct Covered {
     pub whole: u64,
     /// Rank-windows that are known to have been, and have no summary.
     pub missing: u64,
-    /// Whether windows end by the clock on some ranks and where the program says on others, or a window with
-    /// `MPI_Finalize` on some only: those of one number are of different times then.
+    /// True where windows of one number are of different times: they end by the clock on some ranks and by a marker
+    /// on others, or with `MPI_Finalize` on some only.
     pub mixed: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Ledger {
 }
 
 impl Covered {
-    /// Whether that is all that a group of `population` ranks did.
+    /// True where this is all that a group of `population` ranks did.
     pub fn is_whole(&self, population: u64) -> bool {
         self.whole == population && self.missing == 0 && !self.mixed
     }
@@ -58,14 +58,14 @@ impl Covered {
 struct Entry {
     /// The last window that it had: its own last one if it reached `MPI_Finalize`, the job's otherwise.
     last: u64,
-    /// Whether it reached `MPI_Finalize` and the agent was there to see it.
+    /// True where it reached `MPI_Finalize` and the agent never failed.
     finalized: bool,
     /// Windows with a summary, ascending.
     summarised: Vec<u64>,
     /// All windows, ascending, and behind each the time of those before it: all of it, and what was summarised; nanoseconds.
     windows: Vec<u64>,
     before: Vec<[f64; 2]>,
-    /// What it ran for behind them, nanoseconds.
+    /// Time that it ran for behind these windows, nanoseconds; 0 where it is `finalized`.
     tail_ns: f64,
 }
 
@@ -110,7 +110,7 @@ impl Entry {
 }
 
 impl Ledger {
-    /// That of `group`, whose windows are spread: one entry each.
+    /// Ledger of `group`, whose windows are spread: one entry each.
     pub fn new(trace: &Trace, plan: &Plan, group: &GroupPlan) -> Self {
         let last = trace.windows().saturating_sub(1);
         let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Whether the end of the run ended that window on some rank.
+    /// True where the end of the run ended that window on some rank.
     pub fn is_partial(&self, window: u64) -> bool {
         self.partial.contains(&window)
     }

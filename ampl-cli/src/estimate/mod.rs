@@ -46,7 +46,7 @@ pub struct Args {
     metric: Option<String>,
 }
 
-/// What cannot be told because `output.rank_summaries` kept it out of the trace.
+/// Limit on estimates because `output.rank_summaries` kept summaries out of the trace; `None` where all are there.
 fn limits(plan: &Plan) -> Option<&'static str> {
     match plan.config.output.rank_summaries {
         RankSummaries::All => None,

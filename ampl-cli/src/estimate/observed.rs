@@ -1,4 +1,4 @@
-//! What the ranks of one group reported of one metric.
+//! Observations of one metric by the ranks of one group.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub struct Point {
     /// The stratum that it was drawn in: of the window where windows are decided by their own values, of the group
     /// where that is divided.
     pub stratum: Option<u16>,
-    /// Whether it is in the sample.
+    /// True where it is in the sample.
     pub drawn: bool,
     /// How likely that was, in [0, 1].
     pub probability: f64,
@@ -31,7 +31,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// Whether it was drawn by chance, or could have been: it stands for others.
+    /// True where it was drawn by chance, or could have been: it stands for others.
     pub fn by_chance(&self) -> bool {
         self.probability < 1.0
     }
@@ -44,8 +44,8 @@ pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> V
     })
 }
 
-/// What `group` of `plan` reported of its time in MPI, an observation for each nanosecond of the program, windows
-/// ascending; but for windows that are `lacking`.
+/// Observations by `group` of `plan` of its time in MPI, one for each nanosecond of the program, windows ascending
+/// and without those that are `lacking`.
 pub fn mpi_share_points(
     trace: &Trace,
     plan: &Plan,
@@ -87,7 +87,7 @@ fn points_by<Value: Fn(&WindowSummary) -> Option<(u64, f64)>>(
     points
 }
 
-/// Whether `window` was summarised as the configuration asks: not where the agent had stepped down to counting
+/// True where `window` was summarised as the configuration asks; false where the agent had stepped down to counting
 /// calls, or had no room for more.
 pub fn is_measured(plan: &Plan, window: &WindowSummary) -> bool {
     !plan.stores_summary(window.drawn) || !window.cells.is_empty()

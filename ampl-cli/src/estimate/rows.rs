@@ -17,7 +17,7 @@ use crate::coverage::{Coverage, Extent};
 use crate::efficiency::Columns;
 use crate::pauses;
 
-/// What a row is about.
+/// Span that a row is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -57,7 +57,7 @@ pub struct Row {
     pub stratum: u16,
     /// The metric.
     pub metric: String,
-    /// What it observes.
+    /// Event that the metric observes.
     pub event: String,
     /// Ranks that it is about.
     pub population: u64,
@@ -82,15 +82,15 @@ pub struct Row {
     pub confidence: f64,
     /// `half_width` relative to the mean; none for a mean of 0.
     pub error: Option<f64>,
-    /// What it is about.
+    /// Span that the row is about.
     pub scope: Scope,
-    /// What it was computed from.
+    /// Data that the row was computed from.
     #[serde(serialize_with = "basis")]
     pub basis: Basis,
-    /// Whether it was estimated from the drawn ranks alone, and is not the mean of all summaries.
+    /// True where it was estimated from the drawn ranks alone, and is not the mean of all summaries.
     #[serde(skip)]
     pub drawn: bool,
-    /// Whether the bound asked for holds by design.
+    /// True where the bound asked for holds by design.
     pub guaranteed: bool,
     /// Of a window: whether the end of the run cut it off, on any rank of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,11 +152,11 @@ pub fn mpi_shares(trace: &Trace, plan: &Plan, lacking: &BTreeSet<u64>) -> Vec<Ro
     rows
 }
 
-/// What a row says, but for its names.
+/// Content of a row, but for its names.
 struct Known<'a> {
     scope: Scope,
     window: Option<u64>,
-    /// What the sample is of; none for the mean of all summaries.
+    /// Basis of a sample's mean; none for the mean of all summaries.
     sample: Option<Basis>,
     found: Option<Pooled>,
     kept: u64,
@@ -304,12 +304,12 @@ impl Source<'_> {
         &self.plan.metrics[self.metric]
     }
 
-    /// What is asked of the metric's means.
+    /// Target for the metric's means.
     fn target(&self) -> Target {
         self.plan.target(self.group, self.metric())
     }
 
-    /// Whether the sample was sized for the bound and attains it.
+    /// True where the sample was sized for the bound and attains it.
     ///
     /// `ampl-2008` sizes for the mean of an update interval, which bounds neither a window nor the run
     /// (STATISTICS §3): unless everyone was kept, nothing is promised of those.

@@ -32,7 +32,7 @@ pub fn write(out: &mut impl Write, rows: &[Row], more: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// What the rows do not rest on, of the row that lacks most.
+/// Writes how many summaries are missing in the row that lacks most.
 fn missing(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     match rows.iter().map(|row| row.missing_windows).max() {
         None | Some(0) => Ok(()),

@@ -26,16 +26,17 @@ pub struct Check {
     /// The same over the windows of which not everybody was drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c_trace_sampled: Option<f64>,
-    /// Windows inside, out of how many that could be checked.
+    /// Windows whose estimate is within the bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows_inside: Option<u64>,
-    /// See `windows_inside`.
+    /// Windows whose estimate could be checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub windows_checked: Option<u64>,
 }
 
 impl Check {
-    /// What `exact` says of `estimated`, both of the same windows and group; `None` where they are not such rows.
+    /// Check of `estimated` against `exact`, of the same windows and group; `None` unless the former alone is of
+    /// drawn ranks.
     pub(super) fn of(estimated: &Row, exact: &Row, metric: &Metric, target: Target) -> Option<Self> {
         (!exact.drawn && estimated.drawn).then(|| {
             let truth = truth(exact);
@@ -56,7 +57,7 @@ fn truth(exact: &Row) -> Option<f64> {
     exact.mean.filter(|_| exact.basis == Basis::Census)
 }
 
-/// Whether `estimated` is as near to what `exact` says as `target` asks; `None` where either is not known.
+/// True where `estimated` is as near to the truth in `exact` as `target` asks; `None` without a truth or a bound.
 pub fn inside(estimated: &Row, exact: &Row, target: Target) -> Option<bool> {
     let (truth, Target::Bound { error, .. }) = (truth(exact)?, target) else { return None };
     let allowed = match error {

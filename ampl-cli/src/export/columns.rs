@@ -36,7 +36,7 @@ pub enum Type {
 pub struct Column {
     pub name: &'static str,
     pub of: Type,
-    /// Whether a row may have no value.
+    /// True where a row may have no value.
     pub optional: bool,
 }
 

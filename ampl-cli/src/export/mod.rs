@@ -62,7 +62,7 @@ pub struct Args {
     ranks: Option<String>,
 }
 
-/// What to write.
+/// File format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     Csv,
@@ -203,7 +203,8 @@ fn format(words: &[String]) -> anyhow::Result<(Format, Option<&str>)> {
     }
 }
 
-/// What the run did not store of its ranks' windows, and how to have it; an error where that is all of them.
+/// Windows that the run did not store, and how to have them; `None` where it stored all, an error where it stored
+/// none.
 fn kept_back(trace: &Trace, run: &Path) -> anyhow::Result<Option<(&'static str, &'static str)>> {
     let Some(plan) = rundir::plan(trace) else {
         let fix = "keep run.toml beside the journals of a run that was not merged";
@@ -233,7 +234,7 @@ fn beside(run: &Path, format: Format) -> PathBuf {
     directory.join(format.name())
 }
 
-/// What of a run is written, and whether that is a sample's windows only.
+/// Selection of a run that is written; true where that is a sample's windows only.
 type Part<'a> = (&'a Selection, bool);
 
 /// Writes the summaries; the number of rows.

@@ -16,7 +16,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// None done of `all` things called `unit`.
+    /// Empty bar for `all` things called `unit`.
     pub fn of(all: u64, unit: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(all), ProgressDrawTarget::hidden());
         let form = format!("{{bar:40}} {{pos}} of {{len}} {unit}, {{eta}} left");
@@ -24,7 +24,7 @@ impl Progress {
         Self { bar, since: Instant::now(), shown: false }
     }
 
-    /// None done of nobody knows how many things called `unit`.
+    /// Empty bar for an unknown number of things called `unit`.
     pub fn endless(unit: &'static str) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let form = format!("{{spinner}} {{pos}} {unit}");

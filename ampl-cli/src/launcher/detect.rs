@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::Flavour;
 use crate::environment;
 
-/// What the first word of a command line is.
+/// Kind of program that the first word of a command line names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Detected {
     /// A launcher we know.
@@ -18,7 +18,7 @@ pub enum Detected {
     Missing,
 }
 
-/// What running `word` would start. Only programs named like launchers are asked for their version.
+/// Kind of program that running `word` would start. Only programs named like launchers are asked for their version.
 pub fn detect(word: &OsStr) -> Detected {
     let path = Path::new(word);
     let Some(name) = path.file_name().and_then(OsStr::to_str) else { return Detected::Unknown };
@@ -35,7 +35,7 @@ pub fn detect(word: &OsStr) -> Detected {
     flavour.map_or(Detected::Unknown, Detected::Launcher)
 }
 
-/// What `launcher --version` prints, on either stream.
+/// Output of `launcher --version`, of both streams.
 pub fn version(launcher: &PathBuf) -> Option<String> {
     let mut asked = Command::new(launcher);
     // What the user has preloaded may need an MPI that the launcher lacks.

@@ -1,4 +1,4 @@
-//! What to write instead of a command line that `ampl run` does not take.
+//! Suggestions for a command line that `ampl run` does not take.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -75,13 +75,13 @@ impl Flavour {
         })
     }
 
-    /// Whether some launcher has an option that is written so.
+    /// True where some launcher has an option that is written so.
     pub fn any_has(option: &OsStr) -> bool {
         let has = |flavour: Self| matches!(flavour.options().step(option), Ok(Step::Option { .. }));
         [Self::OpenMpi, Self::Hydra, Self::Slurm].into_iter().any(has)
     }
 
-    /// Whether a program of that name may be a launcher, so that asking it for its version is safe.
+    /// True where a program of that name may be a launcher, so that asking it for its version is safe.
     pub fn may_be(file_name: &str) -> bool {
         Self::by_name(file_name).is_some()
             || ["mpirun", "mpiexec"].iter().any(|name| {

@@ -31,7 +31,7 @@ pub enum Syntax {
     },
 }
 
-/// What a word is.
+/// Kind of a word on a launcher's command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The program.
@@ -46,7 +46,7 @@ pub enum Step {
 }
 
 impl Options {
-    /// What `word` is, where an option or the program may stand.
+    /// Kind of `word`, where an option or the program may stand.
     ///
     /// # Errors
     /// Options that are not in the table, or keep the programs in a file.

@@ -62,7 +62,7 @@ impl Place {
         before(windows.end).saturating_sub(before(windows.start))
     }
 
-    /// That as a part of all its calls.
+    /// Share of all calls of the place that ended in `windows`.
     pub fn part(&self, windows: Range<usize>) -> f64 {
         self.calls_in(windows) as f64 / self.calls().max(1) as f64
     }
@@ -75,7 +75,7 @@ pub struct Activity {
     pub lengths: Vec<f64>,
     /// Places that call MPI for more than its answer, by function and path.
     pub places: Vec<Place>,
-    /// Whether windows end by the clock, not by what the program does.
+    /// True where windows end by the clock, not by what the program does.
     pub is_clock: bool,
 }
 

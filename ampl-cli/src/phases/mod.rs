@@ -57,7 +57,7 @@ pub struct Phase {
     pub windows: [u64; 2],
     /// Time in these windows, the mean of the ranks, nanoseconds.
     pub ns: f64,
-    /// That over the time in all windows.
+    /// `ns` over the time in all windows.
     pub share: f64,
     /// How far off its ends may be, nanoseconds: the length of the windows there, and how long the body usually calls nothing.
     pub boundary_ns: f64,
@@ -133,7 +133,7 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
         .collect()
 }
 
-/// Whether `ranks` are at least nine tenths of those that were to be looked at.
+/// True where `ranks` are at least nine tenths of the ranks that were to be examined.
 fn is_most(ranks: u64, trace: &Trace) -> bool {
     ranks as f64 >= 0.9 * activity::to_be_looked_at(trace) as f64
 }

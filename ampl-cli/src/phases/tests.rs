@@ -186,7 +186,7 @@ fn a_window_of_the_program_s_may_be_a_whole_phase() {
     assert_eq!(body(&calls.activity(false)), None);
 }
 
-/// What calls far more often than the solver, and throughout, is another solver.
+/// A place that calls far more often than the solver, and throughout, is another solver.
 #[test]
 fn a_short_solver_is_no_wind_down() {
     let mut calls = Calls::new(3, 120);

@@ -16,7 +16,7 @@ const LEAST: f64 = 0.1;
 /// The same where all of them are at the phase's ends.
 const HALF: f64 = 0.5;
 
-/// What the time in a function's calls rests on.
+/// Data that the time in a function's calls rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeBasis {
@@ -35,9 +35,9 @@ pub struct Top {
     pub calls: u64,
     /// Time in them, nanoseconds; none where not all calls of the phase were timed.
     pub ns: Option<f64>,
-    /// That over all time in MPI of the phase.
+    /// `ns` over all time in MPI of the phase.
     pub share: Option<f64>,
-    /// What time and share rest on.
+    /// Data that `ns` and `share` rest on.
     pub basis: TimeBasis,
 }
 

@@ -1,5 +1,5 @@
-//! What a run did keep, which no simulation of it tells: of a budget, of steps down and of directives that were late
-//! a population knows nothing.
+//! Windows that a run did keep. A simulation cannot show them: a population holds no budget, steps down or late
+//! directives.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +69,7 @@ fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &Gr
     }
 }
 
-/// What of the run rows of other bounds leave out; empty where nothing is.
+/// Parts of the run that rows of other bounds leave out: `budget` and `steps down`; empty without them.
 pub fn left_out(trace: &Trace, plan: &Plan) -> Vec<&'static str> {
     let mut steps = trace.ranks.iter().flat_map(|rank| &rank.process.steps);
     let stepped = steps.any(|step| step.level != STEP_CLOCK);

@@ -15,7 +15,7 @@ pub struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    /// Those of `trace`, for the guides of `job`.
+    /// Windows of `trace`, for the guides of `job`.
     pub fn new(trace: &'a Trace, job: &Job) -> Self {
         let mut ranks: Vec<&[WindowSummary]> = vec![&[]; job.plan.ranks as usize];
         for rank in &trace.ranks {

@@ -1,11 +1,11 @@
-//! What a population holds, learned before anything of it is used.
+//! Extent of a population, read before any of its rows is used.
 
 use std::collections::BTreeSet;
 
 use super::rows::{Fault, MOST_WINDOWS, Names};
 use super::{Columns, Population};
 
-/// What a population holds.
+/// Extent of a population: its rows, ranks, windows and metrics.
 #[derive(Clone, Debug)]
 pub struct Extent {
     /// Rows, those of metrics that nobody asks for included.
@@ -14,9 +14,9 @@ pub struct Extent {
     pub ranks: u32,
     /// The first window and the last.
     pub windows: (u64, u64),
-    /// Whether no row is of an earlier window than the row before it.
+    /// True where no row is of an earlier window than the row before it.
     pub ascending: bool,
-    /// Whether it says that only a sample's windows are in it.
+    /// True where the file says that it holds a sample's windows only.
     pub sampled: bool,
     /// Metrics and events, as numbers of `names`.
     pub metrics: BTreeSet<(u16, u16)>,

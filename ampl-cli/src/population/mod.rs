@@ -39,7 +39,7 @@ enum Columns {
 #[derive(Clone, Debug)]
 pub struct Population {
     path: PathBuf,
-    /// What came through a pipe.
+    /// Copy of a population that came through a pipe.
     copy: Option<Arc<TempPath>>,
     parquet: bool,
 }

@@ -15,7 +15,7 @@ const MOST_WHOLE: u64 = 1 << 53;
 /// The event of a file without such a column.
 const WHOLE_WINDOW: &str = "*";
 
-/// What is wrong with a file.
+/// A fault in a file, and how to correct it.
 #[derive(Debug)]
 pub struct Fault {
     /// Row from 1 (Parquet) or line (CSV, the names being line 1).
@@ -66,7 +66,7 @@ pub trait Rows {
     /// The names met so far.
     fn names(&self) -> &Names;
 
-    /// Whether a row so far said that only a sample's windows were stored.
+    /// True where a row so far said that only a sample's windows were stored.
     fn sampled(&self) -> bool;
 }
 
@@ -129,7 +129,7 @@ pub fn place(window: f64, rank: f64) -> Result<(u64, u32), Fault> {
     Ok((window, whole("rank", rank, MOST_RANKS - 1, &ranks)? as u32))
 }
 
-/// What a rank observed, checked. Without observations the other numbers say nothing.
+/// Checked summary of a rank's observations. Without observations the other numbers mean nothing.
 pub fn summary(numbers: Numbers) -> Result<MetricSummary, Fault> {
     let Numbers { count, sum, sum_sq, min, max } = numbers;
     let n = whole("count", count, MOST_WHOLE, "counts are whole numbers from 0")?;
@@ -166,7 +166,7 @@ fn whole(name: &str, value: f64, most: u64, fix: &str) -> Result<u64, Fault> {
 /// The columns that must be there.
 pub const REQUIRED: [&str; 8] = ["window", "rank", "metric", "count", "sum", "sum_sq", "min", "max"];
 
-/// What to say of a file without one of them.
+/// Fault of a file without the column `missing`.
 pub fn missing_column(missing: &str, found: &[String]) -> Fault {
     let found = if found.is_empty() { "none".into() } else { found.join(", ") };
     Fault::new(

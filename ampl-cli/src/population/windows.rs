@@ -15,7 +15,7 @@ pub struct Windows {
     ranks: usize,
     /// Numbers of every guide's metric and event.
     guides: Vec<(u16, u16)>,
-    /// Whether a rank's row of a guide was seen in this window, a bit each.
+    /// Bits by guide and rank: set where its row was seen in this window.
     seen: Vec<Vec<u64>>,
     /// Per guide: ranks' windows that have a row of it, and windows of which any rank has.
     rows: Vec<(u64, u64)>,

@@ -168,7 +168,7 @@ fn release(
     )
 }
 
-/// What a trace of journals lacks, a sentence each.
+/// Gaps in a trace of journals, a sentence each.
 fn lacking(trace: &Trace) -> Vec<String> {
     let mut lacking = Vec::new();
     let present = trace.ranks.len() as u64;

@@ -135,7 +135,7 @@ fn measurable(mut config: Config, extent: &Extent) -> Config {
     config
 }
 
-/// What to do about rows that are missing.
+/// Remedy for rows that are missing.
 const INSTEAD: &str = "they count as of no observation; if they are missing because they were not in a sample, \
                        coverage over it is not coverage over the population: export a run with summaries = \"census\" \
                        and output.rank_summaries = \"all\"";

@@ -1,4 +1,4 @@
-//! What came of a simulation, as JSON and for people.
+//! Results of a simulation, as JSON and for people.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ pub struct Entry {
     pub group: String,
     /// The guide.
     pub metric: String,
-    /// What it observes.
+    /// Event that the metric observes.
     pub event: String,
     /// Ranks of the group.
     pub population: u64,
@@ -44,7 +44,7 @@ pub struct Entry {
     pub oracle_size: Option<f64>,
     /// The scored windows, seed by seed.
     pub windows: Vec<WindowEntry>,
-    /// Those of the first interval.
+    /// The windows of the first interval.
     pub first_windows: Vec<WindowEntry>,
 }
 

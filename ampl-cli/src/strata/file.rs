@@ -76,7 +76,8 @@ fn comment(stratum: &Stratum) -> String {
     format!("# {}{medoid}; {size} of a window are drawn\n", plural(stratum.ranks.len(), "rank"))
 }
 
-/// What the file calls it: the only stratum of ranks in no group has their name, which no group of a file can have.
+/// Name of a stratum in the file. The only stratum of ranks in no group has their name, which no group of a file
+/// can have.
 fn name(stratum: &Stratum) -> &str {
     if stratum.name == UNGROUPED { "all-1" } else { &stratum.name }
 }

@@ -1,4 +1,4 @@
-//! What was found, as JSON and for people.
+//! Strata that were found, as JSON and for people.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::divide::Stratification;
 use crate::human::{cut, digits, percent, plural};
 
-/// What `--json` prints. Sizes are numbers of ranks to be drawn of a window, mean over windows that strata were not
+/// Output of `--json`. Sizes are numbers of ranks to be drawn of a window, mean over windows that strata were not
 /// found on, before floors and rounding.
 #[derive(Debug, Serialize)]
 pub struct Found {
@@ -169,7 +169,7 @@ pub fn table(out: &mut impl Write, division: &Stratification, found: &Found) -> 
     Ok(())
 }
 
-/// What came of it, in a line.
+/// Result in a line.
 fn headline(division: &Stratification, found: &Found) -> String {
     let one = digits(found.tried[0].size);
     if found.k > 1 {

@@ -1,4 +1,4 @@
-//! What is divided: the windows of a run, or a population.
+//! Data that strata are found in: the windows of a run, or a population.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ enum Data {
 }
 
 impl Source {
-    /// What `args` name.
+    /// Opens the run or population that `args` name.
     ///
     /// # Errors
     /// Those of [`super::strata`].
@@ -102,7 +102,7 @@ impl Source {
     }
 }
 
-/// Whether `path` is a population rather than a run: Parquet, CSV, or a directory that holds one and no run.
+/// True where `path` is a population rather than a run: Parquet, CSV, or a directory that holds one and no run.
 fn is_population(path: &Path) -> bool {
     if path.is_dir() {
         let tables = ["summaries.parquet", "summaries.csv"].iter().any(|name| path.join(name).exists());

@@ -119,8 +119,8 @@ fn census(trace: &Trace, whose: &str) -> String {
     }
 }
 
-/// What the sample alone says of the share of MPI in the windows that `run` is of, groups weighted by their time; `None`
-/// if it is no sample.
+/// Share of MPI by the sample alone in the windows that `run` is of, groups weighted by their time; `None` if it is
+/// no sample.
 fn from_sample(trace: &Trace, plan: &Plan, run: &RunTimes) -> Option<String> {
     let windows: usize = trace.ranks.iter().map(|rank| rank.windows.len()).sum();
     if trace.kept_windows() == windows as u64 {

@@ -1,4 +1,4 @@
-//! What the other lines do not cover.
+//! Gaps that the other lines do not cover.
 
 use std::collections::BTreeSet;
 
@@ -269,14 +269,14 @@ fn allowed(plan: Option<&Plan>) -> Option<f64> {
     plan?.config.max_overhead()
 }
 
-/// What was done less for calls of some ranks from some time on, a sentence each.
+/// Steps down in recording calls of some ranks, a sentence each.
 pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     let mut gaps = Vec::new();
     less(&Overhead::of(trace, 0).steps, allowed(plan), &mut gaps);
     gaps
 }
 
-/// What this run is not: the other processes that its launcher started.
+/// Sentence about a run that is one of several processes of its launcher, each a world of its own.
 fn alone_among(alone: &Alone) -> String {
     let Alone { processes, variable, .. } = alone;
     format!(
@@ -427,7 +427,7 @@ fn late(trace: &Trace, gaps: &mut Vec<String>) {
     }
 }
 
-/// What stored calls lack; a prefix of each rank's is looked at.
+/// Gaps in stored calls; a prefix of each rank's is examined.
 fn calls(trace: &Trace, gaps: &mut Vec<String>) {
     let each = (LOOKED_AT / trace.ranks.len().max(1)).max(100);
     let mut bare = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What came of a run, on about 25 lines that need no manual.
+//! Summary of a run, on about 25 lines that need no manual.
 
 mod counted;
 mod efficiency;

@@ -88,7 +88,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     }
 }
 
-/// What ended the windows, which need not be the marker that the job file names.
+/// Event that ended the windows, which need not be the marker that the job file names.
 fn ends(trace: &Trace, plan: &Plan) -> String {
     let window = &plan.config.window;
     let marker = match window.marker {
@@ -122,18 +122,18 @@ fn ends(trace: &Trace, plan: &Plan) -> String {
     }
 }
 
-/// Whether `rank` has windows of which nothing but their number is stored.
+/// True where some window of `rank` was not kept.
 fn lacks_draws(rank: &RankTrace) -> bool {
     rank.process.windows > 0 && rank.windows.iter().any(|window| !window.kept)
 }
 
-/// Whether the run was over before its marker ended a window on any rank.
+/// True where the run was over before its marker ended a window on any rank.
 pub(super) fn ended_none(trace: &Trace, plan: &Plan) -> bool {
     let one = |rank: &RankTrace| rank.process.finalized && rank.windows.len() == 1;
     !plan.config.window.marker.is_clock() && trace.windows() == 1 && trace.ranks.iter().all(one)
 }
 
-/// What asked for the size; who keeps everything has no error, and needs no `± 0`.
+/// Reason for the size; a group that keeps everything has no error, and needs no `± 0`.
 fn why(decision: &Decision, absolute: bool, traced: bool) -> String {
     let exact = u64::from(decision.size) >= decision.population && decision.guide.is_some();
     if exact {

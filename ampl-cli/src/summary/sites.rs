@@ -126,7 +126,7 @@ fn hint(out: &mut String, plan: Option<&Plan>, keys: &[Number], places: &mut Pla
     }
 }
 
-/// Who is late at each of these places.
+/// Late ranks at each of these places.
 fn late(trace: &Trace, top: &[(Number, &Parts<'_>)]) -> Vec<Late> {
     let synchronises =
         |function: u16| usize::from(function) < FUNCTION_COUNT && Function(function).synchronises();
@@ -136,7 +136,7 @@ fn late(trace: &Trace, top: &[(Number, &Parts<'_>)]) -> Vec<Late> {
     top.iter().map(|(_, parts)| Late::of(parts, places::recorded(parts, &recorded).comms)).collect()
 }
 
-/// What stands beside a place's name.
+/// Numbers beside a place's name.
 fn numbers(parts: &Parts<'_>, all: f64, ranks: usize, late: &Late) -> [String; 5] {
     let calls: u64 = parts.iter().map(|part| part.total.calls).sum();
     let time = time_ns(parts);

@@ -1,4 +1,4 @@
-//! What is on disk against what storing everything would have taken.
+//! Bytes on disk against those that storing everything would have taken.
 
 use ampl_core::config::Quantity;
 use ampl_core::plan::Plan;

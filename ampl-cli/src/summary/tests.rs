@@ -218,7 +218,7 @@ fn odd_paths_stay_whole_and_quoted() {
     says(&text, "ampl estimate \"$RUN\"", &[]);
 }
 
-/// What is drawn and what is stored are two things, and each is called by its own name.
+/// Drawn ranks and stored calls differ, and each is called by its own name.
 #[test]
 fn the_sample_is_told_from_what_is_stored() {
     let of = |config: &str| {
@@ -396,7 +396,8 @@ fn what_stands_for_a_part_is_not_called_the_whole() {
     assert!(said.contains("Where MPI time goes (traced calls: all ranks)"), "{said}");
 }
 
-/// What all windows would take, against what they do take; ranks behave alike, so that the times of few tell of all.
+/// Estimated bytes of all windows, against those they do take; ranks behave alike, so that the times of few stand
+/// for all.
 #[test]
 fn what_all_would_take_is_near_what_all_take() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! What `ampl topology --json` prints.
+//! Output of `ampl topology --json`.
 
 use ampl_analysis::topology::{Layer, Parent, Pattern, Shape};
 use serde::Serialize;
@@ -98,7 +98,7 @@ impl Name {
 }
 
 impl Report {
-    /// What was `found` in the edges that were `read`.
+    /// Report of the layers `found` in the edges that were `read`.
     pub fn of(read: &Edges, found: &[Layer]) -> Self {
         let mut patterns = Vec::new();
         let mut none = (0, 0.0);

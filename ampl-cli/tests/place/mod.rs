@@ -80,7 +80,7 @@ pub fn said(output: &Output) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Nothing ran, exit status `status`, and one message with `what` in it.
+/// Asserts that nothing ran, that the exit status is `status`, and that one message has `what` in it.
 #[track_caller]
 pub fn refused(place: &Place, args: &[&str], status: i32, what: &str) {
     let (code, out, err) = place.said(args);
