@@ -31,7 +31,7 @@ name = "wall"
 event = "region:MAIN"
 "#;
 
-/// What one rank says of one step.
+/// One rank's report of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Step {
     window: i64,

@@ -1,4 +1,5 @@
-//! What must not be believed: remembered facts of objects, outputs of calls that failed, frames on the stack.
+//! Sources that ampl must not trust: remembered facts of objects, outputs of calls that failed, frames on the
+//! stack.
 
 use ampl_tests::differential::{Same, compare};
 use ampl_tests::job::{Job, Mpi};

@@ -12,7 +12,7 @@ fn job(mpi: Mpi, mode: &str) -> Job {
     Job::of(mpi, RANKS, "ends", &[mode])
 }
 
-/// What every rank does first.
+/// Calls that every rank makes first, with their number.
 const BEGIN: [(&str, u64); 4] = [("Comm_rank", 1), ("Comm_size", 1), ("Init", 1), ("Sendrecv", 20)];
 
 #[test]

@@ -16,7 +16,7 @@ use crate::ranks_to_the_end;
 
 const RANKS: u32 = 2;
 
-/// What is not recorded is said where the summary says what is not covered, or instead of it.
+/// Asserts that ampl's messages have `words`: they report calls that are not recorded.
 fn says(same: &Same, words: &[&str]) {
     let said = same.said().to_lowercase();
     assert!(words.iter().all(|word| said.contains(word)), "no {words:?} in\n{}", same.said());

@@ -127,7 +127,7 @@ fn cancelled_threads() {
     }
 }
 
-/// What ampl does where a job begins and ends has a stack of its own.
+/// At init and finalize ampl runs on a stack of its own.
 #[test]
 fn little_stack_is_enough() {
     // The ABI's MPI itself needs more on a thread.

@@ -16,7 +16,7 @@ const ERROR: f64 = 0.08;
 /// Two-sided normal quantile of [`CONFIDENCE`].
 const QUANTILE: f64 = 1.6449;
 
-/// What the program says all ranks sent in one window.
+/// Sent data of all ranks in one window, as the program prints it.
 #[derive(Clone, Copy, Debug)]
 struct Truth {
     ranks: f64,

@@ -15,7 +15,7 @@ const RANKS: u32 = 4;
 
 const CONFIG: &str = "[window]\nmarker = \"period:100ms\"\n";
 
-/// What the shim counted, summed over all ranks.
+/// Calls that the shim counted, summed over all ranks.
 fn shim_counts(directory: &Path) -> BTreeMap<String, u64> {
     let mut sum = BTreeMap::new();
     for rank in 0..RANKS {

@@ -49,7 +49,7 @@ fn times(calls: &[Value], function: &str, argument: &str, peer: u32) -> Vec<(i64
         .collect()
 }
 
-/// What is received was sent before, as far as the run says that its times can be trusted.
+/// Asserts that messages are sent before they are received, within the run's clock error.
 fn causes_come_first(run: &Monitored, others: u32) -> Value {
     let clocks = run.info()["clocks"].clone();
     assert_eq!(clocks["ranks"], RANKS - others, "{clocks}");

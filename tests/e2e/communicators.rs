@@ -122,7 +122,8 @@ fn communicators_are_agreed_standard_abi() {
     of_every_kind(Mpi::Abi, 6);
 }
 
-/// What the library chose, and what callbacks, pauses and `MPI_Finalize` did, though the program asks nothing.
+/// Checks communicators that the program does not query: the library chose them, or they are of callbacks and
+/// pauses.
 fn unasked(mpi: Mpi) {
     let run = agreed(mpi, 4, "comm_unasked", &[], EVERYTHING);
     for call in run.decode(1).iter().filter(|call| call["fn"] == "MPI_Sendrecv") {

@@ -58,7 +58,7 @@ fn skipped() -> Vec<String> {
         .collect()
 }
 
-/// Whether `pattern`, in which `*` stands for any characters, is `name`.
+/// True where `pattern`, in which `*` stands for any characters, matches `name`.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
@@ -68,7 +68,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether one of `patterns` is `name`; those for Fortran are in the mangling `mpi_x_`, and mean all.
+/// True where one of `patterns` matches `name`; those for Fortran are in the mangling `mpi_x_`, and mean all.
 fn is_skipped(patterns: &[String], name: &str) -> bool {
     let lower = name.to_lowercase();
     let one_case = name == lower || name == name.to_uppercase();
@@ -157,7 +157,7 @@ fn what_has_a_twin_is_wrapped_or_skipped() {
     assert!(most("mpi_", "_f08ts_", "pmpir_") >= 100);
 }
 
-/// What `libampl.so` exports besides wrappers and its own `ampl_*`, with the reason.
+/// Symbols that `libampl.so` exports besides wrappers and its own `ampl_*`, with the reason.
 const BESIDES: [(&str, &str); 7] = [
     ("PMPI_Finalize", "to end where a tool keeps MPI_Finalize to itself"),
     ("PMPI_Init", "to begin where a tool keeps MPI_Init to itself"),

@@ -5,7 +5,7 @@ use ampl_tests::process::alone;
 use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::Value;
 
-/// What the clocks of program and ampl, and what ampl takes within the program's, may differ by.
+/// Difference allowed for the clocks of program and ampl, and for ampl's time within the program's.
 const SLACK: f64 = 0.02;
 
 /// Time in MPI and in all of each rank, nanoseconds, as `rank R: MPI_NS of WALL_NS` says.
@@ -123,7 +123,7 @@ fn ranks_that_were_not_measured_are_not_taken_for_the_others() {
     what_is_said_is_true(Mpi::Mpich, 4, 7, "some");
 }
 
-/// What `ampl efficiency` says of steps of which some ranks have more.
+/// The run's row of `ampl efficiency`, for steps of which some ranks have more.
 fn course(mpi: Mpi, kind: &str, marker: &str) -> Value {
     let config = format!("[window]\nmarker = \"{marker}\"\n");
     let run = monitor(&Job::of(mpi, 6, "lopsided", &["48", kind, "3"]), &config, Form::Run).success();

@@ -141,7 +141,7 @@ fn recover(run: &Monitored) {
     process::run(Command::new(ampl()).arg("recover").arg(&run.run), Duration::from_secs(60)).success();
 }
 
-/// Nothing can be mapped any more when `MPI_Finalize` wants to read what was recorded: it is read later.
+/// Where nothing can be mapped any more at finalize, the journals are read later.
 #[test]
 fn memory_that_is_used_up_leaves_the_journals() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

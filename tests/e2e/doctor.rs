@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     return has;
 }
 ";
-/// That library, which uses another one.
+/// The other library, which uses an extension of the MPI.
 const EXTENDING: &str = "\
 #include <mpi.h>
 #ifdef OPEN_MPI
@@ -86,13 +86,13 @@ fn doctor(words: &[&str], path: Option<&Path>) -> String {
     process::run(&mut command, Duration::from_secs(60)).success().stdout
 }
 
-/// What `ampl doctor PROGRAM --json` says.
+/// Output of `ampl doctor PROGRAM --json`.
 fn examined(program: &Path) -> Value {
     parse(&doctor(&["--json"], Some(program)))
 }
 
-/// What stands in ampl's way, but for journals of other jobs: how many killed ones have left here is this machine's
-/// history, and no matter of the program.
+/// Problems in `report`, without journals of other jobs: those are this machine's history, and no matter of the
+/// program.
 fn problems(report: &Value) -> Vec<&str> {
     let problems = report["problems"].as_array().expect("a list");
     let problems = problems.iter().map(|problem| problem.as_str().expect("a message"));

@@ -1,4 +1,4 @@
-//! What `ampl exec` says when a job is over: at most one line of a kind per job, whatever the number of ranks.
+//! Messages of `ampl exec` when a job is over: at most one line of a kind per job, whatever the number of ranks.
 
 use std::path::Path;
 

@@ -79,7 +79,7 @@ fn job(ranks: u32) -> Monitored {
     monitor(&job, &configuration(ranks), Form::Run).success()
 }
 
-/// Whether it is about a window that was over.
+/// True for a retrospective decision.
 fn is_after(decision: &Value) -> bool {
     decision["selection"] == "retrospective"
 }

@@ -14,7 +14,7 @@ const TURNS: u64 = 400;
 const TIME_ERROR: f64 = 0.1;
 const FUNCTIONS: [&str; 2] = ["MPI_Sendrecv", "MPI_Barrier"];
 
-/// Whose call, of which function, and in which window: there is one of each.
+/// Rank, function and window of a call: there is one of each.
 type Key = (u32, String, u64);
 
 fn run(floor: &str) -> Monitored {
@@ -28,7 +28,7 @@ fn run(floor: &str) -> Monitored {
     monitor(&job, &config, Form::Run).success()
 }
 
-/// What the agent has measured: exact, for window summaries have no error.
+/// Durations that the agent has measured, nanoseconds: exact, for window summaries have no error.
 fn measured(run: &Monitored) -> BTreeMap<Key, f64> {
     let mut export = Command::new(ampl());
     export.arg("export").arg(&run.run).args(["--to", "csv"]);
@@ -46,7 +46,7 @@ fn measured(run: &Monitored) -> BTreeMap<Key, f64> {
         .collect()
 }
 
-/// What `ampl decode` says of the same calls, beside what was measured.
+/// Durations of the same calls by `ampl decode`, beside the measured ones.
 fn told(run: &Monitored) -> Vec<(Key, f64, f64)> {
     let measured = measured(run);
     let mut told = Vec::new();

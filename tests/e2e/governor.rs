@@ -14,7 +14,7 @@ fn frantic(mpi: Mpi, config: &str, [busy_ms, calm_ms]: [u32; 2]) -> Monitored {
     monitor(&job, config, Form::Run).success()
 }
 
-/// What is given up first where calls took `share` and may take `allowed`: no less than may be enough.
+/// First step down where calls took `share` and may take `allowed`: no less than may be enough.
 fn given_up(share: f64, allowed: f64, first: &'static str) -> &'static str {
     match share {
         _ if share <= 4.0 * allowed => first,
@@ -33,7 +33,7 @@ fn steps(info: &Value, rank: u64) -> Vec<(String, u64, f64)> {
     mine.map(of).collect()
 }
 
-/// What every rank says of the calls in `column` that it made.
+/// Calls in `column` that every rank made, as it prints.
 fn said(run: &Monitored, column: usize) -> Vec<u64> {
     let lines = run.finished.stdout.lines().filter(|line| line.starts_with("rank "));
     lines.map(|line| line.split([' ', ',']).nth(column).unwrap().parse().unwrap()).collect()
@@ -144,7 +144,7 @@ fn draws_beforehand_before_it_stores_nothing() {
     panic!("no rank's calls cost between {allowed} and four times that");
 }
 
-/// Who asks for everything gets it, whatever it costs; who names a limit has it kept all the same.
+/// A setting that asks for everything gets it, whatever it costs; a limit that is named holds all the same.
 #[test]
 fn everything_is_everything() {
     let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n", [500, 500]);

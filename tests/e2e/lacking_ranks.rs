@@ -13,7 +13,7 @@ fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// What ampl has said of this job.
+/// Messages of ampl about this job.
 fn said(finished: &Finished) -> Vec<&str> {
     let own = |line: &&str| line.starts_with("ampl: ") && !line.starts_with("ampl: journals of ");
     finished.stderr.lines().filter(own).collect()

@@ -1,4 +1,4 @@
-//! What stands between the user's command line and the program: preloaded tools, prefixes, other launchers.
+//! Layers between the user's command line and the program: preloaded tools, prefixes, other launchers.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What ampl says of its own time, and of the processors that ranks had to share.
+//! Reports of ampl's own time, and of the processors that ranks had to share.
 
 use std::process::Command;
 use std::time::Duration;

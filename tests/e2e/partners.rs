@@ -59,7 +59,7 @@ fn partner(rank: u32, ranks: u32, &(_, bit, shuffled): &Way) -> u32 {
         .expect("3 and the number of ranks have no common divisor")
 }
 
-/// What the decoded calls of a rank say of one of its windows.
+/// Draw of one of a rank's windows, from its decoded calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Kept {
     drawn: bool,

@@ -101,7 +101,7 @@ fn compare(rank: u32, log: &Path, decoded: &[Value], why: &str) {
     }
 }
 
-/// What `ampl recover` says of a job that died, and of every rank what was in its log.
+/// Asserts that `ampl recover` brings back of each rank of a dead job what was in its log.
 fn recovered(mpi: Mpi, how: &str, when: &str, journal: &str) {
     let why = format!("{mpi:?}, {how}");
     let (run, logs) = dead(mpi, how, when, journal, "");
@@ -175,7 +175,7 @@ fn renamed(value: &Value, met: &mut HashMap<String, usize>) -> Value {
     }
 }
 
-/// Whether calls of a rank differ in the names of communicators at most, one standing for one.
+/// True where calls of a rank differ in the names of communicators at most, one standing for one.
 fn alike(one: &[Value], other: &[Value]) -> bool {
     let all = |calls: &[Value]| {
         let mut met = HashMap::new();
@@ -231,7 +231,7 @@ fn journals_of_other_nodes_are_named_behind_the_run() {
     }
 }
 
-/// What was decided is as lost as the journal of the rank that decides.
+/// Decisions are lost with the journal of the rank that decides.
 #[test]
 fn decisions_are_in_the_journal_of_the_client() {
     for client in [0, 5] {
@@ -249,8 +249,7 @@ fn decisions_are_in_the_journal_of_the_client() {
     }
 }
 
-/// What is left of a journal is used, what is wrong with it is told, and no other rank suffers.
-/// Where a job has died for want of memory its journals are more than there is.
+/// Reading journals takes little memory: where a job has died for want of memory, its journals are larger than it.
 #[test]
 fn journals_take_no_memory_of_their_own() {
     const LARGE: u32 = 5;
@@ -268,6 +267,7 @@ fn journals_take_no_memory_of_their_own() {
     assert!(status == Some(0) && alike(&calls, &before[LARGE as usize]), "{}", told.stderr);
 }
 
+/// The rest of a damaged journal is used, the damage is reported, and no other rank suffers.
 #[test]
 fn a_damaged_journal_gives_what_is_left() {
     const HURT: u32 = 2;

@@ -87,7 +87,8 @@ fn lines_keep_their_names(form: Form) {
     settings_are_a_job(&run, &line);
 }
 
-/// What `run.toml` says was set is a job file for the same program: with the names, and for simulations of its windows.
+/// Asserts that the settings in `run.toml` are a job file for the same program: with the names, and for simulations
+/// of its windows.
 fn settings_are_a_job(run: &Monitored, line: &str) {
     let text = text_of(&run.run.join("run.toml"));
     let (_, settings) = text.split_once("# Resolved settings.\n").expect("settings");
@@ -133,7 +134,7 @@ fn exports_join(run: &Monitored, line: &str) {
     assert!(strata.contains(&format!("windows of mpi.time@{line};")), "{strata}");
 }
 
-/// What the job file names by its place in a module goes by that.
+/// A site that the job file names by its offset in a module keeps that name.
 #[test]
 fn offsets_stay_offsets() {
     let program = Mpi::OpenMpi.compile_as("steady_bare", "steady.c", &["-g0"]);

@@ -72,7 +72,7 @@ fn strata_of_a_run_guide_the_next_one() {
     assert_eq!(again["k"], 3, "{again}");
 }
 
-/// What the command clusters with has no place in a job.
+/// The library of a job has nothing of the command's clustering.
 #[test]
 fn the_library_has_nothing_of_linfa() {
     let bytes = std::fs::read(dist().join("lib/libampl.so")).unwrap();

@@ -67,7 +67,7 @@ fn row(info: &Value, rank: &str) -> Value {
         .clone()
 }
 
-/// What `row` says beside its times and its site.
+/// `row` without its ranks, times and site.
 fn said(mut row: Value) -> Value {
     let fields = row.as_object_mut().expect("an object");
     for name in ["ranks", "site", "since_ns", "for_ns", "latest_ns", "at_most"] {

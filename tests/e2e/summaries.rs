@@ -12,7 +12,7 @@ use ampl_tests::run::{Form, Monitored, monitor, number, window};
 const RANKS: u32 = 6;
 const TURNS: u64 = 60;
 
-/// What estimates rest on, after a run in which a few ranks are enough from the second interval on.
+/// Bases of estimates after a run in which a few ranks are enough from the second interval on.
 fn bases(rank_summaries: &str) -> BTreeSet<String> {
     let config = format!(
         "[sampling]\nselection = \"predictive\"\nwindows_per_update = 5\nfloor = 2\n\
@@ -51,7 +51,7 @@ fn run_with(mpi: Mpi, ranks: u32, summaries: &str, timing: &str) -> Monitored {
     run
 }
 
-/// What no rank stores takes no bytes of the file, of few ranks or many; and commands say what is not there.
+/// Asserts that data which no rank stores takes no bytes of the file, and that commands report its absence.
 fn takes_no_bytes(mpi: Mpi) {
     for ranks in [2, 8] {
         let sizes = |summaries, timing| {

@@ -19,7 +19,7 @@ fn run(mpi: Mpi) -> Monitored {
     monitor(&job, "", Form::Run).success()
 }
 
-/// What `ampl info` prints of the run with these words, in so many columns.
+/// Output of `ampl info` with these words, in so many columns.
 fn info(run: &Monitored, words: &[&str], columns: u32) -> String {
     let mut command = Command::new(ampl());
     command.arg("info").arg(&run.run).args(words).env("COLUMNS", columns.to_string());

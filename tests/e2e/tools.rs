@@ -33,8 +33,8 @@ fn whole(job: &Job, form: Form, plain: &Finished) -> Monitored {
     run
 }
 
-/// Who keeps `MPI_Init` and `MPI_Finalize` to itself and goes on by the profiling names hides nothing else, and nothing
-/// is counted twice where ampl comes first.
+/// A layer that keeps `MPI_Init` and `MPI_Finalize` to itself, and calls the profiling names, hides nothing else.
+/// Nothing is counted twice where ampl comes first.
 #[test]
 fn a_layer_over_the_beginning_hides_nothing_else() {
     let shared = ["-fPIC", "-shared"];

@@ -96,7 +96,7 @@ fn streams(decoded: &[Value], log: impl Fn(usize) -> String) -> Vec<Stream> {
     found.into_iter().flatten().collect()
 }
 
-/// Whether everything in `told` is in `found`; `null` is anything.
+/// True where everything in `told` is in `found`; `null` is anything.
 fn agrees(told: &Value, found: &Value) -> bool {
     match (told, found) {
         (Value::Null, _) => true,
@@ -165,7 +165,7 @@ impl Stream {
     }
 }
 
-/// Whether a rank's calls name the requests that the program gave them, whichever thread had made those.
+/// Asserts that a rank's calls name the requests as the program did, whichever thread had made those.
 fn compare_requests(streams: &[Stream]) {
     let both = || streams.iter().flat_map(|stream| stream.log.iter().zip(&stream.decoded));
     let (mut names, mut sends) = (BTreeMap::new(), BTreeSet::new());

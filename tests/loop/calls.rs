@@ -13,7 +13,7 @@ use ampl_tests::process;
 use ampl_tests::run::{Form, add_counts, counts, monitor, number, parse, text_of};
 use object::{Object, ObjectSymbol};
 
-/// What a message needs that nobody waits for.
+/// Functions that a nonblocking message needs.
 const NONBLOCKING: [&str; 8] = [
     "MPI_Isend",
     "MPI_Issend",
@@ -24,7 +24,7 @@ const NONBLOCKING: [&str; 8] = [
     "MPI_Testsome",
     "MPI_Testall",
 ];
-/// Those that the loader or ampl itself must find in MPI, or that do not return a word.
+/// Functions that the loader or ampl itself must find in MPI, or that do not return a word.
 const LEFT_OUT: [&str; 7] = [
     "MPI_Init",
     "MPI_Init_thread",
@@ -39,7 +39,7 @@ const RANKS: u32 = 3;
 /// Calls per function.
 type Counts = BTreeMap<String, u64>;
 
-/// Those of `counts` that wait, are collective, or make or free something.
+/// Functions in `counts` that wait, are collective, or make or free something.
 fn harmful(counts: &Counts) -> Vec<&str> {
     let is_harmless = |name: &str| {
         let class = Function::by_name(name).map(|function| FUNCTIONS[usize::from(function.0)].class);

@@ -7,7 +7,7 @@ use ampl_tests::job::{Job, Mpi};
 
 use crate::chance::Chance;
 
-/// What ends windows.
+/// Event that ends windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marker {
     /// The clock, milliseconds.
@@ -37,15 +37,15 @@ pub struct Scenario {
     pace: u32,
     /// Seconds after which it counts as hanging.
     limit: u64,
-    /// What ends windows.
+    /// Event that ends windows.
     pub marker: Marker,
     /// Windows between two decisions.
     pub windows_per_update: u64,
-    /// Whether all ranks report.
+    /// True where all ranks report.
     pub census: bool,
-    /// Whether a budget may widen the bounds.
+    /// True where a budget may widen the bounds.
     pub budget: bool,
-    /// Whether message partners are kept with drawn ranks.
+    /// True where message partners are kept with drawn ranks.
     pub partners: bool,
     /// First window that is not decided when it is over, where a group has a bound.
     pub after: u64,
@@ -53,7 +53,7 @@ pub struct Scenario {
     pub mechanism: &'static str,
     /// The function whose calls are not stored.
     pub left_out: Option<&'static str>,
-    /// Whether calls are stored at all.
+    /// True where calls are stored at all.
     pub stored: bool,
     /// Groups: name, first and last member, how many are always kept.
     pub groups: Vec<(&'static str, u32, u32, u32)>,

@@ -102,7 +102,7 @@ fn right_output(stdout: &str) {
     assert!(lines.iter().filter(|line| idle(line)).all(|line| line.starts_with("1 leave: ")), "{stdout}");
 }
 
-/// What a rank says of itself.
+/// A rank's own counts.
 struct Told {
     /// Its calls per function.
     counts: BTreeMap<String, u64>,
@@ -112,7 +112,7 @@ struct Told {
     controls: u64,
 }
 
-/// What each rank counted.
+/// Counts by each rank itself.
 fn counted(scenario: &Scenario, log: &Path) -> Vec<Told> {
     let of = |rank: u32| {
         let all = parse(&text_of(&log.with_extension(rank.to_string())));
@@ -319,7 +319,7 @@ fn right_windows(scenario: &Scenario, run: &Monitored, ranks: &[Told], info: &Va
     );
 }
 
-/// What is stored is what was asked for.
+/// Asserts that the stored calls are those that were asked for.
 fn right_calls(scenario: &Scenario, run: &Monitored, info: &Value) {
     let of_partners = info["partner_windows"].as_u64().expect("a number");
     assert!(scenario.partners || of_partners == 0, "{info}");

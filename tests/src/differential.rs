@@ -18,7 +18,7 @@ const EVERYTHING: &str = "[trace]\ntiming = \"all\"\n";
 /// Calls are counted and summed up, none is stored.
 const SUMMARIES: &str = "[trace]\ntiming = \"off\"\n";
 
-/// What is compared of a job; everything unless told otherwise.
+/// Comparison of a job with and without ampl; of everything unless told otherwise.
 #[derive(Clone, Debug)]
 pub struct Comparison<'a> {
     job: &'a Job,
@@ -184,13 +184,13 @@ impl Same {
         self
     }
 
-    /// What `ampl run` said after the job with everything kept.
+    /// Standard error of the job with everything kept, which has the messages of `ampl run`.
     pub fn said(&self) -> &str {
         &self.kept.finished.stderr
     }
 }
 
-/// Whether ampl never failed: an object of counters by cause, or their sum.
+/// True where ampl never failed: `agent_failures` is an object of counters by cause, or their sum.
 fn no_failures(info: &Value) -> bool {
     let failures = &info["agent_failures"];
     failures.as_u64() == Some(0)

@@ -31,7 +31,7 @@ pub fn ampl() -> PathBuf {
     path
 }
 
-/// Whether the long runs are left out (`cargo xtask test --quick`).
+/// True where the long runs are left out (`cargo xtask test --quick`).
 pub fn quick() -> bool {
     std::env::var_os("AMPL_TEST_QUICK").is_some()
 }

@@ -16,7 +16,7 @@ const JOB: &str = "E2E_JOB";
 static MACHINE: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// Whether this thread holds its share of the machine, or all of it, already.
+    /// True where this thread holds its share of the machine, or all of it, already.
     static HOLDS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -25,7 +25,7 @@ thread_local! {
 pub enum Machine {
     /// Other tests' processes run beside this thread's.
     Share(RwLockReadGuard<'static, ()>),
-    /// None does.
+    /// No other test's process runs.
     Whole(RwLockWriteGuard<'static, ()>),
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn beside() -> Option<Machine> {
     needed.then(|| Machine::Share(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// What a process left behind.
+/// Exit status and output of a process.
 #[derive(Debug)]
 pub struct Finished {
     /// How it ended.

@@ -138,7 +138,7 @@ impl Reference {
         self.calls.len()
     }
 
-    /// Whether the log has no call.
+    /// True where the log has no call.
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -236,7 +236,7 @@ fn same_misses(
     }
 }
 
-/// Whether two calls agree in function, in the error, in the names of all arguments, and in their values.
+/// Compares two calls: their function, their error, the names of all arguments, and the values.
 fn same_call(ours: &Call, theirs: &Call, index: usize, renaming: &mut Renaming) -> Result<(), String> {
     if ours.function != theirs.function {
         return Err(format!("{} is not {}", theirs.function, ours.function));

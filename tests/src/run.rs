@@ -24,7 +24,7 @@ pub enum Form {
 /// A job that ran under ampl.
 #[derive(Debug)]
 pub struct Monitored {
-    /// What the launcher said and how it ended.
+    /// Output and exit status of the launcher.
     pub finished: Finished,
     /// The run directory.
     pub run: PathBuf,

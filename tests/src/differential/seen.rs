@@ -1,9 +1,9 @@
-//! What a job shows to the outside, as far as it is the same every time.
+//! Visible results of a job, as far as they are the same every time.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a job shows to the outside.
+/// Visible results of a job: its exit status, output and files.
 pub(super) struct Seen {
     /// Where the launcher can be believed.
     pub(super) status: Option<String>,

@@ -26,7 +26,8 @@ pub struct Renaming {
 }
 
 impl Renaming {
-    /// Nothing named yet; the objects in `shared` may be taken for each other, and statuses are of messages in `sent`.
+    /// Renaming without any names; the objects in `shared` may be taken for each other, and statuses are of
+    /// messages in `sent`.
     pub fn new(shared: &[(String, String)], sent: Option<&HashSet<(i64, i64)>>) -> Self {
         let shared = shared.iter().flat_map(|(one, other)| [one.clone(), other.clone()]).collect();
         Self {
@@ -52,10 +53,10 @@ impl Renaming {
         }
     }
 
-    /// Whether `theirs` is what step `index` of our log says, new objects being named on the way.
+    /// Compares `theirs` with step `index` of our log, and names new objects on the way.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn same(&mut self, ours: &Value, theirs: Option<&Value>, index: usize) -> Result<(), String> {
         if ours.get("any").is_some() {
             return Ok(());
@@ -142,8 +143,8 @@ fn kind(name: &str) -> Option<&str> {
     rank.parse::<u64>().ok().and(own.parse::<u64>().ok()).map(|_| kind)
 }
 
-/// Whether this may stand where the program passed no status, of a request of which nothing is known: any status,
-/// or none. What is known of others is filled in before (`told.rs`).
+/// True where this may stand for an ignored status of a request that is not known: any status, or none. Statuses of
+/// known requests are filled in before (`told.rs`).
 fn may_be_ignored(theirs: &Value) -> bool {
     match theirs {
         Value::Null => true,

@@ -1,4 +1,4 @@
-//! What a status says that the program has ignored: worked out from the calls that it has made before.
+//! Contents of statuses that the program has ignored, worked out from the calls before.
 //!
 //! The program passed `MPI_STATUS_IGNORE`, and ampl a place of its own, so the program's log knows of no status. But
 //! a receive that names its source and its tag can only have got these, and what completes a send, a collective or a
@@ -14,7 +14,7 @@ use super::Call;
 /// A request, as far as it matters for its status.
 #[derive(Clone)]
 struct Request {
-    /// What its status says once a message has come; null if it is no receive.
+    /// Status of the request once a message has come; null if it is no receive.
     says: Value,
     is_persistent: bool,
     is_active: bool,
@@ -24,7 +24,7 @@ struct Request {
 #[derive(Default)]
 struct Known {
     requests: BTreeMap<String, Request>,
-    /// What is known of the messages that were matched by probes.
+    /// Messages that were matched by probes, as far as they are known.
     messages: BTreeMap<String, Value>,
     /// Requests of which nothing can be told.
     lost: HashSet<String>,
@@ -184,8 +184,8 @@ fn is_completion(call: &Call) -> bool {
     })
 }
 
-/// Whether `theirs` is a status that `ours` stands for, one that is only partly known; `sent` says whether a message
-/// has been sent by that rank of the world with that tag.
+/// True where `theirs` is a status that `ours` stands for, one that is only partly known. `sent` is true where that
+/// rank of the world has sent a message with that tag.
 pub fn fits(ours: &Value, theirs: &Value, sent: &dyn Fn(i64, i64) -> bool) -> bool {
     if let Some(expected) = ours.get("fared") {
         return fared(expected, theirs, sent);
@@ -202,8 +202,8 @@ pub fn fits(ours: &Value, theirs: &Value, sent: &dyn Fn(i64, i64) -> bool) -> bo
     theirs.as_object().is_some_and(|status| status.len() == 2) && part("source") && part("tag") && is_sent()
 }
 
-/// Whether `theirs` says how a request fared whose message would say `expected`: source and tag are there if it has
-/// ended well, and may be if not.
+/// True where `theirs` is the result of a request whose message would have `expected` as its status. Source and tag
+/// are there if it has ended well, and may be if not.
 fn fared(expected: &Value, theirs: &Value, sent: &dyn Fn(i64, i64) -> bool) -> bool {
     let Some(mut told) = theirs.as_object().cloned() else { return false };
     let Some(error) = told.remove("error").and_then(|error| error.as_i64()) else { return false };
