@@ -32,7 +32,7 @@ const NEEDS: &[Need] = &[
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
-/// What the demonstration needs of it: it compiles no MPI program.
+/// Needs of the demonstration, which compiles no MPI program.
 const DEMO: &[Need] = &[
     Need {
         what: "a C compiler",

@@ -39,13 +39,13 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What `command` prints on standard output, trimmed; `None` when it fails or does not start.
+/// Standard output of `command`, trimmed; `None` when it fails or does not start.
 pub fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Whether `command` starts and succeeds; its output is dropped.
+/// True where `command` starts and succeeds; its output is dropped.
 pub fn succeeds(command: &mut Command) -> bool {
     output(command).is_some()
 }
@@ -59,7 +59,7 @@ pub fn find(names: &[&str]) -> Option<PathBuf> {
         .find(|candidate| candidate.is_file())
 }
 
-/// Whether this user is root.
+/// True where this user is root.
 pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).as_deref() == Some("0")
 }

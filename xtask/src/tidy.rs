@@ -27,7 +27,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &["ampl-core"]),
 ];
 
-/// What tests may use besides [`EDGES`].
+/// Crates that tests may use besides [`EDGES`].
 const TESTING: &[&str] = &["ampl-testkit"];
 
 /// Where unsafe code may stand.
@@ -42,7 +42,7 @@ const UNSAFE: &[&str] = &[
     "integrations/examples/rust/",
 ];
 
-/// What decisions may not touch, by token: they would no longer repeat.
+/// Names that decisions may not use, by token: decisions would no longer repeat.
 const IMPURE: &[&str] = &["fs", "env", "net", "Instant", "SystemTime"];
 
 /// Rings of modules that there still are, by crate: how many modules each has. The list may only shrink.

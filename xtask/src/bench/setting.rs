@@ -1,4 +1,4 @@
-//! What benchmarks of whole jobs need: an MPI, an installation, and a place to work.
+//! Requirements of benchmarks of whole jobs: an MPI, an installation, and a place to work.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// That of the benchmark `name`, with the installation `dist`, or one that is built.
+    /// Setting of the benchmark `name`, with the installation `dist`, or one that is built.
     ///
     /// # Errors
     /// When Open MPI is missing or something does not compile.

@@ -47,14 +47,14 @@ const STENCILS: [Stencil; 2] = [
     },
 ];
 
-/// What is measured: name, settings, and the part of the sizes that is printed.
+/// Measurements: name, settings, and the part of the sizes that is printed.
 const MEASURES: [(&str, &[&str], &str); 3] = [
     ("structure", &["trace.timing=\"off\""], "structure"),
     ("timing", &["trace.timing=\"all\"", "trace.time_error=0.1", "trace.time_floor=\"0us\""], "timing"),
     ("floor 10 us", &["trace.timing=\"all\"", "trace.time_error=0.1", "trace.time_floor=\"10us\""], "timing"),
 ];
 
-/// Nothing is left out, however busy the machine.
+/// Setting by which nothing is left out, however busy the machine.
 const ALWAYS: &str = "agent.max_overhead=\"99%\"";
 
 #[derive(Debug, PartialEq)]

@@ -123,7 +123,7 @@ struct Steps {
 /// A rank and a step.
 type Spikes = BTreeSet<(u32, u64)>;
 
-/// What a job printed.
+/// Steps and spikes that a job printed.
 #[derive(Debug, PartialEq)]
 struct Finished {
     steps: Steps,
@@ -196,7 +196,7 @@ impl Job<'_> {
         ))
     }
 
-    /// What the command says of the last job, its rows.
+    /// Rows that the command prints of the last job.
     fn tell(&self, words: &[&str]) -> Result<Vec<Value>> {
         let mut ask = Command::new(&self.setting.ampl);
         ask.arg(words[0]).arg(self.setting.run()).args(&words[1..]).arg("--json");

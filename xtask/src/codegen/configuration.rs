@@ -22,7 +22,7 @@ place and with what to do, and the exit status is 2. What is recorded says how i
 directory has every setting, the defaults too.
 ";
 
-/// What no single key can tell, with a job that shows it.
+/// Rules that involve several keys, with a job that breaks each.
 const TOGETHER: &[(&str, &str)] = &[
     (
         "Under a period every window is as long as any other: its length tells nothing.",
@@ -142,7 +142,7 @@ fn keys(table: &str, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// What a value looks like.
+/// Words for the values of a key.
 fn shape(shape: Shape) -> &'static str {
     match shape {
         Shape::Integer => "whole number",
@@ -155,7 +155,7 @@ fn shape(shape: Shape) -> &'static str {
     }
 }
 
-/// What ampl prints for that text of a job.
+/// Error that ampl prints for that text of a job.
 fn refusal(job: &str) -> Result<String> {
     let absent = |_: &str| Err("No such file or directory (os error 2)".to_owned());
     let text = match Config::inline_sites(job, absent) {

@@ -31,7 +31,7 @@ pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What follows the block comment that `text` starts with; comments nest.
+/// Text after the block comment that `text` starts with; comments nest.
 fn after_block_comment(text: &str) -> &str {
     let mut depth = 0_u32;
     let mut rest = text;
@@ -55,7 +55,7 @@ fn after_block_comment(text: &str) -> &str {
     }
 }
 
-/// What follows a raw string, if `text` starts with one (`r"…"`, `br#"…"#`).
+/// Text after a raw string, if `text` starts with one (`r"…"`, `br#"…"#`).
 fn after_raw_string(text: &str) -> Option<&str> {
     let text = text.strip_prefix('b').or_else(|| text.strip_prefix('c')).unwrap_or(text).strip_prefix('r')?;
     let hashes = text.len() - text.trim_start_matches('#').len();
@@ -64,7 +64,7 @@ fn after_raw_string(text: &str) -> Option<&str> {
     Some(body.find(&end).map_or("", |at| &body[at + end.len()..]))
 }
 
-/// What follows the literal whose inside `text` is, up to and with the closing `quote`.
+/// Text after the closing `quote` of the literal whose inside `text` is.
 fn after_quoted(text: &str, quote: char) -> &str {
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -77,7 +77,7 @@ fn after_quoted(text: &str, quote: char) -> &str {
     characters.as_str()
 }
 
-/// What follows a tick: a character literal is skipped, a lifetime's name is not.
+/// Text after a tick: a character literal is skipped, a lifetime's name is not.
 fn after_tick(text: &str) -> &str {
     let mut characters = text.chars();
     match (characters.next(), characters.next()) {

@@ -10,7 +10,7 @@ use crate::bench::spread::Spread;
 /// Share of values left out at each end of a mean: what is left is the middle half, which no disturbance reaches.
 const TRIMMED: f64 = 0.25;
 
-/// What happens between two calls of a program's [`Program::block`].
+/// Time and calls between two calls of a program's [`Program::block`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Block {
     wrapped: bool,
@@ -19,7 +19,7 @@ struct Block {
 }
 
 impl Block {
-    /// That of a line of `alternate.c`.
+    /// Parses a line that `alternate.c` wrote.
     fn parse(line: &str) -> Option<Self> {
         let numbers: Option<Vec<f64>> = line.split(' ').map(|word| word.parse().ok()).collect();
         let &[wrapped, cpu_ns, calls] = numbers?.as_slice() else { return None };

@@ -1,4 +1,4 @@
-//! What callgrind wrote: instructions by function, and by who called whom.
+//! Output of callgrind: instructions by function, and by caller and callee.
 
 use std::collections::HashMap;
 

@@ -22,10 +22,10 @@ const CLOCKED: [&str; 3] = ["hooks::progress", "Thread::close_periods", "Thread:
 /// Functions of the C library that the library passes on, and others call: MPI loads its parts by them.
 const INTERPOSED: [&str; 3] = ["dlopen", "sched_yield", "usleep"];
 
-/// What a call site costs when it is met for the first time.
+/// Functions that run once per call site.
 const ONCE: [&str; 1] = ["::new_site"];
 
-/// What `MPI_Finalize` does for every call that is stored; none of them calls another.
+/// Functions that `MPI_Finalize` runs for every call that is stored; none of them calls another.
 const MERGE: [&str; 4] = ["compact::compact", "::rank_sections", "v0::Writer<W>::section", "Section::pack"];
 
 /// Where the instructions of one rank went.

@@ -34,7 +34,7 @@ impl State {
     pub const WATCHED: [Self; 5] =
         [Self::Disabled, Self::Summaries, Self::Structure, Self::Kept, Self::Default];
 
-    /// Those whose instructions are counted: a job that is not watched has none of the library's.
+    /// States whose instructions are counted: a job that is not watched has none of the library's.
     pub const COUNTED: [Self; 4] = [Self::Summaries, Self::Structure, Self::Kept, Self::Default];
 
     /// Its name in tables.
@@ -49,24 +49,24 @@ impl State {
         }
     }
 
-    /// Whether there is a run directory afterwards.
+    /// True where the job leaves a run directory.
     pub fn records(self) -> bool {
         Self::COUNTED.contains(&self)
     }
 }
 
-/// What one rank took; nanoseconds, of processor time if not said otherwise.
+/// Cost of one rank; nanoseconds, of processor time if not said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RankCost {
     /// From the return of `MPI_Init` to the entry of `MPI_Finalize`.
     pub inside: f64,
-    /// That on the clock.
+    /// From the return of `MPI_Init` to the entry of `MPI_Finalize`, on the clock.
     pub inside_wall: f64,
     /// From the process's beginning to its end.
     pub whole: f64,
 }
 
-/// What the agents say of themselves, summed over the ranks.
+/// The agents' report of their own time, summed over the ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SelfTime {
     /// Their own time, nanoseconds.
@@ -82,9 +82,9 @@ pub struct Finished {
     pub ranks: Vec<RankCost>,
     /// From the launcher's start to its end, seconds.
     pub wall: f64,
-    /// What the program printed.
+    /// Standard output of the program.
     pub stdout: String,
-    /// What `ampl info` says afterwards, if there is something to say.
+    /// Report of `ampl info` afterwards; `None` for states that leave no run.
     pub own: Option<SelfTime>,
 }
 
@@ -236,7 +236,7 @@ impl Bench {
         Ok(Finished { ranks, wall, stdout, own })
     }
 
-    /// What `ampl info` says of the run; the run is removed.
+    /// Reads the report of `ampl info` on the run, and removes the run.
     ///
     /// # Errors
     /// When it says nothing, or that something is missing.

@@ -1,4 +1,4 @@
-//! What the command line chooses.
+//! Options of the command line.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::job::State;
 
-/// What follows when an option is wrong.
+/// Usage, printed when an option is wrong.
 const USAGE: &str = "\
 options of overhead (all optional):
   --pairs N           rounds of whole jobs (15)
@@ -50,9 +50,9 @@ pub struct Options {
     pub seconds: f64,
     /// Its MPI calls per second and rank.
     pub rate: f64,
-    /// What the default configuration's `agent.max_overhead` is set to.
+    /// Value of `agent.max_overhead` in the default configuration.
     pub max_overhead: Option<String>,
-    /// What its `window.marker` is set to.
+    /// Value of `window.marker` in the default configuration.
     pub marker: Option<String>,
     /// Its work per step, grid rows; found out without.
     pub work: Option<f64>,
@@ -64,7 +64,7 @@ pub struct Options {
     pub state: Option<State>,
     /// The one program to measure; all of them without.
     pub program: Option<String>,
-    /// What to measure.
+    /// Parts to measure.
     pub parts: Vec<Part>,
     /// The installation to measure; one is built without.
     pub dist: Option<PathBuf>,

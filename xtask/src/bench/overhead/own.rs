@@ -1,4 +1,4 @@
-//! What the agent says of itself beside what whole jobs take more, start and end included.
+//! The agent's report of its own time, beside what whole jobs take more, start and end included.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::program;
 const FACTOR: f64 = 1.5;
 /// A difference of so many standard errors is clear.
 const CLEAR: f64 = 3.0;
-/// What makes every call dear.
+/// Settings that make every call expensive.
 const DEAR: [&str; 4] =
     ["trace.timing=\"all\"", "trace.time_error=0", "trace.call_path_depth=16", "agent.max_overhead=0.99"];
 /// Calls per second of the program that calls most.
@@ -33,7 +33,7 @@ struct Round {
     says: f64,
 }
 
-/// What the rounds of a job come to, nanoseconds.
+/// Means over the rounds of a job, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Outcome {
     bare: f64,
@@ -61,7 +61,7 @@ impl Outcome {
         self.difference > CLEAR * self.error
     }
 
-    /// Whether the agent says what is so, as far as that can be told.
+    /// True where the agent's report is right, as far as the rounds can show.
     fn holds(&self) -> bool {
         if self.is_clear() {
             let factor = self.says / self.difference;
