@@ -110,7 +110,7 @@ pub fn marker() {
     }
 }
 
-/// Whether this rank's open window is in the sample; `None` without ampl.
+/// True where this rank's open window is in the sample; `None` without ampl.
 pub fn is_traced() -> Option<bool> {
     match (hooks()?.is_traced)() {
         -1 => None,
