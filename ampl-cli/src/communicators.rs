@@ -1,4 +1,4 @@
-//! The communicators of a run, as `ampl info` tells them.
+//! The communicators of a run, as `ampl info` prints them.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use crate::human::{count, fit, plural};
 use crate::summary::width;
 
-/// As many are told one by one.
+/// Number of communicators that are listed.
 const SHOWN: usize = 4;
 
 /// All of them, as `--json` has them.
@@ -22,17 +22,17 @@ impl Serialize for Rows<'_> {
     }
 }
 
-/// One of them; the order of fields is part of the format.
+/// A communicator; the order of fields is part of the format.
 #[derive(Debug, Serialize)]
 struct Row {
-    /// As `ampl decode` calls it.
+    /// Name, as in `ampl decode`.
     name: String,
     made_by: &'static str,
     parent: Option<String>,
     size: Option<u32>,
     /// Ranks of the world in its order; none where that is not known.
     ranks: Option<String>,
-    /// Of one between two groups, those of the second.
+    /// Ranks of the second group of an intercommunicator.
     #[serde(skip_serializing_if = "Option::is_none")]
     remote_ranks: Option<String>,
     /// True where the name means this communicator on every rank.
@@ -57,7 +57,7 @@ fn made_by(comm: &Communicator) -> &'static str {
     FUNCTIONS.get(usize::from(comm.function)).map_or("?", |spec| spec.name)
 }
 
-/// How many there are, and the first of them; nothing where there is none.
+/// Number of communicators, and the first of them; empty where there is none.
 pub fn text(comms: &Communicators) -> String {
     let mut out = String::new();
     let all = comms.iter().len();

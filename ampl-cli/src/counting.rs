@@ -12,13 +12,13 @@ use crate::doctor::mpi;
 use crate::elf::{self, Executable};
 use crate::failure::{Failure, USAGE};
 
-/// How the names of PAPI's library begin.
+/// Prefix of the names of PAPI's library.
 const PAPI: &str = "libpapi.so";
 
 /// Refuses a job whose metrics this machine does not measure and which are not optional.
 ///
-/// What is said is true of this node only: to be asked where ranks run. Of PAPI, only whether `programs` will find
-/// it: what it counts it tells the ranks, which load it.
+/// The answer holds for this node only: ask where ranks run. Of PAPI, this checks only that `programs` will find it;
+/// the ranks, which load it, learn what it counts.
 ///
 /// # Errors
 /// A [`Failure`] of status 2 naming the first of them.
@@ -38,7 +38,7 @@ pub fn check(config: &Config, programs: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why this machine does not let this user count with `counter`; `None` if it does.
+/// Reason why this user cannot count with `counter` here; `None` if possible.
 pub fn refusal(counter: &Counter) -> Option<Refusal> {
     let mut builder = Builder::new(Software::DUMMY);
     let attributes = builder.attrs_mut();
@@ -74,7 +74,7 @@ fn lacks_papi(programs: &[PathBuf]) -> bool {
         Executable::read(program).is_some_and(|executable| !executable.opaque)
             && elf::libraries(program).is_some_and(|libraries| !libraries.iter().any(|path| is_papi(path)))
     };
-    // What the system's configuration adds to the usual places is in the linker's cache, by name.
+    // Directories that the system's configuration adds are in the linker's cache, by name.
     let cached = || {
         let cache = std::fs::read("/etc/ld.so.cache").unwrap_or_default();
         cache.windows(PAPI.len()).any(|name| name == PAPI.as_bytes())
@@ -87,7 +87,7 @@ pub fn paranoid() -> Option<i64> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
 
-/// Names that are counted here, and what the others have against it, by kind.
+/// Counters of a kind that this machine offers, and the refusals of the others.
 pub fn offered(kind: Kind) -> (Vec<&'static str>, Vec<(&'static str, Refusal)>) {
     let (mut counted, mut refused) = (Vec::new(), Vec::new());
     for counter in perf::COUNTERS.iter().filter(|counter| counter.kind == kind) {

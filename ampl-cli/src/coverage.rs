@@ -4,19 +4,19 @@ use serde::{Serialize, Serializer};
 
 use crate::human::{percent, plural};
 
-/// From this share of the ranks' time on a number stands for the run.
+/// Least share of the ranks' time at which a number stands for the run.
 const WHOLE: f64 = 0.999;
-/// Below this share a number of the rest is not shown as one of the run.
+/// Least share at which a number is shown as one of the run.
 const LEAST: f64 = 0.9;
 
-/// How far a number stands for what was not measured.
+/// Extent to which a number stands for time that was not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// It is of the run.
+    /// The number stands for the run.
     Whole,
-    /// It is shown with its share, and without an interval.
+    /// The number is shown with its share, and without an interval.
     Part,
-    /// It is not shown: what was not measured may be anything.
+    /// The number is not shown: the unmeasured part may have any value.
     Little,
 }
 
@@ -25,7 +25,7 @@ pub enum Extent {
 pub struct Coverage {
     /// Share of the ranks' time, in [0, 1].
     pub share: f64,
-    /// Windows that all ranks measured that had them.
+    /// Windows that were measured by all ranks that had them.
     pub windows: u64,
     /// Windows of the run.
     pub of_windows: u64,
@@ -45,7 +45,7 @@ impl Coverage {
         }
     }
 
-    /// How far the number stands for the run.
+    /// Extent to which the number stands for the run.
     pub fn extent(&self) -> Extent {
         Self::extent_of(self.share)
     }

@@ -84,8 +84,8 @@ fn is_of_some(decision: &Decision) -> bool {
     is_after(decision) && decision.reported < decision.population
 }
 
-/// Without what was drawn beforehand in updates all of whose windows were decided when they were over: that is for
-/// ranks that could not wait for the decision. There are `windows` in the run, and so many in an update.
+/// Removes earlier draws of updates whose windows were all decided retrospectively: these are for ranks that could
+/// not wait for the decision. There are `windows` in the run, and `windows_per_update` in an update.
 fn in_force(mut decisions: Vec<Decision>, windows_per_update: u64, windows: u64) -> Vec<Decision> {
     let mut after: BTreeMap<(String, u64), BTreeSet<u64>> = BTreeMap::new();
     for decision in decisions.iter().filter(|decision| is_after(decision)) {
@@ -101,12 +101,12 @@ fn in_force(mut decisions: Vec<Decision>, windows_per_update: u64, windows: u64)
     decisions
 }
 
-/// One for each group and moment: strata together.
+/// Decisions with the strata of each group and moment joined.
 pub fn by_group(decisions: &[Decision]) -> Vec<Decision> {
     together(decisions, |_| true)
 }
 
-/// The same for those that `which` names only.
+/// The same for the decisions that `which` accepts; others stay apart.
 fn together(decisions: &[Decision], which: impl Fn(&Decision) -> bool) -> Vec<Decision> {
     let mut all: Vec<Decision> = Vec::new();
     for decision in decisions {
@@ -165,7 +165,7 @@ fn line(decision: &Decision, group: &str, reason: &str) -> String {
     text.trim_end().to_owned()
 }
 
-/// `3 of 64`: how many are kept. `3+? of 64` where nobody knows of some.
+/// `3 of 64`: number of ranks kept; `3+? of 64` where some ranks did not report.
 pub fn kept(decision: &Decision) -> String {
     let unheard = if is_of_some(decision) { "+?" } else { "" };
     format!("{}{unheard} of {}", decision.size, decision.population)
@@ -177,7 +177,7 @@ pub fn reason(decision: &Decision, absolute: bool) -> String {
     let Some(metric) = &decision.guide else {
         return match decision.size {
             _ if is_of_some(decision) => format!("ranks that reported do not differ{limit}"),
-            // Of a window that is over everything is known: no metric's bound asks for anybody.
+            // A retrospective decision has all values: no metric's bound asks for a rank.
             _ if is_after(decision) => format!("no rank differs{limit}"),
             size if u64::from(size) == decision.population => "nothing known yet".into(),
             _ => format!("fixed size{limit}"),

@@ -192,7 +192,7 @@ fn from_zero(ranks: u32) -> String {
     format!("name one from 0 to {}", ranks.saturating_sub(1))
 }
 
-/// The reason for which a window is stored, where that is not because it was drawn.
+/// Reason why a window is stored, where it was not drawn.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     /// True where the window would have been kept; given where everything is stored to check that
@@ -200,11 +200,11 @@ struct Share {
     kept: Option<bool>,
     /// True where the window was not drawn itself, but a partner's was.
     partner: bool,
-    /// How likely it was that it or a partner's was drawn, where that is not the probability of its own draw.
+    /// Probability that it or a partner's window was drawn, where that is not the probability of its own draw.
     inclusion: Option<f64>,
 }
 
-/// Windows of `rank` in whose keeping partners have a part; all of them where everything is stored to `verify`.
+/// Windows of `rank` that partners may keep; all of them where everything is stored to `verify`.
 fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
     let told = |window: &&WindowSummary| verify || window.partner || window.inclusion.is_some();
     let share = |window: &WindowSummary| Share {
@@ -218,7 +218,7 @@ fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
 /// The form of the lines.
 struct Lines {
     symbols: Symbols,
-    /// The interface that says what constants are called; none where it is not known.
+    /// ABI family that names constants; none where it is not known.
     family: Option<AbiFamily>,
     /// True where lines name the rank.
     several: bool,

@@ -23,7 +23,7 @@ pub struct Executable {
     pub opaque: bool,
     /// No dynamic linker loads it.
     pub is_static: bool,
-    /// It contains MPI itself: its beginning at least.
+    /// It contains MPI itself, or at least its init functions.
     pub defines_mpi: bool,
     /// MPI functions that it defines itself, in C or Fortran, as its symbols have them.
     pub own_functions: Vec<String>,
@@ -63,7 +63,7 @@ impl Executable {
         // A profiling layer takes MPI's own functions from a shared library.
         let is_layer = taken.iter().any(|name| name.starts_with("PMPI_") || name.starts_with("pmpi_"));
         let defines_mpi = !is_layer && BEGINNINGS.iter().any(contains);
-        // Where these go on by their profiling names ampl begins and ends there.
+        // Where these call their profiling names, ampl begins and ends there.
         let goes_on = |name: &&str| taken.contains(format!("P{name}").as_str());
         let begins = BEGINNINGS.iter().any(goes_on);
         let is_seen = |name: &str| match name {
@@ -87,7 +87,7 @@ impl Executable {
         })
     }
 
-    /// Reasons why ampl may see nothing, or not all, each with what to do.
+    /// Reasons why ampl may record nothing, or not all, each with a remedy.
     pub fn obstacles(&self) -> Vec<(String, &'static str)> {
         let mut found = Vec::new();
         if self.is_static {
@@ -147,7 +147,7 @@ fn is_mpi_function(symbol: &str) -> bool {
         return true;
     }
     let lower = symbol.to_lowercase();
-    // Anything else in mixed case is the program's own affair.
+    // Other names in mixed case are the program's own.
     if !lower.starts_with("mpi_") || (symbol != lower && symbol != symbol.to_uppercase()) {
         return false;
     }

@@ -47,7 +47,7 @@ pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }
 
-/// How many columns lines for people have: `COLUMNS` where that is sane.
+/// Columns of lines for people:
 pub fn columns() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|&columns| columns > 0)
 }
@@ -82,7 +82,7 @@ pub fn speaks() -> bool {
 pub struct Launch {
     /// The launch, as the launcher calls it, or the process that started this one.
     pub job: String,
-    /// Processes of it on this node; 0 where that is not told.
+    /// Its processes on this node; 0 where the launcher does not set that.
     pub on_node: u64,
 }
 

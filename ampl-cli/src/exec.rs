@@ -74,7 +74,7 @@ struct Prepared {
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let speaks = environment::speaks();
     let mut job = Job::load(&args.job, speaks && !args.checked)?;
-    // Of another rank's node the others hear in MPI_Init: a job that runs unobserved is better than none.
+    // Other nodes learn of a failure in MPI_Init: a job that runs unobserved is better than none.
     let own = &args.command[prefix::behind(&args.command)..];
     let program = environment::which(Path::new(&own[0]));
     if speaks {
@@ -105,7 +105,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     Ok(Prepared { variables, command })
 }
 
-/// Says on stderr why ampl may see nothing of this program.
+/// Warns on stderr where ampl may record nothing of this program.
 fn warn(program: &Path) {
     // An exec of ampl within another says itself what is wrong with the program behind it.
     if std::env::current_exe().is_ok_and(|ampl| program.canonicalize().ok() == ampl.canonicalize().ok()) {

@@ -46,10 +46,10 @@ impl Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The same where every rank of the job may fail alike: the message is printed once.
+/// Reports a failure that every rank of the job may have: the message is printed once.
 ///
 /// # Errors
-/// None: it is what a command's outcome is.
+/// Never; the type is that of a command's outcome.
 pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
     match error.downcast_ref::<Failure>() {
         Some(failure) => {

@@ -40,7 +40,7 @@ pub fn digits(value: f64) -> String {
 
 /// `share` of one in percent: `41.2 %`.
 pub fn percent(share: f64) -> String {
-    // What rounding leaves of nothing.
+    // Rounding errors of zero.
     let share = if share.abs() < 1e-9 { 0.0 } else { share };
     format!("{} %", digits(100.0 * share))
 }

@@ -1,5 +1,4 @@
-//! Where the ranks of a run are that has not come to its end: the call that each is in, since when, and whom it waits
-//! for.
+//! Calls in which the ranks of an unfinished run are: since when, and whom each waits for.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use serde::Serialize;
 
 use ampl_reader::sites::Symbols;
 
-/// A thread that has called nothing for so long is not between two polls any more, nanoseconds.
+/// Longest time without a call at which a thread still counts as polling, nanoseconds.
 const QUIET_NS: i64 = 1_000_000_000;
 
 /// Ranks that are in one place.
@@ -26,12 +25,12 @@ pub struct Row {
     pub thread: Option<u32>,
     #[serde(flatten)]
     pub place: Where,
-    /// Since when, nanoseconds since T0; of several ranks the first.
+    /// Start, nanoseconds since T0; of several ranks the first.
     pub since_ns: i64,
-    /// The same of the last of them.
+    /// Start of the last of several ranks, nanoseconds since T0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest_ns: Option<i64>,
-    /// How long until the end of the run, or until now, nanoseconds; of several ranks the longest.
+    /// Time until the end of the run, or until now, nanoseconds; of several ranks the longest.
     pub for_ns: i64,
     /// True where `for_ns` is an upper limit: calls were only counted, and it begins at the last check.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -40,7 +39,7 @@ pub struct Row {
     pub members: RankSet,
 }
 
-/// A call and whom it is about; or none.
+/// A call with its peer and communicator; without a function, a place outside of MPI.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Where {
     /// The function; none outside of MPI.
@@ -60,10 +59,10 @@ pub struct Where {
     /// The communicator, as `ampl decode` calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comm: Option<String>,
-    /// How many requests it names.
+    /// Number of requests that it names.
     #[serde(skip_serializing_if = "is_zero")]
     pub requests: u64,
-    /// The function that has made the only one, whose peer, tag and communicator these are.
+    /// Function that made the only request, whose peer, tag and communicator these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_of: Option<String>,
     /// True where it is not one call, but polls that have found nothing since then.
@@ -72,7 +71,7 @@ pub struct Where {
     /// Outside of MPI, the function that was called last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// `stopped` or `gone`: what the system says of the process.
+    /// `stopped` or `gone`: state of the process by the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<&'static str>,
 }
@@ -81,7 +80,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A number, or what a constant is called.
+/// A number, or the name of a constant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 pub enum Named {
@@ -100,7 +99,7 @@ impl From<Value> for Named {
     }
 }
 
-/// Where all ranks are, most ranks first; none of a run that is complete.
+/// Places of all ranks, most ranks first; empty for a run that is complete.
 pub fn rows(trace: &Trace, comms: &Communicators, symbols: &mut Symbols) -> Vec<Row> {
     if trace.complete {
         return Vec::new();
@@ -143,7 +142,7 @@ pub fn first_to_stop(trace: &Trace) -> Option<(u32, i64)> {
     (ranks.len() > 1).then(|| ranks[0])
 }
 
-/// Time in calls that have not returned, of all ranks' threads, nanoseconds; calls that were only counted are not in it.
+/// Time in calls that have not returned, of all ranks' threads, nanoseconds; without calls that were only counted.
 pub fn unfinished_ns(trace: &Trace) -> i64 {
     let Some(end) = trace.run.end else { return 0 };
     trace.ranks.iter().flat_map(|rank| &rank.process.threads).map(|thread| thread.inside_ns(end)).sum()
@@ -176,7 +175,7 @@ fn place(
         last: None,
         process: match process.liveness {
             Liveness::Stopped => Some("stopped"),
-            // Of a job that has ended all are.
+            // After the end of the job all processes are gone.
             Liveness::Gone if end.basis == EndBasis::Now => Some("gone"),
             _ => None,
         },
@@ -206,7 +205,7 @@ fn about(place: &mut Where, rank: u32, peer: &Peer, comms: &Communicators) {
         Some(other) => Some(other.into()),
         None => made.map(|comm| comm.name.to_string()),
     };
-    // Ranks are told as the world's: of a communicator that is not known they say nothing.
+    // Ranks are printed as the world's: in an unknown communicator they mean nothing.
     let world = |number: i64| -> Option<Named> {
         let inside = u32::try_from(number).ok();
         match (inside, predefined, made) {
@@ -214,7 +213,7 @@ fn about(place: &mut Where, rank: u32, peer: &Peer, comms: &Communicators) {
             (Some(_), Some("MPI_COMM_SELF"), _) => Some(Named::Number(rank.into())),
             (Some(inside), _, Some(made)) => {
                 let own = made.ranks.as_ref()?;
-                // Between two groups a rank is one of the other's.
+                // In an intercommunicator a rank is one of the other group.
                 let others = match &made.remote {
                     Some(remote) if own.place(rank).is_some() => remote,
                     _ => own,

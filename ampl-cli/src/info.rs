@@ -1,4 +1,4 @@
-//! `ampl info`: what a run directory holds.
+//! `ampl info`: contents of a run directory.
 
 use std::cmp::Reverse;
 use std::io::Write;
@@ -78,7 +78,7 @@ struct Info<'a> {
     programs: Vec<Program>,
     mpi_library: &'a str,
     complete: bool,
-    /// Where the launcher started several processes that each ran as a world of its own.
+    /// Processes that the launcher started as one job and that each ran as a world of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     alone: Option<&'a Alone>,
     calls: u64,
@@ -96,13 +96,13 @@ struct Info<'a> {
     would_keep_windows: Option<u64>,
     /// Windows that lack the summary of some rank; none where the configuration is not known.
     windows_without_summary: Option<u64>,
-    /// Share of the ranks' time in windows that all ranks measured: what efficiencies of the run rest on.
+    /// Share of the ranks' time in windows that all ranks measured, on which efficiencies of the run rest.
     coverage: f64,
     /// Start-up, body and wind-down with their headlines; none where the run is one phase.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     phases: Vec<Phase>,
     trace_bytes: Sizes,
-    /// How clocks that are not rank 0's were brought in step with it; none where all ranks read one clock.
+    /// Clocks other than rank 0's, synchronised with it; none where all ranks read one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<Clocks>,
     agent_failures: u64,
@@ -117,13 +117,13 @@ struct Info<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     paused: Vec<Paused>,
     communicators: communicators::Rows<'a>,
-    /// Where the program made more communicators than are looked at: what is listed is not all.
+    /// True where the program made more communicators than are examined: the list is not complete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     communicators_cut: bool,
-    /// Where the ranks are of a run that has not come to its end.
+    /// Calls that the ranks of an unfinished run are in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     in_call: Vec<in_call::Row>,
-    /// Up to when such a run counts, and how that is known.
+    /// End of an unfinished run, and how it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<End>,
 }
@@ -164,7 +164,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// Rank-windows that would have been kept, had everything not been recorded to check them; `None` where it was not.
+/// Rank-windows that would have been kept, where `output.verify` recorded everything; `None` where it is off.
 pub fn would_keep(trace: &Trace, plan: Option<&Plan>) -> Option<u64> {
     plan.filter(|plan| plan.config.output.verify)?;
     let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
@@ -208,11 +208,11 @@ impl Serialize for Functions {
 pub struct Clocks {
     /// Ranks that have one.
     pub ranks: u64,
-    /// How far a rank's times may be off, nanoseconds: of the rank that is worst.
+    /// Greatest error of a rank's times, nanoseconds.
     pub error_ns: u64,
     /// The rank that is worst.
     pub rank: u32,
-    /// The drift of most magnitude, which is made up for; none where that of a rank was not measured.
+    /// Drift of the greatest magnitude, which is corrected; none where that of a rank was not measured.
     pub drift_ppm: Option<f64>,
 }
 
@@ -240,10 +240,10 @@ pub struct Overhead {
     pub windows_share: Option<f64>,
     /// `calls_ns` per call of the application, nanoseconds.
     pub per_call_ns: Option<f64>,
-    /// Where it was taken, and its share of the job's processor time.
+    /// Parts of the agent's time, and its share of the job's processor time.
     #[serde(flatten)]
     pub own: OwnTime,
-    /// Where a rank did less for calls, or more again, to stay within `agent.max_overhead`; or ended windows otherwise.
+    /// Steps down and up of ranks, to stay within `agent.max_overhead`; or changes to windows that end by the clock.
     pub steps: Vec<RankStep>,
 }
 
@@ -254,25 +254,25 @@ pub struct RankStep {
     pub rank: u32,
     /// The window open then.
     pub window: u64,
-    /// When, nanoseconds since the start.
+    /// Time, nanoseconds since the start.
     pub at_ns: u64,
-    /// From then on: `kept`, `drawn` (which windows are kept is decided before them), `structure` (no times are
+    /// Level from then on: `kept`, `drawn` (windows to keep are drawn before they begin), `structure` (no times are
     /// stored), `summaries` or `off`; or `clock`: windows end by it.
     pub level: String,
     /// The agent's share of the time that made it step down, or that is expected after a step up.
     pub share: f64,
-    /// Why: `overhead`, `recovered` after a step up, `journal` where that had no room for calls, or `marker` where the
-    /// program did not name its region.
+    /// Reason: `overhead`, `recovered` after a step up, `journal` where that had no room for calls, or `marker` where
+    /// the program did not name its region.
     pub reason: &'static str,
 }
 
-/// How much is given up at `level`.
+/// Depth of the step down to `level`.
 fn depth(level: &str) -> usize {
     ["kept", "drawn", "structure", "summaries", "off"].iter().position(|name| *name == level).unwrap_or(0)
 }
 
 impl Overhead {
-    /// Of a run that made `calls` calls.
+    /// Overhead of a run with `calls` calls.
     pub fn of(trace: &Trace, calls: u64) -> Self {
         let own = OwnTime::of(trace);
         let elapsed: u64 =
@@ -355,7 +355,7 @@ mod tests {
         let mut trace = Trace { ranks: ranks.collect(), ..Trace::default() };
         let told = Clocks { ranks: 3, error_ns: 9, rank: 2, drift_ppm: Some(-3.0) };
         assert_eq!(Clocks::of(&trace), Some(told));
-        // One that did not come to its end.
+        // A rank that did not finalize.
         trace.ranks[1].process.clock = clock(7, 1, None);
         assert_eq!(Clocks::of(&trace), Some(Clocks { drift_ppm: None, ..told }));
         assert_eq!(Clocks::of(&Trace::default()), None);

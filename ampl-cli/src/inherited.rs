@@ -11,23 +11,23 @@ use libc::{F_GETFD, SIG_IGN, SIGPIPE, close, fcntl, signal};
 static PIPE_IGNORED: AtomicBool = AtomicBool::new(false);
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
 
-/// The C library calls what is listed here before `main`, and so before the runtime begins.
+/// The C library calls the functions listed here before `main`, and so before the runtime begins.
 // SAFETY: the section is a list of functions; this one needs no arguments and nothing that a runtime prepares.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static BEFORE_MAIN: extern "C" fn() = look;
 
 extern "C" fn look() {
-    // SAFETY: ignored is what the runtime makes it next; the answer is what it was.
+    // SAFETY: the runtime ignores the signal next, too; the answer is its state before.
     let before = unsafe { signal(SIGPIPE, SIG_IGN) };
     PIPE_IGNORED.store(before == SIG_IGN, Ordering::Relaxed);
     for (descriptor, closed) in (0..).zip(&CLOSED) {
-        // SAFETY: only asks, and any number may be asked about.
+        // SAFETY: only queries, and any number may be queried.
         closed.store(unsafe { fcntl(descriptor, F_GETFD) } == -1, Ordering::Relaxed);
     }
 }
 
-/// Has `command` start its program with what this process was started with.
+/// Has `command` start its program with the state that this process was started with.
 pub fn hand_on(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec it loads atomics and makes system calls, no more.
     unsafe { command.pre_exec(restore) }
@@ -40,7 +40,7 @@ fn restore() -> std::io::Result<()> {
         unsafe { signal(SIGPIPE, SIG_IGN) };
     }
     for (descriptor, _) in (0..).zip(&CLOSED).filter(|(_, closed)| closed.load(Ordering::Relaxed)) {
-        // SAFETY: the runtime's /dev/null, which nobody owns.
+        // SAFETY: the runtime's /dev/null, which has no owner.
         unsafe { close(descriptor) };
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The job's configuration as the command line gives it: file, `--set`, and where the library finds the result.
+//! The job's configuration on the command line:
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -93,7 +93,7 @@ impl Job {
         Ok(match &self.source {
             Source::File(path) if !self.edited => Some(std::path::absolute(path)?.into_os_string()),
             Source::Defaults if !self.edited => None,
-            // The newline is what tells text from a path.
+            // The newline distinguishes text from a path.
             _ => Some(format!("{}\n", self.text.trim_end_matches('\n')).into()),
         })
     }
@@ -106,7 +106,7 @@ impl Job {
         Ok(())
     }
 
-    /// Where the value of `key` came from, for messages: the last `--set` that touched it, else the file.
+    /// Source of the value of `key`, for messages: the last `--set` that touched it, else the file.
     pub fn place(&self, key: &str) -> String {
         match setting_of(&table_path(key), &self.settings) {
             Some(setting) => format!("--set {setting}"),
@@ -114,7 +114,7 @@ impl Job {
         }
     }
 
-    /// Says which groups do not fit a job of `ranks` processes, and what becomes of them.
+    /// Reports groups that do not fit a job of `ranks` processes, and how they are clipped.
     pub fn notice_clipping(&self, ranks: u32) {
         let Some(clipping) = Clipping::of(&self.config, ranks) else { return };
         let place = match clipping.place(&self.text).filter(|_| !self.edited) {
@@ -124,7 +124,7 @@ impl Job {
         tell!("{}", clipping.render(&place));
     }
 
-    /// Where the rank that `error` is about is named.
+    /// Place of the setting that names the rank of `error`.
     pub fn place_of(&self, error: &RankOutsideJob) -> String {
         let place = self.place(error.key());
         // Settings move lines.
@@ -153,11 +153,11 @@ fn key_of(setting: &str) -> &str {
     setting.split('=').next().unwrap_or_default().trim()
 }
 
-/// `text` with the tables of the file that `sites` names, which stands beside the job file.
+/// `text` with the tables of the file in `sites`, relative to the job file.
 fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<String> {
     let beside = match source {
         Source::File(path) => path.parent().map(Path::to_owned).unwrap_or_default(),
-        // Text that came without a file is at home where the command was given.
+        // Text without a file is relative to the working directory.
         Source::Inline | Source::Defaults => PathBuf::new(),
     };
     let read = |name: &str| {
@@ -222,10 +222,10 @@ fn text_of(path: &Path) -> Result<String, String> {
     })
 }
 
-/// No job file is longer; devices are.
+/// Longest job file, bytes; devices are longer.
 const LONGEST: u64 = 1 << 24;
 
-/// How files begin that are taken for a job file by mistake.
+/// First bytes of files that are passed as a job file by mistake.
 const KINDS: [(&[u8], &str); 6] = [
     (b"\x7fELF", "a program"),
     (b"AMPL", "a trace or a journal"),

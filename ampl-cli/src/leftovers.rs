@@ -1,4 +1,4 @@
-//! Journals in the node's memory whose jobs are gone: nobody has recovered them.
+//! Journals in the node's memory whose jobs are gone, and which have not been recovered.
 
 use std::fs::{self, DirEntry};
 use std::os::unix::fs::MetadataExt;
@@ -12,17 +12,17 @@ use crate::human::{bytes, plural};
 use crate::recover::free;
 use ampl_reader::directory::{self, Holder};
 
-/// Less than this share of the node's memory file system is not worth a word before a job.
+/// One part in so many of the node's memory file system is too little for a message before a job.
 const SMALL_SHARE: u64 = 16;
-/// More than this is, however large it is.
+/// Bytes that are worth a message on any node.
 const LARGE: u64 = 1 << 30;
-/// A directory without journals is a job's that begins, unless it is older.
+/// Age up to which a directory without journals belongs to a job that begins.
 const BEGINNING: Duration = Duration::from_secs(60);
 
 /// The journals of a run in this node's memory.
 #[derive(Debug, Serialize)]
 pub struct Leftover {
-    /// Where they are.
+    /// Directory of the journals.
     pub journals: PathBuf,
     /// The run directory, as the job named it; null where no journal says.
     pub run: Option<String>,
@@ -67,7 +67,7 @@ pub fn message(leftovers: &[Leftover], small: u64) -> Option<String> {
     })
 }
 
-/// Removes those whose processes are gone; returns what was done, a message each.
+/// Removes leftovers whose processes are gone; returns a message each.
 pub fn clean() -> Vec<String> {
     remove_marks(&own());
     let (alive, dead): (Vec<Leftover>, Vec<Leftover>) =
@@ -84,7 +84,7 @@ pub fn clean() -> Vec<String> {
 
 fn remove(leftover: &Leftover) -> String {
     let journals = journals(&leftover.journals);
-    // Looked at once more: a job may have begun there meanwhile.
+    // Checked once more: a job may have begun there meanwhile.
     if journals.iter().any(|file| directory::living(file).is_some()) {
         return format!("ampl: kept {}: its job runs", leftover.journals.display());
     }
@@ -94,7 +94,7 @@ fn remove(leftover: &Leftover) -> String {
     format!("ampl: freed {} ({}{run})", bytes(leftover.bytes as f64), leftover.journals.display())
 }
 
-/// Removes marks of ranks whose jobs died in `MPI_Init`: they take no room worth a word.
+/// Removes marks of ranks whose jobs died in `MPI_Init`: they take almost no memory.
 fn remove_marks(node: &Path) {
     for place in entries(node).filter(|place| is_of_marks(place) && is_old(place)) {
         let marks: Vec<DirEntry> = entries(&place.path()).collect();

@@ -1,7 +1,7 @@
 //! The command line of ampl. Finds `libampl.so` by path; links no MPI.
 #![deny(unsafe_code)]
 
-/// A line for people, on stderr. Where it cannot be written, nobody wants to read it: no reason to fail.
+/// A line for people, on stderr; write errors are ignored.
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -117,7 +117,7 @@ fn main() -> ExitCode {
 /// Prints help to stdout, and mistakes in the form of every other message; 2 for mistakes.
 fn usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind;
-    // Without arguments clap calls the help an error, and it is one: nothing was asked for.
+    // Without arguments clap calls the help an error, and it is one: there was no command.
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 });

@@ -14,7 +14,7 @@ use crate::job::Job;
 /// A source line that the job names.
 #[derive(Debug)]
 struct Named {
-    /// Where, as `--set` addresses it.
+    /// Key, as `--set` addresses it.
     key: String,
     /// Text before the site in the value of `key`.
     before: String,
@@ -32,8 +32,8 @@ struct Lookup {
     lines: BTreeSet<u32>,
 }
 
-/// Puts the code that every `file:line` of the job has in `programs` or their libraries behind that name, unless it is
-/// there; returns the settings, `KEY=VALUE`, that do the same.
+/// Adds to every `file:line` of the job its code in `programs` or their libraries, unless it is there; returns the
+/// settings, `KEY=VALUE`, that do the same.
 ///
 /// Offsets are the addresses of the module's own ELF file: what is left of a run-time address after subtracting
 /// the load bias (`dlpi_addr`). They are what `addr2line -e MODULE` takes.
@@ -103,7 +103,7 @@ fn lines_of(config: &Config) -> Vec<Named> {
     sites.into_iter().filter_map(named).collect()
 }
 
-/// The code of one line, or what is wrong with it and what to do.
+/// The code of one line, or the fault and its remedy.
 fn code(named: &Named, lookup: Lookup) -> Result<Vec<CodeRange>, (String, String)> {
     let Named { file, line, .. } = named;
     if lookup.files.is_empty() {
@@ -123,7 +123,7 @@ fn code(named: &Named, lookup: Lookup) -> Result<Vec<CodeRange>, (String, String
     Ok(lookup.code)
 }
 
-/// Adds to `found` what the line table of `module` says of each of `named`; one without a table says nothing.
+/// Adds to `found` the code of each of `named` by the line table of `module`; nothing without a table.
 fn look_up(module: &Path, named: &[Named], found: &mut [Lookup]) {
     let Ok(loader) = Loader::new(module) else { return };
     let Ok(locations) = loader.find_location_range(0, u64::MAX) else { return };

@@ -13,10 +13,10 @@ pub struct Moved {
     /// `MPI_File_write*` and `MPI_File_iwrite*`.
     #[serde(rename = "io.bytes_written")]
     pub written: u64,
-    /// Bytes that went to windows: `MPI_Put`, `MPI_Accumulate` and what fetches beside.
+    /// Bytes that went to windows: `MPI_Put`, `MPI_Accumulate` and functions that fetch as well.
     #[serde(rename = "rma.bytes_put")]
     pub put: u64,
-    /// Bytes that came from windows: `MPI_Get` and what fetches.
+    /// Bytes that came from windows: `MPI_Get` and functions that fetch.
     #[serde(rename = "rma.bytes_got")]
     pub got: u64,
 }

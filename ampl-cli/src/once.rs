@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::environment;
 
-/// A failed start is over by then, and what is left of it may go.
+/// Age from which the marks of a failed start may be removed.
 const STALE: Duration = Duration::from_secs(60);
 
 /// True where no other process of this job has asked the same of `message` on this node. Without a launcher there
@@ -24,7 +24,7 @@ pub fn is_first(message: &str) -> bool {
     let mark = place.join(format!("{begins}{:016x}", hasher.finish()));
     match File::create_new(&mark) {
         Ok(_) => {
-            // Alone on its node nobody would take the mark away.
+            // Alone on its node, no other process would remove the mark.
             if launch.on_node <= 1 {
                 let _ = fs::remove_file(&mark);
             }
@@ -40,7 +40,7 @@ pub fn is_first(message: &str) -> bool {
     }
 }
 
-/// Counts this process; the last of the node takes the mark away.
+/// Counts this process; the last of the node removes the mark.
 fn leave(mark: &Path, on_node: u64) {
     let counted = OpenOptions::new().append(true).open(mark).and_then(|mut file| {
         file.write_all(b"+")?;
@@ -51,7 +51,7 @@ fn leave(mark: &Path, on_node: u64) {
     }
 }
 
-/// Removes the marks of jobs that their launcher ended before all ranks had come.
+/// Removes marks of jobs that ended before all ranks had asked.
 fn sweep(place: &Path, begins: &str, own: &Path) {
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let name: OsString = entry.file_name();

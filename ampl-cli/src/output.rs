@@ -17,7 +17,7 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Resul
     let mut out = BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            // What is left in the buffer has no reader; dropping the buffer whole would try to write it.
+            // The rest of the buffer has no reader; dropping it whole would try to write it.
             let _ = out.into_parts();
             Ok(())
         }

@@ -1,32 +1,32 @@
-//! The processor time that ampl itself took, where it took it, and its share of what the job took.
+//! ampl's own processor time, its parts, and its share of the job's.
 
 use ampl_trace::Trace;
 use ampl_trace::model::{Process, WindowSummary};
 use serde::Serialize;
 
-/// Windows that are shorter are looked at together, nanoseconds: one of a few calls says nothing of the job.
+/// Shorter windows are joined, nanoseconds: one of a few calls says nothing of the job.
 const SHORTEST_NS: u64 = 50_000_000;
 
 /// Processor time of the agents, nanoseconds, summed over ranks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OwnTime {
-    /// For calls, windows, the tree and the journal.
+    /// Time for calls, windows, the tree and the journal.
     pub calls_ns: u64,
-    /// In `MPI_Init`, and before to start the program.
+    /// Time in `MPI_Init`, and before it to start the program.
     pub start_ns: u64,
-    /// In `MPI_Finalize`: what is under way comes home, is merged and written.
+    /// Time in `MPI_Finalize`: completing messages, merging and writing.
     pub end_ns: u64,
-    /// How long ranks waited there for each other, on the clock.
+    /// Time that ranks waited there for each other, on the clock.
     pub end_wait_ns: u64,
     /// Processor time of the whole job; none where a rank's is not known.
     pub processor_ns: Option<u64>,
     /// Share of `processor_ns` that the agents took, in [0, 1].
     pub processor_share: Option<f64>,
-    /// Where they took most of a rank's time.
+    /// The part of a rank's time of which they took the greatest share.
     pub largest: Option<Largest>,
 }
 
-/// The part of a rank's time of which the agent took most.
+/// The part of a rank's time of which the agent took the greatest share.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Largest {
     /// Share of that part that the agent took.
@@ -38,7 +38,7 @@ pub struct Largest {
 }
 
 impl OwnTime {
-    /// Of all ranks that were read.
+    /// Processor time of the agents of all ranks that were read.
     pub fn of(trace: &Trace) -> Self {
         let sum = |part: fn(&Process) -> u64| -> u64 {
             trace.ranks.iter().map(|rank| part(&rank.process)).fold(0, u64::saturating_add)
@@ -63,13 +63,13 @@ impl OwnTime {
         }
     }
 
-    /// All of it.
+    /// Sum of all parts, nanoseconds.
     pub fn all_ns(&self) -> u64 {
         self.calls_ns.saturating_add(self.start_ns).saturating_add(self.end_ns)
     }
 }
 
-/// Where the agent took most: of a window, or of the stretch in which that made it step down.
+/// The greatest share that the agent took: of a window, or of the span that made it step down.
 fn largest(trace: &Trace) -> Option<Largest> {
     let of_windows = trace.ranks.iter().flat_map(|rank| {
         stretches(&rank.windows).map(|(window, share)| Largest { share, rank: rank.process.rank, window })
@@ -81,8 +81,7 @@ fn largest(trace: &Trace) -> Option<Largest> {
     of_windows.chain(of_steps).filter(|one| one.share > 0.0).max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-/// Shares of stretches of windows that follow each other, each of [`SHORTEST_NS`] at least; of all, where all are
-/// shorter together.
+/// Shares of successive windows, joined to at least [`SHORTEST_NS`]; of all, where all are shorter together.
 fn stretches(windows: &[WindowSummary]) -> impl Iterator<Item = (u64, f64)> {
     let mut found = Vec::new();
     let (mut first, mut length, mut own) = (0, 0u64, 0u64);
@@ -130,7 +129,7 @@ mod tests {
         let own = OwnTime::of(&trace);
         assert_eq!((own.all_ns(), own.end_wait_ns, own.processor_ns), (120, 1000, Some(1200)));
         assert_eq!((own.processor_share, own.largest), (Some(0.1), None));
-        // One that has not come to its end, of an older run, say.
+        // A rank that has not finalized, for example.
         trace.ranks[1].process.processor_ns = 0;
         assert_eq!(OwnTime::of(&trace).processor_share, None);
     }
@@ -146,7 +145,7 @@ mod tests {
         let mut trace = Trace { ranks: vec![rank], ..Trace::default() };
         let found = |trace: &Trace| OwnTime::of(trace).largest.unwrap();
         assert_eq!(found(&trace), Largest { share: 0.01, rank: 3, window: 0 });
-        // A stretch that made the rank step down may be shorter than its window.
+        // A span that made the rank step down may be shorter than its window.
         trace.ranks[0].process.steps =
             vec![Step { window: 2, level: "off".into(), share: 0.25, ..Step::default() }];
         assert_eq!(found(&trace), Largest { share: 0.25, rank: 3, window: 2 });

@@ -1,7 +1,6 @@
-//! Spans that a program has left out by `MPI_Pcontrol(0)`: whose, and for how long.
+//! Ranks that paused ampl by `MPI_Pcontrol(0)`, and for how long.
 //!
-//! The trace does not say when they were. Windows have their length, though, and what was measured of it, which is
-//! without pauses: the difference is theirs.
+//! The trace has no times of pauses. A window's length less its measured time is the time of its pauses.
 
 use ampl_core::config::Quantity;
 use ampl_core::mpi::Function;
@@ -11,8 +10,8 @@ use ampl_trace::structure::Signature;
 use ampl_trace::{RankTrace, Trace};
 use serde::Serialize;
 
-/// Share of a window's length up to which the two may differ without a pause: while a job runs its clock is known less
-/// well than at its end.
+/// Share of a window's length up to which the two may differ without a pause: while a job runs its clock is less
+/// exact than at its end.
 const CLOCK: f64 = 1e-3;
 /// The same in nanoseconds, for windows of next to no length: both ends are whole nanoseconds.
 const ROUNDED: f64 = 10.0;
@@ -22,7 +21,7 @@ const ROUNDED: f64 = 10.0;
 pub struct Paused {
     /// The rank.
     pub rank: u32,
-    /// How long they were together, nanoseconds, in windows whose summary is stored; none where no window tells.
+    /// Length of its pauses together, nanoseconds, in windows whose summary is stored; none without such a window.
     pub paused_ns: Option<u64>,
     /// `paused_ns` as a share of these windows' time.
     pub share: Option<f64>,
@@ -63,9 +62,9 @@ fn of_rank(trace: &Trace, rank: &RankTrace, wall: Option<usize>, pcontrol: Funct
     begins.map(|_| Paused { rank: number, paused_ns: None, share: None, of_ns: 0.0 })
 }
 
-/// How long `window` was, or the windows that were closed with it, and how long it was measured; nanoseconds.
+/// Length of `window`, or of the windows that were closed with it, and its measured time; nanoseconds.
 fn lengths(window: &WindowSummary, wall: usize) -> Option<(f64, f64)> {
-    // Of a window that was all pause there is no observation.
+    // A window that was all pause has no observation.
     let cell = window.cells.get(wall)?;
     let windows = window.repeat.max(1) as f64;
     Some((window.end_ns.saturating_sub(window.start_ns) as f64, windows * cell.sum))

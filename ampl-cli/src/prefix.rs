@@ -130,7 +130,7 @@ fn assignments(
     let needed = variables.iter().filter(|(name, _)| !sets(name) && (empties || layer.takes_away(name)));
     let mut words: Vec<OsString> = needed
         .map(|(name, value)| match *name {
-            // What was inherited goes; ours stays.
+            // The inherited value is replaced by ours.
             PRELOAD => assignment(name, library.as_os_str()),
             _ => assignment(name, value),
         })
@@ -219,7 +219,7 @@ mod tests {
             let (prefixes, rest) = (words(prefixes), words(rest));
             assert_eq!(behind(&[prefixes.clone(), rest].concat()), prefixes.len(), "{prefixes:?}");
         }
-        // Where it is not certain the prefix itself is taken for the program.
+        // In case of doubt the prefix itself is taken for the program.
         for line in
             ["timeout --new 20 mpirun", "env A=b", "timeout 20", "nice", "env -S x ./a", "taskset -p 1"]
         {

@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use crate::human::{count, digits, plural};
 
-/// Involuntary context switches a second from which on a rank is taken to share its processor: one that has it for
-/// itself loses it to the system's own work a few times a second.
+/// Involuntary context switches a second from which a rank counts as sharing its processor: a rank with a processor
+/// of its own loses it to the system a few times a second.
 const OFTEN: f64 = 30.0;
-/// Of a shorter run no rate is known, nanoseconds.
+/// Shortest run with a known rate, nanoseconds.
 const SHORT_NS: u64 = 200_000_000;
 
 /// Reason why ranks had less than a processor each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// There are no more.
+    /// The node has no more.
     Node,
-    /// They were bound to the same ones.
+    /// Ranks were bound to the same processors.
     Binding,
     /// A control group allows no more.
     ControlGroup,
@@ -33,29 +33,29 @@ pub struct Crowd {
     pub host: String,
     /// Ranks that share.
     pub ranks: usize,
-    /// How many processors they may use together.
+    /// Processors that they may use together.
     pub processors: f64,
-    /// Why no more.
+    /// Reason why there are no more.
     pub limit: Limit,
 }
 
 /// Ranks that lost their processor to others often.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Disturbed {
-    /// How many ranks.
+    /// Number of ranks.
     pub ranks: usize,
     /// The one that lost it most often.
     pub rank: u32,
-    /// How often a second.
+    /// Times a second.
     pub per_second: f64,
 }
 
-/// How far ranks had to share processors.
+/// Ranks that had to share processors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Sharing {
-    /// Per host, as far as known: by bindings, processors and control groups.
+    /// Ranks that share by host, as far as known from bindings, processors and control groups.
     pub hosts: Vec<Crowd>,
-    /// By involuntary context switches: with whom is not known.
+    /// Ranks that share by their involuntary context switches; with which processes is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<Disturbed>,
 }
@@ -132,7 +132,7 @@ fn crowd(host: &str, ranks: &[&Process]) -> Option<Crowd> {
         let limit = if (all.len() as u64) < node { Limit::Binding } else { Limit::Node };
         return found(ranks.len(), all.len() as f64, limit);
     }
-    // Ranks that may only be where too many others have to be, too (Hall 1935).
+    // Ranks whose allowed processors too many others need, too (Hall 1935).
     let distinct: BTreeSet<&BTreeSet<u32>> = sets.iter().collect();
     let within = |set: &BTreeSet<u32>| sets.iter().filter(|other| other.is_subset(set)).count();
     let tight: Vec<&BTreeSet<u32>> = distinct.into_iter().filter(|set| within(set) > set.len()).collect();

@@ -31,7 +31,7 @@ pub fn of(trace: &Trace) -> Vec<Program> {
     rows.map(|(name, (_, ranks))| Program { program: name.to_owned(), ranks: ranks_of(ranks) }).collect()
 }
 
-/// Programs that a title names; of the others it says how many they are.
+/// Programs that a title names; it counts the others.
 const NAMED: usize = 12;
 
 /// The title of a job of several programs: `a (ranks 0-1) : b (2-4)`.

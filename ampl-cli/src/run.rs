@@ -123,7 +123,7 @@ fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Prints what came of the run to stderr; nothing where the library has `said` why nothing did.
+/// Prints the result of the run to stderr; nothing where the library has `said` why nothing was recorded.
 fn after_run(dir: &Path, said: bool, launcher: Option<Flavour>) {
     if dir.is_dir() {
         if !dir.join(rundir::TRACE).exists() {
@@ -188,8 +188,8 @@ fn run_directory(args: &JobArgs, job: &Job, programs: &[OsString]) -> anyhow::Re
     Ok(untaken(&path, |path| path.symlink_metadata().is_ok()))
 }
 
-/// Settings that give call sites as code ranges, where sites need resolving and the programs can be read here; each
-/// rank's `exec` does it otherwise.
+/// Settings that give call sites as code ranges, where sites need resolving and the programs can be read here;
+/// otherwise each rank's `exec` resolves them.
 fn resolve_sites(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Vec<String>> {
     match &files(programs)[..] {
         [] => Ok(Vec::new()),
@@ -223,7 +223,7 @@ fn spawn(argv: &[OsString]) -> anyhow::Result<Child> {
 /// Waits for the launcher. Ctrl-C and Ctrl-\ reach it from the terminal by themselves and must not end us before
 /// the summary; a SIGTERM sent to us is passed on.
 fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
-    // Only now, so that the launcher starts with the dispositions that we were given.
+    // Only now, so that the launcher starts with the signal dispositions of this process.
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGQUIT, SIGTERM])?;
     let handle = signals.handle();
     let launcher = rustix::process::Pid::from_child(child);

@@ -1,4 +1,4 @@
-//! A run as commands take it, and the messages about what is missing or wrong in it.
+//! A run as an argument of commands, and the messages about missing or damaged parts.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub struct RunArg {
 }
 
 impl RunArg {
-    /// The whole trace; what is missing or wrong in it is printed to stderr.
+    /// The whole trace; missing and damaged parts are reported on stderr.
     ///
     /// # Errors
     /// The [`failure`] of opening it.
@@ -30,7 +30,7 @@ impl RunArg {
         Ok(trace)
     }
 
-    /// The run, of which nothing but the list of sections and the structure has been read.
+    /// The run, with only the list of sections and the structure read.
     ///
     /// # Errors
     /// The [`failure`] of opening it.
@@ -59,12 +59,12 @@ pub fn failure(error: OpenError) -> anyhow::Error {
     Failure::message(status, &error, error.path().display(), fix)
 }
 
-/// The plan that the job agreed on, from the configuration in the trace; `None` where that cannot be read.
+/// The job's plan, from the configuration in the trace; `None` where that cannot be read.
 pub fn plan(trace: &Trace) -> Option<Plan> {
     directory::plan(&trace.run)
 }
 
-/// The status of a command that has printed what could be read of `trace`: that of damaged input if there is more.
+/// Exit status of a command that has printed what could be read of `trace`: damaged input if some could not.
 pub fn status(trace: &Trace) -> ExitCode {
     if trace.damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) }
 }

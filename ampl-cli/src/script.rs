@@ -7,12 +7,11 @@ use std::path::Path;
 
 use crate::environment;
 
-/// No script is longer.
+/// Most bytes of a script that are read.
 const LONGEST: u64 = 1 << 20;
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh"];
 
-/// A message where `program`, which `command` starts, is a script or a shell with one, and that replaces what is
-/// preloaded.
+/// A message where `program`, which `command` starts, is or runs a script that replaces the preloaded libraries.
 pub fn overrides(program: &Path, command: &[OsString]) -> Option<String> {
     let name = program.file_name()?;
     let is_shell = SHELLS.iter().any(|shell| name == *shell);

@@ -82,7 +82,7 @@ impl Selection {
         (self.from_ns, self.until_ns) != (i64::MIN, i64::MAX)
     }
 
-    /// True where any part of what started then and took so long is asked for; without a duration it never ended.
+    /// True where any part of a span with that start and length is asked for; without a duration it never ended.
     pub fn takes_time(&self, start_ns: i64, duration_ns: Option<u64>) -> bool {
         let end_ns = duration_ns.map_or(i64::MAX, |nanos| start_ns.saturating_add_unsigned(nanos));
         start_ns < self.until_ns && (end_ns > self.from_ns || start_ns == self.from_ns)

@@ -1,4 +1,4 @@
-//! Runs made up for tests: journals word by word, as the agent writes them, and what becomes of them.
+//! Synthetic runs for tests: journals word by word, as the agent writes them, and traces made of them.
 #![allow(dead_code, reason = "the tests inside the program and those of the commands use different parts")]
 
 use std::fs;
@@ -37,7 +37,7 @@ const FINALIZE: u64 = 4;
 /// Nanoseconds (and ticks) of a window.
 pub const WINDOW_NS: u64 = 10_000_000;
 
-/// A job that never was: every rank sends, polls in vain and reduces once in each window.
+/// A synthetic job: every rank sends, polls in vain and reduces once in each window.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     pub config: String,
@@ -333,7 +333,7 @@ impl Synthetic {
     }
 }
 
-/// Makes `cell` the one of metric `slot`; there is nothing in those before it that there were none of.
+/// Sets the cell of metric `slot`; missing cells before it are empty.
 pub fn put_cell(window: &mut WindowSummary, slot: usize, cell: Cell) {
     let mut cells: Vec<Cell> = window.cells.iter().collect();
     cells.resize(cells.len().max(slot + 1), Cell::default());

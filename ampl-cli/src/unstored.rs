@@ -1,4 +1,4 @@
-//! Calls that a rank made and counted, and that are not stored one by one.
+//! Calls that a rank counted, and that are not stored one by one.
 
 use ampl_core::config::Keep;
 use ampl_core::mpi::Function;
@@ -9,13 +9,13 @@ use ampl_trace::{RankTrace, RunInfo, Trace};
 
 use crate::human;
 
-/// Calls of a process that are in its sequence, as it counted them: questions such as `MPI_Initialized` apart.
+/// Calls of a process that are in its sequence, as it counted them: without queries such as `MPI_Initialized`.
 pub fn in_sequence(process: &Process) -> u64 {
     let calls = process.calls.iter().filter(|call| !Function(call.0).spec().class.only_asks());
     calls.fold(0, |sum, &(_, calls)| sum.saturating_add(calls))
 }
 
-/// How many of these are stored one by one.
+/// Number of these that are stored one by one.
 pub fn stored(trace: &Trace, rank: &RankTrace) -> u64 {
     let mut stored = 0u64;
     for thread in trace.structure.rank(rank.process.rank).into_iter().flat_map(|rank| rank.threads) {
@@ -37,7 +37,7 @@ pub fn all(process: &Process) -> String {
     }
 }
 
-/// The reason, as far as the trace has it.
+/// Reason, as far as the trace has it.
 pub fn why(run: &RunInfo, process: &Process) -> &'static str {
     let off = directory::plan(run).is_some_and(|plan| plan.config.trace.structure == Keep::Off);
     match process.steps.iter().find(|step| step.level == "summaries" || step.level == "off") {

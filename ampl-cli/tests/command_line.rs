@@ -187,7 +187,7 @@ fn disabled_runs_the_launcher_as_it_is() {
 fn run_survives_an_interrupt_and_passes_termination_on() {
     let place = Place::new();
     place.script("work/wait", "touch started\nexec sleep 1000000");
-    // The launcher's last word replaces it, so that a signal reaches the application.
+    // The launcher ends in `exec`, so that a signal reaches the application.
     place.script(
         "path/mpirun",
         "case $1 in --version) echo 'mpirun (Open MPI) 4.1.4'; exit;; esac\nshift 2\nexec \"$@\"",
@@ -201,7 +201,7 @@ fn run_survives_an_interrupt_and_passes_termination_on() {
     let pid = child.id().to_string();
     let signal = |name: &str| output(Command::new("kill").args([name, &pid])).status;
     assert!(signal("-INT").success());
-    // What is still to be delivered proves nothing.
+    // A signal that is still pending proves nothing.
     while is_pending(child.id(), libc::SIGINT) {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -289,7 +289,7 @@ fn a_file_of_sites_takes_its_place() {
         assert!(out.contains("trace = \"aggregate\"") && !out.contains("trace = \"off\""), "{out}");
         assert!(out.contains("match = \"loop.c:4=loop+0x"), "{out}");
     }
-    // What is wrong in it is wrong there, and what is wrong in the job file keeps its line.
+    // Errors in it are reported there, and errors in the job file keep their line.
     sites("[[site]]\nmatch = \"MPI_Iprobe\"\n");
     refuses(&["sampling.seed=-1"], "./app", &["'sampling.seed' cannot be -1 (--set sampling.seed=-1)"]);
     sites("[[site]]\nmatch = \"MPI_Iprob\"\n");

@@ -361,7 +361,7 @@ fn a_sample_is_not_taken_for_a_population() {
             place.refused(&population, &[], 4, &words);
         }
     }
-    // One that does not say so: every rank has one observation of a whole window.
+    // A population without a basis: every rank has one observation of a whole window.
     let text = population(Kind::Normal, 50, 12);
     let sample = |line: &&str| !line.starts_with("7,1") && !line.starts_with("9,2");
     let part: String = text.lines().filter(sample).map(|line| format!("{line}\n")).collect();
@@ -396,7 +396,7 @@ fn plan_says_what_other_bounds_would_have_kept() {
         (&(64 * 24).into(), &64.into())
     );
     let of = |row: usize, field: &str| rows[row][field].as_f64().unwrap();
-    // As in the run is what it kept, whatever a simulation of its bound would have: 4 ranks of most windows.
+    // The row of the run has what it kept, not a simulation of its bound: 4 ranks of most windows.
     let info = Command::new(env!("CARGO_BIN_EXE_ampl")).arg("info").arg(&run).arg("--json").output().unwrap();
     let info: Value = serde_json::from_slice(&info.stdout).unwrap();
     assert_eq!(of(0, "kept_windows"), info["kept_windows"].as_f64().unwrap());

@@ -199,7 +199,7 @@ fn a_recorded_run_is_divided() {
     let text = fs::read_to_string(place.at("strata.toml")).unwrap();
     let (config, _) = Config::parse(&text).unwrap();
     assert!(config.groups.len() > 1 && text.contains("\n# 8 ranks, rank "), "{text}");
-    // What the run was set to is still there.
+    // The run's settings are still there.
     let (was, _) = Config::parse(&run.config).unwrap();
     assert_eq!((config.metrics, config.window), (was.metrics, was.window));
     place.refused(&place.at("run"), &["-o", "strata.toml"], 2, &["exists", "strata.toml"]);
@@ -228,13 +228,13 @@ fn a_group_is_divided_where_the_job_file_says_so() {
     assert_eq!(config.groups[0].target, Target::Static { ranks: 4 });
     let pinned = config.groups.iter().map(|group| group.pinned.len()).sum::<u64>();
     assert_eq!(pinned, 1);
-    // What is said on the command line goes before it.
+    // Arguments on the command line come first.
     let found = place.json(&csv, &["-c", "job.toml", "--k", "3", "--group", "front", "--confidence", "0.99"]);
     assert_eq!(
         (&found["group"], &found["k"], &found["confidence"]),
         (&"front".into(), &3.into(), &0.99.into())
     );
-    // Without either, all ranks are looked at together.
+    // Without either, all ranks are clustered together.
     place.file("plain.toml", JOB);
     let found = place.json(&csv, &["-c", "plain.toml"]);
     assert_eq!((&found["group"], &found["population"]), (&"all".into(), &40.into()));

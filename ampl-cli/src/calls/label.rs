@@ -1,4 +1,4 @@
-//! Call sites on a line that has no room.
+//! Labels of call sites for lines with little room.
 
 use ampl_core::mpi::FUNCTIONS;
 
@@ -16,7 +16,7 @@ pub enum Detail {
     Address,
 }
 
-/// Where calls are made whose sites were not told apart.
+/// Module and offset of calls without a known site.
 pub const NOWHERE: (&str, u64) = ("?", 0);
 
 /// Columns of a caller's name, if it can be shortened so far.
@@ -97,8 +97,8 @@ impl Place<'_> {
         self.callers.is_empty() && self.way(symbols, around.as_ref(), mpi).ends_with(SEVERAL_CALLERS)
     }
 
-    /// Of a call in a wrapper of MPI's function, or in code without a name: the functions outwards to the nearest that is
-    /// neither, as far as all sampled calls came by way of them.
+    /// Outward callers of a call in an MPI wrapper, or in code without a name. They end with the first function that
+    /// is neither, or with `SEVERAL_CALLERS`.
     fn way(&self, symbols: &mut Symbols, around: Option<&Function>, mpi: &str) -> String {
         let mut text = String::new();
         let Some((functions, several)) = &self.sampled else { return text };
@@ -265,7 +265,7 @@ mod tests {
             callers: Vec::new(),
             sampled: None,
         };
-        // Nothing is known of the first byte.
+        // The first byte has no symbol.
         let label = place(Some("a.c:3"), 0).label(&mut symbols, Detail::Function, 60);
         assert_eq!(label, format!("{mpi} @ a.c:3"));
         assert!(place(None, 0).label(&mut symbols, Detail::Function, 60).ends_with("+0x0"));

@@ -1,7 +1,8 @@
 //! Ranks that keep the others waiting in a call that no rank can leave before all have entered it.
 //!
-//! The rank that comes last waits least. That is a statement about a place only if all ranks of one communicator call there
-//! equally often; and somebody is late only if the others wait much longer.
+//! The rank that enters last waits least. This holds at a place only if all ranks of one communicator call there
+//! equally often.
+//! A rank is late only if the others wait much longer.
 
 use ampl_core::mpi::Function;
 use ampl_trace::totals::{Known, LEAST, SEVERAL, Total};
@@ -10,8 +11,8 @@ use super::recorded::Comms;
 
 /// Share of the ranks' mean time at a place below which a rank is late, in (0, 1).
 const LATE: f64 = 0.5;
-/// The others wait longer than this many of the shortest calls, per call: what a call takes without any wait differs
-/// between ranks, too.
+/// Least wait of the others per call, in shortest calls: the duration of a call without a wait differs between ranks,
+/// too.
 const BARE: f64 = 2.0;
 
 /// The ranks that are late at a place.
@@ -21,12 +22,12 @@ pub enum Late {
     Ranks(Vec<u32>),
     /// Nobody: all wait about equally.
     Nobody,
-    /// Not known: its calls do not wait for all, or not all ranks of one communicator call there equally often.
+    /// Not known: the calls do not wait for all, or not all ranks of one communicator call there equally often.
     Unknown,
 }
 
 impl Late {
-    /// At a place with these `parts`, whose calls are made on communicators of these sizes.
+    /// Late ranks at a place with these `parts`, whose calls are made on communicators of these sizes.
     pub fn of(parts: &[Known<'_>], comms: Comms) -> Self {
         let &[Known { function, total, spread: Some(spread), .. }] = parts else { return Self::Unknown };
         if function == SEVERAL || !Function(function).synchronises() || !spread.is_even() || spread.ranks < 2
@@ -48,7 +49,7 @@ impl Late {
         }
     }
 
-    /// The rank that is late most; `None` where nobody is, or it is not known.
+    /// The rank that is late most; `None` where no rank is, or it is not known.
     pub fn first(&self) -> Option<u32> {
         self.ranks().first().copied()
     }
@@ -61,7 +62,7 @@ impl Late {
         }
     }
 
-    /// `late 5, 9`; `None` where nobody is known to be.
+    /// `late 5, 9`; `None` where no rank is known to be late.
     pub fn text(&self) -> Option<String> {
         let Self::Ranks(ranks) = self else { return None };
         let names: Vec<String> = ranks.iter().take(LEAST - 1).map(u32::to_string).collect();
@@ -78,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// Ranks whose calls of `function` at one place took so many nanoseconds, and who made so many.
+    /// Late ranks of a place: `ranks` has nanoseconds and number of each rank's calls of `function`.
     fn late_of(function: Function, ranks: &[(f64, u64)], comms: Comms) -> Late {
         let mut totals = Totals::default();
         for (rank, &(time_ns, calls)) in (0..).zip(ranks) {
@@ -124,7 +125,7 @@ mod tests {
         for other in [ids::MPI_BCAST, ids::MPI_RECV, ids::MPI_IBARRIER, ids::MPI_WAITALL, ids::MPI_SCAN] {
             assert_eq!(late_of(other, &slow, four), Late::Unknown, "{}", other.name());
         }
-        // Of rows and columns nobody's time is comparable; nor where the communicator is not known.
+        // Times on rows and columns cannot be compared; nor where the communicator is not known.
         for comms in [Comms::Of(2, 2), Comms::Of(2, 4), Comms::Unknown, Comms::None] {
             assert_eq!(late_of(ids::MPI_ALLREDUCE, &slow, comms), Late::Unknown, "{comms:?}");
         }

@@ -8,7 +8,7 @@ use ampl_trace::args::{self, index_of_predefined, is_output, is_predefined};
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
 use ampl_trace::structure::{Comm, RankStructure, Signature};
 
-/// Types are made of types no deeper than this.
+/// Deepest nesting of types that is resolved.
 const MOST_NESTING: u32 = 16;
 /// Bit of a communicator's second fact: it joins two groups.
 const INTER: u64 = 1 << 63;
@@ -68,7 +68,7 @@ impl<'a> Objects<'a> {
                     && is_output(param)
                     && param.length == Length::One
             });
-            // What is read and overwritten is there twice, and made by nobody.
+            // In-out parameters appear twice, and these functions make no object.
             let frees = matches!(
                 spec.name,
                 "MPI_Comm_free" | "MPI_Type_free" | "MPI_Type_commit" | "MPI_Comm_disconnect"

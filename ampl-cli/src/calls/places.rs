@@ -60,7 +60,7 @@ impl<'a> Places<'a> {
                 place.sampled = match (place.sampled.take(), known.callers.clone()) {
                     (None, callers) if is_first => callers,
                     (Some(before), Some(callers)) if before == callers => Some(before),
-                    // Addresses that are come to by ways of their own.
+                    // The addresses have different callers.
                     _ => Some((Vec::new(), true)),
                 };
             }
@@ -70,7 +70,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// `path` with what stands for places that nobody knows.
+/// `path` with module `?` for unknown modules; never empty.
 fn named(mut path: Path<'_>) -> Path<'_> {
     for (module, _) in &mut path {
         if module.is_empty() {

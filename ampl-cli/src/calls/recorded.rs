@@ -1,6 +1,7 @@
 //! Sizes of messages, communicators and peers of each place, from the recorded calls.
 //!
-//! A place's signatures are looked at once each, with how often their terminals are in the sequence: however long that is.
+//! Each signature of a place is read once, and counted as often as its terminal occurs in the sequence. The cost does
+//! not depend on the sequence's length.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +16,7 @@ use ampl_trace::structure::{RankStructure, Signature};
 
 use super::objects::{Objects, is_whole};
 
-/// More words of all ranks' signatures are not looked at.
+/// Most words of all ranks' signatures that are read.
 const MOST_WORDS: u64 = 1 << 28;
 
 /// Function, then module and offset of each frame from the call outwards.
@@ -30,7 +31,7 @@ pub struct Sizes {
     pub bytes: u64,
     /// The least bytes of one.
     pub least: u64,
-    /// The most.
+    /// The most bytes of one.
     pub most: u64,
 }
 
@@ -74,13 +75,13 @@ impl Comms {
 /// The recorded calls of a place: their bytes, communicators and peers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
     /// Bytes that they sent and received, where that is known of all.
     pub bytes: Option<(u64, u64)>,
     /// Their sizes by class: 0 of no bytes, `k` of less than 2^k.
     pub sizes: BTreeMap<u32, Sizes>,
-    /// Their communicators.
+    /// Sizes of their communicators.
     pub comms: Comms,
     /// Ranks that a rank's calls name as the other ends of messages: the fewest and the most of a rank.
     pub peers: Option<(u64, u64)>,
@@ -89,7 +90,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Adds what calls at another address of the same place say.
+    /// Adds the calls at another address of the same place.
     pub fn add(&mut self, other: &Self) {
         self.bytes = match (self.calls, self.bytes, other.bytes) {
             (0, _, theirs) => theirs,
@@ -208,8 +209,8 @@ fn add_signature(
     place.add(&one);
 }
 
-/// Bytes that a call of `signature` sends, or receives where it sends none; `None` where it moves no message, or what
-/// they depend on is not known.
+/// Bytes that a call of `signature` sends, or receives where it sends none; `None` where it moves no message, or
+/// where they cannot be computed.
 pub fn message_bytes(signature: &Signature, objects: &mut Objects<'_>) -> Option<u64> {
     let arguments = Arguments::of(signature).filter(|_| is_whole(signature))?;
     let moves = arguments.function.spec().traffic != Traffic::None;
@@ -257,7 +258,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Bytes sent and received; `None` where something that they depend on is not known.
+    /// Bytes sent and received; `None` where they cannot be computed.
     fn bytes(&self, objects: &mut Objects<'_>) -> Option<(u64, u64)> {
         let operands = Operands::of(self.function.spec());
         let mut asked = Asked { arrays: &self.arrays, objects, unknown: false.into() };
@@ -266,7 +267,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Answers to what bytes depend on, from recorded words.
+/// Values that a call's bytes depend on, from recorded words.
 struct Asked<'a, 'b> {
     arrays: &'a [&'a [u64]],
     objects: &'a mut Objects<'b>,

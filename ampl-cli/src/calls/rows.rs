@@ -14,13 +14,13 @@ use crate::efficiency::{is_only_counted, measured_share};
 use crate::pauses;
 use ampl_reader::sites::Frame;
 
-/// On what a row rests.
+/// Data that a row rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// Every call was counted, timed and recorded.
     Exact,
-    /// Every call was counted and timed; of the sizes of messages no more is known than their sum.
+    /// Every call was counted and timed; of message sizes only the sum is known.
     Totals,
     /// Some calls of the run were counted by function only: the row has those that were measured.
     Measured,
@@ -42,7 +42,7 @@ pub struct Bytes {
 pub struct SizeClass {
     /// Their sizes.
     pub bytes: Bytes,
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
 }
 
@@ -79,9 +79,9 @@ pub struct Row {
     pub min_ns: Option<u64>,
     /// The longest.
     pub max_ns: Option<u64>,
-    /// The rank that made it.
+    /// The rank of the longest call.
     pub max_rank: Option<u32>,
-    /// The rank that the others wait for; none where nobody is late, or it is not known.
+    /// The rank that the others wait for; none where no rank is late, or it is not known.
     pub late_rank: Option<u32>,
     /// All ranks that are late, as far as they are known by name, the one that waits least first.
     pub late_ranks: Vec<u32>,
@@ -89,7 +89,7 @@ pub struct Row {
     pub late_known: bool,
     /// The rank that took the most time here in all.
     pub most_rank: Option<u32>,
-    /// How long.
+    /// Time that it took, nanoseconds.
     pub most_ns: Option<u64>,
     /// Ranks that call here; none where that is not known.
     pub ranks: Option<u32>,
@@ -106,16 +106,15 @@ pub struct Row {
     /// The least and the most where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comm_sizes: Option<[u64; 2]>,
-    /// Whom messages go to or come from; none for calls that name nobody.
+    /// Peers of messages; none for calls that name no peer.
     pub peers: Option<Peers>,
-    /// Functions that sampled calls came by, outwards from the caller of the site's own function; none where none was
-    /// sampled.
+    /// Callers of sampled calls, outwards from the caller of the site's own function; none where no call was sampled.
     pub callers: Option<Vec<String>>,
     /// True where sampled calls differ beyond `callers`.
     pub several_callers: bool,
-    /// On what the row rests.
+    /// Data that the row rests on.
     pub basis: Basis,
-    /// How people see it: `MPI_Send @ swap (halo.c:12)`.
+    /// Label for people:
     #[serde(skip)]
     pub label: String,
     /// The ranks that are late.
@@ -161,7 +160,7 @@ impl Row {
         let timed = || parts.iter().map(|part| part.total).filter(|total| total.time_ns > 0);
         let longest = timed().map(|total| total.longest).max_by_key(most_of);
         let most = timed().map(|total| total.most).max_by_key(most_of);
-        // What was recorded is all only if it comes to the same calls and bytes.
+        // The recorded calls are all only if their number and bytes are the same.
         let whole = recorded.calls == calls && recorded.bytes == Some((sent, received));
         let late = Late::of(parts, recorded.comms);
         let sizes: Vec<SizeClass> = match whole {
@@ -215,7 +214,7 @@ impl Row {
         }
     }
 
-    /// The same with what the place of that number is called.
+    /// The row with the site, path and label of the place `number`.
     fn named(mut self, number: usize, places: &mut Places<'_>, room: usize) -> Self {
         let Places { places, symbols, .. } = places;
         let place = &places[number];
@@ -237,7 +236,7 @@ impl Row {
                 None => symbols.name(module, offset),
             };
             let mut names: Vec<String> = functions.iter().map(name).collect();
-            // Outside of it is what starts programs, the same for all.
+            // Frames outside of `main` start programs, and are the same for all.
             if let Some(end) = names.iter().position(|name| name == "main") {
                 names.truncate(end + 1);
             }

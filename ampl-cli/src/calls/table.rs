@@ -1,4 +1,4 @@
-//! The whole table of call sites as text: a place, and what is known of it in the lines below.
+//! The whole table of call sites as text: a line for a place, and its details in the lines below.
 
 use std::fmt::Write;
 
@@ -60,7 +60,7 @@ fn messages(row: &Row) -> Option<String> {
     Some(format!("{each}{} sent, {} received", bytes(row.sent as f64), bytes(row.received as f64)))
 }
 
-/// `8 B`, `8 B to 4.10 kB, mean 512 B`; nothing where nothing is known.
+/// `8 B`, `8 B to 4.10 kB, mean 512 B`; empty where no size is known.
 fn sizes(sizes: &Bytes) -> String {
     let text = |size: u64| bytes(size as f64);
     match *sizes {

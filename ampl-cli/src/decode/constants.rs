@@ -4,7 +4,7 @@ use ampl_core::mpi::constants::{AbiFamily, Set};
 use ampl_core::value::Value;
 use ampl_trace::decode::Call;
 
-/// Puts the names of MPI's constants where `call` has their numbers; other numbers stay.
+/// Replaces the numbers of MPI's constants in `call` by their names; other numbers stay.
 pub fn name(call: &mut Call, family: AbiFamily) {
     let function = call.function;
     let mut attribute = None;

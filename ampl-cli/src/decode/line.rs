@@ -50,7 +50,7 @@ pub struct JsonCall<'a> {
     /// True where the window was not drawn, and is stored because a message partner's was.
     #[serde(skip_serializing_if = "Option::is_none")]
     partner: Option<bool>,
-    /// How likely it was that its window or a message partner's was drawn, where partners matter.
+    /// Probability that its window or a message partner's was drawn, where partners matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     inclusion: Option<f64>,
 }

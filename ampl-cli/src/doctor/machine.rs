@@ -23,7 +23,7 @@ pub struct Clock {
 /// A file system.
 #[derive(Debug, Serialize)]
 pub struct FileSystem {
-    /// Where it is mounted.
+    /// Mount point.
     pub path: PathBuf,
     /// Its size; null when it is not there.
     pub size_bytes: Option<u64>,
@@ -34,11 +34,11 @@ pub struct FileSystem {
 /// A launcher on PATH.
 #[derive(Debug, Serialize)]
 pub struct Launcher {
-    /// As found on PATH.
+    /// Path, as found on PATH.
     pub path: PathBuf,
-    /// Null when `ampl run` does not know it.
+    /// Kind of launcher; null when `ampl run` does not know it.
     pub flavour: Option<Flavour>,
-    /// Its own words.
+    /// Version in its own words.
     pub version: String,
 }
 

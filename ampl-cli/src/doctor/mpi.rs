@@ -15,13 +15,13 @@ pub struct MpiLibrary {
     pub path: PathBuf,
     /// `Open MPI`, `MPICH`, `MPI-5 ABI` or `unknown`.
     pub implementation: &'static str,
-    /// How many functions of the table it has.
+    /// Functions of ampl's table that it has.
     pub functions: usize,
-    /// How many functions the table has.
+    /// Functions in ampl's table.
     pub known: usize,
     /// Functions of the table that it lacks.
     pub missing: Vec<&'static str>,
-    /// How many functions it has under a profiling name too.
+    /// Functions that it has under a profiling name too.
     pub profiled: usize,
     /// Profiled functions that ampl does not wrap.
     pub unwrapped: Vec<String>,
@@ -32,7 +32,7 @@ pub struct MpiLibrary {
 pub struct FortranLibrary {
     /// Its file.
     pub path: PathBuf,
-    /// How many of its symbols `libampl.so` wraps; each function has one per spelling.
+    /// Symbols that `libampl.so` wraps;
     pub wrapped: usize,
 }
 

@@ -4,16 +4,16 @@ use serde::Serialize;
 
 use super::shares::Times;
 
-/// Between which numbers, the lower one first, those of the run are, whatever happened where nothing was measured.
+/// Bounds of the run's numbers, the lower first, whatever happened where nothing was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds {
-    /// Of the parallel efficiency.
+    /// Bounds of the parallel efficiency.
     pub parallel: [f64; 2],
-    /// Of the load balance.
+    /// Bounds of the load balance.
     pub load_balance: [f64; 2],
-    /// Of the communication efficiency.
+    /// Bounds of the communication efficiency.
     pub communication: [f64; 2],
-    /// Of the share of MPI in the ranks' time.
+    /// Bounds of the share of MPI in the ranks' time.
     pub mpi: [f64; 2],
 }
 
@@ -22,7 +22,7 @@ pub struct Bounds {
 pub struct Rest {
     /// Times while the rank was measured.
     pub times: Times,
-    /// How long it was not measured, nanoseconds.
+    /// Time that was not measured, nanoseconds.
     pub unknown_ns: f64,
     /// Time that ampl took of all the rank's time, nanoseconds.
     pub own_ns: f64,
@@ -31,9 +31,10 @@ pub struct Rest {
 impl Bounds {
     /// Bounds for a job of `ranks`, and of `absent` ranks that left nothing; `None` without any time.
     ///
-    /// Each rank's compute time lies between what was measured, and that and all that was not. The mean over the
-    /// greatest compute time is greatest where every rank is as near as it can be to the greatest that there must be,
-    /// and least where one rank computes all the time that nobody measured and the others none of it.
+    /// Each rank's compute time lies between its measured compute time, and that plus all its unmeasured time. The
+    /// ratio of mean to greatest compute time is greatest where every rank is as near as it can be to the least
+    /// possible maximum. It is least where one rank computes all of its unmeasured time and the others none of
+    /// theirs.
     pub fn of(ranks: &[Rest], absent: u64) -> Option<Self> {
         let run_ns = |rank: &Rest| rank.times.wall.max(rank.times.of_program()) + rank.unknown_ns;
         let longest = ranks.iter().map(run_ns).fold(0.0, f64::max);

@@ -1,7 +1,7 @@
 //! Times of ranks in their windows.
 //!
-//! Several threads of a rank may be in MPI at once. Their time counts by the thread then: time in MPI and ampl's own are
-//! the mean over the rank's threads that are in MPI, so that no share exceeds one.
+//! Several threads of a rank may be in MPI at once. Then time in MPI and ampl's own are the mean over the threads
+//! that are in MPI, so that no share exceeds one.
 
 use ampl_core::config::Quantity;
 use ampl_trace::cells::Cells;
@@ -10,13 +10,13 @@ use ampl_trace::{RankTrace, Trace};
 
 use super::shares::Times;
 
-/// Share of a window's length up to which the length and what was measured of it may differ without a pause: while a
-/// job runs its clock is known less well than at its end.
+/// Difference between a window's length and its measured time that is no pause yet, as a share of the length: while a
+/// job runs its clock is less exact than at its end.
 const CLOCK: f64 = 1e-3;
 /// The same in nanoseconds: both ends are whole.
 const ROUNDED: f64 = 10.0;
 
-/// Where the times are among a window's cells.
+/// Places of the times among a window's cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     wall: Option<usize>,
@@ -28,17 +28,16 @@ pub struct Columns {
 #[derive(Clone, Copy, Debug)]
 pub struct RankColumns {
     columns: Columns,
-    /// Its number.
+    /// Rank number.
     pub rank: u32,
-    /// Threads that its time in MPI is the mean over, at least 1.
+    /// Threads over which its time in MPI is a mean, at least 1.
     pub threads: f64,
 }
 
 /// Times of one window, or why there are none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Observed {
-    /// Its times, which are to be [settled](Times::settled) when they have been added up, and how long it was paused,
-    /// nanoseconds.
+    /// Its times, to be [settled](Times::settled) after they are summed, and its paused time, nanoseconds.
     Measured(Times, f64),
     /// The program had paused ampl for all of it.
     Paused,

@@ -1,4 +1,4 @@
-//! Time that imbalance and MPI cost, and in which way ranks are not balanced.
+//! Time lost to imbalance and MPI, and the kind of imbalance.
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,41 @@ use serde::{Serialize, Serializer};
 
 use super::shares::Times;
 
-/// Part of the imbalance that is the run's own from which on it lasts.
+/// Share of the imbalance over the whole run from which it counts as persistent, in (0, 1).
 const LASTS: f64 = 0.5;
-/// Correlation of ranks' compute time in windows that follow each other from which on the imbalance moves slowly.
+/// Least correlation of ranks' compute time in successive windows at which the imbalance drifts.
 const SLOW: f64 = 0.5;
-/// Compute time over the mean from which on the ranks of a node differ from the others.
+/// Compute time over the mean from which the ranks of a node differ from the others.
 const APART: f64 = 1.05;
 
 /// Time of an average rank that does not compute, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Lost {
-    /// The length of the run, without what ampl took of the rank that took longest.
+    /// Length of the run without the time that ampl took of the longest rank.
     pub run_ns: f64,
-    /// How much longer it is than its mean compute time because ranks compute unequally, in each window or over the run.
+    /// Time by which it exceeds the mean compute time because ranks compute unequally, in each window or over the
+    /// run.
     pub imbalance_ns: f64,
-    /// The rest: MPI would take it of balanced ranks, too.
+    /// The rest: MPI would take it with balanced ranks, too.
     pub mpi_ns: f64,
 }
 
-/// How the imbalance lies in time.
+/// Course of the imbalance in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Course {
     /// The same ranks compute more throughout.
     Persistent,
-    /// Ranks that compute more in a window do so in the next, and are others over the run.
+    /// Ranks that compute more in a window do so in the next, but not over the run.
     Drift,
     /// Other ranks compute more in every window.
     Turns,
 }
 
-/// In which way ranks are not balanced.
+/// Ranks that compute more than others, and when.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Imbalance {
-    /// How it lies in time.
+    /// Course in time.
     pub course: Course,
     /// The ranks that compute most over the run.
     #[serde(serialize_with = "as_text")]
@@ -49,7 +50,7 @@ pub struct Imbalance {
     pub host: Option<String>,
     /// Their compute time over the mean of all ranks.
     pub over_mean: f64,
-    /// In how many windows each of them, or their host, computes more than the mean: of the one that does so least often.
+    /// Windows in which each of them, or their host, computes more than the mean; of the least frequent one.
     pub windows: u64,
     /// Windows that all ranks measured.
     pub of_windows: u64,
@@ -75,10 +76,9 @@ impl Imbalance {
     /// Lost time and imbalance of ranks with these times in the `run`, and in the `windows` that all of them
     /// measured.
     ///
-    /// With an ideal network a run takes as long as its ranks wait for the one that computes most, window by window; what
-    /// it takes beyond that is MPI's. Where a call ends windows they are not of one time on all ranks, and the sum may
-    /// exceed the run: imbalance is no more than the run's length less the mean compute time, and no less than what totals
-    /// of the run show.
+    /// With an ideal network the length of a run is the sum of its windows' greatest compute times; the rest is
+    /// MPI's. Where a call ends windows they are not of one time on all ranks, and the sum may exceed the run. So
+    /// imbalance is at most the run's length less the mean compute time, and at least that of the run's totals.
     pub fn of<'a>(
         run: &[Times],
         windows: &[&[Times]],
@@ -121,7 +121,7 @@ impl Imbalance {
             most_over_mean: ratios.iter().sum::<f64>() / ratios.len().max(1) as f64,
             correlation,
         };
-        // Who is nearer to the greatest than to the mean.
+        // Ranks nearer to the greatest than to the mean.
         let set: Vec<&Times> =
             run.iter().filter(|times| times.compute > mean_ns + (most_ns - mean_ns) / 2.0).collect();
         found.ranks = ranks(set.iter().map(|times| times.rank));
@@ -243,7 +243,7 @@ mod tests {
         (lost, imbalance.unwrap())
     }
 
-    /// A number in [0, 1) that goes by both.
+    /// A pseudo-random number in [0, 1) for a window and rank.
     fn noise(window: u32, rank: u32) -> f64 {
         let mixed =
             (u64::from(window) << 32 | u64::from(rank)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! `ampl efficiency`: how much of the ranks' time computes, and whom the others wait for.
+//! `ampl efficiency`: share of the ranks' time that computes, and the ranks that the others wait for.
 
 mod bounds;
 mod columns;
@@ -38,7 +38,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A row as JSON has it.
+/// A row in JSON.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]

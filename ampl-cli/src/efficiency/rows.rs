@@ -1,4 +1,4 @@
-//! Efficiencies per window and of the run, with whom they waited for.
+//! Efficiencies per window and of the run, with the slowest rank and host.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,8 +25,8 @@ pub enum Basis {
     Sampled,
     /// Totals by function, which every rank has where summaries are the sample's only.
     Totals,
-    /// Summaries of what was measured: elsewhere calls were only counted, or ampl was paused, or ranks left none. Of the
-    /// run, the windows that all ranks measured.
+    /// Summaries where there are any: elsewhere calls were only counted, or ampl was paused, or ranks left none. For
+    /// the run, windows that all ranks measured.
     Measured,
 }
 
@@ -50,23 +50,23 @@ pub struct Row {
     pub basis: Basis,
     /// Share of the ranks' time that the numbers rest on.
     pub coverage: f64,
-    /// Of the run: between which numbers its own are, where not all of it was measured.
+    /// Bounds of the run's numbers, where not all of it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    /// Of the run: the time of an average rank that imbalance and MPI cost.
+    /// Time of an average rank that imbalance and MPI cost; the run's row only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
-    /// Of the run: in which way ranks are not balanced.
+    /// Imbalance of the ranks; the run's row only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imbalance: Option<Imbalance>,
     /// Ranks of the job.
     pub population: u64,
     /// Ranks whose times these are.
     pub reported: u64,
-    /// Of a window: whether the end of the run cut it off, on any rank.
+    /// True where the end of the run cut the window off on any rank; windows only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<bool>,
-    /// Of the run: which part of it was measured.
+    /// Part of the run that was measured; the run's row only.
     #[serde(skip)]
     pub measured: Option<Coverage>,
 }
@@ -78,7 +78,7 @@ pub struct SlowestRank {
     pub rank: u32,
     /// Its host.
     pub host: String,
-    /// In how many of the row's windows it had the most.
+    /// Windows of the row in which it had the most.
     pub windows: u64,
 }
 
@@ -89,13 +89,13 @@ pub struct SlowestHost {
     pub host: String,
     /// Its ranks among those that reported.
     pub ranks: u64,
-    /// In how many of the row's windows it was the slowest.
+    /// Windows of the row in which it was the slowest.
     pub windows: u64,
     /// Mean compute time of its ranks over that of all.
     pub over_mean: f64,
 }
 
-/// A window as its ranks measured it.
+/// Measurements of one window by its ranks.
 struct Window {
     times: Vec<Times>,
     basis: Basis,
@@ -172,7 +172,8 @@ fn window_rows(
         if *basis != Basis::Sampled {
             times.iter_mut().for_each(|times| times.weight = 1.0);
         }
-        // Without the rank that computes most the greatest compute time is another's, however few are missing.
+        // If the rank that computes most is missing, the greatest compute time is another's, however few ranks are
+        // missing.
         let misses = *basis != Basis::Sampled && (run.lacking.contains(&window) || run.absent() > 0);
         let known = if misses { None } else { Shares::of(times) };
         let coverage = if *length_ns > 0.0 { *measured_ns / *length_ns } else { 1.0 };
@@ -218,7 +219,7 @@ fn run_row(
     row
 }
 
-/// Which rank is where.
+/// Hosts of the ranks.
 #[derive(Debug)]
 struct Hosts<'a>(BTreeMap<u32, &'a str>);
 

@@ -1,4 +1,4 @@
-//! Times of the whole run, and what is known where they were not all measured.
+//! Times of the whole run, and their bounds where not all were measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -18,21 +18,21 @@ use crate::{pauses, rundir};
 /// Times of the whole run.
 #[derive(Clone, Debug)]
 pub struct RunTimes {
-    /// Of every rank that left something, in what all ranks measured.
+    /// Times of every rank that left something, in windows that all ranks measured.
     pub times: Vec<Times>,
     /// Data that `times` rest on.
     pub basis: Basis,
     /// Windows that are left out: not all ranks measured them.
     pub lacking: BTreeSet<u64>,
-    /// The share of the ranks' time that they are of, without what the program paused.
+    /// Share of the ranks' time that `times` cover, without the program's pauses.
     pub coverage: Coverage,
     /// The ranks' time, nanoseconds.
     pub run_ns: f64,
-    /// Between which numbers the run's are, where they are not of all of it.
+    /// Bounds of the run's numbers, where `times` are not of all of it.
     pub bounds: Option<Bounds>,
-    /// Share of time in MPI, had calls that were only counted taken as long as others of their function.
+    /// Share of time in MPI if calls that were only counted took the mean time of their function.
     pub mpi_at_mean_cost: Option<f64>,
-    /// Most threads of a rank that time in MPI is the mean over.
+    /// Most threads of a rank over which time in MPI is a mean.
     pub threads: u64,
 }
 
@@ -77,7 +77,7 @@ pub fn run_times(trace: &Trace) -> RunTimes {
     of_ranks(trace, plan.as_ref(), by_windows(trace, columns, &RUN), basis, &RUN)
 }
 
-/// The same of some windows of the run alone, by their summaries.
+/// Times of some windows of the run alone, by their summaries.
 pub fn times_in(trace: &Trace, windows: &Range<u64>) -> RunTimes {
     let columns = Columns::of(trace);
     let basis = if has_all(trace, columns, windows) { Basis::Census } else { Basis::Measured };
@@ -96,7 +96,7 @@ fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> Vec<Rank
     trace.ranks.iter().map(|rank| RankTime::of_windows(rank, columns.of_rank(rank), windows)).collect()
 }
 
-/// Where there is a `plan`, time in MPI is estimated as well where calls were only counted.
+/// With a `plan`, time in MPI is also estimated where calls were only counted.
 fn of_ranks(
     trace: &Trace,
     plan: Option<&Plan>,
@@ -156,11 +156,11 @@ fn of_ranks(
 struct RankTime {
     rank: u32,
     threads: f64,
-    /// How long it ran without what the program paused, nanoseconds.
+    /// Run time without the program's pauses, nanoseconds.
     run_ns: f64,
     /// Time that ampl took of it, nanoseconds.
     own_ns: f64,
-    /// By window: its times and its length without pauses. Where there are totals only, one for all.
+    /// Window number, times, and length without pauses; a single entry where there are totals only.
     windows: Vec<(u64, Times, f64)>,
     /// Windows that it did not measure.
     lacking: Vec<u64>,
@@ -200,7 +200,7 @@ impl RankTime {
         let whole = rank.process.finalized && last.unwrap_or(0) == closed && rank.process.windows == 0;
         let to_the_end = of.end > last.unwrap_or(0);
         if !rank.process.finalized && to_the_end {
-            // The window that was open when it stopped is nowhere.
+            // The window that was open when it stopped is not in the trace.
             lacking.push(last.unwrap_or(0));
         }
         let elapsed = rank.process.elapsed_ns as f64 - before_ns;
@@ -222,7 +222,7 @@ impl RankTime {
         sum.settled()
     }
 
-    /// How long these windows were, nanoseconds.
+    /// Length of these windows, nanoseconds.
     fn used_ns(&self, lacking: &BTreeSet<u64>) -> f64 {
         let used = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
         used.map(|(_, _, length)| length).sum()
@@ -248,7 +248,7 @@ impl Costs {
         costs
     }
 
-    /// Time in MPI that calls of `rank` took which were only counted, at the mean cost of those of their function there, or
+    /// Estimated time in MPI of calls of `rank` that were only counted, at the mean cost of their function there, or
     /// on any rank; nanoseconds, over all threads.
     fn only_counted(&self, rank: &RankTrace) -> f64 {
         let of = |&(function, calls): &(u16, u64)| {
@@ -281,7 +281,7 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
             .map(|thread| trace.run.end.map_or(0, |end| thread.inside_ns(end)))
             .sum();
         let mpi = (mpi.get(&number).copied().unwrap_or(0.0) + inside as f64) / threads;
-        // What ampl took where it counted only is next to nothing.
+        // ampl's own time is negligible where it counted only.
         let compute = wall - mpi - own_ns / threads;
         let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
         let is_counted = in_counted_span(rank);
@@ -341,8 +341,8 @@ fn spans(rank: &RankTrace) -> Vec<Span> {
     spans
 }
 
-/// Share of the ranks' time in which calls were measured, whatever windows they are in: what totals by call site rest on.
-/// What the program paused counts as measured: it is left out on purpose.
+/// Share of the ranks' time in which calls were measured, in any window: totals by call site rest on it.
+/// The program's pauses count as measured: they are left out on purpose.
 pub fn measured_share(trace: &Trace) -> f64 {
     let columns = Columns::of(trace);
     let stores_all = rundir::plan(trace).is_none_or(|plan| plan.stores_summary(false));

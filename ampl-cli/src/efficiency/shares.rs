@@ -11,13 +11,13 @@ pub struct Times {
     pub mpi: f64,
     /// Time neither in MPI nor in ampl.
     pub compute: f64,
-    /// How many ranks it stands for: 1 unless only a sample reported.
+    /// Ranks that it stands for: 1 unless only a sample reported.
     pub weight: f64,
 }
 
 impl Times {
-    /// The same within what can be: where several threads are in MPI, calls that ended in a window began in one before it,
-    /// and its time in MPI may exceed its length.
+    /// The times limited to possible values. With several threads in MPI, calls that ended in a window may have begun
+    /// before it, and time in MPI may exceed the window's length.
     pub fn settled(self) -> Self {
         Self { mpi: self.mpi.min(self.wall), compute: self.compute.max(0.0), ..self }
     }
@@ -28,7 +28,7 @@ impl Times {
     }
 }
 
-/// The three efficiencies, each in [0, 1], and what goes with them.
+/// The three efficiencies, each in [0, 1], with MPI's share and the slowest rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
     /// Mean compute time of the ranks over the elapsed time: the product of the next two.

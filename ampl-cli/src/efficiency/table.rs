@@ -1,4 +1,4 @@
-//! Efficiencies for people: the run, its course, its worst windows, and what costs most.
+//! Efficiencies for people: the run, its course, its worst windows, and the greatest cost.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::phases::{self, Phase};
 const WORST: usize = 10;
 /// Characters of the course.
 const WIDTH: usize = 72;
-/// From a parallel efficiency of this on there is little to gain.
+/// Parallel efficiency from which there is little to gain.
 const GOOD: f64 = 0.9;
 
 pub(super) fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result<()> {
@@ -139,7 +139,7 @@ fn reported(row: &Row) -> String {
     }
 }
 
-/// The part that costs most, and what shows it.
+/// A sentence on the part that costs most, with its evidence.
 pub(super) fn sentence(run: &Row) -> String {
     let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
         return "Nothing is known: no time was measured.".into();
@@ -169,7 +169,7 @@ pub(super) fn sentence(run: &Row) -> String {
     )
 }
 
-/// How the imbalance lies among the ranks and in time.
+/// Words for the imbalance among the ranks and in time.
 fn evidence(found: &Imbalance, host: &str) -> String {
     let over = format!("{} times the mean", digits(found.over_mean));
     let windows = format!("{} of {}", found.windows, plural(found.of_windows, "window"));

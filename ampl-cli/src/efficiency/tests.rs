@@ -1,4 +1,4 @@
-//! Against a naive second computation, on made-up runs.
+//! Comparison with a naive second computation, on made-up runs.
 
 use ampl_trace::cells::{Cell, Cells};
 use ampl_trace::model::{MetricInfo, Process, Step, WindowSummary};
@@ -59,7 +59,7 @@ fn windows_and_run_equal_a_second_computation() {
     assert_eq!(found.len(), 13);
     assert_eq!(found[0].window, None);
     let compute = |rank: u32, window: u64| (WINDOW_NS - job.mpi_ns(rank, window) - 1000) as f64;
-    // What ampl took of a window is not the program's time.
+    // ampl's own time in a window is not the program's.
     let length = (WINDOW_NS - 1000) as f64;
     let mut fastest_mpi = [0; 20];
     for (row, window) in found[1..].iter().zip(0..12) {
@@ -236,7 +236,7 @@ fn what_was_only_counted_is_in_no_number() {
     assert_eq!((found[2].parallel, found[2].load_balance, found[2].coverage), (None, None, 0.5));
     let said = text(&found);
     assert!(said.contains("(of 19 of 20 windows, 95 % of the run's time; 2 of 2 ranks)"), "{said}");
-    // Of less than nine tenths nothing is said but between what the numbers are.
+    // Below nine tenths only the bounds are printed.
     let trace = stepped(5);
     let found = rows(&trace);
     assert_eq!((found[0].parallel, found[0].load_balance, found[0].communication), (None, None, None));
@@ -252,7 +252,7 @@ fn what_was_only_counted_is_in_no_number() {
     assert!(text(&rows(&trace)).contains("not known (0 of 5 windows)"), "totals would lack what was counted");
 }
 
-/// Rank 1 has paused ampl in window 1: it is not a rank that did nothing, and what it left out is nobody's to miss.
+/// Rank 1 has paused ampl in window 1: it was not idle, and its paused time is not missing.
 #[test]
 fn what_was_paused_is_in_no_number() {
     let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);

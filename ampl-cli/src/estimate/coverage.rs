@@ -1,4 +1,4 @@
-//! How much of what the ranks of a group did is in their window summaries.
+//! Part of a group's work that is in its window summaries.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -11,25 +11,25 @@ use ampl_trace::{RankTrace, Trace};
 use super::observed::is_measured;
 use crate::efficiency::in_counted_span;
 
-/// How much of what a group did in some windows was summarised.
+/// Part of a group's work in some windows that was summarised.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Covered {
     /// Share of the ranks' time there, in [0, 1].
     pub share: f64,
-    /// Windows that all ranks summarised that had them, and all windows.
+    /// Windows summarised by all ranks that had them, and all windows.
     pub windows: [u64; 2],
-    /// Rank-windows without a summary whose length is known, and how long they were together, nanoseconds.
+    /// Rank-windows without a summary whose length is known, and their length together, nanoseconds.
     pub unknown: (u64, f64),
     /// Ranks that reported all they did there.
     pub whole: u64,
-    /// Rank-windows that are known to have been, and have no summary.
+    /// Rank-windows that existed, and have no summary.
     pub missing: u64,
     /// True where windows of one number are of different times: they end by the clock on some ranks and by a marker
     /// on others, or with `MPI_Finalize` on some only.
     pub mixed: bool,
 }
 
-/// Which windows each rank of a group has a summary of.
+/// Windows with a summary, for each rank of a group.
 #[derive(Debug)]
 pub struct Ledger {
     ranks: Vec<Entry>,
@@ -43,7 +43,7 @@ pub struct Ledger {
     cut_short: BTreeSet<u64>,
     /// Windows that the end of the run ended on some rank.
     partial: BTreeSet<u64>,
-    /// Windows that all ranks summarised that had them, ascending.
+    /// Windows summarised by all ranks that had them, ascending.
     whole: Vec<u64>,
 }
 
@@ -62,7 +62,8 @@ struct Entry {
     finalized: bool,
     /// Windows with a summary, ascending.
     summarised: Vec<u64>,
-    /// All windows, ascending, and behind each the time of those before it: all of it, and what was summarised; nanoseconds.
+    /// All windows, ascending; `before` has the length of those before each: of all, and of summarised ones,
+    /// nanoseconds.
     windows: Vec<u64>,
     before: Vec<[f64; 2]>,
     /// Time that it ran for behind these windows, nanoseconds; 0 where it is `finalized`.
@@ -74,7 +75,7 @@ impl Entry {
         let own = rank.windows.last().map(|window| window.window);
         // Where the agent failed its last window need not be the rank's.
         let finalized = rank.process.finalized && rank.process.agent_failures == 0;
-        // Of windows that were not drawn nothing is stored, whether they were measured or not.
+        // Windows that were not drawn have no summary, whether they were measured or not.
         let in_span = (!plan.stores_summary(false)).then(|| in_counted_span(rank));
         let is_counted = |window: &WindowSummary| in_span.as_ref().is_some_and(|in_span| in_span(window));
         let (mut summarised, mut windows, mut before) = (Vec::new(), Vec::new(), vec![[0.0; 2]]);
@@ -100,7 +101,7 @@ impl Entry {
         }
     }
 
-    /// Windows from `first` to `last`: how many there are, and their time, all of it and what was summarised.
+    /// Number of windows from `first` to `last`, and their length: of all, and of summarised ones.
     fn between(&self, first: u64, last: u64) -> (u64, [f64; 2]) {
         let index = |window: u64| self.windows.partition_point(|&own| own < window);
         let (from, to) = (index(first), index(last.saturating_add(1)));
@@ -135,7 +136,7 @@ impl Ledger {
         self.partial.contains(&window)
     }
 
-    /// How much of what the ranks did in `windows` was summarised; with `to_the_end`, who did not reach
+    /// Part of the ranks' work in `windows` that was summarised. With `to_the_end`, a rank that did not reach
     /// `MPI_Finalize` has not reported all.
     pub fn coverage(&self, windows: RangeInclusive<u64>, to_the_end: bool) -> Covered {
         let (first, last) = (*windows.start(), (*windows.end()).min(self.last));
@@ -144,7 +145,7 @@ impl Ledger {
         let single = first == last && self.cut_short.contains(&first);
         let mixed = single || self.mixed_from.is_some_and(|from| from <= last);
         let mut found = Covered { missing, mixed, ..Covered::default() };
-        // Time of windows that are there, of what was summarised, and behind the last window of ranks that have no more.
+        // Length of all windows, of summarised ones, and after the last window of ranks that have no more.
         let (mut there, mut all, mut known, mut tail) = (0, 0.0, 0.0, 0.0);
         for rank in &self.ranks {
             let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
@@ -162,7 +163,7 @@ impl Ledger {
                 tail += rank.tail_ns;
             }
         }
-        // Windows that nobody closed are taken to be as long as the others.
+        // Windows that were never closed are taken to be as long as the others.
         let closed_by_nobody = found.missing.saturating_sub(found.unknown.0) as f64;
         let whole = all + tail + closed_by_nobody * all / (there as f64).max(1.0);
         found.share = match whole > 0.0 {
@@ -179,7 +180,7 @@ impl Ledger {
     }
 }
 
-/// Windows that all of `ranks` summarised that had them, ascending.
+/// Windows summarised by all of `ranks` that had them, ascending.
 fn whole(ranks: &[Entry]) -> Vec<u64> {
     let mut ends: Vec<u64> = ranks.iter().map(|rank| rank.last).collect();
     ends.sort_unstable();
@@ -218,7 +219,7 @@ fn cut_short<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> BTreeSet
         .collect()
 }
 
-/// How many windows of the job there are of which some rank should have a summary and has none.
+/// Number of windows that lack the summary of a rank that should have one.
 pub fn windows_lacking(trace: &Trace, plan: &Plan) -> u64 {
     let windows = trace.windows();
     let ledgers: Vec<Ledger> = plan.groups.iter().map(|group| Ledger::new(trace, plan, group)).collect();

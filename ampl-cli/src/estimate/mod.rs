@@ -1,4 +1,4 @@
-//! `ampl estimate`: what each metric was on average, and how well that is known.
+//! `ampl estimate`: mean of each metric, with its confidence interval.
 
 mod coverage;
 mod observed;

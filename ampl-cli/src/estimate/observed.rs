@@ -19,12 +19,11 @@ pub struct Point {
     pub window: u64,
     /// The update whose directive decided whether it was drawn.
     pub update: u64,
-    /// The stratum that it was drawn in: of the window where windows are decided by their own values, of the group
-    /// where that is divided.
+    /// Stratum that it was drawn in: of the window for retrospective decisions, of the group where that is divided.
     pub stratum: Option<u16>,
     /// True where it is in the sample.
     pub drawn: bool,
-    /// How likely that was, in [0, 1].
+    /// Keep probability, in [0, 1].
     pub probability: f64,
     /// Observations and their total, in the metric's unit; `None` where only the sample reports.
     pub value: Option<(u64, f64)>,
@@ -37,7 +36,7 @@ impl Point {
     }
 }
 
-/// Everything that `group` of `plan` reported of the metric of that index, windows ascending.
+/// Observations by `group` of `plan` of the metric of that index, windows ascending.
 pub fn points(trace: &Trace, plan: &Plan, group: &GroupPlan, metric: usize) -> Vec<Point> {
     points_by(trace, plan, group, |_| {
         move |window: &WindowSummary| window.cells.get(metric).map(|cell| (cell.n as u64, cell.sum))
@@ -99,7 +98,7 @@ pub fn moments<'a>(points: impl IntoIterator<Item = &'a Point>) -> Moments {
     values.fold(Moments::default(), |sum, (n, y)| sum.merged(&Moments::of_rank(n, y, 0.0, 0.0, 0.0)))
 }
 
-/// How many ranks reported any of `points`.
+/// Number of ranks that reported any of `points`.
 pub fn ranks<'a>(points: impl IntoIterator<Item = &'a Point>) -> u64 {
     points.into_iter().map(|point| point.rank).collect::<BTreeSet<_>>().len() as u64
 }

@@ -42,13 +42,13 @@ struct Entry {
 /// Ranks that one directive drew from.
 #[derive(Clone, Debug, Default)]
 struct Unit {
-    /// Stratum, and update or window: what its draw was made for.
+    /// Stratum, and update or window, of its draw.
     draw: Draw,
     /// Totals n and y over ranks kept with certainty.
     certain: (f64, f64),
-    /// The drawn ones of the others.
+    /// Drawn ranks among the others.
     drawn: Vec<Entry>,
-    /// How many others there are.
+    /// Number of ranks not kept with certainty.
     others: usize,
     /// All others' moments, where they reported.
     known: Moments,
@@ -63,8 +63,8 @@ pub struct Pooled {
     pub half_width: f64,
 }
 
-/// The estimate from the drawn ones of `points`; `None` without observations, or where nobody stands for
-/// ranks that were not kept.
+/// The estimate from the drawn ones of `points`; `None` without observations, or where no rank stands for ranks that
+/// were not kept.
 ///
 /// `census`: every point has its value, so the variance of the residuals is known and the normal quantile
 /// applies; otherwise it is estimated from the sample.
@@ -101,8 +101,8 @@ pub fn pooled(points: &[Point], mechanism: Mechanism, confidence: f64, census: b
     Some(Pooled { mean, half_width })
 }
 
-/// The variance of a sum of units of `points`, from theirs: those of one draw vary together, unless they are of one
-/// window, where none of them has a rank of another.
+/// Variance of a sum of units of `points`, from the units' variances: those of one draw vary together, unless they
+/// are of one window, where no two units share a rank.
 fn together(points: &[Point], units: impl Iterator<Item = (Draw, f64)>) -> f64 {
     if points.windows(2).all(|pair| pair[0].window == pair[1].window) {
         return units.map(|(_, variance)| variance).sum();
@@ -123,7 +123,7 @@ fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
         };
         let (n, y) = point.value.unwrap_or((0, 0.0));
         let first = Totals { point: *point, n: 0, y: 0.0 };
-        // Of chances, larger ones have larger bits.
+        // Larger probabilities have larger bits.
         let key = (draw, point.probability.max(0.0).to_bits());
         let totals = draws.entry(key).or_default().entry(point.rank).or_insert(first);
         totals.n = totals.n.saturating_add(n);
@@ -132,7 +132,7 @@ fn units(points: &[Point], mechanism: Mechanism, least: usize) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     for unit in draws.iter().map(|(&(draw, _), ranks)| Unit::of(draw, ranks.values())) {
         match units.last_mut() {
-            // Who is certain is no sample, and adds nothing to the variance.
+            // Ranks kept with certainty are no sample, and add nothing to the variance.
             Some(last) if last.is_short(least) || last.others == 0 || unit.others == 0 => last.merge(unit),
             _ => units.push(unit),
         }
@@ -334,7 +334,7 @@ mod tests {
                 covered += u32::from((found.mean - truth).abs() <= found.half_width);
             }
             let share = f64::from(covered) / trials as f64;
-            // Coin flips make the size of the sample vary, which the normal quantile does not know of.
+            // Independent draws vary the sample's size, which the normal quantile ignores.
             assert!((0.86..=0.97).contains(&share), "{mechanism:?} {census}: {share}");
         }
     }

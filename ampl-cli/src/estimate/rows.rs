@@ -42,11 +42,13 @@ impl Scope {
 
 /// One estimate; serialised, one element of what `--json` prints.
 ///
-/// `population` is the group's size. `kept` counts the ranks that it was computed from: those in the sample, over
-/// several windows in that of any of them; or, where the mean is of all summaries, the ranks that reported all they
-/// did. That is a `census` if everyone did. Else who is lacking was not chosen by chance: it is `sampled`, the mean is
-/// that of the windows with a summary, `missing_windows` counts the others, and how far the mean of all may be from
-/// it is not known.
+/// `population` is the group's size. `kept` counts the ranks that it was computed from. For a sample these are the
+/// ranks in it, over several windows in that of any of them. For the mean of all summaries these are the ranks that
+/// reported all they did.
+///
+/// The basis is `census` if every rank reported. Otherwise the missing ranks were not chosen by chance, and it is
+/// `sampled`: the mean is that of windows with a summary, `missing_windows` counts the others, and the distance to
+/// the mean of all is not known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The window, or the first of the update interval; none for the run.
@@ -67,15 +69,15 @@ pub struct Row {
     pub mean: Option<f64>,
     /// Half of its interval; none where one rank stands for many, or nobody for windows without a summary.
     pub half_width: Option<f64>,
-    /// Where windows have no summary, of built-in times: the least that the mean of all of them can be.
+    /// Least possible mean over all windows, for built-in times where windows have no summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Likewise the most.
+    /// Greatest possible mean, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
     /// Share of the ranks' time that was summarised.
     pub coverage: f64,
-    /// Windows that all ranks summarised, out of how many.
+    /// Windows that all ranks summarised, and all windows.
     #[serde(skip)]
     pub windows: [u64; 2],
     /// Confidence of the interval, in (0, 1).
@@ -92,12 +94,12 @@ pub struct Row {
     pub drawn: bool,
     /// True where the bound asked for holds by design.
     pub guaranteed: bool,
-    /// Of a window: whether the end of the run cut it off, on any rank of the group.
+    /// True where the end of the run cut the window off on any rank of the group; windows only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<bool>,
     /// Rank-windows that have no summary, though they were to have one.
     pub missing_windows: u64,
-    /// Under `output.verify`: what was estimated from the sample alone, against everything.
+    /// Estimate from the sample alone, checked against everything; under `output.verify`.
     #[serde(flatten)]
     pub check: Option<Check>,
 }
@@ -174,7 +176,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The row of each basis that there is for `points`, which are the windows of that scope.
+    /// Adds the row of each basis that `points` have, which are the windows of that scope.
     fn rows(&self, scope: Scope, window: Option<u64>, points: &[Point], rows: &mut Vec<Row>) {
         let windows = match (scope, window) {
             (Scope::Window, Some(window)) => window..=window,
@@ -204,14 +206,14 @@ impl Source<'_> {
         }
     }
 
-    /// The weighted estimate from the drawn ones of `points`. Ranks that did not report are not in it: nothing
-    /// is known of them, not even whether they had such a window.
+    /// The weighted estimate from the drawn ones of `points`. It leaves out ranks that did not report: it is not
+    /// known that they had such a window.
     fn sample(&self, scope: Scope, points: &[Point], census: bool) -> Option<Pooled> {
         let confidence = confidence(self.target());
         let strata = points.iter().any(|point| point.stratum.is_some());
         if scope != Scope::Window || strata {
             let found = pooled(points, self.plan.config.sampling.update_mechanism, confidence, census);
-            // Where a directive has reached a few ranks only, nobody of a stratum may be drawn yet.
+            // Where a directive has reached a few ranks only, a stratum may have no drawn rank yet.
             if scope != Scope::Window || found.is_some() {
                 return found;
             }
@@ -239,7 +241,7 @@ impl Source<'_> {
         let holds = |found: Pooled| sample.is_none() || self.bound_holds(scope, found, points);
         // Infinite values of a program's own metric have no mean.
         let found = found.filter(|found| found.mean.is_finite() && extent != Extent::Little);
-        // What is missing is somewhere: an interval without any width would deny it.
+        // Missing windows have some value: an interval without any width would deny it.
         let known = |half_width: &f64| {
             half_width.is_finite() && (whole || *half_width > 0.0 && extent == Extent::Whole)
         };
@@ -276,8 +278,8 @@ impl Source<'_> {
         }
     }
 
-    /// Between which numbers the mean of a time per rank and window is, where the windows of some ranks have no summary:
-    /// those were as long as they were, and all of it or none may have gone there.
+    /// Bounds of the mean of a time per rank and window, where some ranks' windows have no summary: their lengths are
+    /// known, and all or none of that time may count.
     fn bounds(&self, points: &[Point], covered: Covered) -> Option<[f64; 2]> {
         let metric = self.metric();
         let (unknown, length) = covered.unknown;
@@ -311,8 +313,8 @@ impl Source<'_> {
 
     /// True where the sample was sized for the bound and attains it.
     ///
-    /// `ampl-2008` sizes for the mean of an update interval, which bounds neither a window nor the run
-    /// (STATISTICS §3): unless everyone was kept, nothing is promised of those.
+    /// `ampl-2008` sizes for the mean of an update interval, which bounds neither a window nor the run (STATISTICS
+    /// §3): these have no bound unless every rank was kept.
     fn bound_holds(&self, scope: Scope, found: Pooled, points: &[Point]) -> bool {
         let Target::Bound { error, .. } = self.target() else { return false };
         let allowed = match error {

@@ -8,7 +8,7 @@ use super::rows::{Row, Scope};
 use crate::coverage::{Coverage, Extent};
 use crate::human::{Unit, digits, of_event, percent, plural};
 
-/// Writes `rows`; `more` adds where other scopes are to be had.
+/// Writes `rows`; `more` adds a hint at other scopes.
 ///
 /// # Errors
 /// Those of `out`.
@@ -45,7 +45,7 @@ fn missing(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     }
 }
 
-/// Under `output.verify`: how often estimates from the sample were within their bounds.
+/// Writes how often estimates from the sample were within their bounds, under `output.verify`.
 fn checked(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     let checks = rows.iter().filter_map(|row| Some((row, row.check.as_ref()?)));
     let runs: Vec<_> = checks.filter_map(|(row, check)| Some((row, check, check.c_trace?))).collect();
@@ -100,7 +100,7 @@ fn line(row: &Row) -> String {
     let ranks = format!("{} of {}", row.kept, row.population);
     let mean = row.mean.map_or("-".into(), |mean| Unit::of(&row.metric).text(mean));
     let guarantee = match row.guaranteed {
-        // What is exact needs no promise.
+        // Exact numbers need no bound.
         _ if row.basis == Basis::Census && row.mean.is_some() => "exact",
         true => "guaranteed",
         false if row.mean.is_none() => "-",

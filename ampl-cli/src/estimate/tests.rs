@@ -19,7 +19,7 @@ fn only<'a>(rows: &'a [Row], metric: &str, scope: Scope, window: Option<u64>, ba
     found[0]
 }
 
-/// The mean of all summaries, which is a census where everybody's are there and nowhere else.
+/// The mean of all summaries: a census where every rank's are there, and nowhere else.
 fn reported(rows: &[Row], scope: Scope, window: Option<u64>) -> &Row {
     let whole = |row: &Row| (row.kept, row.half_width) == (row.population, Some(0.0));
     let census = rows.iter().filter(|row| row.basis == Basis::Census);
@@ -54,7 +54,7 @@ fn census_rows_are_the_exact_means() {
         assert!((row.mean.unwrap() / mean(windows) - 1.0).abs() < 1e-12, "{row:?}");
         assert_eq!((row.half_width, row.error, row.confidence), (Some(0.0), Some(0.0), 0.9));
         assert_eq!((row.population, row.kept, row.guaranteed), (20, 20, true));
-        // Not a guide: exact, but nothing was promised.
+        // Not a guide: exact, but without a bound.
         let sent = only(&rows, "bytes.sent", scope, window, Basis::Census);
         assert_eq!((sent.mean, sent.guaranteed), (Some(40.0), false));
     }
@@ -168,7 +168,7 @@ fn windows_without_a_summary_are_nowhere_claimed() {
     assert!(rows.iter().all(|row| row.window != Some(11)));
     let lacking = |trace: &ampl_trace::Trace| windows_lacking(trace, &job.plan());
     assert_eq!(lacking(&trace), 6);
-    // A rank that ends early owes nothing after; one that has left nothing owes everything.
+    // A rank that ends early lacks nothing after; one that left nothing lacks everything.
     trace.ranks[19].windows.truncate(2);
     assert_eq!(lacking(&trace), 6);
     trace.ranks.pop();
@@ -222,7 +222,7 @@ fn what_was_drawn_is_held_against_everything() {
         assert!((run.c_trace.unwrap() - inside as f64 / 12.0).abs() < 1e-12, "{run:?}");
         assert!((run.c_trace_sampled.unwrap() - sampled as f64 / 8.0).abs() < 1e-12, "{run:?}");
         assert_eq!((run.windows_inside, run.windows_checked), (Some(inside), Some(12)));
-        // What guides nothing has a truth and no bound.
+        // A metric that is no guide has a truth and no bound.
         let sent = only(&rows, "bytes.sent", Scope::Run, None, basis).check.clone().unwrap();
         assert_eq!((sent.truth, sent.inside, sent.c_trace), (Some(40.0), None, None));
         let mut text = Vec::new();
@@ -231,7 +231,7 @@ fn what_was_drawn_is_held_against_everything() {
         assert!(text.contains("c_trace") && text.contains(&format!("{inside} of 12")), "{text}");
     }
     assert!(all(&job()).iter().all(|row| row.check.is_none()));
-    // What is left of a census is no truth, and no sample.
+    // The rest of a census is no truth, and no sample.
     let died = all(&Synthetic { killed: vec![3], ..verify(sampled) });
     let last = died.iter().filter(|row| (row.scope, row.window) == (Scope::Window, Some(11)));
     let [rest, drawn] = last.filter(|row| row.metric == "mpi.time").collect::<Vec<_>>()[..] else { panic!() };
@@ -348,8 +348,7 @@ fn what_was_not_stored_is_not_estimated_from() {
     assert_eq!(of("off"), []);
 }
 
-/// Windows are dropped by what their ranks did in them, the least waiting first: what is said of the run is true of all
-/// that it did, or it is not said.
+/// Windows are dropped by their ranks' waiting, the least first: numbers printed of the run are true of all of it.
 #[test]
 fn what_is_dropped_by_load_leaves_no_wrong_number() {
     let job = Synthetic { windows: 24, ..job() };

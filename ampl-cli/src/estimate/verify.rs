@@ -1,6 +1,6 @@
-//! `output.verify`: estimates from the drawn ranks alone, against what everybody did.
+//! `output.verify`: estimates from the drawn ranks alone, against those from all ranks.
 //!
-//! Everything is recorded then, and what was drawn is marked, so that both are there for the same windows.
+//! Everything is recorded then, and drawn windows are marked, so that both estimates are of the same windows.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use super::rows::{Row, Scope};
 pub struct Check {
     /// The exact mean, from all ranks; none where it is not known of all of them.
     pub truth: Option<f64>,
-    /// Of a guide: whether the estimate is within the bound asked for; nothing drawn is outside.
+    /// True where a guide's estimate is within the bound asked for; false where nothing was drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
-    /// Of a guide over the run: how often it was, window by window.
+    /// Share of the run's time in windows where a guide's estimate is within the bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c_trace: Option<f64>,
-    /// The same over the windows of which not everybody was drawn.
+    /// The same over the windows in which some ranks were not drawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub c_trace_sampled: Option<f64>,
     /// Windows whose estimate is within the bound.
@@ -81,7 +81,7 @@ pub(super) fn lengths(trace: &Trace, members: &RankSet) -> BTreeMap<u64, f64> {
     sums.into_iter().map(|(window, (sum, count))| (window, sum / count)).collect()
 }
 
-/// Gives the rows of the run what came of the windows' rows before them, of the same group and metric.
+/// Adds to the rows of the run the results of the windows' rows before them, of the same group and metric.
 ///
 /// # Source
 /// AMPL 2008, §4.4: c_trace is the share of the run's time in which the trace is within the error bound. The X(t)

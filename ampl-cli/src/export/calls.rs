@@ -37,7 +37,7 @@ const COLUMNS: [Column; 14] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub rows: u64,
-    /// Calls left out because a stretch of time is asked for and theirs is not stored.
+    /// Calls left out because a time range is asked for and their times are not stored.
     pub untimed: u64,
     /// Ranks with a call that cannot be read.
     pub damaged: u64,
@@ -110,7 +110,7 @@ pub fn write(
     Ok(written)
 }
 
-/// By window: how many calls each of its calls stands for.
+/// Design weight of the calls in each window.
 fn weights(rank: &RankTrace, plan: &Plan) -> HashMap<u64, f64> {
     let weight = |window: &WindowSummary| match window.inclusion() {
         _ if plan.config.stores_everything() => Some(1.0),
@@ -126,7 +126,7 @@ fn argument<'a>(call: &'a Call, names: &[&str]) -> Option<&'a Value> {
     names.iter().find_map(value)
 }
 
-/// Source and tag of the message that a call got, by its one status.
+/// Source and tag of the message that a call received, from its one status.
 fn status(call: &Call) -> Option<(i64, i64)> {
     call.out.iter().find_map(|(name, value)| match value {
         Value::Status { source, tag } if *name == "status" => Some((*source, *tag)),
@@ -141,7 +141,7 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-/// The rank in the communicator that the message goes to or comes from; of a wildcard the one that it came from.
+/// The rank in the communicator that the message goes to or comes from; for a wildcard the actual source.
 fn peer(call: &Call) -> Option<i64> {
     let named = argument(call, &["dest", "target_rank", "source"])?;
     let got = || status(call).map(|(source, _)| source).filter(|&source| source >= 0);

@@ -218,7 +218,7 @@ fn named(names: &mut HashMap<String, ByteArray>, text: &str) -> ByteArray {
     value
 }
 
-/// Writes the next column, and lets go of its values.
+/// Writes the next column, and frees its values.
 fn column<W: Write + Send, T: DataType>(
     to: &mut SerializedRowGroupWriter<'_, W>,
     values: &mut Vec<T::T>,

@@ -32,8 +32,8 @@ const ESTIMATES: [Column; 18] = [
     Column::every("missing_windows", Type::Int64),
 ];
 
-/// Writes the estimates of `trace`: where a stretch of time is asked for, those of windows in it only. They are of
-/// whole groups, whichever ranks are asked for.
+/// Writes the estimates of `trace`; for a time range, those of windows in it only. They are of whole groups,
+/// whichever ranks are asked for.
 ///
 /// # Errors
 /// Those of `out`.
@@ -85,7 +85,7 @@ const STRATA: [Column; 8] = [
     Column::every("gain", Type::Double),
 ];
 
-/// Writes the strata that were found; none where they cannot be.
+/// Writes the strata that were found; no rows without any.
 ///
 /// # Errors
 /// Those of `out`.

@@ -1,4 +1,4 @@
-//! `ampl export`: what a run recorded, as tables for other tools.
+//! `ampl export`: the records of a run as tables for other tools.
 
 mod calls;
 mod columns;
@@ -82,7 +82,7 @@ impl Format {
     }
 }
 
-/// Something that takes rows one after the other.
+/// Target that takes rows one after the other.
 trait Table {
     /// Takes one more row.
     fn row(&mut self, row: &Row<'_>) -> io::Result<()>;
@@ -120,7 +120,7 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
     };
     let missing = match kept_back(&trace, &args.run.run) {
-        // There are calls all the same.
+        // Calls can be exported all the same.
         Err(error) if format == Format::Parquet && Failure::has(&error, NOT_FOUND) => {
             tell!("ampl: {error}");
             None
@@ -173,7 +173,7 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(rundir::status(&trace))
 }
 
-/// Says on stderr which calls are not in the table.
+/// Reports on stderr the calls that are not in the table.
 fn notice(written: &calls::Written, run: &Path) {
     if written.untimed > 0 {
         let calls = plural(written.untimed, "call");
@@ -237,7 +237,7 @@ fn beside(run: &Path, format: Format) -> PathBuf {
 /// Selection of a run that is written; true where that is a sample's windows only.
 type Part<'a> = (&'a Selection, bool);
 
-/// Writes the summaries; the number of rows.
+/// Writes the summaries, and returns the number of rows.
 fn summary_rows(
     trace: &Trace,
     (selection, sampled): Part<'_>,

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Files of a directory, written elsewhere until all are whole; dropped before, they are removed.
+/// Files of a directory, written elsewhere until all are whole; removed if dropped before.
 #[derive(Debug)]
 pub struct Place {
     target: PathBuf,
@@ -51,7 +51,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // After renaming nothing is there any more.
+        // Empty after the renaming.
         let _ = fs::remove_dir_all(&self.part);
     }
 }

@@ -1,10 +1,10 @@
-//! A bar for what takes longer than a moment.
+//! Progress bars for long work.
 
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Nobody waits for a bar for less.
+/// Shortest work that shows a bar.
 const SOON: Duration = Duration::from_secs(1);
 
 /// A bar on stderr, if that is a terminal and the work takes longer than a second.
@@ -34,12 +34,12 @@ impl Progress {
         Self { bar, since: Instant::now(), shown: false }
     }
 
-    /// One more is done.
+    /// Counts one more.
     pub fn one_more(&mut self) {
         self.add(1);
     }
 
-    /// So many more are done.
+    /// Counts `more` things more.
     pub fn add(&mut self, more: u64) {
         if !self.shown && self.since.elapsed() > SOON {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

@@ -6,8 +6,8 @@ use ampl_trace::{RankTrace, RunInfo};
 /// Names of the columns, in order.
 pub const COLUMNS: [&str; 9] = ["window", "rank", "metric", "count", "sum", "sum_sq", "min", "max", "event"];
 
-/// The column behind them in tables of a run that stored a sample's windows only, and what stands in it: without the
-/// others' the rows are no population.
+/// Additional last column, and its value, in tables of a run that stored a sample's windows only: without the others'
+/// the rows are no population.
 pub const BASIS: (&str, &str) = ("basis", "sampled");
 
 /// One metric's observations in one rank's window.
@@ -29,7 +29,7 @@ pub struct Row<'a> {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// `*`, or what is observed.
+    /// Event that is observed; `*` for the whole window.
     pub event: &'a str,
 }
 

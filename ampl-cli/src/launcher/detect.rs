@@ -1,4 +1,4 @@
-//! Which launcher a word starts on this machine.
+//! Detection of the launcher that a word starts on this machine.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub fn detect(word: &OsStr) -> Detected {
 /// Output of `launcher --version`, of both streams.
 pub fn version(launcher: &PathBuf) -> Option<String> {
     let mut asked = Command::new(launcher);
-    // What the user has preloaded may need an MPI that the launcher lacks.
+    // The user's preloaded libraries may need an MPI that the launcher lacks.
     asked.arg("--version").stdin(Stdio::null()).env_remove(environment::PRELOAD);
     let output = asked.output().ok()?;
     let text = [output.stdout, output.stderr].concat();

@@ -1,4 +1,4 @@
-//! Launchers: which one a command line starts, and where in it the program stands.
+//! Launchers: the one that a command line starts, and the place of the program in it.
 
 mod detect;
 pub mod hint;
@@ -26,10 +26,10 @@ pub enum Flavour {
     Slurm,
 }
 
-/// Why `ampl exec` cannot be put into a launcher's command line.
+/// Reason why `ampl exec` cannot be put into a launcher's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LauncherError {
-    /// An option that is not in our table, so nobody knows whether a value follows.
+    /// An option that is not in our table: it is not known whether a value follows.
     UnknownOption(String),
     /// The option's value is missing.
     NoValue(String),
@@ -60,7 +60,7 @@ impl std::error::Error for LauncherError {}
 pub struct Inserted {
     /// The new command line.
     pub argv: Vec<OsString>,
-    /// The program of every app context, behind what only starts it.
+    /// The program of every app context, without prefixes that only start it.
     pub programs: Vec<OsString>,
 }
 
@@ -91,7 +91,7 @@ impl Flavour {
             })
     }
 
-    /// The flavour that `--version` output tells.
+    /// The flavour that the output of `--version` shows.
     pub fn by_version(output: &str) -> Option<Self> {
         let has = |words: &[&str]| words.iter().any(|word| output.contains(word));
         if has(&["Open MPI", "OpenRTE", "PRRTE", "prterun"]) {

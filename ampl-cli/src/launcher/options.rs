@@ -1,10 +1,10 @@
-//! Tables of options: how many words after an option belong to it.
+//! Tables of options, with the number of words that belong to each.
 
 use std::ffi::OsStr;
 
 use super::{LauncherError, lossy};
 
-/// How a launcher's options are spelt, and their names without dashes, separated by spaces.
+/// Syntax of a launcher's options, and their names without dashes, separated by spaces.
 #[derive(Debug)]
 pub struct Options {
     /// How words are told apart.

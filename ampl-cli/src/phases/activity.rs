@@ -1,7 +1,7 @@
 //! Calls of each place in each window, over the ranks.
 //!
-//! A trace has the sequence of a rank's calls, and how many calls each of its windows has: both together say which call
-//! was made in which window, without any of their times.
+//! A trace has the sequence of a rank's calls, and the number of calls in each of its windows: together they give the
+//! window of each call, without its time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -16,11 +16,11 @@ use ampl_trace::{RankTrace, Trace};
 
 use super::walk::{self, Span};
 
-/// More windows than this are not looked at.
+/// Most windows that are examined.
 const MOST_WINDOWS: u64 = 1 << 20;
-/// More ranks than this are not looked at: every second, third, … is.
+/// Most ranks that are examined; of more, every second, third, … is.
 const MOST_RANKS: u32 = 256;
-/// Words and positions of structures that are looked at, and steps of walks through sequences.
+/// Most work: words and positions of structures, and steps of walks through sequences.
 const MOST_WORK: u64 = 1 << 26;
 
 /// Function, then module and offset of each frame from the call outwards.
@@ -31,14 +31,14 @@ pub type Key = (u16, Vec<(String, u64)>);
 pub struct Place {
     /// The function.
     pub function: u16,
-    /// How many calls ended in a window.
+    /// Windows with calls, each with the number of calls that ended in it.
     pub windows: Vec<(usize, u64)>,
-    /// How many did up to there.
+    /// Number of calls up to and with each of these windows.
     sums: Vec<u64>,
 }
 
 impl Place {
-    /// Calls of `function` by window: windows ascend, none has no call.
+    /// Calls of `function` by window; windows ascend, and each has a call.
     pub fn new(function: u16, windows: Vec<(usize, u64)>) -> Self {
         let sum = |sum: &mut u64, &(_, calls): &(usize, u64)| {
             *sum = sum.saturating_add(calls);
@@ -71,36 +71,36 @@ impl Place {
 /// Calls by place and window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// Time in each window of the ranks whose calls in it are known, nanoseconds.
+    /// Time in each window, nanoseconds, of ranks whose calls in it are known.
     pub lengths: Vec<f64>,
-    /// Places that call MPI for more than its answer, by function and path.
+    /// Places by function and path, without those that only query or poll.
     pub places: Vec<Place>,
     /// True where windows end by the clock, not by what the program does.
     pub is_clock: bool,
 }
 
-/// Calls of a trace by place and window, and whose they are.
+/// Calls of a trace by place and window, with their places and ranks.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The calls.
     pub activity: Activity,
-    /// Of each of its places, in their order.
+    /// Keys of its places, in their order.
     pub keys: Vec<Key>,
-    /// Ranks whose calls these are.
+    /// Number of ranks with known calls.
     pub ranks: u64,
 }
 
-/// Of how many ranks one is looked at.
+/// Stride of the ranks that are examined.
 fn every(trace: &Trace) -> u32 {
     trace.run.ranks.div_ceil(MOST_RANKS).max(1)
 }
 
-/// How many ranks are looked at where all left something.
+/// Number of ranks to examine where all left something.
 pub fn to_be_looked_at(trace: &Trace) -> u64 {
     trace.run.ranks.div_ceil(every(trace)).into()
 }
 
-/// The calls of `trace`, which `plan` describes; `None` where they are known of no rank.
+/// The calls of `trace`, which `plan` describes; `None` where no rank's calls are known.
 pub fn of(trace: &Trace, plan: &Plan) -> Option<Known> {
     let windows = usize::try_from(trace.windows()).ok().filter(|_| trace.windows() <= MOST_WINDOWS)?;
     let calls = Quantity::Calls.name();
@@ -122,7 +122,7 @@ pub fn of(trace: &Trace, plan: &Plan) -> Option<Known> {
     let marker = &plan.config.window.marker;
     let is_clock = matches!(marker, Marker::Period(_) | Marker::Auto) || trace.ranks.iter().any(by_clock);
     let mut places: Vec<(Key, u32)> = sums.numbers.into_iter().collect();
-    // Not by the order in which ranks were looked at.
+    // Independent of the order in which ranks are examined.
     places.sort();
     let mut found: Vec<BTreeMap<usize, u64>> = sums.counts;
     let of_place = |(key, number): &(Key, u32)| {
@@ -141,12 +141,12 @@ pub fn of(trace: &Trace, plan: &Plan) -> Option<Known> {
 struct Sums {
     lengths: Vec<f64>,
     numbers: HashMap<Key, u32>,
-    /// Of each place, calls by window.
+    /// Calls by window, for each place.
     counts: Vec<BTreeMap<usize, u64>>,
 }
 
 impl Sums {
-    /// Adds the calls of `rank`; `None` where it is not known which window they are in.
+    /// Adds the calls of `rank`; `None` where their windows are not known.
     fn add(
         &mut self,
         rank: &RankTrace,
@@ -179,7 +179,8 @@ impl Sums {
         Some(())
     }
 
-    /// The number of the place of calls of `signature`; `None` of those that only ask, and of polls that found nothing.
+    /// Number of the place that calls `signature`; `None` for queries, for polls that found nothing, and for init and
+    /// finalize.
     fn place(&mut self, structure: &RankStructure, signature: &Signature) -> Option<u32> {
         let is_call = signature.flags & CALL_MISS == 0 && usize::from(signature.function) < FUNCTION_COUNT;
         if !is_call {
@@ -202,9 +203,10 @@ impl Sums {
     }
 }
 
-/// The windows of `rank` as spans of its sequence, of that many calls; `None` where numbers of calls do not add up to that.
+/// Windows of `rank` as spans of its sequence of `length` calls; `None` where the numbers do not add up.
 ///
-/// From the beginning windows are known up to the first one that was not measured, from the end back to the last one.
+/// Windows are known from the beginning up to the first one that was not measured, and from the end back to the last
+/// one.
 fn spans(
     rank: &RankTrace,
     signatures: &[Signature],
@@ -213,7 +215,7 @@ fn spans(
     slot: usize,
 ) -> Option<Vec<Span>> {
     let function = |terminal: u32| signatures.get(terminal as usize).map(|signature| signature.function);
-    // What was called before window 0 began.
+    // Calls before window 0 began.
     let (terminal, count) = runs.next()?;
     let before = if function(terminal) == Some(GAP) { count } else { 0 };
     // The call that ends the last window is in none.

@@ -13,41 +13,42 @@
 //!    longer than any in the body. Otherwise they belong to the body; likewise where a place calls there all the time, far more
 //!    often than the body's, and not for a short time: that is another solver.
 //!
-//! The wind-down is what is the start-up of the run with its windows in reverse.
+//! The wind-down is the start-up of the run with its windows in reverse.
 
 use std::ops::Range;
 
 use super::activity::{Activity, Place};
 
-/// Part of its mean rate from which on a place is active.
+/// Share of its mean rate from which a place is active.
 const ACTIVE: f64 = 0.1;
-/// Fewest windows in which a place of the body calls.
+/// Fewest windows with calls of a place of the body.
 const LEAST_ACTIVE: usize = 8;
-/// Least part of the run that the body takes.
+/// Least share of the run that the body takes.
 const LEAST_BODY: f64 = 0.25;
-/// Part of the longest span from which on others are the body's, too.
+/// Share of the longest span from which other spans are the body's, too.
 const ALSO: f64 = 0.5;
-/// Part of the calls of a busier place below which a place says nothing where that calls most of the time.
+/// Share of a busier place's calls below which a place is ignored where the busier one calls most of the time.
 const RARE: f64 = 0.25;
-/// Least part of the run that start-up or wind-down takes.
+/// Least share of the run that start-up or wind-down takes.
 const LEAST: f64 = 0.02;
-/// Fewest windows of it. One that the program ends may be all of it if it is longer than this many usual ones.
+/// Fewest windows of start-up or wind-down. A window that the program ends may be all of it if it is longer than this
+/// many usual ones.
 const LEAST_WINDOWS: usize = 2;
-/// From this part of the run on it may be another solver.
+/// Share of the run from which it may be another solver.
 const SHORT: f64 = 0.1;
-/// Times the rate of the body's busiest place from which on it is.
+/// Multiple of the rate of the body's busiest place from which it is another solver.
 const BUSIER: f64 = 5.0;
-/// Part of the calls of a place that shows where it belongs.
+/// Share of a place's calls that decides where it belongs.
 const OWN: f64 = 0.9;
-/// The same of those before the body, where it may begin later.
+/// The same for places before the body, where it may begin later.
 const HALF: f64 = 0.5;
-/// Part of the calls of a place of the body that may lie before it.
+/// Share of the calls of a place of the body that may lie before it.
 const FEW: f64 = 0.03;
-/// Part of the body's rate that these are of at most.
+/// Greatest rate of these calls, as a share of the body's rate.
 const SPARSE: f64 = 0.25;
-/// Windows in which it calls in that time at least.
+/// Least number of windows in which it is expected to call in that time.
 const EXPECTED: f64 = 3.0;
-/// Times the longest silence of the body beyond which a silence is not the body's.
+/// Multiple of the body's longest silence beyond which a silence is not the body's.
 const SILENT: f64 = 3.0;
 
 /// The repeated part of a run.
@@ -55,11 +56,11 @@ const SILENT: f64 = 3.0;
 pub struct Body {
     /// Its windows.
     pub windows: Range<usize>,
-    /// Up to how long it usually calls nothing, in the unit of the windows' lengths.
+    /// Usual longest time without calls, in the unit of the windows' lengths.
     pub silence: f64,
 }
 
-/// The body of a run; `None` where nothing shows that anything precedes or follows it.
+/// The body of a run; `None` where nothing precedes or follows it.
 pub fn body(activity: &Activity) -> Option<Body> {
     let clock = Clock::of(&activity.lengths);
     let windows = activity.lengths.len();
@@ -95,8 +96,8 @@ fn reversed(activity: &Activity) -> Activity {
     }
 }
 
-/// The first window of the body, which lies in `span` by its places; 0 where nothing shows that anything precedes it. And
-/// its usual silence.
+/// First window of the body, which lies in `span` by its places, and its usual silence; window 0 where nothing
+/// precedes the body.
 fn begin(activity: &Activity, is_kept: impl Fn(usize) -> bool, span: Range<usize>) -> (usize, f64) {
     let clock = Clock::of(&activity.lengths);
     let all = clock.between(0, activity.lengths.len());
@@ -130,7 +131,7 @@ fn begin(activity: &Activity, is_kept: impl Fn(usize) -> bool, span: Range<usize
         true => start >= LEAST_WINDOWS,
         false => length > LEAST_WINDOWS as f64 * clock.usual,
     };
-    // What calls all the time, and far more often than the body, is another solver, if it is not short.
+    // A place that calls all the time, and far more often than the body, is another solver, if it is not short.
     let busiest = |places: &[&Place], within: Range<usize>| {
         let most = places.iter().map(|place| place.calls_in(within.clone())).max().unwrap_or(0);
         most as f64 / clock.between(within.start, within.end)
@@ -146,14 +147,14 @@ fn begin(activity: &Activity, is_kept: impl Fn(usize) -> bool, span: Range<usize
     let any: Vec<&Place> = activity.places.iter().collect();
     let spoke = called(&any, 0..first).last().map_or(0, |window| window + 1);
     let is_silent = clock.between(spoke, first) > SILENT * longest + clock.usual;
-    // Some ranks may be through with it in the window in which the body begins.
+    // Some ranks may have finished it in the window in which the body begins.
     let is_shown = |place: &&Place| place.calls_in(0..start) > 0 && place.part(0..first + 1) >= HALF;
     let shows = own.iter().any(is_shown) || is_silent;
     (if has_windows && length >= LEAST * all && shows { start } else { 0 }, usual)
 }
 
-/// The first of the windows in which places of the body are `calling` that is the body's, and the last one that may be: some
-/// before it may not be, if there are far fewer than it has in that time.
+/// First window of the body among those with its places `calling`, and the last window that it may be. Windows before
+/// that may not be the body's, if they have far fewer calls than it has in that time.
 fn sharpened(kept: &[&Place], others: &[&Place], calling: &[usize], clock: &Clock) -> (usize, usize) {
     let (Some(&first), Some(&last)) = (calling.first(), calling.last()) else { return (0, 0) };
     let lost = |window: usize| kept.iter().map(move |place| place.part(0..window));
@@ -165,7 +166,7 @@ fn sharpened(kept: &[&Place], others: &[&Place], calling: &[usize], clock: &Cloc
     let all = clock.between(first, last + 1);
     let is_sparse = |window: usize| {
         let share = clock.between(first, window) / all;
-        // Of a step or two nobody knows whether they are few.
+        // One or two steps are too few to judge.
         share * calling.len() as f64 >= EXPECTED
             && lost(window).sum::<f64>() / kept.len() as f64 <= SPARSE * share
     };
@@ -180,7 +181,7 @@ fn sharpened(kept: &[&Place], others: &[&Place], calling: &[usize], clock: &Cloc
 
 /// Time since the first window's start.
 struct Clock {
-    /// Of each window's start, and of the end of the last.
+    /// Time of each window's start, and of the end of the last.
     at: Vec<f64>,
     /// The median of the windows' lengths.
     usual: f64,
@@ -201,8 +202,8 @@ impl Clock {
     }
 }
 
-/// The windows in which `place` calls at least [`ACTIVE`] times as often as on average: those over which its calls exceed
-/// by most what it would make at that rate. `None` of a place that calls in few windows.
+/// Windows in which `place` calls at least [`ACTIVE`] times as often as on average: the span over which its calls
+/// exceed most the number at that rate. `None` for a place that calls in few windows.
 ///
 /// # Source
 /// The maximum-sum segment (Bentley, *Programming Pearls*, CACM 27 (1984)), over windows with calls.
@@ -234,7 +235,7 @@ fn repeated(
 ) -> Vec<(usize, Range<usize>)> {
     let length = |span: &Range<usize>| clock.between(span.start, span.end);
     let calls = |index: usize| activity.places[index].calls() as f64;
-    // What is called now and then, and before and after as well, says nothing where another place calls all the time.
+    // A place called now and then, before and after as well, is ignored where another place calls all the time.
     let is_rare = |(index, span): &(usize, Range<usize>)| {
         spans.iter().any(|(other, busy)| {
             let both = clock.between(span.start.max(busy.start), span.end.min(busy.end));

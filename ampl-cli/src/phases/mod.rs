@@ -1,7 +1,7 @@
-//! Start-up, body and wind-down of a run, and what its headlines are in each.
+//! Start-up, body and wind-down of a run, with their headlines.
 //!
-//! Where one ends and the next begins follows from which places call MPI in which windows ([`find`]); times are those of
-//! these windows, by the rules of the whole run.
+//! Their limits follow from the places that call MPI in each window ([`find`]). Times are those of these windows, by
+//! the rules of the whole run.
 
 mod activity;
 mod find;
@@ -59,7 +59,7 @@ pub struct Phase {
     pub ns: f64,
     /// `ns` over the time in all windows.
     pub share: f64,
-    /// How far off its ends may be, nanoseconds: the length of the windows there, and how long the body usually calls nothing.
+    /// Error of its ends, nanoseconds: the length of the windows there, and the body's usual time without calls.
     pub boundary_ns: f64,
     /// Ranks by whose calls it was found.
     pub found_by: u64,
@@ -77,17 +77,17 @@ pub struct Phase {
     pub slowest_host: Option<SlowestHost>,
     /// Time of an average rank that imbalance and MPI cost.
     pub lost: Option<Lost>,
-    /// In which way ranks are not balanced.
+    /// Imbalance of the ranks in it.
     pub imbalance: Option<Imbalance>,
     /// Where the numbers come from.
     pub basis: Basis,
     /// The share of the ranks' time in the phase that they rest on.
     #[serde(serialize_with = "share_of")]
     pub coverage: Coverage,
-    /// Between which numbers they are, where not all of it was measured.
+    /// Bounds of the numbers, where not all of it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
-    /// Calls by function, the most time first; nothing where calls of some ranks are not known.
+    /// Calls by function, the most time first; empty where calls of some ranks are not known.
     pub top: Vec<Top>,
 }
 
@@ -95,12 +95,12 @@ fn share_of<S: Serializer>(coverage: &Coverage, serializer: S) -> Result<S::Ok, 
     serializer.serialize_f64(coverage.share)
 }
 
-/// The phases of `trace` in their order; none where it is one throughout, or that cannot be told.
+/// Phases of `trace` in their order; empty where it has one phase, or they are not known.
 pub fn of(trace: &Trace) -> Vec<Phase> {
     let Some(known) = rundir::plan(trace).and_then(|plan| activity::of(trace, &plan)) else {
         return Vec::new();
     };
-    // Of few of the ranks nothing is said of the run.
+    // A few ranks do not stand for the run.
     if !is_most(known.ranks, trace) {
         return Vec::new();
     }
@@ -142,7 +142,7 @@ fn is_most(ranks: u64, trace: &Trace) -> bool {
 fn boundary_ns(trace: &Trace, body: &Range<usize>, windows: usize) -> f64 {
     let inner = [body.start, body.end];
     let at = inner.into_iter().filter(|&end| end > 0 && end < windows).flat_map(|end| [end - 1, end]);
-    // A window that the program ends is all of a phase at times, and says nothing about the boundary.
+    // A window that the program ends may be all of a phase, and then says nothing about the boundary.
     let inside = at.filter(|window| body.contains(window));
     let mean = |window: usize| {
         let of = |rank: &ampl_trace::RankTrace| {

@@ -67,7 +67,7 @@ fn scatter(calls: &mut Calls, place: usize, windows: Range<usize>, number: usize
 }
 
 proptest! {
-    // What is random in a run may look like a phase once in a thousand runs.
+    // A random run may look like a phase once in a thousand runs.
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(2026), ..ProptestConfig::default() })]
 
     #[test]
@@ -112,7 +112,7 @@ proptest! {
         let noise = &mut Noise(seed);
         let mut calls = Calls::new(6, windows);
         solve(&mut calls, 0..windows, period, jitter, noise);
-        // What is called once, and what is called every now and then.
+        // A place that is called once, and one that is called now and then.
         calls.0[3][0] += 5;
         calls.0[4][windows - 1] += 5;
         scatter(&mut calls, 5, 0..windows, rare, noise);
@@ -155,7 +155,7 @@ proptest! {
         prop_assert_eq!(body(&calls.activity(true)), None);
     }
 
-    /// The order of places is nobody's.
+    /// The order of places has no effect.
     #[test]
     fn places_in_another_order_give_the_same(seed: u64, turn in 0usize..6) {
         let noise = &mut Noise(seed);
@@ -179,7 +179,7 @@ fn a_window_of_the_program_s_may_be_a_whole_phase() {
     let mut activity = calls.activity(false);
     (activity.lengths[0], activity.lengths[99]) = (30.0, 20.0);
     assert_eq!(body(&activity), Some(1..99));
-    // By the clock it would be one window each, and nobody knows what in them is the solver's.
+    // By the clock it would be one window each, and the solver's part in it is not known.
     activity.is_clock = true;
     assert_eq!(body(&activity), None);
     // Windows as long as all others are the solver's.

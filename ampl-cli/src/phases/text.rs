@@ -7,10 +7,10 @@ use super::{Name, Phase};
 use crate::coverage::Extent;
 use crate::human::{digits, duration, percent, plural};
 
-/// Share of a phase's time in MPI from which on a function is named.
+/// Share of a phase's time in MPI from which a function is named.
 const NAMED: f64 = 0.1;
 
-/// One line per phase: its label and what is said of it.
+/// One line per phase: its label and its text.
 pub fn lines(phases: &[Phase]) -> Vec<(&'static str, String)> {
     phases.iter().map(|phase| (phase.phase.text(), line(phase, phases))).collect()
 }
@@ -100,7 +100,7 @@ pub fn table(out: &mut impl Write, phases: &[Phase], ranks: u64) -> io::Result<(
     Ok(())
 }
 
-/// How much of what the run loses the phases beside the body lose.
+/// Share of the run's lost time that is in phases other than the body.
 fn costly(phases: &[Phase]) -> Option<String> {
     let lost = |phase: &Phase| phase.lost.map(|lost| lost.imbalance_ns + lost.mpi_ns);
     let all: f64 = phases.iter().map(lost).sum::<Option<f64>>()?;

@@ -11,7 +11,7 @@ use super::activity::{Key, Known};
 
 /// Functions of a phase that are listed.
 const MOST: usize = 5;
-/// Part of its calls up to which a place is left out.
+/// Share of its calls up to which a place is left out.
 const LEAST: f64 = 0.1;
 /// The same where all of them are at the phase's ends.
 const HALF: f64 = 0.5;
@@ -31,7 +31,7 @@ pub enum TimeBasis {
 pub struct Top {
     /// Its name.
     pub function: &'static str,
-    /// How many calls.
+    /// Number of calls.
     pub calls: u64,
     /// Time in them, nanoseconds; none where not all calls of the phase were timed.
     pub ns: Option<f64>,
@@ -47,7 +47,7 @@ struct Sum {
     calls: u64,
     /// Time at places that call in the phase alone, nanoseconds.
     own_ns: f64,
-    /// At the others, as many calls of them as there are in the phase, each with the mean.
+    /// Time at the others, nanoseconds: their calls in the phase, each with the place's mean.
     split_ns: f64,
     is_timed: bool,
 }
@@ -58,8 +58,8 @@ impl Default for Sum {
     }
 }
 
-/// The functions with most time in the windows of `phase`, or with most calls where `mpi_ns`, the time in MPI of all ranks in
-/// these, is not known. Nothing where calls of some ranks are not known.
+/// Functions with most time in the windows of `phase`, or with most calls where `mpi_ns`, the time in MPI of all
+/// ranks in these, is not known. Empty where calls of some ranks are not known.
 pub fn of(trace: &Trace, known: &Known, phase: &Range<usize>, mpi_ns: Option<f64>) -> Vec<Top> {
     if known.ranks < u64::from(trace.run.ranks) {
         return Vec::new();
@@ -89,7 +89,7 @@ pub fn of(trace: &Trace, known: &Known, phase: &Range<usize>, mpi_ns: Option<f64
             false => sum.own_ns += total.unwrap_or(0.0),
         }
     }
-    // The mean of a place is not that of its calls here: all together take no more than there is.
+    // The mean of a place may differ from that of its calls here: their sum is limited to all time in MPI.
     let sum = |part: fn(&Sum) -> f64| functions.values().map(part).sum::<f64>();
     let (own, split) = (sum(|sum| sum.own_ns), sum(|sum| sum.split_ns));
     let scale = mpi_ns.map_or(1.0, |mpi| ((mpi - own) / split).clamp(0.0, 1.0));

@@ -1,16 +1,16 @@
-//! Calls of a sequence by place and window. What is repeated is gone through once per window, not once per repetition.
+//! Calls of a sequence by place and window. Repetitions are visited once per window, not one by one.
 
 use ampl_trace::grammar::{Grammar, Item};
 
-/// Different places of a rule beyond which its repetitions are gone through one by one.
+/// Most places of a rule whose repetitions are counted together.
 const MOST_PLACES: usize = 64;
 
 /// Calls in a row that ended in one window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
-    /// The window; `None` where it is not known, or is of no interest.
+    /// The window; `None` where it is not known, or not wanted.
     pub window: Option<usize>,
 }
 
@@ -38,16 +38,16 @@ impl Fixed {
     }
 }
 
-/// Where the walk is in a rule.
+/// Position of the walk in a rule.
 struct Frame {
     rule: usize,
     item: usize,
-    /// How often the rule is to be expanded after this.
+    /// Number of further expansions of the rule.
     left: u64,
 }
 
-/// Gives every call of `grammar` that ended in a known window to `add`: window, place and number. `places` are those of
-/// terminals. `steps` is how much may be looked at, and goes down.
+/// Passes every call of `grammar` that ended in a known window to `add`: window, place and number. `places` are those
+/// of terminals. `steps` limits the work, and decreases.
 ///
 /// `None` where that is too little, or the grammar is not sound.
 pub fn count(
@@ -64,7 +64,7 @@ pub fn count(
         positions - rule.len()
     };
     let offsets: Vec<usize> = grammar.rules.iter().map(first_of).collect();
-    // How far the counts of a position have been used: the run, and expansions in it.
+    // Used counts of a position: the run, and expansions in it.
     let mut used = vec![(0usize, 0u64); grammar.size()];
     let mut spans = spans.iter().copied();
     let mut span = Span { calls: 0, window: None };
@@ -98,7 +98,7 @@ pub fn count(
         let mut times = next_count(&mut used[offsets[frame.rule] + frame.item], item)?;
         frame.item += 1;
         if let Some(inner) = item.symbol.as_rule() {
-            // Deeper than there are rules: a rule inside itself.
+            // Deeper than the number of rules: a rule inside itself.
             if stack.len() > grammar.rules.len() {
                 return None;
             }
@@ -134,7 +134,7 @@ fn next_count(used: &mut (usize, u64), item: &Item) -> Option<u64> {
     Some(times)
 }
 
-/// Of each rule its calls, where all its expansions are alike.
+/// Calls of each rule whose expansions are all alike.
 fn fixed_rules(grammar: &Grammar, places: &[Option<u32>]) -> Vec<Option<Fixed>> {
     enum State {
         New,
@@ -223,7 +223,7 @@ mod tests {
             calls in sequences(),
             lengths in prop::collection::vec((0u64..30, any::<bool>()), 0..30),
         ) {
-            // Terminals 4 and 5 are of no place.
+            // Terminals 4 and 5 have no place.
             let places = [Some(7), Some(2), Some(7), Some(0), None, None];
             let window = |(index, &(calls, known)): (usize, &(u64, bool))| Span { calls, window: known.then_some(index) };
             let spans: Vec<Span> = lengths.iter().enumerate().map(window).collect();

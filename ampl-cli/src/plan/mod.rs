@@ -1,4 +1,4 @@
-//! `ampl plan`: what other bounds would have kept of a run, and written.
+//! `ampl plan`: ranks that other bounds would have kept of a run, and bytes.
 
 mod kept;
 pub mod recorded;
@@ -58,16 +58,17 @@ struct Row {
     coverage: f64,
     /// Rank-windows that would have been kept, the first update interval included; none where too little was summarised.
     kept_windows: Option<f64>,
-    /// Out of so many.
+    /// Rank-windows of the run.
     rank_windows: u64,
-    /// Bytes of the trace file; none where the run kept nothing that would tell what keeping takes.
+    /// Bytes of the trace file; none where the run kept too little to estimate it.
     bytes: Option<f64>,
     /// Groups in the order of the job file.
     groups: Vec<GroupRow>,
 }
 
 impl Row {
-    /// Leaves out what a part of the run does not tell of all of it: of the run's `own` bounds what it kept is a fact.
+    /// Removes numbers that a part of the run does not give for all of it; of the run's `own` bounds the kept windows
+    /// are known.
     fn forget(&mut self, own: bool) {
         self.groups.iter_mut().for_each(|group| group.coverage_window = None);
         if !own {
@@ -90,7 +91,7 @@ struct GroupRow {
     coverage_window: Option<f64>,
 }
 
-/// Prints what every bound would have kept.
+/// Prints the ranks and bytes that every bound would have kept.
 ///
 /// # Errors
 /// Those of [`RunArg::read`] and of [`rundir::summarised`].

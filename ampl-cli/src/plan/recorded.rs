@@ -8,7 +8,7 @@ use ampl_trace::model::WindowSummary;
 
 /// The recorded windows of every rank, one after the other.
 pub struct Recorded<'a> {
-    /// By rank: what is not given out yet.
+    /// Windows that are not returned yet, by rank.
     ranks: Vec<&'a [WindowSummary]>,
     /// Places of the guides in a window's cells; none where the run could not measure it.
     cells: Vec<Option<usize>>,
@@ -31,7 +31,7 @@ impl<'a> Recorded<'a> {
         Self { ranks, cells: job.guides.iter().map(cell).collect() }
     }
 
-    /// Puts what was observed in window `number` into `window`. Numbers ascend.
+    /// Puts the observations in window `number` into `window`. Numbers ascend.
     pub fn fill(&mut self, number: u64, window: &mut Window) {
         window.number = number;
         window.guides.resize(self.cells.len(), Vec::new());

@@ -7,7 +7,7 @@ use super::Columns;
 use super::rows::{self, Fault, Names, Numbers, REQUIRED, Row, Rows, missing_column};
 use crate::export::summaries::BASIS;
 
-/// Rows given out together.
+/// Rows returned together.
 const BATCH: usize = 8192;
 
 /// The rows of a file.

@@ -8,7 +8,7 @@ use super::{Columns, Population};
 /// Extent of a population: its rows, ranks, windows and metrics.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// Rows, those of metrics that nobody asks for included.
+    /// Rows, including those of metrics that are not asked for.
     pub rows: u64,
     /// One more than the largest rank.
     pub ranks: u32,

@@ -1,8 +1,8 @@
-//! Populations for `ampl simulate`: what every rank of a job observed in every window, from CSV or Parquet.
+//! Populations for `ampl simulate`: observations of every rank in every window, from CSV or Parquet.
 //!
-//! Rows may come in any order. The file is read twice: first for its extent (ranks, windows, metrics, whether
-//! windows ascend), then window by window. Memory holds a batch of rows and a few windows at a time, however
-//! long the file; where windows do not ascend, rows go through a temporary file, and so does what can be read only once.
+//! Rows may come in any order. The file is read twice: first for its extent (ranks, windows, metrics, whether windows
+//! ascend), then window by window. Memory holds a batch of rows and a few windows, however long the file. Rows go
+//! through a temporary file where windows do not ascend; so does a file that can be read only once.
 
 mod csv;
 mod extent;
@@ -78,7 +78,7 @@ impl Population {
         File::open(self.copy.as_ref().map_or(&*self.path, |copy| copy))
     }
 
-    /// How many rows it has, where the file says so.
+    /// Number of its rows, where the file has it.
     pub fn row_count(&self) -> Option<u64> {
         let file = self.parquet.then(|| self.file().ok())??;
         parquet::row_count(file)
@@ -103,11 +103,11 @@ impl Population {
         Failure::message(DAMAGED, &fault.what, place, &fault.fix)
     }
 
-    /// An error of status 4, as of such a run, where only a sample's windows were stored: what they would say is
-    /// true of the sample.
+    /// Refuses a population of which only a sample's windows were stored: its results would be true of the sample
+    /// only.
     ///
     /// # Errors
-    /// See above.
+    /// A [`Failure`] of status 4, as for such a run.
     pub fn check_whole(&self, extent: &Extent) -> anyhow::Result<()> {
         if !extent.sampled {
             return Ok(());
@@ -117,13 +117,13 @@ impl Population {
         Err(Failure::message(NOT_FOUND, what, self.place(), fix))
     }
 
-    /// Where it is, for messages.
+    /// Its path, for messages.
     pub fn place(&self) -> std::path::Display<'_> {
         self.path.display()
     }
 }
 
-/// A file that can be read again, with what `pipe` brings.
+/// A file that can be read again, with the contents of `pipe`.
 fn copied(pipe: &Path) -> io::Result<TempPath> {
     let mut copy = tempfile::NamedTempFile::new()?;
     io::copy(&mut File::open(pipe)?, &mut copy)?;

@@ -14,7 +14,7 @@ use super::Columns;
 use super::rows::{self, Fault, Names, Numbers, REQUIRED, Row, Rows, missing_column};
 use crate::export::summaries::BASIS;
 
-/// Rows given out together.
+/// Rows returned together.
 const BATCH: usize = 8192;
 
 /// The rows of a file.
@@ -24,17 +24,17 @@ pub struct ParquetRows {
     /// Places of [`REQUIRED`] among the file's columns, then of the event.
     places: [usize; 8],
     event: Option<usize>,
-    /// Place of the basis, where it is text; of other tools a column of that name may be anything.
+    /// Place of the basis, where it is text; other tools may write any column of that name.
     basis: Option<usize>,
     sampled: bool,
     names: Names,
     group: usize,
     open: Option<Group>,
-    /// Rows given out.
+    /// Rows returned.
     done: u64,
 }
 
-/// A row group under way.
+/// A row group that is being read.
 struct Group {
     left: usize,
     window: NumberColumn,
@@ -46,7 +46,7 @@ struct Group {
     numbers: Vec<NumberColumn>,
 }
 
-/// How many rows `file` has, unless it is damaged.
+/// Number of rows of `file`, unless it is damaged.
 pub fn row_count(file: File) -> Option<u64> {
     let file = SerializedFileReader::new(file).ok()?;
     u64::try_from(file.metadata().file_metadata().num_rows()).ok()

@@ -55,7 +55,7 @@ pub struct Row {
     pub summary: MetricSummary,
 }
 
-/// Something that rows come from.
+/// Source of rows.
 pub trait Rows {
     /// Replaces the rows in `batch` by the next ones; none at the end.
     ///
@@ -85,7 +85,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of `name`, which is `last` more often than not.
+    /// The number of `name`; `last` is the most likely one.
     ///
     /// # Errors
     /// A [`Fault`] when it is not text, or one name too many.
@@ -183,7 +183,7 @@ mod tests {
     fn rows_are_checked() {
         let good = Numbers { count: 2.0, sum: 3.0, sum_sq: 5.0, min: 1.0, max: 2.0 };
         assert_eq!(summary(good).unwrap().n, 2);
-        // Nothing was observed: what else stands there means nothing.
+        // Without observations the other numbers mean nothing.
         let none = Numbers { count: 0.0, sum: f64::NAN, min: f64::INFINITY, ..good };
         assert_eq!(summary(none).unwrap(), MetricSummary::default());
         for (numbers, what) in [

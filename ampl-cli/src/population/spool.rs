@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use ampl_core::message::MetricSummary;
 
-/// Bytes held back in memory.
+/// Bytes buffered in memory.
 const HELD: usize = 64 << 20;
 const RECORD: usize = 8 + 4 + 4 + 5 * 8;
 
@@ -17,18 +17,18 @@ pub struct Entry {
     /// Its number in the file.
     pub row: u64,
     pub rank: u32,
-    /// Which guide.
+    /// Number of the guide.
     pub guide: u32,
     pub summary: MetricSummary,
 }
 
-/// Entries by window: most of them in a file that has no name, and is gone with the process.
+/// Entries by window: most of them in a file without a name, which ends with the process.
 pub struct Spool {
     file: File,
     end: u64,
     held: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
-    /// Where each window's entries are, and how many bytes.
+    /// Places of each window's entries in the file, and their bytes.
     chunks: BTreeMap<u64, Vec<(u64, usize)>>,
     most: usize,
 }
@@ -73,7 +73,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Gives out the entries of `window` in the order in which they came.
+    /// Passes on the entries of `window` in the order in which they were pushed.
     ///
     /// # Errors
     /// Those of the temporary file, and of `take`.

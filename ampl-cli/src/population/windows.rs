@@ -17,7 +17,7 @@ pub struct Windows {
     guides: Vec<(u16, u16)>,
     /// Bits by guide and rank: set where its row was seen in this window.
     seen: Vec<Vec<u64>>,
-    /// Per guide: ranks' windows that have a row of it, and windows of which any rank has.
+    /// Per guide: rank-windows that have a row of it, and windows in which any rank has.
     rows: Vec<(u64, u64)>,
 }
 
@@ -32,8 +32,8 @@ enum Source {
 }
 
 impl Windows {
-    /// The windows of `population`, whose extent is known; `ranks` is how many a window has, `batch_done` is
-    /// called with the number of rows read, now and then, while they are sorted.
+    /// The windows of `population`, whose extent is known. `ranks` is the number of ranks in a window. `batch_done`
+    /// is called now and then with the number of rows read, while they are sorted.
     ///
     /// # Errors
     /// A [`Fault`] in the first row that is wrong, or where windows do not ascend and cannot be sorted.
@@ -74,7 +74,7 @@ impl Windows {
         Ok(Self { source: Source::Spool(spool), ranks, guides, seen, rows: counts })
     }
 
-    /// Puts what was observed in window `number` into `window`. Numbers ascend.
+    /// Puts the observations in window `number` into `window`. Numbers ascend.
     ///
     /// # Errors
     /// A [`Fault`] in the first row that is wrong.
@@ -88,8 +88,8 @@ impl Windows {
         Ok(())
     }
 
-    /// Of the guide, by its place, how many ranks' windows had no row of it so far, out of how many; windows of which
-    /// no rank had one are left aside.
+    /// Rank-windows without a row of the guide at that place so far, and all; windows in which no rank has one are
+    /// left out.
     pub fn missing(&self, guide: usize) -> (u64, u64) {
         let (rows, windows) = self.rows[guide];
         let all = windows * self.ranks as u64;

@@ -1,4 +1,4 @@
-//! Journals whose processes still run: nobody may take these away.
+//! Journals whose processes still run: they must not be removed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Journals in the memory of other hosts, and the command that brings them home.
+//! Journals in the memory of other hosts, and the command that copies them here.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::environment;
 use crate::human::plural;
 use crate::launcher::Flavour;
 
-/// Messages of which `hosts` hold what, and the one line that brings it home.
+/// Messages about journals on `hosts`, and the one line that copies them here.
 pub fn said(hosts: &BTreeMap<String, RankSet>, run: &Path, launcher: Option<Flavour>) -> Vec<String> {
     if hosts.is_empty() {
         return Vec::new();

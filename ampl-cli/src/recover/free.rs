@@ -9,18 +9,18 @@ use ampl_core::naming::node_directory_name;
 /// A file in directories that the library has made for the journals of several runs.
 const MARK: &str = ".made-by-ampl";
 
-/// Removes `files` and what holds nothing else then.
+/// Removes `files` and directories that are empty then.
 pub fn journals(files: &[PathBuf]) {
     let places: BTreeSet<&Path> = files.iter().filter_map(|file| file.parent()).collect();
     for file in files {
-        // Where it cannot be removed it is as good as any other file left behind.
+        // A file that cannot be removed is left behind, like any other.
         let _ = fs::remove_file(file);
     }
     places.into_iter().for_each(place);
 }
 
-/// Removes the directory of a run's journals where it is empty, and above it what was made for it and is used by nobody
-/// else.
+/// Removes the directory of a run's journals where it is empty, and its parents where ampl made them and they are
+/// empty.
 pub fn place(directory: &Path) {
     if fs::remove_dir(directory).is_err() {
         return;

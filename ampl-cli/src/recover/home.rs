@@ -1,4 +1,4 @@
-//! Journals out of a node's memory into the run directory, which all hosts see.
+//! Journals copied from a node's memory into the run directory, which all hosts see.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,8 @@ use crate::human::{bytes, plural};
 use ampl_reader::directory::{self, host, nodes};
 use ampl_reader::map;
 
-/// Brings the journals of `run` that are in this node's memory home, and frees that unless they are to be `kept`.
+/// Copies the journals of `run` in this node's memory to the run directory, and frees that memory unless they are to
+/// be `kept`.
 ///
 /// # Errors
 /// No such run (4), its job still runs, or the run directory cannot be written (1).
@@ -53,7 +54,7 @@ pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> anyhow::Result<Vec<Pa
     let mut copies = Vec::new();
     for file in files {
         let copy = home.join(file.file_name().unwrap_or_default());
-        // Several of these may run on a node at once: one is enough, and none sees half a copy.
+        // Several of these may run on a node at once: one copy is enough, and no process sees half of it.
         let part = copy.with_extension(format!("part-{}", std::process::id()));
         match copied(file, &part).and_then(|()| fs::rename(&part, &copy)) {
             Ok(()) => copies.push(copy),
@@ -70,7 +71,7 @@ pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> anyhow::Result<Vec<Pa
     Ok(copies)
 }
 
-/// `copy` is `file`, as reading it back says.
+/// Checks that `copy` equals `file`, by reading it back.
 fn copied(file: &Path, copy: &Path) -> std::io::Result<()> {
     fs::copy(file, copy)?;
     let (original, again) = (map::file(file)?, map::file(copy)?);

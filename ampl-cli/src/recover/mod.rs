@@ -1,4 +1,4 @@
-//! `ampl recover`: the trace of a job that did not come to its end, from what its ranks had written until then.
+//! `ampl recover`: the trace of a job that did not finalize, from its ranks' journals.
 
 mod alive;
 mod elsewhere;
@@ -23,7 +23,7 @@ use crate::rundir::{self, TRACE};
 use crate::summary;
 use ampl_reader::directory::{self, Holder, host, nodes};
 
-/// How long processes may take to end that their launcher has killed.
+/// Time for processes to end after their launcher has killed them.
 const ENDING: Duration = Duration::from_secs(3);
 
 /// Rebuild the trace of a job that died, from its ranks' journals, and free the memory that these take.
@@ -52,11 +52,11 @@ pub struct Args {
     node: bool,
 }
 
-/// Writes the trace file, says what it lacks, and removes the journals.
+/// Writes the trace file, reports what it lacks, and removes the journals.
 ///
 /// # Errors
-/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read, of status 1 where the job still
-/// runs; that of writing the file.
+/// A [`Failure`] of status 4 when there is no journal, of status 3 when none can be read, of status 1 where the job
+/// still runs; that of writing the file.
 pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     if args.node {
         return home::node(&args.run, args.keep_journals);
@@ -89,8 +89,8 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The job behind `run` has ended for its launcher: what it left in journals becomes the trace, and the memory is freed.
-/// All that comes of it is said.
+/// Recovers `run` after its launcher has ended: writes the trace from its journals, frees the memory, and reports all
+/// of it.
 pub fn after_launch(run: &Path, launcher: Option<Flavour>) {
     let files = directory::own_journals(run);
     if files.is_empty() {
@@ -124,7 +124,7 @@ fn elsewhere_of(run: &Path, trace: &Trace) -> BTreeMap<String, RankSet> {
     nodes::elsewhere(run, &host(), |rank| trace.rank(rank).is_some())
 }
 
-/// Writes `trace` to `file`, and says so.
+/// Writes `trace` to `file`, and reports it.
 fn store(trace: &mut Trace, file: &Path) -> anyhow::Result<()> {
     trace.run.recovered = lacking(trace);
     write(trace, file).map_err(|error| {
@@ -144,8 +144,8 @@ fn store(trace: &mut Trace, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes the run's journals once `file` reads as `trace`; where ranks of other hosts are `lacking`, those in this
-/// node's memory go into the run directory until these come. Returns what has become of them.
+/// Removes the run's journals once `file` reads as `trace`. Where ranks of other hosts are `lacking`, the journals in
+/// this node's memory are moved to the run directory. Returns a message on it.
 fn release(
     run: &Path,
     trace: &Trace,
@@ -198,7 +198,7 @@ fn lacking(trace: &Trace) -> Vec<String> {
     lacking
 }
 
-/// Writes `trace` to `file`, which is there when it is whole.
+/// Writes `trace` to `file`, which appears only when it is whole.
 fn write(trace: &Trace, file: &Path) -> anyhow::Result<()> {
     if file.parent().is_some_and(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         let fix = "make it, or name another file with -o";

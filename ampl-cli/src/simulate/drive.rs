@@ -19,8 +19,8 @@ pub struct Seeded {
     pub kept: Vec<u64>,
 }
 
-/// Scores every seed over the windows from `extent.0` to `extent.1`, which `fill` puts into a [`Window`] one after
-/// the other, ahead of what is done with them.
+/// Scores every seed over the windows from `extent.0` to `extent.1`. `fill` puts one after the other into a
+/// [`Window`], ahead of the scoring.
 ///
 /// # Errors
 /// The first one of `fill`.
@@ -38,7 +38,7 @@ pub fn drive<E: Send>(
     let mut runs: Vec<(Run, Seeded)> = seeds.iter().map(begin).collect();
     let mut progress = Progress::of(extent.1 - extent.0 + 1, "windows");
     thread::scope(|scope| {
-        // Buffers go round: what was simulated is filled again.
+        // Buffers are reused after their window was simulated.
         let (emptied, to_fill) = sync_channel::<Window>(AHEAD + 1);
         let (filled, read) = sync_channel::<Result<Window, E>>(AHEAD);
         (0..=AHEAD).for_each(|_| drop(emptied.send(Window::default())));
@@ -46,7 +46,7 @@ pub fn drive<E: Send>(
             for (number, mut window) in (extent.0..=extent.1).zip(to_fill) {
                 let outcome = fill(number, &mut window).map(|()| window);
                 let over = outcome.is_err();
-                // The other side is gone once it has seen an error.
+                // The other side ends once it has seen an error.
                 if filled.send(outcome).is_err() || over {
                     return;
                 }
@@ -70,7 +70,7 @@ pub fn drive<E: Send>(
 fn simulate(job: &Job, window: &Window, runs: &mut [(Run, Seeded)]) {
     let chunks: Vec<_> = job.chunks().collect();
     let parts: Vec<Census> = chunks.par_iter().map(|ranks| Census::of(job, window, ranks.clone())).collect();
-    // Merged in the order of ranks, whoever was first.
+    // Merged in the order of ranks, not of completion.
     let mut census = Census::empty(job);
     parts.iter().for_each(|part| census.merge(part));
     runs.par_iter_mut().for_each(|(run, seeded)| {

@@ -1,4 +1,4 @@
-//! `ampl simulate`: how a job file would have done on a population, seed by seed.
+//! `ampl simulate`: results of a job file on a population, seed by seed.
 
 pub mod drive;
 mod report;
@@ -48,7 +48,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Simulates, and prints what came of it.
+/// Simulates, and prints the results.
 ///
 /// # Errors
 /// A [`Failure`] of status 2 for what is wrong with the job file or does not fit the population, of status 3
@@ -140,8 +140,8 @@ const INSTEAD: &str = "they count as of no observation; if they are missing beca
                        coverage over it is not coverage over the population: export a run with summaries = \"census\" \
                        and output.rank_summaries = \"all\"";
 
-/// Which rows the population lacks that every rank should have: one of each guide of whole windows, of which there is
-/// one observation per rank and window.
+/// Message on rows that every rank should have and the population lacks: those of guides of whole windows, with one
+/// observation per rank and window.
 fn lacking(job: &Job, windows: &Windows) -> Option<String> {
     let whole =
         job.guides.iter().enumerate().filter(|&(_, &guide)| job.plan.metrics[guide].event == Event::Window);
@@ -168,7 +168,7 @@ fn guides(job: &Job, extent: &Extent) -> Result<Vec<(u16, u16)>, String> {
     job.guides.iter().map(number).collect()
 }
 
-/// The most memory that this process ever held, in bytes; none where Linux does not tell.
+/// Peak memory of this process, bytes; none where Linux does not report it.
 fn peak_memory() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

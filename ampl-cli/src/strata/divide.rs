@@ -1,4 +1,4 @@
-//! The division of a group's ranks into strata.
+//! The stratification of a group's ranks.
 
 use ampl_core::cluster::linfa_baselines::{dbscan, k_means, silhouette};
 use ampl_core::cluster::{
@@ -15,10 +15,10 @@ use super::{Args, K};
 use crate::failure::{Failure, USAGE};
 use crate::human::plural;
 
-/// Neighbours that a rank needs to be in the middle of a class.
+/// Neighbours that make a rank a core point of a class.
 const DBSCAN_NEIGHBOURS: usize = 4;
 
-/// How ranks are put together.
+/// Clustering method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     KMedoids,
@@ -41,7 +41,7 @@ impl Method {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Finds classes for one number of them after the other.
+    /// Finds classes for successive numbers of them.
     fn search<'f>(self, features: &'f Features, distance: Metric, effort: Effort) -> Search<'f> {
         let points = &features.points;
         match self {
@@ -55,22 +55,22 @@ impl Method {
     }
 }
 
-/// The ranks of a group, divided.
+/// The stratification of a group.
 pub struct Stratification {
     /// The job: its groups as they were, or all ranks as one.
     pub plan: Plan,
     /// The group that was divided.
     pub group: usize,
-    /// Its ranks, in order: those that numbers of ranks in `choice` are about.
+    /// Its ranks, in order; numbers of ranks in `choice` are indices into them.
     pub members: Vec<u32>,
     /// Its bound.
     pub confidence: f64,
     pub error: ErrorBound,
-    /// Guides that ranks were told apart by, as `metric@event`.
+    /// Guides that ranks were clustered by, as `metric@event`.
     pub guides: Vec<String>,
     pub method: Method,
     pub choice: Choice,
-    /// By the numbers tried: linfa's silhouette.
+    /// linfa's silhouette for each number tried, in [−1, 1].
     pub silhouettes: Vec<Option<f64>>,
     /// Windows with an observation.
     pub windows: usize,
@@ -78,20 +78,20 @@ pub struct Stratification {
     pub strata: Vec<Stratum>,
 }
 
-/// Ranks that behave alike.
+/// A stratum: ranks that behave alike.
 pub struct Stratum {
     pub name: String,
     pub ranks: RankSet,
-    /// The rank in the middle; none where there are too few windows to tell.
+    /// The medoid; none where there are too few windows.
     pub medoid: Option<u32>,
     /// Ranks to be drawn of a window.
     pub size: f64,
-    /// Error of the stratum's own mean then, relative.
+    /// Relative error of the stratum's own mean at that size.
     pub error: f64,
 }
 
 impl Stratification {
-    /// Fewest ranks that a bound is given anyway.
+    /// Fewest ranks drawn for a bound in any case.
     pub fn floor(&self) -> u64 {
         let sampling = &self.plan.config.sampling;
         let usual = match sampling.selection {
@@ -127,7 +127,7 @@ impl Stratification {
             })
             .collect();
         let members: Vec<u32> = plan.groups[group].members.iter().map(|rank| rank.0).collect();
-        // The job file's k was held against its group already.
+        // The job file's k was checked against its group already.
         if let Some(K::Exactly(k)) = args.k
             && k as usize > members.len()
         {
@@ -144,7 +144,7 @@ impl Stratification {
         })?;
         let k = args.k.or(asked).unwrap_or(K::Auto);
         let rule = match (args.method, k) {
-            // It is asked once, and says itself how many there are.
+            // DBSCAN runs once, and finds the number of classes itself.
             (Method::Dbscan, K::Auto) => Rule::Pays(2),
             (_, K::Auto) => Rule::Pays(MOST_STRATA),
             (_, K::Exactly(k)) => Rule::Exactly(k as usize),
@@ -180,7 +180,7 @@ impl Stratification {
     }
 }
 
-/// The plan in which a group is divided, which one that is, and what the job file says about k.
+/// The plan in which a group is divided, the number of the group, and k in the job file.
 fn group(args: &Args, source: &Source) -> anyhow::Result<(Plan, usize, Option<K>)> {
     let plan = source.job.plan.clone();
     let divided: Vec<&str> = source.divided.iter().map(|strata| strata.group.as_str()).collect();
@@ -197,7 +197,7 @@ fn group(args: &Args, source: &Source) -> anyhow::Result<(Plan, usize, Option<K>
         if let [_] = plan.groups[..] {
             return Ok((plan, 0, None));
         }
-        // Groups are left aside: classes need not respect them.
+        // Without groups: classes need not respect them.
         let mut config = plan.config.clone();
         config.groups.clear();
         let ranks = plan.ranks;

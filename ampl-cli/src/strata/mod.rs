@@ -1,4 +1,4 @@
-//! `ampl strata`: which ranks of a run behave alike, and whether sampling them apart would pay.
+//! `ampl strata`: ranks of a run that behave alike, and whether sampling them apart would pay.
 
 mod divide;
 mod file;
@@ -62,7 +62,7 @@ pub struct Args {
     json: bool,
 }
 
-/// How many strata are asked for.
+/// Number of strata asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum K {
     Auto,
@@ -107,7 +107,7 @@ pub fn of_run(run: &std::path::Path) -> anyhow::Result<Found> {
     Ok(Found::of(&division))
 }
 
-/// Divides the ranks, and prints and writes what came of it.
+/// Divides the ranks, and prints and writes the strata.
 ///
 /// # Errors
 /// A [`Failure`] of status 2 for what is wrong with the arguments or the job file, of status 3 for what is wrong

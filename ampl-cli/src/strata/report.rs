@@ -25,7 +25,7 @@ pub struct Found {
     pub population: usize,
     /// Windows with an observation.
     pub windows: usize,
-    /// Metrics that ranks were told apart by.
+    /// Metrics that ranks were clustered by.
     pub metrics: Vec<String>,
     /// The bound that samples are priced for.
     pub confidence: f64,
@@ -36,7 +36,7 @@ pub struct Found {
     pub method: &'static str,
     /// Ranks to be drawn with these strata.
     pub size: f64,
-    /// How different the strata are: variance between them over variance within them; none for one.
+    /// Ratio of the variance between strata to that within them; none for one stratum.
     pub f: Option<f64>,
     /// Every number of strata that was tried.
     pub tried: Vec<TriedFound>,
@@ -50,7 +50,7 @@ pub struct StratumFound {
     pub medoid: Option<u32>,
     /// Its ranks, as a job file has them.
     pub ranks: String,
-    /// How many.
+    /// Number of ranks.
     pub population: u64,
     /// Ranks to be drawn.
     pub size: f64,
@@ -70,7 +70,7 @@ pub struct TriedFound {
 impl Found {
     pub fn of(division: &Stratification) -> Self {
         let chosen = division.choice.strata();
-        // JSON has no infinity: of classes without any difference inside there is no ratio to tell.
+        // JSON has no infinity: classes without any difference inside have no ratio.
         let finite = |f: Option<f64>| f.filter(|f| f.is_finite());
         let strata = division.strata.iter().map(|stratum| StratumFound {
             name: stratum.name.clone(),

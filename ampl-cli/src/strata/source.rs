@@ -17,7 +17,7 @@ use crate::rundir;
 
 /// Ranks, windows and settings.
 pub struct Source {
-    /// The job with the guides that ranks are told apart by.
+    /// The job with the guides that ranks are clustered by.
     pub job: Job,
     /// Groups that the job file wants divided.
     pub divided: Vec<GroupStrata>,
@@ -51,7 +51,7 @@ impl Source {
         let mut config = guided(args, config, &known)?;
         let wall = |metric: &Metric| metric.quantity == Quantity::Wall && metric.event == Event::Window;
         if config.metrics.iter().any(wall) && config.window.marker.is_clock() {
-            // Its windows are not all as long as each other, so something else delimited them.
+            // Its windows differ in length, so the clock did not end them.
             config.window.marker = Marker::Pcontrol;
         }
         job_file.iter().for_each(|job| job.notice_clipping(ranks));
@@ -147,7 +147,7 @@ fn population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
     let config = config.unwrap_or_else(|| {
         let mut config = Config::default();
         let usual = config.metrics.iter().any(|metric| is_known(&known, metric));
-        // A file of one metric says by itself what it is about.
+        // A file of one metric needs no name of it.
         if let ([only], false) = (&known[..], usual)
             && let Some(metric) = declared(&only.0, &only.1)
         {
@@ -175,7 +175,7 @@ fn declared(name: &str, event: &str) -> Option<Metric> {
     Config::parse(&text).ok()?.0.metrics.pop()
 }
 
-/// `config` with the guides that ranks are told apart by: those named, or its own as far as they were measured.
+/// `config` with the guides that ranks are clustered by: those named, or its own as far as they were measured.
 fn guided(args: &Args, mut config: Config, known: &[(String, String)]) -> anyhow::Result<Config> {
     let list = || {
         let name = |(name, event): &(String, String)| match event.as_str() {
@@ -186,7 +186,7 @@ fn guided(args: &Args, mut config: Config, known: &[(String, String)]) -> anyhow
     };
     let place = args.run.display();
     if args.metrics.is_empty() {
-        // As many as a machine could not measure, or a file does not have.
+        // Without guides that the machine could not measure, or that the file does not have.
         config.metrics.retain(|metric| metric.guide && is_known(known, metric));
         if config.metrics.is_empty() {
             let what = format!("it has none of the guides, but: {}", list());

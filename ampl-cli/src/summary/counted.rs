@@ -12,7 +12,7 @@ use crate::human::count;
 /// Functions that are named.
 const NAMED: usize = 4;
 
-/// Writes which functions they were of, the most frequent first: in no table above are they.
+/// Writes their functions, the most frequent first: they are in no table above.
 pub(super) fn write(out: &mut String, trace: &Trace) {
     if !is_only_counted(trace) {
         return;

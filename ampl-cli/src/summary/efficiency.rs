@@ -46,7 +46,7 @@ fn of_run(out: &mut String, trace: &Trace, plan: Option<&Plan>, run: &RunTimes) 
         unknown(out, run);
         return;
     };
-    // Each number says what it is of, where that is not the run.
+    // Each number is printed with its basis, where that is not the run.
     let of = if whole { String::new() } else { format!("; of {}", run.coverage.words()) };
     let line = |share: f64, long: &str, short: &str| {
         format!("{:<9} {}{of}", percent(share), if whole { long } else { short })
@@ -72,7 +72,7 @@ fn of_run(out: &mut String, trace: &Trace, plan: Option<&Plan>, run: &RunTimes) 
     field(out, "time in MPI", &line(shares.mpi, &all, "of all time"));
 }
 
-/// Efficiencies that are not known, and between what they are.
+/// Writes that efficiencies are not known, with their bounds.
 fn unknown(out: &mut String, run: &RunTimes) {
     if run.extent() != Extent::Little {
         field(out, "parallel", "not known: no time was measured");
@@ -98,16 +98,16 @@ fn unknown(out: &mut String, run: &RunTimes) {
     paragraph(out, "time in MPI", &format!("{} of all time{estimate}", between(bounds.mpi)));
 }
 
-/// How whole a census is in which every rank has times of each of its own windows.
+/// Completeness of a census in which every rank has times of each of its own windows.
 fn census(trace: &Trace, whose: &str) -> String {
-    // Who did not come to its end leaves nothing of the window that was open.
+    // A rank that did not finalize leaves nothing of its open window.
     let exact = if trace.ranks.iter().all(|rank| rank.process.finalized) { "exact: " } else { "" };
     let mut ranks: BTreeMap<u64, usize> = BTreeMap::new();
     for window in trace.ranks.iter().flat_map(|rank| &rank.windows) {
         *ranks.entry(window.window).or_default() += 1;
     }
     let windows = trace.windows();
-    // Ranks need not end in the same window, and what they did until then is all here.
+    // Ranks need not end in the same window, and all their times until then are here.
     let whole = ranks.values().filter(|&&ranks| ranks == trace.ranks.len()).count() as u64;
     match whole == windows {
         true => format!("{exact}census of {whose} in every window"),
@@ -128,7 +128,7 @@ fn from_sample(trace: &Trace, plan: &Plan, run: &RunTimes) -> Option<String> {
     }
     let rows = mpi_shares(trace, plan, &run.lacking);
     let rows: Vec<&Row> = rows.iter().filter(|row| row.drawn).collect();
-    // Who left nothing is in no sample either.
+    // A rank that left nothing is in no sample either.
     let time_of = |row: &Row| -> f64 {
         let group = plan.groups.iter().find(|group| group.name == row.group);
         let is_member = |times: &&Times| group.is_some_and(|group| group.members.contains(Rank(times.rank)));

@@ -1,19 +1,19 @@
 //! Bytes that the times of more calls would take.
 //!
-//! Models of a rank's times learn: the first calls take more bytes than those that follow. The first half of a rank's stored
-//! windows is coded again; the difference to all of them is what more windows of the same kind take.
+//! Models of a rank's times adapt: the first calls take more bytes than later ones. The first half of a rank's stored
+//! windows is coded again; the difference to all of them is the cost of more windows of the same kind.
 
 use ampl_trace::timing::{Decoder, Encoder, Window};
 use ampl_trace::{RankTrace, Trace, timed};
 
-/// Ranks of which that is tried.
+/// Ranks whose times are coded again.
 const RANKS: usize = 4;
-/// Bytes of times that are coded again at most: the summary must not take longer than a glance.
+/// Most bytes of times that are coded again: the summary must take almost no time.
 const BYTES: usize = 1 << 16;
-/// Fewer windows of a rank say nothing.
+/// Fewest windows of a rank that give an estimate.
 const WINDOWS: u64 = 4;
 
-/// Bytes per call of more windows over bytes per call of those that are stored, in (0, 1]; 1 where that cannot be told.
+/// Bytes per call of more windows over bytes per call of the stored ones, in (0, 1]; 1 where it is not known.
 pub(super) fn ratio(trace: &Trace) -> f64 {
     let stored: Vec<&RankTrace> = trace.ranks.iter().filter(|rank| !rank.times.is_empty()).collect();
     let step = stored.len().div_ceil(RANKS).max(1);

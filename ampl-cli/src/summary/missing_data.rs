@@ -21,7 +21,7 @@ use crate::info::{Overhead, RankStep};
 use crate::pauses::{self, Paused};
 use crate::unstored;
 
-/// Stored calls that are looked at for gaps, over all ranks: the summary must not take longer than a glance.
+/// Most stored calls that are examined for gaps, over all ranks: the summary must take almost no time.
 const LOOKED_AT: usize = 200_000;
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
@@ -57,7 +57,7 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     }
     let Overhead { steps, windows_share: share, .. } = Overhead::of(trace, 0);
     less(&steps, allowed(plan), &mut gaps);
-    // Otherwise calls are missing that were not to be stored.
+    // Otherwise the missing calls were not to be stored.
     if plan.is_none_or(|plan| plan.config.trace.structure == Keep::All) {
         unstored(trace, &steps, &mut gaps);
     }
@@ -110,7 +110,7 @@ fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     gaps
 }
 
-/// Call sites for whose records there was no room.
+/// Adds call sites without a record, for want of room.
 fn nameless(trace: &Trace, gaps: &mut Vec<String>) {
     let such = trace.totals.places().filter(|(function, path, _)| *function != SEVERAL && path.is_empty());
     let calls: u64 = such.map(|(.., total)| total.calls).sum();
@@ -122,7 +122,7 @@ fn nameless(trace: &Trace, gaps: &mut Vec<String>) {
     }
 }
 
-/// Calls that are not stored of ranks whose journals had no room for them: as many as were counted besides.
+/// Adds calls that are not stored, of ranks whose journals had no room: as many as were counted besides.
 fn unstored(trace: &Trace, steps: &[RankStep], gaps: &mut Vec<String>) {
     let full = |step: &&RankStep| step.reason == "journal" && step.level == "summaries";
     let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
@@ -142,8 +142,8 @@ fn unstored(trace: &Trace, steps: &[RankStep], gaps: &mut Vec<String>) {
     }
 }
 
-/// Functions that somebody before ampl defines, and of which no call came to ampl: a tool may go on to the next
-/// definition, and ampl sees its calls then. That MPI began shows by the run itself, and its end without a call.
+/// Functions that a library before ampl defines, and of which ampl intercepted no call. A tool may go on to the next
+/// definition, and then ampl intercepts its calls. Init shows by the run itself, and finalize without a call.
 fn unseen(trace: &Trace) -> Vec<String> {
     let seen = trace.function_calls();
     let ended = trace.complete || trace.ranks.iter().all(|rank| rank.process.finalized);
@@ -163,7 +163,7 @@ fn within(trace: &Trace, gaps: &mut Vec<String>) {
     let Some(first) = trace.ranks.first().filter(whole) else { return };
     let Some(structure) = trace.structure.rank(0) else { return };
     let mut signatures = structure.threads.iter().flat_map(|thread| &thread.signatures);
-    // What was not recorded has its own reasons.
+    // Calls that were not recorded have their own reasons.
     if signatures.any(|signature| signature.function == GAP) {
         return;
     }
@@ -178,7 +178,7 @@ fn within(trace: &Trace, gaps: &mut Vec<String>) {
     }
 }
 
-/// Spans that the program itself has left out.
+/// Adds spans that the program itself has paused.
 fn paused(trace: &Trace, gaps: &mut Vec<String>) {
     let (known, unknown): (Vec<Paused>, Vec<Paused>) =
         pauses::of(trace).into_iter().partition(|paused| paused.paused_ns.is_some());
@@ -205,7 +205,7 @@ fn paused(trace: &Trace, gaps: &mut Vec<String>) {
     }
 }
 
-/// Counters that some ranks could not read: their windows have no observation of them.
+/// Adds counters that some ranks could not read: their windows have no observation of them.
 fn counters(trace: &Trace, gaps: &mut Vec<String>) {
     for (slot, metric) in trace.run.metrics.iter().enumerate() {
         if !is_counter(&metric.name) {
@@ -234,7 +234,7 @@ fn is_counter(metric: &str) -> bool {
     ["perf.", "papi."].iter().any(|family| metric.starts_with(family))
 }
 
-/// Guides that nobody ever observed anything of: a name that the program does not use, most likely.
+/// Adds guides without any observation: the program most likely does not use the name.
 fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
     let threads = trace.ranks.iter().any(|rank| rank.process.mpi_threads > 1);
     for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
@@ -246,7 +246,7 @@ fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
             observed |= cell.n > 0.0;
             seen |= cell.n > 0.0 && (cell.sum != 0.0 || cell.sum_sq != 0.0);
         }
-        // A counter that nobody could read has been named with its reason.
+        // A counter that no rank could read has been named with its reason.
         if any && !seen && (observed || !is_counter(&metric.name())) {
             let is_known = metric.event == Event::Window && metric.quantity.slot().is_some();
             gaps.push(format!(
@@ -255,7 +255,7 @@ fn guides(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
                 if observed { "0" } else { "not observed" },
                 match &metric.quantity {
                     _ if !is_known => ": is that its name?",
-                    // What one thread computes while another is in MPI is not seen.
+                    // Computing of one thread while another is in MPI is not measured.
                     Quantity::ComputeTime if threads => ": threads of a rank were in MPI all the time",
                     _ => "",
                 },
@@ -286,7 +286,7 @@ fn alone_among(alone: &Alone) -> String {
     )
 }
 
-/// The first names, and what stands for the rest.
+/// The first names, and an ellipsis for the rest.
 fn some(names: &[String]) -> (String, &'static str) {
     (names[..names.len().min(4)].join(", "), if names.len() > 4 { ", …" } else { "" })
 }
@@ -348,7 +348,7 @@ fn policies(plan: &Plan, gaps: &mut Vec<String>) {
     }
 }
 
-/// Where ranks did less for calls, because more would have cost too much or there was no room.
+/// Adds steps down of ranks, for overhead or want of room.
 fn less(steps: &[RankStep], allowed: Option<f64>, gaps: &mut Vec<String>) {
     for (reason, level, lacks) in [
         ("journal", "structure", "stored without their times"),
@@ -374,7 +374,8 @@ fn less(steps: &[RankStep], allowed: Option<f64>, gaps: &mut Vec<String>) {
     }
 }
 
-/// Where windows end by the clock because the program does not name the marker's region, on how many of `all` ranks.
+/// Adds windows that end by the clock because the program does not name the marker's region, on how many of `all`
+/// ranks.
 fn by_clock(steps: &[RankStep], all: u64, gaps: &mut Vec<String>) {
     let such = || steps.iter().filter(|step| step.level == STEP_CLOCK);
     let Some(first) = such().min_by_key(|step| step.at_ns) else { return };
@@ -419,7 +420,7 @@ fn windows(trace: &Trace, plan: &Plan, gaps: &mut Vec<String>) {
     }
 }
 
-/// Decisions that had to do without some ranks.
+/// Adds decisions that were made without some ranks.
 fn late(trace: &Trace, gaps: &mut Vec<String>) {
     let late = trace.decisions.iter().filter(|decision| decision.late).count() as u64;
     if late > 0 {

@@ -27,11 +27,11 @@ use ampl_reader::directory;
 
 /// Columns of text where `COLUMNS` says nothing.
 pub const WIDTH: usize = 100;
-/// Columns of text, whatever that says.
+/// Limits of the columns of text.
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=240;
 /// Columns of labels.
 const LABEL: usize = 22;
-/// Lines of text where nothing is amiss.
+/// Lines of text without gaps or damage.
 const HEIGHT: usize = 32;
 
 /// Prints the summary of the run in `dir` to stderr, or why there is none.
@@ -84,12 +84,12 @@ pub fn width() -> usize {
     asked.unwrap_or(WIDTH).clamp(*WIDTHS.start(), *WIDTHS.end())
 }
 
-/// A line with its label; one that is too long goes on in others, which have none.
+/// Writes a line with its label; a line that is too long continues in others, which have none.
 fn field(out: &mut String, label: &str, value: &str) {
     paragraph(out, label, value);
 }
 
-/// The same of a text that may take several lines.
+/// Writes a text that may take several lines, with its label.
 fn paragraph(out: &mut String, label: &str, value: &str) {
     for (number, line) in wrap(value, width() - LABEL, "  ").iter().enumerate() {
         let label = if number == 0 { label } else { "" };
@@ -97,8 +97,8 @@ fn paragraph(out: &mut String, label: &str, value: &str) {
     }
 }
 
-/// A line that begins a part; one that is too long goes on in others: what it says of windows that lack a summary is as long
-/// as their numbers.
+/// Writes a line that begins a part; a line that is too long continues in others, as with the numbers of windows that
+/// lack a summary.
 fn title(out: &mut String, text: &str) {
     let _ = writeln!(out, "\n{}", wrap(text, width(), "  ").join("\n"));
 }
@@ -130,12 +130,12 @@ fn head(out: &mut String, trace: &Trace) {
     field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
     clocks(out, trace);
-    // What a rank called after it was read, or left nothing of, is not in it.
+    // Calls that a rank made after it was read, or left nothing of, are not in it.
     let counted = if trace.complete { ", all counted" } else { " counted" };
     field(out, "run time", &format!("{}; {} MPI calls{counted}", run_time(trace), count(calls)));
 }
 
-/// How well the times of ranks fit each other, where they have several clocks.
+/// Writes the error of the ranks' times, where they have several clocks.
 fn clocks(out: &mut String, trace: &Trace) {
     let Some(Clocks { ranks, error_ns, rank, drift_ppm }) = Clocks::of(trace) else { return };
     let drift = match drift_ppm {
@@ -156,7 +156,7 @@ fn longest_ns(trace: &Trace) -> u64 {
     trace.ranks.iter().map(|rank| rank.process.elapsed_ns).max().unwrap_or(0)
 }
 
-/// How long the run took, or takes; up to when, where it has not come to its end.
+/// Run time; for an unfinished run, with its end.
 fn run_time(trace: &Trace) -> String {
     let longest = longest_ns(trace) as f64;
     let Some(end) = trace.run.end.filter(|_| !trace.complete) else {
@@ -221,7 +221,7 @@ fn next(out: &mut String, trace: &Trace, run: &Path) {
     // The rank with the most to show.
     let rank = trace.ranks.iter().max_by_key(|rank| (rank.times.len(), std::cmp::Reverse(rank.process.rank)));
     let rank = rank.map_or(0, |rank| rank.process.rank);
-    // What a shell takes; never cut, for a path that is not whole is of no use.
+    // Quoted for a shell and never cut: part of a path is of no use.
     let path = run.display().to_string();
     let plain = path.chars().all(|letter| letter.is_alphanumeric() || "/._-+,:@%".contains(letter));
     let (path, run) = if plain { (path, "$RUN") } else { (quoted(&path), "\"$RUN\"") };

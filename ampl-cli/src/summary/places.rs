@@ -1,4 +1,4 @@
-//! Where the ranks are of a run that has not come to its end.
+//! Calls that the ranks of an unfinished run are in.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use ampl_reader::sites::Symbols;
 
 /// Places that are shown, those of most ranks first.
 const SHOWN: usize = 6;
-/// Peers that are named of one place.
+/// Peers that are named for one place.
 const PEERS: usize = 3;
-/// A job that runs is not said to have stopped before it has been silent for so long, nanoseconds.
+/// Silence after which a running job is reported as stopped, nanoseconds.
 const SILENT_NS: i64 = 1_000_000_000;
 
 pub(super) fn write(out: &mut String, trace: &Trace) {
@@ -97,7 +97,7 @@ impl<'a> Together<'a> {
         self.rows.iter().map(|row| row.since_ns).min().unwrap_or(0)
     }
 
-    /// The call, whom it is about, and for how long it has been going on.
+    /// The call, its peers, and its time so far.
     fn text(&self, basis: EndBasis) -> String {
         let Some(first) = self.rows.first() else { return String::new() };
         let place = &first.place;
@@ -134,7 +134,7 @@ impl<'a> Together<'a> {
         text
     }
 
-    /// Whom the calls are about.
+    /// Peers of the calls.
     fn whom(&self) -> String {
         let peers: Vec<String> = self.rows.iter().map(|row| whom(&row.place)).collect();
         let mut different = peers.clone();

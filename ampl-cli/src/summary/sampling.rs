@@ -1,4 +1,4 @@
-//! How many ranks were kept, and why.
+//! Number of ranks kept, and the reason.
 
 use std::collections::BTreeSet;
 
@@ -39,12 +39,12 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let whole = measured.extent() == Extent::Whole;
     let of = if whole { String::new() } else { format!(" ({} measured)", measured.part()) };
     let last = by_group(&trace.decisions);
-    // The end of the run cuts its last window off: what was decided for that one says little of the others.
+    // The end of the run cuts its last window off: the decision for that one says little of the others.
     let (windows, partial) = (trace.windows(), partial_windows(trace.ranks.iter()));
     let is_whole = |last: &&Decision| last.window < windows && !partial.contains(&last.window);
     for group in &groups[..shown] {
         let members = RankSet::parse(&group.members).unwrap_or_default();
-        // Without the windows' summaries nothing says who was drawn but did not have its calls stored.
+        // Without the windows' summaries it is not known which ranks were drawn but did not have their calls stored.
         let text = match !traced && trace.ranks.iter().any(lacks_draws) {
             true if stores == Keep::Off => {
                 "no calls are stored; without summaries who was drawn is not known".into()
@@ -53,14 +53,15 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
             false => format!("{} ranks {stored}{of}", sampled(trace, &members, traced)),
         };
         field(out, &format!("group {}", cut(&group.name, 13)), &text);
-        // Of a window that nobody reported nothing was decided; of one that some did not, not by what they do.
+        // A window that no rank reported has no decision; one that some ranks did not report was not decided by its
+        // values.
         let own = || {
             last.iter().filter(|last| last.group == group.name && last.population > 0 && last.reported > 0)
         };
         let is_whole = |last: &&Decision| is_whole(last) && last.reported == last.population;
         if let Some(last) = own().rfind(is_whole).or_else(|| own().next_back()).filter(|_| groups.len() <= 2)
         {
-            // The interval of a window is none of a run that was measured in part.
+            // The interval of a window does not hold for a run that was measured in part.
             let stated = Decision { error_attained: last.error_attained.filter(|_| whole), ..last.clone() };
             let why = why(&stated, absolute.contains(&last.group), traced);
             let from = format!("from window {}: {}", last.window, kept(last));
@@ -92,7 +93,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
 fn ends(trace: &Trace, plan: &Plan) -> String {
     let window = &plan.config.window;
     let marker = match window.marker {
-        // The program's time step is not looked for yet.
+        // The program's time step is not detected yet.
         Marker::Auto => Marker::Period(Marker::AUTO_PERIOD_NS),
         _ => window.marker.clone(),
     };

@@ -18,22 +18,22 @@ use crate::efficiency::measured_share;
 use crate::human::{count, digits, duration, percent};
 use crate::pauses;
 
-/// Columns of a function and its call site, at least, as long as a column of numbers can be left out for it.
+/// Least columns of a function and its call site, as long as a column of numbers can be left out for it.
 const NAME: usize = 38;
-/// The columns of numbers: titles, and how wide they are. Those that may be left out are behind the others' here.
+/// The columns of numbers: titles and widths. Columns that may be left out come last here.
 const NUMBERS: [(&str, usize); 5] =
     [("calls", 10), ("MPI time", 8), ("per call", 8), ("longest", 7), ("which rank", 16)];
-/// Which of them are left out first where there is little room.
+/// Columns that are left out first where there is little room.
 const SPARE: [usize; 2] = [3, 2];
 
-/// How the table is laid out.
+/// Layout of the table.
 struct Layout {
     name: usize,
     shown: Vec<usize>,
 }
 
 impl Layout {
-    /// In so many columns.
+    /// Layout for a line of `columns`.
     fn of(columns: usize) -> Self {
         let mut shown: Vec<usize> = (0..NUMBERS.len()).collect();
         let name = |shown: &[usize]| {
@@ -79,7 +79,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: 
         _ => "exact",
     };
     let layout = Layout::of(width());
-    // Of calls that were only counted nobody knows the time: which place has most may be another.
+    // Calls that were only counted have no time: another place may have most.
     let measured = measured_share(trace);
     let extent = Coverage::extent_of(measured);
     let mut head = match extent {
@@ -115,7 +115,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, most: 
     hint(out, plan, &keys, &mut places);
 }
 
-/// How to see who calls wrappers that have several callers.
+/// Writes how to see the callers of wrappers that have several.
 fn hint(out: &mut String, plan: Option<&Plan>, keys: &[Number], places: &mut Places<'_>) {
     let depth = plan.map_or(1, |plan| plan.config.trace.call_path_depth);
     let Places { places, symbols, .. } = places;
@@ -155,7 +155,7 @@ fn numbers(parts: &Parts<'_>, all: f64, ranks: usize, late: &Late) -> [String; 5
     numbers
 }
 
-/// `part` of `all` in percent; less than anyone asks for is not told in digits.
+/// `part` of `all` in percent; very small shares are not printed in digits.
 fn share(part: f64, all: f64) -> String {
     match if all > 0.0 { part / all } else { 0.0 } {
         share if share > 0.0 && share < 1e-4 => "< 0.01 %".into(),
@@ -163,16 +163,16 @@ fn share(part: f64, all: f64) -> String {
     }
 }
 
-/// The rank with the most time, and that over the mean of all ranks; ranks that never came here count. Where a place
-/// has several addresses the most at one of them is known, and some rank may have more at all.
+/// The rank with the most time, and its time over the mean of all ranks; ranks that never called here count. Where a
+/// place has several addresses only the greatest at one of them is known, and another rank may have more in all.
 fn most(parts: &Parts<'_>, mean: f64) -> String {
     let most = parts.iter().map(|part| part.total.most).max_by_key(|most| most.ns).unwrap_or_default();
     let least = if parts.len() > 1 { ">" } else { "" };
     format!("most {} ({least}{}x)", most.rank, digits(most.ns as f64 / mean))
 }
 
-/// `FUNCTION @ PLACE` of each, in `room` columns where names can be shortened so far and callers are not shown; what would
-/// look the same gets more detail.
+/// `FUNCTION @ PLACE` of each, in `room` columns where names can be shortened so far and callers are not shown; equal
+/// labels get more detail.
 pub fn labels(keys: &[Number], places: &mut Places<'_>, room: usize) -> Vec<String> {
     let whole = (width() - 2).max(room);
     let mut labels = vec![String::new(); keys.len()];

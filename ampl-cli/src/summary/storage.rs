@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, only_j
     }
 }
 
-/// Bytes of a rank's stored times: what there is more of when more windows are kept.
+/// Bytes of a rank's stored times, which grow with the number of kept windows.
 fn stored(rank: &RankTrace) -> u64 {
     rank.times.len() as u64
 }
@@ -53,13 +53,13 @@ fn within(trace: &Trace, budget: f64) -> String {
     )
 }
 
-/// About how many bytes the trace would take had every rank-window been kept; `None` where the kept ones cannot tell.
+/// Estimated bytes of the trace if every rank-window had been kept; `None` where the kept ones are too few.
 ///
-/// A rank's other windows take what [more windows](marginal) of its kept ones would, call by call. How many calls a window
-/// has its summary says; where only the sample has summaries, a kept window stands for 1 over the probability that it
-/// was kept. Calls of ranks of which nothing is kept are taken to be like those of the others.
+/// A rank's other windows take the bytes of [more windows](marginal) like its kept ones, call by call. A window's
+/// summary has its number of calls. Where only the sample has summaries, a kept window stands for 1 over its keep
+/// probability. Ranks without a kept window are taken to be like the others.
 pub fn everything(trace: &Trace) -> Option<f64> {
-    // For times that the agent could not afford no kept window stands.
+    // Times that the agent could not afford are represented by no kept window.
     let leaves_out = |level: &str| ["structure", "summaries", "off"].contains(&level);
     if trace.ranks.iter().flat_map(|rank| &rank.process.steps).any(|step| leaves_out(&step.level)) {
         return None;
@@ -95,8 +95,8 @@ fn standing_calls(rank: &RankTrace) -> f64 {
     rank.windows.iter().filter(|window| window.kept).map(standing).sum()
 }
 
-/// Bytes of the trace had only the sampled windows of everything that is stored been kept: each takes its share of its
-/// rank's stored times; `None` where nothing is stored.
+/// Bytes of the trace if only the sampled windows had been kept of everything that is stored: each takes its share of
+/// its rank's stored times; `None` where nothing is stored.
 pub fn of_sample(trace: &Trace) -> Option<f64> {
     let of = |rank: &RankTrace| {
         let calls = |sampled: bool| calls_of(rank, |window| is_kept_by(window, sampled));

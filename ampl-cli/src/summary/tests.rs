@@ -99,7 +99,7 @@ fn windows_kept_for_partners_are_told_apart() {
     let stated = format!("{partners} of {} kept rank-windows", 80 + 32 + partners);
     says(&summary(&job), "partners", &[&stated]);
     assert!(!summary(&Synthetic::default()).contains("partners"));
-    // What everything would have taken does not depend on who is kept: all have the same calls.
+    // The bytes of everything do not depend on the kept ranks: all have the same calls.
     let everything = |job: &Synthetic| storage::everything(&job.trace()).unwrap();
     let all = everything(&Synthetic { size: 20, config: job.config.clone(), ..job.clone() });
     let found = everything(&job);
@@ -153,7 +153,7 @@ fn what_some_ranks_did_not_measure_is_bounded() {
     trace.ranks[3].process.steps = vec![step];
     trace.ranks[3].windows[9..].iter_mut().for_each(|window| window.cells = Cells::default());
     let said = text(&trace, Path::new("r"));
-    // Nothing is said of the run but between what it is: the missing windows are the ones without waiting.
+    // Only bounds of the run are printed: the missing windows are the ones without waiting.
     let said = line(&said, "time in MPI");
     assert!(said.contains("not known (9 of 12 windows): between"), "{said}");
     assert!(!said.contains('±'), "{said}");
@@ -287,7 +287,7 @@ fn the_heading_says_what_really_ended_windows() {
     trace.ranks.iter_mut().for_each(|rank| rank.process.steps = vec![step.clone()]);
     let all = text(&trace, Path::new("r"));
     says(&all, "Sampling", &["(12 windows, by the clock from 10 s on, for want of region:NOPE)"]);
-    // Over before anybody could know that the region would not come.
+    // Over before the missing region could be noticed.
     let short = summary(&job("region:NOPE", 1));
     says(&short, "Sampling", &["(1 window, all of the run: region:NOPE ended none)"]);
     says(&short, "not covered", &["the marker region:NOPE ended no window"]);
@@ -328,7 +328,7 @@ fn a_guide_that_nobody_observes_and_a_marker_that_a_rank_never_meets_are_named()
     trace.ranks[2].windows[0].partial = true;
     let said = text(&trace, Path::new("r"));
     assert!(said.contains("the marker of 1 rank (2): not met there"), "{said}");
-    // What does not fit on a line goes on in the next one.
+    // Text that does not fit on a line continues in the next one.
     assert!(said.lines().all(|line| line.chars().count() <= WIDTH && !line.ends_with('…')), "{said}");
 }
 
@@ -341,7 +341,7 @@ fn a_counter_that_nobody_could_read_is_named_once() {
     for window in trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows) {
         put_cell(window, slot, Cell::default());
     }
-    // Two ranks have told nothing at all.
+    // Two ranks have reported nothing at all.
     for rank in &mut trace.ranks[..2] {
         rank.windows.iter_mut().for_each(|window| window.cells = Cells::default());
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER};
 
-/// Ranks are below this: every rank up to the highest has a place in memory.
+/// Limit of ranks: every rank up to the highest has a place in memory.
 const MOST_RANKS: u32 = 20_000_000;
 
 /// The edges of a file.

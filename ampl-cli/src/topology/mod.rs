@@ -1,4 +1,4 @@
-//! `ampl topology`: which grid, torus, tree or other shape a graph of communication is.
+//! `ampl topology`: the grid, torus, tree or other shape of a communication graph.
 
 mod edges;
 mod pattern;

@@ -25,7 +25,7 @@ pub struct Pattern {
 #[derive(Debug)]
 enum Kind {
     Edges(u32, Vec<(u32, u32)>),
-    /// A size of `None` is any.
+    /// Formulas on coordinates; a size of `None` is any.
     Formula {
         sizes: Vec<Option<u32>>,
         periodic: Vec<bool>,
@@ -123,7 +123,7 @@ fn formula(table: &Table) -> Result<Kind, String> {
     for text in texts {
         let text = text.as_str().ok_or("a formula is a text: \"x + 1, y\"")?;
         let node = build_operator_tree(text).map_err(|error| format!("formula \"{text}\": {error}"))?;
-        // Once with all ones: names that do not exist show, and how many coordinates it has.
+        // Evaluated once with all ones: it shows unknown names, and the number of coordinates.
         let found = evaluated(&node, &vec![1; sizes.len()], &vec![2; sizes.len()])
             .map_err(|error| format!("formula \"{text}\": {error}"))?;
         if found.len() != sizes.len() {
@@ -153,7 +153,7 @@ fn evaluated(node: &Node, place: &[u32], sizes: &[u32]) -> Result<Vec<i64>, Stri
 }
 
 impl Pattern {
-    /// Its graphs that have so many vertices and edges. A formula that fails at a place has no neighbour there.
+    /// Graphs of the pattern with so many vertices and edges.
     pub fn graphs(&self, vertices: u32, edges: u64) -> Vec<Arc<NamedGraph>> {
         let candidates: Vec<(Vec<Axis>, Vec<Vec<u32>>)> = match &self.kind {
             Kind::Edges(size, pairs) if *size == vertices => {
@@ -199,7 +199,7 @@ fn fitting(sizes: &[Option<u32>], vertices: u32) -> Vec<Vec<u32>> {
     firsts.flat_map(with).collect()
 }
 
-/// Places and where the formulas lead from there, as numbers, the last coordinate fastest.
+/// Pairs of places and their neighbours by the formulas, as numbers, the last coordinate fastest.
 fn pairs(sizes: &[u32], periodic: &[bool], neighbours: &[Node]) -> Vec<(u32, u32)> {
     let count: u32 = sizes.iter().product();
     let mut pairs = Vec::new();

@@ -28,7 +28,7 @@ pub struct Unexplained {
     pub share: Share,
 }
 
-/// Shares of the whole. Calls and volumes that the file does not tell are known only of nothing and of all.
+/// Shares of the whole. Calls and volumes that the file lacks are known only where the share is 0 or 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Share {
     pub edges_share: f64,
@@ -36,7 +36,7 @@ pub struct Share {
     pub bytes_share: Option<f64>,
 }
 
-/// One pattern, or what is none.
+/// One pattern, or the edges without a pattern.
 #[derive(Debug, Serialize)]
 pub struct Found {
     #[serde(flatten)]
@@ -45,9 +45,9 @@ pub struct Found {
     copies: usize,
     aliases: Vec<Name>,
     verified: bool,
-    /// For each rank its coordinates, null for ranks outside; null of what is none.
+    /// Coordinates of each rank, null for ranks outside; null for edges without a pattern.
     coordinates: Option<Vec<Option<Vec<u32>>>>,
-    /// For each rank the number of its copy, where there are several.
+    /// Number of each rank's copy, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     copy: Option<Vec<Option<usize>>>,
     #[serde(flatten)]
@@ -65,10 +65,10 @@ struct Name {
     periodic: Vec<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     arity: Option<u32>,
-    /// Of a binomial tree, the bit of a rank's place that its parent's has not.
+    /// Bit of a rank's place in a binomial tree that its parent's place lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     cleared_bit: Option<&'static str>,
-    /// Of a product, what it is one of.
+    /// Factors of a product.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     factors: Vec<Name>,
 }

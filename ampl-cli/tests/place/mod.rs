@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// Held while a program file is written and while a process starts: a child started in between would still have
-/// the file open for writing, and nobody could execute it.
+/// Held while a program file is written and while a process starts: a child started in between would still have the
+/// file open for writing, and it could not be executed.
 pub static STARTING: Mutex<()> = Mutex::new(());
 
 pub fn write_program(path: &Path, content: &[u8]) {
@@ -40,7 +40,7 @@ impl Place {
         write_program(&place.at("bin/ampl"), &fs::read(env!("CARGO_BIN_EXE_ampl")).unwrap());
         // The dynamic linker says that this is no library and goes on.
         fs::write(place.at("lib/libampl.so"), "").unwrap();
-        // Runs what follows its options, once, and says so.
+        // Runs the command after its options, once, and reports that.
         place.script(
             "path/mpirun",
             "case $1 in --version) echo 'mpirun (Open MPI) 4.1.4'; exit;; esac\nshift 2\n\"$@\"",
