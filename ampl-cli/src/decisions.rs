@@ -30,7 +30,7 @@ pub struct Args {
 /// Prints the decisions of a run.
 ///
 /// # Errors
-/// Those of [`RunArg::read`], and failures to write.
+/// Errors of [`RunArg::read`], and failures to write.
 pub fn decisions(args: &Args) -> anyhow::Result<ExitCode> {
     let mut trace = args.run.read()?;
     if !args.all {

@@ -67,7 +67,7 @@ pub struct Args {
 /// Prints the calls; those before a damaged place are printed too.
 ///
 /// # Errors
-/// Those of [`RunArg::open`]; a [`Failure`] of status 2 for options that make no sense, of status 4 when there is no
+/// Errors of [`RunArg::open`]; a [`Failure`] of status 2 for options that make no sense, of status 4 when there is no
 /// such rank, of status 3 when a call cannot be read.
 pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
     let wanted = Wanted::of(args)?;

@@ -47,7 +47,7 @@ pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }
 
-/// Columns of lines for people:
+/// Columns of lines for people: `COLUMNS` where that is sane.
 pub fn columns() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|&columns| columns > 0)
 }

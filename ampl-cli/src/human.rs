@@ -71,8 +71,8 @@ pub fn cut(text: &str, width: usize) -> String {
     }
 }
 
-/// At most `width` characters of `text`, whole words; ` …` stands for what is left out. A first word that is longer loses
-/// its middle.
+/// At most `width` characters of `text`, whole words; ` …` stands for the rest. A first word that is longer loses its
+/// middle.
 pub fn fit(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -101,8 +101,8 @@ pub fn middle(text: &str, width: usize) -> String {
     text.chars().take(head).chain(['…']).chain(text.chars().skip(length - tail)).collect()
 }
 
-/// `text` in lines of at most `width` characters, broken between words; all but the first begin with `indent`. A word that
-/// is longer has a line of its own.
+/// `text` in lines of at most `width` characters, broken between words; all but the first begin with `indent`. A
+/// longer word has a line of its own.
 pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut is_empty = true;

@@ -48,7 +48,7 @@ pub struct Args {
 /// Prints the summary or the JSON of a run, complete or not.
 ///
 /// # Errors
-/// Those of [`RunArg::read`], and failures to write.
+/// Errors of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     if args.calls {

@@ -1,4 +1,4 @@
-//! The job's configuration on the command line:
+//! The job's configuration as the command line gives it: file, `--set`, and the form in which the library finds it.
 
 use std::ffi::OsString;
 use std::io::Read;

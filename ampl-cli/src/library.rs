@@ -1,4 +1,4 @@
-//! Where `libampl.so` is.
+//! Location of `libampl.so`.
 
 use std::path::{Path, PathBuf};
 

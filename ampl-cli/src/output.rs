@@ -31,7 +31,7 @@ pub fn print(write: impl FnOnce(&mut Stdout) -> io::Result<()>) -> anyhow::Resul
 /// Prints `value` as one JSON document.
 ///
 /// # Errors
-/// Those of [`print`].
+/// Errors of [`print`].
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     print(|out| {
         serde_json::to_writer_pretty(&mut *out, value)?;

@@ -1,11 +1,13 @@
 //! A run read piece by piece, held against the whole.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use ampl_reader::{OpenError, Run, directory};
 use ampl_trace::format::v1::{Kind, Writer};
 use ampl_trace::format::{self, rank_parts, run_parts};
+use ampl_trace::model::WindowSummary;
 use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
 use ampl_trace::{RankTrace, RunInfo};
 
@@ -46,21 +48,26 @@ fn structure(rank: u32, calls: u64) -> RankStructure {
     RankStructure { rank, threads: vec![thread], ..RankStructure::default() }
 }
 
+/// The rank of a section, and the place of its payload in the file.
+type Placed = (Option<u32>, Range<usize>);
+
 /// A trace file of `ranks` equal ranks, each with a section of its own, and where each section's bytes lie.
-fn equal_ranks(ranks: u32) -> (Vec<u8>, Vec<(Option<u32>, std::ops::Range<usize>)>) {
+fn equal_ranks(ranks: u32) -> (Vec<u8>, Vec<Placed>) {
     let mut file = Vec::new();
     let mut places = Vec::new();
     let mut writer = Writer::new(&mut file).unwrap();
     let mut sections: Vec<(Kind, Option<u32>, Vec<u8>)> = Vec::new();
     let run = RunInfo { ranks, ..RunInfo::default() };
-    sections.extend(run_parts(Some(&run), &[]).into_iter().map(|part| (part.kind, None, part.payload.into())));
+    sections
+        .extend(run_parts(Some(&run), &[]).into_iter().map(|part| (part.kind, None, part.payload.into())));
     let mut merged = JobStructure::new(ranks);
     (0..ranks).for_each(|rank| merged.join(JobStructure::of(structure(rank, 1000))));
     sections.push((Kind::Structure, None, merged.encode()));
     for rank in 0..ranks {
         let mut one = RankTrace::default();
         one.process.rank = rank;
-        one.places.take(0, 1, 0x7000 + u64::from(rank));
+        let end_ns = 1000 + i64::from(rank);
+        one.windows = vec![WindowSummary { end_ns, kept: true, ..WindowSummary::default() }];
         let own = rank_parts(&one).into_iter().filter(|part| part.kind != Kind::Processes);
         sections.extend(own.map(|part| (part.kind, part.rank, part.payload.into_owned())));
     }

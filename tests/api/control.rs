@@ -23,7 +23,7 @@ fn check(job: &Job) {
     assert_eq!(monitored.functions()["MPI_Pcontrol"], u64::from(RANKS) * 4);
     let expected = [(0, 1.0), (1, 2.0), (2, 0.0), (3, 4.0), (4, 5.0), (5, 0.0)];
     assert_eq!(means(&monitored, "work", "*"), BTreeMap::from(expected));
-    // Of a pause the summary says who and how long; `info` so in JSON.
+    // The summary has ranks and length of a pause, and `info` has them in JSON.
     let paused = info["paused"].as_array().unwrap_or_else(|| panic!("{info}"));
     let ranks: Vec<u64> = paused.iter().map(|rank| number(&rank["rank"]) as u64).collect();
     assert_eq!(ranks, [0, 1, 2], "{info}");

@@ -24,7 +24,7 @@ fn anywhere_and_unbalanced() {
             let info = monitored.info();
             assert_eq!((number(&info["agent_failures"]), &info["complete"]), (0.0, &true.into()), "{info}");
             let said = &monitored.finished.stderr;
-            // Otherwise STEP matters to nobody, and INNER is never left: it may have lasted to the end.
+            // Otherwise STEP has no effect, and INNER is never left: it may have lasted to the end.
             let times = usize::from(marker == "region:STEP");
             assert_eq!(said.matches("had not been entered").count(), times, "said once: {said}");
         }
@@ -33,7 +33,7 @@ fn anywhere_and_unbalanced() {
     }
 }
 
-/// Instrumentation stays in a program for good only if it costs nothing where nobody asks for it.
+/// Instrumentation stays in a program only if it costs nothing where it is not used.
 #[test]
 fn a_call_that_concerns_nobody_is_quick() {
     let scratch = Scratch::new("quick");

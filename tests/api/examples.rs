@@ -79,7 +79,7 @@ fn libclang() -> Option<PathBuf> {
     named.into_iter().chain(llvm).chain(usual).find(|directory| has(directory))
 }
 
-/// Says so where it is left out: rsmpi builds only with libclang.
+/// Reports where it is left out: rsmpi builds only with libclang.
 #[test]
 fn rust() {
     let Some(libclang) = libclang() else {

@@ -1,4 +1,4 @@
-//! The C API, from C, C++ and Fortran, and what it drives: markers, user metrics, visits, questions.
+//! The C API, from C, C++ and Fortran: markers, user metrics, visits, questions.
 
 mod control;
 mod edges;

@@ -1,4 +1,4 @@
-//! Windows end where regions do; what is measured is what the program itself adds up.
+//! Windows end where regions do; measured sums are those of the program itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ fn run(mpi: Mpi, every: u32, config: &str, scratch: &Scratch) -> (Monitored, Vec
         let expected: Vec<i64> = (0..STEPS).map(|step| i64::from(step / every)).collect();
         assert_eq!(windows, expected);
     }
-    // Behind the last step: what is left, partial.
+    // The rest after the last step, a partial window.
     let partial = 1;
     assert_eq!(number(&monitored.info()["windows"]), f64::from(STEPS / every + partial));
     (monitored, logs)

@@ -59,7 +59,8 @@ fn calls_after_a_jump_have_their_place() {
     });
 }
 
-/// Without unwind tables nobody can tell that these calls come after a jump: the summary says how many it lacks.
+/// Without unwind tables it is not known that these calls come after a jump: the summary gives the number that it
+/// lacks.
 #[test]
 fn calls_that_are_lost_are_told() {
     for mpi in Mpi::ALL {
@@ -85,7 +86,7 @@ fn requests_that_end_unseen() {
     });
 }
 
-/// Any thread may ask at any time: ampl must not talk to MPI from there.
+/// Any thread may query at any time: ampl must not call MPI from there.
 #[test]
 fn threads_that_only_ask() {
     each("asking", |_, same| assert_eq!(same.plain.stdout.matches("done").count(), RANKS as usize));
@@ -97,7 +98,7 @@ fn what_the_loader_says_is_the_programs_to_ask_for() {
     each("loader", |_, same| assert!(same.plain.stdout.contains("no such library"), "{}", same.plain.stdout));
 }
 
-/// Arrays with more room than MPI fills: what lies behind is nobody's.
+/// Arrays with more room than MPI fills: the rest has no meaning.
 #[test]
 fn contents_that_fill_a_part() {
     each("contents", |mpi, same| {
@@ -110,7 +111,7 @@ fn contents_that_fill_a_part() {
     });
 }
 
-/// Means are computed in the program's threads: it sees nothing of that, and is not ended by what it traps.
+/// Means are computed in the program's threads: it does not notice, and is not ended by its own traps.
 #[test]
 fn floating_point_exceptions_are_the_programs_own() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

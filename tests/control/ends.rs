@@ -1,4 +1,4 @@
-//! How jobs end, what is asked before MPI and after it, and what is left behind each time.
+//! Ends of jobs, queries before MPI and after it, and the records of each.
 
 use ampl_tests::differential::compare;
 use ampl_tests::job::{Job, Mpi};
@@ -141,8 +141,8 @@ fn callbacks_see_nothing() {
     }
 }
 
-/// Open MPI deletes no more attributes once a callback has failed, ampl's among them. The other ranks are in theirs, and
-/// must not wait for it; what was recorded stays.
+/// Open MPI deletes no more attributes once a callback has failed, ampl's among them. The other ranks are in theirs,
+/// and must not wait for it; the records stay.
 #[test]
 fn a_callback_that_fails_holds_nobody_up() {
     let each = [("Comm_create_keyval", 1), ("Comm_rank", 2), ("Comm_set_attr", 1), ("Sendrecv", 20)];

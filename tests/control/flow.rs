@@ -56,7 +56,7 @@ fn exceptions_through_mpi() {
     }
 }
 
-/// Children end in every way; MPI goes on in their parents, and the record knows only these.
+/// Children end in every way; MPI continues in their parents, and only these are recorded.
 #[test]
 fn children_are_no_ranks() {
     let each =

@@ -1,4 +1,4 @@
-//! Programs do the same with ampl as without it: ways into and out of MPI, threads, processes, ends.
+//! Programs behave the same with ampl as without it: ways into and out of MPI, threads, processes, ends.
 
 mod edges;
 mod ends;

@@ -1,4 +1,4 @@
-//! Other processes, other tools, other ways to load MPI: recorded, or plainly said not to be.
+//! Other processes, other tools, other ways to load MPI: recorded, or reported as not recorded.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -42,9 +42,8 @@ fn spawned_processes() {
     }
 }
 
-/// Debian's MPICH cannot spawn: the root ends the job by its error handler, while the other rank dies of signal 11 as it
-/// words the same error. Which of them its launcher reports is a matter of time: without ampl, too, ranks died so in 19
-/// of 40 jobs.
+/// Debian's MPICH cannot spawn: the root ends the job by its error handler, while the other rank dies of signal 11 as
+/// it words the same error. Its launcher reports either of them: without ampl, too, ranks died so in 19 of 40 jobs.
 #[test]
 fn processes_that_cannot_be_spawned() {
     const ENDS: [Option<i32>; 2] = [Some(15), Some(11)];
@@ -74,8 +73,8 @@ fn descriptors_are_closed_behind_our_back() {
 }
 
 /// Under Open MPI each nonblocking collective takes the next of its communicator's tags for good, and a program may
-/// depend on where the world's have got to: ampl takes none. Had it made itself a duplicate of the world, 20 and 21
-/// collectives would end as 23 and 24 do without it: mostly in waiting for ever.
+/// depend on the world's next tag: ampl takes none. If ampl duplicated the world, 20 and 21 collectives would end as
+/// 23 and 24 do without it: mostly in waiting for ever.
 #[test]
 fn tags_of_the_world() {
     for before in [20, 21, 20, 21] {
@@ -100,7 +99,7 @@ fn sessions_beside_a_world() {
             .complete()
             .expect(RANKS, &each, &[])
             .stored();
-        // What lies before MPI_Init is counted only.
+        // Calls before MPI_Init are counted only.
         let same = compare(&Job::of(mpi, RANKS, "sessions", &["around"])).kept_only().run().complete();
         let reductions = same.functions()["MPI_Allreduce"];
         assert!(reductions >= 40 * u64::from(RANKS), "{mpi:?}: {reductions} reductions");
@@ -135,7 +134,7 @@ fn mpi_in_a_plugin() {
     }
 }
 
-/// mpi4py's wheel asks what MPI there is before it loads one, by weak symbols and by dlsym.
+/// mpi4py's wheel detects the MPI before it loads one, by weak symbols and by dlsym.
 #[test]
 fn mpi4py_from_its_wheel() {
     for (mpi, told) in [(Mpi::OpenMpi, false), (Mpi::OpenMpi, true), (Mpi::Mpich, true), (Mpi::Abi, true)] {
@@ -169,7 +168,7 @@ fn features_that_mislead_are_named() {
     }
 }
 
-/// Functions that the program defines itself pass ampl by: it says which.
+/// Functions that the program defines itself are not intercepted: ampl names them.
 #[test]
 fn programs_with_a_layer_of_their_own() {
     let each = [("Comm_rank", 1), ("Comm_size", 1), ("Finalize", 1), ("Init", 1), ("Irecv", 10)];
@@ -182,7 +181,7 @@ fn programs_with_a_layer_of_their_own() {
         says(&same, &["not covered", "mpi_send", "mpi_wait"]);
     }
     let whole = Mpi::OpenMpi.compile_as("own_layer_whole", "own_layer.c", &["-DWHOLE"]);
-    // Over MPI_Init and MPI_Finalize, too: these two are seen where they go on by their profiling names.
+    // Over MPI_Init and MPI_Finalize, too: these two are intercepted where they call their profiling names.
     let same = compare(&Job::new(Mpi::OpenMpi, RANKS, whole, &[])).kept_only().run().complete();
     let same = same.expect(RANKS, &each, &[]);
     says(&same, &["not covered", "mpi_send", "mpi_wait"]);
@@ -197,7 +196,7 @@ fn other_tools_are_preloaded() {
         let job = Job::of(mpi, ranks, "ends", &["callbacks"]).with("LD_PRELOAD", &tool);
         let same = compare(&job).kept_only().run().complete();
         assert_eq!(same.functions()["MPI_Comm_dup"], 2 * u64::from(ranks));
-        // The tool first: what it defines goes past ampl, but for the beginning and the end.
+        // The tool first: its functions are not intercepted, except for init and finalize.
         let mut both = tool.clone().into_os_string();
         both.push(":");
         both.push(dist().join("lib/libampl.so"));
@@ -229,7 +228,7 @@ fn programs_in_between() {
     }
 }
 
-/// A program with another user's rights does not load ampl, and the user is told.
+/// A program with another user's rights does not load ampl, and a message says so.
 #[test]
 fn privileged_programs() {
     let place = Scratch::new("privileged");

@@ -55,8 +55,8 @@ fn requests_are_told_apart(same: &Same) {
     assert!(made > 1000, "{made} requests only");
 }
 
-/// A communicator has one name from its making to its end, though MPI gives its handle to another thread before the
-/// one that freed it has said so.
+/// A communicator has one name from its creation to its end, even if MPI gives its handle to another thread before
+/// the thread that freed it has returned.
 #[test]
 fn handles_go_from_thread_to_thread() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
@@ -118,7 +118,7 @@ fn cancelled_threads() {
         let late =
             [("Barrier", 20000), ("Comm_rank", 1), ("Comm_size", 2), ("Finalize", 1), ("Init_thread", 1)];
         threads(mpi, "cancel-late").expect(RANKS, &late, &[]).stored();
-        // The process ends then, without MPI_Finalize: up to there everything is known.
+        // The process ends then, without MPI_Finalize: everything before is known.
         let job = Job::of(mpi, RANKS, "threads", &["cancel-inside"]);
         let same = compare(&job).without_stderr().launcher_may_fail().kept_only().run();
         let each = [("Barrier", 1), ("Comm_rank", 1), ("Comm_size", 1), ("Init_thread", 1), ("Recv", 1)];

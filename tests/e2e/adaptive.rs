@@ -92,9 +92,8 @@ fn classes(ranks: u32, mechanism: &str, summaries: &str, seed: u64) -> Monitored
 
 /// A census run in which every rank's summary came in time, with its decisions.
 ///
-/// Only of such runs is it promised that all numbers are exact and decisions repeat
-/// (STATISTICS §2). With 64 ranks on a few busy processors a rank can come late, so there are
-/// several tries.
+/// Only in such runs are all numbers exact, and decisions repeat (STATISTICS §2). With 64 ranks on a few busy
+/// processors a rank can be late, so there are several tries.
 fn punctual(mechanism: &str, seed: u64) -> (Monitored, Vec<Value>) {
     const RANKS: u32 = 64;
     for _ in 0..8 {
@@ -190,7 +189,7 @@ fn one_seed_decides_alike() {
 /// until the next update has arrived, and its half-width says so.
 const UNFORESEEN: std::ops::Range<usize> = 8..8 + PER_UPDATE + 2;
 
-/// Over many seeds, sampled estimates lie inside the bound as often as they promise.
+/// Over many seeds, sampled estimates lie inside the bound as often as their confidence states.
 ///
 /// Windows of one update interval share their sample, so the number of independent trials is that
 /// of intervals; the slack is three standard deviations of their share.
@@ -204,7 +203,7 @@ fn sampled_estimates_keep_their_promise() {
         let run = classes(32, mechanism, "sampled", 1000 + seed);
         let truth = truth(&run.finished.stdout);
         let rows = guide_estimates(&run, "sampled");
-        // The first interval asks everybody and is not scored.
+        // The first interval keeps every rank and is not scored.
         let rows: Vec<&Value> = rows.iter().filter(|row| window(row) >= PER_UPDATE).collect();
         assert!(
             rows.len() >= WINDOWS - 2 * PER_UPDATE,
@@ -240,9 +239,9 @@ fn sampled_estimates_keep_their_promise() {
 
 /// A bound that asks for everyone, and a budget that does not reach: a quarter of what everyone takes in the trace.
 ///
-/// `sampling` is what else the configuration says of it.
+/// `sampling` has further keys of that section.
 fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
-    // One run says what another may take.
+    // One run gives the limit of another.
     let _machine = alone();
     let config = |budget: &str| {
         format!(
@@ -264,14 +263,14 @@ fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
     // A busier machine may slow the job so much that there is room for everyone now and then.
     assert!(cut.len() * 2 >= decisions.len(), "{} of {}", cut.len(), decisions.len());
     assert!(cut.iter().any(|cut| cut["selection"] == selection), "{cut:?}");
-    // Of a window that is decided when it is over there is a row per stratum.
+    // A retrospective decision has a row per stratum.
     let mut sizes: BTreeMap<u64, f64> = BTreeMap::new();
     for cut in &cut {
         *sizes.entry(cut["window"].as_u64().expect("a number")).or_default() += size(cut);
     }
     assert!(sizes.values().all(|&size| size < 8.0), "{sizes:?}");
     assert!(sizes.values().any(|&size| size > 0.0), "{sizes:?}");
-    // There is none with nobody drawn, nor where sizes are decided before anything is known.
+    // There is none without a drawn rank, nor where sizes are decided before anything is known.
     let attained: Vec<_> = cut.iter().filter(|decision| decision["error_attained"].is_number()).collect();
     assert!(!attained.is_empty());
     // Where all ranks wait for the whole of a window they do not differ, and any of them keeps its bound.
@@ -282,7 +281,7 @@ fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
     // long runs keep to it is proved with the policy driven.
     let underway = 4.0 / number(&run.info()["windows"]);
     assert!(rate <= (1.25 + underway) * budget, "{rate} of {budget}");
-    // Where there was no room for more it is used.
+    // Where the budget is the limit, it is used.
     let bound = cut.len() as f64 / decisions.len() as f64;
     assert!(rate >= 0.5 * bound * budget, "{rate} of {budget}, {bound} of decisions cut");
     let said = &run.finished.stderr;
@@ -290,7 +289,7 @@ fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
     eprintln!("{selection}: {rate} of {budget}, everyone {everyone}, {bound} of decisions cut");
 }
 
-/// A program whose times repeat, of which a call takes a byte or less in the trace, and one whose times are any.
+/// A program whose times repeat, at a byte or less per call in the trace, and one whose times vary.
 fn budgets_are_kept(selection: &str, sampling: &str) {
     for (mpi, kind) in [(Mpi::OpenMpi, "even"), (Mpi::Mpich, "uneven")] {
         a_budget_is_kept(&Job::of(mpi, 8, "priced", &["3000", kind]), selection, sampling);
@@ -302,7 +301,7 @@ fn a_budget_is_kept_and_the_bound_attained_is_told() {
     budgets_are_kept("predictive", "");
 }
 
-/// Each window has its share, and eight ranks are below the usual floor, under which no bound is promised.
+/// Each window has its share, and eight ranks are below the usual floor, under which no bound holds.
 #[test]
 fn a_budget_is_kept_by_windows_that_are_decided_when_they_are_over() {
     budgets_are_kept("retrospective", "floor = 1\n");

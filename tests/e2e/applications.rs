@@ -1,7 +1,7 @@
 //! LAMMPS and HPCC under Open MPI, unmodified.
 //!
-//! How often they call what depends on timing (HPCC polls and calibrates itself), so a second
-//! counter rides along in the same run: `programs/count_shim.c` is preloaded behind libampl.so.
+//! Their numbers of calls depend on timing (HPCC polls and calibrates itself). So a second counter rides along in the
+//! same run: `programs/count_shim.c` is preloaded behind libampl.so.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn with_shim(job: Job, directory: &Path) -> Job {
     job.with("LD_PRELOAD", compile_shim("count_shim")).with("COUNT_SHIM_DIR", directory)
 }
 
-/// LAMMPS's output without what the clock had a part in.
+/// LAMMPS's output without times.
 fn thermo(stdout: &str) -> Vec<&str> {
     const TIMED: &[&str] = &["CPU", "Loop time", "Performance", "wall time", " | "];
     stdout.lines().filter(|line| !TIMED.iter().any(|word| line.contains(word))).collect()
@@ -56,7 +56,7 @@ fn lammps_computes_the_same_and_is_counted() {
     summarised(&run.finished.stderr);
 }
 
-/// The lines of HPCC's report that say a check passed or failed, without their timings.
+/// Lines of HPCC's report on passed or failed checks, without their timings.
 fn verdicts(report: &str) -> Vec<String> {
     let is_verdict = |line: &&str| {
         ["PASSED", "passed", "FAILED", "failed", "Success="].iter().any(|word| line.contains(word))
@@ -95,7 +95,7 @@ fn hpcc_passes_the_same_and_is_counted() {
     summarised(&run.finished.stderr);
 }
 
-/// The summary after the run is there, and of a length that one reads.
+/// Asserts that the summary after the run exists, and is short enough to read.
 fn summarised(stderr: &str) {
     for word in ["ranks", "windows", "load balance", "ranks traced"] {
         assert!(stderr.to_lowercase().contains(word), "no \"{word}\" in the summary:\n{stderr}");

@@ -38,7 +38,7 @@ fn apart(mpi: Mpi, others: u32, drifts: bool) -> Option<Monitored> {
     Some(monitor(&job, CONFIGURATION, Form::Run).success())
 }
 
-/// When calls of a function with each tag began and ended, as ranks tell it.
+/// Start and end of calls of a function with each tag, by their rank's clock.
 fn times(calls: &[Value], function: &str, argument: &str, peer: u32) -> Vec<(i64, i64)> {
     let of = |call: &&Value| call["fn"] == function && call["args"][argument] == peer;
     let whole = |value: &Value| value.as_i64().expect("every window is kept");
@@ -79,11 +79,11 @@ fn times_of_several_clocks_fit_each_other() {
 #[test]
 fn drift_is_taken_out() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
-        // One alone: what a rank learns from another whose clock runs as wrong as this is old too soon.
+        // One alone: the clock readings of a rank with such a drift are outdated too soon.
         let Some(run) = apart(mpi, 3, true) else { return };
         let clocks = causes_come_first(&run, 3);
         let drift = number(&clocks["drift_ppm"]);
-        // Two readings some hundred milliseconds apart, each as wrong as told.
+        // Two readings some hundred milliseconds apart, each with the stated error.
         let unsure = 4.0 * number(&clocks["error_ns"]) / (TURNS as f64 * 2e6) * 1e6;
         assert!((drift + DRIFT_PPM as f64).abs() <= unsure + 10.0, "{clocks}");
     }

@@ -1,4 +1,4 @@
-//! Communicators are named alike on all ranks that have them, and told with their ranks, as the program itself says.
+//! Communicators have the same name on all their ranks, and are reported with these ranks, as the program logs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,7 +148,7 @@ fn communicators_that_nobody_asks_about_are_known_standard_abi() {
     unasked(Mpi::Abi);
 }
 
-/// Where calls are only counted, those that make communicators are recorded all the same.
+/// Where calls are only counted, calls that make communicators are recorded all the same.
 fn stepped_down(mpi: Mpi) {
     let _machine = alone();
     let config = "[agent]\nmax_overhead = \"0.01%\"\n";

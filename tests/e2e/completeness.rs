@@ -1,5 +1,5 @@
-//! The table of functions, the symbols that `libampl.so` exports and the MPI libraries of this
-//! machine agree: what has a profiling twin is wrapped, or skipped for a reason that is written down.
+//! The table of functions, the symbols that `libampl.so` exports and the MPI libraries of this machine agree: a
+//! function with a profiling twin is wrapped, or skipped for a written reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use ampl_tests::run::{Form, monitor, text_of};
 use object::{Object, ObjectSymbol};
 use toml_edit::DocumentMut;
 
-/// Where the wrappers and the list of skipped symbols are.
+/// Source of the wrappers.
 const WRAPPERS: &str = "../ampl-preload/src/wrappers/generated.rs";
 const SPEC: &str = "../ampl-preload/spec/mpi.toml";
 
@@ -141,7 +141,7 @@ fn what_has_a_twin_is_wrapped_or_skipped() {
         println!("{}: {wrapped} symbols wrapped", library.display());
     }
     assert!(wrong.is_empty(), "{} symbols:\n{}", wrong.len(), wrong.join("\n"));
-    // The check must not pass because nothing was looked at: the greatest number in any one library.
+    // The check must not pass for want of symbols: the greatest number in any one library.
     let most = |start: &str, end: &str, twin: &str| {
         let has = |name: &&String, names: &BTreeSet<String>| {
             let tail = name.strip_prefix(start).filter(|tail| tail.ends_with(end));
@@ -194,7 +194,7 @@ fn is_fortran(name: &str) -> bool {
     name == name.to_lowercase() || name == name.to_uppercase()
 }
 
-/// Fortran forms that no library of this machine need have, with who has them.
+/// Fortran forms that no library of this machine need have, with libraries that have them.
 const ELSEWHERE: [(&str, &str); 13] = [
     ("mpi_*_fts_", "Open MPI since 6.0"),
     ("mpi_*_c_f08_", "MPICH since 4.1.3, Open MPI since 6.0"),

@@ -71,7 +71,7 @@ fn what_this_machine_cannot_count_is_an_error_or_left_out() {
     let doctor = ampl_tests::run::parse(&doctor.stdout);
     let offers = doctor["counters"]["perf"].as_array().expect("a list").contains(&"cycles".into());
     let mut asked = vec![("perf.cycles", offers)];
-    // Which events a PAPI has that is there, only the ranks can tell.
+    // Events of an installed PAPI are known to the ranks only.
     if doctor["counters"]["papi"].is_null() {
         asked.push(("papi.PAPI_FP_INS", false));
     }
@@ -138,7 +138,7 @@ fn papi_counts_in_a_copy_of_its_own() {
     assert!(run.finished.stderr.contains("papi.NO_SUCH not counted: "), "{}", run.finished.stderr);
 }
 
-/// With the machine's PAPI, if it has one that counts anything.
+/// Counts with the machine's PAPI, if it has one that counts anything.
 #[test]
 fn the_program_s_own_papi_is_left_alone() {
     let config = configuration(&["papi.perf::TASK-CLOCK"], "optional = true");

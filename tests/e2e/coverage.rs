@@ -1,4 +1,4 @@
-//! Numbers of runs of which a part was not measured, held against what the program clocked in the same run.
+//! Numbers of partly measured runs, compared with the program's own clock in the same run.
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::process::alone;
@@ -48,7 +48,7 @@ fn stepped_down(job: &Job) -> Monitored {
     (0..4).map(|_| run()).find(has_stepped).expect("it calls too often to be measured throughout")
 }
 
-/// Every number of the run that has an interval contains what the program clocked, or there is none.
+/// Every interval of the run contains what the program clocked, or there is none.
 fn what_is_said_is_true(mpi: Mpi, ranks: u32, seed: u32, who: &str) {
     let run = stepped_down(&Job::of(mpi, ranks, "halves", &["60", "1200", &seed.to_string(), who]));
     let (info, stderr) = (run.info(), &run.finished.stderr);
@@ -100,7 +100,7 @@ fn what_is_said_is_true(mpi: Mpi, ranks: u32, seed: u32, who: &str) {
     let (wall, time) = (number(&of("wall")["low"]), of("mpi.time"));
     let bounds = Value::from(["low", "high"].map(|end| number(&time[end]) / wall).to_vec());
     contains(&bounds, in_mpi, "mpi.time / wall");
-    // Of a window or interval that not all ranks measured nothing is exact.
+    // A window or interval that not all ranks measured has no exact number.
     for row in rows.iter().filter(|row| number(&row["coverage"]) < 0.999) {
         assert!(row["half_width"].is_null() && row["basis"] != "census", "{row}");
     }
@@ -134,7 +134,7 @@ fn course(mpi: Mpi, kind: &str, marker: &str) -> Value {
 fn imbalance_costs_no_more_than_the_run_and_has_its_course() {
     for (mpi, marker) in [(Mpi::OpenMpi, "mpi:MPI_Allreduce"), (Mpi::Mpich, "period:100ms")] {
         let row = course(mpi, "set", marker);
-        // Computing, imbalance and MPI are all of the run, and imbalance is what totals show at least.
+        // Computing, imbalance and MPI add up to the run, and imbalance is at least that of the totals.
         let [run_ns, imbalance, mpi] =
             ["run_ns", "imbalance_ns", "mpi_ns"].map(|name| number(&row["lost"][name]));
         let [parallel, most] = ["parallel", "communication"].map(|name| number(&row[name]));

@@ -10,7 +10,8 @@ use std::path::Path;
 /// Everything is stored as long as there is room: nothing is left out for what it costs.
 const ALL: &str = "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.9\n";
 
-/// The job alone and under ampl, on a `/dev/shm` of `size` or a run directory's file system of that size: it ends alike.
+/// Runs the job alone and under ampl, on a `/dev/shm` of `size` or a run directory's file system of that size: it
+/// ends alike.
 fn run(job: &Job, size: &str, config: &str, in_run: bool) -> Option<Monitored> {
     let scratch = Scratch::new("crowded");
     let disk = scratch.path().join("disk");
@@ -31,7 +32,7 @@ fn run(job: &Job, size: &str, config: &str, in_run: bool) -> Option<Monitored> {
     Some(Monitored { finished, run: kept, scratch })
 }
 
-/// Every call that was counted is stored, or said not to be.
+/// Asserts that every counted call is stored, or reported as not stored.
 fn adds_up(run: &Monitored, ranks: u32, calls: u64) {
     let info = run.info();
     assert_eq!((&info["complete"], &info["agent_failures"]), (&true.into(), &0.into()), "{info}");
@@ -75,7 +76,7 @@ fn a_run_directory_on_a_small_disk() {
     }
 }
 
-/// A killed job leaves what was in its journals, and the rest is said to be missing.
+/// A killed job leaves its journals, and the rest is reported as missing.
 #[test]
 fn a_job_that_dies_in_little_room() {
     let scratch = Scratch::new("crowded");
@@ -84,12 +85,12 @@ fn a_job_that_dies_in_little_room() {
     let run = scratch.path().join("result");
     let start: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), file.into(), "-o".into()];
     let words = [start, vec![(&run).into(), "--".into()], job.launch(), job.words.clone()].concat();
-    // What can be read of it is read where the journals are: the namespace goes with the job.
+    // The run is read inside the namespace, because its memory ends with the job.
     let script = "\"$@\"; $0 decode result --json > decoded";
     let start: Vec<OsString> = vec!["sh".into(), "-c".into(), script.into(), ampl().into()];
     let Some(words) = on_small("16m", Path::new("/dev/shm"), &[start, words].concat()) else { return };
     let said = job.run(&words, scratch.path()).stderr;
-    // Which of the two finds no room is a matter of who comes first.
+    // Either of the two may find no room first.
     let of = ["0-1", "0", "1"].map(|ranks| format!("calls of these ranks ({ranks}) are not stored"));
     assert!(of.iter().any(|missing| said.contains(missing)), "{said}");
     assert!(!said.contains("more call sites than") && !said.contains("made within others"), "{said}");

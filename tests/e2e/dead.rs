@@ -1,4 +1,4 @@
-//! Jobs that die: their journals are recovered and the memory of the node is freed, by whoever can.
+//! Jobs that die: their journals are recovered and the memory of the node is freed, by any of ampl's commands.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use ampl_tests::run::{Form, monitor, parse, text_of};
 
 const RANKS: u32 = 3;
 
-/// Where the run's journals are or were.
+/// Directory of the run's journals, which may be removed already.
 fn journals(run: &Path) -> PathBuf {
     let text = text_of(&run.join("run.toml"));
     let line = text.lines().find_map(|line| line.strip_prefix("journals = ")).expect("they are named");
@@ -65,7 +65,7 @@ fn a_run_recovers_what_died() {
     }
 }
 
-/// Nobody comes after `ampl exec`: what reads the run says what to do.
+/// No command follows `ampl exec`: commands that read the run name the remedy.
 #[test]
 fn journals_alone_are_no_trace_file() {
     let config = "[agent]\nmax_overhead = 0.5\n";
@@ -111,13 +111,13 @@ fn a_job_that_runs_is_not_recovered() {
     }
 }
 
-/// The whole tree is killed, `ampl run` too: `ampl doctor` says what is left, and cleans it.
+/// The whole tree is killed, `ampl run` too: `ampl doctor` reports the journals, and cleans them.
 #[test]
 fn what_nobody_recovers_is_cleaned() {
     let scratch = Scratch::new("left");
     let job = Job::of(Mpi::OpenMpi, 2, "steady", &["100000"]);
     let words = [vec![ampl().into(), "run".into(), "-o".into(), "result".into(), "--".into()], job.launch()];
-    // In the memory of a namespace, where nobody else's journals are.
+    // In the memory of a namespace, without other jobs' journals.
     let script = "setsid \"$@\" & job=$!
         until grep -q rank=1 result/nodes/* 2> none; do sleep 0.02; done
         $0 doctor --clean 2> early

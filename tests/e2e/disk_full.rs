@@ -1,4 +1,4 @@
-//! Journals whose place is full, from the beginning or in the middle: the job goes on, and what is known is told.
+//! Journals whose place is full, from the beginning or in the middle: the job goes on, and known data is reported.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ struct Small {
 }
 
 impl Small {
-    /// One of that many KiB; `None`, which is said, where it cannot be mounted.
+    /// A file system of that many KiB; `None`, with a message, where it cannot be mounted.
     fn mount(kib: u32) -> Option<Self> {
         let scratch = Scratch::new("small");
         let path = scratch.path().join("place");
@@ -89,7 +89,7 @@ fn a_place_that_cannot_be_made_is_done_without() {
 fn a_place_that_fills_up_takes_no_more_times() {
     let turns = 400;
     let Some(run) = fills_up(440, turns, "all", "structure") else { return };
-    // What is called is known to the end.
+    // Calls are known to the end.
     for rank in 0..RANKS {
         let calls = run.decode(rank);
         let barriers = calls.iter().filter(|call| call["fn"] == "MPI_Barrier").count();
@@ -107,8 +107,8 @@ fn a_place_that_fills_up_takes_no_more_calls() {
     assert!(said.contains("were not stored from") && said.contains("there was no room for"), "{said}");
 }
 
-/// So many turns, whose times are all to be stored in so many KiB, which is what each rank begins with and what some
-/// hundred turns take; of that structure, where `level` is all that is left.
+/// A run of so many turns, with all times to be stored in so many KiB: room for the beginning of each rank and some
+/// hundred turns. `level` is the level that remains with that `structure`.
 fn fills_up(kib: u32, turns: u32, structure: &str, level: &str) -> Option<Monitored> {
     let small = Small::mount(kib)?;
     // A decision for every window would take as much room as its calls.
@@ -158,7 +158,7 @@ fn memory_that_is_used_up_leaves_the_journals() {
     }
 }
 
-/// Neither the journal nor the memory behind it may grow, so there is no room for a record that says so either.
+/// Neither the journal nor the memory behind it may grow, so there is no room for a record of that either.
 #[test]
 fn files_that_may_not_grow_are_told_of() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

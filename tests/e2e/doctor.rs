@@ -1,4 +1,4 @@
-//! `ampl doctor` on programs as they occur: it names what is in the way, and nothing else.
+//! `ampl doctor` on typical programs: it names the obstacles, and nothing else.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ fn each_mpi_is_named_with_what_is_covered() {
         assert_eq!(library["implementation"], name);
         // Every function is there, or is named as missing.
         assert_eq!(count(&library["functions"]) + count(&library["missing"]), count(&library["known"]));
-        // What has a profiling twin is wrapped, or named; a few of the standard ABI have none.
+        // A function with a profiling twin is wrapped, or named; a few of the standard ABI have none.
         let covered = count(&library["profiled"]) - count(&library["unwrapped"]);
         let functions = count(&library["functions"]);
         assert!(covered >= 405 && (functions - 10..=functions).contains(&covered), "{name}: {library}");
@@ -163,7 +163,7 @@ fn a_program_with_its_own_wrappers_is_named_with_them() {
     assert_eq!(report["app"]["defines_mpi"], false);
     let [problem] = problems(&report)[..] else { panic!("{report}") };
     assert!(problem.contains("defines MPI_Send itself"), "{problem}");
-    // That is how it is: all is seen but that.
+    // The program's own function is the only one that is not recorded.
     let run = monitor(&Job::new(Mpi::OpenMpi, 1, own, &[]), "", Form::Exec).success();
     assert!(run.finished.stderr.contains("defines MPI_Send itself"), "{}", run.finished.stderr);
     let functions = run.functions();

@@ -14,7 +14,7 @@ fn said(finished: &Finished) -> Vec<&str> {
     finished.stderr.lines().filter(|line| line.contains("ampl")).collect()
 }
 
-/// A job whose agent may take next to nothing: every rank steps down as soon as it looks at itself.
+/// A job whose agent may take almost no time: every rank steps down at its first check.
 fn stepped_down(mpi: Mpi, form: Form) -> Monitored {
     let job = Job::of(mpi, RANKS, "steady", &["400"]);
     monitor(&job, "[agent]\nmax_overhead = 0.000001\n", form).success()
@@ -55,7 +55,7 @@ fn nothing_is_said_where_all_is_as_asked() {
         let job = Job::of(mpi, RANKS, "steady", &["20"]);
         let run = monitor(&job, "[trace]\ntiming = \"all\"\n", Form::Exec).success();
         assert!(said(&run.finished).is_empty(), "{mpi:?}: {}", run.finished.stderr);
-        // Nobody knows where the run is who has not named it.
+        // A run without a name is in a directory that the test does not know.
         let scratch = Scratch::new("unnamed");
         let words =
             [job.launch(), vec![ampl().into(), "exec".into(), "--".into()], job.words.clone()].concat();
@@ -68,7 +68,7 @@ fn nothing_is_said_where_all_is_as_asked() {
     }
 }
 
-/// Threads that find no room for what they begin with end the agent of their ranks, not the job.
+/// Threads without room for their first data end the agent of their ranks, not the job.
 #[test]
 fn ranks_without_room_are_told_in_one_line() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

@@ -95,7 +95,7 @@ fn a_client_outside_the_job_leaves_it_unmonitored() {
     for form in [Form::Run, Form::Exec] {
         let run = monitor(&job, "[agent]\nclient = 2\n", form).success();
         assert_eq!(run.finished.stdout, plain.stdout);
-        // What other jobs have left on this node is not this one's.
+        // Journals of other jobs on this node are not this one's.
         let own = |line: &&str| line.starts_with("ampl: ") && !line.starts_with("ampl: journals of ");
         let said: Vec<&str> = run.finished.stderr.lines().filter(own).collect();
         let [said] = said[..] else { panic!("one message: {}", run.finished.stderr) };
@@ -107,7 +107,7 @@ fn a_client_outside_the_job_leaves_it_unmonitored() {
     }
 }
 
-/// One job file for jobs of several sizes: groups have those of their ranks that are there, which is said once.
+/// One job file for jobs of several sizes: groups have their existing ranks, which is reported once.
 #[test]
 fn groups_fit_the_job() {
     const STUDY: &str = "[window]\nmarker = \"mpi:MPI_Barrier\"\n\
@@ -173,7 +173,7 @@ fn a_program_without_mpi_runs_as_ever() {
     assert_eq!((under_run.finished.status, under_run.finished.stdout), (plain.status, plain.stdout));
 }
 
-/// A signal that whoever started it ignores, and descriptors that are closed.
+/// A signal that the parent process ignores, and descriptors that are closed.
 #[test]
 fn a_program_gets_what_it_would_have_had() {
     const ASK: &str =
@@ -190,7 +190,7 @@ fn a_program_gets_what_it_would_have_had() {
     assert!(ignored.is_some_and(|mask| mask & 0x1000 != 0) && alone.ends_with("\nnone\nnone\n"), "{alone}");
     let ours = |command: &[&str]| [vec![ampl().into()], words(command)].concat();
     assert_eq!(asked(&ours(&["exec", "-o", "result", "--"])), alone);
-    // What a launcher's programs get is the launcher's affair: this one has none.
+    // The environment of a launcher's programs is the launcher's affair: this one has none.
     let launcher = scratch.write(
         "mpiexec.hydra",
         "#!/bin/sh\nshift 2; while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"\n",
@@ -202,7 +202,7 @@ fn a_program_gets_what_it_would_have_had() {
     assert_eq!(asked(&launch), alone);
 }
 
-/// Where the second one is can be known only from what it says.
+/// The place of the second fault is known only from its message.
 #[test]
 fn programs_after_each_other_say_where_they_are() {
     for mpi in [MPI, Mpi::Mpich] {
@@ -256,7 +256,7 @@ fn without_journals_only_a_whole_run_is_kept() {
     assert!(told.stderr.contains("journals were off"), "{}", told.stderr);
 }
 
-/// One place per function, and no word of where.
+/// One place per function, without its site.
 #[test]
 fn call_sites_are_left_out() {
     let config = "[trace]\ncall_sites = false\ntiming = \"all\"\n";
@@ -332,7 +332,7 @@ fn unreadable_runs_are_told_apart() {
     assert_eq!(ask("broken").status.code(), Some(3));
 }
 
-/// MPICH's Fortran converts a handle then that nobody has set: what was on the stack says how that ends.
+/// MPICH's Fortran converts an unset handle then: the result depends on the stack.
 #[test]
 fn a_file_that_cannot_be_opened_ends_no_fortran_program() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

@@ -16,7 +16,8 @@ fn ranks() -> u32 {
     if quick() { 32 } else { 128 }
 }
 
-/// How many ranks of the static half are kept, and how many of them always: the paper's, where there is room.
+/// Ranks of the static half that are kept, and ranks of it that are always kept: the paper's numbers, where there is
+/// room.
 fn fixed() -> (u64, u64) {
     if quick() { (4, 2) } else { (30, 10) }
 }
@@ -120,7 +121,7 @@ fn half_by_its_guide_and_half_by_number() {
             assert_eq!(probability, size as f64 / half as f64);
         }
     }
-    // There is nothing to draw the guided group's first windows by.
+    // The guided group's first windows are drawn without any values.
     let mut first: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for decision in decisions.iter().filter(|decision| is_after(decision)) {
         let of = |name: &str| decision[name].as_u64().expect("a number");
@@ -146,7 +147,7 @@ fn half_by_its_guide_and_half_by_number() {
         let guided = decision["group"] == "Adaptive";
         assert_eq!(decision["guide"], if guided { "work".into() } else { Value::Null });
     }
-    // Pinned ranks have the calls of every step; of the others, just those that were drawn.
+    // Pinned ranks have the calls of every step; of the others, only drawn ranks.
     let mut stored: BTreeMap<(bool, u64), BTreeSet<u32>> = BTreeMap::new();
     for rank in 0..ranks {
         for call in run.decode(rank).iter().filter(|call| call["fn"] == "MPI_Allreduce") {
@@ -180,13 +181,13 @@ fn half_by_its_guide_and_half_by_number() {
             assert!(!in_second || pinned.clone().all(|rank| there.contains(&rank)), "step {step}: {there:?}");
         }
     }
-    // The guide's exact mean is what the program says.
+    // The guide's exact mean is that which the program prints.
     let said: f64 = run.finished.stdout.trim().strip_prefix("work ").unwrap().parse().unwrap();
     let work = rows.iter().filter(|row| row["metric"] == "work" && row["scope"] == "window");
     let exact = work.filter(|row| row["basis"] == "census");
     let sum: f64 = exact.map(|row| number(&row["mean"]) * half as f64).sum();
     assert!((sum - said).abs() < 1e-6 * said, "{sum} {said}");
-    // Another run is decided alike: nothing but the windows and the seed enters.
+    // Another run has the same decisions: only the windows and the seed matter.
     let again = job(ranks);
     assert_eq!(again.decisions(), decisions);
 }

@@ -65,7 +65,7 @@ fn told(run: &Monitored) -> Vec<(Key, f64, f64)> {
     told
 }
 
-/// How many values the durations up to `floor_ns` of a rank's calls of a function have, where they have most.
+/// Number of values of durations up to `floor_ns`, of the rank and function with most.
 fn values(told: &[(Key, f64, f64)], floor_ns: f64) -> usize {
     let mut values: BTreeMap<(u32, &str), BTreeSet<u64>> = BTreeMap::new();
     for ((rank, function, _), exact, duration) in told {
@@ -76,7 +76,7 @@ fn values(told: &[(Key, f64, f64)], floor_ns: f64) -> usize {
     values.values().map(BTreeSet::len).max().unwrap_or(0)
 }
 
-/// How many calls of a run are not longer than the floor, and how many are.
+/// Number of calls of a run up to the floor, and above it.
 fn parts(told: &[(Key, f64, f64)], floor_ns: f64) -> (usize, usize) {
     let short = told.iter().filter(|(_, exact, _)| *exact <= floor_ns).count();
     (short, told.len() - short)
@@ -85,18 +85,18 @@ fn parts(told: &[(Key, f64, f64)], floor_ns: f64) -> (usize, usize) {
 #[test]
 fn short_durations_share_a_bin_and_long_ones_keep_their_bound() {
     let without = told(&run("0us"));
-    // What is short here is the machine's affair: half of what this run had.
+    // The floor is the median duration of this run.
     let mut all: Vec<f64> = without.iter().map(|&(_, exact, _)| exact).collect();
     all.sort_by(f64::total_cmp);
     let floor_ns = all[all.len() / 2].round();
-    // The machine's pace may change between two runs: one is wanted that has calls of both kinds.
+    // The machine's speed may change between two runs: both kinds of calls are needed.
     let of_both_kinds = |told: &[(Key, f64, f64)]| {
         let (short, long) = parts(told, floor_ns);
         short >= 40 && long >= 40
     };
     let with = (0..8).map(|_| told(&run(&format!("{floor_ns}ns")))).find(|told| of_both_kinds(told));
     let with = with.expect("a run has short and long calls");
-    // A nanosecond more: what is decoded is a whole number.
+    // A nanosecond more: decoded durations are whole numbers.
     let within = |exact: f64, duration: f64| (duration - exact).abs() <= TIME_ERROR * exact + 1.0;
     for (key, exact, duration) in &without {
         assert!(within(*exact, *duration), "{key:?}: {duration} of {exact} ns");
@@ -107,7 +107,7 @@ fn short_durations_share_a_bin_and_long_ones_keep_their_bound() {
         let long = *exact > floor_ns - 2.0 && within(*exact, *duration);
         assert!(short || long, "{key:?}: {duration} of {exact} ns, floor {floor_ns} ns");
     }
-    // One bin, whose mean is told anew at the 4th and the 256th.
+    // One bin, whose mean is sent again at the 4th and the 256th.
     let (apart, together) = (values(&without, floor_ns), values(&with, floor_ns - 2.0));
     assert!(apart > 3 && together <= 3, "{apart} values without a floor, {together} with one");
 }

@@ -1,4 +1,4 @@
-//! A program that calls MPI too often to be watched for what ampl may cost, and less often later.
+//! A program that calls MPI too often for `agent.max_overhead`, and less often later.
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::process::alone;
@@ -23,7 +23,7 @@ fn given_up(share: f64, allowed: f64, first: &'static str) -> &'static str {
     }
 }
 
-/// Steps of `rank` because of what calls cost: the level, when in nanoseconds, and the share they took.
+/// Steps of `rank` for overhead: level, nanoseconds, and share of the time.
 fn steps(info: &Value, rank: u64) -> Vec<(String, u64, f64)> {
     let steps = info["overhead"]["steps"].as_array().expect("an array");
     let mine = steps.iter().filter(|step| step["rank"] == rank && step["reason"] != "journal");
@@ -51,14 +51,14 @@ fn steps_down_and_up(mpi: Mpi) {
     for rank in 0..u64::from(RANKS) {
         let steps = steps(&info, rank);
         let levels: Vec<&str> = steps.iter().map(|(level, ..)| level.as_str()).collect();
-        // What is fifty times too much is not given up bit by bit; beside other programs it may be less.
+        // Fifty times too much causes one step to the bottom; beside other programs it may be less.
         let share = steps[0].2;
         assert!(share > ALLOWED && levels[0] == given_up(share, ALLOWED, "structure"), "{steps:?}");
-        // Few calls then: what was given up comes back in turn, though a busy machine may take it again.
+        // Few calls then: the levels come back in turn, though a busy machine may step down again.
         let off = levels.iter().position(|&level| level == "off").expect("calls are only counted");
         assert_eq!(levels.get(off + 1), Some(&"summaries"), "{steps:?}");
         assert!(steps.is_sorted_by_key(|&(_, at, _)| at), "{steps:?}");
-        // Messages and types are understood that were made while calls were only counted.
+        // Messages and types made while calls were only counted are decoded.
         let calls = run.decode(rank as u32);
         let of = |name: &str| calls.iter().filter(|call| call["fn"] == name).count();
         assert!(of("MPI_Isend") > 0 && of("MPI_Waitall") > 0, "the first windows are kept");
@@ -70,7 +70,7 @@ fn steps_down_and_up(mpi: Mpi) {
     for (function, column) in [("MPI_Isend", 2), ("MPI_Irecv", 3), ("MPI_Waitall", 4), ("MPI_Iprobe", 5)] {
         assert_eq!(functions[function], said(&run, column).iter().sum::<u64>(), "{function}");
     }
-    // No number pretends to be of all ranks where some did not report.
+    // No number is marked as of all ranks where some did not report.
     let windows = run.estimate();
     let off = steps(&info, 0).into_iter().find(|(level, ..)| level == "off").expect("found above");
     let stepped = off.1 / 100_000_000;
@@ -94,7 +94,7 @@ fn steps_down_and_up(mpi: Mpi) {
     });
     let of_some = info["windows"].as_u64().unwrap() - all_there.count() as u64;
     let lacking = info["windows_without_summary"].as_u64().unwrap();
-    // A rank may be done before the last window begins, and owes it nothing.
+    // A rank may end before the last window begins, and then does not lack it.
     assert!(lacking == of_some || lacking + 1 == of_some, "{lacking} of {of_some}");
     let told = format!("{lacking} of {} windows without a summary", info["windows"]);
     assert!(run.finished.stderr.contains(&told), "{told}: {}", run.finished.stderr);
@@ -112,9 +112,9 @@ fn steps_down_and_up_again_under_mpich() {
     steps_down_and_up(Mpi::Mpich);
 }
 
-/// To store every window until it is decided is given up first, unless what comes next cannot be enough.
+/// Storing every window until its decision is given up first, unless the next level cannot suffice.
 ///
-/// `ampl-agent/tests/it/governor.rs` has each case on a clock of its own. The cost of a call is the machine's affair
+/// `ampl-agent/tests/it/governor.rs` has each case on a clock of its own. The cost of a call depends on the machine
 /// here: a limit of half of it lies in the middle of the range.
 #[test]
 fn draws_beforehand_before_it_stores_nothing() {
@@ -150,7 +150,7 @@ fn everything_is_everything() {
     let run = frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n", [500, 500]);
     let info = run.info();
     assert!(steps(&info, 0).is_empty(), "{info}");
-    // Who ends last may have begun one more.
+    // The rank that ends last may have begun one more.
     let missing =
         info["windows"].as_u64().unwrap() * u64::from(RANKS) - info["kept_windows"].as_u64().unwrap();
     assert!(missing < u64::from(RANKS), "{info}");

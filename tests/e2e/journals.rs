@@ -1,4 +1,4 @@
-//! Places of journals: what ampl has made of them goes with the last job that needs it, what was there stays.
+//! Places of journals: directories that ampl made are removed with the last job that needs them; others stay.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use ampl_tests::run::{Form, monitor, parse, text_of};
 
 const RANKS: u32 = 3;
 
-/// Where the run's journals were, its place being `place`.
+/// Directory of the run's journals, with `place` as their place.
 fn journals(mpi: Mpi, place: &str) -> PathBuf {
     let config = format!("[output]\njournal = \"{place}\"\n");
     let run = monitor(&Job::of(mpi, RANKS, "steady", &["5"]), &config, Form::Exec).success();
@@ -52,7 +52,7 @@ fn nothing_of_a_run_is_left_in_the_memory_of_the_node() {
     assert!(!journals.exists(), "{}", journals.display());
 }
 
-/// A place is named from where the program starts, wherever that goes afterwards.
+/// A relative place starts at the program's first working directory.
 #[test]
 fn a_place_may_be_relative() {
     let journals = journals(Mpi::ALL[0], "./near/by");

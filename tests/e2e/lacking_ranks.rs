@@ -1,4 +1,4 @@
-//! Jobs in which some ranks run without ampl: they run as they would, and one message says which ranks and why.
+//! Jobs in which some ranks run without ampl: these run as usual, and one message gives the ranks and the reason.
 
 use std::ffi::OsString;
 
@@ -35,7 +35,7 @@ fn info(scratch: &Scratch) -> Value {
     parse(&ampl_tests::process::run(&mut info, std::time::Duration::from_secs(60)).success().stdout)
 }
 
-/// Checks that `finished` has done what `plain` did, and that one line names `lacking`.
+/// Checks that `finished` behaved like `plain`, and that one line names `lacking`.
 fn check(finished: &Finished, plain: &Finished, lacking: &str, what: &str, scratch: &Scratch) {
     assert!(finished.status.success(), "{what}: {}", finished.stderr);
     assert_eq!(finished.sorted_lines(), plain.sorted_lines(), "{what}: {}", finished.stderr);
@@ -50,7 +50,7 @@ fn check(finished: &Finished, plain: &Finished, lacking: &str, what: &str, scrat
     assert!(left.is_empty(), "{what}: {left:?}");
 }
 
-/// The first rank, the last, and all but one; whatever keeps the library away.
+/// The first rank, the last, and all but one, for each reason that the library is missing.
 #[test]
 fn ranks_that_lack_the_library_do_not_stop_the_job() {
     for mpi in Mpi::ALL {
@@ -95,8 +95,8 @@ fn ampl_run_says_it_once() {
     }
 }
 
-/// Without the launcher's number of ranks on the node, through shells that go on as the program, and with a rank that comes
-/// late, all are found.
+/// All ranks are found without the launcher's number of ranks on the node, through shells that exec the program, and
+/// with a late rank.
 #[test]
 fn all_ranks_are_found_where_all_have_it() {
     for mpi in Mpi::ALL {
@@ -118,7 +118,7 @@ fn all_ranks_are_found_where_all_have_it() {
     }
 }
 
-/// Where the launcher does not say how many ranks the node has, their processes do.
+/// Where the launcher does not set the number of ranks on a node, their processes give it.
 #[test]
 fn a_rank_without_the_library_is_seen() {
     for mpi in Mpi::ALL {
@@ -134,8 +134,8 @@ fn a_rank_without_the_library_is_seen() {
     }
 }
 
-/// Either host may be the one, or a part of its ranks; jobs run beside each other, as some wait for a host that will not
-/// come.
+/// Either host may lack ampl, or a part of its ranks; jobs run beside each other, as some wait for a host that will
+/// not come.
 #[test]
 fn a_host_without_the_library_does_not_stop_the_job() {
     let Some(hosts) = Hosts::start() else { return };

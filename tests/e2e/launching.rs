@@ -91,7 +91,7 @@ fn ampl_behind_ampl_is_no_program_to_warn_of() {
     assert_eq!(barriers(&scratch.path().join("once")), 40);
 }
 
-/// The dynamic linker says so once per process, as it does without ampl.
+/// The dynamic linker reports it once per process, as without ampl.
 #[test]
 fn a_preloaded_library_that_is_not_there_is_ignored() {
     let mpi = Mpi::OpenMpi;
@@ -120,8 +120,8 @@ fn programs_that_start_others_are_looked_through() {
     }
 }
 
-/// A program of one MPI under the launcher of another: each process takes itself for all there are. The MPICH of the MPI-5
-/// ABI refuses to start under Open MPI.
+/// A program of one MPI under the launcher of another: each process runs as a world of one rank. The MPICH of the
+/// MPI-5 ABI refuses to start under Open MPI.
 #[test]
 fn worlds_of_one_rank_are_told_from_a_job() {
     for (mpi, launcher, variable) in
@@ -153,7 +153,7 @@ fn worlds_of_one_rank_are_told_from_a_job() {
             }
         }
     }
-    // Who starts one process has what was asked for.
+    // A job of one process is complete.
     let scratch = Scratch::new("one");
     let job = Job::of(Mpi::Mpich, 1, "steady", &["5"]);
     let ours = [vec![ampl().into()], words(&["run", "-o", "r", "--"])].concat();
@@ -161,7 +161,7 @@ fn worlds_of_one_rank_are_told_from_a_job() {
     assert_eq!(info(&scratch.path().join("r"))["alone"], Value::Null);
 }
 
-/// Whoever finds it first says what is wrong for all ranks, in one piece.
+/// The first rank that finds the error reports it for all ranks, in one piece.
 #[test]
 fn what_every_rank_finds_wrong_is_said_once() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

@@ -40,7 +40,7 @@ fn bytes_of_files_and_windows_are_counted_apart() {
         let (sent, put) = (total("bytes.sent", "*"), total("bytes.sent", "MPI_Put"));
         assert!(sent > 0.0 && sent <= 4.0, "{mpi:?}: {sent} bytes of one reduction, in an average window");
         assert!(put > 0.0 && put <= 40.0, "{mpi:?}: {put}");
-        // Programs without either say nothing of it.
+        // Programs without either have no such numbers.
         let none = monitor(&Job::of(mpi, RANKS, "steady", &["3"]), "", Form::Run).success();
         assert!(none.info().get("io.bytes_read").is_none() && !none.finished.stderr.contains("MPI-IO"));
     }

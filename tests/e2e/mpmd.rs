@@ -1,4 +1,4 @@
-//! Jobs of several programs: which ranks run which is known of jobs that ended, died or still run.
+//! Jobs of several programs: the ranks of each are known for jobs that ended, died or still run.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const RANKS: u32 = 3;
 
-/// Start and end are part of it, and it is part of what the job took, by the kernel's own account.
+/// Own time includes start and end, and is part of the job's time in the kernel's account.
 #[test]
 fn start_and_end_are_in_it() {
     for mpi in Mpi::ALL {
@@ -84,7 +84,7 @@ fn ranks_that_share_processors_are_told_before_any_efficiency() {
         assert_eq!(&rows[0]["processors"]["hosts"][0], host, "{mpi:?}");
         assert_eq!(rows[1].get("processors"), None, "{mpi:?}");
         let Some(second) = allowed.get(1) else { continue };
-        // One each: whatever else runs there, they share with none of the job.
+        // One processor each: the ranks share with no other rank of the job.
         let run = bound(mpi, 2, &format!("$(if [ $rank = 0 ]; then echo {first}; else echo {second}; fi)"));
         let sharing = &run.info()["processors"];
         assert!(sharing.is_null() || sharing["hosts"] == Value::Array(Vec::new()), "{mpi:?}: {sharing}");

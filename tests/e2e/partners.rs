@@ -1,4 +1,4 @@
-//! `partners = "keep"`: whom drawn ranks exchange messages with is kept too, however the messages go
+//! `partners = "keep"`: message partners of drawn ranks are kept too, for every way of exchange
 //! (`programs/partners.c`), and with the probability that the trace states.
 
 use std::collections::{BTreeMap, BTreeSet};

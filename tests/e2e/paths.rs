@@ -1,4 +1,4 @@
-//! `trace.call_path_depth`: calls are told apart by the functions on the way to them, and recursion counts once.
+//! `trace.call_path_depth`: calls are distinguished by the functions on their path, and recursion counts once.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ fn structure_bytes(run: &Monitored) -> f64 {
     number(&run.info()["trace_bytes"]["structure"])
 }
 
-/// However deep a program has called itself, a call is made at the site where a loop makes it.
+/// At any depth of recursion a call has the site where the loop makes it.
 fn recursion_is_folded(mpi: Mpi) {
     let inner = ["main", "step", "exchange"];
     let expected = BTreeSet::from([path("MPI_Sendrecv", &inner), path("MPI_Allreduce", &inner)]);
@@ -57,7 +57,7 @@ fn recursion_is_folded(mpi: Mpi) {
         let calls = deep.decode(1);
         assert!(calls.len() as u32 >= 2 * steps, "{mpi:?}: {}", calls.len());
         assert_eq!(paths(&calls), expected, "{mpi:?}, {steps} deep");
-        // Init, two calls in exchange, Finalize, and what asks for rank and size.
+        // Init, two calls in exchange, Finalize, and the queries of rank and size.
         assert_eq!(deep.info()["signatures"], flat.info()["signatures"], "{mpi:?}, {steps} deep");
         bytes.push(structure_bytes(&deep));
     }
@@ -107,7 +107,7 @@ fn two_ways_to_one_call_are_told_apart() {
     }
 }
 
-/// A run that died tells paths as one that ended does.
+/// A run that died has paths like one that ended.
 #[test]
 fn paths_survive_the_process() {
     let dead = run(Mpi::OpenMpi, "dies", 6, 3);
@@ -119,7 +119,7 @@ fn paths_survive_the_process() {
     assert!(found.is_superset(&expected), "{found:?}");
 }
 
-/// A call from a coroutine's stack is told by its own frame.
+/// A call from a coroutine's stack is identified by its own frame.
 #[test]
 fn other_stacks_are_left_alone() {
     let calls = run(Mpi::OpenMpi, "elsewhere", 5, 8).success().decode(0);

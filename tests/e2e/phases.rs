@@ -1,4 +1,4 @@
-//! Start-up, body and wind-down, held against what the program clocked in the same run.
+//! Start-up, body and wind-down, compared with the program's clock in the same run.
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::process::alone;
@@ -6,11 +6,11 @@ use ampl_tests::run::{Form, Monitored, monitor, number};
 use serde_json::Value;
 
 const RANKS: u32 = 2;
-/// Share of the run's time by which a phase that ends between windows may differ from what the program clocked, beside
-/// what the run says its ends are known to.
+/// Share of the run's time by which a phase that ends between windows may differ from the program's clock, beside the
+/// error of its ends by the run.
 const SLACK: f64 = 0.03;
 
-/// When the solver ran on each rank, and until when the rank did, nanoseconds: `solver FROM UNTIL of WALL`.
+/// Start and end of the solver on each rank, and end of the rank, nanoseconds: `solver FROM UNTIL of WALL`.
 fn clocked(run: &Monitored) -> Vec<[f64; 3]> {
     let lines = run.finished.stdout.lines().filter_map(|line| line.strip_prefix("solver "));
     let numbers = lines.map(|line| line.replace(" of ", " "));
@@ -29,7 +29,7 @@ fn names(info: &Value) -> Vec<&str> {
     phases(info).iter().map(|phase| phase["phase"].as_str().expect("a name")).collect()
 }
 
-/// Every phase lasts as long as the program says, and its numbers are of its own.
+/// Every phase lasts as long as the program's, and its numbers are of its own.
 fn phases_are_as_clocked(mpi: Mpi, marker: &str) {
     let job = Job::of(mpi, RANKS, "phased", &["50", "200", "50", "10000"]);
     let config = format!("[window]\nmarker = \"{marker}\"\n");
@@ -44,7 +44,8 @@ fn phases_are_as_clocked(mpi: Mpi, marker: &str) {
     let truth = [mean(|of| of[0]), mean(|of| of[1] - of[0]), mean(|of| of[2] - of[1])];
     let wall = mean(|of| of[2]);
     let named = names(&info);
-    // Beside other jobs the solver may take so long that the others are too short, or they may be as long as another solver.
+    // Beside other jobs the solver may take so long that the others are too short, or they may look like another
+    // solver.
     for (name, truth_ns) in [("start-up", truth[0]), ("wind-down", truth[2])] {
         let clear = truth_ns >= 0.1 * wall && truth_ns <= 0.4 * truth[1];
         assert!(!clear || named.contains(&name), "{name} of {truth_ns} ns, {truth:?}: {what}");

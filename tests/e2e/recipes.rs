@@ -13,7 +13,7 @@ use ampl_tests::run::{Form, monitor, text_of};
 use serde_json::Value;
 use toml_edit::DocumentMut;
 
-/// Ranks of a job that nobody asks a size of.
+/// Ranks of a job whose recipe needs no particular number.
 const FEW: u32 = 4;
 /// Ranks that two processors bear for some seconds.
 const MOST: u32 = 16;
@@ -54,7 +54,7 @@ fn shrunk(text: &str, factor: u32) -> String {
     document.to_string()
 }
 
-/// `text` with a limit that a busy machine does not reach: ranks that store less would say nothing about the recipe.
+/// `text` with a limit that a busy machine does not reach: ranks that store less would not test the recipe.
 fn patient(text: &str) -> String {
     let mut document: DocumentMut = text.parse().expect("the recipe is TOML");
     document["agent"]["max_overhead"] = toml_edit::value("90%");
@@ -98,7 +98,7 @@ fn run(name: &str, text: &str) {
     };
     assert!(expected.contains(&windows) && windows > 1, "{expected:?}: {}", context());
     assert!(info["kept_windows"].as_u64() > Some(0), "{}", context());
-    // Everything that the recipe names is there: groups in the decisions, metrics in the estimates.
+    // Every name in the recipe occurs: groups in the decisions, metrics in the estimates.
     let decisions = run.decisions();
     for group in &config.groups {
         assert!(decisions.iter().any(|row| row["group"] == group.name), "{}: {}", group.name, context());
@@ -110,7 +110,7 @@ fn run(name: &str, text: &str) {
         let (name, event) = (metric.name(), metric.event.name());
         assert!(estimated.contains(&(&*name, &*event)), "{name} of {event}: {}", context());
     }
-    // What is left out one by one is in no line.
+    // Calls left out one by one are in no line.
     let left_out: Vec<_> = config.sites.iter().map(|policy| policy.matches.name()).collect();
     let stored: Vec<Value> = run.decode(0);
     assert!(!stored.iter().any(|call| left_out.iter().any(|name| call["fn"] == **name)), "{}", context());

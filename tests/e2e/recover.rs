@@ -1,4 +1,4 @@
-//! Jobs that die: what `ampl recover` brings back, against the log that every rank wrote of its calls.
+//! Jobs that die: the calls that `ampl recover` brings back, against the log that every rank wrote.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use ampl_tests::run::{Form, Monitored, monitor, parse, text_of};
 use serde_json::Value;
 
 const RANKS: u32 = 8;
-/// So many that the log of runs has been full more than once.
+/// Number of turns after which the log of runs has been full more than once.
 const TURNS: &str = "320";
 
 fn ask(words: &[&str], run: &Path, more: &[OsString]) -> Finished {
@@ -27,16 +27,16 @@ fn words(words: &[&str]) -> Vec<OsString> {
     words.iter().map(OsString::from).collect()
 }
 
-/// Where the journals of the run are, as its run.toml says.
+/// Directory of the run's journals, from its run.toml.
 fn journals(run: &Path) -> PathBuf {
     let text = text_of(&run.join("run.toml"));
     let line = text.lines().find_map(|line| line.strip_prefix("journals = ")).expect("they are named");
     parse(line).as_str().expect("a text").into()
 }
 
-/// A job that dies as `how` says, its journals where `journal` says, and the log of every rank.
+/// A job that dies by `how`, with its journals in `journal`, and the log of every rank.
 ///
-/// `agent` is what the configuration says of it, beside that a slow machine must not make ranks record less.
+/// `agent` has further keys of that section, besides one that keeps a slow machine from recording less.
 fn dead(mpi: Mpi, how: &str, when: &str, journal: &str, agent: &str) -> (Monitored, Vec<PathBuf>) {
     let logs = ampl_tests::place::Scratch::new("dies");
     let log = logs.path().join("log");
@@ -76,8 +76,7 @@ fn first(decoded: &[Value], mut calls: u64) -> Vec<Value> {
     some
 }
 
-/// Every call that the log says has returned is there, with its arguments, and nothing more than the one
-/// under way.
+/// Asserts that every call that returned by the log is there, with its arguments, and no more than the one under way.
 fn compare(rank: u32, log: &Path, decoded: &[Value], why: &str) {
     let text = text_of(log);
     let (returned, under_way) = text.rsplit_once('\n').unwrap_or(("", &text));
@@ -113,7 +112,7 @@ fn recovered(mpi: Mpi, how: &str, when: &str, journal: &str) {
         told.stderr.split(" ranks did not reach MPI_Finalize").next().filter(|said| *said != told.stderr);
     assert!(rest.is_some_and(|said| said.ends_with('8')), "{why}: {}", told.stderr);
     assert!(!told.stderr.contains("malformed") && !told.stderr.contains("cannot be read"), "{}", told.stderr);
-    // From here on only the recovered file can tell.
+    // From here on only the recovered file has the data.
     assert!(!journals(&run.run).exists(), "{why}: {}", told.stderr);
     assert!(told.stderr.contains("its journals have been removed"), "{why}: {}", told.stderr);
     let info = run.info();
@@ -135,7 +134,7 @@ fn every_call_that_has_returned_is_recovered_mpich() {
     WAYS.iter().for_each(|how| recovered(Mpi::Mpich, how, TURNS, "node"));
 }
 
-/// Wherever the rank is: in MPI, in ampl, or in neither.
+/// A rank may die anywhere: in MPI, in ampl, or in neither.
 #[test]
 fn a_kill_at_any_time_loses_the_call_under_way_at_most() {
     for (round, mpi) in [Mpi::OpenMpi, Mpi::Mpich, Mpi::OpenMpi, Mpi::Mpich].into_iter().enumerate() {
@@ -143,7 +142,7 @@ fn a_kill_at_any_time_loses_the_call_under_way_at_most() {
     }
 }
 
-/// A job that died, its journals beside its trace where a test may change them, and what was decoded of it.
+/// A dead job, its journals beside its trace where a test may change them, and its decoded calls.
 fn dead_with_journals() -> (Monitored, PathBuf, Vec<Vec<Value>>) {
     let (run, _) = dead(Mpi::OpenMpi, "kill", "60", "run", "");
     let journals = journals(&run.run);
@@ -161,8 +160,8 @@ fn decoded(file: &Path, rank: u32) -> (Option<i32>, Vec<Value>) {
     (told.status.code(), told.stdout.lines().map(parse).collect())
 }
 
-/// `value` with communicators called by the order in which they are met: where other ranks' calls are missing, it cannot be
-/// told which ranks share one, and its name is the rank's own.
+/// `value` with communicators named in the order of their first use: where other ranks' calls are missing, it is not
+/// known which ranks share one, and its name is the rank's own.
 fn renamed(value: &Value, met: &mut HashMap<String, usize>) -> Value {
     match value {
         Value::String(text) if text.starts_with("comm:") => {
@@ -199,7 +198,7 @@ fn a_whole_run_is_left_alone_and_no_run_is_an_error() {
     assert_eq!(told.status.code(), Some(0), "{}", told.stderr);
     assert!(told.stderr.contains("nothing to recover"), "{}", told.stderr);
     assert_eq!(std::fs::read(&file).expect("a trace"), before);
-    // The same comparison where nothing has died.
+    // The same comparison for a job that ended.
     (0..RANKS).for_each(|rank| compare(rank, &logs[rank as usize], &run.decode(rank), "finalize"));
     let told = ask(&["recover"], &run.run.join("nowhere"), &[]);
     assert_eq!(told.status.code(), Some(4), "{}", told.stderr);
@@ -294,7 +293,7 @@ fn a_damaged_journal_gives_what_is_left() {
         bytes[at..at + what.len()].copy_from_slice(what);
         bytes
     };
-    // Told: a file that ends in a block, a block that is none, a file that is none.
+    // Reported: a file that ends in a block, a block that is none, a file that is none.
     for at in &blocks {
         let said = recover(&whole[..at + 100]);
         assert!(
@@ -311,10 +310,10 @@ fn a_damaged_journal_gives_what_is_left() {
     assert!(said.contains("7 of 8 ranks") && said.contains("rank-000002.journal"), "{said}");
     let said = recover(&whole[..1000]);
     assert!(said.contains("7 of 8 ranks") && said.contains("rank-000002.journal"), "{said}");
-    // What is cut off behind the last word that counts is no loss.
+    // Bytes cut off behind the last written word are no loss.
     recover(&whole);
     assert_eq!(decoded(&file, HURT), (Some(0), before[HURT as usize].clone()));
-    // Words have no checksums: what is wrong in one may be told, or be a wrong value; others stand.
+    // Words have no checksums: a fault in one may be reported, or be a wrong value; other words stand.
     let mut seed = 1u64;
     for _ in 0..24 {
         let mut bytes = whole.clone();

@@ -1,5 +1,5 @@
-//! Windows that are decided when they are over: no spike is missed, whoever has it and whenever, and hardly
-//! anything else is kept (`programs/spiked.c`).
+//! Retrospective decisions: no spike is missed, on any rank and at any time, and hardly any other window is kept
+//! (`programs/spiked.c`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,7 +87,7 @@ fn no_spike_is_missed(mpi: Mpi, ranks: u32, mechanism: &str) {
         others += ranks.keys().filter(|&&rank| !spikes.contains(&(rank, *window))).count();
     }
     let share = others as f64 / (u64::from(ranks) * STEPS - spikes.len() as u64) as f64;
-    // Coins are worth less than a sample of a fixed size.
+    // Independent draws are less efficient than a sample of a fixed size.
     let most = if mechanism == "subset" { 0.16 } else { 0.5 };
     assert!(share < most, "{share} of what is no spike is kept");
     for row in run.estimate() {
@@ -114,8 +114,8 @@ fn no_spike_is_missed_where_coins_decide() {
     no_spike_is_missed(Mpi::Mpich, 24, "global");
 }
 
-/// A window takes several messages on its way up and down, and a program may call MPI, which is when they move, only
-/// twice a window.
+/// A window takes several messages up and down the tree, and a program may call MPI, which moves them, only twice a
+/// window.
 #[test]
 fn windows_with_few_calls_are_decided_as_they_come() {
     const TURNS: u64 = 600;
@@ -133,7 +133,7 @@ fn windows_with_few_calls_are_decided_as_they_come() {
     }
 }
 
-/// Ranks that sleep most of the time look after the tree rarely, and their windows gather meanwhile.
+/// Ranks that sleep most of the time poll the tree rarely, and their windows gather meanwhile.
 #[test]
 fn windows_of_ranks_that_sleep_are_decided_each() {
     const STEPS: u64 = 150;

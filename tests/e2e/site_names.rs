@@ -20,7 +20,7 @@ fn site(call: &str) -> String {
     format!("steady.c:{}", line + 1)
 }
 
-/// Marker, guide and policy go by lines; `sendrecv` is the guide's, which all calls of `MPI_Sendrecv` are made on.
+/// Marker, guide and policy use lines; `sendrecv` is the guide's, on which all calls of `MPI_Sendrecv` are made.
 fn config(sendrecv: &str) -> String {
     let barrier = site("MPI_Barrier(");
     format!(
@@ -106,7 +106,7 @@ fn settings_are_a_job(run: &Monitored, line: &str) {
     assert_eq!(simulated(&job, &run.run.join("parquet"))[0]["event"], line);
 }
 
-/// The job file that the run had joins what was exported of it, and the numbers do not depend on the name.
+/// Asserts that the run's job file joins its exports, and that the numbers do not depend on the name.
 fn exports_join(run: &Monitored, line: &str) {
     let job = run.scratch.path().join("job.toml");
     ask(&["export"], &run.run, &["--to", "csv"]);

@@ -1,4 +1,4 @@
-//! `[[site]]`: what is stored of some calls.
+//! `[[site]]`: records of some calls.
 
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::run::{Form, monitor, number};
@@ -7,7 +7,7 @@ use serde_json::Value;
 const RANKS: u32 = 2;
 const TURNS: u64 = 50;
 
-/// Of every call its line, of no call of the function a line, of none even the totals.
+/// A line for every call, no line for the function's calls, or not even their totals.
 #[test]
 fn on_aggregate_and_off_are_three_things() {
     let mut times = Vec::new();
@@ -20,7 +20,7 @@ fn on_aggregate_and_off_are_three_things() {
         let job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()]);
         let run = monitor(&job, &config, Form::Run).success();
         let said = &run.finished.stderr;
-        // Always: counts, and what windows are summarised to.
+        // Always: counts, and window summaries.
         assert_eq!(run.functions()["MPI_Sendrecv"], u64::from(RANKS) * TURNS, "{policy}");
         let rows = run.estimate();
         let of = |metric: &str, event: &str| {
@@ -61,7 +61,7 @@ fn a_site_has_a_bound_of_its_own() {
     of_its_own("predictive");
 }
 
-/// A window whose ranks happen to be alike needs fewer of them, and keeps the bound all the same.
+/// A window whose ranks are alike by chance needs fewer of them, and keeps the bound all the same.
 #[test]
 fn a_site_has_a_bound_of_its_own_when_its_windows_are_over() {
     of_its_own("retrospective");
@@ -83,7 +83,7 @@ fn of_its_own(selection: &str) {
     assert!(rows.iter().filter(of_site).count() > 0, "the calls are measured, and guide");
     assert!(rows.iter().filter(of_site).all(|row| confidence(row) == 0.99 && row["metric"] == "mpi.time"));
     assert!(rows.iter().filter(|row| !of_site(row)).all(|row| confidence(row) == 0.9));
-    // Behind the last barrier no such call follows, and nothing is known of it that could be held to a bound.
+    // After the last barrier no such call follows, so it has no value for a bound.
     let decided = |run: &ampl_tests::run::Monitored| -> Vec<Value> {
         let last = run.info()["windows"].as_u64().map(|windows| windows - 1);
         let wanted = |row: &Value| {
@@ -92,7 +92,7 @@ fn of_its_own(selection: &str) {
         };
         run.decisions().into_iter().filter(wanted).collect()
     };
-    // Times of calls vary by more than that: everybody is kept for them, where calls alone need two.
+    // Times of calls vary by more than that: every rank is kept for them, where calls alone need two.
     let everybody = |row: &Value| match selection {
         "predictive" => row["size"] == all,
         _ => row["event"] == "MPI_Sendrecv" && number(&row["error_attained"]) <= 0.001,
@@ -102,7 +102,7 @@ fn of_its_own(selection: &str) {
         !with.is_empty() && with.iter().all(|row| row["error_required"] == 0.001 && everybody(row)),
         "{with:?}"
     );
-    // As many calls in every rank of a window that is over are known from any of them, without a bound.
+    // Equal numbers of calls on every rank of a closed window are known from any of them, without a bound.
     let two = |row: &Value| {
         let alike = selection == "retrospective" && row["guide"].is_null();
         (alike || row["error_required"] == 0.08) && row["size"] == 2

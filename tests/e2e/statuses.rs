@@ -28,7 +28,7 @@ fn only_messages_tell(mpi: Mpi) {
                 statuses(value, &mut found);
             });
         }
-        // Three messages a turn are received where somebody looks: by Wait, Waitall and Recv.
+        // Three messages a turn are received with a status: by Wait, Waitall and Recv.
         assert_eq!(found, [(i64::from(1 - rank), 5); 9], "{mpi:?}, rank {rank}");
     }
 }

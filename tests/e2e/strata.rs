@@ -84,6 +84,7 @@ fn the_library_has_nothing_of_linfa() {
         .iter()
         .filter(|name| ["linfa", "ndarray", "rayon"].iter().any(|foreign| name.contains(foreign)))
         .collect();
-    // Built together with the command, it gets what the command asks for: `cargo xtask dist` builds it by itself.
+    // Built together with the command, the library gets the command's features: `cargo xtask dist` builds it by
+    // itself.
     assert!(strange.is_empty(), "{strange:?}");
 }

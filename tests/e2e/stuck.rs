@@ -1,4 +1,4 @@
-//! Jobs that come to a stop: where each rank is can be asked while they hang, and is there when they have been ended.
+//! Jobs that hang: the call of each rank can be read while they hang, and after they have been ended.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -10,7 +10,7 @@ use ampl_tests::process;
 use ampl_tests::run::{number, parse, text_of};
 use serde_json::{Value, json};
 
-/// Starts the job, asks until all that `wanted` names is in the answer, ends it, and asks again.
+/// Starts the job, queries until the answer has all names in `wanted`, ends it, and queries again.
 const SCRIPT: &str = r#"
 run=$1 ampl=$2 wanted=$3; shift 3
 "$@" >job.out 2>job.err &
@@ -101,7 +101,7 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
         assert_eq!(asked.dead["end"]["basis"], "launcher", "{mpi:?}");
         for rank in ["0", "1"] {
             let (live, dead) = (row(&asked.live, rank), row(&asked.dead, rank));
-            // The clock's rate is known a little better.
+            // The clock's rate is known slightly better.
             let apart = number(&live["since_ns"]) - number(&dead["since_ns"]);
             assert!(apart.abs() < 1e6, "{mpi:?}: {live} {dead}");
             assert!(number(&dead["for_ns"]) >= number(&live["for_ns"]) - 1e6, "{mpi:?}: {live} {dead}");
@@ -118,7 +118,7 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
     }
 }
 
-/// Where calls are only counted no clock is read: how long a call takes is known as far as the last look.
+/// Where calls are only counted no clock is read: the length of a call is known from the last check.
 #[test]
 fn counted_calls_are_told_with_what_is_known_of_them() {
     let mut job = Job::of(Mpi::OpenMpi, 4, "stuck", &["300000"]);

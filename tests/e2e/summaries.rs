@@ -1,4 +1,4 @@
-//! `output.rank_summaries` and `trace.timing`: of which windows a rank's totals and times are stored.
+//! `output.rank_summaries` and `trace.timing`: windows whose totals and times are stored.
 
 use std::collections::BTreeSet;
 use std::process::Command;

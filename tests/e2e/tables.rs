@@ -1,4 +1,4 @@
-//! The table of call sites: who is late, how large messages are, and who calls.
+//! The table of call sites: late ranks, sizes of messages, and callers.
 
 use std::process::Command;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn the_whole_table(mpi: Mpi) {
     let rows = rows(&run);
     let all = u64::from(RANKS * TURNS);
 
-    // Whom the others wait for, and not who waits.
+    // The rank that the others wait for, not the ranks that wait.
     let reduce = rows.iter().find(|row| row["function"] == "MPI_Allreduce" && row["comm_size"] == RANKS);
     let reduce = reduce.expect("the reduction of all ranks");
     assert_eq!(reduce["late_rank"], LATE, "{mpi:?}: {reduce}");
@@ -50,7 +50,7 @@ fn the_whole_table(mpi: Mpi) {
     assert_eq!(reduce["bytes"], json!({"min": 16, "mean": 16.0, "max": 16}), "{mpi:?}: {reduce}");
     assert_eq!(reduce["basis"], "exact", "{mpi:?}: {reduce}");
 
-    // Behind functions that only pass calls on: the caller if it is one, and else that there are several.
+    // Outside of functions that only forward calls: the caller if there is one, else that there are several.
     assert_eq!(reduce["callers"], json!(["reduce_all", "main"]), "{mpi:?}: {reduce}");
     assert_eq!(reduce["several_callers"], false, "{mpi:?}: {reduce}");
     let bcast = row(&rows, "MPI_Bcast", u64::from(RANKS * (TURNS + 1)));
@@ -109,7 +109,7 @@ fn columns_are_respected() {
     let wide = info(&run, &[], 240);
     for columns in [60, 80, 100, 140] {
         let said = info(&run, &[], columns);
-        // What a shell takes is never broken; of a long command the beginning is enough.
+        // Shell commands are never broken; of a long one the beginning is enough.
         let lines = || said.lines().filter(|line| !line.contains("RUN=") && !line.starts_with("ampl: "));
         let longest = lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(columns as usize), "{longest:?} of {columns}: {said}");

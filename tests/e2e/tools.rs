@@ -1,4 +1,4 @@
-//! Programs and tools that define functions of MPI themselves: what is said not to be covered is what ampl did not see.
+//! Programs and tools that define functions of MPI themselves: ampl reports as not covered what it did not intercept.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn tool_last(mpi: Mpi, tool: &Path, program: &Path) -> Job {
     Job::new(mpi, RANKS, "sh", &["-c", &script])
 }
 
-/// The job under ampl, which prints as without, and is recorded to its end.
+/// Runs the job under ampl: it prints as without, and is recorded to its end.
 fn whole(job: &Job, form: Form, plain: &Finished) -> Monitored {
     let run = monitor(job, "", form).success();
     assert_eq!(run.finished.sorted_lines(), plain.sorted_lines());
@@ -67,7 +67,7 @@ fn a_layer_over_the_beginning_hides_nothing_else() {
     }
 }
 
-/// A tool that takes MPI's own functions leaves nothing to begin with: who that is, and how it can be changed.
+/// A tool that calls MPI's own functions leaves ampl no init: a message names it, and the remedy.
 #[test]
 fn a_layer_that_goes_past_ampl_is_named() {
     for mpi in Mpi::ALL {
@@ -89,7 +89,7 @@ fn a_layer_that_goes_past_ampl_is_named() {
             let [line] = lines[..] else { panic!("{mpi:?}: {said}") };
             assert!(words.iter().all(|word| line.contains(word)), "{mpi:?}: {line}");
         }
-        // The way out that is named is one.
+        // The remedy works.
         let both = format!("{}:{}", dist().join("lib/libampl.so").display(), tool.display());
         let scratch = Scratch::new("first");
         let job = Job::new(mpi, RANKS, &program, &[])
@@ -130,7 +130,7 @@ fn a_tool_in_fortran() {
             assert!(said.is_empty() || run.finished.stdout.contains("the tool saw 6 messages"), "{said}");
             let hidden =
                 said.lines().any(|line| line.contains("MPI_Send:") && line.contains("defines them itself"));
-            // Either all of them or none, and then that is said.
+            // Either all of them or none, and the latter is reported.
             let sends = calls.get("MPI_Send").copied().unwrap_or(0);
             assert_eq!(
                 (sends, hidden),

@@ -1,5 +1,5 @@
-//! Traces of all calls, compared with what the programs themselves say: what completes in any order, what
-//! several threads do at once, and how many bytes a regular program takes.
+//! Traces of all calls, compared with the programs' own logs: completions in any order, several threads at once, and
+//! the bytes of a regular program.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ fn drained(mpi: Mpi) {
             orders.extend(completed.chunks(6 * (DRAINING as usize - 1)).map(<[u64]>::to_vec));
         }
     }
-    // Otherwise there was nothing to get wrong.
+    // With fewer orders the test would prove nothing.
     assert!(orders.len() > 50, "{mpi:?}: only {} different orders", orders.len());
 }
 
@@ -71,7 +71,7 @@ fn what_completes_in_any_order_is_told_in_that_order_mpich() {
 
 const THREADS: usize = 4;
 
-/// Calls of one thread as a log and as `decode` has them, and what requests are called.
+/// Calls of one thread in a log and by `decode`, and the names of requests.
 struct Stream {
     log: Vec<Value>,
     decoded: Vec<Value>,
@@ -181,7 +181,7 @@ fn compare_requests(streams: &[Stream]) {
             told.map(|made| names.get(&made).copied().unwrap_or("MPI_REQUEST_NULL")).collect();
         let given: Vec<&str> = given(found).into_iter().filter_map(Value::as_str).collect();
         let same = |(told, given): (&&str, &&str)| {
-            // Sends that are done at once share a handle: which is which nobody can tell.
+            // Sends that complete at once share a handle, and cannot be told apart.
             told == given || sends.contains(told) && sends.contains(given)
         };
         let all = told.len() == given.len() && told.iter().zip(&given).all(same);
@@ -203,7 +203,7 @@ fn threads_that_complete_what_others_have_made() {
     }
 }
 
-/// A handle that one thread's call has just given up may be another one's request already.
+/// A handle that one thread's call has just freed may be another one's request already.
 #[test]
 fn threads_name_the_requests_they_were_given() {
     for (mpi, how) in
@@ -226,7 +226,7 @@ fn structure(program: &str, ranks: u32, iterations: u32) -> f64 {
     {
         assert_eq!(info["functions"][function].as_u64(), Some(calls), "{program} on {ranks}: {info}");
     }
-    // What is small must still be whole.
+    // A small trace must still be complete.
     let last = run.decode(ranks - 1);
     let stored: u64 = last.iter().map(|call| call["count"].as_u64().unwrap_or(1)).sum();
     assert_eq!(stored, u64::from(iterations) * (2 * sides + 1) + 4, "{program} on {ranks}");

@@ -1,4 +1,4 @@
-//! A rank whose part of the tree fails while the job goes on: nobody waits for it at the end.
+//! A rank whose part of the tree fails while the job goes on: no rank waits for it at finalize.
 
 use std::process::Command;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn who_gives_up_says_so() {
         let mut job = Job::of(Mpi::OpenMpi, RANKS, "steady", &[&TURNS.to_string()])
             .with("LD_PRELOAD", &shim)
             .with("DEAF_RANK", deaf.to_string());
-        // A rank that waited for the deaf one would do so for ten minutes, and say so.
+        // A rank that waited for the deaf one would do so for ten minutes, and report it.
         job.limit = Duration::from_secs(500);
         let run = monitor(&job, "[window]\nmarker = \"mpi:MPI_Barrier\"\n", Form::Exec).success();
         assert_eq!(run.finished.stdout, plain.stdout, "rank {deaf}");

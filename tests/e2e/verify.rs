@@ -1,4 +1,5 @@
-//! `output.verify`: everything is recorded, and what would have been kept is marked and held against it.
+//! `output.verify`: everything is recorded, and the windows that would have been kept are marked and compared with
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +39,7 @@ fn check(sampling: &str, basis: &str) {
         }
     }
     assert_eq!(info["would_keep_windows"], marked.len());
-    // Of windows that were decided when they were over, as many as was decided.
+    // Retrospective decisions mark as many windows as decided.
     let sizes = sizes(&run);
     assert_eq!(sizes.len() as u64 > windows / 2, basis == "trace", "{sizes:?}");
     let exact =
@@ -52,7 +53,7 @@ fn check(sampling: &str, basis: &str) {
         let such = |row: &&Value| row["scope"] == scope && row["basis"] == basis && row["metric"] == "calls";
         rows.iter().filter(such).collect()
     };
-    // As many ranks as are marked, and the truth beside what they say.
+    // As many ranks as are marked, and the truth beside their estimates.
     let (exact, sample) = (of("window", "census"), of("window", basis));
     assert_eq!((exact.len() as u64, sample.len() as u64), (windows, windows));
     let mut inside = 0;
@@ -61,7 +62,7 @@ fn check(sampling: &str, basis: &str) {
         assert_eq!(sample["kept"], marked.iter().filter(|(_, of)| *of == window).count(), "{sample}");
         assert_eq!(sample["truth"], exact["mean"]);
         let truth = number(&sample["truth"]);
-        // A directive does not reach all ranks at once: in between, a small sample may be of nobody.
+        // A directive does not reach all ranks at once: in between, a small sample may be empty.
         let is = sample["mean"].as_f64().is_some_and(|mean| (mean - truth).abs() <= 0.08 * truth + 1e-9);
         assert_eq!(sample["inside"], is, "{sample}");
         inside += u64::from(is);
@@ -80,7 +81,7 @@ fn check(sampling: &str, basis: &str) {
     assert!(said.contains("would be kept (output.verify)"), "{}", run.finished.stderr);
 }
 
-/// Sizes that were decided of windows when they were over, in time.
+/// Sizes from retrospective decisions, in time.
 fn sizes(run: &Monitored) -> BTreeMap<u64, u64> {
     let mut sizes: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
     for row in run.decisions().iter().filter(|row| row["selection"] == "retrospective") {

@@ -102,7 +102,7 @@ fn calls(mpi: Mpi, executable: &Path, config: &str) -> (Counts, Counts) {
 }
 
 const CONFIGS: [&str; 3] = [
-    // Windows are decided when they are over: two passes up, references and verdicts down.
+    // Retrospective decisions: two passes up, references and decisions down.
     "[sampling]\nwindows_per_update = 2\n[window]\nmarker = \"mpi:MPI_Barrier\"\n\
      [[metric]]\nname = \"bytes.sent\"\nrole = \"guide\"\n[agent]\nmax_overhead = 0.5\n",
     "[sampling]\nwindows_per_update = 1\n[window]\nmarker = \"period:5ms\"\n[trace]\ntiming = \"all\"\n",
@@ -136,8 +136,8 @@ fn what_waits_would_be_seen() {
     }
 }
 
-/// MPI gives the processor away where it is asked and has nothing: where ranks share processors that is for the
-/// program to do, and not for a look after the tree in passing.
+/// MPI yields the processor where a poll finds nothing. Where ranks share processors that is for the program to do;
+/// ampl's own polls of the tree must not yield.
 #[test]
 fn no_turn_is_given_away() {
     for mpi in Mpi::ALL {

@@ -18,7 +18,7 @@ impl Chance {
         (mixed ^ (mixed >> 31)) % bound
     }
 
-    /// One of `choices`, which are not none.
+    /// One of `choices`, which must not be empty.
     pub fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len() as u64) as usize]
     }

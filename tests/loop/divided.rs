@@ -13,7 +13,7 @@ use serde_json::Value;
 const RANKS: u32 = 24;
 const STEPS: u64 = 100;
 
-/// By default.
+/// The default number of windows between two updates.
 const WINDOWS_PER_UPDATE: u64 = 4;
 
 fn config(selection: &str, mechanism: &str) -> String {
@@ -31,7 +31,7 @@ fn run(mpi: Mpi, selection: &str, mechanism: &str) -> Monitored {
     monitor(&job, &config(selection, mechanism), Form::Run).success()
 }
 
-/// Predictive rows by update, as it began, those of windows that were decided when they were over too.
+/// Predictive rows by update, as it began, including those of retrospective windows.
 fn updates(run: &Monitored) -> BTreeMap<u64, Vec<Value>> {
     let mut updates: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
     let mut command = Command::new(ampl());
@@ -61,17 +61,17 @@ fn two_classes_are_two_strata() {
             let mut ranks = column(rows, "population");
             ranks.sort_unstable();
             assert_eq!(ranks, [6, 18], "{rows:?}");
-            // Nobody differs from the others of its class: as few as there may be.
+            // Ranks of a class are alike: as few as possible are kept.
             assert_eq!(column(rows, "size").iter().sum::<u64>(), 4, "{rows:?}");
         }
-        // As long as they are one, nearly all of them are needed.
+        // As long as they are one stratum, nearly all of them are needed.
         let before = column(&updates[&(first - 1)], "size");
         assert!(before.len() == 1 && before[0] >= 20, "{before:?}");
         right_estimates(&run);
     }
 }
 
-/// Strata whose ranks are all alike leave nothing to chance: every estimate from what was kept is the truth.
+/// Strata whose ranks are all alike have exact estimates: every estimate from kept ranks is the truth.
 fn right_estimates(run: &Monitored) {
     let mut exact: BTreeMap<u64, f64> = BTreeMap::new();
     let (mut right, mut all) = (0, 0);

@@ -55,7 +55,7 @@ fn a_known_imbalance_is_told() {
     assert!(near * 10 >= STEPS * 9, "as the program measured it in {near} of {STEPS} windows");
     let slowest = &whole[0]["slowest"];
     assert_eq!(slowest["rank"].as_u64(), Some(SLOW), "{slowest}");
-    // Four steps of five, unless the machine has its own ideas; and of the two windows besides the steps any rank may
+    // Four steps of five, unless the machine interferes; and of the two windows besides the steps any rank may
     // be the slowest.
     let (seen, other) = (slowest["windows"].as_u64().expect("a number"), 2 + (STEPS - near) as u64);
     assert!(

@@ -1,4 +1,4 @@
-//! The adaptive loop over real MPI: it neither waits nor makes the job wait, and says who is slow.
+//! The adaptive loop over real MPI: it neither waits nor makes the job wait, and names slow ranks.
 
 mod calls;
 mod chance;

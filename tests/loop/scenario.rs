@@ -1,4 +1,4 @@
-//! Which job, under which configuration: everything follows from the number of the run.
+//! A job and its configuration: everything follows from the number of the run.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -47,22 +47,22 @@ pub struct Scenario {
     pub budget: bool,
     /// True where message partners are kept with drawn ranks.
     pub partners: bool,
-    /// First window that is not decided when it is over, where a group has a bound.
+    /// First window without a retrospective decision, where a group has a bound.
     pub after: u64,
-    /// How ranks are drawn, as the configuration says.
+    /// Mechanism of the draws, as the configuration names it.
     pub mechanism: &'static str,
     /// The function whose calls are not stored.
     pub left_out: Option<&'static str>,
     /// True where calls are stored at all.
     pub stored: bool,
-    /// Groups: name, first and last member, how many are always kept.
+    /// Groups: name, first and last member, number of ranks always kept.
     pub groups: Vec<(&'static str, u32, u32, u32)>,
     /// The whole configuration.
     pub config: String,
 }
 
 impl Scenario {
-    /// The run of that number. The big sizes take long, and come when `big` says so.
+    /// The run of that number. Big sizes, which take long, are used only where `big`.
     pub fn new(number: u64, big: bool) -> Self {
         let mut chance = Chance::new(number);
         // Sizes and libraries in turn, so that few runs have all of them.
@@ -116,8 +116,8 @@ impl Scenario {
     }
 
     fn configuration(&mut self, chance: &mut Chance) -> String {
-        // A window cannot be judged afterwards by what only its sample reported, nor with partners, who are drawn
-        // beforehand: that is not asked for, and not what is done where nothing is.
+        // A retrospective decision needs a census, and no partners, which are drawn beforehand: other settings must
+        // not ask for it, and do not get it by default.
         let selection = match self.census && !self.partners {
             true => chance.of(&["predictive", "retrospective", ""]),
             false => chance.of(&["predictive", ""]),
@@ -144,10 +144,10 @@ impl Scenario {
         self.stored = timing != "off";
         let guide = chance.of(&["mpi.time", "compute.time", "calls", "bytes.sent"]);
         let event = chance.of(&["*", "*", "MPI_Allreduce", "region:TALK", "path:PHASE>TALK"]);
-        // Of a call all time is inside MPI: that is refused.
+        // All time of a call is inside MPI: that is refused.
         let event = if guide == "compute.time" && event.starts_with("MPI_") { "*" } else { event };
         let partners = if self.partners { "keep" } else { "off" };
-        // Who stores every call has no budget.
+        // A run that stores every call has no budget.
         self.budget &= timing != "all";
         let budget =
             if self.budget { chance.of(&["budget = \"20kB/s\"\n", "budget = \"5MB/s\"\n"]) } else { "" };

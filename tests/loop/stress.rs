@@ -1,7 +1,6 @@
-//! Many jobs without manners (`programs/loop_stress.c`): none hangs, all is counted, every interval is
-//! decided once.
+//! Many irregular jobs (`programs/loop_stress.c`): none hangs, all calls are counted, every interval is decided once.
 //!
-//! `AMPL_STRESS_RUNS` says how many, `AMPL_STRESS_FIRST` from which number on.
+//! `AMPL_STRESS_RUNS` is their number, `AMPL_STRESS_FIRST` the first of their numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,15 +16,15 @@ use crate::scenario::{Marker, Scenario};
 /// Runs of one test where nothing else is asked for: under a minute.
 const RUNS: u64 = 12;
 
-/// Ranks from which on the status of Open MPI's launcher is not taken at its word.
+/// Ranks from which the status of Open MPI's launcher is ignored.
 ///
 /// Open MPI 4.1.4 on two processors at a load of over 100, without ampl: in 3 of 3 jobs of 200 ranks it said of one or
 /// another that it had exited without `MPI_Finalize`, and returned 1. What the ranks leave after that call is looked
 /// at instead, with everything else.
 const CROWD: u32 = 200;
 
-/// So many windows wait in a node of the tree before neighbours are merged, and with them perhaps intervals: of a
-/// plan without groups that decides beforehand, for ten queues.
+/// Windows that wait in a node of the tree before neighbours are merged, and with them perhaps intervals: for a plan
+/// without groups and without retrospective decisions, with ten queues.
 const RING: u64 = 32;
 
 fn asked(name: &str) -> Option<u64> {
@@ -35,7 +34,7 @@ fn asked(name: &str) -> Option<u64> {
 #[test]
 fn random_jobs_end_and_are_told_right() {
     let (first, runs) = (asked("AMPL_STRESS_FIRST").unwrap_or(0), asked("AMPL_STRESS_RUNS"));
-    // Whoever asks has the time for the big ones.
+    // Explicit runs include the big sizes.
     let big = runs.is_some();
     let mut failures = Vec::new();
     for run in first..first + runs.unwrap_or(RUNS) {
@@ -56,7 +55,7 @@ fn random_jobs_end_and_are_told_right() {
     assert!(failures.is_empty(), "runs {failures:?} failed, see above; repeat one with AMPL_STRESS_FIRST");
 }
 
-/// One run; what came of it in a few words.
+/// Runs one scenario, and returns its result in a few words.
 fn once(scenario: &Scenario) -> String {
     let logs = Scratch::new("stress");
     let log = logs.path().join("log");
@@ -90,14 +89,14 @@ fn once(scenario: &Scenario) -> String {
     format!("{windows} windows, {} decisions{asked}, {} calls", decisions.len(), info["calls"])
 }
 
-/// The program checks every message and result itself; each part of the job that stayed together says so.
+/// Asserts that each part of the job reports its checks: the program checks every message and result itself.
 fn right_output(stdout: &str) {
     let lines: BTreeSet<&str> = stdout.lines().collect();
     let parts: BTreeSet<&str> =
         lines.iter().filter_map(|line| line.split_once(" leave: ")).map(|of| of.0).collect();
     assert!(!lines.is_empty() && lines.len() <= 2 && parts.len() == lines.len(), "{stdout}");
     assert!(lines.iter().all(|line| line.ends_with(", 0 wrong")), "{stdout}");
-    // Who leaves does so after a third of the phases, of which it may have received nothing.
+    // Ranks that leave do so after a third of the phases, in which they may have received nothing.
     let idle = |line: &&str| line.contains(": 0 checked");
     assert!(lines.iter().filter(|line| idle(line)).all(|line| line.starts_with("1 leave: ")), "{stdout}");
 }
@@ -106,9 +105,9 @@ fn right_output(stdout: &str) {
 struct Told {
     /// Its calls per function.
     counts: BTreeMap<String, u64>,
-    /// How often it left the region PHASE.
+    /// Number of its exits of the region PHASE.
     phases: u64,
-    /// How often it called `MPI_Pcontrol(2)`.
+    /// Number of its calls of `MPI_Pcontrol(2)`.
     controls: u64,
 }
 
@@ -124,11 +123,11 @@ fn counted(scenario: &Scenario, log: &Path) -> Vec<Told> {
     (0..scenario.ranks).map(of).collect()
 }
 
-/// Ranks of every stratum, and how many are drawn.
+/// Ranks of every stratum, and drawn ranks of it.
 type Strata = BTreeMap<u64, (u64, u64)>;
 
-/// Every interval is decided beforehand once per group, in order, and within it only where sizes change; sizes and
-/// probabilities are possible ones.
+/// Asserts that every interval is decided beforehand once per group, in order, and within it only where sizes change.
+/// Sizes and probabilities are possible ones.
 fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     let decisions: Vec<&Value> = all.iter().filter(|row| row["selection"] == "predictive").collect();
     let named: BTreeSet<&str> = decisions.iter().filter_map(|row| row["group"].as_str()).collect();
@@ -158,10 +157,10 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
         };
         let (population, size) = strata.values().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
         let members = u64::from(last - first + 1);
-        // Who was not counted is in no stratum.
+        // A rank that was not counted is in no stratum.
         assert!(population == members || (strata.len() > 1 && population < members), "{group}: {strata:?}");
         assert!(population < members || size >= u64::from(pinned), "{group}: {strata:?}");
-        // A budget leaves fewer, nobody where there is no room in it for anybody.
+        // A budget leaves fewer, and no rank where it has no room for any.
         let asked = population.div_ceil(2).max(pinned.into());
         let limited = decisions
             .iter()
@@ -171,7 +170,7 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     }
     let updates: BTreeSet<u64> = decisions.iter().filter_map(|row| row["update"].as_u64()).collect();
     assert!(updates.contains(&0), "the start is a decision");
-    // However it went in between: what is there at the end is decided about.
+    // In any case the windows at the end have a decision.
     let last = windows / scenario.windows_per_update;
     assert_eq!(updates.last(), Some(&last), "of {windows} windows");
     if windows <= room(scenario) {
@@ -185,8 +184,8 @@ fn decided_once(scenario: &Scenario, all: &[Value], windows: u64) {
     assert!(!is_divided || (scenario.census && !scenario.partners), "who divides needs to hear of everybody");
 }
 
-/// Every window of a group is decided at most once when it is over, in order; its strata are all that is known of
-/// the group, and of a possible size. How many were decided so.
+/// Asserts that every window of a group has at most one retrospective decision, in order, with strata that have all
+/// known ranks of the group and a possible size. Returns the number of these decisions.
 fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
     let mut decided: BTreeMap<&str, BTreeMap<u64, Vec<&Value>>> = BTreeMap::new();
     for row in all.iter().filter(|row| row["selection"] != "predictive") {
@@ -196,7 +195,7 @@ fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
         let newest = of_group.last_key_value().map(|of| *of.0);
         assert!(newest.is_none_or(|newest| newest <= window), "out of order, after {newest:?}: {row}");
         let strata = of_group.entry(window).or_default();
-        // Where nobody is kept in full there is no stratum 0.
+        // Without ranks that are kept in full there is no stratum 0.
         let first = strata.first().map_or(whole(row, "stratum").min(1), |first| whole(first, "stratum"));
         let expected = first + strata.len() as u64;
         assert_eq!(whole(row, "stratum"), expected, "decided twice, or a stratum is lacking: {row}");
@@ -222,7 +221,7 @@ fn decided_after(scenario: &Scenario, all: &[Value], windows: u64) -> usize {
     decided.values().map(BTreeMap::len).sum()
 }
 
-/// A stratum of a window that was decided when it was over.
+/// Checks a stratum of a retrospective decision.
 fn right_stratum(scenario: &Scenario, row: &Value) {
     let [update, window, population, reported, size] =
         ["update", "window", "population", "reported", "size"].map(|name| whole(row, name));
@@ -235,13 +234,13 @@ fn right_stratum(scenario: &Scenario, row: &Value) {
         assert!(reported < population || probability == 1.0, "{row}");
     } else {
         assert_eq!(reported, population, "who was not counted is in no other: {row}");
-        // Nobody is drawn where there is no room in the budget for anybody.
+        // No rank is drawn where the budget has no room for any.
         assert!(population > 0 && (size > 0 || row["limit"] == "budget"), "{row}");
         assert!((probability - size as f64 / population as f64).abs() < 1e-12, "{row}");
     }
 }
 
-/// Without what was drawn beforehand of the intervals all of whose windows were decided after it, unless asked.
+/// Asserts that earlier draws of intervals with retrospective decisions only are hidden, unless asked for.
 fn shown_in_force(scenario: &Scenario, windows: u64, all: &[Value], shown: &[Value]) {
     let is_after = |row: &&Value| row["selection"] == "retrospective";
     let in_force = |row: &&Value| {
@@ -257,8 +256,8 @@ fn shown_in_force(scenario: &Scenario, windows: u64, all: &[Value], shown: &[Val
     assert_eq!(all.iter().filter(in_force).collect::<Vec<_>>(), shown.iter().collect::<Vec<_>>());
 }
 
-/// The same of this plan: records have a part for the drawn and one for the pinned ranks of every group, and one for
-/// the ranks left over; queues are as many again where windows go up a second time. Never fewer than four.
+/// [`RING`] for this plan: records have a part for the drawn and one for the pinned ranks of every group, and one for
+/// the ranks left over. There are twice as many queues where windows go up a second time. Never fewer than four.
 fn room(scenario: &Scenario) -> u64 {
     let cells = 2 * scenario.groups.len() as u64 + 1;
     // Groups that are drawn beforehand are divided, which takes some times as much.
@@ -275,7 +274,7 @@ fn left_over(scenario: &Scenario) -> u32 {
     scenario.ranks - members
 }
 
-/// Windows are as many as markers, and hold every call once.
+/// Asserts that there are as many windows as markers, and that they hold every call once.
 fn right_windows(scenario: &Scenario, run: &Monitored, ranks: &[Told], info: &Value) {
     let windows = whole(info, "windows");
     let called = |told: &Told, function: &str| told.counts.get(function).copied().unwrap_or(0);
@@ -296,7 +295,7 @@ fn right_windows(scenario: &Scenario, run: &Monitored, ranks: &[Told], info: &Va
         return;
     }
     let rows = run.estimate();
-    // The census of the run, or what is left of it.
+    // The census of the run, or the rest of it.
     let whole = rows.iter().find(|row| {
         row["scope"] == "run" && row["basis"] != "trace" && row["metric"] == "calls" && row["event"] == "*"
     });

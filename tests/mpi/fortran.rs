@@ -1,5 +1,5 @@
-//! The same Fortran program through every interface: each argument of each call is decoded as C
-//! would name it and as the program itself wrote it down, and nothing changes for the program.
+//! The same Fortran program through every interface: each argument of each call is decoded as C would name it and as
+//! the program itself logs it, and nothing changes for the program.
 
 use ampl_tests::job::{Fortran, Job, Mpi};
 use ampl_tests::place::Scratch;

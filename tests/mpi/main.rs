@@ -1,5 +1,5 @@
-//! C programs under every MPI: what ampl says of them is what they say of themselves, and they
-//! never notice.
+//! C programs under every MPI: ampl's records are those of the programs' own logs, and the programs behave as without
+//! ampl.
 
 mod fortran;
 mod objects;
@@ -22,7 +22,7 @@ fn keep_everything(ranks: u32) -> String {
     )
 }
 
-/// `info` counts every call of every function, failed polls too, and nothing else.
+/// Asserts that `info` counts every call of every function, failed polls too, and nothing else.
 fn counts_match(mpi: Mpi, ranks: u32, form: Form) {
     let logs = Scratch::new("log");
     let log = logs.path().join("counts");
@@ -75,7 +75,7 @@ fn counts_under_exec() {
     }
 }
 
-/// The decoded trace of `programs/NAME.c` is the log that the program wrote, call by call.
+/// Asserts that the decoded trace of `programs/NAME.c` is the program's own log, call by call.
 fn decode_matches(mpi: Mpi, ranks: u32, name: &str) {
     let logs = Scratch::new("log");
     let log = logs.path().join("ref");
@@ -85,7 +85,7 @@ fn decode_matches(mpi: Mpi, ranks: u32, name: &str) {
     log_matches(&job, &log, name);
 }
 
-/// Runs a job that writes its calls to `log.<rank>`, alone and under ampl, and compares all there is.
+/// Runs a job that writes its calls to `log.<rank>`, alone and under ampl, and compares output and calls.
 fn log_matches(job: &Job, log: &Path, name: &str) {
     let plain = job.plain().success();
     let run = monitor(job, &keep_everything(job.ranks), Form::Run).success();
@@ -117,7 +117,7 @@ fn log_matches(job: &Job, log: &Path, name: &str) {
 /// Calls that begin and end MPI: outside every window.
 const OUTSIDE: [&str; 3] = ["MPI_Init", "MPI_Init_thread", "MPI_Finalize"];
 
-/// Every line has its window, times and call site, and program order is the order of starts.
+/// Asserts that every line has its window, times and call site, and that program order is the order of starts.
 fn timed_in_order(decoded: &[Value], rank: u32, name: &str) {
     let mut last = (-1.0, f64::MIN, -1.0);
     for line in decoded.iter().filter(|line| !OUTSIDE.map(Value::from).contains(&line["fn"])) {
@@ -170,8 +170,8 @@ fn nothing_is_allocated_per_call() {
     }
 }
 
-/// Arguments that MPI does not look at are not looked at by ampl either, and a failed completion
-/// leaves no ghost: no two live requests share a name.
+/// Arguments that MPI ignores are ignored by ampl, too, and a failed completion leaves no request: no two live
+/// requests share a name.
 #[test]
 fn only_significant_arguments_matter() {
     for mpi in Mpi::ALL {

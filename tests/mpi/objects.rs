@@ -54,8 +54,8 @@ fn older_and_newer_ways() {
     on_every_mpi("objects_more");
 }
 
-/// Calls of one line with the same words are not the same calls where a handle stands for another object, where more
-/// requests are live, or where MPI refuses: neither what they say nor the bytes they move.
+/// Calls of one line with the same words differ where a handle stands for another object, where more requests are
+/// live, or where MPI refuses: both their values and the bytes they move.
 #[test]
 fn the_same_words_with_another_meaning() {
     on_every_mpi("again");
@@ -71,7 +71,7 @@ fn the_same_words_with_another_meaning() {
     }
 }
 
-/// The name of a port is there where MPI reads it, at the root; what others pass may be no text at all.
+/// The name of a port is recorded where MPI reads it, at the root; other ranks may pass no text at all.
 #[test]
 fn names_of_ports() {
     const RANKS: u32 = 4;

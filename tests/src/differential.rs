@@ -58,17 +58,18 @@ impl Comparison<'_> {
         self
     }
 
-    /// With everything kept only: where the second state has nothing to add, and time is short.
+    /// Runs with everything kept only: where the second state has nothing to add, and time is short.
     pub fn kept_only(mut self) -> Self {
         self.summaries = false;
         self
     }
 
-    /// MPICH's launcher may say 1 of a job that ends without `MPI_Finalize`, whatever its ranks said, or 9 where it was
-    /// quick to end the others: neither is compared. Open MPI's says what a rank said.
+    /// Ignores the launcher's status: MPICH's may return 1 for a job without `MPI_Finalize`, whatever its ranks
+    /// returned, or 9 where it ended the others fast. Open MPI's returns a rank's status.
     ///
-    /// It is a race of Hydra's: the connection to a rank closes before there is a status. 4.0.2, without ampl: 3 of 200
-    /// jobs of one rank that called `MPI_Abort(MPI_COMM_SELF, 13)`, 1 of 150 with two ranks that called `exit(6)`.
+    /// This is a race in Hydra: the connection to a rank closes before there is a status. 4.0.2, without ampl: 3 of
+    /// 200 jobs of one rank that called `MPI_Abort(MPI_COMM_SELF, 13)`, 1 of 150 with two ranks that called
+    /// `exit(6)`.
     pub fn launcher_may_fail(mut self) -> Self {
         self.launcher_fails = true;
         self

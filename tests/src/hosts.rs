@@ -1,4 +1,4 @@
-//! Places of one machine that are to be as other machines: their own memory, names, clocks and networks.
+//! Parts of one machine that stand for other machines: with memory, names, clocks and networks of their own.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct Hosts {
 pub const NAMES: [&str; 2] = ["ampl-one", "ampl-two"];
 
 impl Hosts {
-    /// Both hosts; `None`, which is said, where this machine has no namespaces for us.
+    /// Both hosts; `None`, with a message, where this machine has no namespaces for us.
     pub fn start() -> Option<Self> {
         let mut hosts = Self { holders: Vec::new(), scratch: Scratch::new("hosts") };
         match hosts.begin() {
@@ -79,7 +79,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// `words` as they start on host `number`.
+    /// Command line that starts `words` on host `number`.
     pub fn on(&self, number: usize, words: &[OsString]) -> Vec<OsString> {
         let holder = &self.holders[number].1;
         let enter = ["nsenter", "-t", holder, "-n", "-u", "-m", "-T", "--wd=."].map(OsString::from);
@@ -118,7 +118,7 @@ impl Hosts {
 impl Drop for Hosts {
     fn drop(&mut self) {
         for (child, _) in &mut self.holders {
-            // What it holds goes with it.
+            // The namespaces end with it.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -133,8 +133,8 @@ fn succeed(words: &[&str]) -> std::io::Result<()> {
     }
 }
 
-/// `words` where a file system of `size` is mounted on `place`, seen by them alone; `None`, which is said, where that
-/// cannot be.
+/// Command line that starts `words` with a file system of `size` mounted on `place` for them alone; `None`, with a
+/// message, where that fails.
 pub fn on_small(size: &str, place: &Path, words: &[OsString]) -> Option<Vec<OsString>> {
     let script = "mount -t tmpfs -o size=$0 ampl-test \"$1\" && shift && exec \"$@\"";
     let namespace = |words: &[OsString]| -> Vec<OsString> {

@@ -164,7 +164,7 @@ impl Fortran {
 
 /// The library `programs/NAME.c`, to be preloaded.
 ///
-/// Linked against no MPI, so that it also loads into the launcher and whatever is on the way.
+/// Linked against no MPI, so that it also loads into the launcher and programs in between.
 pub fn compile_shim(name: &str) -> PathBuf {
     let output = output_of("shim", &format!("{name}.so"));
     let _making = making();
@@ -177,7 +177,7 @@ pub fn compile_shim(name: &str) -> PathBuf {
     output
 }
 
-/// Where the compiled program of that name goes.
+/// Path of the compiled program of that name.
 fn output_of(library: &str, name: &str) -> PathBuf {
     let directory = target().join("test-programs").join(library);
     std::fs::create_dir_all(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -194,9 +194,9 @@ fn standard_abi(name: &str) -> PathBuf {
     path
 }
 
-/// Held while something is made that tests share, by one at a time.
+/// Lock that is held while a file is made that tests share.
 ///
-/// The machine first, as whoever has it alone makes things, too.
+/// The machine first, as a test that has it alone makes files, too.
 pub fn making() -> (Option<Machine>, MutexGuard<'static, ()>) {
     static ONE: Mutex<()> = Mutex::new(());
     let share = process::beside();
@@ -248,7 +248,7 @@ impl Job {
         self
     }
 
-    /// The launcher with what it needs to hand variables on, without the program.
+    /// The launcher with the options that hand variables on, without the program.
     pub fn launch(&self) -> Vec<OsString> {
         let mut words = self.mpi.launch(self.ranks);
         if self.mpi == Mpi::OpenMpi {

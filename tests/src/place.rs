@@ -1,4 +1,4 @@
-//! Where things are.
+//! Paths of the tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -9,7 +9,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The variable by which a job's processes are found again when they must be killed.
+/// Variable that marks a job's processes, to find them when they must be killed.
 const JOB: &str = "E2E_JOB";
 
 /// Shared by the tests whose processes run beside each other.
@@ -35,8 +35,8 @@ impl Drop for Machine {
     }
 }
 
-/// Waits until no other test's process runs, and lets none begin: for what is decided by the clock, or by how busy
-/// processors are. The processes must be started by this thread.
+/// Waits until no other test's process runs, and lets none begin: for results that depend on the clock, or on busy
+/// processors. The processes must be started by this thread.
 #[must_use]
 pub fn alone() -> Machine {
     let whole = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ pub fn alone() -> Machine {
     Machine::Whole(whole)
 }
 
-/// A share of the machine, as soon as nobody has it alone; `None` where this thread has one.
+/// A share of the machine, as soon as no thread has all of it; `None` where this thread has one.
 pub(crate) fn beside() -> Option<Machine> {
     let needed = !HOLDS.replace(true);
     needed.then(|| Machine::Share(MACHINE.read().unwrap_or_else(PoisonError::into_inner)))
@@ -53,7 +53,7 @@ pub(crate) fn beside() -> Option<Machine> {
 /// Exit status and output of a process.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
     /// Everything on standard output.
     pub stdout: String,
@@ -65,7 +65,7 @@ impl Finished {
     /// The same, if the process succeeded.
     ///
     /// # Panics
-    /// When it did not; the message holds all it said.
+    /// When it did not; the message holds all its output.
     pub fn success(self) -> Self {
         assert!(
             self.status.success(),
@@ -127,7 +127,7 @@ fn reader(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// How `child` ended; `None` when it has not by `limit`.
+/// Exit status of `child`; `None` when it has not ended by `limit`.
 fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let end = Instant::now() + limit;
     loop {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_hangs_is_killed_with_its_children() {
-        // Both hold the pipes: this comes back only when both are gone.
+        // Both hold the pipes: this returns only when both are gone.
         let sleepers = "setsid sleep 1000000 & sleep 1000000";
         let hang = || run(Command::new("sh").args(["-c", sleepers]), Duration::from_millis(200));
         let error = std::panic::catch_unwind(hang).unwrap_err();

@@ -14,7 +14,7 @@ const VERSION: &str = "mpi4py>=4.1,<4.2";
 /// A directory for PYTHONPATH with mpi4py in it, fetched once.
 ///
 /// # Panics
-/// With pip's words when it cannot be fetched.
+/// With pip's output when it cannot be fetched.
 pub fn mpi4py() -> PathBuf {
     let place = target().join("mpi4py");
     let _making = making();
@@ -47,7 +47,7 @@ pub fn job(mpi: Mpi, ranks: u32, name: &str, told: bool) -> Job {
     }
 }
 
-/// Where the library that the wheel was linked with is, if not where the loader looks anyway.
+/// Directory of the library that the wheel was linked with, if the loader does not search it anyway.
 fn libraries(mpi: Mpi) -> Option<PathBuf> {
     match mpi {
         Mpi::OpenMpi => None,

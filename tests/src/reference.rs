@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use renaming::Renaming;
 
-/// Calls whose flag or count says whether there was anything.
+/// Calls with a flag or count that shows whether they found anything.
 const POLLS: &[&str] = &[
     "MPI_Improbe",
     "MPI_Iprobe",
@@ -46,7 +46,7 @@ struct Call {
     out: Map<String, Value>,
     /// The error that it returned, if any.
     error: Option<i64>,
-    /// How many calls the line stands for.
+    /// Number of calls that the line stands for.
     count: u64,
 }
 
@@ -70,7 +70,7 @@ impl Call {
             && (says("flag", Value::Bool(false)) || says("outcount", Value::from(0)))
     }
 
-    /// The call without its outputs: those of a failed poll say nothing.
+    /// The call without its outputs: those of a failed poll mean nothing.
     fn inputs(&self) -> Self {
         Self { out: Map::new(), ..self.clone() }
     }
@@ -133,7 +133,7 @@ impl Reference {
         Ok(reference)
     }
 
-    /// How many lines of calls the log has.
+    /// Number of lines of calls in the log.
     pub fn len(&self) -> usize {
         self.calls.len()
     }
@@ -249,7 +249,7 @@ fn same_call(ours: &Call, theirs: &Call, index: usize, renaming: &mut Renaming) 
             return Err(format!("{} has no argument {name}", ours.function));
         }
     }
-    // What MPI has not written must not be told.
+    // Outputs that MPI has not written must not be recorded.
     if let Some(name) = theirs.out.keys().find(|_| ours.error.is_some() && ours.out.is_empty()) {
         return Err(format!("output {name} of a call that has failed"));
     }
@@ -340,7 +340,7 @@ mod tests {
         differs(",\"error\":28", "");
         differs("\"n\":2", "\"n\":null,\"m\":3");
         differs("\"ranks\":[1,2]", "\"ranks\":[1,3]");
-        // What a failed call was given is there all the same.
+        // Inputs of a failed call are recorded all the same.
         differs("\"key\":\"colour\"", "\"key\":null");
         assert!(compare_with(|lines| lines.lines().take(7).collect::<Vec<_>>().join("\n")).is_err());
     }

@@ -1,4 +1,4 @@
-//! Jobs under ampl, and what ampl says of them afterwards.
+//! Jobs under ampl, and ampl's output about them afterwards.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::place::{Scratch, ampl};
 use crate::process::{self, Finished};
 
-/// How ampl is put before a program.
+/// Way to start a program under ampl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `ampl run -- mpirun … program`
@@ -28,7 +28,7 @@ pub struct Monitored {
     pub finished: Finished,
     /// The run directory.
     pub run: PathBuf,
-    /// Where it all lies.
+    /// Directory of all files.
     pub scratch: Scratch,
 }
 
@@ -83,7 +83,7 @@ impl Monitored {
         rows(self.json(&["decisions"], &[]))
     }
 
-    /// The same with `--all`: also what was drawn beforehand of windows that were decided when they were over.
+    /// The same with `--all`: also the earlier draws of windows with retrospective decisions.
     pub fn all_decisions(&self) -> Vec<Value> {
         rows(self.json(&["decisions"], &["--all"]))
     }
@@ -94,7 +94,7 @@ impl Monitored {
         text.lines().map(parse).collect()
     }
 
-    /// Calls per function over all ranks, as `info` says.
+    /// Calls per function over all ranks, from `info`.
     pub fn functions(&self) -> BTreeMap<String, u64> {
         counts(&self.info()["functions"])
     }

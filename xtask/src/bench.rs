@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the benchmarks, each under a line that says where its numbers come from.
+//! `cargo xtask bench`: the benchmarks, each under a line with the source of its numbers.
 
 mod overhead;
 mod setting;
@@ -76,7 +76,7 @@ fn benches() -> Result<Vec<(String, String)>> {
     Ok(found)
 }
 
-/// Machine, commit and command, so that a table copied elsewhere still says what it is.
+/// Machine, commit and command, so that a copied table still has its source.
 fn header(name: &str) -> String {
     let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use crate::shell::{find, is_root, output, root, run as run_command, target};
 use crate::{dist, setup};
 
-/// Runs LAMMPS on 8 ranks under ampl and says where the run is.
+/// Runs LAMMPS on 8 ranks under ampl and prints the path of the run.
 ///
 /// # Errors
 /// When Open MPI or LAMMPS cannot be had, the build fails, or the job does.

@@ -1,4 +1,4 @@
-//! `cargo xtask`: what the workspace does besides compiling.
+//! `cargo xtask`: tasks of the workspace besides compiling.
 
 #![forbid(unsafe_code)]
 

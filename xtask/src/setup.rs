@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: what demo and test need from the system.
+//! `cargo xtask setup`: packages that demo and test need from the system.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::{find, is_root, run as run_command, succeeds, target};
 
-/// Something the system must offer, how to see that it does, and the Debian packages that bring it.
+/// A requirement of the system, its test, and the Debian packages that bring it.
 struct Need {
     what: &'static str,
     present: fn() -> bool,
@@ -65,7 +65,7 @@ fn pip() -> bool {
     succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
 }
 
-/// Installs what is missing and returns the names of what still is.
+/// Installs missing packages and returns the names of requirements that are still missing.
 ///
 /// Without root or a password-free sudo nothing is installed; the apt command is printed instead.
 ///
@@ -93,7 +93,7 @@ pub fn for_demo() -> Result<Vec<String>> {
     provide(DEMO)
 }
 
-/// Installs what of `needs` is missing and returns the names of what still is.
+/// Installs missing packages of `needs` and returns the names of requirements that are still missing.
 fn provide(needs: &[Need]) -> Result<Vec<String>> {
     let missing: Vec<&Need> = needs.iter().filter(|need| !(need.present)()).collect();
     if !missing.is_empty() {
@@ -139,7 +139,7 @@ fn install(missing: &[&Need]) -> Result<()> {
     .with_context(|| format!("by hand: {by_hand}"))
 }
 
-/// Where the MPI with the standard ABI lives: `bin/mpicc_abi`, `bin/mpiexec`, `lib/libmpi_abi.so.1`.
+/// Directory of the MPI with the standard ABI: `bin/mpicc_abi`, `bin/mpiexec`, `lib/libmpi_abi.so.1`.
 pub fn mpi_abi_directory() -> PathBuf {
     target().join("mpi-abi")
 }

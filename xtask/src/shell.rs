@@ -1,4 +1,4 @@
-//! Running other programs, and where the workspace keeps things.
+//! Running other programs, and paths of the workspace.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -64,7 +64,7 @@ pub fn is_root() -> bool {
     output(Command::new("id").arg("-u")).as_deref() == Some("0")
 }
 
-/// The command line as one would type it.
+/// Command line as typed.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")

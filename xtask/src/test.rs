@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use crate::shell::{cargo, run as run_command};
 use crate::{codegen, dist, setup, tidy};
 
-/// Jobs wait for launchers and for each other more than they compute; what the clock decides takes the machine alone.
+/// Tests at once: jobs wait more than they compute, and tests by the clock take the machine alone.
 const JOBS_AT_ONCE: &str = "--test-threads=2";
 
 /// Runs every check and stops at the first that fails; `quick` leaves out the long end-to-end runs.

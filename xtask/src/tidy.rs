@@ -13,7 +13,7 @@ use toml_edit::{DocumentMut, TableLike};
 use crate::shell::{output, root};
 use source::tokens;
 
-/// Which of our crates each crate may depend on; a crate that is not listed may depend on none.
+/// Crates of ours that each crate may depend on; a crate that is not listed may depend on none.
 const EDGES: &[(&str, &[&str])] = &[
     ("ampl-analysis", &["ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-agent", &["ampl-core", "ampl-trace"]),
@@ -30,7 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
 /// Crates that tests may use besides [`EDGES`].
 const TESTING: &[&str] = &["ampl-testkit"];
 
-/// Where unsafe code may stand.
+/// Places where unsafe code is allowed.
 const UNSAFE: &[&str] = &[
     "ampl-preload/",
     "ampl-agent/src/map.rs",
@@ -45,7 +45,7 @@ const UNSAFE: &[&str] = &[
 /// Names that decisions may not use, by token: decisions would no longer repeat.
 const IMPURE: &[&str] = &["fs", "env", "net", "Instant", "SystemTime"];
 
-/// Rings of modules that there still are, by crate: how many modules each has. The list may only shrink.
+/// Remaining rings of modules, by crate: number of modules in each. The list may only shrink.
 const RINGS: &[(&str, &[usize])] =
     &[("ampl-agent", &[5, 2]), ("ampl-preload", &[27]), ("ampl-cli", &[5, 3, 2, 2])];
 
@@ -63,7 +63,7 @@ pub fn run() -> Result<()> {
         breaches.extend(check_manifest(&manifest).with_context(|| format!("{member}/Cargo.toml"))?);
     }
     for path in files()? {
-        // What is not text (or was just deleted) has no house style.
+        // Files that are not text (or were just deleted) have no house style.
         if let Ok(text) = read(&path) {
             breaches.extend(check_file(&path, &text));
         }
@@ -137,7 +137,7 @@ fn check_manifest(text: &str) -> Result<Vec<String>> {
                 continue;
             };
             for (dependency, _) in table.iter().filter(|(name, _)| name.starts_with("ampl-")) {
-                // A test may also use what the crate's own dependencies are made of.
+                // A test may also use the dependencies of the crate's own dependencies.
                 if !allowed.contains(&dependency) && !extra.contains(&dependency) {
                     breaches.push(format!("{name}: {kind} may not name {dependency}"));
                 }

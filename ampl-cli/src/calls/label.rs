@@ -33,7 +33,7 @@ pub struct Place<'a> {
     pub line: Option<String>,
     /// Modules and offsets that calls from here return to; one at least.
     pub addresses: Vec<(&'a str, u64)>,
-    /// Where its function was called from, and so on outwards; none where paths are not told apart.
+    /// Callers of its function, outwards; none where paths are not told apart.
     pub callers: Vec<(&'a str, u64)>,
     /// Functions by way of which sampled calls came here, outwards, and whether they differ beyond.
     pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,

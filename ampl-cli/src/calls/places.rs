@@ -1,5 +1,5 @@
-//! The places where MPI functions are called. One line has several addresses where it was inlined; that is one place, as
-//! it is for markers and in JSON.
+//! Places where MPI functions are called. One line has several addresses where it was inlined; these are one place,
+//! as for markers and in JSON.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,7 +24,7 @@ pub type Path<'a> = Vec<(&'a str, u64)>;
 pub struct Places<'a> {
     /// Names of addresses.
     pub symbols: Symbols,
-    /// By number.
+    /// The places by number.
     pub places: Vec<Place<'a>>,
     by_address: HashMap<(u16, Path<'a>), usize>,
     by_name: HashMap<(u16, Vec<String>), usize>,

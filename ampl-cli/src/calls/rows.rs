@@ -62,7 +62,7 @@ pub struct Peers {
 pub struct Row {
     /// The function; none for calls beyond the table of sites.
     pub function: Option<&'static str>,
-    /// Where it is called; none where sites were not told apart.
+    /// Call site; none where sites were not told apart.
     pub site: Option<String>,
     /// From `main` to the call; empty where paths were not told apart.
     pub path: Vec<Frame>,
@@ -114,7 +114,7 @@ pub struct Row {
     pub several_callers: bool,
     /// Data that the row rests on.
     pub basis: Basis,
-    /// Label for people:
+    /// Label for people: `MPI_Send @ swap (halo.c:12)`.
     #[serde(skip)]
     pub label: String,
     /// The ranks that are late.

@@ -10,7 +10,7 @@ use super::Share;
 use crate::human;
 use ampl_reader::sites::Frame;
 
-/// Where a call was made.
+/// Place of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place<'a> {
     pub site: Option<&'a str>,

@@ -47,7 +47,7 @@ struct Report {
     /// The program's.
     fortran: Vec<FortranLibrary>,
     clock: Clock,
-    /// Where `journal = "node"` writes.
+    /// File system of `journal = "node"`.
     journal: FileSystem,
     /// `kernel.perf_event_paranoid`; null where the kernel has no counters.
     perf_event_paranoid: Option<i64>,

@@ -32,7 +32,7 @@ pub struct MpiLibrary {
 pub struct FortranLibrary {
     /// Its file.
     pub path: PathBuf,
-    /// Symbols that `libampl.so` wraps;
+    /// Symbols that `libampl.so` wraps; each function has one per spelling.
     pub wrapped: usize,
 }
 

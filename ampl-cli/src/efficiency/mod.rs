@@ -54,7 +54,7 @@ struct Shown<'a> {
 /// Prints the efficiencies of a run and of its windows.
 ///
 /// # Errors
-/// Those of [`RunArg::read`], and failures to write.
+/// Errors of [`RunArg::read`], and failures to write.
 pub fn efficiency(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let rows = rows::rows(&trace);

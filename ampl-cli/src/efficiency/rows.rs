@@ -46,7 +46,7 @@ pub struct Row {
     pub slowest: Option<SlowestRank>,
     /// The host that they waited for, by the mean compute time of its ranks.
     pub slowest_host: Option<SlowestHost>,
-    /// Where the numbers come from.
+    /// Data that the numbers rest on.
     pub basis: Basis,
     /// Share of the ranks' time that the numbers rest on.
     pub coverage: f64,

@@ -167,7 +167,7 @@ struct RankTime {
 }
 
 impl RankTime {
-    /// In the windows `of` its run.
+    /// Times of `rank` in the windows `of` its run.
     fn of_windows(rank: &RankTrace, columns: RankColumns, of: &Range<u64>) -> Self {
         let (mut windows, mut lacking) = (Vec::new(), Vec::new());
         let (mut lengths, mut paused_ns, mut own_ns, mut before_ns) = (0.0, 0.0, 0.0, 0.0);

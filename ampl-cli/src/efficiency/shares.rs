@@ -44,7 +44,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Of ranks with these times; `None` where none were measured.
+    /// Efficiencies of ranks with these times; `None` without times.
     ///
     /// # Source
     /// POP standard metrics for parallel performance analysis: load balance = mean/max of compute time over ranks,

@@ -62,7 +62,7 @@ fn limits(plan: &Plan) -> Option<&'static str> {
 /// Prints the estimates of a run.
 ///
 /// # Errors
-/// Those of [`RunArg::read`]; a [`Failure`] of status 3 when the run's configuration cannot be read, of status 4
+/// Errors of [`RunArg::read`]; a [`Failure`] of status 3 when the run's configuration cannot be read, of status 4
 /// when no row is about the window or metric named.
 pub fn estimate(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;

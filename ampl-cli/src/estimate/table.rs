@@ -11,7 +11,7 @@ use crate::human::{Unit, digits, of_event, percent, plural};
 /// Writes `rows`; `more` adds a hint at other scopes.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(out: &mut impl Write, rows: &[Row], more: bool) -> io::Result<()> {
     writeln!(
         out,

@@ -46,7 +46,7 @@ pub struct Written {
 /// Writes the calls of `trace` that are asked for.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(
     trace: &Trace,
     plan: &Plan,

@@ -125,7 +125,7 @@ impl<W: Write + Send> RowWriter<W> {
     /// A writer of the table of that name to `out`.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W, table: &str, columns: &[Column]) -> io::Result<Self> {
         let schema = Arc::new(parse_message_type(&schema(table, columns)).map_err(error)?);
         let properties =
@@ -147,7 +147,7 @@ impl<W: Write + Send> RowWriter<W> {
     /// Takes one more row, a cell for each column.
     ///
     /// # Errors
-    /// Those of the file, and a cell that does not fit its column.
+    /// Errors of the file, and a cell that does not fit its column.
     pub fn push(&mut self, cells: &[Cell<'_>]) -> io::Result<()> {
         debug_assert_eq!(cells.len(), self.held.len());
         for (held, cell) in self.held.iter_mut().zip(cells) {
@@ -176,7 +176,7 @@ impl<W: Write + Send> RowWriter<W> {
     /// Writes what is held, and the end of the file.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub fn close(mut self) -> io::Result<()> {
         self.flush()?;
         self.out.into_inner().map_err(error)?.flush()
@@ -263,7 +263,7 @@ impl<W: Write + Send> ColumnWriter<W> {
     /// A writer to `out`, of rows that are a sample's only or not.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W, sampled: bool) -> io::Result<Self> {
         let columns = &SUMMARIES[..SUMMARIES.len() - usize::from(!sampled)];
         Ok(Self { rows: RowWriter::new(out, "summaries", columns)?, sampled })

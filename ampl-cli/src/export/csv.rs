@@ -15,7 +15,7 @@ impl<W: Write> CsvWriter<W> {
     /// A writer that has written the names, of rows that are a sample's only or not.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// Errors of `out`.
     pub fn new(out: W, sampled: bool) -> io::Result<Self> {
         let mut out = csv::Writer::from_writer(out);
         out.write_record(COLUMNS.into_iter().chain(sampled.then_some(BASIS.0)))?;

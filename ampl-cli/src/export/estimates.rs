@@ -36,7 +36,7 @@ const ESTIMATES: [Column; 18] = [
 /// whichever ranks are asked for.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write(trace: &Trace, plan: &Plan, selection: &Selection, out: impl Write + Send) -> io::Result<u64> {
     let mut table = RowWriter::new(out, "estimates", &ESTIMATES)?;
     let windows = trace.ranks.iter().flat_map(|rank| &rank.windows);
@@ -88,7 +88,7 @@ const STRATA: [Column; 8] = [
 /// Writes the strata that were found; no rows without any.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_strata(found: Option<&Found>, out: impl Write + Send) -> io::Result<u64> {
     let mut table = RowWriter::new(out, "strata", &STRATA)?;
     let mut written = 0;

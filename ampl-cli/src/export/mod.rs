@@ -93,7 +93,7 @@ trait Table {
 /// Writes the tables and says on stderr where they are.
 ///
 /// # Errors
-/// Those of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that
+/// Errors of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that
 /// exist, of status 4 where nothing was recorded that could be written, or not of the ranks or the time
 /// named.
 pub fn export(args: &Args) -> anyhow::Result<ExitCode> {

@@ -39,7 +39,7 @@ impl Place {
     /// Puts the files under their final names.
     ///
     /// # Errors
-    /// Those of renaming.
+    /// Errors of renaming.
     pub fn finish(self) -> io::Result<()> {
         if !self.target.exists() {
             return fs::rename(&self.part, &self.target);

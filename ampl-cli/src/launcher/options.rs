@@ -7,7 +7,7 @@ use super::{LauncherError, lossy};
 /// Syntax of a launcher's options, and their names without dashes, separated by spaces.
 #[derive(Debug)]
 pub struct Options {
-    /// How words are told apart.
+    /// Syntax of the options.
     pub syntax: Syntax,
     /// Options without a value.
     pub flags: &'static str,
@@ -19,7 +19,7 @@ pub struct Options {
     pub files: &'static str,
 }
 
-/// How words are told apart.
+/// Syntax of options on a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// `-name` and `--name` are the same; a value follows, or is attached as `--name=value`.

@@ -1,17 +1,17 @@
-//! Where the repeated part of a run begins and ends.
+//! Limits of the repeated part of a run.
 //!
-//! 1. Of each place that calls MPI, the span of windows is found in which it calls at least a tenth as often as it does
-//!    on average: the span in which its calls exceed by most what that tenth would be. A few calls long before or after
-//!    do not widen it.
+//! 1. For each place that calls MPI, find the span of windows in which it calls at least a tenth as often as on
+//!    average: the span in which its calls exceed that tenth by most. A few calls long before or after do not widen
+//!    it.
 //! 2. The *body* has the spans of places that call in many windows: all spans that are at least half as long as the
-//!    longest, but for places that call rarely where busier ones do. So solvers that take turns are one body.
-//! 3. A few calls of the body's places may lie among those of a start-up, a helper's say. Where leaving them out keeps more
-//!    of the calls of places together that call there alone, the body begins behind them.
-//! 4. Before its first call the body computes: it begins earlier by up to a usual silence within it, but not before places
-//!    have called last that call there alone.
-//! 5. Windows before it are the start-up if something shows that they are: places that call there alone, or a silence much
-//!    longer than any in the body. Otherwise they belong to the body; likewise where a place calls there all the time, far more
-//!    often than the body's, and not for a short time: that is another solver.
+//!    longest, without places that call rarely where busier ones do. So solvers that take turns are one body.
+//! 3. A few calls of the body's places, such as a helper's, may lie in the start-up. The body begins after them where
+//!    this keeps more calls of places together that call there alone.
+//! 4. Before its first call the body computes. So it begins earlier by up to its usual silence, but not before the
+//!    last calls of places that call there alone.
+//! 5. Windows before it are the start-up if places call there alone, or if a silence is much longer than any in the
+//!    body. Otherwise they belong to the body. They also do where a place calls there all the time, far more often
+//!    than the body's, and not for a short time: that is another solver.
 //!
 //! The wind-down is the start-up of the run with its windows in reverse.
 

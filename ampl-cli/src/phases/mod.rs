@@ -51,7 +51,7 @@ impl Name {
 /// A phase and its headlines.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// Which one it is.
+    /// Name of the phase.
     pub phase: Name,
     /// Its windows: the first and the last.
     pub windows: [u64; 2],
@@ -79,7 +79,7 @@ pub struct Phase {
     pub lost: Option<Lost>,
     /// Imbalance of the ranks in it.
     pub imbalance: Option<Imbalance>,
-    /// Where the numbers come from.
+    /// Data that the numbers rest on.
     pub basis: Basis,
     /// The share of the ranks' time in the phase that they rest on.
     #[serde(serialize_with = "share_of")]

@@ -56,7 +56,8 @@ struct Row {
     error: Option<f64>,
     /// Share of the ranks' time that was summarised, which the numbers of bounds rest on.
     coverage: f64,
-    /// Rank-windows that would have been kept, the first update interval included; none where too little was summarised.
+    /// Rank-windows that would have been kept, including the first update interval; none where too little was
+    /// summarised.
     kept_windows: Option<f64>,
     /// Rank-windows of the run.
     rank_windows: u64,
@@ -94,7 +95,7 @@ struct GroupRow {
 /// Prints the ranks and bytes that every bound would have kept.
 ///
 /// # Errors
-/// Those of [`RunArg::read`] and of [`rundir::summarised`].
+/// Errors of [`RunArg::read`] and of [`rundir::summarised`].
 pub fn plan(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
     let plan = rundir::summarised(&trace, &args.run.run)?;

@@ -26,7 +26,7 @@ pub use windows::Windows;
 
 use rows::Rows;
 
-/// Which columns are read.
+/// Columns that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Columns {
     /// `window`, `rank`, `metric` and `event`.

@@ -50,7 +50,7 @@ impl Spool {
     /// Takes an entry of `window`.
     ///
     /// # Errors
-    /// Those of the temporary file, a full disk above all.
+    /// Errors of the temporary file, a full disk above all.
     pub fn push(&mut self, window: u64, entry: &Entry) -> io::Result<()> {
         let to = self.held.entry(window).or_default();
         to.extend(entry.row.to_le_bytes());
@@ -76,7 +76,7 @@ impl Spool {
     /// Passes on the entries of `window` in the order in which they were pushed.
     ///
     /// # Errors
-    /// Those of the temporary file, and of `take`.
+    /// Errors of the temporary file, and of `take`.
     pub fn each<E: From<io::Error>>(
         &self,
         window: u64,

@@ -43,7 +43,7 @@ pub fn node(run: &Path, kept: bool) -> anyhow::Result<ExitCode> {
 /// Returns the copies.
 ///
 /// # Errors
-/// Those of writing the run directory.
+/// Errors of writing the run directory.
 pub fn bring(run: &Path, files: &[PathBuf], kept: bool) -> anyhow::Result<Vec<PathBuf>> {
     let home = nodes::home(run, &host());
     let unwritable = |error: std::io::Error| {

@@ -30,7 +30,7 @@ pub struct Entry {
     pub error: Option<f64>,
     /// Its half-width in the metric's unit, where it was given so.
     pub error_abs: Option<f64>,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u64,
     /// Share of windows whose estimate lies within the bound of the truth.
     pub coverage_window: Option<f64>,
@@ -128,7 +128,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 /// Writes `entries` as a table.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn table(out: &mut impl Write, job: &Job, entries: &[Entry]) -> io::Result<()> {
     writeln!(
         out,

@@ -104,7 +104,7 @@ impl Stratification {
     /// Divides what `args` ask for.
     ///
     /// # Errors
-    /// Those of [`super::strata`].
+    /// Errors of [`super::strata`].
     pub fn of(args: &Args, source: Source) -> anyhow::Result<Self> {
         let (plan, group, asked) = group(args, &source)?;
         let target = match bound_of(plan.groups[group].target) {

@@ -88,7 +88,7 @@ fn distance(text: &str) -> Result<Metric, String> {
 /// The strata of the run in `run`, found as `ampl strata RUN` finds them.
 ///
 /// # Errors
-/// Those of [`strata`].
+/// Errors of [`strata`].
 pub fn of_run(run: &std::path::Path) -> anyhow::Result<Found> {
     let args = Args {
         run: run.to_owned(),

@@ -33,7 +33,7 @@ impl Source {
     /// Opens the run or population that `args` name.
     ///
     /// # Errors
-    /// Those of [`super::strata`].
+    /// Errors of [`super::strata`].
     pub fn open(args: &Args) -> anyhow::Result<Self> {
         let job_file = match &args.config {
             Some(config) => {

@@ -1,4 +1,4 @@
-//! Where MPI time goes.
+//! Call sites with the most MPI time.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -183,9 +183,7 @@ pub fn over_nodes(variables: Variables<'_>, here: &OnNode) -> Option<String> {
         Some(format!("{} {around}", variables("PMIX_NAMESPACE")?))
     };
     let launch = match here {
-        OnNode::Named(_) => {
-            pmix().or_else(|| NAMES.iter().find_map(|names| together(variables, names)))
-        }
+        OnNode::Named(_) => pmix().or_else(|| NAMES.iter().find_map(|names| together(variables, names))),
         OnNode::Below(daemon) => {
             control(&fs::read(format!("/proc/{}/cmdline", daemon.pid)).unwrap_or_default())
                 .or_else(|| NAMES.iter().find_map(|names| together(variables, names)))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// Visible results of a job: its exit status, output and files.
 pub(super) struct Seen {
-    /// Where the launcher can be believed.
+    /// Exit status, where the launcher's is reliable.
     pub(super) status: Option<String>,
     pub(super) stdout: Vec<String>,
     pub(super) stderr: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) fn program_lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// The line without what names a process of this very run.
+/// The line without numbers and addresses of this very run.
 fn without_numbers(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut process = false;

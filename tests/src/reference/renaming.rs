@@ -10,14 +10,14 @@ use super::told;
 /// Names that the program logs itself.
 const WILDCARDS: [&str; 5] = ["MPI_ANY_SOURCE", "MPI_ANY_TAG", "MPI_PROC_NULL", "MPI_ROOT", "MPI_UNDEFINED"];
 
-/// Which name of the other recorder stands for which of ours, at one point of the log.
+/// Names of the other recorder for each of ours, at one point of the log.
 #[derive(Clone, Debug)]
 pub struct Renaming {
     theirs: HashMap<String, String>,
     ours: HashMap<String, String>,
-    /// The last step of the log that names the object; afterwards its name over there is free.
+    /// Last step of the log that names the object; afterwards the other recorder may reuse its name.
     last_use: HashMap<String, usize>,
-    /// Objects that cannot be told apart from another one by their handle.
+    /// Objects that share their handle with another one.
     shared: HashSet<String>,
     /// Source and tag of the messages that the rank was sent, if they are known.
     sent: Option<HashSet<(i64, i64)>>,

@@ -1,9 +1,9 @@
 //! Contents of statuses that the program has ignored, worked out from the calls before.
 //!
-//! The program passed `MPI_STATUS_IGNORE`, and ampl a place of its own, so the program's log knows of no status. But
-//! a receive that names its source and its tag can only have got these, and what completes a send, a collective or a
-//! file operation tells of no message. Of a wildcard MPI has chosen the value, which nobody but ampl is told: there
-//! is left that it is no wildcard any more, and that somebody has sent such a message.
+//! The program passed `MPI_STATUS_IGNORE`, and ampl a status of its own, so the program's log has none. A receive
+//! that names its source and its tag can only have got these. The status of a send, a collective or a file operation
+//! has no message. For a wildcard only ampl has MPI's choice: the test checks that it is no wildcard any more, and
+//! that such a message was sent.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 
-/// A request, as far as it matters for its status.
+/// A request, as far as its status depends on it.
 #[derive(Clone)]
 struct Request {
     /// Status of the request once a message has come; null if it is no receive.
@@ -20,18 +20,18 @@ struct Request {
     is_active: bool,
 }
 
-/// The calls before, as far as they matter for statuses.
+/// Earlier calls, as far as statuses depend on them.
 #[derive(Default)]
 struct Known {
     requests: BTreeMap<String, Request>,
     /// Messages that were matched by probes, as far as they are known.
     messages: BTreeMap<String, Value>,
-    /// Requests of which nothing can be told.
+    /// Requests whose status is not known.
     lost: HashSet<String>,
 }
 
-/// `calls` with what each ignored status must say in its place; it stays `ignored` of a request that was cancelled,
-/// and of one in `shared`, which cannot be told from another one.
+/// `calls` with the expected value of each ignored status. It stays `ignored` for a request that was cancelled, and
+/// for one in `shared`, which cannot be told from another one.
 pub fn filled_in(calls: &[Call], shared: &[(String, String)]) -> Vec<Call> {
     let lost = shared.iter().flat_map(|(one, other)| [one.clone(), other.clone()]).collect();
     let mut known = Known { lost, ..Known::default() };
@@ -80,7 +80,7 @@ impl Known {
         }
         match &*call.function {
             "MPI_Start" | "MPI_Startall" => self.each(&named, |request| request.is_active = true),
-            // Whether the message or the end came first, the program's log does not say.
+            // The program's log does not show if the message or the cancellation came first.
             "MPI_Cancel" => self.lost.extend(named),
             _ => self.receive_or_make(call, &mut filled),
         }
@@ -93,7 +93,7 @@ impl Known {
         }
     }
 
-    /// A call that gets a message, looks for one, or makes a request.
+    /// A call that receives a message, probes for one, or makes a request.
     fn receive_or_make(&mut self, call: &Call, filled: &mut Call) {
         let arg = |name: &str| call.args.get(name);
         let tag = arg("recvtag").or_else(|| arg("tag"));
@@ -108,7 +108,7 @@ impl Known {
             says = status.clone();
         }
         if let Some(matched) = text(call.out.get("message")) {
-            // A message from nobody.
+            // A message from `MPI_PROC_NULL`.
             let is_none = matched == "MPI_MESSAGE_NO_PROC";
             self.messages.insert(
                 matched,
@@ -148,7 +148,7 @@ impl Known {
             completed.iter().flatten().filter_map(|&index| named.get(index)).cloned().collect();
         let leaves = call.is_miss() || call.function.starts_with("MPI_Request_get_status");
         if call.error.is_some() && !leaves {
-            // Which of several has ended is told by codes of the implementation's.
+            // Codes of the implementation show which of several has ended.
             self.lost.extend(names);
         } else if !leaves {
             self.each(&names, |request| request.is_active = !request.is_persistent);
@@ -254,7 +254,7 @@ mod tests {
         let matched = &out[11]["array_of_statuses"][0];
         assert_eq!(*matched, json!({"matched": {"source": "MPI_ANY_SOURCE", "tag": 9}, "world": true}));
         assert_eq!(out[14]["status"], json!({"ignored": true}));
-        // Somebody has sent it.
+        // The message was sent.
         let sent = |source: i64, tag: i64| (source, tag) == (2, 9);
         assert!(fits(matched, &of(2, 9), &sent));
         for other in

@@ -1,13 +1,13 @@
-//! `cargo xtask bench overhead`: what watching costs a whole job, measured in independent ways.
+//! `cargo xtask bench overhead`: cost of ampl for a whole job, measured in independent ways.
 //!
 //! - *alternating*: one job calls MPI by its public and by its profiling names in turns, milliseconds each; drift and
 //!   the other tenants of the machine hit both alike.
 //! - *pairs*: whole jobs, bare and watched, follow each other; ratios are taken within a round.
-//! - *own*: what the agent says of itself beside the processor time of whole jobs in turns, start and end included, with a
-//!   verdict: four programs, one of them dear, on 2 and on 8 ranks that share two processors.
+//! - *own*: the agent's report beside the processor time of whole jobs in turns, start and end included, with a
+//!   verdict: four programs, one of them expensive, on 2 and on 8 ranks that share two processors.
 //! - *instructions*: callgrind counts those spent in and for the library, which no noise reaches.
 //!
-//! What the agent says of itself stands beside each. Nothing is asserted: a table is printed.
+//! The agent's own report stands beside each. Nothing is asserted: a table is printed.
 
 mod alternating;
 mod callgrind;

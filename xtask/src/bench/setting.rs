@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use crate::dist;
 use crate::shell::{find, is_root, root, run as run_command, target};
 
-/// Where a benchmark works, and with what.
+/// Directories and programs of a benchmark.
 #[derive(Debug)]
 pub struct Setting {
     /// Open MPI's launcher.
@@ -60,14 +60,14 @@ impl Setting {
         job
     }
 
-    /// Where what a watched job leaves is found.
+    /// Run directory of a watched job.
     #[must_use]
     pub fn run(&self) -> PathBuf {
         self.scratch.join("run")
     }
 
-    /// Settles `job` and puts the words before the program that have it watched with these `options` of `ampl exec`;
-    /// none where they are `None`.
+    /// Prepares `job` with [`settle`], and adds the words before the program that watch it with these `options` of
+    /// `ampl exec`; none where they are `None`.
     pub fn watch(&self, job: &mut Command, options: Option<&[&str]>) {
         settle(job);
         let Some(options) = options else { return };
@@ -76,7 +76,7 @@ impl Setting {
     }
 }
 
-/// Has `job` run for root too, and without what whoever runs the benchmark has set for ampl.
+/// Lets `job` run for root too, and without the user's own settings of ampl.
 pub fn settle(job: &mut Command) {
     if is_root() {
         job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

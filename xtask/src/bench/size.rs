@@ -20,8 +20,8 @@ options of size (all optional):
   --ranks N,N…       only these numbers of ranks (16,64 and 27,64)
   --dist DIR         an installation to measure instead of building one";
 
-/// A program, how many bytes its structure may take, and on how many ranks it runs, with what Pilgrim took; and with
-/// times of so many iterations on that many ranks.
+/// A program: the bytes that its structure may take, its numbers of ranks, and Pilgrim's bytes; with times, so many
+/// iterations on that many ranks.
 struct Stencil {
     program: &'static str,
     describes: &'static str,

@@ -1,5 +1,5 @@
-//! `cargo xtask bench spikes`: what windows that are decided when they are over keep of a program with planted spikes,
-//! and how long its steps take meanwhile.
+//! `cargo xtask bench spikes`: windows that retrospective decisions keep of a program with planted spikes, and the
+//! time of its steps meanwhile.
 //!
 //! Jobs follow each other in turns, and ratios are taken within a round. Nothing is asserted: tables
 //! are printed; the end-to-end tests hold what must be kept.
@@ -25,7 +25,7 @@ options of spikes (all optional):
   --seed N       ranks and steps of the spikes in the first round, each round has others (1)
   --dist DIR     an installation to measure instead of building one";
 
-/// A window per step, decided when it is over; the agent does not step down where the machine is busy.
+/// A window per step, with retrospective decisions; the agent does not step down where the machine is busy.
 const CONFIGURATION: &str = r#"[sampling]
 selection = "retrospective"
 
@@ -40,7 +40,7 @@ name = "work"
 role = "guide"
 "#;
 
-/// How jobs are watched. `bare again` is what two equal jobs differ by.
+/// States of ampl in jobs. `bare again` is the difference of two equal jobs.
 const STATES: [&str; 4] = ["bare", "bare again", "default", "retrospective"];
 
 #[derive(Debug, PartialEq)]
@@ -78,7 +78,7 @@ impl Options {
     }
 }
 
-/// Prints how many spikes are kept, how many other rank-windows, and how long steps take over those of bare jobs.
+/// Prints the number of spikes kept, of other rank-windows kept, and the times of steps over those of bare jobs.
 ///
 /// # Errors
 /// For unknown options, when a tool is missing or a job fails.
@@ -131,7 +131,7 @@ struct Finished {
 }
 
 impl Finished {
-    /// From the program's output; `None` where it tells of no step.
+    /// Parses the program's output; `None` where it has no step.
     fn read(text: &str) -> Option<Self> {
         let times: Vec<f64> = text
             .lines()
@@ -172,7 +172,7 @@ impl Job<'_> {
         }
     }
 
-    /// A sentence: how many windows of the last job were decided, and what of them is kept.
+    /// Sentence on the last job: windows decided, and spikes and other windows kept.
     fn kept(&self, spikes: &Spikes) -> Result<String> {
         let decisions = self.tell(&["decisions"])?;
         let after = decisions.iter().filter(|row| row["selection"] == "retrospective");

@@ -1,8 +1,8 @@
-//! A middle and how far the values lie from it.
+//! Medians of values, and their spread.
 
 use std::fmt;
 
-/// Median and quartiles, and how well the median is known.
+/// Median and quartiles, with the median's confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Half of the values are below.
@@ -16,7 +16,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of `values`; `None` of no values.
+    /// Spread of `values`; `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -32,9 +32,9 @@ impl Spread {
     }
 }
 
-/// How many of `count` ascending values may be cut off at either end so that the median lies between the rest with a
-/// probability of 95 %, whatever the distribution: each value is below it as a coin falls (David and Nagaraja, Order
-/// Statistics, 7.1).
+/// Number of `count` ascending values that may be cut off at either end so that the median lies between the rest with
+/// a probability of 95 %, whatever the distribution: each value is below it with probability 1/2 (David and Nagaraja,
+/// Order Statistics, 7.1).
 fn outside(count: usize) -> Option<usize> {
     // Logarithms: the first terms of a thousand values are below what a number holds.
     let (mut term, mut below, mut cut) = (count as f64 * 0.5f64.ln(), 0.0, None);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench steps`: how long steps of a program take with and without ampl, the slow ones above all.
+//! `cargo xtask bench steps`: times of a program's steps with and without ampl, the slow ones above all.
 //!
 //! A library that waited for other ranks, or made them wait, would show in the 99th percentile first. Jobs follow
 //! each other in turns, and ratios are taken within a round. Nothing is asserted: a table is printed.
@@ -18,10 +18,10 @@ options of steps (all optional):
   --work ROWS  work per step, grid rows (400)
   --dist DIR   an installation to measure instead of building one";
 
-/// How jobs are watched: name, and options.
+/// States of ampl in jobs: name, and options.
 const STATES: [(&str, Option<&[&str]>); 4] = [
     ("bare", None),
-    // What two equal jobs differ by.
+    // The difference of two equal jobs.
     ("bare again", None),
     ("default", Some(&[])),
     (

@@ -1,4 +1,4 @@
-//! Writes what follows from tables: Rust sources from that of MPI functions, documentation from that of keys.
+//! Writes generated files: Rust sources from the table of MPI functions, documentation from that of keys.
 
 mod configuration;
 mod functions;

@@ -30,7 +30,7 @@ pub struct Param {
     pub length: String,
 }
 
-/// Which Fortran symbols exist and how many words they take.
+/// Fortran symbols that exist, and the number of words that they take.
 pub struct Fortran {
     /// `mpif.h` and the `mpi` module.
     pub f90: bool,

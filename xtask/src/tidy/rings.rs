@@ -15,9 +15,9 @@ type Module = Vec<String>;
 /// The modules of one crate.
 #[derive(Debug, Default)]
 struct Modules {
-    /// Each module, and the one that it counts as.
+    /// Each module, and the module that it counts as.
     nodes: BTreeMap<Module, Module>,
-    /// Names that a module re-exports, and where they are from.
+    /// Names that a module re-exports, and their source.
     exports: BTreeMap<(Module, String), Module>,
     /// Paths that each module names.
     named: Vec<(Module, Vec<String>)>,
@@ -50,7 +50,7 @@ impl Modules {
             {
                 let name = ident.to_string();
                 let path = [&module[..], std::slice::from_ref(&name)].concat();
-                // Private modules of the root are the crate's rooms.
+                // Private modules of the root count as modules of their own.
                 let apart = module.is_empty() || matches!(vis, Visibility::Public(_));
                 let own = if apart { path.clone() } else { node.clone() };
                 let files = [inside.join(format!("{name}.rs")), inside.join(&name).join("mod.rs")];

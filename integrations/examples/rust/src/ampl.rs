@@ -32,7 +32,7 @@ fn hooks() -> Option<&'static Hooks> {
     unsafe fn find<F>(name: &CStr) -> Option<F> {
         // SAFETY: the null handle means the whole process; the name ends in NUL.
         let found = unsafe { dlsym(ptr::null_mut(), name.as_ptr()) };
-        // SAFETY: the caller's promise.
+        // SAFETY: `F` is the function's type, as the caller ensures.
         (!found.is_null()).then(|| unsafe { std::mem::transmute_copy(&found) })
     }
     // SAFETY: the types of include/ampl.h.
@@ -56,7 +56,7 @@ fn hooks() -> Option<&'static Hooks> {
 pub struct Region(c_int);
 
 impl Region {
-    /// The region of that name; to be asked for once.
+    /// The region of that name; call this once.
     pub fn new(name: &CStr) -> Self {
         // SAFETY: the name ends in NUL.
         Self(hooks().map_or(0, |hooks| unsafe { (hooks.region_register)(name.as_ptr()) }))
@@ -89,7 +89,7 @@ impl Drop for Inside {
 pub struct Metric(c_int);
 
 impl Metric {
-    /// The metric of that name; to be asked for once.
+    /// The metric of that name; call this once.
     pub fn new(name: &CStr) -> Self {
         // SAFETY: the name ends in NUL.
         Self(hooks().map_or(0, |hooks| unsafe { (hooks.metric_register)(name.as_ptr()) }))

@@ -7,7 +7,7 @@ use super::options::Options;
 use super::program::Program;
 use crate::bench::spread::Spread;
 
-/// Share of values left out at each end of a mean: what is left is the middle half, which no disturbance reaches.
+/// Share of values left out at each end of a mean: the rest is the middle half, which disturbances do not reach.
 const TRIMMED: f64 = 0.25;
 
 /// Time and calls between two calls of a program's [`Program::block`].
@@ -27,11 +27,11 @@ impl Block {
     }
 }
 
-/// Blocks that belong together, and jobs: each of them is bare in one.
+/// Number of blocks in a group, and of jobs: each block of a group is bare in one job.
 const GROUP: usize = 4;
 
-/// Runs the program once, of each [`GROUP`] of blocks the one number `bare` without ampl: every rank's blocks, and the
-/// time that the agents tell of.
+/// Runs the program once, with block `bare` of each [`GROUP`] without ampl. Returns every rank's blocks, and the time
+/// that the agents report.
 fn blocks(bench: &Bench, program: &Program, state: State, bare: usize) -> Result<(Vec<Vec<Block>>, f64)> {
     let directory = bench.scratch.join("blocks");
     let _ = std::fs::remove_dir_all(&directory);
@@ -63,7 +63,7 @@ struct Differences {
     calls: f64,
 }
 
-/// Prints what the public names cost more than the profiling names.
+/// Prints the extra cost of public names over profiling names.
 ///
 /// # Errors
 /// When a job fails.
@@ -102,9 +102,9 @@ pub fn run(bench: &Bench, options: &Options, programs: &[Program]) -> Result<()>
 }
 
 impl Differences {
-    /// Adds the same rank's blocks of [`GROUP`] jobs. A piece of work is bare in one of them; the same piece two jobs on
-    /// is what it is compared with: as many blocks on either side, or the median would lean to where there are more
-    /// that were disturbed.
+    /// Adds the same rank's blocks of [`GROUP`] jobs. A piece of work is bare in one of them, and is compared with
+    /// the same piece two jobs later. Both sides have equally many blocks: otherwise the median would lean to the
+    /// side with more disturbed ones.
     fn take(&mut self, jobs: &[&[Block]]) {
         let groups = jobs.iter().map(|blocks| blocks.len() / GROUP).min().unwrap_or(0);
         for group in 0..groups {
@@ -152,7 +152,7 @@ mod tests {
     fn a_piece_of_work_is_bare_in_one_of_four_jobs() {
         let mut found = Differences { agent_ns: 90.0, ..Differences::default() };
         let job = |bare: usize, rest: &[&str]| {
-            // The second piece of work is twice the others; what comes last has no other three.
+            // The second piece of work is twice the others; the last block has no other three.
             let blocks = (0..GROUP).map(|at| match (at == bare, at == 1) {
                 (true, false) => "0 100 10",
                 (true, true) => "0 200 20",

@@ -16,7 +16,7 @@ pub struct Place {
 /// Calls of one function by another.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Edge {
-    /// How many.
+    /// Number of calls.
     pub calls: u64,
     /// Instructions in them, whatever they called in turn included.
     pub instructions: u64,
@@ -75,7 +75,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// Everything.
+    /// Instructions of all functions.
     pub fn total(&self) -> u64 {
         self.own.values().sum()
     }

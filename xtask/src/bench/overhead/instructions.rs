@@ -1,7 +1,7 @@
 //! Instructions spent in and for the library, beside those of the program, by callgrind.
 //!
-//! Time runs slower under callgrind, so what happens by the clock (a window's end, a look at the
-//! tree) happens too often there: its share is scaled by how much slower.
+//! Time runs slower under callgrind, so work by the clock (a window's end, a poll of the tree) happens too often
+//! there: its share is scaled by the slowdown.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -19,7 +19,7 @@ const FORWARDERS: [&str; 5] = ["::forward", "::intercept", "::whole", "::recorde
 /// Functions that run by the clock; none of them calls another.
 const CLOCKED: [&str; 3] = ["hooks::progress", "Thread::close_periods", "Thread::split"];
 
-/// Functions of the C library that the library passes on, and others call: MPI loads its parts by them.
+/// Functions of the C library that the library forwards, and that others call: MPI loads its parts by them.
 const INTERPOSED: [&str; 3] = ["dlopen", "sched_yield", "usleep"];
 
 /// Functions that run once per call site.
@@ -28,22 +28,22 @@ const ONCE: [&str; 1] = ["::new_site"];
 /// Functions that `MPI_Finalize` runs for every call that is stored; none of them calls another.
 const MERGE: [&str; 4] = ["compact::compact", "::rank_sections", "v0::Writer<W>::section", "Section::pack"];
 
-/// Where the instructions of one rank went.
+/// Instructions of one rank by purpose.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Account {
-    /// The library's, in and for calls between Init and Finalize.
+    /// The library's instructions, in and for calls between Init and Finalize.
     calls: f64,
-    /// Of those, what happens by the clock.
+    /// Part of `calls` that runs by the clock.
     clocked: f64,
-    /// Of those, what happens once per call site; and how many there are.
+    /// Part of `calls` that runs once per call site, and the number of sites.
     once: (f64, f64),
-    /// The library's in `MPI_Init` and in `MPI_Finalize`.
+    /// The library's instructions in `MPI_Init` and in `MPI_Finalize`.
     ends: [f64; 2],
-    /// Of the latter, for the merge of the journal into the trace.
+    /// Part of the latter for the merge of the journal into the trace.
     merge: f64,
-    /// The program's own, outside of MPI; its reading of input and the like included.
+    /// The program's own instructions, outside of MPI; its reading of input and the like included.
     outside: f64,
-    /// MPI's between Init and Finalize, waiting included.
+    /// MPI's instructions between Init and Finalize, waiting included.
     inside: f64,
     /// Calls of the program, and the library's instructions for them, by function.
     functions: BTreeMap<String, (f64, f64)>,
@@ -69,7 +69,7 @@ pub fn run(bench: &Bench, programs: &[Program], only: Option<State>) -> Result<(
     Ok(())
 }
 
-/// Both ranks' accounts, and how long the job took, seconds.
+/// Both ranks' accounts, and the time of the job, seconds.
 fn count(bench: &Bench, program: &Program, state: State) -> Result<(Vec<Account>, f64)> {
     let directory = bench.scratch.join("counted");
     let mut job = bench.launch(true);
@@ -145,7 +145,7 @@ impl Account {
                 account.once.1 += calls;
             }
         }
-        // MPI calls back while it ends, to settle; nothing else of ours is ever called back.
+        // MPI calls back while it ends, to finalize; no other function of ours is ever called back.
         account.ends = [ends[0][0] - ends[0][1], ends[1][0] - ends[1][1] + called_back];
         account.calls = entered + called_back - handed_on - account.ends[0] - account.ends[1];
         // The dynamic linker has done its work before the program begins.

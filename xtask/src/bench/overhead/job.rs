@@ -1,4 +1,4 @@
-//! One job, bare or watched, and what it cost.
+//! One job, bare or watched, and its cost.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,12 +11,12 @@ use super::options::Options;
 use crate::bench::setting::{Setting, settle};
 use crate::shell::{root, run as run_command};
 
-/// How a job is watched.
+/// State of ampl in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Not at all.
+    /// Without ampl.
     Bare,
-    /// `AMPL_DISABLE=1`: what two equal jobs differ by, that is, the noise.
+    /// `AMPL_DISABLE=1`: the difference of two equal jobs, that is, the noise.
     Disabled,
     /// Summaries of every window, whatever they cost; no calls are recorded.
     Summaries,
@@ -24,13 +24,13 @@ pub enum State {
     Structure,
     /// Every call is recorded with its times, whatever that costs.
     Kept,
-    /// The configuration one gets without asking: with so few ranks everything is kept, unless that costs more than
+    /// The default configuration: with so few ranks everything is kept, unless that costs more than
     /// `agent.max_overhead`.
     Default,
 }
 
 impl State {
-    /// All that are compared with bare jobs.
+    /// States that are compared with bare jobs.
     pub const WATCHED: [Self; 5] =
         [Self::Disabled, Self::Summaries, Self::Structure, Self::Kept, Self::Default];
 
@@ -88,7 +88,7 @@ pub struct Finished {
     pub own: Option<SelfTime>,
 }
 
-/// Where the parts of the benchmark are.
+/// Paths of the benchmark.
 #[derive(Debug)]
 pub struct Bench {
     launcher: PathBuf,
@@ -106,7 +106,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Builds what is measured and what measures.
+    /// Builds the measured programs and the tools.
     ///
     /// # Errors
     /// When Open MPI is missing or something does not compile.
@@ -148,11 +148,11 @@ impl Bench {
         job
     }
 
-    /// Runs `words` on `ranks` ranks that share two processors, under `ampl exec` with `settings`, or bare: the processor
-    /// time of all processes, user's and system's, and what the agents say of it; nanoseconds.
+    /// Runs `words` on `ranks` ranks that share two processors, under `ampl exec` with `settings`, or bare. Returns
+    /// the processor time of all processes, user's and system's, and the agents' report of theirs; nanoseconds.
     ///
     /// # Errors
-    /// When the job fails, or its run says nothing.
+    /// When the job fails, or its run has no report.
     pub fn on_two(
         &self,
         ranks: usize,
@@ -182,7 +182,7 @@ impl Bench {
         Ok((took, own))
     }
 
-    /// Puts the words before the program that have it watched as `state` says.
+    /// Adds the words before the program that watch it in `state`.
     pub fn watch(&self, job: &mut Command, state: State, directory: &Path) {
         if state == State::Bare {
             return;
@@ -212,7 +212,7 @@ impl Bench {
     /// Runs `words` on all ranks.
     ///
     /// # Errors
-    /// When the job fails, or was not watched as meant: that would be a fine number for nothing.
+    /// When the job fails, or was not watched as meant, which would make the number meaningless.
     pub fn run(&self, words: &[String], state: State) -> Result<Finished> {
         let (times, directory) = (self.scratch.join("times"), self.scratch.join("run"));
         let _ = std::fs::remove_file(&times);
@@ -239,7 +239,7 @@ impl Bench {
     /// Reads the report of `ampl info` on the run, and removes the run.
     ///
     /// # Errors
-    /// When it says nothing, or that something is missing.
+    /// When there is no report, or the run is not complete.
     pub fn info(&self, directory: &Path) -> Result<SelfTime> {
         let output = Command::new(&self.ampl).arg("info").arg(directory).arg("--json").output()?;
         let info: Value = serde_json::from_slice(&output.stdout)

@@ -31,7 +31,7 @@ pub enum Part {
     Alternating,
     /// Whole jobs in turns.
     Pairs,
-    /// Whole jobs in turns beside what the agent says of itself.
+    /// Whole jobs in turns beside the agent's own report.
     Own,
     /// Counted instructions.
     Instructions,
@@ -42,7 +42,7 @@ pub enum Part {
 pub struct Options {
     /// Rounds of whole jobs, at least 1.
     pub pairs: usize,
-    /// How often the jobs that alternate are run four times, at least 1; states take turns.
+    /// Runs of four alternating jobs, at least 1; states take turns.
     pub runs: usize,
     /// Ranks of a job, at least 1.
     pub ranks: usize,
@@ -92,10 +92,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The options that `arguments` spell.
+    /// Options from `arguments`.
     ///
     /// # Errors
-    /// For a word that is none, with all there are.
+    /// For a word that is no option, with the list of all options.
     pub fn parse(arguments: &[&str]) -> Result<Self> {
         let mut options = Self::default();
         let mut words = arguments.iter();

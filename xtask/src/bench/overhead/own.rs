@@ -8,9 +8,9 @@ use super::job::Bench;
 use super::options::Options;
 use super::program;
 
-/// As far as the agent may be off where the difference is clear.
+/// Factor by which the agent may be off where the difference is clear.
 const FACTOR: f64 = 1.5;
-/// A difference of so many standard errors is clear.
+/// Standard errors from which a difference is clear.
 const CLEAR: f64 = 3.0;
 /// Settings that make every call expensive.
 const DEAR: [&str; 4] =
@@ -45,7 +45,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Of two rounds at least.
+    /// Outcome of at least two rounds.
     fn of(rounds: &[Round]) -> Option<Self> {
         let n = rounds.len() as f64;
         let mean = |of: &dyn Fn(&Round) -> f64| rounds.iter().map(of).sum::<f64>() / n;
@@ -118,7 +118,7 @@ fn cases(bench: &Bench, options: &Options, ranks: usize) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Prints, per program and number of ranks, the agent's word beside the difference of jobs in turns, and a verdict.
+/// Prints, per program and number of ranks, the agent's report beside the difference of jobs in turns, and a verdict.
 ///
 /// # Errors
 /// When a job fails, or there are too few rounds.

@@ -17,7 +17,7 @@ const MEASURES: [(&str, Measure); 4] = [
     ("wall, whole job", |job| job.wall * 1e9),
 ];
 
-/// Prints what watched jobs cost more than bare ones.
+/// Prints the extra cost of watched jobs over bare ones.
 ///
 /// # Errors
 /// When a job fails.
@@ -70,7 +70,7 @@ fn compare(rounds: &[Vec<Finished>], index: usize, measure: Measure) -> Option<(
     Some((Spread::of(&ratios)?, least(index) / least(0) - 1.0))
 }
 
-/// The agent's word beside the difference, by medians and by minima; `None` where nothing was recorded.
+/// The agent's report beside the difference, by medians and by minima; `None` where nothing was recorded.
 ///
 /// Minima are of the jobs least disturbed, and the only ones to go by where the difference is smaller than the noise.
 fn own_time(rounds: &[Vec<Finished>], index: usize) -> Option<String> {

@@ -18,13 +18,13 @@ pub struct Program {
     pub words: Vec<String>,
     /// A shorter one, for callgrind.
     pub short: Vec<String>,
-    /// Where blocks end: a function that finds no request under way, and every how manyth call of it.
+    /// End of blocks: a function that finds no live request, and the number of its calls per block.
     pub block: (&'static str, u32),
     about: String,
 }
 
 impl Program {
-    /// A line that says what it is.
+    /// Line that describes it.
     pub fn describe(&self) -> String {
         format!("{}: {}", self.name, self.about)
     }
