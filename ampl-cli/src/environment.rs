@@ -21,12 +21,12 @@ pub fn disabled() -> bool {
     env::var_os(DISABLE).is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// `AMPL_CONFIG`, if it says anything.
+/// `AMPL_CONFIG`, if it is set and not empty.
 pub fn config() -> Option<OsString> {
     env::var_os(CONFIG).filter(|value| !value.is_empty())
 }
 
-/// `AMPL_DIR`, if it says anything.
+/// `AMPL_DIR`, if it is set and not empty.
 pub fn dir() -> Option<PathBuf> {
     env::var_os(DIR).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
@@ -42,7 +42,7 @@ pub fn processor_ns() -> u64 {
     (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
-/// `LD_PRELOAD`, if it says anything.
+/// `LD_PRELOAD`, if it is set and not empty.
 pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Calls in which the ranks of an unfinished run are: since when, and whom each waits for.
+//! Calls in which the ranks of an unfinished run are: their start, and the peers that they wait for.
 
 use std::collections::BTreeMap;
 

@@ -110,7 +110,7 @@ struct Info<'a> {
     /// Bytes moved to and from files and windows; none where there were none.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     moved: Option<Moved>,
-    /// Ranks that had to share processors; none where nothing says so.
+    /// Ranks that had to share processors; none where no sign of it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<Sharing>,
     /// Ranks that the program has paused ampl on.

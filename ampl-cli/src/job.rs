@@ -34,7 +34,7 @@ pub struct Job {
     settings: Vec<String>,
     /// The text that was parsed, `--set` applied.
     text: String,
-    /// The text is no longer what the file says.
+    /// True where the text differs from the file.
     edited: bool,
 }
 

@@ -24,7 +24,7 @@ const BEGINNING: Duration = Duration::from_secs(60);
 pub struct Leftover {
     /// Directory of the journals.
     pub journals: PathBuf,
-    /// The run directory, as the job named it; null where no journal says.
+    /// The run directory, as the job named it; null where no journal has it.
     pub run: Option<String>,
     /// Bytes that they take.
     pub bytes: u64,

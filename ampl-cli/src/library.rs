@@ -15,7 +15,7 @@ pub fn find() -> anyhow::Result<PathBuf> {
     let places = candidates(&program);
     if let Some(found) = places.iter().find(|place| place.is_file()) {
         let found = found.canonicalize()?;
-        // The dynamic linker splits LD_PRELOAD at both, and knows no quoting.
+        // The dynamic linker splits LD_PRELOAD at both, and has no quoting.
         if found.to_string_lossy().contains([' ', ':']) {
             let fix = "install ampl under a path without spaces and colons";
             return Err(Failure::message(

@@ -61,7 +61,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Sharing among the ranks that were read; `None` where nothing says that any shared a processor.
+    /// Sharing among the ranks that were read; `None` where no sign of it was found.
     pub fn of(trace: &Trace) -> Option<Self> {
         let mut hosts: BTreeMap<&str, Vec<&Process>> = BTreeMap::new();
         for rank in &trace.ranks {

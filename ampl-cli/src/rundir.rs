@@ -72,7 +72,7 @@ pub fn status(trace: &Trace) -> ExitCode {
 /// The plan of a run that has windows, and all ranks' summaries of them; `run` names it.
 ///
 /// # Errors
-/// A [`Failure`] that says what is missing.
+/// A [`Failure`] that names the missing part.
 pub fn summarised(trace: &Trace, run: &Path) -> anyhow::Result<Plan> {
     let place = run.display();
     let Some(plan) = plan(trace) else {

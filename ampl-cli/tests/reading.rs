@@ -114,7 +114,7 @@ fn a_dead_job_s_journals_are_a_run() {
 fn some_journals_are_better_than_none() {
     let place = Place::new();
     let run = text(&place.at("run"));
-    // Without the client's journal, run.toml says what was measured.
+    // Without the client's journal, run.toml has the metrics.
     Synthetic::default().write_journals(&place.at("run"), &place.at("run/journal"), [2, 5]);
     fs::write(place.at("run/journal/rank-000006.journal"), "not a journal").unwrap();
     let said = ampl(&["info", &run, "--json"]);
@@ -185,7 +185,7 @@ fn a_cut_trace_is_read_as_far_as_it_goes() {
         assert!(!said.err.contains("was recorded"), "it is lost: {}", said.err);
     }
     refused(&["recover", &run], 4, "no journals are left");
-    // The merge had not removed the journals yet: they say more.
+    // The merge had not removed the journals yet: they have more data.
     job.write_journals(&place.at("run"), &place.at("run/journal"), 0..8);
     let said = ampl(&["info", &run, "--json"]);
     let info: Value = serde_json::from_str(&said.out).unwrap();
@@ -373,7 +373,7 @@ fn ranks_that_there_are_not_cannot_be_exported() {
         refused(&args, 4, &format!("--ranks {ranks}): name ranks from 0 to 3"));
         assert!(!place.at("out").exists());
     }
-    // A rank of the job of which nothing is left.
+    // A rank of the job that left nothing.
     fs::remove_dir_all(place.at("run")).unwrap();
     let job = Synthetic { ranks: 4, ..Synthetic::default() };
     job.write_run(&place.at("run"));

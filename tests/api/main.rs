@@ -26,7 +26,7 @@ fn root() -> PathBuf {
 /// `sources` compiled together in `scratch`; the language is that of the last.
 ///
 /// # Panics
-/// With the compiler's output if it says anything.
+/// With the compiler's output if there is any.
 fn build(mpi: Mpi, scratch: &Scratch, sources: &[PathBuf], flags: &[&str]) -> PathBuf {
     let last = sources.last().expect("a source");
     let (compiler, own): (PathBuf, &[&str]) = match last.extension().and_then(|text| text.to_str()) {

@@ -44,7 +44,7 @@ fn mpi_is_only_asked() {
     }
 }
 
-/// Without MPI_Finalize nothing is merged, but all calls are there, and the summary says what is missing.
+/// Without MPI_Finalize nothing is merged, but all calls are there, and the summary names what is missing.
 #[test]
 fn jobs_end_without_finalize() {
     let each = [&BEGIN[..], &[("Barrier", 1)]].concat();

@@ -228,7 +228,7 @@ fn programs_in_between() {
     }
 }
 
-/// A program with another user's rights does not load ampl, and a message says so.
+/// A program with another user's rights does not load ampl, and a message reports it.
 #[test]
 fn privileged_programs() {
     let place = Scratch::new("privileged");

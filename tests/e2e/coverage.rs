@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Difference allowed for the clocks of program and ampl, and for ampl's time within the program's.
 const SLACK: f64 = 0.02;
 
-/// Time in MPI and in all of each rank, nanoseconds, as `rank R: MPI_NS of WALL_NS` says.
+/// Time in MPI and total time of each rank, nanoseconds, from lines `rank R: MPI_NS of WALL_NS`.
 fn clocked(run: &Monitored) -> Vec<[f64; 2]> {
     let lines = run.finished.stdout.lines().filter_map(|line| line.strip_prefix("rank ")?.split_once(": "));
     let times = lines.map(|(_, times)| times.split_once(" of ").expect("two times"));
@@ -85,7 +85,7 @@ fn what_is_said_is_true(mpi: Mpi, ranks: u32, seed: u32, who: &str) {
     assert!(stderr.contains("% of the time)") && !stderr.contains("(exact: all ranks)"), "{stderr}");
     assert!(line(&run, "only counted").contains("MPI_Iprobe"), "{stderr}");
 
-    // Means of the run: none has an interval; those that are bounded contain the truth.
+    // Means of the run: none has an interval; means with bounds have the truth between them.
     let rows = run.estimate();
     let of = |metric: &str| {
         rows.iter().find(|row| row["scope"] == "run" && row["metric"] == metric).expect(metric)

@@ -24,7 +24,7 @@ fn ask(words: &[&str], run: &Path) -> Finished {
     process::run(Command::new(ampl()).args(words).arg(run), Duration::from_secs(60))
 }
 
-/// Numbers of the processes that have begun, as the run directory says.
+/// Numbers of the processes that have begun, from the run directory.
 fn processes(run: &Path) -> Vec<String> {
     let files = std::fs::read_dir(run.join("nodes")).into_iter().flatten().flatten();
     let text: String = files.map(|file| text_of(&file.path())).collect();

@@ -1,4 +1,4 @@
-//! `trace.time_floor`: short durations are not told apart, and long ones are none the worse for it.
+//! `trace.time_floor`: short durations are not distinguished, and long ones keep their precision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;

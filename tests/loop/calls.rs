@@ -148,7 +148,7 @@ fn no_turn_is_given_away() {
         assert_eq!(counts.len(), RANKS as usize, "{mpi:?}: {}", run.finished.stdout);
         for counts in counts {
             assert_eq!(counts[0], 0, "{mpi:?}: {counts:?}");
-            // Open MPI is told to where tests run, where it finds nothing to do; the count goes through ampl.
+            // Open MPI is set to yield where tests run, where a poll finds nothing; the count goes through ampl.
             assert!(mpi != Mpi::OpenMpi || counts[1] >= 30, "{counts:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The same job without ampl and under it: what the program says, writes and returns is the same.
+//! The same job without ampl and under it: its output, files and status are the same.
 
 mod seen;
 
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn another_answer_of_the_program_is_noticed() {
-        // A program that prints its own process number never says the same twice.
+        // A program that prints its own process number never prints the same twice.
         let job = Job::new(Mpi::OpenMpi, 1, "sh", &["-c", "echo mine is $$"]);
         let error = std::panic::catch_unwind(|| compare(&job).run()).expect_err("the numbers differ");
         let text = error.downcast_ref::<String>().expect("a message");

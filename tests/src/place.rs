@@ -39,7 +39,7 @@ pub fn quick() -> bool {
 /// The first program of `names` that PATH leads to.
 ///
 /// # Panics
-/// When there is none; the message says how to get one.
+/// When there is none; the message has the way to get one.
 pub fn program(names: &[&str]) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     names

@@ -141,7 +141,7 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Kills the processes whose environment says they belong to `job`.
+/// Kills the processes whose environment names `job`.
 fn kill_left_over(job: &str) {
     let wanted = format!("{JOB}={job}");
     let Ok(processes) = std::fs::read_dir("/proc") else {

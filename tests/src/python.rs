@@ -31,8 +31,8 @@ pub fn mpi4py() -> PathBuf {
     place
 }
 
-/// A job of `programs/NAME` in Python with mpi4py over `mpi`; `None` finds the library like a user's
-/// program does, else it is told which it is.
+/// A job of `programs/NAME` in Python with mpi4py over `mpi`. With `told` the library is named to it; otherwise it
+/// finds the library like a user's program does.
 pub fn job(mpi: Mpi, ranks: u32, name: &str, told: bool) -> Job {
     let script = home().join("programs").join(name);
     let mut job = Job::new(mpi, ranks, program(&["python3"]), &[script.to_str().expect("a path of ours")])

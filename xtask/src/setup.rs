@@ -128,7 +128,7 @@ fn install(missing: &[&Need]) -> Result<()> {
         eprintln!("setup: as root, run: {by_hand}");
         return Ok(());
     };
-    // `-qq` leaves errors; the list of unpacked packages helps nobody.
+    // `-qq` leaves errors; the list of unpacked packages is of no use.
     run_command(update.args(["update", "-qq"]))?;
     run_command(
         install

@@ -35,7 +35,7 @@ pub struct Place<'a> {
     pub addresses: Vec<(&'a str, u64)>,
     /// Callers of its function, outwards; none where paths are not told apart.
     pub callers: Vec<(&'a str, u64)>,
-    /// Functions by way of which sampled calls came here, outwards, and whether they differ beyond.
+    /// Callers of sampled calls, outwards, and true where the calls differ beyond these.
     pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,
 }
 

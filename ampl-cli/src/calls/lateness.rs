@@ -20,7 +20,7 @@ const BARE: f64 = 2.0;
 pub enum Late {
     /// These ranks, the one that waits least first; there may be more if there are as many as are known by name.
     Ranks(Vec<u32>),
-    /// Nobody: all wait about equally.
+    /// No rank is late: all wait about equally.
     Nobody,
     /// Not known: the calls do not wait for all, or not all ranks of one communicator call there equally often.
     Unknown,
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(late_of(barrier, &even, four), Late::Nobody);
         let short = [(2e3, 10), (2e3, 10), (8e2, 10), (2e3, 10)];
         assert_eq!(late_of(barrier, &short, four), Late::Nobody);
-        // One fast rank of many slow ones: nobody keeps the others waiting.
+        // One fast rank of many slow ones: no rank keeps the others waiting.
         assert_eq!(late_of(barrier, &[(2e4, 10), (2e4, 10), (2e4, 10), (9e6, 10)], four).ranks(), [0, 1, 2]);
     }
 

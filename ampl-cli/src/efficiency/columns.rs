@@ -61,7 +61,7 @@ impl Columns {
             let cells = rank.windows.iter().filter_map(|window| window.cells.get(at?));
             cells.map(|cell| cell.sum).filter(|sum| sum.is_finite()).sum()
         };
-        // Older traces do not say how many threads there were: as many at least.
+        // Older traces lack the number of threads: it is estimated from below.
         let least = match rank.process.mpi_threads {
             0 => (sum(self.mpi) / sum(self.wall)).ceil(),
             some => some.into(),

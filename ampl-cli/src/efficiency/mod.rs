@@ -43,7 +43,7 @@ pub struct Args {
 struct Shown<'a> {
     #[serde(flatten)]
     row: &'a rows::Row,
-    /// On the run's row: ranks that had to share processors; none where nothing says so.
+    /// Ranks that had to share processors, on the run's row; none where no sign of it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     processors: Option<&'a Sharing>,
     /// On the run's row: its phases, if it has several.

@@ -182,7 +182,7 @@ impl RankTime {
             match columns.observed(window) {
                 Observed::Measured(times, paused) => {
                     paused_ns += paused;
-                    // Where the window's ends are not stored its times say how long it was.
+                    // Where the window's ends are not stored its times give its length.
                     let measured = if length > 0.0 { length - paused } else { times.wall };
                     lengths += if length > 0.0 { 0.0 } else { measured };
                     windows.push((window.window, times, measured));

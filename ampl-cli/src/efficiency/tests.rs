@@ -185,7 +185,7 @@ fn the_sentence_names_what_costs_most() {
         drift.contains("It drifts: the ranks that compute most in a window do so in the next"),
         "{drift}"
     );
-    // What to do about it is nobody's to say here.
+    // The sentence does not advise.
     for said in [one, set, node, turns, drift] {
         assert!(
             !["distribute", "give it", "less work", "look at"].iter().any(|word| said.contains(word)),

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use ampl_core::stats::estimate::{Item, ratio_estimate};
 
-    /// A population with persistent differences between ranks; `drawn` says who is in which window's sample.
+    /// A population with persistent differences between ranks; `drawn` is true for ranks in a window's sample.
     fn population(
         ranks: u32,
         windows: u64,
@@ -295,7 +295,7 @@ mod tests {
         let subset = pooled(&shared, Mechanism::Subset, 0.9, false).unwrap().half_width;
         let single = pooled(&shared[..40], Mechanism::Subset, 0.9, false).unwrap().half_width;
         let fresh = pooled(&shared, Mechanism::Global, 0.9, false).unwrap().half_width;
-        // Ranks differ for good here: more windows of the same ranks tell little, of other ranks a lot.
+        // Ranks differ for good here: more windows of the same ranks add little, more ranks a lot.
         assert!(subset > 0.8 * single, "{subset} {single}");
         assert!(fresh < 0.5 * single, "{fresh} {single}");
     }
@@ -355,7 +355,7 @@ mod tests {
             let (both, mean) = (width(&grown, census), (one + other) / 2.0);
             assert!((both / mean - 1.0).abs() < 0.1, "{both} of {one} and {other}");
         }
-        // Of one window, those whom the directive has not reached are other ranks than those whom it has.
+        // In one window, ranks that the directive has not reached differ from those that it has reached.
         let mut mixed: Vec<Point> = grown[..40].to_vec();
         mixed.extend_from_slice(&grown[160..200]);
         mixed.retain(|point| (point.window == 0) == (point.rank % 2 == 0));

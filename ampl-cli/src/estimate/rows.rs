@@ -67,7 +67,7 @@ pub struct Row {
     pub kept: u64,
     /// The mean per observation, in the metric's unit; none without observations, or where too little was summarised.
     pub mean: Option<f64>,
-    /// Half of its interval; none where one rank stands for many, or nobody for windows without a summary.
+    /// Half of its interval; none where one rank stands for many, or no rank for windows without a summary.
     pub half_width: Option<f64>,
     /// Least possible mean over all windows, for built-in times where windows have no summary.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ fn basis<S: Serializer>(basis: &Basis, serializer: S) -> Result<S::Ok, S::Error>
 /// Every row of `trace`, which `plan` describes: windows, then update intervals, then the run.
 pub fn rows(trace: &Trace, plan: &Plan) -> Vec<Row> {
     let mut rows = Vec::new();
-    // Rows without a number would say that nothing was observed.
+    // Rows without a number would mean that nothing was observed.
     let groups = plan.groups.iter().filter(|_| plan.stores_summary(true));
     for group in groups {
         let ledger = Ledger::new(trace, plan, group);

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::rows::{Row, Scope};
 
-/// An estimate held against the truth.
+/// Comparison of an estimate with the truth.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Check {
     /// The exact mean, from all ranks; none where it is not known of all of them.

@@ -90,7 +90,7 @@ trait Table {
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// Writes the tables and says on stderr where they are.
+/// Writes the tables and prints their paths to stderr.
 ///
 /// # Errors
 /// Errors of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that

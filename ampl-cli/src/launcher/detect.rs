@@ -28,7 +28,7 @@ pub fn detect(word: &OsStr) -> Detected {
     let Some(file) = environment::which(path) else { return Detected::Missing };
     let resolved = file.canonicalize().unwrap_or(file);
     let target = resolved.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    // The link's target knows best: "mpirun" is whatever the administrator chose.
+    // The link's target decides: "mpirun" is whatever the administrator chose.
     let flavour = Flavour::by_name(target)
         .or_else(|| version(&resolved).and_then(|output| Flavour::by_version(&output)))
         .or_else(|| Flavour::by_name(name));

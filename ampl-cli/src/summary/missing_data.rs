@@ -156,7 +156,7 @@ fn unseen(trace: &Trace) -> Vec<String> {
     trace.run.hidden.iter().filter(|name| !is_seen(name)).cloned().collect()
 }
 
-/// Calls that the program made while another was under way, and those that could not be told from them.
+/// Adds calls that the program made during another call, and calls that could not be distinguished from them.
 fn within(trace: &Trace, gaps: &mut Vec<String>) {
     let whole =
         |rank: &&RankTrace| rank.process.rank == 0 && rank.process.finalized && rank.process.steps.is_empty();

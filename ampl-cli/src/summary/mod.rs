@@ -25,7 +25,7 @@ use crate::programs;
 use crate::rundir;
 use ampl_reader::directory;
 
-/// Columns of text where `COLUMNS` says nothing.
+/// Columns of text without `COLUMNS`.
 pub const WIDTH: usize = 100;
 /// Limits of the columns of text.
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=240;

@@ -77,7 +77,7 @@ fn windows_kept_for_partners_are_told_apart() {
     let config = "[sampling]\npartners = 'keep'\n".into();
     let job = Synthetic { config, ranks: 20, size: 4, ..Synthetic::default() };
     let (trace, plan) = (job.trace(), job.plan());
-    // In a ring, whom a drawn rank talks to; drawn anew in each interval, the first of which keeps everyone.
+    // The partners of a drawn rank in a ring; drawn anew in each interval, the first of which keeps every rank.
     let kept = |window: u64| -> Vec<u32> {
         let of = trace.ranks.iter().filter(|rank| rank.windows[window as usize].kept);
         of.map(|rank| rank.process.rank).collect()
@@ -141,7 +141,7 @@ fn what_some_ranks_did_not_measure_is_bounded() {
     for rank in &mut trace.ranks {
         let number = rank.process.rank;
         for window in &mut rank.windows {
-            // Windows of all lengths: most of each is MPI's, but not of those that not all measured.
+            // Windows of all lengths: most of each is MPI's, except in windows that not all ranks measured.
             let wall = f64::from(1 + number % 7) * 1e6;
             let mpi = wall * if window.window < 9 { 0.9 + f64::from(number % 3) * 0.01 } else { 0.2 };
             for (slot, time) in slots.into_iter().zip([wall, mpi, wall - mpi]) {

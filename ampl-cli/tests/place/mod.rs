@@ -38,7 +38,7 @@ impl Place {
         }
         let place = Self { root };
         write_program(&place.at("bin/ampl"), &fs::read(env!("CARGO_BIN_EXE_ampl")).unwrap());
-        // The dynamic linker says that this is no library and goes on.
+        // The dynamic linker reports that this is no library and goes on.
         fs::write(place.at("lib/libampl.so"), "").unwrap();
         // Runs the command after its options, once, and reports that.
         place.script(

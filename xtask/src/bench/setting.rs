@@ -51,7 +51,7 @@ impl Setting {
         Ok(program)
     }
 
-    /// A job of so many ranks that share the processors, and give them away while they wait.
+    /// A job of so many ranks that share the processors, and yield them while they wait.
     #[must_use]
     pub fn crowd(&self, ranks: usize) -> Command {
         let mut job = Command::new(&self.launcher);

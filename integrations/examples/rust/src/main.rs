@@ -1,4 +1,4 @@
-//! A ring of ranks that relaxes a line of cells, and tells ampl about its time step.
+//! A ring of ranks that relaxes a line of cells, and reports its time step to ampl.
 //!
 //!     cargo build --release
 //!     mpirun -n 4 target/release/stencil                              # runs as ever
