@@ -20,7 +20,7 @@ use super::walk::{self, Span};
 const MOST_WINDOWS: u64 = 1 << 20;
 /// Most ranks that are examined; of more, every second, third, … is.
 const MOST_RANKS: u32 = 256;
-/// Most work: words and positions of structures, and steps of walks through sequences.
+/// Limit of the work: words and positions of structures, and steps of walks through sequences.
 const MOST_WORK: u64 = 1 << 26;
 
 /// Function, then module and offset of each frame from the call outwards.
