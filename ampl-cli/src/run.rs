@@ -98,7 +98,7 @@ fn files(programs: &[OsString]) -> Vec<PathBuf> {
 struct Awaited(Option<PathBuf>);
 
 impl Awaited {
-    /// Creates the file beside `dir`; there is none where that directory is missing or takes no files.
+    /// Creates the file beside `dir`; there is none where its parent directory is missing or takes no files.
     fn begin(dir: &Path) -> Self {
         let path = awaited(dir);
         let made = File::create_new(&path).is_ok();

@@ -284,7 +284,7 @@ fn what_cannot_be_divided_is_told() {
     let alone = place.population("alone.csv", 4, || vec![Total { n: 1, y: 2.0 }]);
     assert_eq!(place.json(&alone, &[])["k"], 1);
     place.refused(&alone, &["--k", "5"], 2, &["1 rank cannot be 5 strata"]);
-    // A file of one metric needs no name of it, and wall needs windows that a period does not close.
+    // The only metric of a file is its guide, and wall needs windows that a period does not close.
     let text = fs::read_to_string(&csv).unwrap().replace("mpi.time", "wall");
     let wall = place.file("wall.csv", &text);
     let found = place.json(&wall, &["-o", "wall.toml"]);

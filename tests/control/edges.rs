@@ -111,7 +111,7 @@ fn contents_that_fill_a_part() {
     });
 }
 
-/// Means are computed in the program's threads: it does not notice, and is not ended by its own traps.
+/// Means are computed in the program's threads: the program does not notice, and is not ended by its own traps.
 #[test]
 fn floating_point_exceptions_are_the_programs_own() {
     for mpi in [Mpi::OpenMpi, Mpi::Mpich] {

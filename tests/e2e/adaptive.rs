@@ -16,7 +16,7 @@ const ERROR: f64 = 0.08;
 /// Two-sided normal quantile of [`CONFIDENCE`].
 const QUANTILE: f64 = 1.6449;
 
-/// Sent data of all ranks in one window, as the program prints it.
+/// Bytes that all ranks sent in one window, as the program prints them: ranks, sum, sum of squares.
 #[derive(Clone, Copy, Debug)]
 struct Truth {
     ranks: f64,
@@ -270,7 +270,7 @@ fn a_budget_is_kept(job: &Job, selection: &str, sampling: &str) {
     }
     assert!(sizes.values().all(|&size| size < 8.0), "{sizes:?}");
     assert!(sizes.values().any(|&size| size > 0.0), "{sizes:?}");
-    // There is none without a drawn rank, nor where sizes are decided before anything is known.
+    // There is no error without a drawn rank, nor where sizes are decided before anything is known.
     let attained: Vec<_> = cut.iter().filter(|decision| decision["error_attained"].is_number()).collect();
     assert!(!attained.is_empty());
     // Where all ranks wait for the whole of a window they do not differ, and any of them keeps its bound.

@@ -55,7 +55,7 @@ fn nothing_is_said_where_all_is_as_asked() {
         let job = Job::of(mpi, RANKS, "steady", &["20"]);
         let run = monitor(&job, "[trace]\ntiming = \"all\"\n", Form::Exec).success();
         assert!(said(&run.finished).is_empty(), "{mpi:?}: {}", run.finished.stderr);
-        // A run without a name is in a directory that the test does not know.
+        // Without `-o` a message names the run directory.
         let scratch = Scratch::new("unnamed");
         let words =
             [job.launch(), vec![ampl().into(), "exec".into(), "--".into()], job.words.clone()].concat();

@@ -190,7 +190,7 @@ fn a_program_gets_what_it_would_have_had() {
     assert!(ignored.is_some_and(|mask| mask & 0x1000 != 0) && alone.ends_with("\nnone\nnone\n"), "{alone}");
     let ours = |command: &[&str]| [vec![ampl().into()], words(command)].concat();
     assert_eq!(asked(&ours(&["exec", "-o", "result", "--"])), alone);
-    // The environment of a launcher's programs is the launcher's affair: this one has none.
+    // Signals and descriptors of a launcher's programs are the launcher's affair; this one changes none.
     let launcher = scratch.write(
         "mpiexec.hydra",
         "#!/bin/sh\nshift 2; while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"\n",
@@ -202,7 +202,7 @@ fn a_program_gets_what_it_would_have_had() {
     assert_eq!(asked(&launch), alone);
 }
 
-/// The place of the second fault is known only from its message.
+/// The directory of the second run is known only from the message about it.
 #[test]
 fn programs_after_each_other_say_where_they_are() {
     for mpi in [MPI, Mpi::Mpich] {

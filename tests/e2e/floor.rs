@@ -107,7 +107,7 @@ fn short_durations_share_a_bin_and_long_ones_keep_their_bound() {
         let long = *exact > floor_ns - 2.0 && within(*exact, *duration);
         assert!(short || long, "{key:?}: {duration} of {exact} ns, floor {floor_ns} ns");
     }
-    // One bin, whose mean is sent again at the 4th and the 256th.
+    // One bin, whose mean is stored again at the 4th and the 256th.
     let (apart, together) = (values(&without, floor_ns), values(&with, floor_ns - 2.0));
     assert!(apart > 3 && together <= 3, "{apart} values without a floor, {together} with one");
 }

@@ -67,7 +67,7 @@ fn a_layer_over_the_beginning_hides_nothing_else() {
     }
 }
 
-/// A tool that calls MPI's own functions leaves ampl no init: a message names it, and the remedy.
+/// A tool that calls MPI's own functions keeps init from ampl: a message names the tool, and the remedy.
 #[test]
 fn a_layer_that_goes_past_ampl_is_named() {
     for mpi in Mpi::ALL {

@@ -44,7 +44,7 @@ fn check(sampling: &str, basis: &str) {
     assert_eq!(sizes.len() as u64 > windows / 2, basis == "trace", "{sizes:?}");
     let exact =
         |(&window, &size): (&u64, &u64)| marked.iter().filter(|(_, of)| *of == window).count() as u64 == size;
-    // A verdict may be on its way when the buffer ends.
+    // A decision may be on its way when the buffer ends.
     let wrong = sizes.iter().filter(|&of| !exact(of)).count();
     assert!(wrong as u64 <= windows / 10, "{wrong} of {}", sizes.len());
     assert!(marked.len() as u64 <= windows * u64::from(RANKS) * 3 / 4, "some are left out: {}", marked.len());
@@ -110,7 +110,7 @@ fn who_is_drawn_afterwards_holds_where_all_times_are_stored_too() {
         .map(|row| (row["window"].as_u64().expect("a window"), row["kept"].as_u64().expect("a number")))
         .collect();
     let wrong: Vec<_> = sizes.iter().filter(|&(window, size)| drawn.get(window) != Some(size)).collect();
-    // A verdict may be on its way when the buffer ends.
+    // A decision may be on its way when the buffer ends.
     assert!(wrong.len() as u64 <= windows / 10, "{wrong:?}, {drawn:?}");
 }
 

@@ -147,7 +147,7 @@ fn population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
     let config = config.unwrap_or_else(|| {
         let mut config = Config::default();
         let usual = config.metrics.iter().any(|metric| is_known(&known, metric));
-        // A file of one metric needs no name of it.
+        // The only metric of a file is its guide.
         if let ([only], false) = (&known[..], usual)
             && let Some(metric) = declared(&only.0, &only.1)
         {

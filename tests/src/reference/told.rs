@@ -148,7 +148,7 @@ impl Known {
             completed.iter().flatten().filter_map(|&index| named.get(index)).cloned().collect();
         let leaves = call.is_miss() || call.function.starts_with("MPI_Request_get_status");
         if call.error.is_some() && !leaves {
-            // Codes of the implementation show which of several has ended.
+            // Only codes of the implementation show which of several has ended.
             self.lost.extend(names);
         } else if !leaves {
             self.each(&names, |request| request.is_active = !request.is_persistent);
