@@ -7,10 +7,10 @@
 
 #[path = "client/divided.rs"]
 mod divided;
-#[path = "client/verdicts.rs"]
-mod verdicts;
 #[path = "client/whole.rs"]
 mod whole;
+#[path = "client/window_decisions.rs"]
+mod window_decisions;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -63,7 +63,7 @@ fn main() {
     }
     check(&rows);
     divided::measure();
-    verdicts::measure();
+    window_decisions::measure();
     whole::measure();
 }
 

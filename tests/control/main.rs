@@ -3,7 +3,7 @@
 mod edges;
 mod ends;
 mod flow;
-mod others;
+mod other_tools;
 mod programs;
 mod threads;
 

@@ -2,6 +2,7 @@
 
 mod rings;
 mod source;
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -171,6 +172,9 @@ fn check_file(path: &str, text: &str) -> Vec<String> {
         if crate_root && !excused && !text.contains("#![forbid(unsafe_code)]") {
             breaches.push(format!("{path}: needs `#![forbid(unsafe_code)]`"));
         }
+    }
+    if extension == "rs" && !generated {
+        breaches.extend(words::of_file(path, text));
     }
     for (index, line) in text.lines().enumerate() {
         if let Some(home) = machine_path(line) {

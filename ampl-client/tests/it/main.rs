@@ -12,7 +12,7 @@ mod lossy;
 mod policy;
 mod rests;
 mod retrospective;
-mod second;
+mod retrospective_strata;
 mod simulate;
 mod stragglers;
 mod tree;
