@@ -7,7 +7,7 @@ use ampl_trace::communicators::{Communicator, Communicators};
 use serde::{Serialize, Serializer};
 
 use crate::human::{count, fit, plural};
-use crate::summary::width;
+use crate::layout::width;
 
 /// Number of communicators that are listed.
 const SHOWN: usize = 4;

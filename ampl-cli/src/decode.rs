@@ -16,14 +16,11 @@ use ampl_trace::{Damage, RankTrace};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
 use crate::human::{self, plural};
-use crate::info::is_sampled;
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
 use crate::unstored;
 use line::{JsonCall, Place};
 use wanted::Wanted;
-
-pub use line::lacks_arguments;
 
 /// Print calls in program order, with the times of those in kept windows.
 #[derive(clap::Args, Debug)]
@@ -208,7 +205,7 @@ struct Share {
 fn shares(rank: &RankTrace, verify: bool) -> BTreeMap<u64, Share> {
     let told = |window: &&WindowSummary| verify || window.partner || window.inclusion.is_some();
     let share = |window: &WindowSummary| Share {
-        kept: verify.then(|| is_sampled(window)),
+        kept: verify.then(|| window.is_sampled()),
         partner: window.partner,
         inclusion: window.inclusion,
     };

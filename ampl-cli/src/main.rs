@@ -31,13 +31,16 @@ mod info;
 #[allow(unsafe_code)]
 mod inherited;
 mod job;
+mod kept;
 mod launcher;
+mod layout;
 mod leftovers;
 mod library;
 mod marker_site;
 mod moved;
 mod once;
 mod output;
+mod overhead;
 mod own_time;
 mod pauses;
 mod phases;

@@ -41,6 +41,14 @@ pub struct Call {
     pub terminal: u32,
 }
 
+impl Call {
+    /// True where the call has inputs that could not be recorded.
+    pub fn lacks_arguments(&self) -> bool {
+        let mut params = self.function.spec().params.iter();
+        self.args.is_empty() && params.any(|param| param.direction != Direction::Out)
+    }
+}
+
 /// Times of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {

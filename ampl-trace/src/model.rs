@@ -361,6 +361,11 @@ pub struct WindowSummary {
 }
 
 impl WindowSummary {
+    /// True where its calls are stored for the sample: its rank was drawn, or a message partner of its rank.
+    pub fn is_sampled(&self) -> bool {
+        self.drawn || self.partner
+    }
+
     /// Largest number of windows of one rank that are told apart: a damaged file must not ask for memory.
     const MOST: u64 = 1 << 21;
 

@@ -2,7 +2,7 @@
 
 pub mod label;
 pub mod lateness;
-mod objects;
+pub mod objects;
 pub mod places;
 pub mod recorded;
 pub mod rows;

@@ -1,7 +1,6 @@
 //! A call as a line: for people, or as JSON.
 
 use ampl_core::mpi::constants::{AbiFamily, Set};
-use ampl_core::mpi::{Direction, FunctionSpec};
 use ampl_core::value::Value;
 use ampl_trace::decode::{Call, Timed};
 use serde::{Serialize, Serializer};
@@ -93,7 +92,7 @@ pub fn text(call: &Call, place: Place<'_>, share: Share, family: Option<AbiFamil
             (start_ns.unsigned_abs() / 1_000_000_000, start_ns.unsigned_abs() % 1_000_000_000);
         format!("{sign}{seconds}.{nanos:09} s")
     });
-    let arguments = if lacks_arguments(call) { "?".into() } else { join(&call.args) };
+    let arguments = if call.lacks_arguments() { "?".into() } else { join(&call.args) };
     let mut line = format!("{:>7}  {window:<5} {start:>15}  {duration:>8}  ", call.seq);
     line += &format!("{}({arguments})", call.function.name());
     if call.code != 0 {
@@ -129,12 +128,6 @@ pub fn text(call: &Call, place: Place<'_>, share: Share, family: Option<AbiFamil
 
 fn join(values: &[(&'static str, Value)]) -> String {
     values.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", ")
-}
-
-/// True where the call has inputs that could not be recorded.
-pub fn lacks_arguments(call: &Call) -> bool {
-    let has_inputs = |spec: &FunctionSpec| spec.params.iter().any(|param| param.direction != Direction::Out);
-    call.args.is_empty() && has_inputs(call.function.spec())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use ampl_trace::model::{STEP_CLOCK, WindowSummary};
 
 use super::{GroupRow, Row};
 use crate::estimate::{self, Scope, inside};
-use crate::info::{is_kept_by, would_keep};
+use crate::kept::{is_kept_by, would_keep};
 use crate::summary::storage;
 
 /// The row of the run itself.

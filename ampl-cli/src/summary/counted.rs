@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use ampl_core::mpi::FUNCTIONS;
 use ampl_trace::Trace;
 
-use super::paragraph;
 use crate::efficiency::is_only_counted;
 use crate::human::count;
+use crate::layout::paragraph;
 
 /// Functions that are named.
 const NAMED: usize = 4;

@@ -8,11 +8,11 @@ use ampl_core::stats::Basis;
 use ampl_core::units::Rank;
 use ampl_trace::Trace;
 
-use super::{field, paragraph, title};
 use crate::coverage::Extent;
 use crate::efficiency::{self, RunTimes, Shares, Times, run_times};
 use crate::estimate::{Row, mpi_shares};
 use crate::human::{count, digits, percent, plural};
+use crate::layout::{field, paragraph, title};
 use crate::phases;
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {

@@ -13,11 +13,10 @@ use ampl_trace::totals::SEVERAL;
 use ampl_trace::{RankTrace, Trace};
 
 use super::sampling::ended_none;
-use super::{field, paragraph};
-use crate::decode::lacks_arguments;
 use crate::estimate::windows_lacking;
 use crate::human::{count, duration, of_event, percent, plural};
-use crate::info::{Overhead, RankStep};
+use crate::layout::{field, paragraph};
+use crate::overhead::{Overhead, RankStep};
 use crate::pauses::{self, Paused};
 use crate::unstored;
 
@@ -437,7 +436,7 @@ fn calls(trace: &Trace, gaps: &mut Vec<String>) {
         let Some(structure) = trace.structure.rank(rank.process.rank) else { continue };
         for call in Calls::new(&structure, rank).take(each).flatten() {
             threads |= call.thread != 0;
-            if lacks_arguments(&call) && !call.function.name().starts_with("MPI_Init") {
+            if call.lacks_arguments() && !call.function.name().starts_with("MPI_Init") {
                 bare.insert(call.function.name());
             }
         }

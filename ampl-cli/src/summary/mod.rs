@@ -18,19 +18,14 @@ use ampl_trace::model::EndBasis;
 pub use missing_data::done_less;
 
 use crate::human::{bytes, count, digits, duration, fit, percent, plural, wrap};
-use crate::info::{Clocks, Overhead};
+use crate::layout::{field, paragraph, width};
 use crate::moved::Moved;
+use crate::overhead::{Clocks, Overhead};
 use crate::processors::Sharing;
 use crate::programs;
 use crate::rundir;
 use ampl_reader::directory;
 
-/// Columns of text without `COLUMNS`.
-pub const WIDTH: usize = 100;
-/// Limits of the columns of text.
-const WIDTHS: std::ops::RangeInclusive<usize> = 60..=240;
-/// Columns of labels.
-const LABEL: usize = 22;
 /// Lines of text without gaps or damage.
 const HEIGHT: usize = 32;
 
@@ -75,32 +70,6 @@ pub fn text(trace: &Trace, run: &Path) -> String {
     let rest = HEIGHT.saturating_sub(out.lines().count() + end.lines().count() + 2);
     sites::write(&mut out, trace, plan.as_ref(), rest.clamp(3, 5));
     out + &end
-}
-
-/// Columns of text; the widest line.
-pub fn width() -> usize {
-    // Tests print what they expect on any terminal.
-    let asked = if cfg!(test) { None } else { crate::environment::columns() };
-    asked.unwrap_or(WIDTH).clamp(*WIDTHS.start(), *WIDTHS.end())
-}
-
-/// Writes a line with its label; a line that is too long continues in others, which have none.
-fn field(out: &mut String, label: &str, value: &str) {
-    paragraph(out, label, value);
-}
-
-/// Writes a text that may take several lines, with its label.
-fn paragraph(out: &mut String, label: &str, value: &str) {
-    for (number, line) in wrap(value, width() - LABEL, "  ").iter().enumerate() {
-        let label = if number == 0 { label } else { "" };
-        let _ = writeln!(out, "{}", format!("  {label:<20}{line}").trim_end());
-    }
-}
-
-/// Writes a line that begins a part; a line that is too long continues in others, as with the numbers of windows that
-/// lack a summary.
-fn title(out: &mut String, text: &str) {
-    let _ = writeln!(out, "\n{}", wrap(text, width(), "  ").join("\n"));
 }
 
 fn head(out: &mut String, trace: &Trace) {

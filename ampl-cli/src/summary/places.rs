@@ -7,9 +7,9 @@ use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 use ampl_trace::model::EndBasis;
 
-use super::{field, paragraph, title};
 use crate::human::{count, duration, percent, plural};
 use crate::in_call::{self, Named, Row, Where};
+use crate::layout::{field, paragraph, title};
 use ampl_reader::sites::Symbols;
 
 /// Places that are shown, those of most ranks first.

@@ -9,13 +9,12 @@ use ampl_core::units::{Rank, RankSet};
 use ampl_trace::model::STEP_CLOCK;
 use ampl_trace::{RankTrace, Trace};
 
-use super::{field, title};
 use crate::coverage::Extent;
 use crate::decisions::{absolute_groups, by_group, kept, reason};
 use crate::efficiency::run_times;
 use crate::estimate::partial_windows;
 use crate::human::{count, cut, digits, duration, plural};
-use crate::info::is_sampled;
+use crate::layout::{field, title};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
     let windows = plural(trace.windows(), "window");
@@ -150,7 +149,7 @@ fn sampled(trace: &Trace, members: &RankSet, traced: bool) -> String {
     let ranks = trace.ranks.iter().filter(|rank| members.contains(Rank(rank.process.rank)));
     let (mut counted, mut seen) = (0u64, BTreeSet::new());
     for window in ranks.flat_map(|rank| &rank.windows) {
-        counted += u64::from(if traced { window.kept } else { is_sampled(window) });
+        counted += u64::from(if traced { window.kept } else { window.is_sampled() });
         seen.insert(window.window);
     }
     format!("{} of {}", digits(counted as f64 / seen.len().max(1) as f64), members.len())

@@ -8,7 +8,6 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::Trace;
 
-use super::{paragraph, title, width};
 use crate::calls::label::Detail;
 use crate::calls::lateness::Late;
 use crate::calls::places::{self, Number, Parts, Places, time_ns};
@@ -16,6 +15,7 @@ use crate::calls::recorded;
 use crate::coverage::{Coverage, Extent};
 use crate::efficiency::measured_share;
 use crate::human::{count, digits, duration, percent};
+use crate::layout::{paragraph, title, width};
 use crate::pauses;
 
 /// Least columns of a function and its call site, as long as a column of numbers can be left out for it.

@@ -5,9 +5,10 @@ use ampl_core::plan::Plan;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::{RankTrace, Trace};
 
-use super::{field, longest_ns, marginal, paragraph};
+use super::{longest_ns, marginal};
 use crate::human::{bytes, count, plural};
-use crate::info::{is_kept_by, would_keep};
+use crate::kept::{is_kept_by, would_keep};
+use crate::layout::{field, paragraph};
 
 pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>, only_journals: bool) {
     if only_journals {

@@ -7,6 +7,7 @@ use ampl_trace::model::{STEP_CLOCK, Step};
 use ampl_trace::structure::{JobStructure, Signature};
 
 use super::*;
+use crate::layout::WIDTH;
 use crate::synthetic::{Synthetic, put_cell};
 
 fn summary(job: &Synthetic) -> String {
