@@ -6,8 +6,9 @@ use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_trace::cells::Cell;
 
+use crate::declared::Declared;
 use crate::floating::Environment;
-use crate::regions::{Declared, Reading};
+use crate::reading::Reading;
 use crate::window::holds;
 
 /// n, Σ, Σ², min and max of single observations, in ticks or units.
@@ -320,6 +321,26 @@ fn of_call(quantity: &Quantity, [ticks, sent, received]: [u64; 3]) -> f64 {
 
 fn is_time(quantity: &Quantity) -> bool {
     matches!(quantity, Quantity::Wall | Quantity::MpiTime | Quantity::ComputeTime)
+}
+
+impl Reading {
+    /// Adds a thread's work in a window that it leaves.
+    pub fn carry(&mut self, totals: &Totals) {
+        self.mpi_ticks += totals.mpi_ticks;
+        self.own_ticks += totals.own_ticks;
+        self.sent += totals.sent;
+        self.received += totals.received;
+        self.calls += totals.calls;
+        self.users.iter_mut().zip(&totals.users).for_each(|(all, here)| *all += here);
+    }
+
+    /// Becomes `before` plus what `totals` add to it, at `at`.
+    pub fn set(&mut self, before: &Self, totals: &Totals, at: u64) {
+        self.users.copy_from_slice(&before.users);
+        let users = std::mem::take(&mut self.users);
+        *self = Self { users, at, ..*before };
+        self.carry(totals);
+    }
 }
 
 #[cfg(test)]

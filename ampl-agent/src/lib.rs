@@ -10,10 +10,12 @@ mod call_sequence;
 pub mod closed;
 pub mod counters;
 pub mod current;
+pub mod declared;
 pub mod descriptor;
 #[allow(unsafe_code)]
 pub mod floating;
 mod free_space;
+mod gathered;
 pub mod governor;
 pub mod handles;
 mod held;
@@ -31,6 +33,7 @@ pub mod policies;
 #[allow(unsafe_code)]
 pub mod prefetch;
 mod pricing;
+pub mod reading;
 pub mod regions;
 pub mod repeats;
 mod request_table;

@@ -5,154 +5,19 @@
 //! part of the visit. Exits without entries and entries without exits are mended as far as possible, and counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use ampl_core::config::{Event, Marker, Quantity};
-use ampl_core::plan::Plan;
+use ampl_core::config::Marker;
 use ampl_core::units::WindowId;
 
 use crate::accumulate::Totals;
+use crate::declared::{Declared, Irregularities};
+use crate::reading::Reading;
 use crate::shared::{MARKER_WAIT_NS, Shared};
 use crate::window::Boundary;
 
 /// Frames of a thread's stack; a program that enters and never leaves must not fill the memory.
 const DEEPEST: usize = 1 << 12;
-
-/// Regions, paths and metrics of the program that the configuration names.
-#[derive(Debug, Default)]
-pub struct Declared {
-    /// Regions that matter, by index.
-    regions: Vec<String>,
-    /// Paths to watch, as indices of regions.
-    paths: Vec<Vec<u16>>,
-    /// Per region: the paths that it is part of.
-    paths_of: Vec<Vec<u16>>,
-    /// The path whose end is the window's marker.
-    marker: Option<u16>,
-    /// Metrics of the program.
-    users: Vec<String>,
-}
-
-impl Declared {
-    /// Regions, paths and metrics that `plan` names.
-    pub fn new(plan: &Plan) -> Self {
-        let mut declared = Self::default();
-        if let Marker::Region(name) = &plan.config.window.marker {
-            declared.marker = Some(declared.path(std::slice::from_ref(name)));
-        }
-        for metric in &plan.metrics {
-            if let Some(names) = path_names(&metric.event) {
-                declared.path(names);
-            }
-            if let Quantity::User(name) = &metric.quantity
-                && declared.user(name).is_none()
-            {
-                declared.users.push(name.clone());
-            }
-        }
-        declared.paths_of = (0..declared.regions.len() as u16)
-            .map(|region| {
-                let holds = |path: &u16| declared.paths[usize::from(*path)].contains(&region);
-                (0..declared.paths.len() as u16).filter(holds).collect()
-            })
-            .collect();
-        declared
-    }
-
-    fn path(&mut self, names: &[String]) -> u16 {
-        let mut path = Vec::new();
-        for name in names {
-            path.push(self.region(name).unwrap_or_else(|| {
-                self.regions.push(name.clone());
-                self.regions.len() as u16 - 1
-            }));
-        }
-        let known = self.paths.iter().position(|known| *known == path);
-        known.unwrap_or_else(|| {
-            self.paths.push(path);
-            self.paths.len() - 1
-        }) as u16
-    }
-
-    /// Index of the region of that name, if it matters.
-    pub fn region(&self, name: &str) -> Option<u16> {
-        self.regions.iter().position(|known| known == name).map(|index| index as u16)
-    }
-
-    /// Index of the program's metric of that name, if it is measured.
-    pub fn user(&self, name: &str) -> Option<u16> {
-        self.users.iter().position(|known| known == name).map(|index| index as u16)
-    }
-
-    /// Number of the program's metrics.
-    pub fn users(&self) -> usize {
-        self.users.len()
-    }
-
-    /// The path that `event` observes.
-    pub fn path_of(&self, event: &Event) -> Option<u16> {
-        let names = path_names(event)?;
-        let path: Vec<u16> = names.iter().map(|name| self.region(name)).collect::<Option<_>>()?;
-        self.paths.iter().position(|known| *known == path).map(|index| index as u16)
-    }
-
-    /// The path whose end is the window's marker.
-    pub fn marker(&self) -> Option<u16> {
-        self.marker
-    }
-}
-
-fn path_names(event: &Event) -> Option<&[String]> {
-    match event {
-        Event::Region(name) => Some(std::slice::from_ref(name)),
-        Event::Path(names) => Some(names),
-        _ => None,
-    }
-}
-
-/// Work of a thread until some moment, and the moment; only ever grows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
-    /// The moment, less the time in which the program had paused ampl; ticks.
-    pub at: u64,
-    /// Time inside MPI, ticks.
-    pub mpi_ticks: u64,
-    /// The agent's own time, ticks.
-    pub own_ticks: u64,
-    /// Bytes sent.
-    pub sent: u64,
-    /// Bytes received.
-    pub received: u64,
-    /// Calls.
-    pub calls: u64,
-    /// The program's metrics.
-    pub users: Vec<f64>,
-}
-
-impl Reading {
-    /// A reading of no work, with room for `users` metrics.
-    pub fn new(users: usize) -> Self {
-        Self { users: vec![0.0; users], ..Self::default() }
-    }
-
-    /// Adds a thread's work in a window that it leaves.
-    pub fn carry(&mut self, totals: &Totals) {
-        self.mpi_ticks += totals.mpi_ticks;
-        self.own_ticks += totals.own_ticks;
-        self.sent += totals.sent;
-        self.received += totals.received;
-        self.calls += totals.calls;
-        self.users.iter_mut().zip(&totals.users).for_each(|(all, here)| *all += here);
-    }
-
-    /// Becomes `before` plus what `totals` add to it, at `at`.
-    fn set(&mut self, before: &Self, totals: &Totals, at: u64) {
-        self.users.copy_from_slice(&before.users);
-        let users = std::mem::take(&mut self.users);
-        *self = Self { users, at, ..*before };
-        self.carry(totals);
-    }
-}
 
 /// One entered region.
 #[derive(Clone, Copy, Debug)]
@@ -287,22 +152,6 @@ pub struct Exit {
     pub in_order: bool,
     /// True where the window's marker is met.
     pub marker: bool,
-}
-
-/// Irregular uses of regions by the program, for its author.
-#[derive(Debug, Default)]
-pub struct Irregularities {
-    /// Exits without entries, entries without exits.
-    pub unbalanced: AtomicU64,
-    /// Ends of the marker's region on threads that make no MPI calls, which end no window.
-    pub elsewhere: AtomicU64,
-}
-
-impl Irregularities {
-    /// Counts one more of `what`.
-    pub fn count(what: &AtomicU64) {
-        what.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 impl Shared {

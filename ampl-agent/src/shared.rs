@@ -17,14 +17,14 @@ use ampl_core::units::{Rank, WindowId};
 use crate::accumulate::{EventMap, Totals};
 use crate::closed::{Closed, ClosedWindow};
 use crate::counters::{Counters, Counting, counted};
+use crate::declared::{Declared, Irregularities};
 use crate::floating::Computing;
+use crate::gathered::Gathered;
 use crate::governor::{Governor, Level};
 use crate::journal::Journal;
 use crate::marker_credits::MarkerCredits;
 use crate::partners::{Drawn, Partners};
 use crate::policies::Policies;
-use crate::regions::{Declared, Irregularities};
-use crate::thread::Gathered;
 use crate::window::{Boundary, Pause};
 use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
 

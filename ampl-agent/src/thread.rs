@@ -35,7 +35,6 @@ mod retrospective;
 mod site;
 mod structure;
 
-pub(crate) use gather::Gathered;
 pub use overhead_check::LOOK_EVERY;
 use overhead_check::LastCheck;
 

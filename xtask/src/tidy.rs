@@ -48,7 +48,7 @@ const IMPURE: &[&str] = &["fs", "env", "net", "Instant", "SystemTime"];
 
 /// Remaining rings of modules, by crate: number of modules in each. The list may only shrink.
 const RINGS: &[(&str, &[usize])] =
-    &[("ampl-agent", &[5, 2]), ("ampl-preload", &[27]), ("ampl-cli", &[5, 3, 2, 2])];
+    &[("ampl-agent", &[2, 2, 2]), ("ampl-preload", &[27]), ("ampl-cli", &[3, 2, 2])];
 
 /// Longest file that a person writes.
 const MOST_LINES: usize = 500;

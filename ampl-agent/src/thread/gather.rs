@@ -5,32 +5,11 @@
 //! the buffer under their own numbers, so a process that dies loses only these windows' summaries.
 
 use super::Thread;
-use crate::accumulate::Totals;
 use crate::governor::Level;
 use crate::shared::{Guard, OpenWindow, Shared};
 
 /// How long the end of a window may go unreported, nanoseconds: as long as windows are by default.
 const LONGEST_NS: f64 = 250e6;
-
-/// Windows from the open one on that have ended, oldest first: end, and totals of all threads.
-#[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    ended: Vec<(u64, Totals)>,
-    /// Empty totals, to be filled again.
-    spares: Vec<Totals>,
-}
-
-impl Gathered {
-    pub fn len(&self) -> usize {
-        self.ended.len()
-    }
-
-    /// Takes a window that has ended at `end`; `totals` are empty afterwards.
-    fn take(&mut self, end: u64, totals: &mut Totals) {
-        let empty = self.spares.pop().unwrap_or_else(|| totals.emptied());
-        self.ended.push((end, std::mem::replace(totals, empty)));
-    }
-}
 
 /// True where the next window is sure to be observed like the `open` one, with nothing to read at its end.
 fn is_like_the_next(open: &OpenWindow) -> bool {

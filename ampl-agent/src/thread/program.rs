@@ -1,7 +1,8 @@
 //! Events from the program itself: regions, metrics, markers, pauses.
 
 use super::Thread;
-use crate::regions::{Irregularities, Visits};
+use crate::declared::Irregularities;
+use crate::regions::Visits;
 use crate::window::Boundary;
 
 impl Thread {
