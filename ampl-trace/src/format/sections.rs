@@ -1,7 +1,7 @@
 //! Contents of a trace file's sections, and how a rank's part turns into them and back.
 
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::Read;
 
 use ampl_core::message::Decision;
 
@@ -97,17 +97,45 @@ pub fn squeezed(bytes: &[u8]) -> Vec<u8> {
     zstd::bulk::compress(bytes, LEVEL).expect("memory has room for as much again")
 }
 
-/// The bytes that were [`squeezed`]; `None` where they were not, or claim to be more than any table.
+/// The bytes that [`squeezed`] compressed; `None` for other bytes, and for more than a table has.
 pub fn unsqueezed(payload: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    if payload.is_empty() {
-        return Some(bytes);
+    let mut reader = Unsqueezed::new(payload)?;
+    reader.read_to_end(&mut bytes).ok()?;
+    (reader.left > 0).then_some(bytes)
+}
+
+/// Reads what [`squeezed`] compressed, without memory for the whole.
+pub struct Unsqueezed<'a> {
+    /// Absent where nothing was compressed.
+    decoder: Option<zstd::stream::read::Decoder<'a, &'a [u8]>>,
+    /// Bytes until it is more than a table has: a few bytes may claim to be many.
+    left: u64,
+}
+
+impl<'a> Unsqueezed<'a> {
+    /// A reader of `payload`; `None` where that does not begin as compressed bytes do.
+    pub fn new(payload: &'a [u8]) -> Option<Self> {
+        let left = (payload.len() as u64).saturating_mul(1 << 10).saturating_add(1 << 20) + 1;
+        let decoder = match payload.is_empty() {
+            true => None,
+            false => Some(zstd::stream::read::Decoder::with_buffer(payload).ok()?),
+        };
+        Some(Self { decoder, left })
     }
-    // A few bytes may claim to be many.
-    let most = (payload.len() as u64).saturating_mul(1 << 10).saturating_add(1 << 20);
-    let decoder = zstd::stream::read::Decoder::new(payload).ok()?;
-    let read = decoder.take(most + 1).read_to_end(&mut bytes).ok()?;
-    (read as u64 <= most).then_some(bytes)
+}
+
+impl Read for Unsqueezed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let Some(decoder) = &mut self.decoder else { return Ok(0) };
+        let most = into.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if most == 0 && !into.is_empty() {
+            return Err(std::io::Error::other("more than a table has"));
+        }
+        let read = decoder.read(&mut into[..most])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
 }
 
 /// The sections that store `rank`, but for what it called: each where there is something to store. Times are borrowed.
