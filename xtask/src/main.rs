@@ -4,6 +4,7 @@
 
 mod bench;
 mod codegen;
+mod compare;
 mod demo;
 mod dist;
 mod setup;
@@ -23,6 +24,8 @@ Usage: cargo xtask COMMAND
   bench [NAME] [-- ARGS]
                      the benchmarks, or the one of that name
   codegen [--check]  write the generated code and docs/configuration.md, or check that they are up to date
+  compare OLD NEW RUN...
+                     what two builds of ampl print and write of the same runs
   tidy               house rules that the compiler does not check
 
 Examples:
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["codegen"] => codegen::run(false),
         ["codegen", "--check"] => codegen::run(true),
+        ["compare", old, new, runs @ ..] if !runs.is_empty() => compare::run(old, new, runs),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] | [_, "--help" | "-h"] => {
             println!("{HELP}");
