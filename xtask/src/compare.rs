@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::shell::root;
 
-/// What is compared: a name, and the words before and behind the run.
+/// Commands that are compared: a name, and the words before and behind the run.
 const COMMANDS: &[(&str, &[&str], &[&str])] = &[
     ("info", &["info"], &["--json"]),
     ("summary", &["info"], &[]),
