@@ -42,7 +42,8 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     /// # Errors
     /// [`ReadError`] when it is not a trace file or has another version.
     pub fn new(bytes: B) -> Result<Self, ReadError> {
-        let Index { entries, damage, .. } = Index::read(bytes.as_ref())?;
+        let Index { entries, mut damage, .. } = Index::read(bytes.as_ref())?;
+        damage.extend(entries.iter().filter_map(Entry::unknown));
         let mut of_ranks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (number, entry) in (0..).zip(&entries) {
             if let Some(rank) = entry.rank {
@@ -192,8 +193,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
             of(self.processes.get().map(|(_, damage)| damage)),
             of(self.decisions.get().map(|(_, damage)| damage)),
         ];
-        let unknown = self.entries.iter().filter_map(Entry::unknown);
-        self.damage.iter().cloned().chain(unknown).chain(parts.into_iter().flatten()).collect()
+        self.damage.iter().cloned().chain(parts.into_iter().flatten()).collect()
     }
 
     /// Bytes of the file by their contents, according to its list of sections.
