@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, SitesFault, table_path};
+use ampl_core::config::{Config, ConfigError, ConfigErrors, LONGEST, Notice, SitesFault, table_path};
 use ampl_core::plan::{Clipping, RankOutsideJob};
 
 use crate::environment;
@@ -204,36 +204,8 @@ fn text_of(path: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if let Some((_, what)) = KINDS.iter().find(|(begins, _)| bytes.starts_with(begins)) {
-        return Err(format!("it is {what}"));
-    }
-    if bytes.contains(&0) {
-        return Err("it is a binary file".to_owned());
-    }
-    if bytes.len() as u64 > LONGEST {
-        return Err(format!("it has more than {} MiB", LONGEST >> 20));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count();
-        format!("it is not UTF-8 on line {}", line + 1)
-    })
+    ampl_core::config::text(bytes)
 }
-
-/// Longest job file, bytes; devices are longer.
-const LONGEST: u64 = 1 << 24;
-
-/// First bytes of files that are passed as a job file by mistake.
-const KINDS: [(&[u8], &str); 6] = [
-    (b"\x7fELF", "a program"),
-    (b"AMPL", "a trace or a journal"),
-    (b"\x1f\x8b", "a compressed file"),
-    (b"\x28\xb5\x2f\xfd", "a compressed file"),
-    (b"\xff\xfe", "text in UTF-16"),
-    (b"\xfe\xff", "text in UTF-16"),
-];
 
 /// The lines to print: `--set` where that put the error in, else the place in the file as the user wrote it.
 fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) -> String {

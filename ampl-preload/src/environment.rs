@@ -1,10 +1,14 @@
 //! Inputs from the process's surroundings: three variables of ampl's own, names and places.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use ampl_core::config;
 use ampl_core::naming::{JOB_VARIABLES, Names, STARTED_VARIABLE, node_directory_name};
 use ampl_core::program::program_of;
 use ampl_trace::model::Alone;
@@ -59,15 +63,27 @@ pub fn alone(open_mpi: bool, ranks: u32) -> Option<Alone> {
 /// # Errors
 /// A message for people where the file cannot be read.
 pub fn config_text() -> Result<(String, String), String> {
-    match env::var("AMPL_CONFIG") {
-        Ok(path) if !path.is_empty() && !path.contains('\n') => match fs::read_to_string(&path) {
-            Ok(text) => Ok((text, path)),
-            Err(error) => {
-                Err(format!("cannot read the configuration ({path}): {error}; the job goes on without ampl"))
-            }
-        },
-        text => Ok((text.unwrap_or_default(), "AMPL_CONFIG".into())),
-    }
+    const NAME: &str = "AMPL_CONFIG";
+    let named = env::var_os(NAME).unwrap_or_default().into_encoded_bytes();
+    let (text, place) = match named.is_empty() || named.contains(&b'\n') {
+        true => (config::text(named), NAME.into()),
+        false => {
+            let path = PathBuf::from(OsString::from_vec(named));
+            (config_file(&path), path.display().to_string())
+        }
+    };
+    text.map(|text| (text, place.clone())).map_err(|why| {
+        format!("cannot read the configuration ({place}): {why}; the job goes on without ampl")
+    })
+}
+
+/// The text in `path`, of which not more is read than a job file has: a device has no end.
+fn config_file(path: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path);
+    let read = file.and_then(|file| file.take(config::LONGEST + 1).read_to_end(&mut bytes));
+    read.map_err(|error| error.to_string())?;
+    config::text(bytes)
 }
 
 /// The run directory, if the job's starter has named it.

@@ -3,6 +3,7 @@
 //! [`Config::parse`] is the one place where text becomes settings; the command line's
 //! `--set KEY=VALUE` edits the text before it is parsed.
 
+#[cfg(feature = "edit")]
 mod edit;
 mod error;
 mod fraction;
@@ -15,9 +16,11 @@ mod policy;
 mod rules;
 pub mod site;
 mod sites;
+mod text;
 mod tree;
 mod write;
 
+#[cfg(feature = "edit")]
 pub use edit::table_path;
 pub use error::{Cause, ConfigError, ConfigErrors, Notice};
 pub use fraction::fraction;
@@ -25,6 +28,8 @@ pub use marker::nanoseconds;
 pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};
 pub use sites::SitesFault;
+pub use text::{LONGEST, text};
+pub use write::quoted;
 
 use crate::units::{Rank, RankSet};
 use site::Site;

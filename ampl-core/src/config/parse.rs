@@ -1,6 +1,6 @@
 //! [`Config::parse`]: from text to settings, table by table.
 
-use toml_edit::Document;
+use toml::de::DeTable;
 
 use super::MOST_STRATA;
 use super::error::{Cause, ConfigErrors, Notice};
@@ -16,22 +16,21 @@ impl Config {
     /// The settings in `text` (TOML), and what was accepted without doing quite what it says.
     ///
     /// # Errors
-    /// Everything found wrong, in the order of the text. A text that is no TOML gives its first error only.
+    /// Everything found wrong, in the order of the text, as long as that is no more than people read. A text that is no
+    /// TOML gives its first error only.
     pub fn parse(text: &str) -> Result<(Self, Vec<Notice>), ConfigErrors> {
         let mut report = Report::new(text);
-        let document = match Document::parse(text) {
-            Ok(document) => document,
-            Err(error) => {
-                let at = error.span().map_or(0, |span| span.start);
-                let message = error.message().lines().collect::<Vec<_>>().join(", ");
-                report.error(at, "", Cause::Syntax { message });
-                return report.finish().map(|_| unreachable!("an error was reported"));
-            }
-        };
+        let document = tree::document(text).unwrap_or_else(|(at, cause)| {
+            report.error(at, "", cause);
+            DeTable::new()
+        });
         let blocks = tree::read(&document, &mut report);
         let mut config = Self::default();
         let mut draft = rules::Draft::default();
         for block in &blocks {
+            if report.is_full() {
+                break;
+            }
             match block.table {
                 "sampling" => {
                     draft.sampling_at = Some((block.at("selection"), block.at("sizing")));
@@ -85,7 +84,7 @@ impl Config {
     /// is found to be wrong when more is known than the text.
     pub fn place(text: &str, key: &str, index: usize) -> Option<(usize, usize)> {
         let mut report = Report::new(text);
-        let document = Document::parse(text).ok()?;
+        let document = tree::document(text).ok()?;
         let (table, name) = key.split_once('.')?;
         let blocks = tree::read(&document, &mut report);
         let block = blocks.iter().filter(|block| block.table == table).nth(index)?;

@@ -226,10 +226,7 @@ pub(super) fn notice_second_policy(
 /// `true` if pinned ranks and sample size fit the members; errors go to `report`.
 pub(super) fn group_is_sound(group: &Group, block: &Block<'_>, report: &mut Report<'_>) -> bool {
     let outside = match &group.members {
-        Members::Listed(listed) => group
-            .pinned
-            .ranges()
-            .find(|&(low, high)| !listed.ranges().any(|(first, last)| first <= low && high <= last)),
+        Members::Listed(listed) => first_outside(&group.pinned, listed),
         Members::Others => None,
     };
     if let Some((low, high)) = outside {
@@ -337,11 +334,28 @@ pub(super) fn group_name_fault(name: &str, others: bool) -> Option<String> {
     })
 }
 
+/// The first rank in both sets.
 fn first_shared(set: &RankSet, other: &RankSet) -> Option<u32> {
-    let shared = |(low, high): (u32, u32)| {
-        other.ranges().filter(|&(a, b)| low <= b && a <= high).map(|(a, _)| low.max(a)).min()
-    };
-    set.ranges().filter_map(shared).min()
+    let (mut ours, mut theirs) = (set.ranges().peekable(), other.ranges().peekable());
+    while let (Some(&(low, high)), Some(&(first, last))) = (ours.peek(), theirs.peek()) {
+        if high < first {
+            ours.next();
+        } else if last < low {
+            theirs.next();
+        } else {
+            return Some(low.max(first));
+        }
+    }
+    None
+}
+
+/// The first range of `set` that is not all in `other`.
+fn first_outside(set: &RankSet, other: &RankSet) -> Option<(u32, u32)> {
+    let mut theirs = other.ranges().peekable();
+    set.ranges().find(|&(low, high)| {
+        while theirs.next_if(|&(_, last)| last < low).is_some() {}
+        theirs.peek().is_none_or(|&(first, last)| low < first || last < high)
+    })
 }
 
 /// Description of a valid template of the run directory where `template` is none.

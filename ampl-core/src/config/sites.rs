@@ -1,10 +1,8 @@
 //! [`Config::inline_sites`]: `sites = "FILE"`, put in its place before the text is parsed.
 
-use toml_edit::Document;
-
 use super::Config;
 use super::error::{Cause, ConfigError, ConfigErrors};
-use super::tree::Report;
+use super::tree::{self, Report};
 
 /// Reason why a file of `[[site]]` tables cannot take the place of `sites`.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +31,10 @@ impl Config {
         read: impl FnOnce(&str) -> Result<String, String>,
     ) -> Result<String, SitesFault> {
         let unchanged = || Ok(text.to_owned());
-        let Ok(document) = Document::parse(text) else { return unchanged() };
-        let Some((key, item)) = document.as_table().get_key_value("sites") else { return unchanged() };
-        let (Some(file), Some(from), Some(value)) = (item.as_str(), key.span(), item.span()) else {
-            return unchanged();
-        };
+        let Ok(document) = tree::document(text) else { return unchanged() };
+        let Some((key, value)) = document.get_key_value("sites") else { return unchanged() };
+        let Some(file) = value.get_ref().as_str() else { return unchanged() };
+        let (from, value) = (key.span(), value.span());
         let here = |cause| {
             let (line, column) = Report::new(text).place(value.start);
             SitesFault::Here(ConfigError { line, column, key: "sites".into(), cause })
@@ -57,11 +54,9 @@ impl Config {
 /// Checks that `tables` has sound `[[site]]` tables and nothing else.
 fn check(tables: &str) -> Result<(), ConfigErrors> {
     let mut report = Report::new(tables);
-    if let Ok(document) = Document::parse(tables) {
-        let root = document.as_table();
-        for (name, item) in root.iter() {
-            let key = root.get_key_value(name).and_then(|(key, _)| key.span());
-            let at = key.or_else(|| item.span()).map_or(0, |span| span.start);
+    if let Ok(document) = tree::document(tables) {
+        for (key, value) in &document {
+            let (name, at) = (key.get_ref().as_ref(), key.span().start);
             if name == "sites" {
                 let expected = "the [[site]] tables themselves: a file of sites names no other";
                 let found = "in a file of sites".to_owned();
@@ -69,7 +64,7 @@ fn check(tables: &str) -> Result<(), ConfigErrors> {
             } else if name != "site" {
                 let nearest = super::keys::nearest(name, ["site"]).map(str::to_owned);
                 report.error(at, name, Cause::UnknownKey { nearest, known: vec!["site"] });
-            } else if !item.is_array_of_tables() {
+            } else if !value.get_ref().is_array() || !tree::is_header(key, value) {
                 // Tables are appended to the job's own, which only this form allows.
                 let (expected, found) = ("tables, [[site]]".to_owned(), "another form of them".to_owned());
                 report.error(at, name, Cause::WrongType { expected, found });

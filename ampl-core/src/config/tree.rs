@@ -1,10 +1,19 @@
 //! From TOML to known keys with values of the right shape: everything else becomes an error here.
 
-use toml_edit::{Document, Item, TableLike, Value};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+use toml_parser::Source;
+use toml_parser::lexer::TokenKind;
 
 use super::error::{Cause, ConfigError, ConfigErrors, Notice};
 use super::fraction;
 use super::keys::{self, KEYS, Key, Shape, TABLES};
+
+/// Errors after which reading stops.
+const MOST_ERRORS: usize = 100;
+
+/// Most tables of a text: each is compared with all others of its kind.
+const MOST_TABLES: usize = 10_000;
 
 /// Collects errors and notices by byte offset.
 pub(super) struct Report<'t> {
@@ -19,6 +28,11 @@ impl<'t> Report<'t> {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(index, _)| index + 1)).collect();
         Self { text, line_starts, errors: Vec::new(), notices: Vec::new() }
+    }
+
+    /// `true` if there are so many errors that nobody would read more.
+    pub(super) fn is_full(&self) -> bool {
+        self.errors.len() >= MOST_ERRORS
     }
 
     pub(super) fn error(&mut self, at: usize, key: impl Into<String>, cause: Cause) {
@@ -65,6 +79,61 @@ impl<'t> Report<'t> {
     }
 }
 
+/// The TOML in `text`.
+///
+/// # Errors
+/// Offset of the first fault, and its cause in the parser's words.
+pub(super) fn document(text: &str) -> Result<DeTable<'_>, (usize, Cause)> {
+    if let Some(at) = too_deep(text) {
+        return Err((at, Cause::Syntax { message: format!("nested more than {DEEPEST} deep") }));
+    }
+    DeTable::parse(text).map(Spanned::into_inner).map_err(|error| {
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        (error.span().map_or(0, |span| span.start), Cause::Syntax { message })
+    })
+}
+
+/// Most tables and arrays inside each other; a job file needs three.
+const DEEPEST: usize = 16;
+
+/// Offset of the first bracket or dotted key that nests too deeply.
+///
+/// The parser limits brackets and dotted keys one by one, not together. What it makes of both needs more stack to be freed
+/// than a thread may have.
+fn too_deep(text: &str) -> Option<usize> {
+    // Of every open bracket, and outside: dots of the key so far, and `true` behind its equals sign.
+    let mut levels = vec![(0, false)];
+    let mut depth = 1;
+    for token in Source::new(text).lex() {
+        let inside = levels.len() > 1;
+        let level = levels.last_mut()?;
+        match token.kind() {
+            TokenKind::Dot if !level.1 => {
+                level.0 += 1;
+                depth += 1;
+            }
+            TokenKind::Equals => level.1 = true,
+            TokenKind::Comma | TokenKind::Newline => {
+                depth -= level.0;
+                *level = (0, false);
+            }
+            TokenKind::LeftSquareBracket | TokenKind::LeftCurlyBracket => {
+                levels.push((0, false));
+                depth += 1;
+            }
+            TokenKind::RightSquareBracket | TokenKind::RightCurlyBracket if inside => {
+                depth -= level.0 + 1;
+                levels.pop();
+            }
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Some(token.span().start());
+        }
+    }
+    None
+}
+
 /// One table of the text: `[sampling]`, or one of several `[[group]]`.
 pub(super) struct Block<'d> {
     pub(super) table: &'static str,
@@ -77,7 +146,7 @@ pub(super) struct Block<'d> {
 
 struct Entry<'d> {
     key: &'static Key,
-    value: &'d Value,
+    value: &'d DeValue<'d>,
     at: usize,
 }
 
@@ -110,12 +179,12 @@ impl<'d> Block<'d> {
     }
 
     pub(super) fn integer(&self, name: &str) -> Option<i64> {
-        self.entry(name)?.value.as_integer()
+        integer(self.entry(name)?.value)
     }
 
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         let value = self.entry(name)?.value;
-        value.as_float().or_else(|| value.as_integer().map(|integer| integer as f64))
+        float(value).or_else(|| integer(value).map(|integer| integer as f64))
     }
 
     /// A fraction: a number, or text in percent; other text is no number.
@@ -139,28 +208,29 @@ impl<'d> Block<'d> {
     }
 }
 
-/// The blocks of `document`, in its order; only known keys with values of the right shape. Everything else is in
-/// `report`.
-pub(super) fn read<'d>(document: &'d Document<&str>, report: &mut Report<'_>) -> Vec<Block<'d>> {
+/// The blocks of `document`; only known keys with values of the right shape. Everything else is in `report`.
+pub(super) fn read<'d>(document: &'d DeTable<'d>, report: &mut Report<'_>) -> Vec<Block<'d>> {
     let mut blocks = Vec::new();
-    let root = document.as_table();
-    for (name, item) in root.iter() {
-        let at = key_offset(root, name, item);
+    for (key, value) in document {
+        if report.is_full() {
+            break;
+        }
+        let (name, at) = (key.get_ref().as_ref(), key.span().start);
         if let Some(table) = keys::table(name) {
-            if table.many {
-                read_many(table.name, at, item, report, &mut blocks);
-            } else if let Some(found) = item.as_table_like() {
-                let at = item.span().map_or(at, |span| span.start);
-                blocks.push(read_block(table.name, at, found, report));
-            } else {
-                let expected = format!("a table, [{name}]");
-                report.error(at, name, Cause::WrongType { expected, found: kind(item).into() });
+            match value.get_ref() {
+                _ if table.many => read_many(table.name, key, value, report, &mut blocks),
+                DeValue::Table(found) => {
+                    blocks.push(read_block(table.name, value.span().start, found, report));
+                }
+                _ => {
+                    let expected = format!("a table, [{name}]");
+                    report.error(at, name, Cause::WrongType { expected, found: kind(key, value).into() });
+                }
             }
-        } else if let Some(key) = keys::find("", name) {
-            if let Some(value) = check_value(key, item, at, report) {
+        } else if let Some(known) = keys::find("", name) {
+            if check_value(known, key, value, report) {
                 // The only such key names a file, and settings are made of text alone.
-                let at = value.span().map_or(at, |span| span.start);
-                report.error(at, name, Cause::FileNotRead);
+                report.error(value.span().start, name, Cause::FileNotRead);
             }
         } else {
             report.error(at, name, unknown("", name));
@@ -171,28 +241,25 @@ pub(super) fn read<'d>(document: &'d Document<&str>, report: &mut Report<'_>) ->
 
 fn read_many<'d>(
     name: &'static str,
-    at: usize,
-    item: &'d Item,
+    key: &Spanned<DeString<'_>>,
+    value: &'d Spanned<DeValue<'d>>,
     report: &mut Report<'_>,
     blocks: &mut Vec<Block<'d>>,
 ) {
-    if let Some(tables) = item.as_array_of_tables() {
-        for table in tables {
-            let at = table.span().map_or(at, |span| span.start);
-            blocks.push(read_block(name, at, table, report));
-        }
-        return;
-    }
     let wrong =
         |found: &str| Cause::WrongType { expected: format!("tables, [[{name}]]"), found: found.into() };
-    let Some(array) = item.as_array() else {
-        return report.error(at, name, wrong(kind(item)));
+    let DeValue::Array(array) = value.get_ref() else {
+        return report.error(key.span().start, name, wrong(kind(key, value)));
     };
+    if array.len() > MOST_TABLES {
+        let (found, expected) = (array.len().to_string(), format!("at most {MOST_TABLES} tables"));
+        return report.error(key.span().start, name, Cause::Invalid { found, expected });
+    }
     for value in array {
-        let at = value.span().map_or(at, |span| span.start);
-        match value.as_inline_table() {
-            Some(table) => blocks.push(read_block(name, at, table, report)),
-            None => report.error(at, name, wrong(value_kind(value))),
+        let at = value.span().start;
+        match value.get_ref() {
+            DeValue::Table(table) => blocks.push(read_block(name, at, table, report)),
+            other => report.error(at, name, wrong(value_kind(other))),
         }
     }
 }
@@ -200,60 +267,80 @@ fn read_many<'d>(
 fn read_block<'d>(
     table: &'static str,
     at: usize,
-    found: &'d dyn TableLike,
+    found: &'d DeTable<'d>,
     report: &mut Report<'_>,
 ) -> Block<'d> {
     let (mut entries, mut refused) = (Vec::new(), Vec::new());
-    for (name, item) in found.iter() {
-        let key_at = key_offset(found, name, item);
-        let Some(key) = keys::find(table, name) else {
-            report.error(key_at, format!("{table}.{name}"), unknown(table, name));
+    for (name, value) in found {
+        if report.is_full() {
+            break;
+        }
+        let Some(key) = keys::find(table, name.get_ref()) else {
+            let name_at = name.span().start;
+            report.error(name_at, format!("{table}.{}", name.get_ref()), unknown(table, name.get_ref()));
             continue;
         };
-        match check_value(key, item, key_at, report) {
-            Some(value) => {
-                entries.push(Entry { key, value, at: value.span().map_or(key_at, |span| span.start) })
-            }
-            None => refused.push(key.name),
+        match check_value(key, name, value, report) {
+            true => entries.push(Entry { key, value: value.get_ref(), at: value.span().start }),
+            false => refused.push(key.name),
         }
     }
     Block { table, at, entries, refused }
 }
 
-/// The value of `item` if it fits `key`.
-fn check_value<'d>(
+/// `true` if the value fits `key`, which is written as `name`.
+fn check_value(
     key: &'static Key,
-    item: &'d Item,
-    key_at: usize,
+    name: &Spanned<DeString<'_>>,
+    value: &Spanned<DeValue<'_>>,
     report: &mut Report<'_>,
-) -> Option<&'d Value> {
-    let at = item.span().map_or(key_at, |span| span.start);
-    let wrong = |expected: &str| Cause::WrongType { expected: expected.into(), found: kind(item).into() };
+) -> bool {
     let mut refuse = |at, cause| {
         report.error(at, key.path(), cause);
-        None
+        false
     };
-    let Some(value) = item.as_value() else {
-        return refuse(key_at, wrong(expectation(key.shape)));
-    };
+    let (at, found) = (value.span().start, value.get_ref());
     let fits = match key.shape {
-        Shape::Integer => value.is_integer(),
-        Shape::Number => value.is_integer() || value.is_float(),
-        Shape::Fraction => value.is_integer() || value.is_float() || value.is_str(),
-        Shape::Text | Shape::Word(_) => value.is_str(),
-        Shape::Boolean => value.is_bool(),
-        Shape::Count => value.is_integer() || value.as_str() == Some("auto"),
+        Shape::Integer => found.is_integer(),
+        Shape::Number => found.is_integer() || found.is_float(),
+        Shape::Fraction => found.is_integer() || found.is_float() || found.is_str(),
+        Shape::Text | Shape::Word(_) => found.is_str(),
+        Shape::Boolean => found.is_bool(),
+        Shape::Count => found.is_integer() || found.as_str() == Some("auto"),
     };
     if !fits {
-        return refuse(at, wrong(expectation(key.shape)));
+        let (expected, found) = (expectation(key.shape).into(), kind(name, value).into());
+        let at = if is_header(name, value) { name.span().start } else { at };
+        return refuse(at, Cause::WrongType { expected, found });
     }
-    if let (Shape::Word(words), Some(word)) = (key.shape, value.as_str())
+    // The parser leaves numbers as they are written.
+    let too_large = match found {
+        DeValue::Integer(_) if integer(found).is_none() => Some("integer number overflowed"),
+        DeValue::Float(_) if float(found).is_none() => Some("floating-point number overflowed"),
+        _ => None,
+    };
+    if let Some(message) = too_large {
+        return refuse(at, Cause::Syntax { message: message.into() });
+    }
+    if let (Shape::Word(words), Some(word)) = (key.shape, found.as_str())
         && !words.contains(&word)
     {
         let nearest = keys::nearest(word, words.iter().copied());
         return refuse(at, Cause::UnknownWord { word: word.to_owned(), allowed: words.to_vec(), nearest });
     }
-    Some(value)
+    true
+}
+
+/// The number, if it is whole and 64 bits hold it.
+fn integer(value: &DeValue<'_>) -> Option<i64> {
+    let integer = value.as_integer()?;
+    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// The number, if it has a fraction or an exponent, and is not too large.
+fn float(value: &DeValue<'_>) -> Option<f64> {
+    let text = value.as_float()?.as_str();
+    text.parse().ok().filter(|value: &f64| value.is_finite() || !text.contains(|c: char| c.is_ascii_digit()))
 }
 
 fn unknown(table: &str, name: &str) -> Cause {
@@ -262,9 +349,10 @@ fn unknown(table: &str, name: &str) -> Cause {
     Cause::UnknownKey { nearest: keys::nearest_key(table, name), known: tables.chain(keys).collect() }
 }
 
-fn key_offset(table: &dyn TableLike, name: &str, item: &Item) -> usize {
-    let key = table.get_key_value(name).and_then(|(key, _)| key.span());
-    key.or_else(|| item.span()).map_or(0, |span| span.start)
+/// `true` if the value has a line of its own, `[key]` or `[[key]]`, or follows from dotted keys: its place is not
+/// behind its key.
+pub(super) fn is_header(key: &Spanned<DeString<'_>>, value: &Spanned<DeValue<'_>>) -> bool {
+    value.span().start <= key.span().start
 }
 
 fn expectation(shape: Shape) -> &'static str {
@@ -278,22 +366,21 @@ fn expectation(shape: Shape) -> &'static str {
     }
 }
 
-fn kind(item: &Item) -> &'static str {
-    match item {
-        Item::Value(value) => value_kind(value),
-        Item::ArrayOfTables(_) => "an array of tables",
-        Item::Table(_) | Item::None => "a table",
+fn kind(key: &Spanned<DeString<'_>>, value: &Spanned<DeValue<'_>>) -> &'static str {
+    match value.get_ref() {
+        DeValue::Array(_) if is_header(key, value) => "an array of tables",
+        found => value_kind(found),
     }
 }
 
-fn value_kind(value: &Value) -> &'static str {
+fn value_kind(value: &DeValue<'_>) -> &'static str {
     match value {
-        Value::String(_) => "text",
-        Value::Integer(_) => "a whole number",
-        Value::Float(_) => "a number with a fraction",
-        Value::Boolean(_) => "true or false",
-        Value::Datetime(_) => "a date",
-        Value::Array(_) => "an array",
-        Value::InlineTable(_) => "a table",
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use toml_writer::{ToTomlValue, TomlStringBuilder};
+
 use super::site::{Ranges, Site};
 use super::{
     Config, ErrorBound, Event, Group, Journal, Keep, Marker, Mechanism, RankSummaries, Selection, SiteMatch,
@@ -164,6 +166,7 @@ fn code(site: Option<&Site>) -> String {
     }
 }
 
-fn quoted(text: &str) -> String {
-    toml_edit::Value::from(text).to_string()
+/// `text` as TOML writes it, in quotes.
+pub fn quoted(text: &str) -> String {
+    TomlStringBuilder::new(text).as_default().to_toml_value()
 }

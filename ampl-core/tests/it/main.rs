@@ -9,6 +9,7 @@ mod common;
 mod config;
 mod config_effects;
 mod config_groups;
+mod config_hostile;
 mod config_keys;
 mod config_properties;
 mod config_values;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use ampl_core::config::{Config, Journal};
 use ampl_core::plan::Plan;
 use ampl_trace::RunInfo;
+use toml::Spanned;
+use toml::de::DeValue;
 
 /// Settings follow this line; before it stand the facts of the run.
 const SETTINGS: &str = "# Resolved settings.";
@@ -42,7 +44,7 @@ impl RunFile {
         let text = fs::read_to_string(dir.join("run.toml")).ok()?;
         let (facts, config) = text.split_once(SETTINGS).unwrap_or((&text, ""));
         let mut file = Self { facts: facts.into(), config: config.trim_start().into(), ..Self::default() };
-        file.ended_ns = file.value("ended_ns").and_then(|value| u64::try_from(value.as_integer()?).ok());
+        file.ended_ns = file.number("ended_ns");
         // A relative path is the job's: the run directory's parent is the likeliest place it ran in.
         file.journals = file.text("journals").map(|path| match dir.parent() {
             Some(parent) if !Path::new(&path).is_absolute() => parent.join(path),
@@ -57,10 +59,16 @@ impl RunFile {
     }
 
     /// The value of `key`, each line on its own: an odd command line must not hide the rest.
-    fn value(&self, key: &str) -> Option<toml_edit::Value> {
+    fn value(&self, key: &str) -> Option<DeValue<'_>> {
         let line =
             self.facts.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
-        line.trim().parse().ok()
+        DeValue::parse(line.trim()).ok().map(Spanned::into_inner)
+    }
+
+    fn number(&self, key: &str) -> Option<u64> {
+        let value = self.value(key)?;
+        let number = value.as_integer()?;
+        u64::from_str_radix(number.as_str(), number.radix()).ok()
     }
 
     fn text(&self, key: &str) -> Option<String> {
@@ -69,14 +77,13 @@ impl RunFile {
 
     /// The run as the client would have described it; the MPI library is not known here.
     pub fn describe(&self) -> RunInfo {
-        let number = |key| self.value(key).and_then(|value| value.as_integer());
         let words = self.value("command");
         let words = words.as_ref().and_then(|value| value.as_array()).into_iter().flatten();
         let mut run = RunInfo {
             ampl_version: self.text("ampl").unwrap_or_default(),
-            ranks: number("ranks").and_then(|ranks| u32::try_from(ranks).ok()).unwrap_or(0),
-            started_ns: number("started_ns").and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0),
-            command: words.filter_map(|word| word.as_str().map(str::to_owned)).collect(),
+            ranks: self.number("ranks").and_then(|ranks| u32::try_from(ranks).ok()).unwrap_or(0),
+            started_ns: self.number("started_ns").unwrap_or(0),
+            command: words.filter_map(|word| word.get_ref().as_str().map(str::to_owned)).collect(),
             config: self.config.clone(),
             ..RunInfo::default()
         };
