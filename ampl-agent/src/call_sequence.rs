@@ -33,6 +33,8 @@ const TOGETHER: usize = 32;
 pub struct Log {
     journal: Arc<Journal>,
     thread: u32,
+    /// Kinds of its blocks: snapshots and runs.
+    kinds: [BlockKind; 2],
     builder: Builder,
     runs: MappedBlock,
     at: usize,
@@ -59,10 +61,19 @@ impl Log {
     /// # Errors
     /// Errors of the journal's file system.
     pub fn new(journal: Arc<Journal>, thread: u32) -> io::Result<Self> {
-        let runs = journal.block(Need::Basic, BlockKind::Log, thread, FIRST_RUNS)?;
+        Self::of(journal, thread, [BlockKind::Snapshot, BlockKind::Log])
+    }
+
+    /// As [`new`](Self::new), with blocks of the `kinds` that snapshots and runs are to have.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn of(journal: Arc<Journal>, thread: u32, kinds: [BlockKind; 2]) -> io::Result<Self> {
+        let runs = journal.block(Need::Basic, kinds[1], thread, FIRST_RUNS)?;
         Ok(Self {
             journal,
             thread,
+            kinds,
             builder: Builder::new(),
             runs,
             at: 0,
@@ -105,11 +116,11 @@ impl Log {
         fetch(self.runs.head.as_ptr());
     }
 
-    /// Appends `count` calls of `terminal`.
+    /// Appends `count` calls of `terminal`; returns false once nothing more is appended.
     #[inline]
-    pub fn push(&mut self, terminal: u32, count: u64) {
+    pub fn push(&mut self, terminal: u32, count: u64) -> bool {
         if self.lost {
-            return;
+            return false;
         }
         self.calls += count;
         if self.open.0 == terminal && self.open.1 > 0 && self.open.1 + count < 1 << 32 {
@@ -117,9 +128,10 @@ impl Log {
             if let Some(run) = self.runs.words.get_mut(self.at - 1) {
                 *run = run.wrapping_add(count << 32);
             }
-            return;
+            return true;
         }
         self.turn(terminal, count);
+        true
     }
 
     fn turn(&mut self, terminal: u32, count: u64) {
@@ -216,7 +228,7 @@ impl Log {
     /// Makes room in the file for a snapshot of `words` words, and for the log behind it where one `follows`.
     fn make_room(&mut self, words: usize, follows: bool) -> io::Result<()> {
         if self.snapshots[1].words.len() < words {
-            let block = self.journal.file_block(BlockKind::Snapshot, self.thread, words * 2)?;
+            let block = self.journal.file_block(self.kinds[0], self.thread, words * 2)?;
             // A place that was too small is left unused: sizes double, so all of them are less than the last.
             if let Some(order) = self.snapshots[1].head.get(head::ORDER) {
                 order.store(0, Ordering::Release);
@@ -225,7 +237,7 @@ impl Log {
         }
         let longer = words.next_power_of_two().min(MOST_RUNS);
         if follows && self.runs.words.len() < longer {
-            self.next_runs = Some(self.journal.file_block(BlockKind::Log, self.thread, longer)?);
+            self.next_runs = Some(self.journal.file_block(self.kinds[1], self.thread, longer)?);
         }
         Ok(())
     }
@@ -261,7 +273,7 @@ impl Log {
 
     /// The file stays as it is: a log in memory follows.
     fn go_on_in_memory(&mut self) {
-        match self.journal.block(Need::Basic, BlockKind::Log, self.thread, FIRST_RUNS) {
+        match self.journal.block(Need::Basic, self.kinds[1], self.thread, FIRST_RUNS) {
             Ok(runs) => {
                 // It belongs to no snapshot.
                 runs.head[head::ORDER].store(u64::MAX, Ordering::Release);
@@ -282,7 +294,7 @@ impl Log {
 
     /// Makes room in memory for the last snapshot; returns true if there is any.
     fn make_room_in_memory(&mut self, words: usize) -> bool {
-        match self.journal.block(Need::Basic, BlockKind::Snapshot, self.thread, words) {
+        match self.journal.block(Need::Basic, self.kinds[0], self.thread, words) {
             Ok(block) => {
                 self.snapshots[1] = block;
                 true

@@ -409,7 +409,7 @@ impl Journal {
         let bytes = words as u64 * 8;
         let taken = growing.spill.as_ref().map_or(0, |spill| spill.end) + bytes;
         let crowded = taken > SPILLED_CALLS || self.room.is_memory_scarce(bytes);
-        let is_of_calls = matches!(kind, BlockKind::Log | BlockKind::Snapshot | BlockKind::Pending);
+        let is_of_calls = kind.is_of_calls();
         // Times have no place there at all.
         if kind == BlockKind::Pending || (crowded && is_of_calls && need == Need::More) {
             self.crowded.fetch_or(crowded, Ordering::Relaxed);

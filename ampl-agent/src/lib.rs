@@ -15,6 +15,7 @@ pub mod descriptor;
 #[allow(unsafe_code)]
 pub mod floating;
 mod free_space;
+mod gaps;
 mod gathered;
 pub mod governor;
 pub mod handles;

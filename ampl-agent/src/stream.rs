@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ampl_core::units::WindowId;
+use ampl_trace::gaps::Reason;
 use ampl_trace::journal::{BlockKind, head};
 use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
 use ampl_trace::timing::Settings;
@@ -273,6 +274,12 @@ impl Stream {
             pricing.signature(function);
         }
         has_room
+    }
+
+    /// Appends a kind of unrecorded calls; returns true if there was room.
+    #[must_use]
+    pub fn unrecorded(&mut self, function: u16, site: u32, reason: Reason) -> bool {
+        self.append(Kind::Unrecorded, (reason as u8, function), &[], &[site.into()], false)
     }
 
     /// Appends a record of two parts.

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::accumulate::Totals;
 use crate::call_sequence::Log;
 use crate::current::Current;
+use crate::gaps::Gaps;
 use crate::governor::Level;
 use crate::handles::HandleCache;
 use crate::journal::Need;
@@ -27,6 +28,7 @@ use crate::stream::Stream;
 use crate::window::Boundary;
 
 mod close;
+mod gaps;
 mod gather;
 mod overhead_check;
 mod program;
@@ -78,6 +80,7 @@ pub struct Thread {
     signatures: Signatures,
     repeats: Repeats,
     log: Log,
+    gaps: Gaps,
     /// Which calls are recorded: all of them, or those of windows that are stored.
     structure: Of,
     /// Cache in front of the process's handles.
@@ -148,6 +151,7 @@ impl Thread {
             _ => None,
         };
         let config = &shared.plan.config;
+        let tells_paths = config.trace.call_path_depth > 1;
         let exactly = Settings { error: config.trace.time_error, floor_ns: config.trace.time_floor_ns };
         let prices = config.sampling.budget.map(|_| exactly);
         let mut thread = Self {
@@ -160,6 +164,7 @@ impl Thread {
             signatures: Signatures::default(),
             repeats: Repeats::default(),
             log: Log::new(shared.journal.clone(), number)?,
+            gaps: Gaps::new(shared.journal.clone(), number, !tells_paths)?,
             structure: shared.plan.config.trace.structure,
             handles: HandleCache::default(),
             totals: Totals::new(&shared.events),
@@ -281,24 +286,6 @@ impl Thread {
         false
     }
 
-    /// A local call at `now` whose arguments are not recorded: counted, and never timed.
-    ///
-    /// Returns whether a window was closed.
-    #[inline]
-    pub fn local(&mut self, function: Function, address: u64, now: u64) -> bool {
-        let closed = self.enter(function, address, now);
-        if self.shared.is_paused() {
-            return self.leave_paused(None, now) || closed;
-        }
-        self.totals.calls += 1;
-        let site = self.site(function, address);
-        self.sites.add(site, function.0, 0, 0, 0);
-        self.observe_site(site, [0; 3]);
-        self.sequence += 1;
-        self.skipped = true;
-        closed
-    }
-
     #[cold]
     fn meets_marker(&mut self, address: u64, now: u64) -> bool {
         let shared = self.shared.clone();
@@ -339,20 +326,14 @@ impl Thread {
         })
     }
 
-    /// Records the call that made this thread's process a rank; window 0 starts behind it.
-    pub fn initialised(&mut self, call: &CallEnd) {
-        self.counts[usize::from(call.function.0)] += 1;
-        self.record(call);
-        self.sequence += 1;
-    }
-
     /// After MPI has returned: accumulates and, if kept, records the call.
     ///
     /// Returns whether windows were closed.
     #[inline(always)]
     pub fn leave(&mut self, call: &CallEnd) -> bool {
         if self.shared.is_paused() {
-            return self.leave_paused(call.terminal, call.end);
+            let of = (call.function, call.address, call.terminal);
+            return self.leave_paused(of, [call.start, call.end]);
         }
         let mut start = call.start;
         let due = call.end >= self.until;
@@ -371,7 +352,7 @@ impl Thread {
         }
         let site = self.visit(call, ticks);
         self.observe_site(site, [ticks, call.sent, call.received]);
-        self.record(call);
+        self.record(call, site);
         self.sequence += 1;
         due
     }
@@ -478,6 +459,7 @@ impl Thread {
         self.stores = open.stored;
         self.level = open.governor.level();
         self.looked.stored |= self.stores;
+        self.gaps.untimed |= self.is_off();
     }
 
     /// A newer clock pair has been taken: ticks are converted with it from here on.

@@ -1,6 +1,7 @@
 //! `ampl decode`: the calls of ranks, a line each.
 
 mod constants;
+mod gap;
 mod line;
 mod wanted;
 
@@ -9,8 +10,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ampl_core::mpi::constants::AbiFamily;
-use ampl_reader::{Call, Run, Symbols};
+use ampl_reader::{Call, Event, Run, Symbols};
 use ampl_trace::error::ReadError;
+use ampl_trace::gaps::Gap;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, RankTrace};
 
@@ -19,6 +21,7 @@ use crate::human::{self, plural};
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
 use crate::unstored;
+use gap::JsonGap;
 use line::{JsonCall, Place};
 use wanted::Wanted;
 
@@ -32,6 +35,9 @@ Constants of MPI have their names; a number that is none of them stays a number.
 
 Only calls of kept windows have a time. With --from or --until, calls without one are left out, and stderr says
 how many these were.
+
+Calls that were counted and not recorded are a gap: one line with their number, why, and how many of each function.
+\"seq\" counts through it.
 
 Without --rank, ranks come one after the other, and every line starts with the rank (\"rank\" of --json).
 
@@ -91,7 +97,17 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
             said.new_damage(&run, &args.run);
             let shares = shares(&rank.trace, verify);
             let mut stored = 0u64;
-            for call in rank.calls() {
+            for event in rank.events() {
+                let call = match event {
+                    Ok(Event::Gap(gap)) => {
+                        if wanted.takes_gap(&gap) {
+                            lines.print_gap(out, &rank.trace, &gap)?;
+                        }
+                        continue;
+                    }
+                    Ok(Event::Call(call)) => Ok(*call),
+                    Err(error) => Err(error),
+                };
                 stored += 1;
                 match call {
                     Ok(call) if wanted.takes(&call) => {
@@ -223,6 +239,20 @@ struct Lines {
 }
 
 impl Lines {
+    fn print_gap(&mut self, out: &mut Stdout, rank: &RankTrace, gap: &Gap) -> io::Result<()> {
+        let number = rank.process.rank;
+        if self.json {
+            let shown = self.several.then_some(number);
+            let json = JsonGap::of(shown, gap, |site| self.symbols.site(rank, site));
+            serde_json::to_writer(&mut *out, &json)?;
+            return writeln!(out);
+        }
+        if self.several {
+            write!(out, "{number:>6} ")?;
+        }
+        writeln!(out, "{}", gap::text(gap))
+    }
+
     fn print(&mut self, out: &mut Stdout, rank: &RankTrace, mut call: Call, share: Share) -> io::Result<()> {
         if let Some(family) = self.family {
             constants::name(&mut call, family);

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 use ampl_trace::model::{Alone, End, Sizes};
@@ -15,6 +15,7 @@ use crate::calls::table;
 use crate::communicators;
 use crate::efficiency::run_times;
 use crate::estimate::windows_lacking;
+use crate::gaps;
 use crate::in_call;
 use crate::kept::would_keep;
 use crate::layout;
@@ -27,6 +28,7 @@ use crate::processors::Sharing;
 use crate::programs::{self, Program};
 use crate::rundir::{self, RunArg};
 use crate::summary;
+use ampl_reader::gaps::Recorded;
 use ampl_reader::sites::Symbols;
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
@@ -106,6 +108,15 @@ struct Info<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<Clocks>,
     agent_failures: u64,
+    /// Calls that can be decoded one by one.
+    recorded_calls: u64,
+    /// True where these are all that were made, but for functions that are only ever counted.
+    structure_complete: bool,
+    /// Calls that were counted and not recorded, by reason.
+    gaps: Vec<gaps::Row>,
+    /// Calls of functions that have no place in the sequence, such as MPI_Wtime.
+    #[serde(skip_serializing_if = "Functions::is_empty")]
+    counted_only: Functions,
     overhead: Overhead,
     /// Bytes moved to and from files and windows; none where there were none.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -132,6 +143,8 @@ impl<'a> Info<'a> {
     fn of(trace: &'a Trace, comms: &'a Communicators) -> Self {
         let functions = Functions(trace.function_calls());
         let plan = rundir::plan(trace);
+        let mut symbols = Symbols::default();
+        let recorded = Recorded::of(trace, Some(&mut symbols));
         Self {
             ranks: trace.run.ranks,
             programs: programs::of(trace),
@@ -148,6 +161,10 @@ impl<'a> Info<'a> {
             phases: phases::of(trace),
             trace_bytes: trace.sizes,
             clocks: Clocks::of(trace),
+            recorded_calls: recorded.calls,
+            structure_complete: recorded.is_whole(),
+            gaps: gaps::rows(&recorded),
+            counted_only: functions.counted_only(),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
             overhead: Overhead::of(trace, functions.total()),
             moved: Moved::of(trace),
@@ -158,7 +175,7 @@ impl<'a> Info<'a> {
             grammars: trace.structure.grammars(),
             communicators: communicators::Rows(comms),
             communicators_cut: !comms.is_complete(),
-            in_call: in_call::rows(trace, comms, &mut Symbols::default()),
+            in_call: in_call::rows(trace, comms, &mut symbols),
             end: trace.run.end.filter(|_| !trace.complete),
         }
     }
@@ -169,6 +186,18 @@ impl<'a> Info<'a> {
 struct Functions(Vec<(u16, u64)>);
 
 impl Functions {
+    /// Functions that have no place in the sequence.
+    fn counted_only(&self) -> Self {
+        let only = |function: u16| {
+            FUNCTIONS.get(usize::from(function)).is_some_and(|spec| spec.class == Class::CountOnly)
+        };
+        Self(self.0.iter().copied().filter(|&(function, _)| only(function)).collect())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn total(&self) -> u64 {
         self.0.iter().map(|&(_, calls)| calls).sum()
     }
@@ -205,8 +234,14 @@ mod tests {
             "ranks": 0, "mpi_library": "", "complete": false, "programs": [], "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
-            "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0},
-            "agent_failures": 2, "overhead": {
+            "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0, "gaps": 0},
+            "agent_failures": 2, "recorded_calls": 0, "structure_complete": false, "gaps": [{
+                "ranks": "0", "from_ns": null, "until_ns": null, "reason": "unknown", "calls": 7,
+                "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "sites": [
+                    {"function": "MPI_Recv", "site": null, "calls": 3},
+                    {"function": "MPI_Send", "site": null, "calls": 4},
+                ],
+            }], "overhead": {
                 "agent_ns": 70, "share": 0.07, "windows_share": 0.07, "per_call_ns": 10.0, "steps": [], "calls_ns": 70,
                 "start_ns": 0, "end_ns": 0, "end_wait_ns": 0, "processor_ns": null, "processor_share": null,
                 "largest": null,

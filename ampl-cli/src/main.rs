@@ -25,6 +25,7 @@ mod exec;
 mod export;
 mod failure;
 mod fraction;
+mod gaps;
 mod human;
 mod in_call;
 mod info;

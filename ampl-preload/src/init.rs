@@ -418,6 +418,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
             mpi_library: process.pmpi.library_version(),
             abi: Some(process.abi.family),
             early_calls: early_calls(),
+            has_gaps: true,
             ..uncovered::noted(run.clone())
         };
         if let Ok(text) = serde_json::to_string(&run) {
@@ -429,7 +430,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         tree::record(&mut state.thread, &decisions);
     }
     for (index, early) in EARLY.iter().enumerate() {
-        state.thread.count(Function(index as u16), early.swap(0, Ordering::Relaxed));
+        state.thread.early(Function(index as u16), early.swap(0, Ordering::Relaxed), started);
     }
     let terminal =
         if state.thread.records() { state.thread.terminal(function, address, 0, &state.args) } else { None };

@@ -91,9 +91,9 @@ fn passes(here: &Entry, function: Function) -> bool {
             FastPath::Marking => process::is_invariant() && state.thread.pass_marker(ticks(true)),
         };
     if passes {
-        state.thread.pass(function);
         // SAFETY: the wrapper just entered.
-        state.thread.current.pass(function, unsafe { here.origin().address });
+        let address = unsafe { here.origin().address };
+        state.thread.pass(function, address);
     }
     passes
 }
@@ -200,7 +200,7 @@ fn left(here: &mut Entry, end: u64) {
 fn count_within(here: &Entry, function: Function) {
     if process::is_active() && !here.thread.is_null() {
         // SAFETY: the calling thread's own state: the outer wrapper holds no reference to it while it forwards.
-        unsafe { (*here.thread).thread.count(function, 1) };
+        contained(|| unsafe { (*here.thread).thread.nested(function, process::now()) });
         if matches!(function, ids::MPI_COMM_FREE | ids::MPI_COMM_DISCONNECT) {
             process::mark_comms_uncertain();
         }
@@ -408,8 +408,7 @@ unsafe fn recorded(
     if state.thread.is_off() && recipe.passage != FastPath::Never {
         let quiet = state.thread.is_quiet();
         let from = ticks(invariant);
-        state.thread.pass(function);
-        state.thread.current.pass(function, address);
+        state.thread.pass(function, address);
         if recipe.passage == FastPath::Marking && !state.thread.pass_marker(from) {
             end_windows(state, recipe, function, address, from);
         }

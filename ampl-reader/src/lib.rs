@@ -25,6 +25,7 @@
 
 pub mod directory;
 pub mod error;
+pub mod gaps;
 #[allow(unsafe_code)]
 pub mod map;
 mod names;
@@ -32,7 +33,8 @@ pub mod run;
 pub mod sites;
 
 pub use ampl_trace::communicators::{Communicator, Communicators};
-pub use ampl_trace::decode::{Call, Calls, Timed};
+pub use ampl_trace::decode::{Call, Calls, Event, Events, Timed};
+pub use ampl_trace::gaps::{Gap, Reason};
 pub use error::OpenError;
 pub use run::{Rank, Run};
 pub use sites::Symbols;

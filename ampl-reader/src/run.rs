@@ -6,7 +6,7 @@ use std::path::Path;
 use ampl_core::message::Decision;
 use ampl_core::plan::Plan;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::decode::Calls;
+use ampl_trace::decode::{Calls, Events};
 use ampl_trace::format::TraceFile;
 use ampl_trace::model::{Process, Sizes, WindowSummary};
 use ampl_trace::structure::{JobStructure, RankStructure};
@@ -16,6 +16,8 @@ use memmap2::Mmap;
 
 use crate::directory;
 use crate::error::OpenError;
+use crate::gaps::Recorded;
+use crate::sites::Symbols;
 
 /// A run of a job that has ended, is under way, or has died.
 #[derive(Debug)]
@@ -50,6 +52,11 @@ impl Rank<'_> {
     /// that all ranks agree on.
     pub fn calls(&self) -> Calls<'_> {
         Calls::naming(&self.structure, &self.trace, self.comms)
+    }
+
+    /// As [`calls`](Self::calls), with gaps between them: calls that were counted and not recorded.
+    pub fn events(&self) -> Events<'_> {
+        Events::naming(&self.structure, &self.trace, self.comms)
     }
 }
 
@@ -166,6 +173,15 @@ impl Run {
     pub fn communicators(&self) -> &Communicators {
         let process = |rank: u32| self.process(rank);
         self.comms.get_or_init(|| Communicators::of_job(&self.info, self.structure(), &process))
+    }
+
+    /// Recorded calls of all ranks, and what is missing, by reason; call sites are named by `symbols`.
+    pub fn recorded(&self, symbols: &mut Symbols) -> Recorded {
+        let mut found = Recorded::default();
+        for rank in self.ranks().into_iter().filter_map(|rank| self.rank_trace(rank)) {
+            found.add(&rank, self.info.has_gaps, self.structure(), Some(symbols));
+        }
+        found
     }
 
     /// Damage of what has been read so far.

@@ -8,6 +8,7 @@ use ampl_core::value::{ObjectKind, Value};
 use crate::args::{Named, Names, decode, is_predefined};
 use crate::communicators::{Communicators, Follower, Name};
 use crate::error::ReadError;
+use crate::gaps::{Cursor, Gap, ThreadGaps};
 use crate::grammar::Runs;
 use crate::model::RankTrace;
 use crate::places::Places;
@@ -49,6 +50,15 @@ impl Call {
     }
 }
 
+/// A call, or calls in its place that were counted and not recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A call.
+    Call(Box<Call>),
+    /// A gap.
+    Gap(Gap),
+}
+
 /// Times of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timed {
@@ -62,13 +72,20 @@ pub struct Timed {
 
 /// Reads the calls of a rank, thread by thread, in memory that depends on its structure only.
 #[derive(Debug)]
-pub struct Calls<'a> {
+pub struct Calls<'a>(Events<'a>);
+
+/// As [`Calls`], with gaps between the calls.
+#[derive(Debug)]
+pub struct Events<'a> {
     structure: &'a RankStructure,
+    rank: &'a RankTrace,
     names: RankNames<'a>,
     times: Option<Times<'a>>,
     thread: Option<Position<'a>>,
     /// Index of the next thread.
     next: usize,
+    /// Gaps that are read and not yet given out, last first.
+    gaps: Vec<Gap>,
     failed: bool,
 }
 
@@ -79,9 +96,33 @@ struct Position<'a> {
     runs: Runs<'a>,
     /// The run being read and what is left of it.
     run: (u32, u64),
+    /// Unrecorded calls, where the thread has any.
+    gaps: Option<Cursor<'a>>,
     seq: u64,
     /// For each terminal that makes a request, the first that makes requests like it.
     origins: Vec<Option<u32>>,
+}
+
+impl Position<'_> {
+    /// Passes the gap whose run is being read; puts what it holds into `gaps`, last first.
+    fn pass_gap(&mut self, gaps: &mut Vec<Gap>) {
+        let (terminal, mut calls) = std::mem::take(&mut self.run);
+        // A gap longer than a run can be is several.
+        for run in self.runs.by_ref() {
+            if run.0 != terminal {
+                self.run = run;
+                break;
+            }
+            calls = calls.saturating_add(run.1);
+        }
+        let none = ThreadGaps { thread: self.thread.thread, ..ThreadGaps::default() };
+        let found = match &mut self.gaps {
+            Some(cursor) => cursor.take(self.seq, calls),
+            None => Cursor::new(&none).take(self.seq, calls),
+        };
+        gaps.extend(found.into_iter().rev());
+        self.seq = self.seq.saturating_add(calls);
+    }
 }
 
 /// The times stored next.
@@ -155,10 +196,36 @@ impl<'a> Calls<'a> {
     /// The calls of `structure`, with the times and places of `rank`. Communicators are named by their words, which
     /// other ranks use for others, and this one too once they are free.
     pub fn new(structure: &'a RankStructure, rank: &'a RankTrace) -> Self {
-        Self::with(structure, rank, None)
+        Self(Events::new(structure, rank))
     }
 
     /// As [`Calls::new`], but communicators are called as on all ranks.
+    pub fn naming(structure: &'a RankStructure, rank: &'a RankTrace, comms: &'a Communicators) -> Self {
+        Self(Events::naming(structure, rank, comms))
+    }
+}
+
+impl Iterator for Calls<'_> {
+    type Item = Result<Call, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.0.next()? {
+                Ok(Event::Call(call)) => return Some(Ok(*call)),
+                Ok(Event::Gap(_)) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl<'a> Events<'a> {
+    /// As [`Calls::new`].
+    pub fn new(structure: &'a RankStructure, rank: &'a RankTrace) -> Self {
+        Self::with(structure, rank, None)
+    }
+
+    /// As [`Calls::naming`].
     pub fn naming(structure: &'a RankStructure, rank: &'a RankTrace, comms: &'a Communicators) -> Self {
         Self::with(structure, rank, Some(comms.follow(structure.rank)))
     }
@@ -173,7 +240,8 @@ impl<'a> Calls<'a> {
                 Decoder::new(&rank.times).ok().map(|decoder| Times { decoder, window: none, left: 0, seq: 0 })
             }
         };
-        let mut calls = Self { structure, names, times, thread: None, next: 0, failed: false };
+        let gaps = Vec::new();
+        let mut calls = Self { structure, rank, names, times, thread: None, next: 0, gaps, failed: false };
         calls.advance();
         calls
     }
@@ -190,9 +258,12 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Makes sure that a run is being read; `None` at the end.
+    /// Makes sure that a run is being read, or a gap; `None` at the end.
     fn turn(&mut self) -> Option<()> {
         loop {
+            if !self.gaps.is_empty() {
+                return Some(());
+            }
             let Some(position) = &mut self.thread else {
                 let thread = self.structure.threads.get(self.next)?;
                 self.next += 1;
@@ -201,7 +272,8 @@ impl<'a> Calls<'a> {
                     comms.thread(thread.thread);
                 }
                 let (runs, origins) = (thread.grammar.runs(), origins(&thread.signatures));
-                self.thread = Some(Position { thread, runs, run: (0, 0), seq: 0, origins });
+                let gaps = self.rank.gaps.thread(thread.thread).map(Cursor::new);
+                self.thread = Some(Position { thread, runs, run: (0, 0), gaps, seq: 0, origins });
                 continue;
             };
             if position.run.1 > 0 {
@@ -209,15 +281,24 @@ impl<'a> Calls<'a> {
             }
             match position.runs.next() {
                 Some(run) => position.run = run,
-                None => self.thread = None,
+                None => {
+                    // Behind its last call.
+                    self.gaps =
+                        position.gaps.as_mut().map(|gaps| gaps.rest(position.seq)).unwrap_or_default();
+                    self.gaps.reverse();
+                    self.thread = None;
+                }
             }
         }
     }
 
-    fn read(&mut self) -> Option<Result<Call, ReadError>> {
+    fn read(&mut self) -> Option<Result<Event, ReadError>> {
         let malformed = |seq| Some(Err(ReadError::Malformed { what: "call", at: seq as usize }));
         loop {
             self.turn()?;
+            if let Some(gap) = self.gaps.pop() {
+                return Some(Ok(Event::Gap(gap)));
+            }
             let position = self.thread.as_mut()?;
             let (terminal, left) = position.run;
             let seq = position.seq;
@@ -233,8 +314,7 @@ impl<'a> Calls<'a> {
             let due = self.times.as_mut().filter(|times| times.window.thread == thread);
             let until = due.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(seq));
             if signature.function == GAP {
-                position.seq = seq.saturating_add(left);
-                position.run.1 = 0;
+                position.pass_gap(&mut self.gaps);
                 continue;
             }
             let mut time: Option<(u64, Time)> = None;
@@ -262,7 +342,7 @@ impl<'a> Calls<'a> {
                 comms.freed(signature);
             }
             let returned = signature.flags & CALL_UNFINISHED == 0;
-            return Some(Ok(Call {
+            return Some(Ok(Event::Call(Box::new(Call {
                 seq,
                 thread,
                 function,
@@ -277,7 +357,7 @@ impl<'a> Calls<'a> {
                     duration_ns: returned.then_some(time.duration_ns),
                 }),
                 terminal,
-            }));
+            }))));
         }
     }
 
@@ -306,8 +386,8 @@ impl<'a> Calls<'a> {
     }
 }
 
-impl Iterator for Calls<'_> {
-    type Item = Result<Call, ReadError>;
+impl Iterator for Events<'_> {
+    type Item = Result<Event, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {

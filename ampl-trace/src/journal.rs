@@ -132,6 +132,34 @@ pub mod snapshot {
     pub const BUILDER: u8 = 1;
 }
 
+/// Layout of a thread's table of unrecorded calls: words before the entries, then a key and a number of calls each.
+pub mod gap {
+    /// Ticks of the first call, or some before.
+    pub const FROM: usize = 0;
+    /// Ticks of the last call whose moment is known.
+    pub const UNTIL: usize = 1;
+    /// Words before the entries.
+    pub const HEAD_WORDS: usize = 2;
+    /// Entries.
+    pub const PLACES: usize = 128;
+
+    const FUNCTION_AT: u32 = 48;
+    const REASON_AT: u32 = 60;
+    const ADDRESS: u64 = (1 << FUNCTION_AT) - 1;
+
+    /// The key of calls of `function` that return to `address`, which is 0 where it does not matter, for the reason of
+    /// that number.
+    #[inline(always)]
+    pub fn key(function: u16, address: u64, reason: u64) -> u64 {
+        address & ADDRESS | u64::from(function) << FUNCTION_AT | reason << REASON_AT
+    }
+
+    /// Function, address and reason of a key.
+    pub fn parts(key: u64) -> (u16, u64, u64) {
+        ((key >> FUNCTION_AT) as u16 & 0xfff, key & ADDRESS, key >> REASON_AT)
+    }
+}
+
 /// Contents of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
@@ -149,6 +177,12 @@ pub enum BlockKind {
     /// A snapshot of the thread's grammar: its bytes, and the bytes themselves. The one with the highest order number
     /// counts; one without is being written, or was given up.
     Snapshot,
+    /// Unrecorded calls since the last recorded one, updated in place: [`gap`].
+    Gap,
+    /// Runs of unrecorded calls, as [`Log`](Self::Log).
+    GapLog,
+    /// A snapshot of their grammar, as [`Snapshot`](Self::Snapshot).
+    GapSnapshot,
 }
 
 impl BlockKind {
@@ -161,11 +195,21 @@ impl BlockKind {
             Self::Pending => 4,
             Self::Log => 5,
             Self::Snapshot => 6,
+            Self::Gap => 7,
+            Self::GapLog => 8,
+            Self::GapSnapshot => 9,
         }
     }
 
+    /// True for contents that grow with the calls that are recorded, or are not.
+    pub fn is_of_calls(self) -> bool {
+        use BlockKind::*;
+        matches!(self, Log | Snapshot | Pending | GapLog | GapSnapshot)
+    }
+
     fn from_number(number: u64) -> Option<Self> {
-        [Self::Counters, Self::Sites, Self::Stream, Self::Pending, Self::Log, Self::Snapshot]
+        use BlockKind::*;
+        [Counters, Sites, Stream, Pending, Log, Snapshot, Gap, GapLog, GapSnapshot]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -231,9 +275,13 @@ pub fn read(bytes: &[u8]) -> Result<Journal<'_>, ReadError> {
         };
         let place = |word: usize| usize::try_from(head[word]).unwrap_or(usize::MAX).min(payload.len());
         let used = match kind {
-            BlockKind::Stream | BlockKind::Log | BlockKind::Snapshot => 0..place(head::COMMITTED),
+            BlockKind::Stream
+            | BlockKind::Log
+            | BlockKind::Snapshot
+            | BlockKind::GapLog
+            | BlockKind::GapSnapshot => 0..place(head::COMMITTED),
             BlockKind::Pending => place(head::LIVE).min(place(head::COMMITTED))..place(head::COMMITTED),
-            BlockKind::Counters | BlockKind::Sites => 0..payload.len(),
+            BlockKind::Counters | BlockKind::Sites | BlockKind::Gap => 0..payload.len(),
         };
         let (thread, order) = (head[head::THREAD] as u32, head[head::ORDER]);
         blocks.push(Block { kind, thread, words: &payload[used], order });

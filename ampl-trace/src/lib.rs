@@ -14,6 +14,7 @@ pub mod decode;
 pub mod error;
 pub mod format;
 pub mod from_journal;
+pub mod gaps;
 pub mod grammar;
 pub mod journal;
 mod last;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::Cells;
 use crate::error::Damage;
+use crate::gaps::Gaps;
 use crate::places::Places;
 use crate::structure::JobStructure;
 use crate::totals::Totals;
@@ -54,6 +55,10 @@ pub struct RunInfo {
     /// Optional metrics that rank 0 could not measure, and why: name and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmeasured: Vec<(String, String)>,
+    /// True where every rank's gaps are recorded: counted calls that are in none of them are in its sequence. Not in
+    /// traces of before 27 November 2026.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_gaps: bool,
     /// Time up to which a run counts that had not ended when it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
@@ -155,6 +160,8 @@ pub struct Sizes {
     pub summaries: u64,
     /// Bytes in `other` of the addresses of buffers that structure names by their places.
     pub addresses: u64,
+    /// Bytes in `other` of the calls that were counted and not recorded.
+    pub gaps: u64,
 }
 
 /// Data of one rank.
@@ -172,6 +179,8 @@ pub struct RankTrace {
     pub times: Vec<u8>,
     /// Addresses of the places that its calls name.
     pub places: Places,
+    /// Calls that were counted and not recorded.
+    pub gaps: Gaps,
 }
 
 impl RankTrace {

@@ -38,6 +38,11 @@ pub enum Kind {
     /// Path of sampled calls of a site: its index in the thread's table, 1 where paths differ beyond what follows,
     /// then module and one more than the offset of each function outwards, from the caller of the site's own.
     Way = 11,
+    /// A kind of [unrecorded calls](crate::gaps::Unrecorded), with its function, and its reason in the flags: the index
+    /// of its site in the thread's table, 0 where it is not known. They are numbered in the order of these records.
+    Unrecorded = 12,
+    /// Moments of a gap: the number of its first call, start and end ticks, bits of its reasons; flag [`GAP_REST`].
+    Gap = 13,
 }
 
 impl Kind {
@@ -54,6 +59,8 @@ impl Kind {
             9 => Self::Signature,
             10 => Self::Place,
             11 => Self::Way,
+            12 => Self::Unrecorded,
+            13 => Self::Gap,
             _ => return None,
         })
     }
@@ -102,6 +109,8 @@ pub const WINDOW_STRATUM: u8 = 128;
 pub const VERDICT_KEPT: u8 = 1;
 /// Stratum of a retrospective decision that has none.
 pub const NO_STRATUM: u64 = u64::MAX;
+/// Gap flag: the moments are those of all gaps from that one on, which have none of their own.
+pub const GAP_REST: u8 = 1;
 /// Object flag: behind its kind and its number is the handle that the program was given.
 pub const OBJECT_HANDLE: u8 = 1;
 /// Text flag: run information.

@@ -17,6 +17,7 @@ mod exec_end;
 mod faults;
 mod figure4;
 mod floor;
+mod gaps;
 mod governor;
 mod hosts;
 mod journals;

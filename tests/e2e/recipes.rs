@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use ampl_core::config::{Config, Marker};
+use ampl_core::config::{Config, Marker, SiteTrace};
 use ampl_core::units::RankSet;
 use ampl_tests::job::{Job, Mpi};
 use ampl_tests::place::{home, quick};
@@ -110,10 +110,19 @@ fn run(name: &str, text: &str) {
         let (name, event) = (metric.name(), metric.event.name());
         assert!(estimated.contains(&(&*name, &*event)), "{name} of {event}: {}", context());
     }
-    // Calls left out one by one are in no line.
-    let left_out: Vec<_> = config.sites.iter().map(|policy| policy.matches.name()).collect();
+    // Calls that are off are in no line, and of those whose times are added up no line has one.
     let stored: Vec<Value> = run.decode(0);
-    assert!(!stored.iter().any(|call| left_out.iter().any(|name| call["fn"] == **name)), "{}", context());
+    for policy in &config.sites {
+        let name = policy.matches.name();
+        let mut own = stored.iter().filter(|call| call["fn"] == *name);
+        match policy.trace {
+            SiteTrace::Off => assert!(own.next().is_none(), "{}", context()),
+            SiteTrace::Aggregate => assert!(own.all(|call| call["start_ns"].is_null()), "{}", context()),
+            SiteTrace::On => {}
+        }
+    }
+    let reasons = run.adds_up();
+    assert!(reasons.keys().all(|reason| reason == "site"), "{reasons:?}: {}", context());
     eprintln!("{name}: {ranks} ranks, {windows} windows, {} decisions", decisions.len());
 }
 

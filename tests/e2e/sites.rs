@@ -7,7 +7,7 @@ use serde_json::Value;
 const RANKS: u32 = 2;
 const TURNS: u64 = 50;
 
-/// A line for every call, no line for the function's calls, or not even their totals.
+/// A line for every call with its times, without them, or no line and not even totals.
 #[test]
 fn on_aggregate_and_off_are_three_things() {
     let mut times = Vec::new();
@@ -35,8 +35,13 @@ fn on_aggregate_and_off_are_three_things() {
         assert_eq!(of("calls", "MPI_Sendrecv"), 1.0, "one per call: {policy}");
         times.push(of("mpi.time", "*"));
         let stored: Vec<Value> = run.decode(1);
-        let mine = stored.iter().filter(|call| call["fn"] == "MPI_Sendrecv").count() as u64;
-        assert_eq!(mine, if policy == "on" { TURNS } else { 0 }, "{policy}");
+        let mine: Vec<&Value> = stored.iter().filter(|call| call["fn"] == "MPI_Sendrecv").collect();
+        assert_eq!(mine.len() as u64, if policy == "off" { 0 } else { TURNS }, "{policy}");
+        let is_timed = |call: &&Value| call["start_ns"].is_i64();
+        assert!(mine.iter().all(|call| is_timed(call) == (policy == "on")), "{policy}: {mine:?}");
+        let left_out = if policy == "off" { u64::from(RANKS) * TURNS } else { 0 };
+        let expected = [("site".to_owned(), left_out)].into_iter().filter(|&(_, calls)| calls > 0);
+        assert_eq!(run.adds_up(), expected.collect(), "{policy}");
         // Others keep their place in the sequence.
         let barriers: Vec<u64> = stored
             .iter()
@@ -49,7 +54,7 @@ fn on_aggregate_and_off_are_three_things() {
         );
         // By call site: the table of the summary.
         assert_eq!(said.contains("  MPI_Sendrecv @ "), policy != "off", "{policy}: {said}");
-        assert_eq!(said.contains("added up by call site, not stored"), policy == "aggregate", "{said}");
+        assert_eq!(said.contains("stored without their times"), policy == "aggregate", "{said}");
         assert_eq!(said.contains("neither stored nor added up by call site"), policy == "off", "{said}");
     }
     assert!(times.iter().all(|&time| time > 0.0), "time in MPI has them all: {times:?}");

@@ -51,7 +51,7 @@ pub struct Scenario {
     pub after: u64,
     /// Mechanism of the draws, as the configuration names it.
     pub mechanism: &'static str,
-    /// The function whose calls are not stored.
+    /// The function whose calls are not stored, or not their times.
     pub left_out: Option<&'static str>,
     /// True where calls are stored at all.
     pub stored: bool,

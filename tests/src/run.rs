@@ -88,8 +88,13 @@ impl Monitored {
         rows(self.json(&["decisions"], &["--all"]))
     }
 
-    /// `ampl decode RUN --rank N --json`, its lines.
+    /// `ampl decode RUN --rank N --json`, its lines about calls.
     pub fn decode(&self, rank: u32) -> Vec<Value> {
+        self.events(rank).into_iter().filter(|line| line["gap"].is_null()).collect()
+    }
+
+    /// The same with the lines about gaps.
+    pub fn events(&self, rank: u32) -> Vec<Value> {
         let text = self.ask(&["decode"], &["--rank", &rank.to_string()]);
         text.lines().map(parse).collect()
     }
@@ -97,6 +102,63 @@ impl Monitored {
     /// Calls per function over all ranks, from `info`.
     pub fn functions(&self) -> BTreeMap<String, u64> {
         counts(&self.info()["functions"])
+    }
+
+    /// Checks that decoded calls and those in gaps are the counted ones, function by function, and that the numbers of
+    /// calls go through the gaps. Returns the calls of gaps by reason.
+    ///
+    /// # Panics
+    /// When they are not.
+    pub fn adds_up(&self) -> BTreeMap<String, u64> {
+        let info = self.info();
+        let (mut found, mut reasons) = (BTreeMap::new(), BTreeMap::new());
+        let mut add = |function: &str, calls: u64| *found.entry(function.to_owned()).or_default() += calls;
+        let mut decoded = 0;
+        for rank in 0..info["ranks"].as_u64().expect("a number") as u32 {
+            let mut next = BTreeMap::<u64, u64>::new();
+            for line in self.events(rank) {
+                let next = next.entry(line["thread"].as_u64().unwrap_or(0)).or_default();
+                assert_eq!(line["seq"].as_u64(), Some(*next), "rank {rank}: {line}");
+                let gap = &line["gap"];
+                let calls = if gap.is_null() {
+                    line["count"].as_u64().unwrap_or(1)
+                } else {
+                    number(&gap["calls"]) as u64
+                };
+                *next += calls;
+                if let Some(function) = line["fn"].as_str() {
+                    decoded += calls;
+                    add(function, calls);
+                } else {
+                    let each = counts(&gap["functions"]);
+                    assert_eq!(each.values().sum::<u64>(), calls, "rank {rank}: {line}");
+                    each.iter().for_each(|(function, &calls)| add(function, calls));
+                    let reason = gap["reason"].as_str().expect("a reason").to_owned();
+                    *reasons.entry(reason).or_default() += calls;
+                }
+            }
+        }
+        let counted_only = info.get("counted_only").map(counts).unwrap_or_default();
+        let mut counted = counts(&info["functions"]);
+        counted.retain(|function, _| !counted_only.contains_key(function));
+        assert_eq!(found, counted, "decoded and in gaps");
+        assert_eq!(info["recorded_calls"].as_u64(), Some(decoded), "{info}");
+        let gaps = info["gaps"].as_array().expect("an array");
+        let (mut by_reason, mut sites) = (BTreeMap::new(), 0);
+        for gap in gaps {
+            let each: u64 = counts(&gap["functions"]).values().sum();
+            assert_eq!(Some(each), gap["calls"].as_u64(), "{gap}");
+            *by_reason.entry(gap["reason"].as_str().expect("a reason").to_owned()).or_default() += each;
+            sites += gap["sites"]
+                .as_array()
+                .expect("an array")
+                .iter()
+                .map(|site| number(&site["calls"]) as u64)
+                .sum::<u64>();
+        }
+        assert_eq!((&by_reason, sites), (&reasons, reasons.values().sum()), "{info}");
+        assert_eq!(info["structure_complete"], Value::Bool(gaps.is_empty()));
+        reasons
     }
 
     fn json(&self, before: &[&str], after: &[&str]) -> Value {

@@ -62,11 +62,16 @@ impl Thread {
         self.is_off() && !self.sequence.is_multiple_of(LOOK_EVERY)
     }
 
-    /// Counts a call while the thread [is off](Thread::is_off), and gives it a place in the sequence.
+    /// Counts a call that returns to `address` while the thread [is off](Thread::is_off), shows it to readers, and gives
+    /// it a place in the sequence.
     #[inline]
-    pub fn pass(&mut self, function: Function) {
+    pub fn pass(&mut self, function: Function, address: u64) {
         self.counts[usize::from(function.0)] += 1;
         self.sequence += 1;
+        if !self.gaps.pass(function, address, self.looked.at) {
+            self.pass_without_room(function);
+        }
+        self.current.pass(function, address);
     }
 
     /// The agent's own processor time on this thread so far, ticks.

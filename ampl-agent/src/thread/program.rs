@@ -1,7 +1,11 @@
 //! Events from the program itself: regions, metrics, markers, pauses.
 
+use ampl_core::mpi::Function;
+use ampl_trace::gaps::Reason;
+
 use super::Thread;
 use crate::declared::Irregularities;
+use crate::gaps::LeftOut;
 use crate::regions::Visits;
 use crate::window::Boundary;
 
@@ -67,16 +71,21 @@ impl Thread {
         }
     }
 
-    /// A call that the program made in a pause has returned at `now`: it has its place in the sequence, where it is
+    /// A call that the program made in a pause, from `start` to `end`, has returned: it has its place in the sequence, where it is
     /// recorded if it made or freed what later calls name. Returns whether windows were closed.
     #[cold]
-    pub(super) fn leave_paused(&mut self, terminal: Option<u32>, now: u64) -> bool {
-        if let Some(terminal) = terminal {
-            self.append(terminal);
+    pub(super) fn leave_paused(
+        &mut self,
+        (function, address, terminal): (Function, u64, Option<u32>),
+        [start, end]: [u64; 2],
+    ) -> bool {
+        if terminal.is_none_or(|terminal| !self.append(terminal, start)) {
+            let reason = Reason::Paused;
+            self.leave_out(&LeftOut { function, address, reason, calls: 1, start, end });
         }
         self.sequence += 1;
         self.skipped = true;
-        self.catch_up(now)
+        self.catch_up(end)
     }
 
     /// Calls are stored again after a pause: where in the sequence they go on is noted.

@@ -6,6 +6,7 @@ use ampl_core::value::ObjectKind;
 use ampl_trace::record::{GAP, Kind, OBJECT_HANDLE};
 
 use super::{CallEnd, Thread};
+use crate::gaps::LeftOut;
 use crate::governor::Level;
 use crate::repeats::{Given, Outcome};
 use crate::signatures::head;
@@ -36,7 +37,7 @@ impl Thread {
     #[inline]
     pub fn terminal(&mut self, function: Function, address: u64, flags: u8, words: &[u64]) -> Option<u32> {
         let site = self.site(function, address);
-        if !self.selected.is_empty() && self.selected[site as usize] != SiteTrace::On {
+        if self.policy(site) == SiteTrace::Off {
             return None;
         }
         let (terminal, new) = self.signatures.find(head(function.0, flags, site), words);
@@ -106,54 +107,93 @@ impl Thread {
         self.stream.record(Kind::Place, 0, &[word, address]);
     }
 
-    /// Ends a call: puts it into the sequence, and stores its times where those are wanted.
+    /// Policy for calls from the site of that index.
     #[inline(always)]
-    pub(super) fn record(&mut self, call: &CallEnd) {
-        let Some(terminal) = call.terminal else {
+    pub(super) fn policy(&self, site: u32) -> SiteTrace {
+        self.selected.get(site as usize).copied().unwrap_or(SiteTrace::On)
+    }
+
+    /// Ends a call from the site of that index: puts it into the sequence, and stores its times where those are wanted.
+    #[inline(always)]
+    pub(super) fn record(&mut self, call: &CallEnd, site: u32) {
+        if call.terminal.is_none_or(|terminal| !self.append(terminal, call.start)) {
+            let &CallEnd { function, address, start, end, .. } = call;
+            let reason = self.reason(site);
+            self.leave_out(&LeftOut { function, address, reason, calls: 1, start, end });
+            self.skipped = true;
+        } else if self.stores {
+            self.record_times(call, site);
+        }
+    }
+
+    /// Stores the times of a call that is in the sequence, unless its site's are not wanted.
+    #[inline(always)]
+    fn record_times(&mut self, call: &CallEnd, site: u32) {
+        let Some(terminal) = call.terminal else { return };
+        if self.policy(site) == SiteTrace::Aggregate {
             self.skipped = true;
             return;
-        };
-        self.append(terminal);
-        if self.stores {
-            if self.skipped {
-                self.reopen(call.start);
-            }
-            let duration = call.end.saturating_sub(call.start);
-            let times = CallTimes { terminal, flags: call.flags, start: call.start, duration };
-            if !self.stream.call(&times) {
-                self.record_after_all(&times);
-            }
+        }
+        if self.skipped {
+            self.reopen(call.start);
+        }
+        let duration = call.end.saturating_sub(call.start);
+        let times = CallTimes { terminal, flags: call.flags, start: call.start, duration };
+        if !self.stream.call(&times) {
+            self.record_after_all(&times);
         }
     }
 
-    /// The next call of the sequence is one of `terminal`.
+    /// The next call of the sequence, at `now`, is one of `terminal`. Returns whether there was room.
     #[inline(always)]
-    pub(super) fn append(&mut self, terminal: u32) {
+    #[must_use]
+    pub(super) fn append(&mut self, terminal: u32, now: u64) -> bool {
         if self.log.calls() != self.sequence {
-            self.gap();
+            self.end_gap(Some(now));
         }
-        self.log.push(terminal, 1);
+        self.log.push(terminal, 1)
     }
 
-    /// Calls since the last one that was recorded were only counted.
-    #[cold]
-    fn gap(&mut self) {
-        if self.log.is_lost() {
-            return;
-        }
-        let Some(missing) = self.sequence.checked_sub(self.log.calls()).filter(|&missing| missing > 0) else {
-            return;
-        };
+    /// The terminal of gaps.
+    pub(super) fn gap_terminal(&mut self) -> u32 {
         let (terminal, new) = self.signatures.find(head(GAP, 0, 0), &[]);
         if new {
             self.new_signature(GAP, 0, 0, &[]);
         }
-        self.log.push(terminal, missing);
+        terminal
+    }
+
+    /// Records the call that made this thread's process a rank; window 0 starts behind it.
+    pub fn initialised(&mut self, call: &CallEnd) {
+        self.counts[usize::from(call.function.0)] += 1;
+        self.record(call, 0);
+        self.sequence += 1;
+    }
+
+    /// A local call at `now` whose arguments are not recorded: counted, and never timed.
+    ///
+    /// Returns whether a window was closed.
+    #[inline]
+    pub fn local(&mut self, function: Function, address: u64, now: u64) -> bool {
+        let closed = self.enter(function, address, now);
+        if self.shared.is_paused() {
+            return self.leave_paused((function, address, None), [now; 2]) || closed;
+        }
+        self.totals.calls += 1;
+        let site = self.site(function, address);
+        self.sites.add(site, function.0, 0, 0, 0);
+        self.observe_site(site, [0; 3]);
+        let reason = self.reason(site);
+        self.leave_out(&LeftOut { function, address, reason, calls: 1, start: now, end: now });
+        self.sequence += 1;
+        self.skipped = true;
+        closed
     }
 
     /// Everything that the thread has called is in the journal as if it ended now.
     pub fn finish_structure(&mut self) {
-        self.gap();
+        self.end_gap(None);
+        self.finish_gaps();
         self.log.finish();
     }
 }

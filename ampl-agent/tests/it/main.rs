@@ -4,6 +4,7 @@ mod common;
 mod counters;
 mod crash;
 mod full_journal;
+mod gaps;
 mod governor;
 mod journal;
 mod model;

@@ -76,7 +76,7 @@ fn a_call_on_two_ways_is_two_sites() {
 
 #[test]
 fn what_names_a_site_names_its_innermost_frame() {
-    let policy = "[trace]\ncall_path_depth = 3\n[[site]]\nmatch = \"app+0x40\"\ntrace = \"aggregate\"\n\
+    let policy = "[trace]\ncall_path_depth = 3\n[[site]]\nmatch = \"app+0x40\"\ntrace = \"off\"\n\
                   [window]\nmarker = \"mpi:MPI_Barrier@app+0x44\"\n";
     let mut caller = Caller::new(policy);
     WAYS.iter().for_each(|way| caller.call(ids::MPI_SEND, way));
@@ -85,7 +85,6 @@ fn what_names_a_site_names_its_innermost_frame() {
         caller.call(ids::MPI_BARRIER, &way);
     }
     let found = caller.job.read();
-    // The gap is for calls that are only added up.
     let stored: Vec<u64> = found.structure.threads[0].signatures.iter().map(|one| one.site.into()).collect();
     assert_eq!(stored.iter().filter(|&&site| site != 0).count(), 4, "{stored:?}");
     assert_eq!(found.rank.windows.len(), 2, "two barriers are the marker's");

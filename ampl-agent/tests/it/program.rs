@@ -294,7 +294,7 @@ fn passes_windows(every: u64) {
         at += 100_000;
         met += 1;
         let thread = &mut threads[marker as usize % 2];
-        thread.pass(ids::MPI_BARRIER);
+        thread.pass(ids::MPI_BARRIER, 0x40);
         if !thread.pass_marker(at) {
             locked += 1;
             thread.end_windows(ids::MPI_BARRIER, 0x40, at);

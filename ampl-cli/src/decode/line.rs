@@ -81,17 +81,19 @@ fn named<S: Serializer>(values: &[(&'static str, Value)], serializer: S) -> Resu
     serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
 }
 
+/// A moment, from nanoseconds since T0: `+0.104213881 s`.
+pub fn moment(at_ns: i64) -> String {
+    let sign = if at_ns < 0 { '-' } else { '+' };
+    let (seconds, nanos) = (at_ns.unsigned_abs() / 1_000_000_000, at_ns.unsigned_abs() % 1_000_000_000);
+    format!("{sign}{seconds}.{nanos:09} s")
+}
+
 /// `   17  w2  +0.104213881 s   1.20 us  MPI_Send(buf=0x7f10, count=4) -> …  @main.c:31`
 pub fn text(call: &Call, place: Place<'_>, share: Share, family: Option<AbiFamily>) -> String {
     let duration = call.timed.and_then(|timed| timed.duration_ns);
     let duration = duration.map_or("-".into(), |nanos| human::duration(nanos as f64));
     let window = call.timed.map_or("-".into(), |timed| format!("w{}", timed.window));
-    let start = call.timed.map_or("-".into(), |Timed { start_ns, .. }| {
-        let sign = if start_ns < 0 { '-' } else { '+' };
-        let (seconds, nanos) =
-            (start_ns.unsigned_abs() / 1_000_000_000, start_ns.unsigned_abs() % 1_000_000_000);
-        format!("{sign}{seconds}.{nanos:09} s")
-    });
+    let start = call.timed.map_or("-".into(), |Timed { start_ns, .. }| moment(start_ns));
     let arguments = if call.lacks_arguments() { "?".into() } else { join(&call.args) };
     let mut line = format!("{:>7}  {window:<5} {start:>15}  {duration:>8}  ", call.seq);
     line += &format!("{}({arguments})", call.function.name());

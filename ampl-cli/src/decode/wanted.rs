@@ -3,6 +3,7 @@
 use ampl_core::config::keys::nearest;
 use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_trace::decode::Call;
+use ampl_trace::gaps::{Gap, Part};
 
 use super::Args;
 use crate::failure::{Failure, USAGE};
@@ -41,6 +42,17 @@ impl Wanted {
     /// True where `call` might be asked for, but its time is not stored.
     pub fn lacks_time(&self, call: &Call) -> bool {
         self.takes_function(call) && self.selection.cuts_time() && call.timed.is_none()
+    }
+
+    /// True where `gap` may hold calls that are asked for.
+    pub fn takes_gap(&self, gap: &Gap) -> bool {
+        let has = |part: &Part| self.functions.binary_search(&part.function).is_ok();
+        let known = gap.parts.iter().map(|part| part.calls).sum::<u64>() == gap.calls;
+        let function = self.functions.is_empty() || !known || gap.parts.iter().any(has);
+        let time = gap.span_ns.is_none_or(|(from, until)| {
+            self.selection.takes_time(from, Some(until.saturating_sub(from).max(0) as u64))
+        });
+        function && time
     }
 
     /// True where not every call of a rank is asked for.

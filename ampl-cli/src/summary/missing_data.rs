@@ -6,6 +6,7 @@ use ampl_core::config::{Event, Keep, Quantity, SiteTrace};
 use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::RankSet;
+use ampl_reader::gaps::Recorded;
 use ampl_trace::decode::Calls;
 use ampl_trace::model::{Alone, GaveUp, STEP_CLOCK};
 use ampl_trace::record::GAP;
@@ -36,6 +37,10 @@ pub(super) fn write(out: &mut String, trace: &Trace, plan: Option<&Plan>) {
 
 fn list(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     let mut gaps = Vec::new();
+    // Traces of before have lines of their own about it.
+    if trace.run.has_gaps {
+        gaps.extend(crate::gaps::sentence(&Recorded::of(trace, None)));
+    }
     ranks(trace, &mut gaps);
     if let Some(first) = trace.damage.first() {
         let rank = first.rank.map_or(String::new(), |rank| format!("rank {rank}: "));
@@ -335,7 +340,7 @@ fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
 /// Calls that the configuration has left out.
 fn policies(plan: &Plan, gaps: &mut Vec<String>) {
     for (trace, lacks) in [
-        (SiteTrace::Aggregate, "added up by call site, not stored one by one"),
+        (SiteTrace::Aggregate, "stored without their times, which are added up by call site"),
         (SiteTrace::Off, "neither stored nor added up by call site"),
     ] {
         let such = plan.config.sites.iter().filter(|policy| policy.trace == trace);

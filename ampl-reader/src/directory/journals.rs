@@ -84,6 +84,7 @@ pub fn assemble(files: &[PathBuf], run_file: Option<&RunFile>) -> Result<Trace, 
     if trace.run.ranks == 0 {
         trace.run.ranks = ranks;
     }
+    trace.run.has_gaps = true;
     structures.sort_by_key(|structure| structure.rank);
     trace.structure = JobStructure::new(trace.run.ranks);
     structures.into_iter().for_each(|structure| trace.structure.join(JobStructure::of(structure)));

@@ -7,6 +7,7 @@ use ampl_core::message::Decision;
 
 use super::v1::Kind;
 use super::{weights, windows};
+use crate::gaps::Gaps;
 use crate::model::{RankTrace, RunInfo};
 use crate::places::Places;
 use crate::timing::Decoder;
@@ -151,6 +152,7 @@ pub fn rank_parts(rank: &RankTrace) -> Vec<Part<'_>> {
     };
     let parts = [
         (Kind::Addresses, places.into()),
+        (Kind::Gaps, rank.gaps.write().into()),
         (Kind::Times, Cow::from(&rank.times)),
         (of_windows, windows.into()),
         (Kind::Processes, serde_json::to_vec(&rank.process).expect("plain data").into()),
@@ -179,6 +181,7 @@ pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'sta
 pub fn restore(rank: &mut RankTrace, kind: Kind, payload: &[u8]) -> Option<()> {
     match kind {
         Kind::Addresses => rank.places = Places::read(payload)?,
+        Kind::Gaps => rank.gaps = Gaps::read(payload)?,
         Kind::Times => {
             if !payload.is_empty() {
                 Decoder::new(payload).ok()?;

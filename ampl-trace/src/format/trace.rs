@@ -203,6 +203,10 @@ pub(super) fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
             sizes.addresses += bytes;
             sizes.other += bytes;
         }
+        Kind::Gaps => {
+            sizes.gaps += bytes;
+            sizes.other += bytes;
+        }
         Kind::Windows => {
             sizes.summaries += bytes;
             sizes.other += bytes;

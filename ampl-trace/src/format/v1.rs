@@ -59,13 +59,15 @@ pub enum Kind {
     Contents = 9,
     /// Weights of one rank's times, where its windows' summaries are not stored.
     Weights = 10,
+    /// Calls of one rank that were counted and not recorded.
+    Gaps = 11,
 }
 
 impl Kind {
     /// The kind of that number.
     pub fn from_number(number: u8) -> Option<Self> {
         use Kind::*;
-        [Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents, Weights]
+        [Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents, Weights, Gaps]
             .into_iter()
             .find(|&kind| kind as u8 == number)
     }

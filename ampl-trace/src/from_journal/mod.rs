@@ -4,6 +4,7 @@
 //! whose times are stored may be decided at the journal's end. Memory is needed for the result only.
 
 mod clock;
+mod gaps;
 mod late_decisions;
 mod paths;
 mod sequence;
@@ -13,10 +14,12 @@ mod times;
 use std::collections::BTreeMap;
 
 use ampl_core::message::Decision;
+use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_core::value::ObjectKind;
 
 use crate::cells::Cells;
 use crate::error::ReadError;
+use crate::gaps::Reason;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{
     Aggregate, ClockFit, GaveUp, LASTING_STRATA, Liveness, Process, RankTrace, RunInfo, Step, WindowSummary,
@@ -95,6 +98,9 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         without_memory,
         handles: Handles::new(),
         lines: Vec::new(),
+        calls: vec![0; FUNCTION_COUNT],
+        otherwise: reason_otherwise(&journal.header, without_memory),
+        latest: journal.header[word::TICKS_LAST],
     };
     let mut threads: BTreeMap<u32, Vec<Block<'_>>> = BTreeMap::new();
     for &block in &journal.blocks {
@@ -104,7 +110,9 @@ pub fn compact(bytes: &[u8], settings: Settings) -> Result<Compacted, ReadError>
         let structure = scan.thread(thread, blocks);
         scan.out.structure.threads.push(structure);
     }
-    let Scan { mut out, paths, modules, comms, handles, lines, after, .. } = scan;
+    let Scan { mut out, paths, modules, comms, handles, lines, after, calls, .. } = scan;
+    let counted = (0..).zip(calls).filter(|&(_, calls)| calls > 0);
+    out.rank.process.calls = counted.collect();
     let missing =
         [journal.header[word::FULL], if without_memory { journal.header[word::SPILLED] } else { 0 }];
     out.rank.process.steps.extend(lacking(missing, clock, &out.rank));
@@ -133,16 +141,6 @@ fn gave_up(flags: u64) -> Option<GaveUp> {
 
 fn process(journal: &Journal<'_>, clock: Clock) -> Process {
     let header = &journal.header;
-    let mut calls = BTreeMap::new();
-    for block in journal.blocks.iter().filter(|block| block.kind == BlockKind::Counters) {
-        for (function, &count) in block.words.iter().take(ampl_core::mpi::FUNCTION_COUNT).enumerate() {
-            let count = u64::from_le_bytes(count);
-            if count > 0 {
-                let total: &mut u64 = calls.entry(function as u16).or_insert(0);
-                *total = total.saturating_add(count);
-            }
-        }
-    }
     let mut texts = &header[word::TEXTS..word::TEXTS_END];
     let mut text = || {
         let (text, used) = get_text(texts).unwrap_or_default();
@@ -170,7 +168,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         elapsed_ns: header[word::NANOS_LAST].wrapping_sub(header[word::NANOS_FIRST]),
         mpi_threads: mpi_threads(journal),
         windows: 0,
-        calls: calls.into_iter().collect(),
+        calls: Vec::new(),
         clock: (header[word::CLOCK_ERROR] > 0).then(|| ClockFit {
             offset_ns: header[word::CLOCK_OFFSET] as i64,
             error_ns: header[word::CLOCK_ERROR],
@@ -212,6 +210,17 @@ fn lacking(ticks: [u64; 2], clock: Clock, rank: &RankTrace) -> Option<Step> {
     })
 }
 
+/// Reason for which counted calls of a process with that journal are missing, where nothing else is known of them.
+fn reason_otherwise(header: &[u64], without_memory: bool) -> Reason {
+    match header[word::FLAGS] {
+        _ if header[word::FULL] > 0 || without_memory => Reason::Room,
+        flags if flags & flag::NO_ROOM != 0 => Reason::Room,
+        flags if flags & flag::DISABLED != 0 => Reason::Failed,
+        flags if flags & flag::FINALIZED == 0 => Reason::Unfinished,
+        _ => Reason::Unknown,
+    }
+}
+
 /// The first reading: everything but the times of calls.
 struct Scan {
     out: Compacted,
@@ -227,6 +236,12 @@ struct Scan {
     after: After,
     /// True where a part of the journal was in memory that is gone.
     without_memory: bool,
+    /// Calls of all threads by function.
+    calls: Vec<u64>,
+    /// Reason for which calls are missing that nothing else is known of.
+    otherwise: Reason,
+    /// The latest moment that is known, ticks.
+    latest: u64,
 }
 
 fn words_of<'a>(blocks: &[Block<'a>], kind: BlockKind) -> impl Iterator<Item = &'a [Word]> {
@@ -240,6 +255,7 @@ impl Scan {
         let mut sites = Sites { near: vec![0; entries.unwrap_or(0)], far: BTreeMap::new() };
         let mut signatures: Vec<Signature> = Vec::new();
         let mut ways: Vec<(u32, Way)> = Vec::new();
+        let mut gaps = gaps::Records::default();
         for words in words_of(blocks, BlockKind::Stream) {
             let damage_before = self.out.damage.len();
             let mut records = Records::new(words);
@@ -249,6 +265,8 @@ impl Scan {
                         sequence::signature(record).map(|signature| signatures.push(signature))
                     }
                     Kind::Way => way(record).map(|way| ways.push(way)),
+                    Kind::Unrecorded => gaps.unrecorded(record),
+                    Kind::Gap => gaps.span(record, self.clock),
                     _ => self.take(thread, record, &mut sites),
                 };
                 if taken.is_none() {
@@ -262,9 +280,13 @@ impl Scan {
         }
         // Sites are known once all of the thread has been read: a site's record may follow its first call's.
         signatures.iter_mut().for_each(|signature| signature.site = sites.stored(signature.site));
-        let (grammar, wrong) = sequence::grammar(blocks, signatures.len(), self.without_memory);
+        let kept = [BlockKind::Snapshot, BlockKind::Log];
+        let (grammar, wrong) = sequence::grammar(blocks, kept, signatures.len(), self.without_memory);
         self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}: {wrong}")));
-        self.lines.extend(Line::of(thread, blocks, |index| sites.stored(index)));
+        let line = Line::of(thread, blocks, |index| sites.stored(index));
+        let structure = ThreadStructure { thread, signatures, grammar };
+        self.gaps(gaps, &structure, blocks, line.as_ref().and_then(Line::inside), &sites);
+        self.lines.extend(line);
         for words in words_of(blocks, BlockKind::Sites) {
             self.out.aggregates.extend(aggregates(words, &sites, self.clock));
             let entries = words.as_chunks::<SITE_WORDS>().0;
@@ -273,7 +295,29 @@ impl Scan {
                 Some((function, sites.stored(index).checked_sub(1)?, way))
             }));
         }
-        ThreadStructure { thread, signatures, grammar }
+        structure
+    }
+
+    /// Reads the calls of a thread that were counted and not recorded.
+    fn gaps(
+        &mut self,
+        records: gaps::Records,
+        structure: &ThreadStructure,
+        blocks: &[Block<'_>],
+        inside: Option<u16>,
+        sites: &Sites,
+    ) {
+        let (cut, otherwise, latest, clock) = (self.without_memory, self.otherwise, self.latest, self.clock);
+        let source = gaps::Source { blocks, structure, inside, cut, otherwise, latest, clock };
+        let (gaps, calls, wrong) = gaps::read(records, source, |index| sites.stored(index));
+        let thread = structure.thread;
+        self.out.damage.extend(wrong.map(|wrong| format!("thread {thread}, its gaps: {wrong}")));
+        for (sum, calls) in self.calls.iter_mut().zip(calls) {
+            *sum = sum.saturating_add(calls);
+        }
+        if !gaps.sequence.is_empty() {
+            self.out.rank.gaps.threads.push(gaps);
+        }
     }
 
     fn take(&mut self, thread: u32, record: Record<'_>, sites: &mut Sites) -> Option<()> {

@@ -18,10 +18,15 @@ pub fn signature(record: Record<'_>) -> Option<Signature> {
     })
 }
 
-/// The grammar of a thread with so many `signatures`, and its damage. In a `cut` journal signatures may be missing
-/// from one on: calls up to the first of these are there.
-pub fn grammar(blocks: &[Block<'_>], signatures: usize, cut: bool) -> (Grammar, Option<&'static str>) {
-    let snapshots = blocks.iter().filter(|block| block.kind == BlockKind::Snapshot && block.order > 0);
+/// The sequence in a thread's snapshots and logs, which are the `kinds` of its blocks, over so many `signatures`; and
+/// its damage. In a `cut` journal signatures may be missing from one on: calls up to the first of these are there.
+pub fn grammar(
+    blocks: &[Block<'_>],
+    [snapshots, logs]: [BlockKind; 2],
+    signatures: usize,
+    cut: bool,
+) -> (Grammar, Option<&'static str>) {
+    let snapshots = blocks.iter().filter(|block| block.kind == snapshots && block.order > 0);
     let latest = snapshots.max_by_key(|block| block.order);
     let (mut grammar, mut is_finished) = (Grammar::default(), false);
     if let Some(block) = latest {
@@ -32,7 +37,7 @@ pub fn grammar(blocks: &[Block<'_>], signatures: usize, cut: bool) -> (Grammar, 
         }
     }
     let epoch = latest.map_or(0, |block| block.order);
-    let logs = blocks.iter().filter(|block| block.kind == BlockKind::Log && block.order == epoch);
+    let logs = blocks.iter().filter(|block| block.kind == logs && block.order == epoch);
     let is_known = |&run: &u64| !cut || (run as u32 as usize) < signatures;
     let runs = logs.flat_map(|block| block.words).map(|&run| u64::from_le_bytes(run));
     let mut runs = runs.take_while(is_known).peekable();

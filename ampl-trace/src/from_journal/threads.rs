@@ -50,6 +50,13 @@ impl Line {
         Some(Self { thread, words, site: index.map_or(0, stored) })
     }
 
+    /// The function that the thread is in; `None` where it is in none.
+    pub fn inside(&self) -> Option<u16> {
+        let [call, since, left, ..] = self.words;
+        let inside = call & RETURNED == 0 && (call & COUNTED != 0 || left < since);
+        inside.then(|| function_and_address(call).0)
+    }
+
     /// Position in the line, of a process whose journal has that `header`.
     pub fn read(&self, out: &Compacted, handles: &Handles, header: &[u64], clock: Clock) -> ThreadPlace {
         let [call, since, left, _, _, polling, ..] = self.words;

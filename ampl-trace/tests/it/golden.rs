@@ -15,6 +15,7 @@ use ampl_trace::args::{NO_STATUS, predefined_word, status_word};
 use ampl_trace::cells::Cell;
 use ampl_trace::decode::{Call, Calls};
 use ampl_trace::format::{Writer, rank_parts, read, v1};
+use ampl_trace::gaps::Gaps;
 use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Aggregate, ClockFit, GroupInfo, MetricInfo, Process, Site, Step, WindowSummary};
 use ampl_trace::places::{self, Places};
@@ -214,6 +215,7 @@ fn rank(number: u32) -> RankTrace {
         windows: (0..3).map(window).collect(),
         times: times(number),
         places: found,
+        gaps: Gaps::default(),
     }
 }
 

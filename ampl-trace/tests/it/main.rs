@@ -2,6 +2,7 @@
 
 mod common;
 mod communicators;
+mod gaps;
 mod golden;
 mod grammar;
 mod journal;

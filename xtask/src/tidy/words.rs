@@ -14,7 +14,6 @@ const STEMS: &[&str] = &[
     "division",
     "far",
     "frantic",
-    "gaps",
     "heads",
     "lane",
     "lanes",

@@ -250,16 +250,16 @@ pub const KEYS: &[Key] = &[
         "site",
         "trace",
         Word(&["on", "off", "aggregate"]),
-        "What is stored of these calls where their window is kept.",
+        "What is stored of these calls.",
     )
     .default("\"on\"")
     .forms(&[
-        ("on", "each call and its times, as of any other"),
+        ("on", "each call, and its times where its window is kept, as of any other"),
         (
             "off",
-            "nothing, not even their totals by call site; window summaries and counts of functions have them",
+            "nothing, not even their totals by call site; they are gaps in the sequence, and window summaries have them",
         ),
-        ("aggregate", "how many there were and what they took together, by call site, of every window"),
+        ("aggregate", "each call without its times; what they took together is added up by call site"),
     ])
     .examples("\"off\"", "\"aggregated\""),
     Key::new(

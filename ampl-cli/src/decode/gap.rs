@@ -1,0 +1,146 @@
+//! A gap as a line: for people, or as JSON.
+
+use std::collections::BTreeMap;
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_trace::gaps::Gap;
+use serde::Serialize;
+
+use crate::human;
+
+/// A gap as a JSON line; the order of fields is part of the format.
+#[derive(Serialize)]
+pub struct JsonGap {
+    /// Only where several ranks were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+    seq: u64,
+    gap: Contents,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Contents {
+    calls: u64,
+    /// Calls by function; `null` where it is not known of all of them.
+    functions: Option<BTreeMap<&'static str, u64>>,
+    reason: &'static str,
+    from_ns: Option<i64>,
+    until_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sites: Vec<SiteCalls>,
+}
+
+#[derive(Serialize)]
+struct SiteCalls {
+    function: &'static str,
+    site: Option<String>,
+    calls: u64,
+}
+
+/// Calls by function; `None` where it is not known of all of them.
+fn functions(gap: &Gap) -> Option<BTreeMap<&'static str, u64>> {
+    let mut functions = BTreeMap::new();
+    for part in &gap.parts {
+        *functions.entry(name(part.function)).or_default() += part.calls;
+    }
+    (functions.values().sum::<u64>() == gap.calls).then_some(functions)
+}
+
+/// Numbers of a damaged file may name no function.
+fn name(function: u16) -> &'static str {
+    FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name)
+}
+
+impl JsonGap {
+    /// A line about `gap`; `site` names a call site by its index.
+    pub fn of(rank: Option<u32>, gap: &Gap, mut site: impl FnMut(u32) -> Option<String>) -> Self {
+        let sites = gap.parts.iter().map(|part| SiteCalls {
+            function: name(part.function),
+            site: part.site.and_then(&mut site),
+            calls: part.calls,
+        });
+        Self {
+            rank,
+            seq: gap.seq,
+            gap: Contents {
+                calls: gap.calls,
+                functions: functions(gap),
+                reason: gap.reason.name(),
+                from_ns: gap.span_ns.map(|(from, _)| from),
+                until_ns: gap.span_ns.map(|(_, until)| until),
+                sites: sites.collect(),
+            },
+            thread: Some(gap.thread).filter(|&thread| thread != 0),
+        }
+    }
+}
+
+/// `    512  -     +1.250000000 s   2.03 s  1,234 calls not recorded (overhead): MPI_Recv 634, MPI_Send 600`
+pub fn text(gap: &Gap) -> String {
+    let start = gap.span_ns.map_or("-".into(), |(from, _)| super::line::moment(from));
+    let long = gap.span_ns.map(|(from, until)| until.saturating_sub(from).max(0) as f64);
+    let long = long.map_or("-".into(), human::duration);
+    let calls = human::plural(gap.calls, "call");
+    let mut line = format!("{:>7}  {:<5} {start:>15}  {long:>8}  {calls} not recorded", gap.seq, "-");
+    line += &format!(" ({})", gap.reason);
+    if let Some(functions) = functions(gap) {
+        let each = functions.iter().map(|(name, &calls)| format!("{name} {}", human::count(calls)));
+        line += ": ";
+        line += &each.collect::<Vec<_>>().join(", ");
+    }
+    if gap.thread != 0 {
+        line += &format!("  thread {}", gap.thread);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::mpi::Function;
+    use ampl_trace::gaps::{Part, Reason};
+
+    fn gap(known: bool) -> Gap {
+        let part = |name, site, calls| Part { function: Function::by_name(name).unwrap().0, site, calls };
+        let parts =
+            vec![part("MPI_Send", Some(4), 1000), part("MPI_Send", None, 5), part("MPI_Recv", None, 7)];
+        Gap {
+            seq: 12,
+            thread: if known { 0 } else { 3 },
+            calls: 1012 + u64::from(!known),
+            reason: Reason::Overhead,
+            parts,
+            span_ns: known.then_some((1_250_000_000, 3_250_000_000)),
+        }
+    }
+
+    #[test]
+    fn json_has_the_contract_s_fields_in_order() {
+        let print = |known, rank| {
+            let gap = JsonGap::of(rank, &gap(known), |site| Some(format!("main.c:{site}")));
+            serde_json::to_string(&gap).unwrap()
+        };
+        assert_eq!(
+            print(true, None),
+            "{\"seq\":12,\"gap\":{\"calls\":1012,\"functions\":{\"MPI_Recv\":7,\"MPI_Send\":1005},\
+             \"reason\":\"overhead\",\"from_ns\":1250000000,\"until_ns\":3250000000,\"sites\":[\
+             {\"function\":\"MPI_Send\",\"site\":\"main.c:4\",\"calls\":1000},\
+             {\"function\":\"MPI_Send\",\"site\":null,\"calls\":5},\
+             {\"function\":\"MPI_Recv\",\"site\":null,\"calls\":7}]}}"
+        );
+        let unknown = print(false, Some(9));
+        assert!(unknown.starts_with("{\"rank\":9,\"seq\":12,\"gap\":{\"calls\":1013,\"functions\":null"));
+        assert!(unknown.contains("\"from_ns\":null,\"until_ns\":null"));
+        assert!(unknown.ends_with("],\"thread\":3}") || unknown.ends_with("},\"thread\":3}"), "{unknown}");
+    }
+
+    #[test]
+    fn text_shows_the_same() {
+        let line = text(&gap(true));
+        let end = "+1.250000000 s       2 s  1,012 calls not recorded (overhead): MPI_Recv 7, MPI_Send 1,005";
+        assert!(line.starts_with("     12  -") && line.ends_with(end), "{line}");
+        assert!(text(&gap(false)).ends_with("-  1,013 calls not recorded (overhead)  thread 3"));
+    }
+}
