@@ -1,4 +1,46 @@
 //! Analyses of what ranks did: values in, values out; no text, no files, no clock.
+//!
+//! A run is opened by `ampl-reader`. This prints the calls of rank 2, and the mean time in MPI with its interval:
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use ampl_analysis::estimate::{Scope, rows};
+//! use ampl_reader::{Run, directory};
+//!
+//! let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ampl-trace/tests/golden/v1/four-ranks.ampl");
+//! for call in Run::open(&golden)?.rank(2).expect("it left something").calls() {
+//!     let call = call?;
+//!     println!("{} {:?}", call.function.name(), call.args);
+//! }
+//! let trace = directory::read(&golden)?;
+//! let plan = directory::plan(&trace.run).expect("the run has its configuration");
+//! for row in rows(&trace, &plan).iter().filter(|row| row.scope == Scope::Run && row.metric == "mpi.time") {
+//!     println!("{:?} ± {:?} of {} ranks", row.mean, row.half_width, row.population);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
+pub mod calls;
+pub mod counted;
+pub mod coverage;
+pub mod decisions;
+pub mod efficiency;
+pub mod estimate;
+pub mod in_call;
+pub mod kept;
+pub mod missing_data;
+pub mod moved;
+pub mod overhead;
+pub mod own_time;
+pub mod pauses;
+pub mod phases;
+pub mod processors;
+pub mod programs;
+pub mod storage;
+pub mod strata;
 pub mod topology;
+pub mod unstored;
+pub mod what_if;
+pub mod window_times;

@@ -1,16 +1,8 @@
-//! The communicators of a run, as `ampl info` prints them.
-
-use std::fmt::Write;
+//! The communicators of a run, as `ampl info --json` prints them.
 
 use ampl_core::mpi::FUNCTIONS;
 use ampl_trace::communicators::{Communicator, Communicators};
 use serde::{Serialize, Serializer};
-
-use crate::human::{count, fit, plural};
-use crate::layout::width;
-
-/// Number of communicators that are listed.
-const SHOWN: usize = 4;
 
 /// All of them, as `--json` has them.
 #[derive(Debug)]
@@ -57,46 +49,14 @@ fn made_by(comm: &Communicator) -> &'static str {
     FUNCTIONS.get(usize::from(comm.function)).map_or("?", |spec| spec.name)
 }
 
-/// Number of communicators, and the first of them; empty where there is none.
-pub fn text(comms: &Communicators) -> String {
-    let mut out = String::new();
-    let all = comms.iter().len();
-    if all == 0 && comms.is_complete() {
-        return out;
-    }
-    let agreed = comms.iter().filter(|comm| comm.is_agreed()).count();
-    let mut title = format!("{} that the program made", plural(all as u64, "communicator"));
-    if agreed < all {
-        let _ = write!(title, "; of {} it is not known which ranks share them", count((all - agreed) as u64));
-    }
-    if !comms.is_complete() {
-        title += "; there are more, which were not looked at";
-    }
-    let _ = writeln!(out, "\n{}", fit(&title, width()));
-    for comm in comms.iter().take(SHOWN) {
-        let row = Row::of(comm);
-        let of = row.parent.map(|parent| format!(" of {parent}")).unwrap_or_default();
-        let size = row.size.map(|size| format!(", {}", plural(size.into(), "rank"))).unwrap_or_default();
-        let ranks = match (row.ranks, row.remote_ranks) {
-            (Some(ranks), Some(remote)) => format!(": {ranks} and {remote}"),
-            (Some(ranks), None) => format!(": {ranks}"),
-            (None, _) => String::new(),
-        };
-        let line = format!("  {:<20}{}{of}{size}{ranks}", row.name, row.made_by);
-        let _ = writeln!(out, "{}", fit(&line, width()));
-    }
-    if all > SHOWN {
-        let _ = writeln!(out, "  {} more: ampl info --json lists them all", count((all - SHOWN) as u64));
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ampl_core::mpi::Function;
     use ampl_core::mpi::predefined_index;
     use ampl_core::value::ObjectKind;
+    use ampl_report::communicators::{self as report, text};
+    use ampl_report::layout::WIDTH;
     use ampl_trace::RankTrace;
     use ampl_trace::args::predefined_word;
     use ampl_trace::grammar::Builder;
@@ -148,8 +108,8 @@ mod tests {
 
     #[test]
     fn text_tells_the_first_of_them() {
-        assert_eq!(text(&Communicators::of(&trace(4, 0))), "");
-        let text = text(&Communicators::of(&trace(4, 3)));
+        assert_eq!(text(&Communicators::of(&trace(4, 0)), WIDTH), "");
+        let text = text(&Communicators::of(&trace(4, 3)), WIDTH);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "6 communicators that the program made");
         assert_eq!(lines[2], "  comm:1              MPI_Comm_split of world, 2 ranks: 2,0");
@@ -157,7 +117,7 @@ mod tests {
         // Whose other callers did not come.
         let mut cut = trace(4, 1);
         cut.structure = JobStructure::of(cut.structure.rank(0).unwrap());
-        let lines = super::text(&Communicators::of(&cut));
+        let lines = report::text(&Communicators::of(&cut), WIDTH);
         assert!(lines.contains("1 communicator that the program made; of 1 it is not known"), "{lines}");
         assert!(lines.contains("  comm:0.1            MPI_Comm_split of world"), "{lines}");
     }

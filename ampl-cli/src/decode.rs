@@ -9,18 +9,20 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use ampl_analysis::unstored::why;
 use ampl_core::mpi::constants::AbiFamily;
 use ampl_reader::{Call, Event, Run, Symbols};
+use ampl_report::human::plural;
+use ampl_report::unstored;
 use ampl_trace::error::ReadError;
 use ampl_trace::gaps::Gap;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::{Damage, RankTrace};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
-use crate::human::{self, plural};
 use crate::output::{self, Stdout};
 use crate::rundir::{self, RunArg};
-use crate::unstored;
+use crate::selection;
 use gap::JsonGap;
 use line::{JsonCall, Place};
 use wanted::Wanted;
@@ -142,11 +144,11 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
         _ if said.any() => {}
         (1, Some(rank)) => {
             let process = process(rank);
-            let (what, why) = (unstored::all(&process), unstored::why(run.info(), &process));
+            let (what, why) = (unstored::all(&process), unstored::words(why(run.info(), &process)));
             tell!("ampl: {what} ({place}, rank {rank}): {why}");
         }
         (ranks, Some(first)) => {
-            let why = unstored::why(run.info(), &process(first));
+            let why = unstored::words(why(run.info(), &process(first)));
             tell!("ampl: no calls are stored of {ranks} ranks ({place}, rank {first} first): {why}");
         }
         (_, None) if printed == 0 && untimed == 0 && wanted.is_part() => {
@@ -189,12 +191,13 @@ fn ranks(args: &Args, run: &Run, wanted: &Wanted) -> anyhow::Result<Vec<u32>> {
             ranks if number < ranks => {
                 ("this rank left nothing that can be read".into(), "see 'ampl info' for what there is".into())
             }
-            ranks => (format!("the job has {}", human::plural(ranks.into(), "rank")), from_zero(ranks)),
+            ranks => (format!("the job has {}", plural(ranks.into(), "rank")), from_zero(ranks)),
         };
         return Err(Failure::message(status, what, format!("{place}, rank {number}"), fix));
     }
     let selection = &wanted.selection;
-    if let Some((what, fix)) = selection.lacks(run.info().ranks, present.iter().copied()) {
+    if let Some(absent) = selection.lacks(run.info().ranks, present.iter().copied()) {
+        let (what, fix) = selection::lacking(&absent, run.info().ranks);
         let place = format!("{place}, --ranks {}", args.ranks.as_deref().unwrap_or_default());
         return Err(Failure::message(status, what, place, fix));
     }

@@ -3,33 +3,30 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use ampl_analysis::calls;
+use ampl_analysis::efficiency::run_times;
+use ampl_analysis::estimate::windows_lacking;
+use ampl_analysis::in_call;
+use ampl_analysis::kept::would_keep;
+use ampl_analysis::moved::Moved;
+use ampl_analysis::overhead::{Clocks, Overhead};
+use ampl_analysis::pauses::{self, Paused};
+use ampl_analysis::phases::{self, Phase};
+use ampl_analysis::processors::Sharing;
+use ampl_analysis::programs::{self, Program};
 use ampl_core::mpi::{Class, FUNCTIONS};
+use ampl_reader::gaps::Recorded;
+use ampl_reader::sites::Symbols;
+use ampl_report::layout::width;
+use ampl_report::{calls as call_text, communicators as communicator_text};
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 use ampl_trace::model::{Alone, End, Sizes};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::calls::rows::rows;
-use crate::calls::table;
-use crate::communicators;
-use crate::efficiency::run_times;
-use crate::estimate::windows_lacking;
-use crate::gaps;
-use crate::in_call;
-use crate::kept::would_keep;
-use crate::layout;
-use crate::moved::Moved;
-use crate::output;
-use crate::overhead::{Clocks, Overhead};
-use crate::pauses::{self, Paused};
-use crate::phases::{self, Phase};
-use crate::processors::Sharing;
-use crate::programs::{self, Program};
 use crate::rundir::{self, RunArg};
-use crate::summary;
-use ampl_reader::gaps::Recorded;
-use ampl_reader::sites::Symbols;
+use crate::{communicators, environment, gaps, output, summary};
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
 #[derive(clap::Args, Debug)]
@@ -53,12 +50,12 @@ pub struct Args {
 /// Errors of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
+    let width = width(environment::columns());
     if args.calls {
-        let width = layout::width();
-        let rows = rows(&trace, width);
+        let mut table = calls::table(&trace);
         match args.json {
-            true => output::json(&rows)?,
-            false => output::print(|out| out.write_all(table::text(&rows, width).as_bytes()))?,
+            true => output::json(&table.rows)?,
+            false => output::print(|out| out.write_all(call_text::text(&mut table, width).as_bytes()))?,
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -66,7 +63,7 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::json(&Info::of(&trace, &comms))?;
     } else {
-        let text = summary::text(&trace, &args.run.run) + &communicators::text(&comms);
+        let text = summary::text(&trace, &args.run.run) + &communicator_text::text(&comms, width);
         output::print(|out| out.write_all(text.as_bytes()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -8,9 +8,9 @@ use std::time::Duration;
 use ampl_core::naming::{RANKS, node_directory_name};
 use serde::Serialize;
 
-use crate::human::{bytes, plural};
 use crate::recover::free;
 use ampl_reader::directory::{self, Holder};
+use ampl_report::human::{bytes, plural};
 
 /// One part in so many of the node's memory file system is too little for a message before a job.
 const SMALL_SHARE: u64 = 16;

@@ -10,10 +10,8 @@ macro_rules! tell {
     }};
 }
 
-mod calls;
 mod communicators;
 mod counting;
-mod coverage;
 mod decisions;
 mod decode;
 mod doctor;
@@ -26,30 +24,20 @@ mod export;
 mod failure;
 mod fraction;
 mod gaps;
-mod human;
-mod in_call;
 mod info;
 #[allow(unsafe_code)]
 mod inherited;
 mod job;
-mod kept;
 mod launcher;
-mod layout;
 mod leftovers;
 mod library;
 mod marker_site;
-mod moved;
 mod once;
 mod output;
-mod overhead;
-mod own_time;
-mod pauses;
-mod phases;
 mod plan;
 mod population;
 mod prefix;
-mod processors;
-mod programs;
+mod progress;
 mod recover;
 mod run;
 mod rundir;
@@ -58,10 +46,7 @@ mod selection;
 mod simulate;
 mod strata;
 mod summary;
-#[cfg(test)]
-mod synthetic;
 mod topology;
-mod unstored;
 
 use std::process::ExitCode;
 

@@ -1,16 +1,13 @@
 //! `info`, `decode`, `estimate` and `decisions` as a user meets them, on runs made up word by word.
 
-#[path = "../src/synthetic.rs"]
-mod synthetic;
-
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ampl_testkit::synthetic::Synthetic;
 use ampl_trace::format::{Writer, rank_parts};
 use serde_json::Value;
-use synthetic::Synthetic;
 
 struct Said {
     status: i32,

@@ -1,15 +1,12 @@
 //! `ampl simulate` as a user meets it.
 
-#[path = "../src/synthetic.rs"]
-mod synthetic;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ampl_testkit::synthetic::Synthetic;
 use ampl_testkit::{Classes, Kind, table};
 use serde_json::Value;
-use synthetic::Synthetic;
 
 const JOB: &str = "[sampling]\nselection = \"predictive\"\nwindows_per_update = 4\n[window]\nmarker = \"pcontrol\"\n\
                    [[metric]]\nname = \"wall\"\nrole = \"guide\"\n";

@@ -1,8 +1,5 @@
 //! `ampl strata` as a user meets it.
 
-#[path = "../src/synthetic.rs"]
-mod synthetic;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +9,9 @@ use ampl_core::config::{Config, Target};
 use ampl_core::units::{Rank, RankSet};
 use ampl_testkit::medoids::adjusted_rand;
 use ampl_testkit::population::Total;
+use ampl_testkit::synthetic::Synthetic;
 use ampl_testkit::{Classes, Kind, Population};
 use serde_json::Value;
-use synthetic::Synthetic;
 
 struct Said {
     status: i32,

@@ -2,6 +2,20 @@
 //!
 //! Everything here is a function of its arguments and a recorded seed, so a live run, the
 //! simulator and a test reach the same answer.
+//!
+//! ```
+//! use ampl_core::config::Config;
+//! use ampl_core::plan::Plan;
+//! use ampl_core::stats::quantile::normal_two_sided;
+//! use ampl_core::stats::sizing::simple_random;
+//!
+//! let (config, _) = Config::parse("[window]\nmarker = \"period:250ms\"\n").expect("a valid job file");
+//! let plan = Plan::new(config, 1000).expect("a job of that size");
+//! assert_eq!(plan.groups[0].members.len(), 1000);
+//! // Fewest ranks whose mean is within 5 % at 95 %, where the ranks' relative variance is 0.04.
+//! let allowed = (0.05 / normal_two_sided(0.95)).powi(2);
+//! assert_eq!(simple_random(1000, 0.04, allowed), 58);
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod cluster;

@@ -30,11 +30,14 @@ pub mod gaps;
 pub mod map;
 mod names;
 pub mod run;
+pub mod selection;
 pub mod sites;
 
 pub use ampl_trace::communicators::{Communicator, Communicators};
 pub use ampl_trace::decode::{Call, Calls, Event, Events, Timed};
 pub use ampl_trace::gaps::{Gap, Reason};
+/// The recorded data, as values.
+pub use ampl_trace::{Damage, RankTrace, RunInfo, Trace, cells, model, structure, totals};
 pub use error::OpenError;
 pub use run::{Rank, Run};
 pub use sites::Symbols;

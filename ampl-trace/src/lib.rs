@@ -3,6 +3,19 @@
 //! A rank's agent writes [`record`]s into its [`journal`]; [`compact`](from_journal::compact) turns a journal into the
 //! sections of a trace [`format`]; [`Trace`] is the same for readers, whether it comes from a finished trace file or
 //! from the journals of a job that died.
+//!
+//! ```
+//! let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/v1/four-ranks.ampl");
+//! let trace = ampl_trace::format::read(&std::fs::read(golden)?)?;
+//! for rank in &trace.ranks {
+//!     println!("rank {} on {}: {} windows", rank.process.rank, rank.process.host, rank.windows.len());
+//! }
+//! for (function, calls) in trace.function_calls() {
+//!     println!("{calls} calls of {}", ampl_core::mpi::Function(function).name());
+//! }
+//! assert_eq!(trace.ranks.len(), 4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod args;

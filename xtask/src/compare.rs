@@ -21,6 +21,12 @@ const COMMANDS: &[(&str, &[&str], &[&str])] = &[
     ("efficiency", &["efficiency"], &["--json"]),
     ("strata", &["strata"], &["--json"]),
     ("plan", &["plan"], &["--json"]),
+    ("call text", &["info"], &["--calls"]),
+    ("estimate text", &["estimate"], &[]),
+    ("decision text", &["decisions"], &[]),
+    ("efficiency text", &["efficiency"], &[]),
+    ("strata text", &["strata"], &[]),
+    ("plan text", &["plan"], &[]),
     ("csv", &["export"], &["--to", "csv"]),
     ("parquet", &["export"], &["--to", "parquet"]),
 ];

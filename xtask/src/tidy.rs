@@ -18,11 +18,24 @@ use source::tokens;
 const EDGES: &[(&str, &[&str])] = &[
     ("ampl-analysis", &["ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-agent", &["ampl-core", "ampl-trace"]),
-    ("ampl-cli", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
+    (
+        "ampl-cli",
+        &[
+            "ampl-analysis",
+            "ampl-client",
+            "ampl-core",
+            "ampl-export",
+            "ampl-reader",
+            "ampl-report",
+            "ampl-trace",
+        ],
+    ),
     ("ampl-client", &["ampl-core"]),
+    ("ampl-export", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-reader", &["ampl-core", "ampl-trace"]),
-    ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core"]),
+    ("ampl-report", &["ampl-analysis", "ampl-core", "ampl-reader"]),
+    ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-tests", &["ampl-core"]),
     ("ampl-trace", &["ampl-core"]),
     ("xtask", &["ampl-core"]),
@@ -47,8 +60,7 @@ const UNSAFE: &[&str] = &[
 const IMPURE: &[&str] = &["fs", "env", "net", "Instant", "SystemTime"];
 
 /// Remaining rings of modules, by crate: number of modules in each. The list may only shrink.
-const RINGS: &[(&str, &[usize])] =
-    &[("ampl-agent", &[2, 2, 2]), ("ampl-preload", &[27]), ("ampl-cli", &[3, 2, 2])];
+const RINGS: &[(&str, &[usize])] = &[("ampl-agent", &[2, 2, 2]), ("ampl-preload", &[27]), ("ampl-cli", &[2])];
 
 /// Longest file that a person writes.
 const MOST_LINES: usize = 500;

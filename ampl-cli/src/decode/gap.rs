@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use ampl_core::mpi::FUNCTIONS;
+use ampl_report::human;
 use ampl_trace::gaps::Gap;
 use serde::Serialize;
-
-use crate::human;
 
 /// A gap as a JSON line; the order of fields is part of the format.
 #[derive(Serialize)]

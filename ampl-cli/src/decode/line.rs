@@ -6,8 +6,8 @@ use ampl_trace::decode::{Call, Timed};
 use serde::{Serialize, Serializer};
 
 use super::Share;
-use crate::human;
 use ampl_reader::sites::Frame;
+use ampl_report::human;
 
 /// Place of a call.
 #[derive(Clone, Copy, Debug, Default)]

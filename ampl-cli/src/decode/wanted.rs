@@ -2,12 +2,13 @@
 
 use ampl_core::config::keys::nearest;
 use ampl_core::mpi::{FUNCTIONS, Function};
+use ampl_reader::selection::Selection;
 use ampl_trace::decode::Call;
 use ampl_trace::gaps::{Gap, Part};
 
 use super::Args;
 use crate::failure::{Failure, USAGE};
-use crate::selection::Selection;
+use crate::selection;
 
 /// Ranks, a stretch of time, and functions.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ impl Wanted {
     /// # Errors
     /// A [`Failure`] of status 2 for what cannot be read, and for a function that MPI does not have.
     pub fn of(args: &Args) -> anyhow::Result<Self> {
-        let selection = Selection::new(args.from.as_deref(), args.until.as_deref(), args.ranks.as_deref())?;
+        let selection = selection::parse(args.from.as_deref(), args.until.as_deref(), args.ranks.as_deref())?;
         let mut functions =
             args.functions.iter().map(|name| function(name)).collect::<Result<Vec<_>, _>>()?;
         functions.sort_unstable();

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use ::csv::Reader;
+use ampl_analysis::estimate::{Scope, rows as estimates};
 use ampl_core::stats::Basis;
+use ampl_testkit::synthetic::{Synthetic, WINDOW_NS};
+use csv::Reader;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use super::*;
-use crate::estimate::{Scope, rows as estimates};
-use crate::synthetic::{Synthetic, WINDOW_NS};
 
 fn job() -> Synthetic {
     Synthetic { ranks: 6, windows: 5, size: 3, ..Synthetic::default() }
@@ -23,10 +23,6 @@ fn args(run: &Path, to: &[&str]) -> Args {
         until: None,
         ranks: None,
     }
-}
-
-fn all() -> Selection {
-    Selection::new(None, None, None).unwrap()
 }
 
 /// Fields of every line behind the names.
@@ -66,66 +62,6 @@ fn sums_over_the_file_are_the_census() {
         compared += 1;
     }
     assert_eq!((compared, totals.len()), (5 * 6, 5 * 6));
-}
-
-#[test]
-fn parquet_holds_the_rows_of_the_csv() {
-    let dir = tempfile::tempdir().unwrap();
-    let trace = job().trace();
-    let (text, columns) = (dir.path().join("a.csv"), dir.path().join("a.parquet"));
-    let write = |format, file: &Path| {
-        summary_rows(&trace, (&all(), false), format, File::create(file).unwrap()).unwrap()
-    };
-    let written = write(Format::Csv, &text);
-    assert_eq!(written, write(Format::Parquet, &columns));
-    let reader = SerializedFileReader::new(File::open(&columns).unwrap()).unwrap();
-    let shown = |row: parquet::record::Row| {
-        let field = |(_, field): (&String, &parquet::record::Field)| match field {
-            parquet::record::Field::Double(value) => value.to_string(),
-            parquet::record::Field::Str(text) => text.clone(),
-            other => other.to_string(),
-        };
-        row.get_column_iter().map(field).collect::<Vec<_>>()
-    };
-    let names: Vec<String> = reader
-        .metadata()
-        .file_metadata()
-        .schema_descr()
-        .columns()
-        .iter()
-        .map(|c| c.name().to_owned())
-        .collect();
-    assert_eq!(names.join(", "), COLUMN_NAMES);
-    let rows: Vec<Vec<String>> = reader.get_row_iter(None).unwrap().map(|row| shown(row.unwrap())).collect();
-    assert_eq!(rows, lines(&text));
-    assert_eq!(rows.len() as u64, written);
-}
-
-#[test]
-fn groups_of_rows_are_bounded_and_complete() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("long.parquet");
-    let mut table = ColumnWriter::new(File::create(&file).unwrap(), false).unwrap();
-    let long = 300_000;
-    for window in 0..long {
-        let event = if window % 2 == 0 { "*" } else { "MPI_Send" };
-        let row = Row {
-            window,
-            rank: 7,
-            metric: "wall",
-            count: 1,
-            sum: 0.5,
-            sum_sq: 0.25,
-            min: 0.5,
-            max: 0.5,
-            event,
-        };
-        table.row(&row).unwrap();
-    }
-    Box::new(table).finish().unwrap();
-    let reader = SerializedFileReader::new(File::open(&file).unwrap()).unwrap();
-    assert_eq!(reader.metadata().num_row_groups(), 3);
-    assert_eq!(reader.metadata().file_metadata().num_rows(), long as i64);
 }
 
 #[test]
@@ -179,7 +115,7 @@ fn options_that_make_no_sense_are_told() {
     for (from, to, ranks) in
         [(Some("soon"), None, None), (Some("2s"), Some("1s"), None), (None, None, Some("3-1"))]
     {
-        assert!(Selection::new(from, to, ranks).is_err(), "{from:?} {to:?} {ranks:?}");
+        assert!(selection::parse(from, to, ranks).is_err(), "{from:?} {to:?} {ranks:?}");
     }
 }
 
@@ -247,7 +183,7 @@ fn parquet_has_all_tables_in_one_directory() {
     assert_eq!(ranks, 6);
     // The directory and the file in it are a population.
     for path in [tables.clone(), tables.join("summaries.parquet")] {
-        assert!(crate::population::Population::open(&path).unwrap().row_count().unwrap() > 0);
+        assert!(ampl_export::population::Population::open(&path).unwrap().row_count().unwrap() > 0);
     }
 }
 
@@ -273,24 +209,4 @@ fn every_table_is_cut_where_that_makes_sense() {
     // One end is enough.
     some.to.push("9s".into());
     assert!(export(&some).unwrap_err().to_string().contains("given twice"));
-}
-
-#[test]
-fn nothing_half_written_has_the_final_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let target = dir.path().join("out");
-    let names = || vec!["a.csv".to_owned(), "b.csv".to_owned()];
-    let place = Place::new(&target, names()).unwrap();
-    fs::write(place.path("a.csv"), "half").unwrap();
-    assert!(!target.exists());
-    drop(place);
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-    // What is in the directory already stays.
-    fs::create_dir(&target).unwrap();
-    fs::write(target.join("c.csv"), "old").unwrap();
-    let place = Place::new(&target, names()).unwrap();
-    names().iter().for_each(|name| fs::write(place.path(name), "whole").unwrap());
-    assert!(!target.join("a.csv").exists());
-    place.finish().unwrap();
-    assert_eq!(fs::read_dir(&target).unwrap().count(), 3);
 }

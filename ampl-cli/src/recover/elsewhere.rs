@@ -6,8 +6,8 @@ use std::path::Path;
 use ampl_core::units::RankSet;
 
 use crate::environment;
-use crate::human::plural;
 use crate::launcher::Flavour;
+use ampl_report::human::plural;
 
 /// Messages about journals on `hosts`, and the one line that copies them here.
 pub fn said(hosts: &BTreeMap<String, RankSet>, run: &Path, launcher: Option<Flavour>) -> Vec<String> {

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use super::{alive, free};
 use crate::failure::{Failure, NOT_FOUND};
-use crate::human::{bytes, plural};
 use ampl_reader::directory::{self, host, nodes};
 use ampl_reader::map;
+use ampl_report::human::{bytes, plural};
 
 /// Copies the journals of `run` in this node's memory to the run directory, and frees that memory unless they are to
 /// be `kept`.

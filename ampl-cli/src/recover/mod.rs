@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use ampl_core::nodes::NODES;
 use ampl_core::units::RankSet;
+use ampl_report::summary::done_less;
 use ampl_trace::Trace;
 
 use crate::failure::{Failure, NOT_FOUND};
-use crate::human::{bytes, count, plural};
 use crate::launcher::Flavour;
 use crate::rundir::{self, TRACE};
-use crate::summary;
 use ampl_reader::directory::{self, Holder, host, nodes};
+use ampl_report::human::{bytes, count, plural};
 
 /// Time for processes to end after their launcher has killed them.
 const ENDING: Duration = Duration::from_secs(3);
@@ -77,7 +77,7 @@ pub fn recover(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let lacking = elsewhere_of(&args.run, &trace);
     store(&mut trace, &file)?;
-    let less = summary::done_less(&trace, rundir::plan(&trace).as_ref());
+    let less = done_less(&trace, rundir::plan(&trace).as_ref());
     trace.run.recovered.iter().chain(&less).for_each(|what| tell!("ampl: {what}"));
     let kept = args.keep_journals || args.output.is_some();
     let rest = match kept {

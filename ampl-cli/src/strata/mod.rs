@@ -1,23 +1,20 @@
 //! `ampl strata`: ranks of a run that behave alike, and whether sampling them apart would pay.
 
-mod divide;
-mod file;
-mod report;
 mod source;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ampl_analysis::strata::{Found, K, Method, Request, StrataError, Stratification};
 use ampl_core::cluster::Metric;
+use ampl_report::human::plural;
+use ampl_report::{strata as report, strata_file};
 
 use crate::failure::{Failure, USAGE};
 use crate::fraction;
 use crate::output;
-use divide::{Method, Stratification};
 use source::Source;
-
-pub use report::Found;
 
 /// Find ranks that behave alike, and write a job file that samples them apart.
 #[derive(clap::Args, Debug)]
@@ -62,13 +59,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Number of strata asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum K {
-    Auto,
-    Exactly(u32),
-}
-
 fn k(text: &str) -> Result<K, String> {
     match (text, text.parse()) {
         ("auto", _) => Ok(K::Auto),
@@ -103,8 +93,36 @@ pub fn of_run(run: &std::path::Path) -> anyhow::Result<Found> {
         distance: Metric::Euclidean,
         json: false,
     };
-    let division = Stratification::of(&args, Source::open(&args)?)?;
-    Ok(Found::of(&division))
+    Ok(Found::of(&divide(&args)?))
+}
+
+/// The stratification that `args` ask for.
+fn divide(args: &Args) -> anyhow::Result<Stratification> {
+    let source = Source::open(args)?;
+    let request = Request {
+        group: args.group.clone(),
+        k: args.k,
+        confidence: args.confidence,
+        error: args.error,
+        method: args.method,
+        distance: args.distance,
+    };
+    let found = Stratification::of(&request, &source.job, &source.divided, |take| source.each_window(take));
+    found.map_err(|error| match error {
+        StrataError::SeveralGroups(names) => {
+            let what = format!("several groups have 'stratify': {}", names.join(", "));
+            Failure::message(USAGE, what, "--group", "name one of them")
+        }
+        StrataError::NoGroup { name, have } => {
+            let what = format!("there is no group '{name}'");
+            Failure::message(USAGE, what, "--group", format!("there are: {}", have.join(", ")))
+        }
+        StrataError::TooMany { k, ranks } => {
+            let what = format!("{} cannot be {k} strata", plural(ranks, "rank"));
+            Failure::message(USAGE, what, "--k", format!("name {ranks} at most, or auto"))
+        }
+        StrataError::Windows(error) => error,
+    })
 }
 
 /// Divides the ranks, and prints and writes the strata.
@@ -117,16 +135,15 @@ pub fn strata(args: &Args) -> anyhow::Result<ExitCode> {
         let fix = "name a new one with -o";
         return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
     }
-    let source = Source::open(args)?;
-    let division = Stratification::of(args, source)?;
+    let division = divide(args)?;
     if let Some(path) = &args.output {
-        let text = file::text(&division, &args.run);
+        let text = strata_file::text(&division, &args.run);
         std::fs::write(path, text).map_err(|error| {
             Failure::message(USAGE, format!("cannot write it: {error}"), path.display(), "name another file")
         })?;
         tell!("ampl: wrote {}", path.display());
     }
-    let found = report::Found::of(&division);
+    let found = Found::of(&division);
     if args.json {
         output::json(&found)?;
     } else {

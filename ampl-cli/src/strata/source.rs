@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
+use ampl_analysis::what_if::Recorded;
 use ampl_client::simulate::{Job, Window};
-use ampl_core::config::{Config, DEFAULT_TARGET, Event, GroupStrata, Marker, Metric, Quantity, Target};
+use ampl_core::config::{Config, Event, GroupStrata, Marker, Metric, Quantity};
 use ampl_core::plan::Plan;
+use ampl_export::population::{Extent, Population, Windows};
 use ampl_trace::Trace;
 
 use super::Args;
-use crate::export::progress::Progress;
 use crate::failure::{DAMAGED, Failure, USAGE};
 use crate::job::{self, JobArgs};
-use crate::plan::recorded::Recorded;
-use crate::population::{Extent, Population, Windows};
+use crate::population;
+use crate::progress::Progress;
 use crate::rundir;
 
 /// Ranks, windows and settings.
@@ -45,8 +46,8 @@ impl Source {
         let config = job_file.as_ref().map(|job| job.config.clone());
         let divided = config.as_ref().map_or_else(Vec::new, |config| config.strata.clone());
         let (data, ranks, known, config) = match is_population(&args.run) {
-            true => population(args, config)?,
-            false => run(args, config)?,
+            true => of_population(args, config)?,
+            false => of_run(args, config)?,
         };
         let mut config = guided(args, config, &known)?;
         let wall = |metric: &Metric| metric.quantity == Quantity::Wall && metric.event == Event::Window;
@@ -66,7 +67,7 @@ impl Source {
     ///
     /// # Errors
     /// Status 3 where a population is wrong.
-    pub fn each_window(&self, mut take: impl FnMut(&Window)) -> anyhow::Result<()> {
+    pub fn each_window(&self, take: &mut dyn FnMut(&Window)) -> anyhow::Result<()> {
         let mut window = Window::default();
         let (first, last) = match &self.data {
             Data::Run(trace) => (0, trace.windows().saturating_sub(1)),
@@ -82,15 +83,15 @@ impl Source {
                     progress.one_more();
                 }
             }
-            Data::Population(population, extent) => {
+            Data::Population(source, extent) => {
                 let number = |&guide: &usize| {
                     let metric = &self.job.plan.metrics[guide];
                     extent.find(&metric.name(), &metric.event.name())
                 };
                 let guides = self.job.guides.iter().filter_map(number).collect();
                 let ranks = self.job.plan.ranks;
-                let failure = |fault| population.failure(&fault);
-                let mut windows = Windows::new(population, extent, guides, ranks, |_| ()).map_err(failure)?;
+                let failure = |fault| population::fault(source, &fault);
+                let mut windows = Windows::new(source, extent, guides, ranks, |_| ()).map_err(failure)?;
                 for number in first..=last {
                     windows.fill(number, &mut window).map_err(failure)?;
                     take(&window);
@@ -117,7 +118,7 @@ fn is_population(path: &Path) -> bool {
 
 type Opened = (Data, u32, Vec<(String, String)>, Config);
 
-fn run(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
+fn of_run(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
     let trace = rundir::RunArg { run: args.run.clone() }.read()?;
     if !trace.damage.is_empty() {
         let fix = "name another run of the job: ranks of which windows are lost would seem to be of a class";
@@ -129,15 +130,15 @@ fn run(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
     Ok((Data::Run(Box::new(trace)), ranks, known, config.unwrap_or(plan.config)))
 }
 
-fn population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
-    let population = Population::open(&args.run)?;
-    let mut reading = match population.row_count() {
+fn of_population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
+    let source = Population::open(&args.run).map_err(population::failure)?;
+    let mut reading = match source.row_count() {
         Some(rows) => Progress::of(rows, "rows looked at"),
         None => Progress::endless("rows looked at"),
     };
-    let extent = Extent::of(&population, |rows| reading.add(rows));
-    let extent = extent.map_err(|fault| population.failure(&fault))?;
-    population.check_whole(&extent)?;
+    let extent = Extent::of(&source, |rows| reading.add(rows));
+    let extent = extent.map_err(|fault| population::fault(&source, &fault))?;
+    population::check_whole(&source, &extent)?;
     let names = &extent.names;
     let known: Vec<(String, String)> = extent
         .metrics
@@ -156,7 +157,7 @@ fn population(args: &Args, config: Option<Config>) -> anyhow::Result<Opened> {
         config
     });
     let ranks = extent.ranks;
-    Ok((Data::Population(population, Box::new(extent)), ranks, known, config))
+    Ok((Data::Population(source, Box::new(extent)), ranks, known, config))
 }
 
 fn is_known(known: &[(String, String)], metric: &Metric) -> bool {
@@ -205,12 +206,4 @@ fn guided(args: &Args, mut config: Config, known: &[(String, String)]) -> anyhow
         config.metrics.push(found);
     }
     Ok(config)
-}
-
-/// The group's bound; the default one where it has a size instead.
-pub fn bound_of(target: Target) -> Target {
-    match target {
-        Target::Bound { .. } => target,
-        Target::Static { .. } => DEFAULT_TARGET,
-    }
 }

@@ -7,8 +7,8 @@ use ampl_analysis::topology::{Axis, Layer, Parent, Pattern, Placed, Shape};
 use super::edges::Edges;
 use super::rank_set;
 use super::report::{Report, Share};
-use crate::human::{count, cut, digits, percent, plural};
 use crate::output::Stdout;
+use ampl_report::human::{count, cut, digits, percent, plural};
 
 /// Widest picture, and most lines of one, counted in ranks.
 const MOST_COLUMNS: usize = 100;

@@ -1,0 +1,115 @@
+//! Places where MPI functions are called. One line has several addresses where it was inlined; these are one place,
+//! as for markers and in JSON.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ampl_reader::sites::Symbols;
+use ampl_trace::Trace;
+use ampl_trace::totals::{Known, SEVERAL};
+
+use super::recorded::{Key, Recorded};
+
+/// Module and offset of calls without a known site.
+pub const NOWHERE: (&str, u64) = ("?", 0);
+
+/// A place in the source where a function of MPI is called.
+#[derive(Debug)]
+pub struct Place<'a> {
+    /// Index of the function.
+    pub function: u16,
+    /// `file:line`, where known.
+    pub line: Option<String>,
+    /// Modules and offsets that calls from here return to; one at least.
+    pub addresses: Vec<(&'a str, u64)>,
+    /// Callers of its function, outwards; none where paths are not told apart.
+    pub callers: Vec<(&'a str, u64)>,
+    /// Callers of sampled calls, outwards, and true where the calls differ beyond these.
+    pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,
+}
+
+/// Number of a place; none for calls beyond the table of sites.
+pub type Number = Option<usize>;
+
+/// Totals of a place, one for each address and path.
+pub type Parts<'a> = Vec<Known<'a>>;
+
+/// Modules and offsets that calls return to, innermost first.
+pub type Path<'a> = Vec<(&'a str, u64)>;
+
+/// The places met so far.
+#[derive(Default)]
+pub struct Places<'a> {
+    /// Names of addresses.
+    pub symbols: Symbols,
+    /// The places by number.
+    pub places: Vec<Place<'a>>,
+    by_address: HashMap<(u16, Path<'a>), usize>,
+    by_name: HashMap<(u16, Vec<String>), usize>,
+}
+
+impl<'a> Places<'a> {
+    /// The number of the place where calls of `function` return to these modules and offsets, innermost first.
+    pub fn number(&mut self, function: u16, path: Path<'a>) -> usize {
+        let Self { symbols, places, by_address, by_name } = self;
+        if let Some(&number) = by_address.get(&(function, path.clone())) {
+            return number;
+        }
+        let names = path.iter().map(|&(module, offset)| symbols.name(module, offset)).collect();
+        let number = *by_name.entry((function, names)).or_insert(places.len());
+        let (&(module, offset), callers) = path.split_first().unwrap_or((&NOWHERE, &[]));
+        if number == places.len() {
+            let (line, callers) = (symbols.line(module, offset), callers.to_vec());
+            places.push(Place { function, line, addresses: Vec::new(), callers, sampled: None });
+        }
+        places[number].addresses.push((module, offset));
+        by_address.insert((function, path), number);
+        number
+    }
+
+    /// The parts of each place of `trace`.
+    pub fn parts(&mut self, trace: &'a Trace) -> BTreeMap<Number, Parts<'a>> {
+        let mut parts: BTreeMap<Number, Parts<'a>> = BTreeMap::new();
+        for known in trace.totals.known() {
+            let number =
+                (known.function != SEVERAL).then(|| self.number(known.function, named(known.path.clone())));
+            if let Some(place) = number.map(|number| &mut self.places[number]) {
+                let is_first = place.addresses.len() == 1;
+                place.sampled = match (place.sampled.take(), known.callers.clone()) {
+                    (None, callers) if is_first => callers,
+                    (Some(before), Some(callers)) if before == callers => Some(before),
+                    // The addresses have different callers.
+                    _ => Some((Vec::new(), true)),
+                };
+            }
+            parts.entry(number).or_default().push(known);
+        }
+        parts
+    }
+}
+
+/// `path` with module `?` for unknown modules; never empty.
+fn named(mut path: Path<'_>) -> Path<'_> {
+    for (module, _) in &mut path {
+        if module.is_empty() {
+            *module = NOWHERE.0;
+        }
+    }
+    if path.is_empty() { vec![NOWHERE] } else { path }
+}
+
+/// Time of all parts, nanoseconds.
+pub fn time_ns(parts: &Parts<'_>) -> f64 {
+    parts.iter().map(|part| part.total.time_ns as f64).sum()
+}
+
+/// Sum of the recorded calls of all parts.
+pub fn recorded(parts: &Parts<'_>, all: &HashMap<Key, Recorded>) -> Recorded {
+    let mut sum = Recorded::default();
+    for part in parts {
+        let path = part.path.iter().map(|&(module, offset)| (module.to_owned(), offset)).collect();
+        if let Some(recorded) = all.get(&(part.function, path)) {
+            sum.add(recorded);
+        }
+    }
+    sum
+}

@@ -1,0 +1,17 @@
+//! Share of the ranks' time that computes, and the ranks that the others wait for.
+//!
+//! [`rows`] has the run and each of its windows; [`run_times`] the times that the run's row rests on.
+
+mod bounds;
+mod imbalance;
+mod rows;
+mod run;
+mod shares;
+#[cfg(test)]
+mod tests;
+
+pub use bounds::Bounds;
+pub use imbalance::{Course, Imbalance, Lost};
+pub use rows::{Basis, Row, SlowestHost, SlowestRank, parts, rows};
+pub use run::{RunTimes, measured_share, run_times};
+pub use shares::Shares;

@@ -1,0 +1,307 @@
+//! Times of the whole run, and their bounds where not all were measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use ampl_core::config::SiteTrace;
+use ampl_core::plan::Plan;
+use ampl_reader::directory;
+use ampl_trace::{RankTrace, Trace};
+
+use super::bounds::{Bounds, Rest};
+use super::rows::Basis;
+use crate::counted::{counted_spans, in_counted_span, is_counted};
+use crate::coverage::{Coverage, Extent};
+use crate::pauses;
+use crate::window_times::{Columns, Observed, RankColumns, Times};
+
+/// Times of the whole run.
+#[derive(Clone, Debug)]
+pub struct RunTimes {
+    /// Times of every rank that left something, in windows that all ranks measured.
+    pub times: Vec<Times>,
+    /// Data that `times` rest on.
+    pub basis: Basis,
+    /// Windows that are left out: not all ranks measured them.
+    pub lacking: BTreeSet<u64>,
+    /// Share of the ranks' time that `times` cover, without the program's pauses.
+    pub coverage: Coverage,
+    /// The ranks' time, nanoseconds.
+    pub run_ns: f64,
+    /// Bounds of the run's numbers, where `times` are not of all of it.
+    pub bounds: Option<Bounds>,
+    /// Share of time in MPI if calls that were only counted took the mean time of their function.
+    pub mpi_at_mean_cost: Option<f64>,
+    /// Most threads of a rank over which time in MPI is a mean.
+    pub threads: u64,
+}
+
+impl RunTimes {
+    /// Ranks of the job that left nothing.
+    pub fn absent(&self) -> u64 {
+        self.coverage.of_ranks - self.coverage.ranks
+    }
+
+    /// Extent to which the times stand for the run.
+    pub fn extent(&self) -> Extent {
+        self.coverage.extent()
+    }
+}
+
+/// All windows.
+const RUN: Range<u64> = 0..u64::MAX;
+
+/// Times of the whole run of every rank that left something.
+pub fn run_times(trace: &Trace) -> RunTimes {
+    let plan = directory::plan(&trace.run);
+    let columns = Columns::of(trace);
+    let has_all = has_all(trace, columns, &RUN);
+    let stores_all = plan.as_ref().is_none_or(|plan| plan.stores_summary(false));
+    if !has_all && !stores_all && pauses::of(trace).is_empty() {
+        return of_ranks(trace, plan.as_ref(), from_totals(trace, columns), Basis::Totals, &RUN);
+    }
+    let basis = match (has_all, stores_all) {
+        (true, _) => Basis::Census,
+        (false, true) => Basis::Measured,
+        (false, false) => Basis::Totals,
+    };
+    of_ranks(trace, plan.as_ref(), by_windows(trace, columns, &RUN), basis, &RUN)
+}
+
+/// Times of some windows of the run alone, by their summaries.
+pub fn times_in(trace: &Trace, windows: &Range<u64>) -> RunTimes {
+    let columns = Columns::of(trace);
+    let basis = if has_all(trace, columns, windows) { Basis::Census } else { Basis::Measured };
+    of_ranks(trace, None, by_windows(trace, columns, windows), basis, windows)
+}
+
+fn has_all(trace: &Trace, columns: Columns, windows: &Range<u64>) -> bool {
+    trace.ranks.iter().all(|rank| {
+        let columns = columns.of_rank(rank);
+        let mut own = rank.windows.iter().filter(|window| windows.contains(&window.window));
+        own.all(|window| columns.times(window).is_some())
+    })
+}
+
+fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> Vec<RankTime> {
+    trace.ranks.iter().map(|rank| RankTime::of_windows(rank, columns.of_rank(rank), windows)).collect()
+}
+
+/// With a `plan`, time in MPI is also estimated where calls were only counted.
+fn of_ranks(
+    trace: &Trace,
+    plan: Option<&Plan>,
+    ranks: Vec<RankTime>,
+    basis: Basis,
+    of: &Range<u64>,
+) -> RunTimes {
+    let lacking: BTreeSet<u64> = ranks.iter().flat_map(|rank| rank.lacking.iter().copied()).collect();
+    let times: Vec<Times> = ranks.iter().map(|rank| rank.sum(&lacking)).collect();
+    let absent = u64::from(trace.run.ranks).saturating_sub(ranks.len() as u64);
+    let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
+    let all: f64 = ranks.iter().map(|rank| rank.run_ns).sum::<f64>() + absent as f64 * longest;
+    let used: f64 = ranks.iter().map(|rank| rank.used_ns(&lacking)).sum();
+    let end = trace.windows().min(of.end);
+    let windows = end.saturating_sub(of.start);
+    let there = lacking.iter().filter(|window| **window < end).count() as u64;
+    let coverage = Coverage {
+        // Old or made-up runs may lack all lengths.
+        share: if all > 0.0 { (used / all).min(1.0) } else { 1.0 },
+        windows: windows - there,
+        of_windows: windows,
+        ranks: ranks.len() as u64,
+        of_ranks: u64::from(trace.run.ranks).max(ranks.len() as u64),
+    };
+    let rest = |rank: &RankTime| Rest {
+        times: rank.sum(&BTreeSet::new()),
+        unknown_ns: (rank.run_ns - rank.used_ns(&BTreeSet::new())).max(0.0),
+        own_ns: rank.own_ns,
+    };
+    let rests: Vec<Rest> = ranks.iter().map(rest).collect();
+    let whole = coverage.extent() == Extent::Whole;
+    let known = rests.iter().map(|rest| rest.times.wall).sum::<f64>() > 0.0;
+    let bounds = (!whole && known).then(|| Bounds::of(&rests, absent)).flatten();
+    let counts_all = plan
+        .is_some_and(|plan| plan.config.sites.iter().all(|site| site.trace != SiteTrace::Off))
+        && absent == 0
+        && pauses::of(trace).is_empty();
+    let mpi_at_mean_cost = bounds.filter(|_| counts_all).and_then(|bounds| {
+        let unknown: f64 = rests.iter().map(|rest| rest.unknown_ns).sum();
+        let program: f64 = rests.iter().map(|rest| rest.times.of_program()).sum();
+        let measured: f64 = rests.iter().map(|rest| rest.times.mpi).sum();
+        let costs = Costs::of(trace);
+        let more = |(rank, rest): (&RankTime, &Rest)| {
+            let counted = trace.rank(rank.rank).map_or(0.0, |of| costs.only_counted(of));
+            (counted / rank.threads).min(rest.unknown_ns)
+        };
+        let more: f64 = ranks.iter().zip(&rests).map(more).sum();
+        let share = (measured + more) / (program + unknown);
+        share.is_finite().then(|| share.clamp(bounds.mpi[0], bounds.mpi[1]))
+    });
+    let threads = ranks.iter().map(|rank| rank.threads as u64).max().unwrap_or(1);
+    RunTimes { times, basis, lacking, coverage, run_ns: all, bounds, mpi_at_mean_cost, threads }
+}
+
+/// One rank in the run.
+#[derive(Clone, Debug)]
+struct RankTime {
+    rank: u32,
+    threads: f64,
+    /// Run time without the program's pauses, nanoseconds.
+    run_ns: f64,
+    /// Time that ampl took of it, nanoseconds.
+    own_ns: f64,
+    /// Window number, times, and length without pauses; a single entry where there are totals only.
+    windows: Vec<(u64, Times, f64)>,
+    /// Windows that it did not measure.
+    lacking: Vec<u64>,
+}
+
+impl RankTime {
+    /// Times of `rank` in the windows `of` its run.
+    fn of_windows(rank: &RankTrace, columns: RankColumns, of: &Range<u64>) -> Self {
+        let (mut windows, mut lacking) = (Vec::new(), Vec::new());
+        let (mut lengths, mut paused_ns, mut own_ns, mut before_ns) = (0.0, 0.0, 0.0, 0.0);
+        for window in &rank.windows {
+            let length = columns.length(window);
+            if !of.contains(&window.window) {
+                before_ns += if window.window < of.start { length } else { 0.0 };
+                continue;
+            }
+            lengths += length;
+            own_ns += window.own_ns as f64;
+            match columns.observed(window) {
+                Observed::Measured(times, paused) => {
+                    paused_ns += paused;
+                    // Where the window's ends are not stored its times give its length.
+                    let measured = if length > 0.0 { length - paused } else { times.wall };
+                    lengths += if length > 0.0 { 0.0 } else { measured };
+                    windows.push((window.window, times, measured));
+                }
+                Observed::Paused => {
+                    paused_ns += length;
+                    lacking.push(window.window);
+                }
+                Observed::Nothing => lacking.push(window.window),
+            }
+        }
+        let last = rank.windows.last().map(|window| window.window.saturating_add(window.repeat.max(1)));
+        let closed = rank.windows.iter().map(|window| window.repeat.max(1)).fold(0, u64::saturating_add);
+        // Where summaries are left out of the trace windows have no length.
+        let whole = rank.process.finalized && last.unwrap_or(0) == closed && rank.process.windows == 0;
+        let to_the_end = of.end > last.unwrap_or(0);
+        if !rank.process.finalized && to_the_end {
+            // The window that was open when it stopped is not in the trace.
+            lacking.push(last.unwrap_or(0));
+        }
+        let elapsed = rank.process.elapsed_ns as f64 - before_ns;
+        let run_ns = if whole || !to_the_end { lengths } else { lengths.max(elapsed) };
+        let rank = rank.process.rank;
+        Self { rank, threads: columns.threads, run_ns: run_ns - paused_ns, own_ns, windows, lacking }
+    }
+
+    /// Its times in the windows that all ranks measured.
+    fn sum(&self, lacking: &BTreeSet<u64>) -> Times {
+        let none = Times { rank: self.rank, weight: 1.0, ..Times::default() };
+        let windows = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
+        let sum = windows.fold(none, |sum, (_, times, _)| Times {
+            wall: sum.wall + times.wall,
+            mpi: sum.mpi + times.mpi,
+            compute: sum.compute + times.compute,
+            ..sum
+        });
+        sum.settled()
+    }
+
+    /// Length of these windows, nanoseconds.
+    fn used_ns(&self, lacking: &BTreeSet<u64>) -> f64 {
+        let used = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
+        used.map(|(_, _, length)| length).sum()
+    }
+}
+
+/// Mean costs of calls by function, of each rank and of all.
+struct Costs {
+    /// Calls and nanoseconds.
+    own: BTreeMap<(u16, u32), (f64, f64)>,
+    all: BTreeMap<u16, (f64, f64)>,
+}
+
+impl Costs {
+    fn of(trace: &Trace) -> Self {
+        let mut costs = Self { own: BTreeMap::new(), all: BTreeMap::new() };
+        for (function, rank, share) in trace.totals.shares() {
+            let (calls, ns) = (share.calls as f64, share.time_ns as f64);
+            costs.own.insert((function, rank), (calls, ns));
+            let all = costs.all.entry(function).or_default();
+            *all = (all.0 + calls, all.1 + ns);
+        }
+        costs
+    }
+
+    /// Estimated time in MPI of calls of `rank` that were only counted, at the mean cost of their function there, or
+    /// on any rank; nanoseconds, over all threads.
+    fn only_counted(&self, rank: &RankTrace) -> f64 {
+        let of = |&(function, calls): &(u16, u64)| {
+            let &(all_calls, all_ns) = self.all.get(&function)?;
+            let own = self.own.get(&(function, rank.process.rank)).copied().unwrap_or_default();
+            let mean = if own.0 > 0.0 { own.1 / own.0 } else { all_ns / all_calls.max(1.0) };
+            Some((calls as f64 - own.0).max(0.0) * mean)
+        };
+        rank.process.calls.iter().filter_map(of).sum()
+    }
+}
+
+/// Ranks by their totals by function, which all of them have where summaries are the sample's only.
+fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
+    let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
+    for (_, rank, share) in trace.totals.shares() {
+        *mpi.entry(rank).or_default() += share.time_ns as f64;
+    }
+    let of = |rank: &RankTrace| {
+        let number = rank.process.rank;
+        let (run_ns, own_ns) = (rank.process.elapsed_ns as f64, rank.process.own_ns as f64);
+        let off: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
+        let wall = (run_ns - off).max(0.0);
+        let threads = columns.of_rank(rank).threads;
+        // A call that has not returned is in no total.
+        let inside: i64 = rank
+            .process
+            .threads
+            .iter()
+            .map(|thread| trace.run.end.map_or(0, |end| thread.inside_ns(end)))
+            .sum();
+        let mpi = (mpi.get(&number).copied().unwrap_or(0.0) + inside as f64) / threads;
+        // ampl's own time is negligible where it counted only.
+        let compute = wall - mpi - own_ns / threads;
+        let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
+        let is_counted = in_counted_span(rank);
+        let lacking = rank.windows.iter().filter(|window| is_counted(window));
+        let lacking = lacking.map(|window| window.window).collect();
+        // Totals are of everything that was measured: no window of them can be left out.
+        RankTime { rank: number, threads, run_ns, own_ns, windows: vec![(u64::MAX, times, wall)], lacking }
+    };
+    trace.ranks.iter().map(of).collect()
+}
+
+/// Share of the ranks' time in which calls were measured, in any window: totals by call site rest on it.
+/// The program's pauses count as measured: they are left out on purpose.
+pub fn measured_share(trace: &Trace) -> f64 {
+    let columns = Columns::of(trace);
+    let stores_all = directory::plan(&trace.run).is_none_or(|plan| plan.stores_summary(false));
+    let (mut all, mut off, mut longest) = (0.0, 0.0, 0.0f64);
+    for rank in &trace.ranks {
+        let run_ns = rank.process.elapsed_ns as f64;
+        all += run_ns;
+        longest = longest.max(run_ns);
+        if is_counted(rank) {
+            let spans: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
+            let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank), &RUN));
+            let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&BTreeSet::new()));
+            off += spans.max(lacks).min(run_ns);
+        }
+    }
+    let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
+    let whole = all + absent as f64 * longest;
+    if whole > 0.0 { ((all - off) / whole).clamp(0.0, 1.0) } else { 1.0 }
+}

@@ -1,0 +1,106 @@
+//! Comparison with a naive second computation, on made-up runs.
+
+use ampl_testkit::synthetic::{Synthetic, WINDOW_NS, put_cell};
+use ampl_testkit::times::run;
+use ampl_trace::cells::Cell;
+
+use super::rows::{Basis, rows};
+
+#[track_caller]
+fn near(found: Option<f64>, expected: f64) {
+    let found = found.expect("it is known");
+    assert!((found - expected).abs() < 1e-9, "{found} instead of {expected}");
+}
+
+#[test]
+fn windows_and_run_equal_a_second_computation() {
+    let job = Synthetic { ranks: 20, ..Synthetic::default() };
+    let found = rows(&job.trace());
+    assert_eq!(found.len(), 13);
+    assert_eq!(found[0].window, None);
+    let compute = |rank: u32, window: u64| (WINDOW_NS - job.mpi_ns(rank, window) - 1000) as f64;
+    // ampl's own time in a window is not the program's.
+    let length = (WINDOW_NS - 1000) as f64;
+    let mut fastest_mpi = [0; 20];
+    for (row, window) in found[1..].iter().zip(0..12) {
+        let all: Vec<f64> = (0..20).map(|rank| compute(rank, window)).collect();
+        let most = all.iter().copied().fold(0.0, f64::max);
+        let slowest = all.iter().position(|&one| one == most).unwrap();
+        let mean = all.iter().sum::<f64>() / 20.0;
+        assert_eq!((row.window, row.basis), (Some(window), Basis::Census));
+        assert_eq!((row.population, row.reported), (20, 20));
+        assert_eq!(serde_json::to_value(row).unwrap()["partial"], window == 11);
+        near(row.parallel, mean / length);
+        near(row.load_balance, mean / most);
+        near(row.communication, most / length);
+        let slowest_rank = row.slowest.as_ref().unwrap();
+        assert_eq!((slowest_rank.rank as usize, slowest_rank.windows), (slowest, 1));
+        assert_eq!(slowest_rank.host, format!("node{}", slowest / 4));
+        let means: Vec<f64> = all.chunks(4).map(|of| of.iter().sum::<f64>() / 4.0).collect();
+        let host = (0..5).max_by(|&a, &b| means[a].total_cmp(&means[b])).unwrap();
+        assert_eq!(row.slowest_host.as_ref().unwrap().host, format!("node{host}"));
+        fastest_mpi[slowest] += 1;
+    }
+    let total: Vec<f64> = (0..20).map(|rank| (0..12).map(|window| compute(rank, window)).sum()).collect();
+    let most = total.iter().copied().fold(0.0, f64::max);
+    let mean = total.iter().sum::<f64>() / 20.0;
+    near(found[0].parallel, mean / (12.0 * length));
+    near(found[0].load_balance, mean / most);
+    let slowest = found[0].slowest.as_ref().unwrap();
+    assert_eq!(slowest.windows, fastest_mpi[slowest.rank as usize]);
+}
+
+#[test]
+fn the_contract_has_its_fields() {
+    let found = rows(&run(&["a", "b"], 100.0, &[vec![Some(50.0), Some(25.0)]]));
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!((&json[0]["coverage"], &json[0]["imbalance"]["course"]), (&1.0.into(), &"persistent".into()));
+    let row = serde_json::json!({
+        "window": 0, "parallel": 0.375, "load_balance": 0.75, "communication": 0.5,
+        "slowest": {"rank": 0, "host": "a", "windows": 1},
+        "slowest_host": {"host": "a", "ranks": 1, "windows": 1, "over_mean": 50.0 / 37.5},
+        "basis": "census", "population": 2, "reported": 2, "partial": false, "coverage": 1.0,
+    });
+    assert_eq!((&json[1], json[0].get("partial")), (&row, None));
+    assert_eq!(
+        (&json[0]["window"], &json[0]["slowest"]["windows"]),
+        (&serde_json::Value::Null, &row["slowest"]["windows"])
+    );
+}
+
+/// Rank 1 has paused ampl in window 1: it was not idle, and its paused time is not missing.
+#[test]
+fn what_was_paused_is_in_no_number() {
+    let all = [[Some(90.0), Some(30.0)], [Some(10.0), Some(20.0)], [Some(50.0), Some(50.0)]].map(Vec::from);
+    let mut trace = run(&["a", "b"], 100.0, &all);
+    for rank in &mut trace.ranks {
+        let window = &mut rank.windows[1];
+        window.cells = window.cells.iter().map(|_| Cell::default()).collect();
+    }
+    let found = rows(&trace);
+    assert_eq!((found[0].basis, found[0].reported, found[0].coverage), (Basis::Measured, 2, 1.0));
+    near(found[0].parallel, (140.0 + 80.0) / 2.0 / 200.0);
+    assert!(found.iter().all(|row| row.window != Some(1)));
+}
+
+/// Four threads are in MPI at once: shares are of their time, and none exceeds one.
+#[test]
+fn threads_in_mpi_at_once_share_the_time() {
+    let mut trace = run(&["a", "b"], 100.0, &[vec![Some(0.0); 2], vec![Some(0.0); 2]]);
+    let mpi = [[380.0, 420.0], [200.0, 100.0]];
+    for (rank, windows) in trace.ranks.iter_mut().zip(mpi) {
+        for (window, mpi) in rank.windows.iter_mut().zip(windows) {
+            put_cell(window, 3, Cell { n: 1.0, sum: mpi, ..Cell::default() });
+        }
+    }
+    for told in [true, false] {
+        for rank in &mut trace.ranks {
+            rank.process.mpi_threads = if told { 4 } else { 0 };
+        }
+        let found = rows(&trace);
+        // Of rank 0, and of rank 1; what ended in a window may have begun before it, and counts in the run.
+        let compute = if told { (0.0 + 125.0) / 2.0 } else { (0.0 + 50.0) / 2.0 };
+        near(found[0].parallel, compute / 200.0);
+        assert!(found.iter().all(|row| row.parallel.is_some_and(|share| (0.0..=1.0).contains(&share))));
+    }
+}

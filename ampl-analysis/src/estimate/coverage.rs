@@ -1,0 +1,226 @@
+//! Part of a group's work that is in its window summaries.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use ampl_core::plan::{GroupPlan, Plan};
+use ampl_core::units::Rank;
+use ampl_trace::model::{STEP_CLOCK, WindowSummary};
+use ampl_trace::{RankTrace, Trace};
+
+use super::observed::is_measured;
+use crate::counted::in_counted_span;
+use crate::window_times::partial_windows;
+
+/// Part of a group's work in some windows that was summarised.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Covered {
+    /// Share of the ranks' time there, in [0, 1].
+    pub share: f64,
+    /// Windows summarised by all ranks that had them, and all windows.
+    pub windows: [u64; 2],
+    /// Rank-windows without a summary whose length is known, and their length together, nanoseconds.
+    pub unknown: (u64, f64),
+    /// Ranks that reported all they did there.
+    pub whole: u64,
+    /// Rank-windows that existed, and have no summary.
+    pub missing: u64,
+    /// True where windows of one number are of different times: they end by the clock on some ranks and by a marker
+    /// on others, or with `MPI_Finalize` on some only.
+    pub mixed: bool,
+}
+
+/// Windows with a summary, for each rank of a group.
+#[derive(Debug)]
+pub struct Ledger {
+    ranks: Vec<Entry>,
+    /// Ranks of the group that left nothing.
+    absent: u64,
+    /// The last window of the job.
+    last: u64,
+    /// First window that is not of the same time on all ranks.
+    mixed_from: Option<u64>,
+    /// Windows that the end of the run ended on some ranks, and a marker on others.
+    cut_short: BTreeSet<u64>,
+    /// Windows that the end of the run ended on some rank.
+    partial: BTreeSet<u64>,
+    /// Windows summarised by all ranks that had them, ascending.
+    whole: Vec<u64>,
+}
+
+impl Covered {
+    /// True where this is all that a group of `population` ranks did.
+    pub fn is_whole(&self, population: u64) -> bool {
+        self.whole == population && self.missing == 0 && !self.mixed
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// The last window that it had: its own last one if it reached `MPI_Finalize`, the job's otherwise.
+    last: u64,
+    /// True where it reached `MPI_Finalize` and the agent never failed.
+    finalized: bool,
+    /// Windows with a summary, ascending.
+    summarised: Vec<u64>,
+    /// All windows, ascending; `before` has the length of those before each: of all, and of summarised ones,
+    /// nanoseconds.
+    windows: Vec<u64>,
+    before: Vec<[f64; 2]>,
+    /// Time that it ran for behind these windows, nanoseconds; 0 where it is `finalized`.
+    tail_ns: f64,
+}
+
+impl Entry {
+    fn new(plan: &Plan, rank: &RankTrace, last: u64) -> Self {
+        let own = rank.windows.last().map(|window| window.window);
+        // Where the agent failed its last window need not be the rank's.
+        let finalized = rank.process.finalized && rank.process.agent_failures == 0;
+        // Windows that were not drawn have no summary, whether they were measured or not.
+        let in_span = (!plan.stores_summary(false)).then(|| in_counted_span(rank));
+        let is_counted = |window: &WindowSummary| in_span.as_ref().is_some_and(|in_span| in_span(window));
+        let (mut summarised, mut windows, mut before) = (Vec::new(), Vec::new(), vec![[0.0; 2]]);
+        let (mut all, mut known) = (0.0, 0.0);
+        for window in &rank.windows {
+            let length = window.end_ns.saturating_sub(window.start_ns).max(0) as f64;
+            all += length;
+            if is_measured(plan, window) && !is_counted(window) {
+                known += length;
+                summarised.push(window.window);
+            }
+            windows.push(window.window);
+            before.push([all, known]);
+        }
+        let tail_ns = if finalized { 0.0 } else { (rank.process.elapsed_ns as f64 - all).max(0.0) };
+        Self {
+            last: own.filter(|_| finalized).unwrap_or(last),
+            finalized,
+            summarised,
+            windows,
+            before,
+            tail_ns,
+        }
+    }
+
+    /// Number of windows from `first` to `last`, and their length: of all, and of summarised ones.
+    fn between(&self, first: u64, last: u64) -> (u64, [f64; 2]) {
+        let index = |window: u64| self.windows.partition_point(|&own| own < window);
+        let (from, to) = (index(first), index(last.saturating_add(1)));
+        let time = |of: usize| self.before[to][of] - self.before[from][of];
+        ((to - from) as u64, [time(0), time(1)])
+    }
+}
+
+impl Ledger {
+    /// Ledger of `group`, whose windows are spread: one entry each.
+    pub fn new(trace: &Trace, plan: &Plan, group: &GroupPlan) -> Self {
+        let last = trace.windows().saturating_sub(1);
+        let members = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
+        let mixed_from = mixed_from(members.clone());
+        let by_clock = plan.config.window.marker.is_clock();
+        let cut_short = if by_clock { BTreeSet::new() } else { cut_short(members.clone()) };
+        let ranks: Vec<Entry> = members.clone().map(|rank| Entry::new(plan, rank, last)).collect();
+        let absent = group.members.len().saturating_sub(ranks.len() as u64);
+        Self {
+            whole: if absent > 0 { Vec::new() } else { whole(&ranks) },
+            absent,
+            ranks,
+            last,
+            mixed_from,
+            cut_short,
+            partial: partial_windows(members),
+        }
+    }
+
+    /// True where the end of the run ended that window on some rank.
+    pub fn is_partial(&self, window: u64) -> bool {
+        self.partial.contains(&window)
+    }
+
+    /// Part of the ranks' work in `windows` that was summarised. With `to_the_end`, a rank that did not reach
+    /// `MPI_Finalize` has not reported all.
+    pub fn coverage(&self, windows: RangeInclusive<u64>, to_the_end: bool) -> Covered {
+        let (first, last) = (*windows.start(), (*windows.end()).min(self.last));
+        let count = |last: u64| last.saturating_add(1).saturating_sub(first);
+        let missing = self.absent.saturating_mul(count(last));
+        let single = first == last && self.cut_short.contains(&first);
+        let mixed = single || self.mixed_from.is_some_and(|from| from <= last);
+        let mut found = Covered { missing, mixed, ..Covered::default() };
+        // Length of all windows, of summarised ones, and after the last window of ranks that have no more.
+        let (mut there, mut all, mut known, mut tail) = (0, 0.0, 0.0, 0.0);
+        for rank in &self.ranks {
+            let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
+            let has = before(last.saturating_add(1)) - before(first);
+            let missing = count(last.min(rank.last)).saturating_sub(has);
+            found.missing = found.missing.saturating_add(missing);
+            found.whole += u64::from(has > 0 && missing == 0 && (rank.finalized || !to_the_end));
+            let (own, [length, summarised]) = rank.between(first, last);
+            there += own;
+            all += length;
+            known += summarised;
+            found.unknown.0 += own.saturating_sub(has);
+            found.unknown.1 += length - summarised;
+            if to_the_end && missing == own.saturating_sub(has) {
+                tail += rank.tail_ns;
+            }
+        }
+        // Windows that were never closed are taken to be as long as the others.
+        let closed_by_nobody = found.missing.saturating_sub(found.unknown.0) as f64;
+        let whole = all + tail + closed_by_nobody * all / (there as f64).max(1.0);
+        found.share = match whole > 0.0 {
+            true => (known / whole).clamp(0.0, 1.0),
+            false if found.missing == 0 => 1.0,
+            false => 0.0,
+        };
+        let index = |window: u64| self.whole.partition_point(|&own| own < window) as u64;
+        found.windows = [index(last.saturating_add(1)) - index(first), count(last)];
+        if closed_by_nobody > 0.0 || tail > 0.0 {
+            found.unknown = (0, f64::INFINITY);
+        }
+        found
+    }
+}
+
+/// Windows summarised by all of `ranks` that had them, ascending.
+fn whole(ranks: &[Entry]) -> Vec<u64> {
+    let mut ends: Vec<u64> = ranks.iter().map(|rank| rank.last).collect();
+    ends.sort_unstable();
+    let mut have: Vec<u64> = ranks.iter().flat_map(|rank| rank.summarised.iter().copied()).collect();
+    have.sort_unstable();
+    let owed = |window: u64| ends.len() - ends.partition_point(|&end| end < window);
+    have.chunk_by(|a, b| a == b).filter(|same| same.len() >= owed(same[0])).map(|same| same[0]).collect()
+}
+
+/// The first window that some of `ranks` end by the clock, where others of them have windows of their own by then.
+fn mixed_from<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> Option<u64> {
+    let clock = |rank: &RankTrace| {
+        let steps = rank.process.steps.iter();
+        // The window before it was the first that the clock has ended.
+        steps.filter(|step| step.level == STEP_CLOCK).map(|step| step.window.saturating_sub(1)).next()
+    };
+    let first = ranks.clone().filter_map(clock).min()?;
+    let has = |rank: &RankTrace| rank.windows.last().is_some_and(|window| window.window >= first);
+    ranks.into_iter().any(|rank| clock(rank) != Some(first) && has(rank)).then_some(first)
+}
+
+/// The windows in which some of `ranks` ended, and others did not.
+fn cut_short<'a>(ranks: impl Iterator<Item = &'a RankTrace> + Clone) -> BTreeSet<u64> {
+    let last = |rank: &RankTrace| rank.windows.last().map(|window| (window.window, window.partial));
+    let most = ranks.clone().filter_map(last).map(|(window, _)| window).max();
+    ranks
+        .filter_map(last)
+        .filter(|&(window, partial)| partial && Some(window) < most)
+        .map(|of| of.0)
+        .collect()
+}
+
+/// Number of windows that lack the summary of a rank that should have one.
+pub fn windows_lacking(trace: &Trace, plan: &Plan) -> u64 {
+    let windows = trace.windows();
+    let ledgers: Vec<Ledger> = plan.groups.iter().map(|group| Ledger::new(trace, plan, group)).collect();
+    if ledgers.iter().any(|ledger| ledger.absent > 0) {
+        return windows;
+    }
+    let ranks: Vec<Entry> = ledgers.into_iter().flat_map(|ledger| ledger.ranks).collect();
+    windows.saturating_sub(whole(&ranks).len() as u64)
+}

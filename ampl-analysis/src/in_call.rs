@@ -1,0 +1,239 @@
+//! Calls in which the ranks of an unfinished run are: their start, and the peers that they wait for.
+
+use std::collections::BTreeMap;
+
+use ampl_core::units::RankSet;
+use ampl_core::value::{Value, rank_value, tag_value};
+use ampl_reader::sites::Symbols;
+use ampl_trace::Trace;
+use ampl_trace::args::index_of_predefined;
+use ampl_trace::communicators::Communicators;
+use ampl_trace::model::{End, EndBasis, Liveness, Peer, Process, ThreadPlace};
+use serde::Serialize;
+
+pub use ampl_trace::current::Role;
+
+/// Longest time without a call at which a thread still counts as polling, nanoseconds.
+const QUIET_NS: i64 = 1_000_000_000;
+
+/// Ranks that are in one place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The ranks, `0-3,8`.
+    pub ranks: String,
+    /// Their thread, where it is not the one that called `MPI_Init`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<u32>,
+    /// The call that they are in.
+    #[serde(flatten)]
+    pub place: Where,
+    /// Start, nanoseconds since T0; of several ranks the first.
+    pub since_ns: i64,
+    /// Start of the last of several ranks, nanoseconds since T0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest_ns: Option<i64>,
+    /// Time until the end of the run, or until now, nanoseconds; of several ranks the longest.
+    pub for_ns: i64,
+    /// True where `for_ns` is an upper limit: calls were only counted, and it begins at the last check.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
+    /// The ranks as a set.
+    #[serde(skip)]
+    pub members: RankSet,
+}
+
+/// A call with its peer and communicator; without a function, a place outside of MPI.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Where {
+    /// The function; none outside of MPI.
+    pub function: Option<String>,
+    /// The call's site.
+    pub site: Option<String>,
+    /// The rank of the world, or the constant, that it names.
+    pub peer: Option<Named>,
+    /// Role of the peer in the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+    /// The rank that it sends to, where it sends and receives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dest: Option<Named>,
+    /// The tag of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Named>,
+    /// The communicator, as `ampl decode` calls it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comm: Option<String>,
+    /// Number of requests that it names.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub requests: u64,
+    /// Function that made the only request, whose peer, tag and communicator these are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_of: Option<String>,
+    /// True where it is not one call, but polls that have found nothing since then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub polling: bool,
+    /// Outside of MPI, the function that was called last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// `stopped` or `gone`: state of the process by the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<&'static str>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A number, or the name of a constant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum Named {
+    /// A rank or a tag.
+    Number(i64),
+    /// A constant of MPI.
+    Constant(String),
+}
+
+impl From<Value> for Named {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Int(number) => Self::Number(number),
+            other => Self::Constant(other.to_string()),
+        }
+    }
+}
+
+/// Places of all ranks, most ranks first; empty for a run that is complete.
+pub fn rows(trace: &Trace, comms: &Communicators, symbols: &mut Symbols) -> Vec<Row> {
+    if trace.complete {
+        return Vec::new();
+    }
+    let end = trace.run.end.unwrap_or(End { at_ns: 0, basis: EndBasis::LastCall });
+    let mut groups: BTreeMap<(u32, Where, bool), Vec<(u32, i64)>> = BTreeMap::new();
+    for process in trace.ranks.iter().map(|rank| &rank.process) {
+        for thread in &process.threads {
+            let (place, since) = place(process, thread, end, comms, symbols);
+            let key = (thread.thread, place, thread.at_most);
+            groups.entry(key).or_default().push((process.rank, since));
+        }
+    }
+    let row = |((thread, place, at_most), ranks): ((u32, Where, bool), Vec<(u32, i64)>)| {
+        let members = set(ranks.iter().map(|&(rank, _)| rank));
+        let since = ranks.iter().map(|&(_, since)| since);
+        let (first, last) = (since.clone().min().unwrap_or(0), since.max().unwrap_or(0));
+        Row {
+            ranks: members.to_string(),
+            thread: (thread > 0).then_some(thread),
+            place,
+            since_ns: first,
+            latest_ns: (last != first).then_some(last),
+            for_ns: (end.at_ns - first).max(0),
+            at_most,
+            members,
+        }
+    };
+    let mut rows: Vec<Row> = groups.into_iter().map(row).collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.members.len()), row.since_ns));
+    rows
+}
+
+/// The rank that entered or left a call last before all others did, with its time; `None` of less than two.
+pub fn first_to_stop(trace: &Trace) -> Option<(u32, i64)> {
+    let last = |process: &Process| process.threads.iter().map(|thread| thread.since_ns).max();
+    let ranks = trace.ranks.iter().filter_map(|rank| Some((rank.process.rank, last(&rank.process)?)));
+    let mut ranks: Vec<(u32, i64)> = ranks.collect();
+    ranks.sort_by_key(|&(rank, at)| (at, rank));
+    (ranks.len() > 1).then(|| ranks[0])
+}
+
+/// Time in calls that have not returned, of all ranks' threads, nanoseconds; without calls that were only counted.
+pub fn unfinished_ns(trace: &Trace) -> i64 {
+    let Some(end) = trace.run.end else { return 0 };
+    trace.ranks.iter().flat_map(|rank| &rank.process.threads).map(|thread| thread.inside_ns(end)).sum()
+}
+
+fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
+    let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
+    RankSet::parse(&text.join(",")).unwrap_or_default()
+}
+
+fn place(
+    process: &Process,
+    thread: &ThreadPlace,
+    end: End,
+    comms: &Communicators,
+    symbols: &mut Symbols,
+) -> (Where, i64) {
+    let polling = thread.polling_ns.filter(|_| thread.inside || end.at_ns - thread.since_ns < QUIET_NS);
+    let mut place = Where {
+        function: None,
+        site: None,
+        peer: None,
+        role: None,
+        dest: None,
+        tag: None,
+        comm: None,
+        requests: 0,
+        request_of: None,
+        polling: polling.is_some(),
+        last: None,
+        process: match process.liveness {
+            Liveness::Stopped => Some("stopped"),
+            // After the end of the job all processes are gone.
+            Liveness::Gone if end.basis == EndBasis::Now => Some("gone"),
+            _ => None,
+        },
+    };
+    if !thread.inside && polling.is_none() {
+        place.last = Some(thread.function.clone());
+        return (place, thread.since_ns);
+    }
+    place.function = Some(thread.function.clone());
+    place.site = thread
+        .site
+        .first()
+        .filter(|site| !site.module.is_empty())
+        .map(|site| symbols.name(&site.module, site.offset));
+    about(&mut place, process.rank, &thread.peer, comms);
+    (place, polling.unwrap_or(thread.since_ns))
+}
+
+fn about(place: &mut Where, rank: u32, peer: &Peer, comms: &Communicators) {
+    let predefined = peer.comm.and_then(index_of_predefined);
+    let predefined =
+        predefined.and_then(|index| ampl_core::mpi::PREDEFINED.get(index)).map(|&(_, name)| name);
+    let made = peer.comm.filter(|_| predefined.is_none()).and_then(|word| comms.only(rank, word));
+    place.comm = match predefined {
+        Some("MPI_COMM_WORLD") => Some("world".into()),
+        Some("MPI_COMM_SELF") => Some("self".into()),
+        Some(other) => Some(other.into()),
+        None => made.map(|comm| comm.name.to_string()),
+    };
+    // Ranks are printed as the world's: in an unknown communicator they mean nothing.
+    let world = |number: i64| -> Option<Named> {
+        let inside = u32::try_from(number).ok();
+        match (inside, predefined, made) {
+            (None, ..) | (_, Some("MPI_COMM_WORLD"), _) => Some(rank_value(number).into()),
+            (Some(_), Some("MPI_COMM_SELF"), _) => Some(Named::Number(rank.into())),
+            (Some(inside), _, Some(made)) => {
+                let own = made.ranks.as_ref()?;
+                // In an intercommunicator a rank is one of the other group.
+                let others = match &made.remote {
+                    Some(remote) if own.place(rank).is_some() => remote,
+                    _ => own,
+                };
+                others.get(inside).map(|rank| Named::Number(rank.into()))
+            }
+            _ => None,
+        }
+    };
+    let mut ranks = peer.ranks.iter();
+    if let Some(&(role, number)) = ranks.next() {
+        place.peer = world(number);
+        place.role = Some(role);
+    }
+    place.dest = ranks.next().and_then(|&(_, number)| world(number));
+    place.tag = peer.tag.map(|tag| tag_value(tag).into());
+    place.requests = peer.requests;
+    place.request_of.clone_from(&peer.made_by);
+}

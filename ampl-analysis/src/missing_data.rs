@@ -1,0 +1,356 @@
+//! Parts of a run that its numbers do not cover.
+
+mod kinds;
+
+use std::collections::BTreeSet;
+
+use ampl_core::config::{Event, Keep, Quantity, SiteTrace};
+use ampl_core::mpi::Function;
+use ampl_core::plan::Plan;
+use ampl_core::units::RankSet;
+use ampl_reader::gaps::Recorded;
+use ampl_trace::decode::Calls;
+use ampl_trace::model::{GaveUp, STEP_CLOCK};
+use ampl_trace::record::GAP;
+use ampl_trace::totals::SEVERAL;
+use ampl_trace::{RankTrace, Trace};
+
+use crate::estimate::windows_lacking;
+use crate::overhead::{Overhead, RankStep};
+use crate::pauses::{self, Paused};
+use crate::unstored;
+
+pub use kinds::{GuideReason, Lacks, LessReason, Missing};
+
+/// Most stored calls that are examined, over all ranks: a summary must take almost no time.
+const LOOKED_AT: usize = 200_000;
+
+/// Parts that the numbers of `trace` do not cover; empty where nothing is known to be missing.
+pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
+    let mut found = Vec::new();
+    // Traces of before have lines of their own about it.
+    if trace.run.has_gaps {
+        let recorded = Recorded::of(trace, None);
+        found.extend((recorded.calls < recorded.counted).then_some(Missing::Calls(recorded)));
+    }
+    ranks(trace, &mut found);
+    if let Some(first) = trace.damage.first() {
+        found.push(Missing::Damage { faults: trace.damage.len() as u64, first: first.clone() });
+    }
+    if let Some(plan) = plan {
+        windows(trace, plan, &mut found);
+    }
+    let late = trace.decisions.iter().filter(|decision| decision.late).count() as u64;
+    if late > 0 {
+        found.push(Missing::LateDecisions(late));
+    }
+    paused(trace, &mut found);
+    counters(trace, &mut found);
+    if let Some(plan) = plan {
+        guides(trace, plan, &mut found);
+    }
+    let Overhead { steps, windows_share: share, .. } = Overhead::of(trace, 0);
+    less(&steps, allowed(plan), &mut found);
+    // Otherwise the missing calls were not to be stored.
+    if plan.is_none_or(|plan| plan.config.trace.structure == Keep::All) {
+        not_stored(trace, &steps, &mut found);
+    }
+    by_clock(&steps, trace.run.ranks.into(), &mut found);
+    if let Some(plan) = plan {
+        policies(plan, &mut found);
+    }
+    let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
+    if failures > 0 {
+        found.push(Missing::AgentFailures(failures));
+    }
+    if let (Some(share), Some(allowed)) = (share, allowed(plan))
+        && share > allowed
+    {
+        found.push(Missing::TooMuchTime(allowed));
+    }
+    if trace.totals.places().any(|(function, ..)| function == SEVERAL) {
+        found.push(Missing::FurtherSites);
+    }
+    let nameless =
+        trace.totals.places().filter(|(function, path, _)| *function != SEVERAL && path.is_empty());
+    let calls: u64 = nameless.map(|(.., total)| total.calls).sum();
+    if calls > 0 {
+        found.push(Missing::NoSite(calls));
+    }
+    let hidden = unseen(trace);
+    if !hidden.is_empty() {
+        found.push(Missing::Hidden(hidden));
+    }
+    if !trace.run.extensions.is_empty() {
+        found.push(Missing::Extensions(trace.run.extensions.clone()));
+    }
+    found.extend(trace.run.alone.clone().map(Missing::Alone));
+    if trace.run.early_calls > 0 {
+        found.push(Missing::EarlyCalls(trace.run.early_calls));
+    }
+    nested(trace, &mut found);
+    let spawns = ["MPI_Comm_spawn", "MPI_Comm_spawn_multiple"].map(Function::by_name);
+    if trace.function_calls().iter().any(|&(function, _)| spawns.contains(&Some(Function(function)))) {
+        found.push(Missing::Spawned);
+    }
+    calls_of(trace, &mut found);
+    found
+}
+
+/// Steps down in recording calls of some ranks, each a [`Missing::DoneLess`].
+pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
+    let mut found = Vec::new();
+    less(&Overhead::of(trace, 0).steps, allowed(plan), &mut found);
+    found
+}
+
+/// True where the run was over before its marker ended a window on any rank.
+pub fn ended_none(trace: &Trace, plan: &Plan) -> bool {
+    let one = |rank: &RankTrace| rank.process.finalized && rank.windows.len() == 1;
+    !plan.config.window.marker.is_clock() && trace.windows() == 1 && trace.ranks.iter().all(one)
+}
+
+/// The share of the job that the agents may take.
+fn allowed(plan: Option<&Plan>) -> Option<f64> {
+    plan?.config.max_overhead()
+}
+
+fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
+    let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
+    RankSet::parse(&text.join(",")).unwrap_or_default()
+}
+
+fn ranks(trace: &Trace, found: &mut Vec<Missing>) {
+    let there: BTreeSet<u32> = trace.ranks.iter().map(|rank| rank.process.rank).collect();
+    let absent = set((0..trace.run.ranks).filter(|rank| !there.contains(rank)));
+    let none_absent = absent.is_empty();
+    if !none_absent {
+        found.push(Missing::Absent(absent));
+    }
+    let left = |rank: &&RankTrace| !rank.process.finalized;
+    for why in [GaveUp::NoRoom, GaveUp::Failed] {
+        let gave_up = trace.ranks.iter().filter(left).filter(|rank| rank.process.gave_up == Some(why));
+        let ranks = set(gave_up.map(|rank| rank.process.rank));
+        if !ranks.is_empty() {
+            found.push(Missing::GaveUp { ranks, why });
+        }
+    }
+    let unfinished = trace.ranks.iter().filter(left).filter(|rank| rank.process.gave_up.is_none());
+    let unfinished = set(unfinished.map(|rank| rank.process.rank));
+    if !unfinished.is_empty() {
+        found.push(Missing::Unfinished(unfinished));
+    }
+    let all_finished = trace.ranks.iter().all(|rank| rank.process.finalized);
+    if !trace.complete && none_absent && all_finished && trace.damage.is_empty() {
+        found.push(Missing::NotMerged);
+    }
+}
+
+fn windows(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
+    let lacking = windows_lacking(trace, plan);
+    if lacking > 0 {
+        found.push(Missing::Windows { lacking, all: trace.windows() });
+    }
+    if ended_none(trace, plan) {
+        found.push(Missing::NoWindowEnded(plan.config.window.marker.clone()));
+    }
+    if trace.windows() > 1 && !plan.config.window.marker.is_clock() {
+        let unmet = |rank: &&RankTrace| {
+            rank.process.finalized && matches!(&rank.windows[..], [only] if only.window == 0 && only.partial)
+        };
+        let ranks = set(trace.ranks.iter().filter(unmet).map(|rank| rank.process.rank));
+        if !ranks.is_empty() {
+            found.push(Missing::MarkerNotMet(ranks));
+        }
+    }
+}
+
+/// Adds spans that the program itself has paused.
+fn paused(trace: &Trace, found: &mut Vec<Missing>) {
+    let (known, unknown): (Vec<Paused>, Vec<Paused>) =
+        pauses::of(trace).into_iter().partition(|paused| paused.paused_ns.is_some());
+    let ranks = |paused: &[Paused]| set(paused.iter().map(|paused| paused.rank));
+    let share = |paused: &Paused| paused.share.unwrap_or_default();
+    if let Some(most) = known.iter().max_by(|a, b| share(a).total_cmp(&share(b))) {
+        let time: f64 = known.iter().map(|paused| paused.of_ns).sum();
+        let paused: u64 = known.iter().filter_map(|paused| paused.paused_ns).sum();
+        found.push(Missing::Paused {
+            ranks: ranks(&known),
+            share: paused as f64 / time,
+            most: (known.len() > 1).then(|| (most.rank, share(most))),
+        });
+    }
+    if !unknown.is_empty() {
+        found.push(Missing::PausedUnknown(ranks(&unknown)));
+    }
+}
+
+/// Adds counters that some ranks could not read: their windows have no observation of them.
+fn counters(trace: &Trace, found: &mut Vec<Missing>) {
+    for (slot, metric) in trace.run.metrics.iter().enumerate() {
+        if !is_counter(&metric.name) {
+            continue;
+        }
+        let cells =
+            |rank: &RankTrace| rank.windows.iter().filter_map(|window| window.cells.get(slot)).count();
+        let counted = |rank: &RankTrace| {
+            rank.windows.iter().filter_map(|window| window.cells.get(slot)).any(|cell| cell.n > 0.0)
+        };
+        let silent = trace.ranks.iter().filter(|rank| cells(rank) > 0 && !counted(rank)).count() as u64;
+        if silent > 0 {
+            let why = trace.run.unmeasured.iter().find(|(name, _)| *name == metric.name);
+            // Ranks without a summary have not counted it either.
+            let any = trace.ranks.iter().any(counted);
+            found.push(Missing::Counter {
+                metric: metric.name.clone(),
+                silent: any.then_some([silent, trace.ranks.len() as u64]),
+                why: why.map(|(_, why)| why.clone()),
+            });
+        }
+    }
+}
+
+fn is_counter(metric: &str) -> bool {
+    ["perf.", "papi."].iter().any(|family| metric.starts_with(family))
+}
+
+/// Adds guides without any observation: the program most likely does not use the name.
+fn guides(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
+    let threads = trace.ranks.iter().any(|rank| rank.process.mpi_threads > 1);
+    for (slot, metric) in plan.metrics.iter().enumerate().filter(|(_, metric)| metric.guide) {
+        let cells =
+            trace.ranks.iter().flat_map(|rank| &rank.windows).filter_map(|window| window.cells.get(slot));
+        let (mut any, mut observed, mut seen) = (false, false, false);
+        for cell in cells {
+            any = true;
+            observed |= cell.n > 0.0;
+            seen |= cell.n > 0.0 && (cell.sum != 0.0 || cell.sum_sq != 0.0);
+        }
+        // A counter that no rank could read has been named with its reason.
+        if any && !seen && (observed || !is_counter(&metric.name())) {
+            let is_known = metric.event == Event::Window && metric.quantity.slot().is_some();
+            let why = match &metric.quantity {
+                _ if !is_known => Some(GuideReason::Name),
+                // Computing of one thread while another is in MPI is not measured.
+                Quantity::ComputeTime if threads => Some(GuideReason::Threads),
+                _ => None,
+            };
+            let (metric, event) = (metric.name().into_owned(), metric.event.name().into_owned());
+            found.push(Missing::Guide { metric, event, observed, why });
+        }
+    }
+}
+
+/// Adds steps down of ranks, for overhead or want of room.
+fn less(steps: &[RankStep], allowed: Option<f64>, found: &mut Vec<Missing>) {
+    for (reason, level, lacks) in [
+        ("journal", "structure", Lacks::Times),
+        ("journal", "summaries", Lacks::Calls),
+        ("overhead", "drawn", Lacks::DrawnBeforehand),
+        ("overhead", "structure", Lacks::Times),
+        ("overhead", "summaries", Lacks::Calls),
+        ("overhead", "off", Lacks::AllButCounts),
+    ] {
+        let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
+        let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
+        let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
+        let why = match (reason, lacks) {
+            ("journal", Lacks::Times) => LessReason::RoomOfProgram,
+            ("journal", _) => LessReason::NoRoom,
+            _ => LessReason::Overhead(first.share, allowed),
+        };
+        found.push(Missing::DoneLess { ranks, lacks, why, from_ns: first.at_ns });
+    }
+}
+
+/// Adds calls that are not stored, of ranks whose journals had no room: as many as were counted besides.
+fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
+    let full = |step: &&RankStep| step.reason == "journal" && step.level == "summaries";
+    let ranks: BTreeSet<u32> = steps.iter().filter(full).map(|step| step.rank).collect();
+    let (mut missing, mut all) = (0u64, 0u64);
+    for rank in trace.ranks.iter().filter(|rank| ranks.contains(&rank.process.rank)) {
+        let (stored, counted) = (unstored::stored(trace, rank), unstored::in_sequence(&rank.process));
+        missing = missing.saturating_add(counted.saturating_sub(stored));
+        all = all.saturating_add(counted);
+    }
+    if missing > 0 {
+        found.push(Missing::NotStored { ranks: set(ranks.into_iter()), missing, all });
+    }
+}
+
+/// Adds windows that end by the clock because the program does not name the marker's region, of `all` ranks.
+fn by_clock(steps: &[RankStep], all: u64, found: &mut Vec<Missing>) {
+    let such = || steps.iter().filter(|step| step.level == STEP_CLOCK);
+    let Some(first) = such().min_by_key(|step| step.at_ns) else { return };
+    let ranks = set(such().map(|step| step.rank));
+    let others = ranks.len() < all;
+    found.push(Missing::ByClock { ranks, from_ns: first.at_ns });
+    if others {
+        found.push(Missing::DifferentTimes);
+    }
+}
+
+/// Adds calls that the configuration has left out.
+fn policies(plan: &Plan, found: &mut Vec<Missing>) {
+    for trace in [SiteTrace::Aggregate, SiteTrace::Off] {
+        let such = plan.config.sites.iter().filter(|policy| policy.trace == trace);
+        let names: Vec<String> = such.map(|policy| policy.matches.name().into_owned()).collect();
+        if !names.is_empty() {
+            found.push(Missing::Policy { trace, names });
+        }
+    }
+}
+
+/// Functions that a library before ampl defines, and of which ampl intercepted no call. A tool may go on to the next
+/// definition, and then ampl intercepts its calls. Init shows by the run itself, and finalize without a call.
+fn unseen(trace: &Trace) -> Vec<String> {
+    let seen = trace.function_calls();
+    let ended = trace.complete || trace.ranks.iter().all(|rank| rank.process.finalized);
+    let began = ["MPI_Init", "MPI_Init_thread"];
+    let is_seen = |name: &&String| {
+        let function = Function::by_name(name).map(|function| function.0);
+        let counted = seen.iter().any(|&(of, calls)| Some(of) == function && calls > 0);
+        counted || began.contains(&name.as_str()) || (ended && *name == "MPI_Finalize")
+    };
+    trace.run.hidden.iter().filter(|name| !is_seen(name)).cloned().collect()
+}
+
+/// Adds calls that the program made during another call, and calls that could not be distinguished from them.
+fn nested(trace: &Trace, found: &mut Vec<Missing>) {
+    let whole =
+        |rank: &&RankTrace| rank.process.rank == 0 && rank.process.finalized && rank.process.steps.is_empty();
+    let Some(first) = trace.ranks.first().filter(whole) else { return };
+    let Some(structure) = trace.structure.rank(0) else { return };
+    let mut signatures = structure.threads.iter().flat_map(|thread| &thread.signatures);
+    // Calls that were not recorded have their own reasons.
+    if signatures.any(|signature| signature.function == GAP) {
+        return;
+    }
+    let (stored, counted) = (unstored::stored(trace, first), unstored::in_sequence(&first.process));
+    let nested = counted.saturating_sub(trace.run.early_calls).saturating_sub(stored);
+    if nested > 0 && stored > 0 {
+        found.push(Missing::NestedCalls(nested));
+    }
+}
+
+/// Adds gaps in stored calls; a prefix of each rank's is examined.
+fn calls_of(trace: &Trace, found: &mut Vec<Missing>) {
+    let each = (LOOKED_AT / trace.ranks.len().max(1)).max(100);
+    let mut bare = BTreeSet::new();
+    let mut threads = false;
+    for rank in &trace.ranks {
+        let Some(structure) = trace.structure.rank(rank.process.rank) else { continue };
+        for call in Calls::new(&structure, rank).take(each).flatten() {
+            threads |= call.thread != 0;
+            if call.lacks_arguments() && !call.function.name().starts_with("MPI_Init") {
+                bare.insert(call.function.name());
+            }
+        }
+    }
+    if !bare.is_empty() {
+        found.push(Missing::NoArguments(bare.into_iter().map(str::to_owned).collect()));
+    }
+    if threads {
+        found.push(Missing::Threads);
+    }
+}

@@ -1,0 +1,81 @@
+//! Windows that a run did keep. A simulation cannot show them: a population holds no budget, steps down or late
+//! directives.
+
+use std::collections::BTreeSet;
+
+use ampl_core::config::Metric;
+use ampl_core::plan::{GroupPlan, Plan};
+use ampl_core::units::Rank;
+use ampl_trace::Trace;
+use ampl_trace::model::{STEP_CLOCK, WindowSummary};
+
+use super::{GroupRow, Row};
+use crate::estimate::{self, Scope, inside};
+use crate::kept::{is_kept_by, would_keep};
+use crate::storage;
+
+/// The row of the run itself.
+pub fn row(trace: &Trace, plan: &Plan) -> Row {
+    let estimates = estimate::rows(trace, plan);
+    // Under `output.verify` everything is stored: the sample is what is marked.
+    let kept = would_keep(trace, Some(plan)).unwrap_or_else(|| trace.kept_windows());
+    let bytes = match plan.config.output.verify {
+        true => storage::of_sample(trace),
+        false => Some(trace.sizes.total as f64),
+    };
+    Row {
+        confidence: None,
+        error: None,
+        coverage: 1.0,
+        kept_windows: Some(kept as f64),
+        rank_windows: trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum(),
+        bytes,
+        groups: plan.groups.iter().map(|group| group_row(trace, plan, &estimates, group)).collect(),
+    }
+}
+
+fn group_row(trace: &Trace, plan: &Plan, estimates: &[estimate::Row], group: &GroupPlan) -> GroupRow {
+    let ranks = trace.ranks.iter().filter(|rank| group.members.contains(Rank(rank.process.rank)));
+    let windows: Vec<&WindowSummary> = ranks.flat_map(|rank| &rank.windows).collect();
+    let per_update = estimate::windows_per_update(plan);
+    let start = windows.iter().map(|window| window.window / per_update + 1).min().unwrap_or(0) * per_update;
+    let after = || windows.iter().filter(|window| window.window >= start);
+    let count = after().map(|window| window.window).collect::<BTreeSet<_>>().len();
+    let verifies = plan.config.output.verify;
+    let kept = after().filter(|window| is_kept_by(window, verifies)).count();
+    let mean = |sum: usize, count: usize| (count > 0).then(|| sum as f64 / count as f64);
+    let covered = |metric: &Metric| {
+        let (name, event) = (metric.name(), metric.event.name());
+        let ours = |row: &&estimate::Row| {
+            row.scope == Scope::Window
+                && row.window >= Some(start)
+                && row.group == group.name
+                && row.metric == name
+                && row.event == event
+        };
+        let rows: Vec<&estimate::Row> = estimates.iter().filter(ours).collect();
+        let checked = rows.chunk_by(|a, b| a.window == b.window).filter_map(|rows| match rows {
+            [exact, drawn] => inside(drawn, exact, plan.target(group, metric)),
+            _ => None,
+        });
+        let checked: Vec<bool> = checked.collect();
+        mean(checked.iter().filter(|inside| **inside).count(), checked.len())
+    };
+    GroupRow {
+        group: group.name.clone(),
+        population: group.members.len(),
+        mean_size: mean(kept, count),
+        coverage_window: plan.metrics.iter().filter(|m| m.guide).filter_map(covered).reduce(f64::min),
+    }
+}
+
+/// Parts of the run that rows of other bounds leave out: `budget` and `steps down`; empty without them.
+pub fn left_out(trace: &Trace, plan: &Plan) -> Vec<&'static str> {
+    let mut steps = trace.ranks.iter().flat_map(|rank| &rank.process.steps);
+    let stepped = steps.any(|step| step.level != STEP_CLOCK);
+    let budget = plan.config.sampling.budget.is_some();
+    [("budget", budget), ("steps down", stepped)]
+        .into_iter()
+        .filter_map(|(what, is)| is.then_some(what))
+        .collect()
+}

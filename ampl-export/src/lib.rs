@@ -1,0 +1,51 @@
+//! The records of a run as tables for other tools, CSV and Parquet, and populations read back from such tables.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use ampl_export::{Format, Selection, summaries};
+//!
+//! let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ampl-trace/tests/golden/v1/four-ranks.ampl");
+//! let trace = ampl_reader::directory::read(&golden)?;
+//! let everything = Selection::new(None, None, None).expect("it has a length");
+//! let mut table = Vec::new();
+//! let rows = summaries::write(&trace, &everything, false, Format::Csv, &mut table, || ())?;
+//! let text = String::from_utf8(table)?;
+//! assert!(text.starts_with("window,rank,metric,count,sum,sum_sq,min,max,event"));
+//! assert_eq!(text.lines().count() as u64, rows + 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod calls;
+mod columns;
+pub mod estimates;
+pub mod place;
+pub mod population;
+pub mod summaries;
+
+pub use ampl_reader::selection::Selection;
+
+/// File format of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// Columns, for DuckDB, Polars, pandas and Spark.
+    Parquet,
+}
+
+impl Format {
+    /// The format of that name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        [Self::Csv, Self::Parquet].into_iter().find(|format| format.name() == name)
+    }
+
+    /// Its name, which is also the extension of its files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Parquet => "parquet",
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A part of a run: some ranks, and a stretch of time.
+
+use ampl_core::units::{Rank, RankSet};
+use ampl_trace::model::WindowSummary;
+
+/// Ranks and a stretch of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    ranks: Option<RankSet>,
+    /// Nanoseconds since T0.
+    from_ns: i64,
+    until_ns: i64,
+}
+
+/// Reason why there is nothing of a selection in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// A rank that is asked for is not in the job.
+    NoRank,
+    /// The ranks that are asked for left nothing that can be read.
+    NothingLeft(RankSet),
+}
+
+impl Selection {
+    /// The part from `from_ns` until `until_ns`, nanoseconds since T0, of `ranks`; all of it without them. `None` for a
+    /// stretch of no length.
+    pub fn new(from_ns: Option<i64>, until_ns: Option<i64>, ranks: Option<RankSet>) -> Option<Self> {
+        let (from_ns, until_ns) = (from_ns.unwrap_or(i64::MIN), until_ns.unwrap_or(i64::MAX));
+        (from_ns < until_ns).then_some(Self { ranks, from_ns, until_ns })
+    }
+
+    /// Reason why nothing of it is in a run of `ranks`; `None` where some of the ranks asked for are among those
+    /// `present` and all in the job.
+    pub fn lacks(&self, ranks: u32, present: impl IntoIterator<Item = u32>) -> Option<Absent> {
+        let asked = self.ranks.as_ref()?;
+        if asked.max().is_some_and(|rank| rank.0 >= ranks) {
+            return Some(Absent::NoRank);
+        }
+        let none = !present.into_iter().any(|rank| self.takes_rank(rank));
+        none.then(|| Absent::NothingLeft(asked.clone()))
+    }
+
+    /// End of the last of `windows`, nanoseconds since T0, where none of them is in the time asked for; `None`
+    /// otherwise, and without windows.
+    pub fn misses<'a>(&self, windows: impl Iterator<Item = &'a WindowSummary>) -> Option<i64> {
+        let mut last = None;
+        for window in windows {
+            if self.takes_window(window) {
+                return None;
+            }
+            last = last.max(Some(window.end_ns));
+        }
+        last
+    }
+
+    /// True where `rank` is asked for.
+    pub fn takes_rank(&self, rank: u32) -> bool {
+        self.ranks.as_ref().is_none_or(|ranks| ranks.contains(Rank(rank)))
+    }
+
+    /// True where a stretch of time is asked for.
+    pub fn cuts_time(&self) -> bool {
+        (self.from_ns, self.until_ns) != (i64::MIN, i64::MAX)
+    }
+
+    /// True where any part of a span with that start and length is asked for; without a duration it never ended.
+    pub fn takes_time(&self, start_ns: i64, duration_ns: Option<u64>) -> bool {
+        let end_ns = duration_ns.map_or(i64::MAX, |nanos| start_ns.saturating_add_unsigned(nanos));
+        start_ns < self.until_ns && (end_ns > self.from_ns || start_ns == self.from_ns)
+    }
+
+    /// True where any part of `window` is asked for.
+    pub fn takes_window(&self, window: &WindowSummary) -> bool {
+        window.start_ns < self.until_ns && window.end_ns > self.from_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_taken_with_any_part_of_them() {
+        let of = |from, until| Selection::new(from, until, None).unwrap();
+        assert_eq!(Selection::new(Some(5), Some(5), None), None);
+        let some = of(Some(1000), Some(2000));
+        for (start, duration, taken) in [
+            (0, Some(1000), false),
+            (0, Some(1001), true),
+            (1000, Some(0), true),
+            (1999, Some(5), true),
+            (2000, Some(5), false),
+            (-5, None, true),
+        ] {
+            assert_eq!(some.takes_time(start, duration), taken, "{start} {duration:?}");
+        }
+        assert!(some.cuts_time() && !of(None, None).cuts_time());
+        assert!(of(None, None).takes_time(i64::MIN, Some(0)));
+    }
+}

@@ -1,0 +1,264 @@
+//! Labels of call sites for lines with little room.
+
+use ampl_analysis::calls::{NOWHERE, Place};
+use ampl_core::mpi::FUNCTIONS;
+use ampl_reader::sites::{Function, Symbols};
+
+use crate::human::middle;
+
+/// Form of a label for a place without line information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// `scope::function`
+    Function,
+    /// `scope::function+0x1f`, for two calls of one function.
+    Offset,
+    /// `module+0xoffset`, which always differs.
+    Address,
+}
+
+/// Columns of a caller's name, if it can be shortened so far.
+const LONGEST_CALLER: usize = 40;
+/// Behind a wrapper whose sampled calls differ in who called it.
+const SEVERAL_CALLERS: &str = " < several callers";
+
+/// `MPI_Send @ PLACE` in `room` columns, the place as `function (file:line)`, as `file:line` where that is too
+/// long, and without line information as `detail` says. What cannot be shortened may still be longer.
+pub fn label(place: &Place<'_>, symbols: &mut Symbols, detail: Detail, room: usize) -> String {
+    // Numbers of a damaged file may name no function.
+    let mpi = FUNCTIONS.get(usize::from(place.function)).map_or("?", |spec| spec.name);
+    if place.addresses == [NOWHERE] {
+        return mpi.into();
+    }
+    let around = around(place, symbols);
+    let room = room.saturating_sub(mpi.len() + 3);
+    let callers = match place.callers.is_empty() {
+        true => way(place, symbols, around.as_ref(), mpi),
+        false => callers(place, symbols, room / 2),
+    };
+    let room = room.saturating_sub(callers.chars().count());
+    let shown = match (&place.line, around, detail) {
+        (Some(line), around, _) => {
+            let rest = room.saturating_sub(line.chars().count() + 3);
+            let name = around.and_then(|around| shorten(&around.name, rest));
+            name.map_or_else(|| line.clone(), |name| format!("{name} ({line})"))
+        }
+        (None, Some(Function { name, .. }), Detail::Function) => short(&name, room),
+        (None, Some(Function { name, offset: Some(offset) }), Detail::Offset) => {
+            let suffix = format!("+{offset:#x}");
+            short(&name, room.saturating_sub(suffix.len())) + &suffix
+        }
+        _ => address(&symbols.name(place.addresses[0].0, place.addresses[0].1), room),
+    };
+    format!("{mpi} @ {shown}{callers}")
+}
+
+/// ` < CALLER < ITS CALLER`, as many as there is room for.
+fn callers(place: &Place<'_>, symbols: &mut Symbols, room: usize) -> String {
+    let mut text = String::new();
+    for &(module, offset) in &place.callers {
+        let function = symbols.function(module, offset).map(|function| function.name);
+        let name = function.as_deref().and_then(|name| shorten(name, room)).or(function);
+        let name = name.unwrap_or_else(|| symbols.name(module, offset));
+        if text.chars().count() + 3 + name.chars().count() > room {
+            break;
+        }
+        text += " < ";
+        text += &name;
+        if name == "main" {
+            break;
+        }
+    }
+    text
+}
+
+/// True where sampled calls of a wrapper, or of code without names, came from several callers.
+pub fn has_several_callers(place: &Place<'_>, symbols: &mut Symbols) -> bool {
+    let mpi = FUNCTIONS.get(usize::from(place.function)).map_or("?", |spec| spec.name);
+    let around = around(place, symbols);
+    place.callers.is_empty() && way(place, symbols, around.as_ref(), mpi).ends_with(SEVERAL_CALLERS)
+}
+
+/// Outward callers of a call in an MPI wrapper, or in code without a name. They end with the first function that
+/// is neither, or with `SEVERAL_CALLERS`.
+fn way(place: &Place<'_>, symbols: &mut Symbols, around: Option<&Function>, mpi: &str) -> String {
+    let mut text = String::new();
+    let Some((functions, several)) = &place.sampled else { return text };
+    if place.addresses == [NOWHERE] || around.is_some_and(|own| !wraps(&own.name, mpi)) {
+        return text;
+    }
+    for &(module, offset) in functions {
+        let Some(Function { name, .. }) = symbols.function(module, offset) else { continue };
+        text += " < ";
+        text += &shorten(&name, LONGEST_CALLER).unwrap_or_else(|| name.clone());
+        if !wraps(&name, mpi) {
+            return text;
+        }
+    }
+    if *several {
+        text += SEVERAL_CALLERS;
+    }
+    text
+}
+
+/// The function that all addresses are in; its offset is that of the first.
+fn around(place: &Place<'_>, symbols: &mut Symbols) -> Option<Function> {
+    let mut all = place.addresses.iter().map(|&(module, offset)| symbols.function(module, offset));
+    let first = all.next()??;
+    all.all(|other| other.is_some_and(|other| other.name == first.name)).then_some(first)
+}
+
+/// True where the function `name` only forwards calls of `mpi`, judged by its name: `hypre_MPI_Waitall`,
+/// `mpiWaitall`.
+fn wraps(name: &str, mpi: &str) -> bool {
+    let plain = |name: &str| name.to_lowercase().replace('_', "");
+    let stem = plain(mpi.strip_prefix("MPI_").unwrap_or(mpi));
+    let (whole, own) = (plain(name), plain(name.rsplit("::").next().unwrap_or(name)));
+    whole.contains(&stem) && (whole.contains("mpi") || own.starts_with(&stem) || own.ends_with(&stem))
+}
+
+/// `module+0xoffset` in `room` columns, where that is room enough for the offset: modules lose their middle.
+fn address(name: &str, room: usize) -> String {
+    match name.rsplit_once("+0x") {
+        Some((module, offset)) => {
+            let rest = room.saturating_sub(offset.chars().count() + 3);
+            format!("{}+0x{offset}", middle(module, rest.max(SHORTEST_MODULE)))
+        }
+        None => name.to_owned(),
+    }
+}
+
+/// Columns of a module's name, however little room there is.
+const SHORTEST_MODULE: usize = 8;
+
+/// As [`shorten`]; a name that is too long nevertheless loses its middle.
+fn short(name: &str, room: usize) -> String {
+    shorten(name, room).unwrap_or_else(|| middle(name, room))
+}
+
+/// `name` in at most `room` columns: first without template arguments, then without outer scopes. `None` if its
+/// last part is longer still.
+fn shorten(name: &str, room: usize) -> Option<String> {
+    let fits = |name: &str| name.chars().count() <= room;
+    if fits(name) {
+        return Some(name.to_owned());
+    }
+    // The brackets of operators are names.
+    let (scopes, operator) = name.split_at(name.rfind("::operator").unwrap_or(name.len()));
+    let bare = without_templates(scopes) + operator;
+    let mut rest = &*bare;
+    while !fits(rest) {
+        rest = &rest[scope_end(rest)?..];
+    }
+    Some(rest.to_owned())
+}
+
+/// `a<b<c>>::d` as `a::d`.
+fn without_templates(name: &str) -> String {
+    let mut depth = 0_u32;
+    let outside = |&letter: &char| {
+        depth += u32::from(letter == '<');
+        let outside = depth == 0;
+        depth = depth.saturating_sub(u32::from(letter == '>'));
+        outside
+    };
+    let bare: String = name.chars().filter(outside).collect();
+    // Rust writes `<Type as Trait>::function` and `function::<T>`.
+    bare.trim_start_matches("::").trim_end_matches("::").to_owned()
+}
+
+/// Bytes of the outermost scope with its `::`; those in brackets are not the name's own.
+fn scope_end(name: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    name.char_indices().find_map(|(at, letter)| {
+        depth += i32::from("({".contains(letter)) - i32::from(")}".contains(letter));
+        (depth == 0 && name[at..].starts_with("::")).then_some(at + 2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_what_tells_least() {
+        for (name, room, expected) in [
+            ("exchange", 8, Some("exchange")),
+            ("exchange", 7, None),
+            ("LAMMPS_NS::CommBrick::forward_comm", 34, Some("LAMMPS_NS::CommBrick::forward_comm")),
+            ("LAMMPS_NS::CommBrick::forward_comm", 33, Some("CommBrick::forward_comm")),
+            ("LAMMPS_NS::CommBrick::forward_comm", 22, Some("forward_comm")),
+            ("LAMMPS_NS::CommBrick::forward_comm", 11, None),
+            ("a::Grid<b::C<int>, 3>::swap<double>", 13, Some("a::Grid::swap")),
+            ("a::Grid<b::C<int>, 3>::swap<double>", 12, Some("Grid::swap")),
+            ("(anonymous namespace)::f", 10, Some("f")),
+            ("run(a::B)::{lambda(a::C)#1}::go", 25, Some("{lambda(a::C)#1}::go")),
+            ("<a::Grid as b::Swap>::swap", 10, Some("swap")),
+            ("a::swap::<f64>", 8, Some("a::swap")),
+            ("big::Box<int>::operator<<", 15, Some("Box::operator<<")),
+            ("big::Box<int>::operator<<", 10, Some("operator<<")),
+            ("big::Box<int>::operator<<", 9, None),
+        ] {
+            assert_eq!(shorten(name, room).as_deref(), expected, "{name} in {room}");
+        }
+    }
+
+    #[test]
+    fn wrappers_are_known_by_their_names() {
+        for (name, mpi) in [
+            ("hypre_MPI_Waitall", "MPI_Waitall"),
+            ("mpiAllreduce", "MPI_Allreduce"),
+            ("MPIU_Allreduce_Private", "MPI_Allreduce"),
+            ("boost::mpi::detail::all_reduce_impl", "MPI_Allreduce"),
+            ("comm::Bcast", "MPI_Bcast"),
+            ("barrier_", "MPI_Barrier"),
+        ] {
+            assert!(wraps(name, mpi), "{name}");
+        }
+        for (name, mpi) in
+            [("exchange", "MPI_Waitall"), ("hypre_MPI_Waitall", "MPI_Irecv"), ("main", "MPI_Send")]
+        {
+            assert!(!wraps(name, mpi), "{name}");
+        }
+    }
+
+    #[test]
+    fn modules_lose_their_middle_and_never_their_offset() {
+        assert_eq!(address("app+0x1f40", 20), "app+0x1f40");
+        let name = "libpetsc_real_with_a_long_name.so.3.18+0xdeadbeef";
+        assert_eq!(address(name, 100), name);
+        let short = address(name, 30);
+        assert!(short.ends_with(".so.3.18+0xdeadbeef") && short.starts_with("lib"), "{short}");
+        assert!(short.contains('…') && short.chars().count() == 30, "{short}");
+        assert!(address(name, 3).ends_with("+0xdeadbeef"));
+        assert_eq!(address("solver.c:20", 5), "solver.c:20");
+    }
+
+    #[test]
+    fn lines_come_with_their_function_where_there_is_room() {
+        let me = std::env::current_exe().unwrap();
+        let mut symbols = Symbols::default();
+        let mpi = FUNCTIONS[0].name;
+        let place = |line: Option<&str>, offset| Place {
+            function: 0,
+            line: line.map(str::to_owned),
+            addresses: vec![(me.to_str().unwrap(), offset)],
+            callers: Vec::new(),
+            sampled: None,
+        };
+        // The first byte has no symbol.
+        let labelled = label(&place(Some("a.c:3"), 0), &mut symbols, Detail::Function, 60);
+        assert_eq!(labelled, format!("{mpi} @ a.c:3"));
+        assert!(label(&place(None, 0), &mut symbols, Detail::Function, 60).ends_with("+0x0"));
+        let (libc, atoi, _) = ampl_testkit::symbols::atoi();
+        let addresses = vec![(&*libc, atoi + 1)];
+        let place =
+            Place { function: 0, line: Some("a.c:3".into()), addresses, callers: Vec::new(), sampled: None };
+        let room = mpi.len() + " @ atoi (a.c:3)".len();
+        assert_eq!(label(&place, &mut symbols, Detail::Function, room), format!("{mpi} @ atoi (a.c:3)"));
+        assert_eq!(label(&place, &mut symbols, Detail::Function, room - 1), format!("{mpi} @ a.c:3"));
+        // Two functions share the line.
+        let place = Place { addresses: vec![(&libc, atoi + 1), (&libc, atoi)], ..place };
+        assert_eq!(label(&place, &mut symbols, Detail::Function, room), format!("{mpi} @ a.c:3"));
+    }
+}

@@ -1,0 +1,46 @@
+//! The communicators of a run, for people.
+
+use std::fmt::Write;
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_reader::Communicators;
+
+use crate::human::{count, fit, plural};
+
+/// Number of communicators that are listed.
+const SHOWN: usize = 4;
+
+/// Number of communicators, and the first of them, in lines of `width` columns; empty where there is none.
+pub fn text(comms: &Communicators, width: usize) -> String {
+    let mut out = String::new();
+    let all = comms.iter().len();
+    if all == 0 && comms.is_complete() {
+        return out;
+    }
+    let agreed = comms.iter().filter(|comm| comm.is_agreed()).count();
+    let mut title = format!("{} that the program made", plural(all as u64, "communicator"));
+    if agreed < all {
+        let _ = write!(title, "; of {} it is not known which ranks share them", count((all - agreed) as u64));
+    }
+    if !comms.is_complete() {
+        title += "; there are more, which were not looked at";
+    }
+    let _ = writeln!(out, "\n{}", fit(&title, width));
+    for comm in comms.iter().take(SHOWN) {
+        // Numbers of a damaged file may name no function.
+        let made_by = FUNCTIONS.get(usize::from(comm.function)).map_or("?", |spec| spec.name);
+        let of = comm.parent.map(|parent| format!(" of {parent}")).unwrap_or_default();
+        let size = comm.size.map(|size| format!(", {}", plural(size.into(), "rank"))).unwrap_or_default();
+        let ranks = match (&comm.ranks, &comm.remote) {
+            (Some(ranks), Some(remote)) => format!(": {ranks} and {remote}"),
+            (Some(ranks), None) => format!(": {ranks}"),
+            (None, _) => String::new(),
+        };
+        let line = format!("  {:<20}{made_by}{of}{size}{ranks}", comm.name.to_string());
+        let _ = writeln!(out, "{}", fit(&line, width));
+    }
+    if all > SHOWN {
+        let _ = writeln!(out, "  {} more: ampl info --json lists them all", count((all - SHOWN) as u64));
+    }
+    out
+}

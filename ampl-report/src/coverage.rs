@@ -1,0 +1,37 @@
+//! Words for the share of the ranks' time that a number rests on.
+
+use ampl_analysis::coverage::Coverage;
+
+use crate::human::{percent, plural};
+
+/// `19 of 51 windows`; where ranks left nothing at all, `7 of 8 ranks`.
+pub fn part(coverage: &Coverage) -> String {
+    match coverage.ranks < coverage.of_ranks {
+        true => format!("{} of {}", coverage.ranks, plural(coverage.of_ranks, "rank")),
+        false => format!("{} of {}", coverage.windows, plural(coverage.of_windows, "window")),
+    }
+}
+
+/// `19 of 51 windows, 37.2 % of the run's time`.
+pub fn words(coverage: &Coverage) -> String {
+    format!("{}, {} of the run's time", part(coverage), percent(coverage.share))
+}
+
+/// Text in place of a number: `not known (19 of 51 windows)`.
+pub fn unknown(coverage: &Coverage) -> String {
+    format!("not known ({})", part(coverage))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_go_by_the_share() {
+        let of = Coverage { share: 0.372, windows: 19, of_windows: 51, ranks: 4, of_ranks: 4 };
+        assert_eq!(unknown(&of), "not known (19 of 51 windows)");
+        assert_eq!(words(&of), "19 of 51 windows, 37.2 % of the run's time");
+        let absent = Coverage { ranks: 7, of_ranks: 8, ..of };
+        assert_eq!(unknown(&absent), "not known (7 of 8 ranks)");
+    }
+}

@@ -1,0 +1,217 @@
+//! Efficiencies for people: the run, its course, its worst windows, and the greatest cost.
+
+use std::io::{self, Write};
+
+use ampl_analysis::coverage::Extent;
+use ampl_analysis::efficiency::{Basis, Course, Imbalance, Row};
+use ampl_analysis::phases::Phase;
+
+use crate::coverage::{unknown as not_known, words};
+use crate::human::{digits, duration, percent, plural};
+use crate::phases;
+
+#[cfg(test)]
+mod tests;
+
+/// Windows in the table.
+const WORST: usize = 10;
+/// Characters of the course.
+const WIDTH: usize = 72;
+/// Parallel efficiency from which there is little to gain.
+const GOOD: f64 = 0.9;
+
+/// Writes `rows`, the run's first, and its `phases`.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result<()> {
+    let (run, windows) = rows.split_first().expect("the run has a row");
+    let measured = run.measured.filter(|of| of.extent() != Extent::Whole);
+    let basis = match (measured, run.basis) {
+        (Some(measured), _) => format!("of {}", words(&measured)),
+        (None, Basis::Census) => "census, exact".into(),
+        (None, Basis::Sampled) => "sampled summaries".into(),
+        (None, Basis::Totals) if windows.is_empty() => "call totals of every rank".into(),
+        (None, Basis::Totals) => "call totals of every rank; windows from the sampled ranks".into(),
+        (None, Basis::Measured) => "of the windows that all measured".into(),
+    };
+    writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks)", run.reported, run.population)?;
+    let unknown = measured.filter(|of| of.extent() == Extent::Little);
+    let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
+        return match (unknown, run.bounds) {
+            (Some(measured), Some(bounds)) => {
+                for (name, [low, high], meaning) in [
+                    ("parallel", bounds.parallel, "of the ranks' time computes"),
+                    ("load balance", bounds.load_balance, "mean/max of compute time"),
+                    ("communication", bounds.communication, "most compute time of a rank / run time"),
+                ] {
+                    let between = format!("between {} and {}", percent(low), percent(high));
+                    writeln!(out, "  {name:<14} {}: {between} {meaning}", not_known(&measured))?;
+                }
+                phases::table(out, phases, run.population)?;
+                windows_of(out, windows)
+            }
+            (Some(measured), None) => writeln!(out, "  {}", not_known(&measured)),
+            (None, _) => writeln!(out, "  not known: no time was measured"),
+        };
+    };
+    writeln!(
+        out,
+        "  parallel       {:<9} of the ranks' time computes: the product of the next two",
+        percent(parallel)
+    )?;
+    let balance = run.load_balance.map_or("-".into(), percent);
+    writeln!(out, "  load balance   {:<9} mean/max of compute time", balance)?;
+    writeln!(out, "  communication  {:<9} most compute time of a rank / run time", percent(communication))?;
+    phases::table(out, phases, run.population)?;
+    windows_of(out, windows)?;
+    writeln!(out, "\n{}", sentence(run))
+}
+
+fn windows_of(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
+    if windows.is_empty() {
+        return writeln!(out, "\nNo rank's window is in the trace.");
+    }
+    course(out, windows)?;
+    worst(out, windows)
+}
+
+/// Parallel efficiency over the windows, a bar each, or the mean of several.
+fn course(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let each = windows.len().div_ceil(WIDTH);
+    let bar = |rows: &[Row]| {
+        let known: Vec<f64> = rows.iter().filter_map(|row| row.parallel).collect();
+        if known.is_empty() {
+            return ' ';
+        }
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        BARS[((mean * 8.0) as usize).min(7)]
+    };
+    let bars: String = windows.chunks(each).map(bar).collect();
+    let (first, last) = (windows[0].window, windows[windows.len() - 1].window);
+    let (first, last) = (first.unwrap_or(0), last.unwrap_or(0));
+    let per = if each == 1 { String::new() } else { format!(", {each} per bar") };
+    writeln!(out, "\nParallel efficiency, windows {first} to {last}{per}; a full bar is 100 %\n  {bars}")
+}
+
+/// The windows with the least parallel efficiency.
+fn worst(out: &mut impl Write, windows: &[Row]) -> io::Result<()> {
+    let mut known: Vec<&Row> = windows.iter().filter(|row| row.parallel.is_some()).collect();
+    known.sort_by(|a, b| a.parallel.unwrap_or(1.0).total_cmp(&b.parallel.unwrap_or(1.0)));
+    let shown = known.len().min(WORST);
+    writeln!(out, "\nWorst {} of {}", plural(shown as u64, "window"), windows.len())?;
+    writeln!(
+        out,
+        "{:>9} {:>9} {:>13} {:>14} {:>9}  {:<16} {:<16} reported",
+        "window", "parallel", "load balance", "communication", "slowest", "on", "slowest host"
+    )?;
+    for row in &known[..shown] {
+        let share = |share: Option<f64>| share.map_or("-".into(), percent);
+        let rank = row.slowest.as_ref().map_or("-".into(), |slowest| slowest.rank.to_string());
+        let text = format!(
+            "{:>9} {:>9} {:>13} {:>14} {:>9}  {:<16} {:<16} {}",
+            row.window.map_or("run".into(), |window| window.to_string()),
+            share(row.parallel),
+            share(row.load_balance),
+            share(row.communication),
+            rank,
+            row.slowest.as_ref().map_or("-", |slowest| &slowest.host),
+            row.slowest_host.as_ref().map_or("-", |slowest| &slowest.host),
+            reported(row),
+        );
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    let short =
+        windows.iter().filter(|row| row.basis != Basis::Sampled && row.reported < row.population).count();
+    if short > 0 {
+        let text = plural(short as u64, "window");
+        writeln!(
+            out,
+            "{text} without times of every rank: some had ended or made fewer windows, or calls were only counted"
+        )?;
+    }
+    if windows.iter().any(|row| row.basis == Basis::Sampled) {
+        writeln!(
+            out,
+            "The greatest compute time of a window is the sample's: its load balance is an upper bound"
+        )?;
+    }
+    Ok(())
+}
+
+fn reported(row: &Row) -> String {
+    match (row.basis, row.reported == row.population) {
+        (Basis::Census, true) => "all".into(),
+        (Basis::Census | Basis::Measured, _) => format!("{} of {}", row.reported, row.population),
+        _ => format!("{} of {}, sampled", row.reported, row.population),
+    }
+}
+
+/// A sentence on the part that costs most, with its evidence.
+fn sentence(run: &Row) -> String {
+    let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
+        return "Nothing is known: no time was measured.".into();
+    };
+    let (Some(rank), Some(lost)) = (&run.slowest, run.lost) else {
+        return "No rank computes: all of the time is in MPI; 'ampl info RUN' names the calls.".into();
+    };
+    if run.population == 1 {
+        return format!("One rank: nothing to balance; it computes {} of its time.", percent(communication));
+    }
+    if parallel >= GOOD {
+        return format!("Little to gain: {} of the ranks' time computes.", percent(parallel));
+    }
+    let [mpi, imbalance, all] = [lost.mpi_ns, lost.imbalance_ns, lost.run_ns].map(duration);
+    let Some(found) = run.imbalance.as_ref().filter(|_| lost.imbalance_ns > lost.mpi_ns) else {
+        return format!(
+            "MPI costs most: {mpi} of the run's {all} for an average rank, imbalance {imbalance}. Even the busiest rank, {} \
+             on {}, computes only {} of the time; 'ampl info RUN' names the calls.",
+            rank.rank,
+            rank.host,
+            percent(communication)
+        );
+    };
+    format!(
+        "Imbalance costs most: {imbalance} of the run's {all} for an average rank, MPI {mpi}. {}",
+        evidence(found, &rank.host)
+    )
+}
+
+/// Words for the imbalance among the ranks and in time.
+fn evidence(found: &Imbalance, host: &str) -> String {
+    let over = format!("{} times the mean", digits(found.over_mean));
+    let windows = format!("{} of {}", found.windows, plural(found.of_windows, "window"));
+    let several = found.ranks.len() > 1;
+    let ranks = match (&found.host, several) {
+        (Some(host), _) => format!("The ranks of node {host} ({})", found.ranks),
+        (None, true) => format!("Ranks {}", found.ranks),
+        (None, false) => format!("Rank {} on {host}", found.ranks),
+    };
+    match found.course {
+        Course::Persistent if found.of_windows == 0 => {
+            format!("{ranks} {} {over}.", if several { "compute" } else { "computes" })
+        }
+        Course::Persistent => {
+            let each = match (&found.host, several) {
+                (None, true) => "each of them ",
+                _ => "",
+            };
+            let verb = if several { "compute" } else { "computes" };
+            format!("It is persistent: {ranks} {verb} {over} over the run, {each}more than it in {windows}.")
+        }
+        Course::Drift => format!(
+            "It drifts: the ranks that compute most in a window do so in the next (correlation {}), but not throughout. A \
+             window's greatest compute time is {} times its mean, the run's only {}.",
+            digits(found.correlation.unwrap_or_default()),
+            digits(found.most_over_mean),
+            digits(found.over_mean)
+        ),
+        Course::Turns => format!(
+            "Ranks take turns: a window's greatest compute time is {} times its mean, the run's only {}, and other ranks \
+             have it in the next window.",
+            digits(found.most_over_mean),
+            digits(found.over_mean)
+        ),
+    }
+}

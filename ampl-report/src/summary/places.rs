@@ -1,0 +1,184 @@
+//! Calls that the ranks of an unfinished run are in.
+
+use std::collections::BTreeMap;
+
+use ampl_analysis::in_call::{self, Named, Role, Row, Where};
+use ampl_core::units::RankSet;
+use ampl_reader::model::EndBasis;
+use ampl_reader::{Communicators, Symbols, Trace};
+
+use crate::human::{count, duration, percent, plural};
+use crate::layout::{Page, field, paragraph, title};
+
+/// Places that are shown, those of most ranks first.
+const SHOWN: usize = 6;
+/// Peers that are named for one place.
+const PEERS: usize = 3;
+/// Silence after which a running job is reported as stopped, nanoseconds.
+const SILENT_NS: i64 = 1_000_000_000;
+
+pub(super) fn write(out: &mut Page, trace: &Trace) {
+    let comms = Communicators::of(trace);
+    let rows = in_call::rows(trace, &comms, &mut Symbols::default());
+    let Some(end) = trace.run.end.filter(|_| !rows.is_empty()) else { return };
+    let when = match end.basis {
+        EndBasis::Now => "are now",
+        EndBasis::Launcher => "were when the launcher returned",
+        EndBasis::LastCall => "were at the last call of all; when the job ended is not known",
+    };
+    title(out, &format!("Where the ranks {when}"));
+    let places = together(&rows);
+    for place in places.iter().take(SHOWN) {
+        let ranks = place.members.to_string();
+        let label = match ranks.len() {
+            0..=12 => format!("{} {ranks}", if place.members.len() == 1 { "rank" } else { "ranks" }),
+            _ => plural(place.members.len(), "rank"),
+        };
+        paragraph(out, &label, &place.text(end.basis));
+    }
+    if places.len() > SHOWN {
+        let more = count((places.len() - SHOWN) as u64);
+        field(out, "", &format!("{more} more places: ampl info --json lists them all"));
+    }
+    let unfinished = in_call::unfinished_ns(trace) as f64;
+    let all = end.at_ns as f64 * trace.ranks.len() as f64;
+    if unfinished > 0.0 && all > 0.0 && end.basis != EndBasis::LastCall {
+        let share = percent(unfinished / all);
+        let text = format!(
+            "{} in calls that have not returned, {share} of the ranks' time; no other total has it",
+            duration(unfinished)
+        );
+        paragraph(out, "unfinished", &text);
+    }
+    if let Some((rank, at)) = in_call::first_to_stop(trace) {
+        let ago = end.at_ns - at;
+        if end.basis != EndBasis::Now || ago >= SILENT_NS {
+            let before = match end.basis {
+                EndBasis::Now => "ago",
+                EndBasis::Launcher => "before the end",
+                EndBasis::LastCall => "before the last call of all",
+            };
+            let text =
+                format!("rank {rank}: it entered or left a call last {} {before}", duration(ago as f64));
+            field(out, "first to stop", &text);
+        }
+    }
+}
+
+/// Rows that differ in peers alone, as one.
+struct Together<'a> {
+    rows: Vec<&'a Row>,
+    members: RankSet,
+}
+
+fn together(rows: &[Row]) -> Vec<Together<'_>> {
+    type Key<'a> = (Option<u32>, Option<&'a str>, Option<&'a str>, bool, Option<&'a str>, Option<&'a str>);
+    let mut places: BTreeMap<Key<'_>, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        let Where { function, site, polling, last, process, .. } = &row.place;
+        let key = (row.thread, function.as_deref(), site.as_deref(), *polling, last.as_deref(), *process);
+        places.entry(key).or_default().push(row);
+    }
+    let mut all: Vec<Together<'_>> = places.into_values().map(Together::of).collect();
+    all.sort_by_key(|place| (std::cmp::Reverse(place.members.len()), place.since()));
+    all
+}
+
+impl<'a> Together<'a> {
+    fn of(rows: Vec<&'a Row>) -> Self {
+        let texts: Vec<&str> = rows.iter().map(|row| row.ranks.as_str()).collect();
+        let members = RankSet::parse(&texts.join(",")).unwrap_or_default();
+        Self { rows, members }
+    }
+
+    fn since(&self) -> i64 {
+        self.rows.iter().map(|row| row.since_ns).min().unwrap_or(0)
+    }
+
+    /// The call, its peers, and its time so far.
+    fn text(&self, basis: EndBasis) -> String {
+        let Some(first) = self.rows.first() else { return String::new() };
+        let place = &first.place;
+        let mut text = match (&place.function, &place.last, place.polling) {
+            (Some(function), _, true) => format!("polling {function}, which finds nothing"),
+            (Some(function), ..) => format!("in {function}"),
+            (None, last, _) => {
+                let last = last.as_ref().map(|last| format!(" (last: {last})")).unwrap_or_default();
+                format!("not in MPI{last}")
+            }
+        };
+        if let Some(site) = &place.site {
+            text += &format!(" @ {site}");
+        }
+        text += &self.whom();
+        let longest = self.rows.iter().map(|row| row.for_ns).max().unwrap_or(0);
+        let most = self.rows.iter().any(|row| row.at_most);
+        let several = self.members.len() > 1;
+        let how = match (most, several) {
+            (true, _) => "at most ",
+            (false, true) => "up to ",
+            (false, false) => "",
+        };
+        text += &match basis {
+            EndBasis::LastCall => format!(", since {} after the start", duration(self.since() as f64)),
+            _ => format!(", for {how}{}", duration(longest as f64)),
+        };
+        if let Some(thread) = first.thread {
+            text += &format!("; thread {thread}");
+        }
+        if let Some(process) = place.process {
+            text += &format!("; the process is {process}");
+        }
+        text
+    }
+
+    /// Peers of the calls.
+    fn whom(&self) -> String {
+        let peers: Vec<String> = self.rows.iter().map(|row| whom(&row.place)).collect();
+        let mut different = peers.clone();
+        different.sort();
+        different.dedup();
+        match &different[..] {
+            [one] if one.is_empty() => String::new(),
+            [one] => format!(" {one}"),
+            _ => {
+                let each = self.rows.iter().zip(&peers).take(PEERS);
+                let each: Vec<String> = each.map(|(row, peer)| format!("{}: {peer}", row.ranks)).collect();
+                let more = if peers.len() > PEERS { "; …" } else { "" };
+                format!(" ({}{more})", each.join("; "))
+            }
+        }
+    }
+}
+
+fn whom(place: &Where) -> String {
+    let named = |named: &Named| match named {
+        Named::Number(number) => number.to_string(),
+        Named::Constant(name) => name.clone(),
+    };
+    let mut parts = Vec::new();
+    if let Some(maker) = &place.request_of {
+        parts.push(format!("for an {maker}"));
+    } else if place.requests > 0 {
+        parts.push(format!("for {}", plural(place.requests, "request")));
+    }
+    if let (Some(peer), Some(role)) = (&place.peer, &place.role) {
+        let peer = named(peer);
+        parts.push(match role {
+            Role::Source => format!("from {peer}"),
+            Role::Dest => format!("to {peer}"),
+            Role::Root => format!("root {peer}"),
+            Role::Target => format!("target {peer}"),
+        });
+    }
+    if let Some(dest) = &place.dest {
+        parts.push(format!("to {}", named(dest)));
+    }
+    if let Some(tag) = &place.tag {
+        parts.push(format!("tag {}", named(tag)));
+    }
+    if let Some(comm) = &place.comm {
+        parts.push(format!("on {comm}"));
+    }
+    parts.join(" ")
+}
