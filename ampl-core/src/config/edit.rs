@@ -3,7 +3,7 @@
 use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use super::error::{Cause, ConfigError};
-use super::keys::{self, Shape};
+use super::schema::{self, Shape};
 use super::{Config, UNGROUPED};
 
 impl Config {
@@ -40,14 +40,14 @@ impl Config {
         if table == "group" && entry == UNGROUPED {
             add_ungrouped(item);
         }
-        let found = if keys::table(table).is_some_and(|table| table.many) {
+        let found = if schema::table(table).is_some_and(|table| table.many) {
             let have = entry_names(item);
             select(item, entry).ok_or_else(|| Cause::NoSuchEntry { entry: entry.to_owned(), have })
         } else if entry.is_empty() {
             item.as_table_like_mut()
                 .ok_or_else(|| Cause::WrongType { expected: format!("[{table}]"), found: "no table".into() })
         } else {
-            Err(Cause::UnknownKey { nearest: keys::nearest_key(table, name), known: Vec::new() })
+            Err(Cause::UnknownKey { nearest: schema::nearest_key(table, name), known: Vec::new() })
         };
         found.map_err(fail)?.insert(name, Item::Value(value));
         Ok(document.to_string())
@@ -57,7 +57,7 @@ impl Config {
 /// The path of `key` as errors name it: without the entry of a repeated table (`group.A.error` is `group.error`).
 pub fn table_path(key: &str) -> String {
     let (table, entry, name) = split(key);
-    match keys::table(table) {
+    match schema::table(table) {
         Some(found) if found.many && !entry.is_empty() => format!("{table}.{name}"),
         _ => key.to_owned(),
     }
@@ -78,7 +78,7 @@ fn toml_value(table: &str, name: &str, text: &str) -> Value {
     let parsed = text.trim().parse::<Value>().ok();
     // Where text is wanted, 2026 is a directory and 0-7 are ranks.
     let wants_text =
-        keys::find(table, name).is_some_and(|key| matches!(key.shape, Shape::Text | Shape::Word(_)));
+        schema::find(table, name).is_some_and(|key| matches!(key.shape, Shape::Text | Shape::Word(_)));
     match parsed {
         Some(mut value) if value.is_str() || !wants_text => {
             value.decor_mut().clear();

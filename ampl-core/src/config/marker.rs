@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::error::Cause;
 use super::site::Site;
-use super::{Event, Marker, SiteMatch, keys};
+use super::{Event, Marker, SiteMatch, schema};
 use crate::mpi::{Class, FUNCTIONS, Function};
 
 /// Forms of a marker.
@@ -45,7 +45,7 @@ pub(super) fn marker(text: &str) -> Result<Marker, Cause> {
         ("auto", None) => Ok(Marker::Auto),
         _ => {
             let words = MARKERS.map(|marker| marker.split(':').next().unwrap_or(marker));
-            let nearest = keys::nearest(word, words)
+            let nearest = schema::nearest(word, words)
                 .and_then(|word| MARKERS.into_iter().find(|marker| marker.starts_with(word)));
             Err(Cause::UnknownWord { word: text.to_owned(), allowed: MARKERS.to_vec(), nearest })
         }
@@ -123,7 +123,7 @@ fn function(name: &str) -> Result<Function, Cause> {
         // The prefix is half of many names: compare what follows it, so "MPI_Foo" is near nothing.
         let bare =
             name.get(..4).filter(|prefix| prefix.eq_ignore_ascii_case("MPI_")).map_or(name, |_| &name[4..]);
-        let nearest = keys::nearest(bare, names().map(|name| &name[4..]));
+        let nearest = schema::nearest(bare, names().map(|name| &name[4..]));
         let nearest = nearest.and_then(|bare| names().find(|name| &name[4..] == bare));
         Cause::UnknownFunction { name: name.to_owned(), nearest }
     })
@@ -145,9 +145,16 @@ pub fn nanoseconds(text: &str) -> Option<u64> {
     Some(total)
 }
 
-/// `true` if `text` is a duration but for its length, which 64 bits of nanoseconds do not hold.
-pub(super) fn is_too_long(text: &str) -> bool {
-    parts(text).is_some() && nanoseconds(text).is_none()
+/// Nanoseconds of `trace.time_floor`.
+pub(super) fn time_floor(text: &str) -> Result<u64, Cause> {
+    nanoseconds(text).ok_or_else(|| {
+        // A duration that is too long has no fault in its unit.
+        let expected = match parts(text) {
+            Some(_) => format!("a duration of at most {}s, such as \"5us\"", u64::MAX / 1_000_000_000),
+            None => "a duration with its unit, such as \"5us\"".to_owned(),
+        };
+        Cause::Invalid { found: format!("{text:?}"), expected }
+    })
 }
 
 /// Digits before and behind the point of a duration, and its unit in nanoseconds.
@@ -171,8 +178,16 @@ const SIZES: [(&str, f64); 7] = [
     ("GiB", 1073741824.0),
 ];
 
+/// Bytes per second of `sampling.budget`.
+pub(super) fn budget(text: &str) -> Result<f64, Cause> {
+    bytes_per_second(text).ok_or_else(|| {
+        let expected = "bytes per second above zero with their unit, such as \"1MB/s\"".to_owned();
+        Cause::Invalid { found: format!("{text:?}"), expected }
+    })
+}
+
 /// Bytes per second of a rate such as `1MB/s` or `0.5 GiB/s`; absent if `text` is none or zero.
-pub(super) fn bytes_per_second(text: &str) -> Option<f64> {
+fn bytes_per_second(text: &str) -> Option<f64> {
     let size = text.trim().strip_suffix("/s")?;
     let digits_end = size.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (digits, unit) = size.split_at(digits_end);
@@ -218,6 +233,10 @@ mod tests {
         }
         let most = u64::MAX / 1_000_000_000;
         assert_eq!(nanoseconds(&format!("{most}s")), Some(most * 1_000_000_000));
+        let is_too_long = |text: &str| match time_floor(text) {
+            Err(Cause::Invalid { expected, .. }) => expected.contains("at most"),
+            _ => false,
+        };
         assert!(!is_too_long(&format!("{most}s")) && is_too_long(&format!("{}s", most + 1)));
         assert!(is_too_long("99999999999999999999s") && !is_too_long("5"));
     }

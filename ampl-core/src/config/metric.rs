@@ -121,6 +121,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// The call site that it names, if any.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Self::Site(site) => Some(site),
+            _ => None,
+        }
+    }
+
     /// The event as in configuration and output.
     pub fn name(&self) -> Cow<'_, str> {
         match self {

@@ -6,6 +6,7 @@
 #[cfg(feature = "edit")]
 mod edit;
 mod error;
+mod form;
 mod fraction;
 pub mod keys;
 mod marker;
@@ -14,6 +15,7 @@ mod parse;
 pub mod perf;
 mod policy;
 mod rules;
+mod schema;
 pub mod site;
 mod sites;
 mod text;
@@ -27,11 +29,12 @@ pub use fraction::fraction;
 pub use marker::nanoseconds;
 pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};
+pub use schema::{Agent, Output, Sampling, Trace, Window};
 pub use sites::SitesFault;
 pub use text::{LONGEST, text};
 pub use write::quoted;
 
-use crate::units::{Rank, RankSet};
+use crate::units::RankSet;
 use site::Site;
 
 /// Everything a user may set in `JOB.toml`. [`Config::default`] is what an empty file means.
@@ -57,29 +60,6 @@ pub struct Config {
     pub output: Output,
     /// `[agent]`
     pub agent: Agent,
-}
-
-/// `[sampling]`: how the client decides.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Sampling {
-    /// Windows between two directives, at least 1.
-    pub windows_per_update: u32,
-    /// Mechanism that draws ranks.
-    pub update_mechanism: Mechanism,
-    /// Ranks whose summaries reach the client.
-    pub summaries: Summaries,
-    /// Time of the decision about a window: before or after it.
-    pub selection: Selection,
-    /// Formula that prices the sample.
-    pub sizing: Sizing,
-    /// Fewest ranks that a bound may ask for; `None` for the formula's own floor.
-    pub floor: Option<u32>,
-    /// Seed of every random choice.
-    pub seed: u64,
-    /// Most that may be kept of the whole job, bytes per second, positive.
-    pub budget: Option<f64>,
-    /// `true` if a drawn rank's message partners are kept too.
-    pub partners: bool,
 }
 
 /// Method of drawing a sample of a given size (AMPL 2008, §3.2).
@@ -118,15 +98,6 @@ pub enum Sizing {
     Ampl2008,
 }
 
-/// `[window]`: what delimits windows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Window {
-    /// Event that closes a window.
-    pub marker: Marker,
-    /// Markers per window, at least 1.
-    pub every: u32,
-}
-
 /// Event that closes a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Marker {
@@ -150,6 +121,14 @@ pub enum Marker {
 impl Marker {
     /// The period that stands in for a marker that cannot be had: the default one, 250 ms.
     pub const AUTO_PERIOD_NS: u64 = 250_000_000;
+
+    /// The call site that it names, if any.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Self::Mpi { site, .. } => site.as_ref(),
+            _ => None,
+        }
+    }
 
     /// `true` if the clock ends windows, not the program.
     pub fn is_clock(&self) -> bool {
@@ -244,7 +223,10 @@ pub enum ErrorBound {
 pub const UNGROUPED: &str = "all";
 
 /// The bound of the group `all` and of groups that name none: 90 % confidence, 8 % error.
-pub const DEFAULT_TARGET: Target = Target::Bound { confidence: 0.90, error: ErrorBound::Relative(0.08) };
+pub const DEFAULT_TARGET: Target = Target::Bound { confidence: DEFAULT_BOUND.0, error: DEFAULT_BOUND.1 };
+
+/// Confidence and half-width of [`DEFAULT_TARGET`].
+const DEFAULT_BOUND: (f64, ErrorBound) = (0.90, ErrorBound::Relative(0.08));
 
 /// Most metrics of a configuration.
 pub const MOST_METRICS: usize = 1024;
@@ -255,23 +237,6 @@ pub const MOST_STRATA: usize = 8;
 /// Most frames of a call path.
 pub const MOST_FRAMES: u32 = 64;
 
-/// `[trace]`: what is stored of kept windows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trace {
-    /// Windows of which calls are recorded, without their times.
-    pub structure: Keep,
-    /// Windows of which the times of calls are stored.
-    pub timing: Keep,
-    /// Bound on the relative error of each stored duration and gap, in [0, 1); 0 stores them exactly.
-    pub time_error: f64,
-    /// Durations and gaps up to so many nanoseconds are not told apart.
-    pub time_floor_ns: u64,
-    /// `true` if call sites are stored with calls.
-    pub call_sites: bool,
-    /// Frames of a call path that make up its call site, from 1 to [`MOST_FRAMES`].
-    pub call_path_depth: u32,
-}
-
 /// Windows of which something is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
@@ -281,19 +246,6 @@ pub enum Keep {
     All,
     /// No rank-window.
     Off,
-}
-
-/// `[output]`: where files go.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Output {
-    /// Template of the run directory; `{app}`, `{jobid}` and `{time}` are replaced.
-    pub dir: String,
-    /// Place of journals until they are merged.
-    pub journal: Journal,
-    /// Ranks whose window vectors are stored.
-    pub rank_summaries: RankSummaries,
-    /// `true` if everything is stored, and what would have been kept is marked (AMPL 2008, §4.4).
-    pub verify: bool,
 }
 
 /// Ranks whose window vectors are stored.
@@ -320,13 +272,16 @@ pub enum Journal {
     Off,
 }
 
-/// `[agent]`: what the agent may cost, and where the client is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Agent {
-    /// The rank that runs the client.
-    pub client: Rank,
-    /// Share of the job's time, in (0, 1); `None` where it is not set: see [`Config::max_overhead`].
-    pub max_overhead: Option<f64>,
+impl Journal {
+    /// The place as in configuration.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Node => "node",
+            Self::Run => "run",
+            Self::Off => "off",
+            Self::Path(path) => path,
+        }
+    }
 }
 
 impl Config {
@@ -361,38 +316,16 @@ impl Default for Config {
     fn default() -> Self {
         let guide = |quantity| Metric { quantity, event: Event::Window, guide: true, optional: false };
         Self {
-            sampling: Sampling {
-                windows_per_update: 4,
-                update_mechanism: Mechanism::Subset,
-                summaries: Summaries::Census,
-                selection: Selection::Retrospective,
-                sizing: Sizing::Neyman,
-                floor: None,
-                seed: 42,
-                budget: None,
-                partners: false,
-            },
-            window: Window { marker: Marker::Period(Marker::AUTO_PERIOD_NS), every: 1 },
+            sampling: Sampling::default(),
+            window: Window::default(),
             metrics: vec![guide(Quantity::MpiTime), guide(Quantity::ComputeTime)],
             groups: Vec::new(),
             strata: Vec::new(),
             whole: Vec::new(),
             sites: Vec::new(),
-            trace: Trace {
-                structure: Keep::All,
-                timing: Keep::Kept,
-                time_error: 0.1,
-                time_floor_ns: 0,
-                call_sites: true,
-                call_path_depth: 1,
-            },
-            output: Output {
-                dir: "ampl-{app}-{jobid}-{time}".into(),
-                journal: Journal::Node,
-                rank_summaries: RankSummaries::All,
-                verify: false,
-            },
-            agent: Agent { client: Rank(0), max_overhead: None },
+            trace: Trace::default(),
+            output: Output::default(),
+            agent: Agent::default(),
         }
     }
 }

@@ -43,6 +43,14 @@ pub enum SiteMatch {
 }
 
 impl SiteMatch {
+    /// The call site that it names, if any.
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Self::Site(site) => Some(site),
+            Self::Function(_) => None,
+        }
+    }
+
     /// The match as in configuration.
     pub fn name(&self) -> Cow<'_, str> {
         match self {

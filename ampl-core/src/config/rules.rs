@@ -3,24 +3,20 @@
 use super::error::Cause;
 use super::tree::{Block, Report};
 use super::{
-    Config, Event, Group, GroupStrata, Keep, MOST_METRICS, Members, Metric, Quantity, Selection, SitePolicy,
-    Sizing, Summaries, Target, UNGROUPED, keys, perf,
+    Config, Event, Group, GroupStrata, Journal, Keep, MOST_METRICS, Marker, Members, Metric, Quantity,
+    Selection, SitePolicy, Sizing, Summaries, Target, UNGROUPED, form, perf, schema,
 };
 use crate::units::RankSet;
+
+/// A valid number of strata, for errors.
+pub(super) const STRATA_WANTED: &str = "from 1 to 8, and to as many strata as members, or \"auto\"";
+
+/// A valid bound of a site, for errors.
+pub(super) const SITE_WANTED: &str = "a fraction inside (0, 1), such as 0.05 or \"5%\"";
 
 /// Values that were read and are still to be checked as a whole; numbers are byte offsets.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// Offsets of `selection` and `sizing`, if there is a `[sampling]`.
-    pub(super) sampling_at: Option<(usize, usize)>,
-    /// Value of `selection`, if it is written.
-    pub(super) selection: Option<Selection>,
-    /// Offset of `budget`, if it is written.
-    pub(super) budget_at: Option<usize>,
-    /// Offset of `verify`, if there is an `[output]`.
-    pub(super) verify_at: Option<usize>,
-    /// Offset of the first `[[metric]]`, right or wrong.
-    pub(super) first_metric_at: Option<usize>,
     /// Name offset and metric.
     pub(super) metrics: Vec<(usize, Metric)>,
     /// Name offset, members offset and group.
@@ -44,14 +40,22 @@ impl Draft {
     }
 
     /// Moves the draft into `config`; what is wrong goes to `report`.
-    pub(super) fn complete(self, config: &mut Config, report: &mut Report<'_>) {
-        self.check_combination(config, report);
+    pub(super) fn complete(self, blocks: &[Block<'_>], config: &mut Config, report: &mut Report<'_>) {
+        let block = |table| blocks.iter().find(|block| block.table == table);
+        check_combination((block("sampling"), block("output")), config, report);
         self.check_groups(report);
         self.check_strata(config, report);
         let wall_guide = |metric: &Metric| {
             metric.guide && metric.quantity == Quantity::Wall && metric.event == Event::Window
         };
-        if config.window.marker.is_clock() {
+        let marker = block("window").filter(|window| window.has("marker"));
+        if let Some(window) = marker.filter(|_| config.window.marker == Marker::Auto) {
+            let what = "the detection of the program's time step is not in this version";
+            report.notice(window.at("marker"), "window.marker", what, "period:250ms is used");
+        }
+        // Of a marker that is wrong the kind is not known.
+        let refused = block("window").is_some_and(|window| window.refused("marker"));
+        if config.window.marker.is_clock() && !refused {
             for (at, _) in self.metrics.iter().filter(|(_, metric)| wall_guide(metric)) {
                 let cause = Cause::Combination {
                     settings: "guide 'wall' of whole windows and a 'period' marker",
@@ -60,59 +64,12 @@ impl Draft {
                 report.error(*at, "metric.role", cause);
             }
         }
-        if let Some(at) = self.first_metric_at {
-            self.take_metrics(at, config, report);
+        if let Some(first) = block("metric") {
+            self.take_metrics(first.at, config, report);
         }
         config.groups = self.groups.into_iter().map(|(.., group)| group).collect();
         config.strata = self.strata.into_iter().map(|(_, strata)| strata).collect();
         config.whole = self.whole;
-    }
-
-    fn check_combination(&self, config: &mut Config, report: &mut Report<'_>) {
-        let sampled = config.sampling.summaries == Summaries::Sampled;
-        // Retrospective decisions need every rank's summary of the window; partners must be drawn before it.
-        let beforehand = sampled || config.sampling.partners;
-        config.sampling.selection = self.selection.unwrap_or(match beforehand {
-            true => Selection::Predictive,
-            false => Selection::Retrospective,
-        });
-        if let Some(at) =
-            self.verify_at.filter(|_| config.output.verify && config.trace.structure == Keep::Off)
-        {
-            let cause = Cause::Combination {
-                settings: "verify = true and structure = \"off\"",
-                instead: "leave one of them out: calls that are not recorded cannot be compared",
-            };
-            report.error(at, "output.verify", cause);
-        }
-        let Some((selection_at, sizing_at)) = self.sampling_at else { return };
-        if beforehand && self.selection == Some(Selection::Retrospective) {
-            let (settings, instead) = match sampled {
-                true => (
-                    "summaries = \"sampled\" and selection = \"retrospective\"",
-                    "use summaries = \"census\" or selection = \"predictive\"",
-                ),
-                false => (
-                    "partners = \"keep\" and selection = \"retrospective\"",
-                    "use partners = \"off\" or selection = \"predictive\"",
-                ),
-            };
-            report.error(selection_at, "sampling.selection", Cause::Combination { settings, instead });
-        }
-        if let Some(at) = self.budget_at.filter(|_| config.trace.stored() == Keep::All) {
-            let cause = Cause::Combination {
-                settings: "budget and timing = \"all\"",
-                instead: "leave one of them out: timing = \"all\" stores every call of every rank",
-            };
-            report.error(at, "sampling.budget", cause);
-        }
-        if !sampled && config.sampling.sizing == Sizing::Ampl2008 {
-            let cause = Cause::Combination {
-                settings: "summaries = \"census\" and sizing = \"ampl-2008\"",
-                instead: "add summaries = \"sampled\", or use sizing = \"neyman\"",
-            };
-            report.error(sizing_at, "sampling.sizing", cause);
-        }
     }
 
     fn check_strata(&self, config: &Config, report: &mut Report<'_>) {
@@ -195,6 +152,62 @@ impl Draft {
     }
 }
 
+/// Checks settings of several tables against each other; the default of `selection` depends on others.
+fn check_combination(
+    (sampling, output): (Option<&Block<'_>>, Option<&Block<'_>>),
+    config: &mut Config,
+    report: &mut Report<'_>,
+) {
+    let sampled = config.sampling.summaries == Summaries::Sampled;
+    // Retrospective decisions need every rank's summary of the window; partners must be drawn before it.
+    let beforehand = sampled || config.sampling.partners;
+    let asked = sampling.is_some_and(|sampling| sampling.has("selection"));
+    let mut refuse = |block: &Block<'_>, name, settings, instead| {
+        report.error(block.at(name), block.path(name), Cause::Combination { settings, instead });
+    };
+    if let Some(output) = output.filter(|_| config.output.verify && config.trace.structure == Keep::Off) {
+        refuse(
+            output,
+            "verify",
+            "verify = true and structure = \"off\"",
+            "leave one of them out: calls that are not recorded cannot be compared",
+        );
+    }
+    if beforehand && !asked {
+        config.sampling.selection = Selection::Predictive;
+    }
+    let Some(sampling) = sampling else { return };
+    if beforehand && config.sampling.selection == Selection::Retrospective {
+        let (settings, instead) = match sampled {
+            true => (
+                "summaries = \"sampled\" and selection = \"retrospective\"",
+                "use summaries = \"census\" or selection = \"predictive\"",
+            ),
+            false => (
+                "partners = \"keep\" and selection = \"retrospective\"",
+                "use partners = \"off\" or selection = \"predictive\"",
+            ),
+        };
+        refuse(sampling, "selection", settings, instead);
+    }
+    if sampling.has("budget") && config.trace.stored() == Keep::All {
+        refuse(
+            sampling,
+            "budget",
+            "budget and timing = \"all\"",
+            "leave one of them out: timing = \"all\" stores every call of every rank",
+        );
+    }
+    if !sampled && config.sampling.sizing == Sizing::Ampl2008 {
+        refuse(
+            sampling,
+            "sizing",
+            "summaries = \"census\" and sizing = \"ampl-2008\"",
+            "add summaries = \"sampled\", or use sizing = \"neyman\"",
+        );
+    }
+}
+
 /// Notes a policy for the same calls as one of the `earlier` ones: only the first bound counts, and the first `trace`.
 pub(super) fn notice_second_policy(
     policy: &SitePolicy,
@@ -264,10 +277,10 @@ pub(super) fn quantity(name: &str) -> Result<Quantity, Cause> {
         allowed.extend(["perf.NAME", "papi.NAME", "a metric that the program declares"]);
         Cause::UnknownWord { word: name.to_owned(), allowed, nearest }
     };
-    let quantity = Quantity::by_name(name).ok_or_else(|| unknown(keys::nearest(name, known())))?;
+    let quantity = Quantity::by_name(name).ok_or_else(|| unknown(schema::nearest(name, known())))?;
     match &quantity {
         Quantity::Perf(counter) if perf::by_name(counter).is_none() => {
-            let nearest = keys::nearest(counter, perf::COUNTERS.iter().map(|counter| counter.name));
+            let nearest = schema::nearest(counter, perf::COUNTERS.iter().map(|counter| counter.name));
             let nearest = nearest.and_then(perf::by_name).map(|counter| counter.metric);
             let allowed = perf::COUNTERS.iter().map(|counter| counter.metric).collect();
             Err(Cause::UnknownWord { word: name.to_owned(), allowed, nearest })
@@ -275,7 +288,7 @@ pub(super) fn quantity(name: &str) -> Result<Quantity, Cause> {
         Quantity::User(_) if name.starts_with("PAPI_") => Err(unknown(Some("papi.NAME"))),
         // These families are ampl's: a name in them that it does not have is no name of the program's.
         Quantity::User(_) if ["mpi.", "compute.", "bytes."].iter().any(|family| name.starts_with(family)) => {
-            Err(unknown(keys::nearest(name, known())))
+            Err(unknown(schema::nearest(name, known())))
         }
         Quantity::User(_) => {
             let counters = perf::COUNTERS.iter().map(|counter| counter.metric);
@@ -358,14 +371,43 @@ fn first_outside(set: &RankSet, other: &RankSet) -> Option<(u32, u32)> {
     })
 }
 
-/// Description of a valid template of the run directory where `template` is none.
-pub(super) fn template_fault(template: &str) -> Option<String> {
-    let allowed = "a directory name in which {app}, {jobid} and {time} are replaced";
-    if template.is_empty() || template.contains('\0') || template.contains('\n') {
-        return Some(allowed.into());
+/// The template of the run directory in `text`.
+pub(super) fn template(text: &str) -> Result<String, Cause> {
+    let bare =
+        ["{app}", "{jobid}", "{time}"].iter().fold(text.to_owned(), |text, place| text.replace(place, ""));
+    if text.is_empty() || text.contains(['\0', '\n']) || bare.contains(['{', '}']) {
+        let expected = "a directory name in which {app}, {jobid} and {time} are replaced".into();
+        return Err(Cause::Invalid { found: format!("{text:?}"), expected });
     }
-    let bare = ["{app}", "{jobid}", "{time}"]
-        .iter()
-        .fold(template.to_owned(), |text, place| text.replace(place, ""));
-    bare.contains(['{', '}']).then(|| allowed.into())
+    Ok(text.to_owned())
+}
+
+/// The place of journals that `text` names.
+pub(super) fn journal(text: &str) -> Result<Journal, Cause> {
+    Ok(match text {
+        "node" => Journal::Node,
+        "run" => Journal::Run,
+        "off" => Journal::Off,
+        // Without the slash a misspelt word would silently become a directory.
+        path if path.contains('/') && !path.contains('\0') => Journal::Path(path.to_owned()),
+        word => {
+            let allowed = vec!["node", "run", "off", "./DIRECTORY"];
+            let nearest = schema::nearest(word, ["node", "run", "off"]);
+            return Err(Cause::UnknownWord { word: word.to_owned(), allowed, nearest });
+        }
+    })
+}
+
+/// The ranks of a group that `text` names.
+pub(super) fn members(text: &str) -> Result<Members, Cause> {
+    if text == "*" {
+        return Ok(Members::Others);
+    }
+    match form::ranks(text)? {
+        none if none.is_empty() => {
+            let expected = "ranks, as in \"0-127,200\", or \"*\"".into();
+            Err(Cause::Invalid { found: "empty".into(), expected })
+        }
+        listed => Ok(Members::Listed(listed)),
+    }
 }

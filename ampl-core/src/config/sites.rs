@@ -62,7 +62,7 @@ fn check(tables: &str) -> Result<(), ConfigErrors> {
                 let found = "in a file of sites".to_owned();
                 report.error(at, name, Cause::Invalid { found, expected: expected.to_owned() });
             } else if name != "site" {
-                let nearest = super::keys::nearest(name, ["site"]).map(str::to_owned);
+                let nearest = super::schema::nearest(name, ["site"]).map(str::to_owned);
                 report.error(at, name, Cause::UnknownKey { nearest, known: vec!["site"] });
             } else if !value.get_ref().is_array() || !tree::is_header(key, value) {
                 // Tables are appended to the job's own, which only this form allows.

@@ -6,8 +6,8 @@ use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
 use super::error::{Cause, ConfigError, ConfigErrors, Notice};
-use super::fraction;
-use super::keys::{self, KEYS, Key, Shape, TABLES};
+use super::form::{float, integer};
+use super::schema::{self, KEYS, Key, Settings, Shape, TABLES};
 
 /// Errors after which reading stops.
 const MOST_ERRORS: usize = 100;
@@ -150,13 +150,20 @@ struct Entry<'d> {
     at: usize,
 }
 
-impl<'d> Block<'d> {
-    fn entry(&self, name: &str) -> Option<&Entry<'d>> {
-        debug_assert!(
-            keys::find(self.table, name).is_some(),
-            "{}.{name} is not in the table of keys",
-            self.table
-        );
+impl Block<'_> {
+    /// The table's settings. A value that is wrong goes to `report`, and the default stands in for it.
+    pub(super) fn settings<S: Settings + Default>(&mut self, report: &mut Report<'_>) -> S {
+        let mut settings = S::default();
+        for Entry { key, value, at } in &self.entries {
+            if let Err(cause) = settings.set(key.name, value) {
+                report.error(*at, key.path(), cause);
+                self.refused.push(key.name);
+            }
+        }
+        settings
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry<'_>> {
         self.entries.iter().find(|entry| entry.key.name == name)
     }
 
@@ -165,6 +172,7 @@ impl<'d> Block<'d> {
         self.entry(name).map_or(self.at, |entry| entry.at)
     }
 
+    /// `true` if `name` was written, with a value of the right shape.
     pub(super) fn has(&self, name: &str) -> bool {
         self.entry(name).is_some()
     }
@@ -172,35 +180,6 @@ impl<'d> Block<'d> {
     /// `true` if `name` was written and already reported as wrong.
     pub(super) fn refused(&self, name: &str) -> bool {
         self.refused.contains(&name)
-    }
-
-    pub(super) fn text(&self, name: &str) -> Option<&'d str> {
-        self.entry(name)?.value.as_str()
-    }
-
-    pub(super) fn integer(&self, name: &str) -> Option<i64> {
-        integer(self.entry(name)?.value)
-    }
-
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
-        let value = self.entry(name)?.value;
-        float(value).or_else(|| integer(value).map(|integer| integer as f64))
-    }
-
-    /// A fraction: a number, or text in percent; other text is no number.
-    pub(super) fn fraction(&self, name: &str) -> Option<f64> {
-        let percent = |text| fraction::percentage(text).unwrap_or(f64::NAN);
-        self.number(name).or_else(|| self.text(name).map(percent))
-    }
-
-    /// The value of `name` as errors show it.
-    pub(super) fn written(&self, name: &str) -> String {
-        let text = self.text(name).map(|text| format!("{text:?}"));
-        text.or_else(|| self.number(name).map(|number| number.to_string())).unwrap_or_default()
-    }
-
-    pub(super) fn boolean(&self, name: &str) -> Option<bool> {
-        self.entry(name)?.value.as_bool()
     }
 
     pub(super) fn path(&self, name: &str) -> String {
@@ -216,7 +195,7 @@ pub(super) fn read<'d>(document: &'d DeTable<'d>, report: &mut Report<'_>) -> Ve
             break;
         }
         let (name, at) = (key.get_ref().as_ref(), key.span().start);
-        if let Some(table) = keys::table(name) {
+        if let Some(table) = schema::table(name) {
             match value.get_ref() {
                 _ if table.many => read_many(table.name, key, value, report, &mut blocks),
                 DeValue::Table(found) => {
@@ -227,7 +206,7 @@ pub(super) fn read<'d>(document: &'d DeTable<'d>, report: &mut Report<'_>) -> Ve
                     report.error(at, name, Cause::WrongType { expected, found: kind(key, value).into() });
                 }
             }
-        } else if let Some(known) = keys::find("", name) {
+        } else if let Some(known) = schema::find("", name) {
             if check_value(known, key, value, report) {
                 // The only such key names a file, and settings are made of text alone.
                 report.error(value.span().start, name, Cause::FileNotRead);
@@ -275,7 +254,7 @@ fn read_block<'d>(
         if report.is_full() {
             break;
         }
-        let Some(key) = keys::find(table, name.get_ref()) else {
+        let Some(key) = schema::find(table, name.get_ref()) else {
             let name_at = name.span().start;
             report.error(name_at, format!("{table}.{}", name.get_ref()), unknown(table, name.get_ref()));
             continue;
@@ -325,28 +304,16 @@ fn check_value(
     if let (Shape::Word(words), Some(word)) = (key.shape, found.as_str())
         && !words.contains(&word)
     {
-        let nearest = keys::nearest(word, words.iter().copied());
+        let nearest = schema::nearest(word, words.iter().copied());
         return refuse(at, Cause::UnknownWord { word: word.to_owned(), allowed: words.to_vec(), nearest });
     }
     true
 }
 
-/// The number, if it is whole and 64 bits hold it.
-fn integer(value: &DeValue<'_>) -> Option<i64> {
-    let integer = value.as_integer()?;
-    i64::from_str_radix(integer.as_str(), integer.radix()).ok()
-}
-
-/// The number, if it has a fraction or an exponent, and is not too large.
-fn float(value: &DeValue<'_>) -> Option<f64> {
-    let text = value.as_float()?.as_str();
-    text.parse().ok().filter(|value: &f64| value.is_finite() || !text.contains(|c: char| c.is_ascii_digit()))
-}
-
 fn unknown(table: &str, name: &str) -> Cause {
     let keys = KEYS.iter().filter(|key| key.table == table).map(|key| key.name);
     let tables = TABLES.iter().filter(|_| table.is_empty()).map(|table| table.name);
-    Cause::UnknownKey { nearest: keys::nearest_key(table, name), known: tables.chain(keys).collect() }
+    Cause::UnknownKey { nearest: schema::nearest_key(table, name), known: tables.chain(keys).collect() }
 }
 
 /// `true` if the value has a line of its own, `[key]` or `[[key]]`, or follows from dotted keys: its place is not
