@@ -21,6 +21,7 @@ use ampl_report::layout::width;
 use ampl_report::{calls as call_text, communicators as communicator_text};
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
+use ampl_trace::metadata::Metadata;
 use ampl_trace::model::{Alone, End, Sizes};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -101,6 +102,8 @@ struct Info<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     phases: Vec<Phase>,
     trace_bytes: Sizes,
+    /// Facts about what ran and where; those that are not known are null.
+    metadata: &'a Metadata,
     /// Clocks other than rank 0's, synchronised with it; none where all ranks read one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     clocks: Option<Clocks>,
@@ -157,6 +160,7 @@ impl<'a> Info<'a> {
             coverage: run_times(trace).coverage.share,
             phases: phases::of(trace),
             trace_bytes: trace.sizes,
+            metadata: &trace.run.metadata,
             clocks: Clocks::of(trace),
             recorded_calls: recorded.calls,
             structure_complete: recorded.is_whole(),
@@ -231,7 +235,8 @@ mod tests {
             "ranks": 0, "mpi_library": "", "complete": false, "programs": [], "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
-            "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0, "gaps": 0},
+            "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0, "gaps": 0, "metadata": 0},
+            "metadata": Metadata::default(),
             "agent_failures": 2, "recorded_calls": 0, "structure_complete": false, "gaps": [{
                 "ranks": "0", "from_ns": null, "until_ns": null, "reason": "unknown", "calls": 7,
                 "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "sites": [

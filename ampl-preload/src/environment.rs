@@ -186,77 +186,7 @@ pub fn processors() -> u64 {
     unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(0) as u64
 }
 
-/// Thousandths of a processor that the control groups of this process allow it and its like; 0 where they allow all.
-pub fn quota() -> u64 {
-    quota_below(Path::new("/"))
-}
-
-/// Thousandths of a processor as [`quota`], where `proc` and `sys` are in `root`.
-fn quota_below(root: &Path) -> u64 {
-    let own = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let limits = own.lines().flat_map(|line| limits(root, line));
-    limits.min().unwrap_or(0)
-}
-
-/// Limits of a control group of processor time and those around it, by its line in `/proc/self/cgroup`, of version 2 or
-/// 1.
-fn limits(root: &Path, line: &str) -> Vec<u64> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(own)) = (fields.next(), fields.next()) else { return Vec::new() };
-    let is_old = controllers.split(',').any(|one| one == "cpu");
-    let mounts: &[&str] = match controllers {
-        "" => &["sys/fs/cgroup"],
-        _ if is_old => &["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"],
-        _ => &[],
-    };
-    let text = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
-    let limit = |group: PathBuf| {
-        let words = match is_old {
-            true => text(group.join("cpu.cfs_quota_us")) + " " + &text(group.join("cpu.cfs_period_us")),
-            false => text(group.join("cpu.max")),
-        };
-        let mut numbers = words.split_ascii_whitespace().map(str::parse::<u64>);
-        let (Some(Ok(quota)), Some(Ok(period))) = (numbers.next(), numbers.next()) else { return None };
-        (period > 0).then(|| (quota.saturating_mul(1000) / period).max(1))
-    };
-    let around = |mount: &&str| {
-        let mount = root.join(mount);
-        let groups = Path::new(own.trim_start_matches('/')).ancestors().map(move |group| mount.join(group));
-        groups.filter_map(limit).collect::<Vec<u64>>()
-    };
-    mounts.iter().flat_map(around).collect()
-}
-
 /// Nanoseconds of processor time that `ampl exec` took to start the program.
 pub fn started_ns() -> u64 {
     env::var(STARTED_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_groups_limit_processor_time() {
-        let root = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
-        assert_eq!(quota_below(root.path()), 0);
-        write("proc/self/cgroup", "0::/job/step\n");
-        write("sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
-        assert_eq!(quota_below(root.path()), 0);
-        write("sys/fs/cgroup/job/cpu.max", "150000 100000\n");
-        assert_eq!(quota_below(root.path()), 1500);
-        write("sys/fs/cgroup/cpu.max", "50000 100000\n");
-        assert_eq!(quota_below(root.path()), 500);
-        write("proc/self/cgroup", "5:memory:/job\n4:cpu,cpuacct:/old\n");
-        write("sys/fs/cgroup/cpu/old/cpu.cfs_quota_us", "-1\n");
-        write("sys/fs/cgroup/cpu/old/cpu.cfs_period_us", "100000\n");
-        assert_eq!(quota_below(root.path()), 0);
-        write("sys/fs/cgroup/cpu/old/cpu.cfs_quota_us", "300000\n");
-        assert_eq!(quota_below(root.path()), 3000);
-    }
 }

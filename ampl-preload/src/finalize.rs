@@ -17,6 +17,7 @@ use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::format::{Part, Writer, rank_parts, run_parts};
 use ampl_trace::from_journal::{Compacted, compact};
+use ampl_trace::record::TEXT_METADATA;
 use ampl_trace::structure::JobStructure;
 use ampl_trace::timing::Settings;
 use ampl_trace::totals::Totals;
@@ -26,6 +27,7 @@ use crate::caller::is_library_of_mpi;
 use crate::ending::Ending;
 use crate::entry::{Entry, entry};
 use crate::init::{message, nodes};
+use crate::metadata;
 use crate::process::{self, Process, contained};
 use crate::resolve;
 use crate::signals::Held;
@@ -147,7 +149,10 @@ impl Settlement {
     pub fn settle(&self, process: &Process, tree: &mut Tree, ending: &Ending) {
         // SAFETY: the calling thread's own block and state, which no wrapper uses now: the
         // application is inside MPI_Finalize on this thread.
-        let state = unsafe { (*entry()).thread.as_mut() };
+        let mut state = unsafe { (*entry()).thread.as_mut() };
+        if let Some(state) = state.as_mut().filter(|_| self.rank == 0) {
+            state.thread.text(TEXT_METADATA, &metadata::at_finalize().to_bounded_json());
+        }
         let drained = tree.settle(state.map(|state| &mut state.thread));
         tree.close(drained.is_ok());
         let settled = drained.and_then(|()| self.align(process)).and_then(|()| self.merge(process, ending));

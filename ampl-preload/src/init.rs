@@ -25,17 +25,19 @@ use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::model::RunInfo;
-use ampl_trace::record::TEXT_RUN;
+use ampl_trace::record::{TEXT_METADATA, TEXT_RUN};
 use std::sync::atomic::Ordering;
 
 use crate::abi::{self, Abi};
 use crate::align;
+use crate::cgroup;
 use crate::clock;
 use crate::counters;
 use crate::environment;
 use crate::finalize::{Settlement, places};
 use crate::fortran::Fortran;
 use crate::intercept::EARLY;
+use crate::metadata;
 use crate::pmpi::Pmpi;
 use crate::presence;
 use crate::thread_state::ThreadState;
@@ -347,7 +349,7 @@ fn prepare(told: &Announcement, ranks: u32, rank: u32, before: (u64, i64)) -> Re
         }
     };
     let journal = Arc::new(journal);
-    journal.room_to_run(environment::processors(), environment::quota());
+    journal.room_to_run(environment::processors(), cgroup::quota());
     let (ticks, nanos) = clock::pair();
     journal.clock_pair(ticks, nanos - epoch);
     let mut run = RunInfo {
@@ -424,6 +426,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         if let Ok(text) = serde_json::to_string(&run) {
             state.thread.text(TEXT_RUN, &text);
         }
+        state.thread.text(TEXT_METADATA, &metadata::at_init(&run.command).to_bounded_json());
     }
     if process.shared.rank == process.shared.plan.config.agent.client {
         let (_, decisions) = Policy::new(&process.shared.plan).first_directive();

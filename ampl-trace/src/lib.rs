@@ -31,6 +31,7 @@ pub mod gaps;
 pub mod grammar;
 pub mod journal;
 mod last;
+pub mod metadata;
 pub mod model;
 pub mod places;
 pub mod record;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::cells::Cells;
 use crate::error::Damage;
 use crate::gaps::Gaps;
+use crate::metadata::Metadata;
 use crate::places::Places;
 use crate::structure::JobStructure;
 use crate::totals::Totals;
@@ -62,6 +63,9 @@ pub struct RunInfo {
     /// Time up to which a run counts that had not ended when it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// Facts about what ran and where. They have records and a section of their own.
+    #[serde(skip)]
+    pub metadata: Metadata,
 }
 
 /// A process that is a world of its own, one of several that a launcher started together.
@@ -162,6 +166,8 @@ pub struct Sizes {
     pub addresses: u64,
     /// Bytes in `other` of the calls that were counted and not recorded.
     pub gaps: u64,
+    /// Bytes in `other` of the run's metadata.
+    pub metadata: u64,
 }
 
 /// Data of one rank.

@@ -25,7 +25,7 @@ pub enum Kind {
     /// A communicator or datatype met for the first time: object kind, number, two facts
     /// (size and rank of a communicator; bytes of a datatype).
     Object = 6,
-    /// JSON text: run information (flag [`TEXT_RUN`]), a decision, or a step.
+    /// JSON text: run information (flag [`TEXT_RUN`]), a decision, a step, or metadata.
     Text = 7,
     /// Retrospective decision about a window: window, probability (f64 bits), stratum; flag [`VERDICT_KEPT`].
     Verdict = 8,
@@ -119,6 +119,8 @@ pub const TEXT_RUN: u8 = 1;
 pub const TEXT_DECISION: u8 = 2;
 /// Text flag: a step of the agent to another level, because of what it costs.
 pub const TEXT_STEP: u8 = 3;
+/// Text flag: metadata of the run; facts of a later record replace those of an earlier one.
+pub const TEXT_METADATA: u8 = 4;
 
 /// Words of a call record: header, start, duration, terminal and count.
 pub const CALL_WORDS: usize = 4;

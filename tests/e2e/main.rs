@@ -23,6 +23,7 @@ mod hosts;
 mod journals;
 mod lacking_ranks;
 mod launching;
+mod metadata;
 mod moved;
 mod mpmd;
 mod own_time;

@@ -10,6 +10,7 @@ use super::trace::{account, decisions, processes};
 use super::v1::{Entry, Index, Kind};
 use super::weights;
 use crate::error::{Damage, ReadError};
+use crate::metadata::Metadata;
 use crate::model::{Process, RankTrace, RunInfo, Sizes};
 use crate::structure::{CallSites, JobStructure};
 use crate::totals::Totals;
@@ -26,6 +27,7 @@ pub struct TraceFile<B> {
     of_ranks: BTreeMap<u32, Vec<u32>>,
     damage: Vec<Damage>,
     run: Once<RunInfo>,
+    metadata: Once<Metadata>,
     structure: Once<JobStructure>,
     mismatch: OnceLock<ReadError>,
     totals: Once<Totals>,
@@ -50,9 +52,21 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
                 of_ranks.entry(rank).or_default().push(number);
             }
         }
-        let (run, structure, mismatch, totals) = Default::default();
-        let (processes, decisions) = Default::default();
-        Ok(Self { bytes, entries, of_ranks, damage, run, structure, mismatch, totals, processes, decisions })
+        let (run, metadata, structure, mismatch) = Default::default();
+        let (totals, processes, decisions) = Default::default();
+        Ok(Self {
+            bytes,
+            entries,
+            of_ranks,
+            damage,
+            run,
+            metadata,
+            structure,
+            mismatch,
+            totals,
+            processes,
+            decisions,
+        })
     }
 
     /// Bytes of the file.
@@ -88,6 +102,15 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
     pub fn run(&self) -> &RunInfo {
         self.once(&self.run, Kind::Run, |run, payload| {
             *run = serde_json::from_slice(payload).ok()?;
+            run.metadata = self.metadata().clone();
+            Some(())
+        })
+    }
+
+    /// Facts about what ran and where; none where they cannot be read.
+    fn metadata(&self) -> &Metadata {
+        self.once(&self.metadata, Kind::Metadata, |metadata: &mut Metadata, payload| {
+            metadata.update(serde_json::from_slice(&unsqueezed(payload)?).ok()?);
             Some(())
         })
     }
@@ -188,6 +211,7 @@ impl<B: AsRef<[u8]>> TraceFile<B> {
         let of = |found: Option<&Vec<Damage>>| found.cloned().unwrap_or_default();
         let parts = [
             of(self.run.get().map(|(_, damage)| damage)),
+            of(self.metadata.get().map(|(_, damage)| damage)),
             of(self.structure.get().map(|(_, damage)| damage)),
             of(self.totals.get().map(|(_, damage)| damage)),
             of(self.processes.get().map(|(_, damage)| damage)),

@@ -167,6 +167,10 @@ pub fn run_parts(run: Option<&RunInfo>, decisions: &[Decision]) -> Vec<Part<'sta
     if let Some(run) = run {
         let payload = serde_json::to_vec(run).expect("plain data").into();
         parts.push(Part { kind: Kind::Run, rank: None, payload });
+        if !run.metadata.is_empty() {
+            let text = run.metadata.clone().to_bounded_json();
+            parts.push(Part { kind: Kind::Metadata, rank: None, payload: squeezed(text.as_bytes()).into() });
+        }
     }
     if !decisions.is_empty() {
         let lines = decisions.iter().map(|decision| serde_json::to_string(decision).expect("plain data"));

@@ -106,7 +106,8 @@ pub fn read(bytes: &[u8]) -> Result<Trace, ReadError> {
         account(&mut trace.sizes, section.kind, section.bytes);
         let payload = section.payload;
         let understood = match (section.kind, section.rank) {
-            (Kind::Run, _) => serde_json::from_slice(payload).map(|run| trace.run = run).ok(),
+            (Kind::Run, _) => read_run(&mut trace.run, payload),
+            (Kind::Metadata, None) => read_metadata(&mut trace.run, payload),
             (Kind::Structure, None) => match JobStructure::decode(payload) {
                 Ok(structure) => {
                     trace.structure = structure;
@@ -169,6 +170,20 @@ pub fn finish(trace: &mut Trace) {
     trace.complete &= all;
 }
 
+/// Replaces the facts in `run`, but for its metadata, by those in `payload`; `None` if it is malformed.
+pub(super) fn read_run(run: &mut RunInfo, payload: &[u8]) -> Option<()> {
+    let metadata = std::mem::take(&mut run.metadata);
+    let read = serde_json::from_slice(payload);
+    *run = RunInfo { metadata, ..read.ok()? };
+    Some(())
+}
+
+/// Adds the metadata in `payload` to `run`; `None` if it is malformed.
+pub(super) fn read_metadata(run: &mut RunInfo, payload: &[u8]) -> Option<()> {
+    run.metadata.update(serde_json::from_slice(&unsqueezed(payload)?).ok()?);
+    Some(())
+}
+
 /// The processes in `payload`; `None` if it is malformed.
 pub(super) fn processes(payload: &[u8]) -> Option<Vec<Process>> {
     lines(payload)
@@ -209,6 +224,10 @@ pub(super) fn account(sizes: &mut Sizes, kind: Kind, bytes: u64) {
         }
         Kind::Windows => {
             sizes.summaries += bytes;
+            sizes.other += bytes;
+        }
+        Kind::Metadata => {
+            sizes.metadata += bytes;
             sizes.other += bytes;
         }
         Kind::Run | Kind::Processes | Kind::Decisions | Kind::Contents => {

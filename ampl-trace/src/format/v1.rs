@@ -61,15 +61,20 @@ pub enum Kind {
     Weights = 10,
     /// Calls of one rank that were counted and not recorded.
     Gaps = 11,
+    /// [`crate::metadata::Metadata`] of the run.
+    Metadata = 12,
 }
 
 impl Kind {
     /// The kind of that number.
     pub fn from_number(number: u8) -> Option<Self> {
         use Kind::*;
-        [Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents, Weights, Gaps]
-            .into_iter()
-            .find(|&kind| kind as u8 == number)
+        [
+            Run, Structure, Times, Windows, Aggregates, Addresses, Processes, Decisions, Contents, Weights,
+            Gaps, Metadata,
+        ]
+        .into_iter()
+        .find(|&kind| kind as u8 == number)
     }
 }
 

@@ -26,9 +26,9 @@ use crate::model::{
     call_path,
 };
 use crate::record::{
-    Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED, WINDOW_DRAWN,
-    WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER, WINDOW_RUN,
-    WINDOW_STRATUM, Word, get_text,
+    Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_METADATA, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED,
+    WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
+    WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
@@ -367,6 +367,11 @@ impl Scan {
                 let text = get_text(body)?.0;
                 match record.flags {
                     TEXT_RUN => out.run = serde_json::from_str(&text).ok(),
+                    TEXT_METADATA => {
+                        if let Some(run) = &mut out.run {
+                            run.metadata.update(serde_json::from_str(&text).ok()?);
+                        }
+                    }
                     TEXT_DECISION => out.decisions.push(serde_json::from_str(&text).ok()?),
                     TEXT_STEP => {
                         let step: Step = serde_json::from_str(&text).ok()?;

@@ -4,9 +4,10 @@ use ampl_core::message::Decision;
 use ampl_core::mpi::FUNCTION_COUNT;
 use ampl_trace::cells::Cell;
 use ampl_trace::format::v1::Kind as Holds;
-use ampl_trace::format::{Part, Writer, rank_parts, read, run_parts};
+use ampl_trace::format::{Part, TraceFile, Writer, rank_parts, read, run_parts};
 use ampl_trace::grammar::Builder;
 use ampl_trace::journal::{self, HEADER_WORDS, word};
+use ampl_trace::metadata::Metadata;
 use ampl_trace::model::{Aggregate, ClockFit, Process, Site, Step, WindowSummary};
 use ampl_trace::places::Places;
 use ampl_trace::structure::{Comm, JobStructure, RankStructure, Signature, ThreadStructure};
@@ -233,7 +234,9 @@ proptest! {
         command: Vec<String>,
         updates in prop::collection::vec(any::<u64>().prop_map(|update| update / 8), 0..3),
     ) {
-        let run = RunInfo { ranks: ranks.len() as u32, command, ..RunInfo::default() };
+        let modules = (!command.is_empty()).then(|| command.clone());
+        let metadata = Metadata { modules, ..Metadata::default() };
+        let run = RunInfo { ranks: ranks.len() as u32, command, metadata, ..RunInfo::default() };
         let decisions: Vec<Decision> = updates.into_iter().map(decision).collect();
         let totals = ranks.first().map(|(_, structure)| {
             Totals::of(0, &structure.modules, &structure.sites, &entries)
@@ -246,6 +249,9 @@ proptest! {
         // A trace without ranks is not complete.
         prop_assert_eq!(trace.complete, !ranks.is_empty());
         prop_assert_eq!(&trace.run, &run);
+        let file = TraceFile::new(&bytes[..]).unwrap();
+        prop_assert_eq!(file.run(), &run);
+        prop_assert_eq!(trace.sizes.metadata > 0, run.metadata.modules.is_some());
         prop_assert_eq!(&trace.decisions, &decisions);
         for (found, (rank, structure)) in trace.ranks.iter().zip(&ranks) {
             prop_assert_eq!(found, rank);

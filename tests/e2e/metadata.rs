@@ -1,0 +1,74 @@
+//! Facts about what ran and where, which no later run can tell.
+
+use std::process::Command;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::Scratch;
+use ampl_tests::run::{Form, monitor};
+use serde_json::{Value, json};
+
+/// Output of a tool that hashes or describes a file, as its first word that `wanted` accepts.
+fn word_of(command: &mut Command, wanted: impl Fn(&str) -> bool) -> Option<String> {
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split_ascii_whitespace().find(|word| wanted(word)).map(str::to_owned)
+}
+
+#[test]
+fn a_run_says_what_ran_and_where() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let scratch = Scratch::new("metadata");
+        let input = scratch.write("input.txt", "abc");
+        let program = mpi.compile_as("registers_pairs", "registers_pairs.c", &["-rdynamic"]);
+        let argument = format!("--mesh={}", input.display());
+        let job = Job::new(mpi, 2, program.clone(), &[&argument, "-v"])
+            .with("LOADEDMODULES", "gcc/12:solver/3.1")
+            .with("OAR_JOB_ID", "77")
+            .with("OAR_QUEUE", "night")
+            .with("OMP_NUM_THREADS", "3");
+        let run = monitor(&job, "", Form::Exec).success();
+        let metadata = &run.info()["metadata"];
+        // sha256sum and readelf are the tools that users compare with.
+        let sha256 = word_of(Command::new("sha256sum").arg(&program), |word| word.len() == 64).unwrap();
+        let own = &metadata["executable"];
+        assert_eq!(own["sha256"], sha256.as_str(), "{metadata}");
+        let build_id = word_of(Command::new("readelf").arg("-n").arg(&program), |word| {
+            word.len() == 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+        assert_eq!(own["build_id"].as_str(), build_id.as_deref(), "{metadata}");
+        let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let file = json!({"path": input, "bytes": 3, "sha256": known, "build_id": null});
+        assert_eq!(metadata["inputs"], json!([file]));
+        assert_eq!(metadata["modules"], json!(["gcc/12", "solver/3.1"]));
+        let job = json!({"scheduler": "oar", "id": "77", "name": null, "partition": "night", "nodes": null});
+        assert_eq!(metadata["job"], job);
+        let variables = metadata["variables"].as_array().unwrap();
+        assert!(variables.contains(&json!(["OMP_NUM_THREADS", "3"])), "{metadata}");
+        let libraries = metadata["libraries"].as_array().unwrap();
+        for name in ["libampl.so", "libc.so.6", "libmpi"] {
+            let named = |library: &&Value| library["path"].as_str().unwrap().contains(name);
+            assert!(libraries.iter().any(|library| named(&library)), "{name}: {metadata}");
+        }
+        assert!(metadata["machine"]["memory"].as_u64().unwrap() > 1 << 20, "{metadata}");
+        let adiak = json!([
+            {"name": "cells", "subcategory": "mesh", "value": 1200},
+            {"name": "tolerance", "subcategory": null, "value": 0.25},
+            {"name": "solver", "subcategory": null, "value": "multigrid"},
+            {"name": "levels", "subcategory": null, "value": [4, 8, -16]},
+            {"name": "mine", "subcategory": null, "value": null},
+            {"name": "odd", "subcategory": null, "value": null},
+        ]);
+        assert_eq!(metadata["adiak"], adiak);
+        let bytes = run.info()["trace_bytes"]["metadata"].as_u64().unwrap();
+        assert!((1..8192).contains(&bytes), "{bytes}");
+    }
+}
+
+#[test]
+fn a_dead_job_has_its_facts_too() {
+    let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &["20", "kill-1"]), "", Form::Exec);
+    let metadata = &run.info()["metadata"];
+    assert!(metadata["executable"]["path"].as_str().unwrap().ends_with("steady"), "{metadata}");
+    // What is not there is null: no pairs of Adiak's, no environment modules.
+    assert!(metadata["adiak"].is_null() && metadata["inputs"] == json!([]), "{metadata}");
+}
