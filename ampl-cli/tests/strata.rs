@@ -106,9 +106,48 @@ fn planted_classes_are_found_in_a_population() {
             let best = tried[2]["silhouette"].as_f64().unwrap();
             assert!(tried.iter().all(|tried| tried["silhouette"].as_f64().is_none_or(|score| score <= best)));
         }
-        let found = place.json(&csv, &["--method", "dbscan"]);
-        assert_eq!(adjusted_rand(&labels(&found, ranks as u32), &job.labels), 1.0);
+        for method in ["dbscan", "gaussian-mixture"] {
+            let found = place.json(&csv, &["--method", method]);
+            assert_eq!(adjusted_rand(&labels(&found, ranks as u32), &job.labels), 1.0, "{method}");
+        }
     }
+}
+
+#[test]
+fn methods_are_compared_on_the_same_windows() {
+    let place = Place::new();
+    let mut job = Classes::equal(&[1.0, 3.0], 0.1).job(48, 2);
+    let csv = place.population("two.csv", 12, || job.next_window());
+    let found = place.json(&csv, &["--compare"]);
+    let compared = found["compare"].as_array().unwrap();
+    let names: Vec<&str> = compared.iter().map(|row| row["method"].as_str().unwrap()).collect();
+    assert_eq!(names, ["k-medoids", "k-means", "dbscan", "gaussian-mixture"]);
+    let ranks: Vec<&Value> =
+        found["strata"].as_array().unwrap().iter().map(|stratum| &stratum["ranks"]).collect();
+    for row in compared {
+        assert_eq!(row["strata"].as_array().unwrap().iter().collect::<Vec<_>>(), ranks, "{row}");
+        // Equal strata have equal prices, whoever found them.
+        for name in ["k", "gain", "size", "f"] {
+            assert_eq!(row[name], found[name], "{name} of {row}");
+        }
+        assert_eq!((&row["agreement"], &row["clustered"]), (&1.0.into(), &48.into()), "{row}");
+    }
+    assert!(place.json(&csv, &[]).get("compare").is_none(), "only where it is asked for");
+    let said = place.ampl(&csv, &["--compare"]);
+    let row = said.out.lines().find(|line| line.starts_with("gaussian-mixture ")).expect("a row");
+    let saved = format!("{:.1} %", 100.0 * found["gain"].as_f64().unwrap());
+    assert!(row.contains(&saved), "{saved}: {row}");
+    assert!(said.out.contains("found on 6 windows and priced on 6 windows between them"), "{}", said.out);
+    // What a method cannot do is in its row, and the others have theirs.
+    let mut few = Classes::equal(&[1.0, 3.0], 0.1).job(4, 2);
+    let csv = place.population("few.csv", 12, || few.next_window());
+    let found = place.json(&csv, &["--compare"]);
+    let dbscan = &found["compare"][2];
+    assert_eq!((&dbscan["k"], &dbscan["gain"]), (&1.into(), &0.0.into()));
+    assert_eq!(dbscan["failed"][0]["why"], "all-noise");
+    let said = place.ampl(&csv, &["--compare"]);
+    let row = said.out.lines().find(|line| line.starts_with("dbscan ")).expect("a row");
+    assert!(row.ends_with("every rank is noise"), "{row}");
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub mod processors;
 pub mod programs;
 pub mod simulate;
 pub mod strata;
+mod strata_comparison;
 pub mod strata_file;
 pub mod summary;
 pub mod unstored;

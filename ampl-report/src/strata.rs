@@ -6,6 +6,7 @@ use ampl_analysis::strata::{Found, Stratification};
 use ampl_core::cluster::LEAST_GAIN;
 
 use crate::human::{cut, digits, percent, plural};
+use crate::strata_comparison;
 
 /// Writes the strata as tables, behind a headline.
 ///
@@ -65,7 +66,7 @@ pub fn table(out: &mut impl Write, division: &Stratification, found: &Found) -> 
             "A bound is given {floor} ranks anyway: strata save nothing unless sampling.floor is less."
         )?;
     }
-    Ok(())
+    strata_comparison::table(out, found)
 }
 
 /// Result in a line.

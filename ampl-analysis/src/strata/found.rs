@@ -3,7 +3,7 @@
 use ampl_core::config::ErrorBound;
 use serde::Serialize;
 
-use super::Stratification;
+use super::{ComparedFound, Stratification};
 
 /// Strata that were found. Sizes are numbers of ranks to be drawn of a window, mean over windows that strata were not
 /// found on, before floors and rounding.
@@ -37,6 +37,9 @@ pub struct Found {
     pub f: Option<f64>,
     /// Every number of strata that was tried.
     pub tried: Vec<TriedFound>,
+    /// The same ranks by all methods, where that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compare: Option<Vec<ComparedFound>>,
 }
 
 /// One stratum.
@@ -73,8 +76,6 @@ impl Found {
     /// The strata of `division`.
     pub fn of(division: &Stratification) -> Self {
         let chosen = division.choice.strata();
-        // JSON has no infinity: classes without any difference inside have no ratio.
-        let finite = |f: Option<f64>| f.filter(|f| f.is_finite());
         let strata = division.strata.iter().map(|stratum| StratumFound {
             name: stratum.name.clone(),
             medoid: stratum.medoid,
@@ -110,6 +111,14 @@ impl Found {
                     silhouette,
                 })
                 .collect(),
+            compare: division.compared.as_ref().map(|compared| {
+                compared.iter().map(|compared| ComparedFound::of(compared, &division.members)).collect()
+            }),
         }
     }
+}
+
+/// JSON has no infinity: classes without any difference inside have no ratio.
+pub(super) fn finite(f: Option<f64>) -> Option<f64> {
+    f.filter(|f| f.is_finite())
 }

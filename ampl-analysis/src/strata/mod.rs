@@ -1,64 +1,20 @@
 //! Ranks that behave alike, and whether sampling them apart would pay.
 
+mod comparison;
 mod found;
 
 use ampl_client::simulate::{Job, Window};
-use ampl_core::cluster::linfa_baselines::{dbscan, k_means, silhouette};
-use ampl_core::cluster::{
-    Aim, Choice, Effort, Features, MOST_STRATA, Metric, Rule, Search, Tried, Vectors, choose, k_medoids,
-    numbered,
-};
+use ampl_core::cluster::linfa_baselines::silhouette;
+use ampl_core::cluster::methods::{Compared, compare};
+use ampl_core::cluster::{Aim, Choice, Effort, Metric, Tried, Vectors, numbered};
 use ampl_core::config::{DEFAULT_TARGET, ErrorBound, GroupStrata, Selection, Target};
 use ampl_core::plan::Plan;
 use ampl_core::stats::sizing;
 use ampl_core::units::{Rank, RankSet};
 
+pub use ampl_core::cluster::methods::Method;
+pub use comparison::{ComparedFound, Failed, Priced};
 pub use found::{Found, StratumFound, TriedFound};
-
-/// Neighbours that make a rank a core point of a class.
-const DBSCAN_NEIGHBOURS: usize = 4;
-
-/// Clustering method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Medoids of a seeded search.
-    KMedoids,
-    /// Means, by linfa.
-    KMeans,
-    /// Density, by linfa; it finds its own number of classes.
-    Dbscan,
-}
-
-impl Method {
-    const ALL: [Self; 3] = [Self::KMedoids, Self::KMeans, Self::Dbscan];
-
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::KMedoids => "k-medoids",
-            Self::KMeans => "k-means",
-            Self::Dbscan => "dbscan",
-        }
-    }
-
-    /// The method of that name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
-    }
-
-    /// Finds classes for successive numbers of them.
-    fn search<'f>(self, features: &'f Features, distance: Metric, effort: Effort) -> Search<'f> {
-        let points = &features.points;
-        match self {
-            Self::KMedoids => k_medoids(features, distance, effort),
-            Self::KMeans => Box::new(move |k| k_means(points, k, distance, effort)),
-            Self::Dbscan => Box::new(move |k| match k {
-                1 => k_means(points, 1, distance, effort),
-                _ => dbscan(points, DBSCAN_NEIGHBOURS, distance, effort),
-            }),
-        }
-    }
-}
 
 /// Number of strata asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +40,8 @@ pub struct Request {
     pub method: Method,
     /// Distance between ranks.
     pub distance: Metric,
+    /// `true` if the strata of all methods are to be compared.
+    pub compare: bool,
 }
 
 impl Default for Request {
@@ -95,6 +53,7 @@ impl Default for Request {
             error: None,
             method: Method::KMedoids,
             distance: Metric::Euclidean,
+            compare: false,
         }
     }
 }
@@ -146,6 +105,8 @@ pub struct Stratification {
     pub windows: usize,
     /// Strata of the choice, in the order of their smallest ranks.
     pub strata: Vec<Stratum>,
+    /// The same by all methods, where that is asked for.
+    pub compared: Option<Vec<Compared>>,
 }
 
 /// A stratum: ranks that behave alike.
@@ -219,14 +180,13 @@ impl Stratification {
         };
         each_window(&mut take).map_err(StrataError::Windows)?;
         let k = request.k.or(asked).unwrap_or(K::Auto);
-        let rule = match (request.method, k) {
-            // DBSCAN runs once, and finds the number of classes itself.
-            (Method::Dbscan, K::Auto) => Rule::Pays(2),
-            (_, K::Auto) => Rule::Pays(MOST_STRATA),
-            (_, K::Exactly(k)) => Rule::Exactly(k as usize),
+        let k = match k {
+            K::Auto => None,
+            K::Exactly(k) => Some(k as usize),
         };
         let effort = Effort { seed: plan.config.sampling.seed, ..Effort::default() };
-        let choice = choose(&vectors, &aims, rule, |f| request.method.search(f, request.distance, effort));
+        let choice = request.method.choose(&vectors, &aims, k, request.distance, effort);
+        let compared = request.compare.then(|| compare(&vectors, &aims, k, request.distance, effort));
         let (found_on, _) = vectors.halves();
         let points = vectors.features(&found_on).points;
         let score = |tried: &Tried| silhouette(&points, &tried.labels, effort.seed);
@@ -250,6 +210,7 @@ impl Stratification {
             silhouettes,
             windows: vectors.windows(),
             strata,
+            compared,
             choice,
             plan,
         })
@@ -302,17 +263,27 @@ fn named(plan: &Plan, group: usize, members: &[u32], found: &Tried) -> Vec<Strat
     }
     let stratum = |(place, label): (usize, &Option<usize>)| {
         let label = (*label)?;
-        let ranks = members.iter().zip(&labels).filter(|(_, have)| **have == place).map(|(rank, _)| *rank);
         let name = if found.k == 1 { own.clone() } else { format!("{own}-{}", place + 1) };
         Some(Stratum {
             name,
-            ranks: rank_set(ranks),
+            ranks: ranks_with(members, &labels, place),
             medoid: medoids.get(place).map(|&medoid| members[medoid]),
             size: found.price.sizes[label],
             error: found.price.errors[label],
         })
     };
     first.iter().enumerate().filter_map(stratum).collect()
+}
+
+/// Ranks of every stratum of `found`, in the order of their smallest ranks.
+fn ranks_of(members: &[u32], found: &Tried) -> Vec<RankSet> {
+    let (labels, _) = numbered(&found.labels, &found.medoids);
+    let strata = labels.iter().max().map_or(0, |most| most + 1);
+    (0..strata).map(|place| ranks_with(members, &labels, place)).collect()
+}
+
+fn ranks_with(members: &[u32], labels: &[usize], place: usize) -> RankSet {
+    rank_set(members.iter().zip(labels).filter(|(_, label)| **label == place).map(|(rank, _)| *rank))
 }
 
 /// The set of those ranks, which ascend.

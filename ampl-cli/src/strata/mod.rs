@@ -20,7 +20,8 @@ use source::Source;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  ampl strata ampl-lmp-4242-20260101T120000\n  \
                   ampl strata ampl-lmp-4242-20260101T120000 -o strata.toml --error 0.05\n  \
-                  ampl strata population.parquet -c job.toml --k 2 --json\n\n\
+                  ampl strata population.parquet -c job.toml --k 2 --json\n  \
+                  ampl strata ampl-lmp-4242-20260101T120000 --compare\n\n\
                   Ranks are told apart by their mean per window of every guide. Strata are found on every other\n\
                   window and judged on the windows between: by how many ranks a sample would take.")]
 pub struct Args {
@@ -48,9 +49,12 @@ pub struct Args {
     /// Its relative error, in (0, 1); without it, the group's
     #[arg(long, value_name = "E", value_parser = fraction::inside)]
     error: Option<f64>,
-    /// How ranks are put together: k-medoids, k-means or dbscan, which finds its own number of classes
+    /// How ranks are put together: k-medoids, k-means, gaussian-mixture, or dbscan, which finds its own number of classes
     #[arg(long, value_name = "METHOD", default_value = "k-medoids", value_parser = method)]
     method: Method,
+    /// Show what every method would make of the same ranks, priced on the same windows
+    #[arg(long)]
+    compare: bool,
     /// How far two ranks are apart: euclidean or manhattan
     #[arg(long, value_name = "DISTANCE", default_value = "euclidean", value_parser = distance)]
     distance: Metric,
@@ -68,7 +72,7 @@ fn k(text: &str) -> Result<K, String> {
 }
 
 fn method(text: &str) -> Result<Method, String> {
-    Method::by_name(text).ok_or_else(|| "k-medoids, k-means or dbscan is needed".into())
+    Method::by_name(text).ok_or_else(|| "k-medoids, k-means, dbscan or gaussian-mixture is needed".into())
 }
 
 fn distance(text: &str) -> Result<Metric, String> {
@@ -90,6 +94,7 @@ pub fn of_run(run: &std::path::Path) -> anyhow::Result<Found> {
         confidence: None,
         error: None,
         method: Method::KMedoids,
+        compare: false,
         distance: Metric::Euclidean,
         json: false,
     };
@@ -106,6 +111,7 @@ fn divide(args: &Args) -> anyhow::Result<Stratification> {
         error: args.error,
         method: args.method,
         distance: args.distance,
+        compare: args.compare,
     };
     let found = Stratification::of(&request, &source.job, &source.divided, |take| source.each_window(take));
     found.map_err(|error| match error {

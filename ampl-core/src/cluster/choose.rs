@@ -1,5 +1,7 @@
 //! Choice of the number of strata of a group.
 
+use serde::Serialize;
+
 use super::{Aim, Clustering, Effort, Features, KMedoids, Metric, Price, Vectors, price};
 
 pub use crate::config::MOST_STRATA;
@@ -31,12 +33,24 @@ pub enum Rule {
 }
 
 /// Finds classes of ranks, for one number of them after the other.
-pub type Search<'f> = Box<dyn FnMut(usize) -> Clustering + 'f>;
+pub type Search<'f> = Box<dyn FnMut(usize) -> Result<Clustering, NoClasses> + 'f>;
+
+/// Reason why a method has found no classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoClasses {
+    /// Its steps have not come to rest.
+    NotConverged,
+    /// A class shrank to nothing, or its shape cannot be computed.
+    Degenerate,
+    /// No point has enough neighbours.
+    AllNoise,
+}
 
 /// The search by k-medoids.
 pub fn k_medoids(features: &Features, metric: Metric, effort: Effort) -> Search<'_> {
     let mut search = KMedoids::new(&features.points, metric, effort);
-    Box::new(move |k| search.clusters(k))
+    Box::new(move |k| Ok(search.clusters(k)))
 }
 
 /// One number of strata that was tried: the strata and their cost.
@@ -52,6 +66,8 @@ pub struct Tried {
     pub price: Price,
     /// Share of the ranks saved against a single stratum; negative where more are needed.
     pub gain: f64,
+    /// Ranks that the method has put into no class; they are in the stratum of the nearest medoid.
+    pub unclassed: usize,
 }
 
 /// Strata, and what led to them.
@@ -59,6 +75,8 @@ pub struct Tried {
 pub struct Choice {
     /// Every number that was tried, from 1; of a single window, which leaves none to be judged on, only 1.
     pub tried: Vec<Tried>,
+    /// Numbers for which the method has found no classes.
+    pub failed: Vec<(usize, NoClasses)>,
     /// Index in `tried` of the one to be had.
     pub chosen: usize,
 }
@@ -124,6 +142,7 @@ pub(super) struct Choosing {
     /// Windows that strata are judged on.
     pub judged_on: Vec<usize>,
     tried: Vec<Tried>,
+    failed: Vec<(usize, NoClasses)>,
     stage: Stage,
 }
 
@@ -142,7 +161,8 @@ impl Choosing {
         let (found_on, judged_on) = vectors.halves();
         let (ranks, all_windows) = (vectors.ranks(), vectors.windows());
         let stage = Stage::Trying(1);
-        let mut choosing = Self { rule, ranks, all_windows, found_on, judged_on, tried: Vec::new(), stage };
+        let (tried, failed) = (Vec::new(), Vec::new());
+        let mut choosing = Self { rule, ranks, all_windows, found_on, judged_on, tried, failed, stage };
         if choosing.found_on.is_empty() || ranks < 2 {
             choosing.try_one(vectors, aims, Vec::new());
             choosing.stage = Stage::Over(0);
@@ -153,7 +173,7 @@ impl Choosing {
     fn try_one(&mut self, vectors: &Vectors, aims: &[Aim], medoids: Vec<usize>) {
         let labels = vec![0; self.ranks];
         let price = price(vectors, &self.judged_on, &labels, 1, aims);
-        self.tried.push(Tried { k: 1, medoids, labels, price, gain: 0.0 });
+        self.tried.push(Tried { k: 1, medoids, labels, price, gain: 0.0, unclassed: 0 });
     }
 
     /// Classes to find next; `None` once the choice is made.
@@ -186,19 +206,26 @@ impl Choosing {
         }
     }
 
-    /// Takes the classes that were wanted.
-    pub fn take(&mut self, vectors: &Vectors, aims: &[Aim], found: Clustering) {
+    /// Takes the classes that were wanted, or the reason why there are none.
+    pub fn take(&mut self, vectors: &Vectors, aims: &[Aim], found: Result<Clustering, NoClasses>) {
         match self.stage {
             Stage::Trying(1) => {
-                self.try_one(vectors, aims, found.medoids);
+                self.try_one(vectors, aims, found.map_or_else(|_| Vec::new(), |found| found.medoids));
                 self.go_on(match self.rule {
                     Rule::Pays(_) => 2,
                     Rule::Exactly(k) => k.max(2),
                 });
             }
-            Stage::Trying(k) => self.try_more(vectors, aims, k, found),
+            Stage::Trying(k) => match found {
+                Ok(found) => self.try_more(vectors, aims, k, found),
+                Err(why) => {
+                    self.failed.push((k, why));
+                    self.go_on(k + 1);
+                }
+            },
             Stage::Lasting { found: first, pair } => {
-                self.stage = match self.lasts(vectors, aims, (first, pair), &found) {
+                let lasts = found.is_ok_and(|found| self.lasts(vectors, aims, (first, pair), &found));
+                self.stage = match lasts {
                     true => Stage::Over(first),
                     false if pair + 1 < self.pairs() => Stage::Lasting { found: first, pair: pair + 1 },
                     false => Stage::Over(0),
@@ -209,7 +236,7 @@ impl Choosing {
     }
 
     fn try_more(&mut self, vectors: &Vectors, aims: &[Aim], k: usize, found: Clustering) {
-        let Clustering { medoids, labels, .. } = found;
+        let Clustering { medoids, labels, unclassed, .. } = found;
         if medoids.len() < 2 || medoids.len() < k && matches!(self.rule, Rule::Pays(_)) {
             // No more ranks than that differ.
             return self.compare();
@@ -217,7 +244,7 @@ impl Choosing {
         let one = self.tried[0].price.size;
         let price = price(vectors, &self.judged_on, &labels, medoids.len(), aims);
         let gain = if one > 0.0 { 1.0 - price.size / one } else { 0.0 };
-        self.tried.push(Tried { k: medoids.len(), medoids, labels, price, gain });
+        self.tried.push(Tried { k: medoids.len(), medoids, labels, price, gain, unclassed });
         self.go_on(k + 1);
     }
 
@@ -268,7 +295,7 @@ impl Choosing {
     /// Everything tried and the index chosen, once the search is over.
     fn choice(self) -> Choice {
         let chosen = self.number();
-        Choice { tried: self.tried, chosen }
+        Choice { tried: self.tried, failed: self.failed, chosen }
     }
 
     /// The strata to be had, when it is over.

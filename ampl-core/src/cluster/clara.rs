@@ -49,6 +49,8 @@ pub struct Clustering {
     pub labels: Vec<usize>,
     /// Σ of the points' dissimilarities to their nearest medoids.
     pub deviation: f64,
+    /// Points that the method has put into no class; they have the label of the nearest medoid.
+    pub unclassed: usize,
 }
 
 /// Points ready to be clustered, for one number of clusters after the other.
@@ -157,7 +159,7 @@ impl<'p, D: Dissimilarity> KMedoids<'p, D> {
             labels.push(label);
             deviation += distance;
         }
-        Poll::Ready(Clustering { medoids, labels, deviation })
+        Poll::Ready(Clustering { medoids, labels, deviation, unclassed: 0 })
     }
 
     fn deviation(&self, medoids: &[usize]) -> f64 {

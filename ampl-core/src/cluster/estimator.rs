@@ -1,12 +1,32 @@
 //! k-medoids as an estimator of `linfa`: parameters that are checked, `Fit`, `Predict`.
 
 use linfa::DatasetBase;
-use linfa::prelude::{Fit, ParamGuard, PredictInplace};
-use ndarray::{Array1, Array2, ArrayBase, Axis, Data, Ix1, Ix2};
+use linfa::prelude::{Fit, ParamGuard, Predict, PredictInplace};
+use ndarray::{Array1, Array2, ArrayBase, ArrayView2, Axis, Data, Ix1, Ix2};
 
-use super::clara::{Effort, nearest};
+use super::choose::{NoClasses, Search};
+use super::clara::{Clustering, Effort, nearest};
 use super::distance::{Dissimilarity, Metric, Points};
 use super::pam::Initial;
+use super::vectors::Features;
+
+/// The search by k-medoids, fitted and predicted as any estimator of linfa. It finds what [`super::k_medoids`] finds.
+pub fn search(features: &Features, metric: Metric, effort: Effort) -> Search<'_> {
+    let points = &features.points;
+    Box::new(move |k| {
+        let shape = (points.len(), points.dimensions());
+        let records = ArrayView2::from_shape(shape, points.values()).map_err(|_| NoClasses::Degenerate)?;
+        let params = KMedoidsModel::<Metric>::params_with(k, metric).effort(effort);
+        let model = params.fit(&DatasetBase::from(records)).map_err(|_| NoClasses::Degenerate)?;
+        let labels: Array1<usize> = model.predict(&records);
+        Ok(Clustering {
+            medoids: model.rows,
+            labels: labels.to_vec(),
+            deviation: model.deviation,
+            unclassed: 0,
+        })
+    })
+}
 
 /// Parameters of [`KMedoidsModel`] that are not checked yet.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,13 +4,14 @@
 
 use linfa::DatasetBase;
 use linfa::prelude::{Fit, Predict, SilhouetteScore, Transformer};
-use linfa_clustering::{Dbscan, KMeans};
+use linfa_clustering::{Dbscan, GaussianMixtureModel, GmmError, KMeans};
 use linfa_nn::CommonNearestNeighbour;
 use linfa_nn::distance::{Distance, L1Dist, L2Dist};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1};
 use rand_xoshiro::Xoshiro256Plus;
 use rand_xoshiro::rand_core::SeedableRng;
 
+use super::choose::NoClasses;
 use super::clara::{Clustering, Effort, nearest};
 use super::distance::{Dissimilarity, Metric, Points};
 use super::pam::{Purpose, some};
@@ -18,21 +19,27 @@ use super::pam::{Purpose, some};
 /// Points that the silhouette is averaged over: it compares all pairs.
 const SILHOUETTE_POINTS: usize = 1000;
 
+/// Distance of a coordinate from its mean at which k-means has come to rest; coordinates vary by 1.
+const AT_REST: f64 = 1e-2;
+
 /// `k` classes by k-means (Euclidean: Lloyd with k-means++; otherwise distances to the means by `metric`). The
 /// medoid of a class is the point of it with the smallest sum of dissimilarities to the others.
-pub fn k_means(points: &Points, k: usize, metric: Metric, effort: Effort) -> Clustering {
+///
+/// # Errors
+/// Means that have not come to rest.
+pub fn k_means(points: &Points, k: usize, metric: Metric, effort: Effort) -> Result<Clustering, NoClasses> {
     let seen = Seen::of(points, effort);
     // k-means++ does not end where there are fewer different points than means.
     let k = seen.different(k);
     if k < 2 {
-        return seen.clustering(points, metric, vec![Some(0); seen.rows.len()]);
+        return Ok(seen.one_class(points, metric));
     }
     let random = Xoshiro256Plus::seed_from_u64(effort.seed);
     let labels = match metric {
-        Metric::Euclidean => fit_means(&seen.records, k, random, L2Dist),
-        Metric::Manhattan => fit_means(&seen.records, k, random, L1Dist),
+        Metric::Euclidean => fit_means(&seen.records, k, random, L2Dist)?,
+        Metric::Manhattan => fit_means(&seen.records, k, random, L1Dist)?,
     };
-    seen.clustering(points, metric, labels.into_iter().map(Some).collect())
+    Ok(seen.clustering(points, metric, labels.into_iter().map(Some).collect()))
 }
 
 fn fit_means<D: Distance<f64> + Sync + Send>(
@@ -40,26 +47,91 @@ fn fit_means<D: Distance<f64> + Sync + Send>(
     k: usize,
     random: Xoshiro256Plus,
     distance: D,
-) -> Vec<usize> {
+) -> Result<Vec<usize>, NoClasses> {
     let dataset = DatasetBase::from(records.view());
-    match KMeans::params_with(k, random, distance).fit(&dataset) {
-        Ok(model) => Predict::<&ArrayView2<f64>, Array1<usize>>::predict(&model, &records.view()).to_vec(),
-        // Means that do not come to rest are no means.
-        Err(_) => vec![0; records.nrows()],
+    let model =
+        KMeans::params_with(k, random, distance).fit(&dataset).map_err(|_| NoClasses::NotConverged)?;
+    let labels: Array1<usize> = model.predict(&records.view());
+    // linfa stops after 300 steps without a word.
+    match are_means(records, &labels, model.centroids()) {
+        true => Ok(labels.to_vec()),
+        false => Err(NoClasses::NotConverged),
     }
+}
+
+/// `true` if `centroids` are the means of the points with their labels.
+fn are_means(records: &Array2<f64>, labels: &Array1<usize>, centroids: &Array2<f64>) -> bool {
+    let mut sums = Array2::<f64>::zeros(centroids.raw_dim());
+    let mut counts = vec![0.0; centroids.nrows()];
+    for (record, &label) in records.rows().into_iter().zip(labels) {
+        sums.row_mut(label).scaled_add(1.0, &record);
+        counts[label] += 1.0;
+    }
+    let rows = sums.rows().into_iter().zip(centroids.rows()).zip(&counts);
+    rows.filter(|(_, count)| **count > 0.0).all(|((sum, centroid), count)| {
+        sum.iter().zip(centroid).all(|(s, c)| (s / count - c).abs() < AT_REST)
+    })
+}
+
+/// Numbers of a vector per guide that a Gaussian mixture is fitted to, at most: every class has a full covariance, whose
+/// entries grow with the square. More windows are put together ([`super::Vectors::sampled`]).
+pub const MIXTURE_COLUMNS: usize = 4;
+
+/// Least variance of a class of the mixture, in units of that of all points: without one a class of equal points has
+/// none.
+const LEAST_VARIANCE: f64 = 1e-3;
+
+/// `k` classes by a mixture of `k` Gaussians with full covariances (expectation and maximisation from k-means). A point
+/// is of the class that it is most probably of.
+///
+/// # Errors
+/// No convergence in 100 steps, a class that no point is left of, or probabilities that are none.
+pub fn mixture(points: &Points, k: usize, metric: Metric, effort: Effort) -> Result<Clustering, NoClasses> {
+    let seen = Seen::of(points, effort);
+    let k = seen.different(k);
+    if k < 2 {
+        return Ok(seen.one_class(points, metric));
+    }
+    let random = Xoshiro256Plus::seed_from_u64(effort.seed);
+    let params = GaussianMixtureModel::params_with_rng(k, random).reg_covariance(LEAST_VARIANCE);
+    let model = params.fit(&DatasetBase::from(seen.records.view())).map_err(|error| match error {
+        GmmError::NotConverged(_) => NoClasses::NotConverged,
+        _ => NoClasses::Degenerate,
+    })?;
+    // linfa's predict panics where a point is too far from every class for a probability.
+    let probabilities = model.predict_proba(&seen.records);
+    if probabilities.iter().any(|probability| !probability.is_finite()) {
+        return Err(NoClasses::Degenerate);
+    }
+    let most = |row: ArrayView1<'_, f64>| {
+        let best = row.iter().enumerate().max_by(|(_, a), (_, b)| a.total_cmp(b));
+        best.map(|(class, _)| class)
+    };
+    Ok(seen.clustering(points, metric, probabilities.rows().into_iter().map(most).collect()))
 }
 
 /// Classes of points that are linked by a chain of close ones (DBSCAN): how many follows from the points. Close is
 /// what nine points in ten have `least` neighbours within. Points in no class go to the nearest medoid.
-pub fn dbscan(points: &Points, least: usize, metric: Metric, effort: Effort) -> Clustering {
+///
+/// # Errors
+/// No point has that many neighbours.
+pub fn dbscan(
+    points: &Points,
+    least: usize,
+    metric: Metric,
+    effort: Effort,
+) -> Result<Clustering, NoClasses> {
     let seen = Seen::of(points, effort);
     let least = least.max(2);
     let count = seen.rows.len();
     let mut reaches: Vec<f64> = seen.rows.iter().map(|&row| seen.reach(points, row, least, metric)).collect();
     reaches.sort_unstable_by(f64::total_cmp);
     let reach = reaches.get(count * 9 / 10).copied().unwrap_or(0.0);
-    if count <= least || !reach.is_finite() {
-        return seen.clustering(points, metric, vec![Some(0); count]);
+    if seen.different(2) < 2 {
+        return Ok(seen.one_class(points, metric));
+    }
+    if !reach.is_finite() {
+        return Err(NoClasses::AllNoise);
     }
     // Of equal points any reach above 0 gives the same classes.
     let reach = reach.max(f64::MIN_POSITIVE) * (1.0 + 1e-9);
@@ -72,9 +144,11 @@ pub fn dbscan(points: &Points, least: usize, metric: Metric, effort: Effort) -> 
             Dbscan::params_with(least, L1Dist, search).tolerance(reach).transform(&seen.records)
         }
     };
-    let labels =
-        labels.map_or_else(|_| vec![Some(0); count], |labels: Array1<Option<usize>>| labels.to_vec());
-    seen.clustering(points, metric, labels)
+    let labels: Array1<Option<usize>> = labels.map_err(|_| NoClasses::Degenerate)?;
+    match labels.iter().any(Option::is_some) {
+        true => Ok(seen.clustering(points, metric, labels.to_vec())),
+        false => Err(NoClasses::AllNoise),
+    }
 }
 
 /// linfa's mean silhouette: how much nearer points are to those of their own class than to those of the next, by
@@ -110,11 +184,15 @@ impl Seen {
         Self { rows, records }
     }
 
-    /// Number of different points, counted up to `most`.
+    /// Number of different points, counted up to `most`. Coordinates vary by 1: what differs by less than rounding makes
+    /// of them is the same.
     fn different(&self, most: usize) -> usize {
-        let mut found = Vec::new();
+        let mut found: Vec<ArrayView1<'_, f64>> = Vec::new();
         for row in self.records.rows() {
-            if found.len() < most && !found.contains(&row) {
+            let is_same = |other: &ArrayView1<'_, f64>| {
+                row.iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f64>() <= 1e-18
+            };
+            if found.len() < most && !found.iter().any(is_same) {
                 found.push(row);
             }
         }
@@ -129,6 +207,11 @@ impl Seen {
             true => *distances.select_nth_unstable_by(least, f64::total_cmp).1,
             false => f64::INFINITY,
         }
+    }
+
+    /// All points as one class.
+    fn one_class(&self, points: &Points, metric: Metric) -> Clustering {
+        self.clustering(points, metric, vec![Some(0); self.rows.len()])
     }
 
     /// Classes with the medoid that each has: the point with the smallest sum of dissimilarities to the others of its
@@ -155,7 +238,8 @@ impl Seen {
         let distance =
             |(row, &class): (usize, &usize)| metric.between(points.row(row), points.row(medoids[class]));
         let deviation = found.iter().enumerate().map(distance).sum();
-        Clustering { medoids, labels: found, deviation }
+        let unclassed = labels.iter().filter(|label| label.is_none()).count();
+        Clustering { medoids, labels: found, deviation, unclassed }
     }
 }
 

@@ -120,7 +120,7 @@ impl Proposing {
             }
             ready!(work.take(self.units(self.choosing.priced(), 14) + 3000));
             if let Some(found) = self.found.take() {
-                self.choosing.take(&self.vectors, &self.aims, found);
+                self.choosing.take(&self.vectors, &self.aims, Ok(found));
             }
         }
         ready!(work.take(self.units(self.choosing.judged_on.len(), 14) + 3000));

@@ -1,13 +1,17 @@
 //! k-medoids as linfa has it, and linfa's own clusterings beside it.
 
-use ampl_core::cluster::estimator::{KMedoidsError, KMedoidsModel};
-use ampl_core::cluster::linfa_baselines::{dbscan, k_means, silhouette};
-use ampl_core::cluster::{Effort, Initial, KMedoids, Metric, Points};
+use ampl_core::cluster::estimator::{KMedoidsError, KMedoidsModel, search};
+use ampl_core::cluster::linfa_baselines::{dbscan, k_means, mixture, silhouette};
+use ampl_core::cluster::{
+    Aim, Effort, Initial, KMedoids, Metric, NoClasses, Points, Rule, Vectors, agreement, choose, k_medoids,
+};
+use ampl_core::config::ErrorBound;
 use ampl_testkit::Classes;
 use ampl_testkit::medoids::adjusted_rand;
 use linfa::DatasetBase;
 use linfa::prelude::{Fit, ParamGuard, Predict};
 use ndarray::{Array1, Array2};
+use proptest::prelude::*;
 
 /// Ranks in three classes, as vectors of four windows.
 fn classes(ranks: usize) -> (Array2<f64>, Vec<usize>) {
@@ -77,7 +81,7 @@ fn what_cannot_be_clustered_is_refused() {
 }
 
 #[test]
-fn means_and_chains_find_the_same_classes() {
+fn the_others_find_the_same_classes() {
     let few = Effort { all_up_to: 300, sample_points: 200, ..Effort::default() };
     for (ranks, effort) in [(120, Effort::default()), (900, few)] {
         let (records, labels) = classes(ranks);
@@ -85,7 +89,9 @@ fn means_and_chains_find_the_same_classes() {
         for metric in Metric::ALL {
             let means = k_means(&points, 3, metric, effort);
             let chains = dbscan(&points, 4, metric, effort);
-            for found in [means, chains] {
+            let gaussians = mixture(&points, 3, metric, effort);
+            for found in [means, chains, gaussians] {
+                let found = found.unwrap();
                 assert_eq!(found.medoids.len(), 3, "{ranks} {metric:?}");
                 assert_eq!(adjusted_rand(&found.labels, &labels), 1.0, "{ranks} {metric:?}");
                 assert!(
@@ -104,17 +110,100 @@ fn means_and_chains_find_the_same_classes() {
 fn little_to_cluster_is_no_trouble_for_the_others() {
     let same = points(&Array2::ones((6, 2)));
     let effort = Effort::default();
-    for found in [k_means(&same, 3, Metric::Euclidean, effort), dbscan(&same, 3, Metric::Euclidean, effort)] {
-        assert_eq!((found.labels, found.deviation), (vec![0; 6], 0.0));
+    for found in [
+        k_means(&same, 3, Metric::Euclidean, effort),
+        dbscan(&same, 3, Metric::Euclidean, effort),
+        mixture(&same, 3, Metric::Euclidean, effort),
+    ] {
+        let found = found.unwrap();
+        assert_eq!((found.labels, found.deviation, found.unclassed), (vec![0; 6], 0.0, 0));
     }
-    let none = points(&Array2::zeros((0, 2)));
-    assert!(k_means(&none, 2, Metric::Manhattan, effort).labels.is_empty());
-    assert!(dbscan(&none, 2, Metric::Manhattan, effort).labels.is_empty());
-    let one = points(&Array2::ones((1, 2)));
-    assert_eq!(k_means(&one, 2, Metric::Manhattan, effort).labels, [0]);
-    assert_eq!(dbscan(&one, 2, Metric::Manhattan, effort).labels, [0]);
-    let flat = points(&Array2::zeros((4, 0)));
-    assert_eq!(dbscan(&flat, 2, Metric::Euclidean, effort).labels, [0; 4]);
-    assert_eq!(k_means(&flat, 2, Metric::Euclidean, effort).labels, [0; 4]);
+    for (records, labels) in [
+        (Array2::zeros((0, 2)), vec![]),
+        (Array2::ones((1, 2)), vec![0]),
+        (Array2::zeros((4, 0)), vec![0; 4]),
+    ] {
+        let points = points(&records);
+        for found in [
+            k_means(&points, 2, Metric::Manhattan, effort),
+            dbscan(&points, 2, Metric::Manhattan, effort),
+            mixture(&points, 2, Metric::Manhattan, effort),
+        ] {
+            assert_eq!(found.unwrap().labels, labels);
+        }
+    }
     assert_eq!(silhouette(&same, &[0, 0, 0, 1, 1, 1], 1), None);
+}
+
+#[test]
+fn what_a_method_cannot_do_it_reports() {
+    let effort = Effort::default();
+    // Three points have two others each, and chains ask for four.
+    let few = points(&Array2::from_shape_fn((3, 1), |(row, _)| row as f64));
+    assert_eq!(dbscan(&few, 4, Metric::Euclidean, effort), Err(NoClasses::AllNoise));
+    // A point that is far from two heaps has no probability.
+    let mut far = Array2::from_shape_fn((40, 2), |(row, column)| ((row * 7 + column) % 5) as f64 * 0.01);
+    far.row_mut(39).fill(1e6);
+    let found = mixture(&points(&far), 3, Metric::Euclidean, effort);
+    assert!(found.as_ref().is_ok_and(|found| found.labels.len() == 40) || found.is_err(), "{found:?}");
+    // Points off every chain are counted, and have a label all the same.
+    let mut chained = Array2::from_shape_fn((60, 1), |(row, _)| (row % 2 * 100 + row / 2) as f64 * 0.1);
+    chained[(59, 0)] = 500.0;
+    let found = dbscan(&points(&chained), 4, Metric::Euclidean, effort).unwrap();
+    assert_eq!((found.medoids.len(), found.unclassed, found.labels.len()), (2, 1, 60));
+}
+
+proptest! {
+    /// linfa's traits are a way to call the algorithm, and change nothing about what it finds.
+    #[test]
+    fn the_search_by_linfa_finds_what_the_algorithm_finds(
+        (ranks, windows, values) in (2..40usize, 2..6usize).prop_flat_map(|(ranks, windows)| {
+            (Just(ranks), Just(windows), prop::collection::vec(0..20u8, ranks * windows))
+        }),
+        manhattan in any::<bool>(),
+        few in any::<bool>(),
+    ) {
+        let mut vectors = Vectors::new(ranks, 1);
+        values.chunks(ranks).for_each(|window| vectors.push(window.iter().map(|&y| (1.0, f64::from(y)))));
+        let aims = [Aim { guide: 0, confidence: 0.90, error: ErrorBound::Relative(0.08) }];
+        let metric = if manhattan { Metric::Manhattan } else { Metric::Euclidean };
+        let sampled = Effort { all_up_to: 10, samples: 2, sample_points: 9, ..Effort::default() };
+        let effort = if few { sampled } else { Effort::default() };
+        prop_assume!(vectors.windows() == windows);
+        for rule in [Rule::Pays(5), Rule::Exactly(3)] {
+            let by_linfa = choose(&vectors, &aims, rule, |features| search(features, metric, effort));
+            let plain = choose(&vectors, &aims, rule, |features| k_medoids(features, metric, effort));
+            prop_assert_eq!(by_linfa, plain);
+        }
+    }
+
+    #[test]
+    fn agreement_is_the_adjusted_rand_index(labels in prop::collection::vec((0..5usize, 0..4usize), 0..40)) {
+        let (a, b): (Vec<usize>, Vec<usize>) = labels.into_iter().unzip();
+        let (here, naive) = (agreement(&a, &b), adjusted_rand(&a, &b));
+        prop_assert!((here - naive).abs() < 1e-12, "{here} {naive}");
+        let renamed: Vec<usize> = a.iter().map(|label| 9 - label).collect();
+        prop_assert_eq!(agreement(&a, &renamed), 1.0);
+    }
+
+    /// Whatever the points, every method returns: classes with labels of all points, or why there are none.
+    #[test]
+    fn any_points_are_clustered_or_refused(
+        (rows, columns, values) in (0..30usize, 0..4usize).prop_flat_map(|(rows, columns)| {
+            let value = prop_oneof![-1e6..1e6f64, (0..3i8).prop_map(f64::from), Just(1e-300), Just(1e-12)];
+            (Just(rows), Just(columns), prop::collection::vec(value, rows * columns))
+        }),
+        k in 1..9usize,
+    ) {
+        let points = Points::new(rows, columns, values).unwrap();
+        let effort = Effort::default();
+        for found in [
+            k_means(&points, k, Metric::Euclidean, effort),
+            dbscan(&points, 4, Metric::Euclidean, effort),
+            mixture(&points, k, Metric::Euclidean, effort),
+        ].into_iter().flatten() {
+            prop_assert_eq!(found.labels.len(), rows);
+            prop_assert!(found.labels.iter().all(|&label| label < found.medoids.len()), "{:?}", found);
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Tests of ampl-core, one module per subject: one program, because each links everything.
 
 mod cluster_choose;
+#[cfg(feature = "cluster")]
+mod cluster_compare;
 mod cluster_config;
 #[cfg(feature = "cluster")]
 mod cluster_linfa;
