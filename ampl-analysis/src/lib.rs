@@ -40,6 +40,7 @@ pub mod processors;
 pub mod programs;
 pub mod storage;
 pub mod strata;
+pub mod timesteps;
 pub mod topology;
 pub mod unstored;
 pub mod what_if;

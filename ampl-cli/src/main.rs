@@ -46,6 +46,7 @@ mod selection;
 mod simulate;
 mod strata;
 mod summary;
+mod timesteps;
 mod topology;
 
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ enum Command {
     Plan(plan::Args),
     Strata(strata::Args),
     Topology(topology::Args),
+    Timesteps(timesteps::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::plan(&args),
         Command::Strata(args) => strata::strata(&args),
         Command::Topology(args) => topology::topology(&args),
+        Command::Timesteps(args) => timesteps::timesteps_of(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

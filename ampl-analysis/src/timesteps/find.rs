@@ -1,0 +1,386 @@
+//! The loop of a sequence that advances time, and how often it was gone through.
+
+use rustc_hash::FxHashSet;
+
+use super::flow_graph::{FlowGraph, Set};
+use super::sequence::{Anchor, Flow, Sequence, Slice};
+
+/// Fewest iterations of a loop.
+const LEAST: u64 = 3;
+/// Share of a loop's calls from which on a loop inside it may be the one that is looked for.
+const COVERAGE: f64 = 0.9;
+/// Most shapes of a sequence.
+const MOST_SHAPES: usize = 4096;
+/// Deepest nesting of loops that are entered.
+const DEEPEST: u32 = 16;
+
+/// A loop of a sequence.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Iterations.
+    pub steps: u64,
+    /// Iterations that were begun, at least: one may not have all of its calls.
+    pub begun: u64,
+    /// Calls that are made once in each.
+    pub anchor: Anchor,
+    /// Shapes of the loop.
+    pub body: Set,
+    /// The sequence before the loop.
+    pub before: Slice,
+    /// The loop.
+    pub inside: Slice,
+    /// The sequence behind it.
+    pub after: Slice,
+}
+
+/// Finds loops in a sequence.
+pub struct Finder<'a> {
+    /// The sequence.
+    pub sequence: &'a Sequence,
+    /// True where the loop of the first shapes lies in a function that makes calls of the second besides.
+    pub encloses: &'a dyn Fn(&Set, &Set) -> bool,
+    /// True where a loop of those shapes may be one over time.
+    pub accepts: &'a dyn Fn(&Set) -> bool,
+}
+
+/// Relation of a loop to one inside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    /// The iterations are the outer loop's.
+    Outer,
+    /// The iterations are the inner loop's, in its executions from the first index on; the rest of the outer loop is
+    /// done in some of them.
+    Inner { from: u64, steps: u64 },
+    /// The execution of that index alone is the loop: the others come before or behind.
+    Alone(u64),
+}
+
+impl Finder<'_> {
+    /// The loop with the most calls in `slice`; of loops inside each other the one whose iterations are steps.
+    pub fn find(&mut self, slice: &Slice) -> Option<Found> {
+        self.find_in(slice, DEEPEST)
+    }
+
+    fn find_in(&mut self, slice: &Slice, depth: u32) -> Option<Found> {
+        let depth = depth.checked_sub(1)?;
+        let flow = self.sequence.flow(slice);
+        let graph = FlowGraph::of(&flow, None, &[]);
+        if graph.len() > MOST_SHAPES {
+            return None;
+        }
+        let mut parts = graph.cycles();
+        parts.sort_by_key(|part| (std::cmp::Reverse(flow.sum(part)), part.iter().min().copied()));
+        parts.iter().find_map(|part| self.find_on(slice, &flow, part, depth))
+    }
+
+    /// The loop among the shapes of `part`, which are on common cycles.
+    fn find_on(&mut self, slice: &Slice, flow: &Flow, part: &Set, depth: u32) -> Option<Found> {
+        if let Some(found) = self.find_between(slice, flow, part, 1, depth) {
+            return Some(found);
+        }
+        let [before, inside, after] = self.sequence.trim(slice, part);
+        let entry = self.sequence.first(&inside)?;
+        let flow = self.sequence.flow(&inside);
+        let loops = FlowGraph::of(&flow, Some(part), &[]).loops(entry);
+        let loops = self.without_branches(&inside, &flow, part, loops)?;
+        let (mut anchor, mut steps, mut begun) = anchor(&flow, part, &loops)?;
+        // What is gone through twice is no loop, but something between may be.
+        if steps < LEAST
+            && let Some(found) = self.find_between(slice, &flow, part, steps, depth)
+        {
+            return Some(found);
+        }
+        let (mut before, mut inside) = (before, inside);
+        let mut body = part.clone();
+        // Loops inside each other, from the outermost one on.
+        while let Some(inner) = heaviest(&flow, &body, &loops) {
+            let Some((inner_anchor, inner_begun, most)) = self::anchor(&flow, inner, &loops) else { break };
+            let executions = self.sequence.executions(&inside, inner, &inner_anchor)?;
+            match self.relation(&flow, &body, inner, steps, &executions) {
+                Relation::Outer => break,
+                Relation::Alone(index) => {
+                    let [begin, alone, end] = self.sequence.execution(&inside, inner, index)?;
+                    let found = self.find_in(&alone, depth)?;
+                    return Some(found.between(
+                        before.into_iter().chain(begin).collect(),
+                        end.into_iter().chain(after).collect(),
+                    ));
+                }
+                Relation::Inner { from, steps: inner_steps } => {
+                    if from > 0 {
+                        let [begin, first, rest] = self.sequence.execution(&inside, inner, from)?;
+                        before.extend(begin);
+                        inside = first.into_iter().chain(rest).collect();
+                    }
+                    begun = inner_steps + (most - inner_begun);
+                    (anchor, steps, body) = (inner_anchor, inner_steps, inner.clone());
+                }
+            }
+        }
+        let found = Found { steps, begun, anchor, body: part.clone(), before, inside, after };
+        (steps >= LEAST && (self.accepts)(&found.body)).then_some(found)
+    }
+
+    /// `loops` without those that are ways through a step: what is around them goes by without a part of their own
+    /// iterations, and most times not one of these is whole.
+    fn without_branches(
+        &self,
+        inside: &Slice,
+        flow: &Flow,
+        part: &Set,
+        mut loops: Vec<Set>,
+    ) -> Option<Vec<Set>> {
+        loops.sort_by_key(|body| (body.len(), body.iter().min().copied()));
+        let mut at = 0;
+        while let Some(body) = loops.get(at).cloned() {
+            let around = loops[at + 1..].iter().find(|outer| body.is_subset(outer)).unwrap_or(part);
+            let others: Vec<Set> =
+                loops.iter().filter(|other| **other != body && !other.is_superset(&body)).cloned().collect();
+            let joined = children(flow, around, &others);
+            let through = |set: &Set| FlowGraph::of(flow, Some(set), &joined).on_all_cycles();
+            let (all, own) = (through(around), through(&body));
+            let is_branch =
+                !all.is_empty() && all.len() < own.len() && all.iter().all(|shape| own.contains(shape));
+            if is_branch && let Some((anchor, ..)) = anchor(flow, &body, &loops) {
+                let executions = self.sequence.executions(inside, &body, &anchor)?;
+                let number = |list: &mut dyn Iterator<Item = &(u64, u64)>| list.map(|of| of.1).sum::<u64>();
+                let none = number(&mut executions.iter().filter(|of| of.0 == 0));
+                if none * 2 > number(&mut executions.iter()) {
+                    loops.remove(at);
+                    continue;
+                }
+            }
+            at += 1;
+        }
+        Some(loops)
+    }
+
+    /// The loop between calls that are made `times` times at most, which only look as if they were on its cycles because
+    /// what comes before it has calls like its own.
+    fn find_between(
+        &mut self,
+        slice: &Slice,
+        flow: &Flow,
+        part: &Set,
+        times: u64,
+        depth: u32,
+    ) -> Option<Found> {
+        let runs = |&shape: &u32| Anchor { shapes: Set::from_iter([shape]), merges: true }.count(flow);
+        let rare: Set = part.iter().copied().filter(|shape| part.len() > 1 && runs(shape) <= times).collect();
+        if rare.is_empty() {
+            return None;
+        }
+        let pieces = self.sequence.cut(slice, &rare);
+        let flows: Vec<Flow> = pieces.iter().map(|piece| self.sequence.flow(piece)).collect();
+        let calls: Vec<u64> = flows.iter().map(|flow| flow.sum(part)).collect();
+        let loops = || (0..pieces.len()).step_by(2);
+        let main = loops().max_by_key(|&at| (calls[at], std::cmp::Reverse(at)))?;
+        let is_large = |&at: &usize| calls[at].saturating_mul(2) >= calls[main];
+        // Once in the middle of a loop is part of it.
+        if times == 1 && loops().filter(is_large).count() > 1 {
+            return None;
+        }
+        let mut found = self.find_in(&pieces[main], depth)?;
+        let (first, mut last) = (loops().find(is_large)?, loops().rfind(is_large)?);
+        // The same loop goes on behind something that was done rarely, or ends in its last iteration.
+        let least = if found.begun > found.steps { 1 } else { 2 };
+        let goes_on = |at: usize| at < pieces.len() && found.anchor.count(&flows[at]) >= least;
+        while times == 1 && found.after.is_empty() && goes_on(last + 2) {
+            last += 2;
+        }
+        if first < last {
+            let more = (first..=last).step_by(2).filter(|&at| at != main);
+            found.steps += more.map(|at| found.anchor.count(&flows[at])).sum::<u64>();
+            found.begun = found.begun.max(found.steps);
+            (first..=last).for_each(|at| found.body.extend(flows[at].calls.keys()));
+            found.inside = pieces[first..=last].concat();
+            (found.before, found.after) = (Slice::new(), Slice::new());
+        }
+        Some(found.between(pieces[..first].concat(), pieces[last + 1..].concat()))
+    }
+
+    /// Relation of the loop of `body`, gone through `steps` times, to that of `inner`, whose executions have so many
+    /// iterations.
+    fn relation(
+        &mut self,
+        flow: &Flow,
+        body: &Set,
+        inner: &Set,
+        steps: u64,
+        executions: &[(u64, u64)],
+    ) -> Relation {
+        let share = flow.sum(inner) as f64 / flow.sum(body).max(1) as f64;
+        let list = Trips::of(executions);
+        let sum = list.sum();
+        if list.number() <= 1 {
+            return match list.number() == 1 && (share >= COVERAGE || steps < LEAST) {
+                true => Relation::Alone(list.index(0)),
+                false => Relation::Outer,
+            };
+        }
+        let (longest, most) = list.longest();
+        let has_main = most.saturating_mul(2) > sum;
+        match list.regular() {
+            Some(1) if has_main => {}
+            // Once in each iteration, but for the first or the last.
+            Some(1) => return Relation::Outer,
+            Some(_) if share < COVERAGE && steps >= LEAST => return Relation::Outer,
+            Some(_) => {
+                let rest: Set = body.difference(inner).copied().collect();
+                return match steps >= LEAST && (self.encloses)(inner, &rest) {
+                    true => Relation::Outer,
+                    false => Relation::Inner { from: 0, steps: sum },
+                };
+            }
+            None => {}
+        }
+        if steps < LEAST || share >= COVERAGE && has_main {
+            // Short ones before it warm up; long ones behind it go on.
+            let from = (0..longest).find(|&at| list.trips[at].0.saturating_mul(2) >= most).unwrap_or(longest);
+            let counted = list.trips[from..].iter();
+            let steps = counted.map(|&(trips, times, _)| if trips > 1 { trips * times } else { 0 }).sum();
+            return match steps == most {
+                true => Relation::Alone(list.index(longest)),
+                false => Relation::Inner { from: list.index(from), steps },
+            };
+        }
+        // Most iterations have all of the body, and some go without a part.
+        if list.number_of(1).saturating_mul(2) > list.number() {
+            return Relation::Inner { from: 0, steps: sum };
+        }
+        Relation::Outer
+    }
+}
+
+impl Found {
+    /// With more of the sequence around it.
+    fn between(mut self, before: Slice, after: Slice) -> Self {
+        self.before.splice(0..0, before);
+        self.after.extend(after);
+        self
+    }
+}
+
+/// Iterations of the executions of a loop, in their order.
+#[derive(Clone, Debug)]
+struct Trips {
+    /// Iterations, number of executions in a row with so many, and the index of the first of these.
+    trips: Vec<(u64, u64, u64)>,
+}
+
+impl Trips {
+    /// Executions with no whole iteration are left out.
+    fn of(executions: &[(u64, u64)]) -> Self {
+        let mut index = 0;
+        let mut trips: Vec<(u64, u64, u64)> = Vec::new();
+        for &(iterations, times) in executions {
+            if iterations > 0 {
+                trips.push((iterations, times, index));
+            }
+            index += times;
+        }
+        Self { trips }
+    }
+
+    fn number(&self) -> u64 {
+        self.trips.iter().map(|&(_, times, _)| times).sum()
+    }
+
+    fn number_of(&self, iterations: u64) -> u64 {
+        self.trips.iter().filter(|of| of.0 == iterations).map(|&(_, times, _)| times).sum()
+    }
+
+    fn sum(&self) -> u64 {
+        self.trips.iter().fold(0, |sum, &(trips, times, _)| sum.saturating_add(trips.saturating_mul(times)))
+    }
+
+    /// The run with the most iterations, the first of several; and its iterations.
+    fn longest(&self) -> (usize, u64) {
+        let longest = (0..self.trips.len()).max_by_key(|&at| (self.trips[at].0, std::cmp::Reverse(at)));
+        longest.map_or((0, 0), |at| (at, self.trips[at].0))
+    }
+
+    fn index(&self, run: usize) -> u64 {
+        self.trips.get(run).map_or(0, |&(_, _, index)| index)
+    }
+
+    /// Iterations of each execution but the first and the last, which have no more; `None` where they differ.
+    fn regular(&self) -> Option<u64> {
+        let mut inner = self.trips.clone();
+        if self.number() < 3 {
+            return None;
+        }
+        let (first, last) = (inner.first()?.0, inner.last()?.0);
+        inner.first_mut()?.1 -= 1;
+        inner.last_mut()?.1 -= 1;
+        let mut values: Vec<u64> = inner.iter().filter(|of| of.1 > 0).map(|of| of.0).collect();
+        values.dedup();
+        let &[value] = &values[..] else { return None };
+        (value == 1 || first.max(last) <= value).then_some(value)
+    }
+}
+
+/// The loop right inside `body` that has the most calls.
+fn heaviest<'a>(flow: &Flow, body: &Set, loops: &'a [Set]) -> Option<&'a Set> {
+    children(flow, body, loops).into_iter().next()
+}
+
+/// Loops right inside `body`, disjoint, those with the most calls first.
+fn children<'a>(flow: &Flow, body: &Set, loops: &'a [Set]) -> Vec<&'a Set> {
+    let mut inside: Vec<&Set> =
+        loops.iter().filter(|inner| inner.len() < body.len() && inner.is_subset(body)).collect();
+    inside.sort_by_key(|inner| {
+        (std::cmp::Reverse(flow.sum(*inner)), std::cmp::Reverse(inner.len()), inner.iter().min().copied())
+    });
+    let mut taken: Set = FxHashSet::default();
+    inside.retain(|inner| {
+        let is_free = inner.is_disjoint(&taken);
+        if is_free {
+            taken.extend(inner.iter());
+        }
+        is_free
+    });
+    inside
+}
+
+/// Calls that are made once in each iteration of the loop of `body`, the number of its iterations, and of those begun.
+fn anchor(flow: &Flow, body: &Set, loops: &[Set]) -> Option<(Anchor, u64, u64)> {
+    if body.len() == 1 {
+        let calls = flow.sum(body);
+        return Some((Anchor { shapes: body.clone(), merges: false }, calls, calls));
+    }
+    let mut joined: Vec<Set> = children(flow, body, loops).into_iter().cloned().collect();
+    let named = |joined: &[Set], shape: u32| {
+        let set = joined.iter().find(|set| set.contains(&shape));
+        set.map_or_else(
+            || Anchor { shapes: Set::from_iter([shape]), merges: false },
+            |set| Anchor { shapes: set.clone(), merges: true },
+        )
+    };
+    loop {
+        let graph = FlowGraph::of(flow, Some(body), &joined.iter().collect::<Vec<_>>());
+        let candidates = graph.on_all_cycles();
+        let counted = candidates.into_iter().map(|shape| {
+            let anchor = named(&joined, shape);
+            (anchor.count(flow), anchor.merges, shape, anchor)
+        });
+        let mut counted: Vec<(u64, bool, u32, Anchor)> = counted.collect();
+        counted.sort_by_key(|&(count, merges, shape, _)| (count, merges, shape));
+        if let Some(most) = counted.last().map(|last| last.0) {
+            let (count, _, _, anchor) = counted.swap_remove(0);
+            return Some((anchor, count, most));
+        }
+        // Cycles that have nothing in common: all but the rarest calls are inside of others.
+        let rarest = body.iter().copied().min_by_key(|&shape| (named(&joined, shape).count(flow), shape))?;
+        let name = named(&joined, rarest).shapes.into_iter().min()?;
+        let inner = graph.cycles_without(name);
+        if inner.is_empty() {
+            return None;
+        }
+        for set in inner {
+            let whole: Set = set.iter().flat_map(|&shape| named(&joined, shape).shapes).collect();
+            joined.retain(|known| known.is_disjoint(&whole));
+            joined.push(whole);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The loop that the ranks of a run have in common.
+
+use std::collections::BTreeMap;
+
+use ampl_trace::structure::{GroupThread, JobStructure, RankGroup};
+use ampl_trace::totals::Totals;
+
+use super::call_paths::{Around, Sampled};
+use super::rank::{Calls, RankLoop};
+use super::shapes::{Shapes, arguments};
+use super::{Absence, Count, Loop, Timesteps};
+
+/// Most grammars that are examined.
+const MOST_GRAMMARS: usize = 4096;
+
+/// Ranks with one grammar, and their loop.
+struct Same<'a> {
+    ranks: Vec<u32>,
+    found: Option<RankLoop<'a>>,
+}
+
+/// The timestep loop of the calls of `structure`; `totals` has the ways of sampled calls, and `around` knows the
+/// functions of the program, as far as it can.
+pub fn timesteps<'a>(
+    structure: &'a JobStructure,
+    totals: &'a Totals,
+    around: &mut Around<'_>,
+) -> Timesteps<'a> {
+    let sampled = Sampled::of(totals);
+    let mut all: Vec<Same<'a>> = Vec::new();
+    let (mut is_irregular, mut has_calls) = (false, false);
+    for group in structure.groups() {
+        let Some(thread) = busiest(&group) else { continue };
+        has_calls = true;
+        let shapes = Shapes::of(&group, &thread);
+        let ways = sampled.to(&shapes.shapes, around);
+        let ranks: Vec<u32> = group.ranks().collect();
+        for (span, grammar) in thread.grammars() {
+            if all.len() == MOST_GRAMMARS {
+                is_irregular = true;
+                break;
+            }
+            let Some(own) = ranks.get(span.start as usize..span.end as usize) else { continue };
+            let Some(&rank) = own.first() else { continue };
+            let arguments = arguments(&thread, rank);
+            let calls = Calls { shapes: &shapes, arguments: &arguments, ways: &ways };
+            match calls.find(&grammar) {
+                Ok(found) => all.push(Same { ranks: own.to_vec(), found }),
+                Err(_) => is_irregular = true,
+            }
+        }
+    }
+    let ranks = structure.job();
+    let examined = all.iter().map(|same| same.ranks.len() as u32).sum();
+    let counts = counts(&all);
+    let outcome = match counts.first() {
+        None if is_irregular => Err(Absence::TooIrregular),
+        None if has_calls => Err(Absence::NoLoop),
+        None => Err(Absence::NoCalls),
+        Some(first) => agreed(&all, first, &counts, examined, ranks),
+    };
+    Timesteps { ranks, examined, outcome, counts }
+}
+
+/// The thread with the most calls.
+fn busiest<'a>(group: &RankGroup<'a>) -> Option<GroupThread<'a>> {
+    let mut threads: Vec<GroupThread<'a>> = group.threads().filter(|thread| !thread.is_empty()).collect();
+    if threads.len() > 1 {
+        let calls =
+            |thread: &GroupThread<'a>| thread.grammars().first().map_or(0, |(_, grammar)| grammar.len());
+        threads.sort_by_cached_key(|thread| (std::cmp::Reverse(calls(thread)), thread.number()));
+    }
+    threads.first().copied()
+}
+
+/// Numbers of steps, most ranks first.
+fn counts(all: &[Same<'_>]) -> Vec<Count> {
+    let mut counts: BTreeMap<Option<u64>, Vec<u32>> = BTreeMap::new();
+    for same in all {
+        counts.entry(same.found.as_ref().map(|found| found.steps)).or_default().extend(&same.ranks);
+    }
+    let mut counts: Vec<Count> = counts
+        .into_iter()
+        .map(|(steps, mut ranks)| {
+            ranks.sort_unstable();
+            Count { steps, ranks }
+        })
+        .collect();
+    counts.sort_by_key(|count| (std::cmp::Reverse(count.ranks.len()), std::cmp::Reverse(count.steps)));
+    counts
+}
+
+/// The loop of the ranks of `first`, if they are most of those examined.
+fn agreed<'a>(
+    all: &[Same<'a>],
+    first: &Count,
+    counts: &[Count],
+    examined: u32,
+    job: u32,
+) -> Result<Loop<'a>, Absence> {
+    let Some(steps) = first.steps else { return Err(Absence::NoLoop) };
+    let agreeing = first.ranks.len() as u32;
+    if agreeing.saturating_mul(2) <= examined && counts.len() > 1 {
+        return Err(Absence::Disagreement);
+    }
+    let loops = || {
+        let same = all.iter().filter_map(|same| Some((same.ranks.len() as f64, same.found.as_ref()?)));
+        same.filter(|(_, found)| found.steps == steps)
+    };
+    let ranks = f64::from(agreeing);
+    let mean = |of: fn(&RankLoop<'a>) -> u64| {
+        loops().map(|(ranks, found)| ranks * of(found) as f64).sum::<f64>() / ranks
+    };
+    let mut functions: BTreeMap<u16, f64> = BTreeMap::new();
+    for (own, found) in loops() {
+        for (&function, &calls) in &found.functions {
+            *functions.entry(function).or_default() += own * calls as f64 / ranks / steps as f64;
+        }
+    }
+    let mut functions: Vec<(u16, f64)> = functions.into_iter().collect();
+    functions.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    // Of ranks that agree the most frequent kind stands for the place; the first of several.
+    let largest = loops().reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let Some((_, largest)) = largest else { return Err(Absence::NoLoop) };
+    Ok(Loop {
+        steps,
+        confidence: ranks / f64::from(job.max(agreeing)),
+        calls_per_step: mean(|found| found.calls) / steps as f64,
+        functions,
+        start_up: mean(|found| found.start_up),
+        warm_up: largest.warm_up,
+        wind_down: mean(|found| found.wind_down),
+        missing: mean(|found| found.missing),
+        by_arguments: loops().any(|(_, found)| found.by_arguments),
+        place: largest.place.clone(),
+        common: largest.common.clone(),
+    })
+}

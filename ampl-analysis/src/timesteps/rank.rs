@@ -1,0 +1,167 @@
+//! The loop of one thread's sequence, with its calls by function.
+
+use std::collections::BTreeMap;
+
+use ampl_core::mpi::Traffic;
+use ampl_core::mpi::{Class, Function};
+use ampl_trace::grammar::Grammar;
+use rustc_hash::FxHashMap;
+
+use super::Place;
+use super::call_paths::Ways;
+use super::find::{Finder, Found};
+use super::flow_graph::Set;
+use super::sequence::{Sequence, Slice, Token};
+use super::shapes::{Frame, Shapes};
+
+/// Kinds of arguments at one place from which on they tell parts of a step apart.
+const LEAST_KINDS: usize = 3;
+/// Share of a loop's calls that the loop by arguments must have, too.
+const SAME_CALLS: f64 = 0.9;
+
+/// A thread of ranks with one grammar.
+pub struct Calls<'a, 's> {
+    /// Its shapes.
+    pub shapes: &'s Shapes<'a>,
+    /// Hashes of arguments by terminal: ranks alone, and all that tells parts of a step apart.
+    pub arguments: &'s [(Option<u64>, u64)],
+    /// Ways to the shapes.
+    pub ways: &'s Ways<'a>,
+}
+
+/// The loop of a rank.
+#[derive(Clone, Debug)]
+pub struct RankLoop<'a> {
+    pub steps: u64,
+    pub warm_up: u64,
+    pub calls: u64,
+    pub start_up: u64,
+    pub wind_down: u64,
+    pub missing: u64,
+    pub by_arguments: bool,
+    /// Calls inside the loop by function.
+    pub functions: BTreeMap<u16, u64>,
+    pub place: Place<'a>,
+    pub common: Vec<Frame<'a>>,
+}
+
+/// Reason why a rank has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooIrregular;
+
+impl<'a> Calls<'a, '_> {
+    /// The loop in `grammar`.
+    pub fn find(&self, grammar: &Grammar) -> Result<Option<RankLoop<'a>>, TooIrregular> {
+        let tokens = &self.shapes.tokens;
+        let (sequence, whole) = Sequence::of(grammar, tokens).ok_or(TooIrregular)?;
+        let partners = self.partners(grammar);
+        let accepts = |body: &Set| self.communicates(body) && !is_over_ranks(body, &partners);
+        let encloses = |inner: &Set, rest: &Set| self.ways.encloses(inner, rest);
+        let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &accepts };
+        let Some(found) = finder.find(&whole) else { return Ok(None) };
+        let calls = sequence.calls(&found.inside);
+        if let Some(refined) = self.by_arguments(grammar, &found, calls) {
+            return Ok(Some(refined));
+        }
+        Ok(Some(self.described(&sequence, &found, &|shape| shape, false)))
+    }
+
+    /// The loop by shapes and arguments, where that is one outside of `found`: calls of all parts of its steps look
+    /// alike by their places.
+    fn by_arguments(&self, grammar: &Grammar, found: &Found, calls: u64) -> Option<RankLoop<'a>> {
+        let mut kinds: Vec<(u32, u64)> = Vec::new();
+        let mut known: FxHashMap<(u32, u64), u32> = FxHashMap::default();
+        let tokens: Vec<Token> = self
+            .shapes
+            .tokens
+            .iter()
+            .zip(self.arguments)
+            .map(|(&token, &(_, arguments))| match token {
+                Token::Shape(shape) => Token::Shape(*known.entry((shape, arguments)).or_insert_with(|| {
+                    kinds.push((shape, arguments));
+                    kinds.len() as u32 - 1
+                })),
+                other => other,
+            })
+            .collect();
+        let mut of_shape: FxHashMap<u32, usize> = FxHashMap::default();
+        kinds.iter().for_each(|&(shape, _)| *of_shape.entry(shape).or_default() += 1);
+        let is_varied = |shape: &u32| of_shape.get(shape).is_some_and(|&kinds| kinds >= LEAST_KINDS);
+        if !found.body.iter().any(is_varied) {
+            return None;
+        }
+        let (sequence, whole) = Sequence::of(grammar, &tokens)?;
+        let shapes = |set: &Set| -> Set { set.iter().map(|&kind| kinds[kind as usize].0).collect() };
+        let encloses = |inner: &Set, rest: &Set| self.ways.encloses(&shapes(inner), &shapes(rest));
+        let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &|_| true };
+        let refined = finder.find(&whole)?;
+        let own = sequence.calls(&refined.inside);
+        let flow = sequence.flow(&refined.inside);
+        // Each iteration the same, or these are not parts of a step.
+        let is_exact = flow.calls.values().all(|calls| calls.is_multiple_of(refined.steps));
+        let is_outer = refined.steps.saturating_mul(LEAST_KINDS as u64) <= found.steps;
+        (is_exact && is_outer && own as f64 >= SAME_CALLS * calls as f64)
+            .then(|| self.described(&sequence, &refined, &|kind| kinds[kind as usize].0, true))
+    }
+
+    fn described(
+        &self,
+        sequence: &Sequence,
+        found: &Found,
+        shape_of: &dyn Fn(u32) -> u32,
+        by_arguments: bool,
+    ) -> RankLoop<'a> {
+        let flow = sequence.flow(&found.inside);
+        let mut functions: BTreeMap<u16, u64> = BTreeMap::new();
+        for (&shape, calls) in &flow.calls {
+            let function = self.shapes.shapes[shape_of(shape) as usize].function;
+            *functions.entry(function).or_default() += calls;
+        }
+        let body: Set = flow.calls.keys().map(|&shape| shape_of(shape)).collect();
+        let marker = found.anchor.shapes.iter().copied().min().unwrap_or(0);
+        let marker_shape = &self.shapes.shapes[shape_of(marker) as usize];
+        let is_marker = !by_arguments && found.anchor.shapes.len() == 1 && flow.of(marker) == found.steps;
+        let calls = |slice: &Slice| sequence.calls(slice);
+        RankLoop {
+            steps: found.steps,
+            warm_up: found.anchor.count(&sequence.flow(&found.before)),
+            calls: calls(&found.inside),
+            start_up: calls(&found.before),
+            wind_down: calls(&found.after),
+            missing: sequence.missing(&found.inside),
+            by_arguments,
+            functions,
+            place: Place { function: marker_shape.function, path: marker_shape.path.clone(), is_marker },
+            common: self.ways.common(&body),
+        }
+    }
+
+    /// True where calls of `body` move data, or wait for other ranks.
+    fn communicates(&self, body: &Set) -> bool {
+        body.iter().any(|&shape| {
+            let function = Function(self.shapes.shapes[shape as usize].function);
+            let spec = function.spec();
+            spec.traffic != Traffic::None
+                || function.synchronises()
+                || matches!(spec.class, Class::Completion | Class::Start | Class::Poll)
+        })
+    }
+
+    /// Calls with each partner, by shape.
+    fn partners(&self, grammar: &Grammar) -> FxHashMap<u32, FxHashMap<u64, u64>> {
+        let mut partners: FxHashMap<u32, FxHashMap<u64, u64>> = FxHashMap::default();
+        for (terminal, calls) in grammar.totals() {
+            let Some(&Token::Shape(shape)) = self.shapes.tokens.get(terminal as usize) else { continue };
+            if let Some(&(Some(partner), _)) = self.arguments.get(terminal as usize) {
+                *partners.entry(shape).or_default().entry(partner).or_default() += calls;
+            }
+        }
+        partners
+    }
+}
+
+/// True where the calls of `body` that name ranks name each of them once: a loop over ranks, not over time.
+fn is_over_ranks(body: &Set, partners: &FxHashMap<u32, FxHashMap<u64, u64>>) -> bool {
+    let mut all = body.iter().filter_map(|shape| partners.get(shape)).peekable();
+    all.peek().is_some() && all.all(|partners| partners.values().all(|&calls| calls <= 1))
+}

@@ -1,0 +1,126 @@
+//! Loops that ranks have in common.
+
+use ampl_core::mpi::{Function, ids};
+use ampl_trace::record::{CALL_MISS, GAP};
+use ampl_trace::structure::{JobStructure, RankStructure, Signature, ThreadStructure};
+use ampl_trace::totals::Totals;
+
+use super::super::{Absence, Count, Timesteps, timesteps};
+use super::grammar;
+use ampl_trace::site::Site;
+
+/// A call at a place of its own: its function, and the rank it names.
+type Call = (Function, Option<u64>);
+
+const INIT: Call = (ids::MPI_INIT, None);
+const SUM: Call = (ids::MPI_ALLREDUCE, None);
+const END: Call = (ids::MPI_FINALIZE, None);
+
+fn rank(number: u32, calls: &[Call], order: &[u32], flags: u8) -> RankStructure {
+    let signature = |(index, &(function, partner)): (usize, &Call)| {
+        let words = match partner {
+            // Buffer, count, type, destination, tag, communicator.
+            Some(partner) => vec![0, 8, 0, partner << 1, 0, 0],
+            None => Vec::new(),
+        };
+        let flags = if function.0 == GAP { 0 } else { flags * u8::from(index == 1) };
+        Signature { function: function.0, flags, site: index as u32 + 1, words }
+    };
+    let thread = ThreadStructure {
+        thread: 0,
+        signatures: calls.iter().enumerate().map(signature).collect(),
+        grammar: grammar(order),
+    };
+    let sites = (0..calls.len() as u64).map(|offset| Site { module: 0, offset: 16 * offset, caller: 0 });
+    RankStructure {
+        rank: number,
+        threads: vec![thread],
+        modules: vec!["/bin/program".into()],
+        sites: sites.collect(),
+        comms: Vec::new(),
+    }
+}
+
+/// A rank that makes so many steps.
+fn stepping(number: u32, steps: usize) -> RankStructure {
+    let order = [vec![0], [1, 2].repeat(steps), vec![3]].concat();
+    rank(number, &[INIT, (ids::MPI_BARRIER, None), SUM, END], &order, 0)
+}
+
+fn job(ranks: impl IntoIterator<Item = RankStructure>) -> JobStructure {
+    let mut ranks = ranks.into_iter();
+    let mut job = JobStructure::of(ranks.next().unwrap());
+    ranks.for_each(|rank| job.join(JobStructure::of(rank)));
+    job
+}
+
+fn of(job: &JobStructure) -> Timesteps<'_> {
+    static TOTALS: std::sync::OnceLock<Totals> = std::sync::OnceLock::new();
+    timesteps(job, TOTALS.get_or_init(Totals::default), &mut |_, _| None)
+}
+
+#[test]
+fn ranks_agree_or_are_named() {
+    let all = job((0..4).map(|rank| stepping(rank, 20)));
+    let found = of(&all);
+    let own = found.outcome.unwrap();
+    assert_eq!((own.steps, own.confidence, own.calls_per_step), (20, 1.0, 2.0));
+    assert_eq!(own.functions, [(ids::MPI_ALLREDUCE.0, 1.0), (ids::MPI_BARRIER.0, 1.0)]);
+    assert_eq!((own.start_up, own.warm_up, own.wind_down, own.missing), (1.0, 0, 1.0, 0.0));
+    assert_eq!((own.place.function, &own.place.path[..]), (ids::MPI_BARRIER.0, &[("/bin/program", 16)][..]));
+    assert!(own.place.is_marker && !own.by_arguments);
+
+    let one_less = job((0..4).map(|rank| stepping(rank, if rank == 2 { 19 } else { 20 })));
+    let found = of(&one_less);
+    assert_eq!(found.outcome.map(|own| (own.steps, own.confidence)), Ok((20, 0.75)));
+    let counts = [Count { steps: Some(20), ranks: vec![0, 1, 3] }, Count { steps: Some(19), ranks: vec![2] }];
+    assert_eq!(found.counts, counts);
+
+    let halves = job((0..4).map(|rank| stepping(rank, if rank < 2 { 19 } else { 20 })));
+    assert_eq!(of(&halves).outcome.unwrap_err(), Absence::Disagreement);
+}
+
+#[test]
+fn there_is_a_reason_for_no_loop() {
+    assert_eq!(of(&JobStructure::new(2)).outcome.unwrap_err(), Absence::NoCalls);
+    let without = job((0..2).map(|number| rank(number, &[INIT, SUM, END], &[0, 1, 2], 0)));
+    assert_eq!(of(&without).outcome.unwrap_err(), Absence::NoLoop);
+    // Queries communicate nothing.
+    let queries = [INIT, (ids::MPI_COMM_RANK, None), (ids::MPI_COMM_SIZE, None), END];
+    let order = [vec![0], [1, 2].repeat(20), vec![3]].concat();
+    let asking = job([rank(0, &queries, &order, 0)]);
+    assert_eq!(of(&asking).outcome.unwrap_err(), Absence::NoLoop);
+    // Of one rank that does the same as a step loop would.
+    let most_without = job((0..3).map(|number| match number {
+        0 => stepping(0, 20),
+        _ => rank(number, &[INIT, SUM, END], &[0, 1, 2], 0),
+    }));
+    assert_eq!(of(&most_without).outcome.unwrap_err(), Absence::NoLoop);
+}
+
+#[test]
+fn a_loop_over_ranks_is_none_over_time() {
+    let send = |partner: u64| (ids::MPI_SEND, Some(partner));
+    // One place: the site is the same.
+    let distribute = |number: u32, partners: &[u64]| {
+        let calls: Vec<Call> = partners.iter().map(|&partner| send(partner)).collect();
+        let order: Vec<u32> = (0..calls.len() as u32).collect();
+        let mut rank = rank(number, &calls, &order, 0);
+        rank.threads[0].signatures.iter_mut().for_each(|signature| signature.site = 1);
+        rank
+    };
+    let once = job([distribute(0, &[1, 2, 3, 4, 5, 6, 7])]);
+    assert_eq!(of(&once).outcome.unwrap_err(), Absence::NoLoop);
+    let again = job([distribute(0, &[1, 2, 1, 2, 1, 2, 1, 2])]);
+    assert!(of(&again).outcome.is_ok());
+}
+
+#[test]
+fn polls_do_not_count_and_gaps_are_told() {
+    let calls = [INIT, (ids::MPI_TEST, None), SUM, (Function(GAP), None), END];
+    let polls: Vec<u32> = (0..20).flat_map(|step| [vec![1; step * 7 % 5], vec![2]].concat()).collect();
+    let order = [vec![0], polls.clone(), vec![3; 6], polls, vec![4]].concat();
+    let paused = job([rank(0, &calls, &order, CALL_MISS)]);
+    let own = of(&paused).outcome.unwrap();
+    assert_eq!((own.steps, own.calls_per_step, own.missing), (40, 1.0, 6.0));
+}
