@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn marks_go_with_their_processes() {
         let stat = fs::read_to_string("/proc/self/stat").unwrap();
-        let started = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap();
+        let started = ampl_core::process_stat::ProcessStat::parse(&stat).unwrap().started;
         let here = fs::metadata("/proc/self/ns/pid").unwrap().ino();
         let own = format!("3-{}-{started}-{here}", std::process::id());
         assert!(may_run(&own) && may_run(&format!("3-{}-1-{}", std::process::id(), here + 1)));

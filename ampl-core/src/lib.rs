@@ -27,6 +27,7 @@ pub mod naming;
 pub mod nodes;
 pub mod permute;
 pub mod plan;
+pub mod process_stat;
 pub mod program;
 pub mod refusal;
 pub mod stats;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use ampl_core::config;
 use ampl_core::naming::{JOB_VARIABLES, Names, STARTED_VARIABLE, node_directory_name};
+use ampl_core::process_stat::ProcessStat;
 use ampl_core::program::program_of;
 use ampl_trace::model::Alone;
 
@@ -155,9 +156,7 @@ pub fn host() -> String {
 /// Start of the process, clock ticks since the boot; 0 where unknown.
 pub fn started() -> u64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The program's name, in brackets, may hold anything.
-    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-    behind.split_ascii_whitespace().nth(19).and_then(|word| word.parse().ok()).unwrap_or(0)
+    ProcessStat::parse(&stat).map_or(0, |stat| stat.started)
 }
 
 /// Inode of the namespace of process numbers; 0 where unknown.

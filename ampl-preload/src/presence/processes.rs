@@ -3,6 +3,8 @@
 use std::fmt;
 use std::fs;
 
+use ampl_core::process_stat::ProcessStat;
+
 use crate::environment;
 
 /// A process, distinguished from later ones of its number.
@@ -24,7 +26,7 @@ impl Stamp {
 
     /// Stamp of process `pid` of this namespace.
     pub fn of(pid: u32) -> Self {
-        let started = Stat::of(pid).map_or(0, |stat| stat.started);
+        let started = stat(pid).map_or(0, |stat| stat.started);
         Self { pid, started, namespace: environment::pid_namespace() }
     }
 
@@ -39,7 +41,7 @@ impl Stamp {
     pub fn may_run(&self) -> bool {
         self.namespace != environment::pid_namespace()
             || self.started == 0
-            || Stat::of(self.pid).is_some_and(|stat| !stat.has_ended && stat.started == self.started)
+            || stat(self.pid).is_some_and(|stat| stat.runs_since(self.started))
     }
 }
 
@@ -49,27 +51,9 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// Fields of `/proc/PID/stat`.
-struct Stat {
-    has_ended: bool,
-    parent: u32,
-    started: u64,
-}
-
-impl Stat {
-    fn of(pid: u32) -> Option<Self> {
-        Self::read(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    fn read(text: &str) -> Option<Self> {
-        // The program's name, in brackets, may hold anything.
-        let words: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        Some(Self {
-            has_ended: ["Z", "X"].contains(words.first()?),
-            parent: words.get(1)?.parse().ok()?,
-            started: words.get(19)?.parse().ok()?,
-        })
-    }
+/// The line of process `pid` of this namespace; `None` where there is none.
+fn stat(pid: u32) -> Option<ProcessStat> {
+    ProcessStat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// True where `pid` is `above`, or a process that it has started, however far down.
@@ -79,7 +63,7 @@ pub fn descends(mut pid: u32, above: u32) -> bool {
         if pid == above {
             return true;
         }
-        match Stat::of(pid) {
+        match stat(pid) {
             Some(stat) if stat.parent > 0 => pid = stat.parent,
             _ => return false,
         }
@@ -123,10 +107,6 @@ mod tests {
         assert!(!Stamp { started: own.started + 1, ..own }.may_run());
         assert!(Stamp { started: 1, namespace: own.namespace + 1, ..own }.may_run());
         assert_eq!((Stamp::parse("1-2"), Stamp::parse("1-x-3"), Stamp::parse("")), (None, None, None));
-        let stat = |state: &str| Stat::read(&format!("7 (a) b) {state} 3 {} 99 0", "0 ".repeat(17)));
-        let read = stat("S").unwrap();
-        assert_eq!((read.has_ended, read.parent, read.started), (false, 3, 99));
-        assert!(stat("Z").unwrap().has_ended && Stat::read("7 (a").is_none());
     }
 
     #[test]

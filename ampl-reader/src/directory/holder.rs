@@ -5,6 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use ampl_core::process_stat::ProcessStat;
 use ampl_trace::journal::{HEADER_WORDS, MAGIC, word};
 use ampl_trace::record::get_text;
 use rustix::fs::FlockOperation;
@@ -62,15 +63,8 @@ impl Holder {
 
 /// True where process `pid`, which began at `started` (clock ticks since boot), runs on this host.
 pub fn runs(pid: u32, started: u64) -> bool {
-    is_running(&fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default(), started)
-}
-
-/// True where `stat`, of `/proc/PID/stat`, is of a process that began at `started` and has not ended; a zombie has.
-fn is_running(stat: &str, started: u64) -> bool {
-    let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-    let words: Vec<&str> = behind.split_ascii_whitespace().collect();
-    let began = words.get(19).and_then(|word| word.parse().ok());
-    words.first().is_some_and(|state| !["Z", "X"].contains(state)) && began == Some(started)
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    ProcessStat::parse(&stat).is_some_and(|stat| stat.runs_since(started))
 }
 
 /// The process that still writes the journal at `path`: it has the file locked, or runs.
@@ -98,14 +92,10 @@ mod tests {
 
     #[test]
     fn a_number_that_is_used_again_is_another_process() {
-        let stat = |state: &str, began: u64| {
-            format!("17 (a) b) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 {began} 20")
-        };
-        assert!(is_running(&stat("S", 77), 77) && is_running(&stat("T", 77), 77));
-        assert!(!is_running(&stat("R", 78), 77) && !is_running(&stat("Z", 77), 77) && !is_running("", 0));
         let own = fs::read_to_string("/proc/self/stat").unwrap();
-        let began = own.rsplit_once(')').unwrap().1.split_ascii_whitespace().nth(19).unwrap();
-        assert!(is_running(&own, began.parse().unwrap()));
+        let started = ProcessStat::parse(&own).unwrap().started;
+        let pid = std::process::id();
+        assert!(runs(pid, started) && !runs(pid, started + 1) && !runs(u32::MAX, started));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use ampl_core::process_stat::ProcessStat;
 use ampl_trace::Trace;
 use ampl_trace::model::{End, EndBasis, Liveness, Process};
 
@@ -22,16 +23,11 @@ pub fn of(process: &Process, file: &Path) -> Liveness {
     if !maps.lines().any(|line| line.ends_with(&name)) {
         return Liveness::Gone;
     }
-    match state(&fs::read_to_string(of.join("stat")).unwrap_or_default()) {
-        Some('T' | 't') => Liveness::Stopped,
-        Some('Z' | 'X') => Liveness::Gone,
+    match ProcessStat::parse(&fs::read_to_string(of.join("stat")).unwrap_or_default()) {
+        Some(stat) if stat.is_stopped() => Liveness::Stopped,
+        Some(stat) if stat.has_ended() => Liveness::Gone,
         _ => Liveness::Runs,
     }
-}
-
-/// The state in a line of `/proc/PID/stat`: behind the program's name, which may hold anything.
-fn state(stat: &str) -> Option<char> {
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
 /// End of a run that was read from its journals; its launcher returned `ended_ns` nanoseconds after the Unix epoch.
@@ -63,12 +59,6 @@ mod tests {
     use super::*;
     use ampl_trace::RankTrace;
     use ampl_trace::model::ThreadPlace;
-
-    #[test]
-    fn states_are_read_behind_any_name() {
-        assert_eq!(state("17 (a) T (b) S 1 2"), Some('S'));
-        assert_eq!((state("17 (x) T 1"), state("")), (Some('T'), None));
-    }
 
     #[test]
     fn a_process_lives_that_has_the_journal_mapped() {

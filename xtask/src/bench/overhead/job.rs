@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use ampl_core::process_stat::ProcessStat;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
@@ -257,10 +258,8 @@ impl Bench {
 fn children_ns() -> Result<f64> {
     const TICK_NS: f64 = 1e7;
     let text = std::fs::read_to_string("/proc/self/stat")?;
-    // proc(5): behind the name in parentheses, cutime and cstime are the 14th and 15th.
-    let numbers = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
-    let ticks: f64 = numbers.skip(13).take(2).flat_map(str::parse::<f64>).sum();
-    Ok(ticks * TICK_NS)
+    let stat = ProcessStat::parse(&text).context("/proc/self/stat is not whole")?;
+    Ok(stat.children_ticks as f64 * TICK_NS)
 }
 
 /// A rank's line of the stopwatch.
