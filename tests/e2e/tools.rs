@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi, compile_shim};
-use ampl_tests::place::{Scratch, dist, home};
+use ampl_tests::place::{Scratch, dist, home, program};
 use ampl_tests::process::{self, Finished};
 use ampl_tests::run::{Form, Monitored, monitor};
 
@@ -163,5 +163,17 @@ fn only_what_was_not_seen_is_not_covered() {
         let line = line.unwrap_or_else(|| panic!("{mpi:?}: {said}"));
         assert!(line.contains("MPI_Scan"), "{mpi:?}: {said}");
         assert!(!line.contains("MPI_Barrier") && !line.contains("MPI_Finalize"), "{mpi:?}: {said}");
+    }
+}
+
+/// Under Valgrind the kernel's facts about the process are Valgrind's, with addresses that the program has not mapped.
+#[test]
+fn a_program_under_valgrind_is_recorded() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let (valgrind, front) = (program(&["valgrind"]), mpi.compile("front"));
+        let script = format!("exec {} -q --tool=none {}", valgrind.display(), front.display());
+        let job = Job::new(mpi, 1, "sh", &["-c", &script]);
+        let run = whole(&job, Form::Exec, &job.plain().success());
+        assert_eq!(run.functions().get("MPI_Barrier"), Some(&15), "{mpi:?}: {}", run.finished.stderr);
     }
 }

@@ -23,6 +23,7 @@ const NEEDS: &[Need] = &[
     Need { what: "LAMMPS", present: || find(&["lmp"]).is_some(), packages: &["lammps"] },
     Need { what: "HPCC", present: || find(&["hpcc"]).is_some(), packages: &["hpcc"] },
     Need { what: "nauty", present: nauty, packages: &["nauty"] },
+    Need { what: "Valgrind", present: || find(&["valgrind"]).is_some(), packages: &["valgrind"] },
     Need { what: "iproute2", present: || find(&["ip"]).is_some(), packages: &["iproute2"] },
     Need {
         what: "util-linux",
