@@ -40,6 +40,7 @@ mod call_sequence;
 pub mod closed;
 pub mod counters;
 pub mod current;
+mod cursor;
 pub mod declared;
 pub mod descriptor;
 #[allow(unsafe_code)]

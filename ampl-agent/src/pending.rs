@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 use ampl_core::units::WindowId;
 use ampl_trace::journal::{BlockKind, head};
 
+use crate::cursor::Cursor;
 use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
-use crate::stream::Cursor;
 
 /// Words of a block: with its header, 16 pages.
 const BLOCK_WORDS: usize = 8184;

@@ -278,9 +278,8 @@ impl Bystander {
         }
     }
 
-    /// Moves its visits to the thread's new state, as the thread makes its first MPI call.
-    pub fn give(&mut self, to: &mut crate::Thread) {
-        self.hand_over();
-        to.take_over(&mut self.visits);
+    /// Its visits, for the thread's new state.
+    pub(crate) fn visits(&mut self) -> &mut Visits {
+        &mut self.visits
     }
 }

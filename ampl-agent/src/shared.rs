@@ -28,6 +28,8 @@ use crate::policies::Policies;
 use crate::window::{Boundary, Pause};
 use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
 
+mod credits;
+
 /// Maps a return address to the path of its module and the offset in it.
 pub type Resolve = fn(u64) -> (String, u64);
 /// Stores the addresses of the functions that lead to the calling thread's call, outwards from the caller of the
@@ -60,8 +62,7 @@ pub struct Shared {
     /// Irregular uses of regions by the program.
     pub irregular: Irregularities,
     open: Mutex<OpenWindow>,
-    /// Markers that threads may meet without the lock.
-    pub(crate) passing: MarkerCredits,
+    pub(crate) credits: MarkerCredits,
     directive: Mutex<Directives>,
     /// The first window that began before its directive, which may still come.
     late_from: Option<WindowId>,
@@ -99,13 +100,13 @@ pub(crate) struct OpenWindow {
     /// True where all of it so far has been summarised.
     pub measured: bool,
     /// Windows before it that are not yet reported, none of which was summarised. They are reported with it.
-    pub untold: u64,
+    pub unreported: u64,
     /// Markers [granted](MarkerCredits).
-    pub lent: u64,
+    pub granted: u64,
     pub governor: Governor,
     pub counting: Option<Counting>,
-    /// Markers met.
-    pub met: u64,
+    /// Markers met in it.
+    pub markers_met: u64,
     /// True where the clock ends windows, because the marker's region was not named in time.
     pub fallen_back: bool,
     /// Ticks paused before it began.
@@ -159,14 +160,14 @@ impl Shared {
             after: DecisionTiming::of(&plan, rank, second.as_ref()),
             verdicts: Verdicts::default(),
             measured: true,
-            untold: 0,
-            lent: 0,
+            unreported: 0,
+            granted: 0,
             governor: Governor::new(
                 plan.config.max_overhead().unwrap_or(f64::INFINITY),
                 plan.config.trace.structure == Timing::All,
             ),
             counting: None,
-            met: 0,
+            markers_met: 0,
             fallen_back: false,
             paused_before: 0,
             left: Totals::new(&events),
@@ -186,7 +187,7 @@ impl Shared {
             pause: Pause::default(),
             irregular: Irregularities::default(),
             open: Mutex::new(open),
-            passing: MarkerCredits::default(),
+            credits: MarkerCredits::default(),
             directive: Mutex::default(),
             late_from: second.and_then(|second| second.until),
             modules: Mutex::default(),
@@ -279,7 +280,7 @@ impl Shared {
     pub(crate) fn lacks_marker(&self) -> bool {
         let open = self.lock();
         !matches!(self.boundary, None | Some(Boundary::Period { .. }))
-            && (open.fallen_back || (open.window.0 <= 1 && open.met == 0))
+            && (open.fallen_back || (open.window.0 <= 1 && open.markers_met == 0))
     }
 
     /// True where the clock ended windows instead.
@@ -388,7 +389,7 @@ impl Shared {
 
     /// When the window numbered in `open` ends, as far as that is known where it begins, at `now`.
     pub(crate) fn open_next(&self, open: &mut OpenWindow, now: u64) {
-        open.met = 0;
+        open.markers_met = 0;
         let number = open.window.0;
         match self.boundary {
             Some(Boundary::Period { nanos }) => {

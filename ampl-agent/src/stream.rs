@@ -5,50 +5,21 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use ampl_core::units::WindowId;
 use ampl_trace::gaps::Reason;
-use ampl_trace::journal::{BlockKind, head};
+use ampl_trace::journal::BlockKind;
 use ampl_trace::record::{CALL_MISS, CALL_WORDS, Kind, header, put_text};
 use ampl_trace::timing::Settings;
 
+use crate::cursor::Cursor;
 use crate::journal::{Journal, Need};
 use crate::map::MappedBlock;
 use crate::pending::Pending;
-use crate::prefetch::fetch;
 use crate::pricing::Pricing;
 
 const FIRST_BLOCK_WORDS: usize = 4088;
 const LARGEST_BLOCK_WORDS: usize = (1 << 17) - 8;
-
-/// Where words are appended.
-#[derive(Debug)]
-pub(crate) struct Cursor {
-    pub block: MappedBlock,
-    pub at: usize,
-    /// Where the last record stands, if it is a failed poll that an equal one may join.
-    pub last_miss: Option<usize>,
-}
-
-impl Cursor {
-    /// Asks for where the next record goes.
-    #[inline(always)]
-    fn fetch(&self) {
-        fetch(self.block.words.as_ptr().wrapping_add(self.at));
-        fetch(self.block.head.as_ptr());
-    }
-
-    fn has_room(&self, words: usize) -> bool {
-        self.at + words <= self.block.words.len()
-    }
-
-    #[inline]
-    fn commit(&mut self) {
-        // Last and with release order: a reader that sees the counter sees the words.
-        self.block.head[head::COMMITTED].store(self.at as u64, Ordering::Release);
-    }
-}
 
 /// Appends records; each is visible to readers once it is whole.
 #[derive(Debug)]

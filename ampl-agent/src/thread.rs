@@ -37,7 +37,7 @@ mod retrospective;
 mod site;
 mod structure;
 
-pub use overhead_check::LOOK_EVERY;
+pub use overhead_check::CHECK_EVERY;
 use overhead_check::LastCheck;
 
 /// A call that has returned.
@@ -114,7 +114,7 @@ pub struct Thread {
     stored_before: u64,
     /// Memory for the body of a record.
     body: Vec<u64>,
-    looked: LastCheck,
+    last_check: LastCheck,
     visits: Visits,
     /// Ticks of rare work, which was measured whole.
     rare_ticks: u64,
@@ -184,7 +184,7 @@ impl Thread {
             own_before: 0,
             stored_before: 0,
             body: Vec::new(),
-            looked: LastCheck::begin(now, shared.journal.nanos_per_tick()),
+            last_check: LastCheck::begin(now, shared.journal.nanos_per_tick()),
             visits: Visits::new(&shared.events.declared),
             rare_ticks: 0,
             rare_before: 0,
@@ -300,7 +300,7 @@ impl Thread {
     /// not see it.
     #[inline]
     pub fn pass_marker(&self, now: u64) -> bool {
-        now < self.passes_until && self.shared.passing.meet()
+        now < self.passes_until && self.shared.credits.consume()
     }
 
     /// A marker is met at `now`: ends the open window if it is the `every`-th. Returns whether the window was
@@ -315,8 +315,8 @@ impl Thread {
         }
         self.rarely(|thread| {
             let mut open = thread.lock(&shared);
-            open.met += 1;
-            let ends = !open.fallen_back && open.met >= every.into();
+            open.markers_met += 1;
+            let ends = !open.fallen_back && open.markers_met >= every.into();
             let closed = ends && thread.turn(&mut open, now, now);
             if ends {
                 thread.join(&open, now);
@@ -458,7 +458,7 @@ impl Thread {
     fn join_state(&mut self, open: &OpenWindow) {
         self.stores = open.stored;
         self.level = open.governor.level();
-        self.looked.stored |= self.stores;
+        self.last_check.stored |= self.stores;
         self.gaps.untimed |= self.is_off();
     }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::memory::readable;
 use crate::entry::Entry;
+use crate::libraries::is_library_of_mpi;
 use crate::resolve::module;
 
 /// The caller of a wrapper.
@@ -107,13 +108,6 @@ pub fn is_of_mpi(address: u64, next: *const ()) -> bool {
     of_mpi
 }
 
-/// True where the module at `path` is part of an MPI library, by its file's name.
-pub fn is_library_of_mpi(path: &str) -> bool {
-    const NAMES: [&str; 7] = ["libmpi", "libmpich", "libpmpi", "libopen-", "libompi", "mca_", "libmca_"];
-    let name = path.rsplit('/').next().unwrap_or(path);
-    NAMES.iter().any(|beginning| name.starts_with(beginning))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +121,7 @@ mod tests {
             thread: std::ptr::null_mut(),
             inside: std::ptr::from_ref(slot) as u64,
             outer: Outer { address: 0x1111, start: 0, function: Function(0), seen: true },
-            gives_turn: None,
+            yields: None,
             api: std::ptr::null_mut(),
             own_stack: 0..0,
             outer_bp: 0,
@@ -157,15 +151,5 @@ mod tests {
         // Nothing begins at an address in the middle of a live frame: the way leads past it.
         assert!(is_gone(below | 4));
         assert!(!is_gone(u64::MAX - 64), "the stack ends before");
-    }
-
-    #[test]
-    fn components_are_known_by_their_names() {
-        for path in
-            ["/usr/lib/libmpi.so.40", "/opt/lib/libmpifort.so.12", "/usr/lib/openmpi3/mca_io_romio321.so"]
-        {
-            assert!(is_library_of_mpi(path), "{path}");
-        }
-        assert!(!is_library_of_mpi("/opt/app") && !is_library_of_mpi("/opt/lib/libpetsc.so"));
     }
 }

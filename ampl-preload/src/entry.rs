@@ -14,10 +14,7 @@ use std::arch::{asm, global_asm};
 use std::ops::Range;
 
 use ampl_core::mpi::Function;
-
-use crate::api::ApiThread;
-use crate::thread_state::ThreadState;
-use crate::yield_suppressor::Yield;
+use libc::c_void;
 
 global_asm!(
     ".pushsection .tbss.ampl_entry,\"awT\",@nobits",
@@ -31,7 +28,11 @@ global_asm!(
     ".popsection",
 );
 
-/// The thread-local block of a thread; calls read one line of memory of it.
+/// Function by which a thread yields its processor.
+pub type Yield = extern "C" fn() -> i32;
+
+/// The thread-local block of a thread; calls read one line of memory of it. Pointers are opaque: modules that own what
+/// they point to know the types.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Entry {
@@ -39,16 +40,16 @@ pub struct Entry {
     pub bp: u64,
     /// Stack pointer at its entry.
     pub stack: u64,
-    /// The thread's state; null before its first recorded call.
-    pub thread: *mut ThreadState,
+    /// The thread's [state](crate::thread_state::ThreadState); null before its first recorded call.
+    pub thread: *mut c_void,
     /// Stack pointer of the outermost wrapper now running; 0 outside MPI.
     pub inside: u64,
     /// The call of that wrapper.
     pub outer: Outer,
-    /// How it gives its turn away ([`crate::yield_suppressor`]); `None` before its first time.
-    pub gives_turn: Option<Yield>,
-    /// The thread's state for the C API; null before its first call of it that matters.
-    pub api: *mut ApiThread,
+    /// Function by which it yields its processor ([`crate::yield_suppressor`]); `None` before its first time.
+    pub yields: Option<Yield>,
+    /// The thread's state for the [C API](crate::api); null before its first call of it that matters.
+    pub api: *mut c_void,
     /// Its [own stack](crate::stack::own); empty until that has been looked for.
     pub own_stack: Range<u64>,
     /// rbp at the entry of the outermost wrapper now running.

@@ -1,8 +1,4 @@
-//! The end of a job: MPI deletes the attributes of `MPI_COMM_SELF`; messages under way are received, and journals are
-//! merged into one trace.
-//!
-//! Delete callbacks run last-in first-out and ours was set in `MPI_Init`, so the application's own
-//! have run. MPI still works then (MPI-4.1 §11.2.4).
+//! The end of a job: messages under way are received, and journals are merged into one trace.
 
 mod less;
 pub mod places;
@@ -10,11 +6,12 @@ pub mod places;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::Arc;
 
+use ampl_agent::Thread;
+use ampl_agent::shared::Shared;
 use ampl_agent::transport::TransportError;
 use ampl_core::units::Rank;
-use ampl_core::value::ObjectKind;
 use ampl_trace::format::{Part, Writer, rank_parts, run_parts};
 use ampl_trace::from_journal::{Compacted, compact};
 use ampl_trace::record::TEXT_METADATA;
@@ -23,13 +20,10 @@ use ampl_trace::timing::Settings;
 use ampl_trace::totals::Totals;
 
 use crate::align::Reading;
-use crate::caller::is_library_of_mpi;
-use crate::ending::Ending;
-use crate::entry::{Entry, entry};
-use crate::init::{message, nodes};
+use crate::ending::{Ended, Ending};
 use crate::metadata;
-use crate::process::{self, Process, contained};
-use crate::resolve;
+use crate::nodes;
+use crate::report::message;
 use crate::signals::Held;
 use crate::transport::{Channel, Outbox, TAG_MERGE};
 use crate::tree::Tree;
@@ -45,7 +39,13 @@ type Common = (Totals, JobStructure);
 
 /// Data for the end of the job.
 #[derive(Debug)]
-pub struct Settlement {
+pub struct Finalizer {
+    /// Journal, plan, rank.
+    pub shared: Arc<Shared>,
+    /// Nanoseconds on the monotonic clock at T0 of the job.
+    pub epoch: i64,
+    /// Time in `MPI_Finalize` up to where MPI deletes the attributes of `MPI_COMM_SELF`.
+    pub ended: Ended,
     /// How ranks reach each other.
     pub channel: Channel,
     /// Where rank 0 writes the trace.
@@ -62,109 +62,24 @@ pub struct Settlement {
     pub clock: Option<Reading>,
 }
 
-static TO_SETTLE: AtomicPtr<Process> = AtomicPtr::new(std::ptr::null_mut());
-
-unsafe extern "C" fn copy_nothing(_: usize, _: i32, _: usize, _: usize, _: usize, flag: *mut i32) -> i32 {
-    // SAFETY: MPI passes a place for the answer: the attribute is not copied.
-    unsafe { *flag = 0 };
-    0
-}
-
-unsafe extern "C" fn at_deletion(_: usize, _: i32, _: usize, _: usize) -> i32 {
-    let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: null or the process, which is never freed.
-    if let Some(process) = unsafe { process.as_ref() }
-        && contained(|| process.end()).is_none()
-    {
-        // No rank may wait for this one's messages.
-        contained(|| process.give_up());
-    }
-    0
-}
-
-/// The block of the thread that is in MPI's own `MPI_Finalize`, until it has given up.
-static ENDING: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
-
-/// MPI's own `MPI_Finalize` is about to be called on this thread.
-pub fn is_entered() {
-    ENDING.store(entry(), Ordering::Release);
-}
-
-/// Notes that a thread sleeps, and goes on at `back`.
-///
-/// Where a delete callback of the program's fails, Open MPI deletes no more attributes of `MPI_COMM_SELF`, and waits
-/// for all processes to come to its end, sleeping now and then. Ours is not called then, and others, which wait for
-/// this rank in theirs, would never come. So it reports that it takes no further part. Merging here would wait for
-/// ranks that MPI may let go.
-pub fn is_sleeping(back: u64) {
-    let process = TO_SETTLE.load(Ordering::Acquire);
-    if !process.is_null()
-        && ENDING.load(Ordering::Acquire) == entry()
-        && is_library_of_mpi(&resolve::module(back).0)
-    {
-        ENDING.store(std::ptr::null_mut(), Ordering::Release);
-        // SAFETY: the process, which is never freed.
-        contained(|| unsafe { (*process).give_up() });
-    }
-}
-
-/// Notes that `MPI_Finalize` has returned. Where a session is left MPI ends with that; a run that is unmerged when the
-/// process ends stays so.
-pub fn is_left() {
-    ENDING.store(std::ptr::null_mut(), Ordering::Release);
-    if !TO_SETTLE.load(Ordering::Acquire).is_null() {
-        // SAFETY: a function without arguments.
-        unsafe { libc::atexit(at_exit) };
-    }
-}
-
-extern "C" fn at_exit() {
-    let process = TO_SETTLE.swap(std::ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: null or the process, which is never freed.
-    if let Some(process) = unsafe { process.as_ref() }
-        && process::is_active()
-    {
-        contained(|| process.say_left());
-    }
-}
-
-impl Settlement {
-    /// Has MPI call [`Process::end`] when it ends. Where it refuses, journals stay unmerged.
-    pub fn arm(&self, process: &'static Process) {
-        let Some(own) = process.abi.handle(ObjectKind::Comm, "MPI_COMM_SELF") else { return };
-        TO_SETTLE.store(std::ptr::from_ref(process).cast_mut(), Ordering::Release);
-        let mut keyval = 0i32;
-        let pmpi = &process.pmpi;
-        // SAFETY: callbacks of the standard's types, a place for the key, and a valid communicator.
-        unsafe {
-            let copy = copy_nothing as *const () as usize;
-            let delete = at_deletion as *const () as usize;
-            if (pmpi.comm_create_keyval)(copy, delete, &raw mut keyval as usize, 0) == 0 {
-                (pmpi.comm_set_attr)(own, keyval as usize, 0);
-            }
+impl Finalizer {
+    /// Drains the tree, merges the journals into the trace and removes them. `thread` is the calling one's.
+    pub fn finalize(&self, tree: &mut Tree, mut thread: Option<&mut Thread>, ending: &Ending) {
+        if let Some(thread) = thread.as_deref_mut().filter(|_| self.rank == 0) {
+            thread.text(TEXT_METADATA, &metadata::at_finalize().to_bounded_json());
         }
-    }
-
-    /// Drains the tree, merges the journals into the trace and removes them.
-    pub fn settle(&self, process: &Process, tree: &mut Tree, ending: &Ending) {
-        // SAFETY: the calling thread's own block and state, which no wrapper uses now: the
-        // application is inside MPI_Finalize on this thread.
-        let mut state = unsafe { (*entry()).thread.as_mut() };
-        if let Some(state) = state.as_mut().filter(|_| self.rank == 0) {
-            state.thread.text(TEXT_METADATA, &metadata::at_finalize().to_bounded_json());
-        }
-        let drained = tree.settle(state.map(|state| &mut state.thread));
+        let drained = tree.drain(thread);
         tree.close(drained.is_ok());
-        let settled = drained.and_then(|()| self.align(process)).and_then(|()| self.merge(process, ending));
-        if self.rank == 0 && settled.is_err() {
+        let merged = drained.and_then(|()| self.align()).and_then(|()| self.merge(ending));
+        if self.rank == 0 && merged.is_err() {
             self.dismiss();
         }
-        match settled {
+        match merged {
             Ok(true) => {
                 if self.rank == 0 {
                     nodes::forget(&self.directory);
                 }
-                process.shared.journal.remove();
+                self.shared.journal.remove();
                 let Some(journals) = &self.journals else { return };
                 places::leave(journals);
             }
@@ -186,7 +101,7 @@ impl Settlement {
     }
 
     /// Reports that MPI has not called back.
-    pub fn say_left(&self) {
+    pub fn report_left(&self) {
         if self.rank == 0 {
             let left = self.what_is_left();
             message(&format!("MPI has ended without deleting the attributes of MPI_COMM_SELF; {left}"));
@@ -201,26 +116,26 @@ impl Settlement {
     }
 
     /// Removes the drift of the rank's clock since `MPI_Init` from its times, where not all ranks have one clock.
-    fn align(&self, process: &Process) -> Result<(), TransportError> {
+    fn align(&self) -> Result<(), TransportError> {
         let Some(first) = self.clock else { return Ok(()) };
         let fit = first.fit_to(Reading::take(&self.channel, self.ranks, self.rank)?);
         if let Some(drift) = fit.and_then(|fit| fit.drift_ppm) {
-            process.shared.journal.correct(|nanos| nanos + first.behind(nanos + process.epoch, drift));
+            self.shared.journal.correct(|nanos| nanos + first.behind(nanos + self.epoch, drift));
         }
-        process.shared.journal.aligned(fit);
+        self.shared.journal.aligned(fit);
         Ok(())
     }
 
     /// Merges the parts; true where the whole trace is on disk.
-    fn merge(&self, process: &Process, ending: &Ending) -> Result<bool, TransportError> {
-        let mut own = self.own_part(process);
+    fn merge(&self, ending: &Ending) -> Result<bool, TransportError> {
+        let mut own = self.own_part();
         let common = match &mut own {
             Some(own) => (own.totals(), JobStructure::of(std::mem::take(&mut own.structure))),
             None => (Totals::default(), JobStructure::new(self.ranks)),
         };
         let common = self.join(common)?;
         let tell = |told: &mut ampl_trace::model::Process| {
-            ending.tell(&process.shared.journal, &process.ended, told);
+            ending.tell(&self.shared.journal, &self.ended, told);
         };
         if self.rank == 0 { self.collect(own, common, tell) } else { self.deliver(own, tell) }
     }
@@ -269,14 +184,14 @@ impl Settlement {
     }
 
     /// This rank's part of the trace; `None` where the journal cannot be read.
-    fn own_part(&self, process: &Process) -> Option<Compacted> {
-        let trace = &process.shared.plan.config.trace;
+    fn own_part(&self) -> Option<Compacted> {
+        let trace = &self.shared.plan.config.trace;
         let settings = Settings { error: trace.time_error, floor_ns: trace.time_floor_ns };
-        let own = process.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok());
+        let own = self.shared.journal.contents().ok().and_then(|map| compact(map.bytes(), settings).ok());
         own.map(|mut own| {
             // A rank that has come to its end has no current call.
             own.rank.process.threads.clear();
-            if process.shared.plan.leaves_out_summaries() {
+            if self.shared.plan.leaves_out_summaries() {
                 own.rank.leave_out_summaries();
             }
             own

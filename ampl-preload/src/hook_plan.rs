@@ -1,17 +1,21 @@
 //! Work of the hooks for a function, derived once from the table.
 
+mod step;
+
 use std::sync::OnceLock;
 
 use ampl_agent::prefetch::fetch;
-use ampl_agent::repeats::MOST_WORDS;
 use ampl_agent::shared::Shared;
+use ampl_core::mpi::traffic::{Ends, Operands};
 use ampl_core::mpi::{
     Class, Direction, FUNCTION_COUNT, FUNCTIONS, Function, FunctionSpec, Kind, Length, Param, Traffic, ids,
 };
 use ampl_core::value::ObjectKind;
-use ampl_trace::args::{Shape, gives_address, is_input, is_output, is_overwritten, shape};
+use ampl_trace::args::{is_input, is_output, is_overwritten};
+use ampl_trace::current::{Operands as Named, Role};
 
-use ampl_core::mpi::traffic::{Ends, Operands};
+pub use step::Step;
+use step::{input_step, output_step, telling, tells_request, together};
 
 /// One function's needs, ready for the hot path.
 #[derive(Clone, Debug)]
@@ -108,107 +112,12 @@ pub enum Outcome {
     Several,
 }
 
-/// How one argument gets into the record, or three that often come together.
-// The discriminant by itself: steps are compared without arithmetic.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A buffer's address, an `int` and a datatype.
-    Block,
-    /// A rank, a tag and a communicator.
-    Envelope,
-    /// The word as it is.
-    Word,
-    /// An `int` passed by value.
-    Int,
-    /// A rank passed by value.
-    Rank,
-    /// A tag passed by value.
-    Tag,
-    /// A buffer's address.
-    Buffer,
-    /// Another address.
-    Address,
-    /// The address that the call has written behind its own.
-    AddressAfter,
-    /// A handle passed by value.
-    Handle(Kind, ObjectKind),
-    /// The request that the call is about.
-    Request,
-    /// One request behind its address, after the call.
-    RequestAfter,
-    /// One status behind its address.
-    Status,
-    /// One value behind its address, after the call, which is no handle and no index of a request.
-    Value(Kind),
-    /// Anything else: worked out at the call.
-    Other,
-}
-
 impl HookPlan {
     /// True where it makes a request, and names none.
     #[inline(always)]
     pub fn makes_request(&self) -> bool {
         self.request.is_some() && !self.names_request
     }
-}
-
-/// The same steps, arguments that often come together as one.
-fn together(steps: Vec<(u8, Step)>) -> Box<[(u8, Step)]> {
-    const BLOCK: [Step; 3] = [Step::Buffer, Step::Int, Step::Handle(Kind::Datatype, ObjectKind::Type)];
-    const ENVELOPE: [Step; 3] = [Step::Rank, Step::Tag, Step::Handle(Kind::Comm, ObjectKind::Comm)];
-    let (mut left, mut fewer) = (&steps[..], Vec::new());
-    while let Some((&(index, step), rest)) = left.split_first() {
-        // Parameters without a gap between them: an output there would have a place in another part.
-        let three = left.first_chunk::<3>().filter(|three| three[2].0 == index + 2);
-        let one = three.and_then(|three| match three.map(|(_, step)| step) {
-            BLOCK => Some(Step::Block),
-            ENVELOPE => Some(Step::Envelope),
-            _ => None,
-        });
-        fewer.push((index, one.unwrap_or(step)));
-        left = if one.is_some() { &left[3..] } else { rest };
-    }
-    fewer.into()
-}
-
-fn input_step(param: &Param) -> Step {
-    if shape(param) != Shape::Scalar || is_overwritten(param) {
-        return match param.kind {
-            Kind::Request if shape(param) == Shape::Scalar => Step::Request,
-            _ => Step::Other,
-        };
-    }
-    match param.kind {
-        Kind::Request => Step::Request,
-        _ if gives_address(param) => Step::AddressAfter,
-        _ if param.length == Length::Unknown => Step::Address,
-        Kind::Int | Kind::Logical => Step::Int,
-        Kind::Rank => Step::Rank,
-        Kind::Tag => Step::Tag,
-        Kind::Buffer => Step::Buffer,
-        Kind::Address => Step::Address,
-        Kind::Count | Kind::Aint | Kind::Offset => Step::Word,
-        kind => ObjectKind::of(kind).map_or(Step::Other, |object| Step::Handle(kind, object)),
-    }
-}
-
-fn output_step(param: &Param) -> Step {
-    match (shape(param), param.length, param.kind) {
-        (Shape::Scalar, Length::Unknown, _) => Step::Address,
-        (_, _, Kind::Attribute) => Step::Other,
-        (Shape::Scalar, _, Kind::Request) => Step::RequestAfter,
-        (Shape::Scalar, _, Kind::Status) => Step::Status,
-        (Shape::Scalar, _, kind) if ObjectKind::of(kind).is_none() && !tells_request(param) => {
-            Step::Value(kind)
-        }
-        _ => Step::Other,
-    }
-}
-
-/// True for an output with the indices of completed requests, if the call has requests.
-fn tells_request(param: &Param) -> bool {
-    matches!(param.name, "index" | "array_of_indices")
 }
 
 /// Plans of all functions, once there is an agent. No pointer leads there: with cold caches, a call fetches its plan
@@ -341,29 +250,21 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
             }
             _ => None,
         },
-        about: crate::hooks::whom(spec),
+        about: about(spec),
         rest: Box::leak(Box::new(Rest { inputs, outputs, outcome, index, outcount })),
     }
 }
 
-/// Number of words as in [`HookPlan::telling`].
-fn telling(inputs: &[(u8, Step)]) -> Option<u8> {
-    let mut words = 0;
-    for &(index, step) in inputs {
-        let width = match step {
-            Step::Block | Step::Envelope => 3,
-            Step::Word
-            | Step::Int
-            | Step::Rank
-            | Step::Tag
-            | Step::Buffer
-            | Step::Address
-            | Step::Handle(..) => 1,
-            _ => return None,
-        };
-        words = if index == words { words + width } else { return None };
-    }
-    (usize::from(words) <= MOST_WORDS).then_some(words)
+/// Stands for the first index in [`HookPlan::about`] where a function has no such argument.
+pub const NOT_ABOUT: u8 = u8::MAX;
+
+/// Indices of the arguments in [`HookPlan::about`]. Readers know which of them a function has: an argument stands for
+/// those that it has not.
+fn about(spec: &FunctionSpec) -> [u8; 3] {
+    let operands = Named::of(spec);
+    let rank = |operand: Option<(u8, Role)>| operand.map(|(index, _)| index);
+    let all = [rank(operands.peer), rank(operands.second).or(operands.tag), operands.comm];
+    if all == [None; 3] { [NOT_ABOUT; 3] } else { all.map(|index| index.unwrap_or(0)) }
 }
 
 /// True where MPI is asked at every call for what the bytes depend on: a topology may have changed unseen.

@@ -4,42 +4,40 @@
 //! collective then. After a disagreement every rank goes on unobserved.
 
 mod announce;
-pub mod nodes;
-
-pub use announce::take_away as take_awaited;
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ampl_agent::CallEnd;
 use ampl_agent::journal::{Identity, Journal};
 use ampl_agent::shared::Shared;
-use ampl_agent::uncancelled::Uncancelled;
 use ampl_agent::window::Boundary;
 use ampl_client::Policy;
 use ampl_core::config::{self, Config};
-use ampl_core::mpi::{FUNCTIONS, Function};
+use ampl_core::mpi::Function;
 use ampl_core::plan::Plan;
 use ampl_core::units::Rank;
 use ampl_core::value::ObjectKind;
 use ampl_trace::model::RunInfo;
 use ampl_trace::record::{TEXT_METADATA, TEXT_RUN};
-use std::sync::atomic::Ordering;
 
 use crate::abi::{self, Abi};
 use crate::align;
 use crate::cgroup;
 use crate::clock;
 use crate::counters;
+use crate::counts;
+use crate::ending::Ended;
 use crate::environment;
-use crate::finalize::{Settlement, places};
+use crate::finalize::{Finalizer, places};
 use crate::fortran::Fortran;
-use crate::intercept::EARLY;
+use crate::hot_state;
 use crate::metadata;
+use crate::nodes;
 use crate::pmpi::Pmpi;
 use crate::presence;
+use crate::report::message;
 use crate::thread_state::ThreadState;
 use crate::transport::{Channel, MpiTransport};
 use crate::tree::{self, Tree};
@@ -70,7 +68,7 @@ pub struct Parts {
     /// The rank's place in the tree.
     pub tree: Tree,
     /// Data for the end of the job.
-    pub settlement: Settlement,
+    pub finalizer: Finalizer,
     /// How to read Fortran calls.
     pub fortran: Fortran,
     /// Written into the journal of rank 0.
@@ -158,7 +156,10 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         concurrent: is_concurrent(abi, pmpi),
         epoch: prepared.epoch,
         tree,
-        settlement: Settlement {
+        finalizer: Finalizer {
+            shared: prepared.shared.clone(),
+            epoch: prepared.epoch,
+            ended: Ended::default(),
             channel,
             directory: prepared.directory,
             journals: prepared.journal_directory,
@@ -171,13 +172,6 @@ pub fn begin(before: (u64, i64)) -> Option<Parts> {
         run: prepared.run,
         shared: prepared.shared,
     })
-}
-
-/// A message on standard error; standard output belongs to the application.
-pub fn message(text: &str) {
-    let _whole = Uncancelled::begin();
-    // One write: ranks share the place. Write errors are ignored.
-    let _ = std::io::stderr().write_all(format!("ampl: {text}\n").as_bytes());
 }
 
 fn private_channel(abi: &Abi, pmpi: &'static Pmpi, world: usize) -> Option<Channel> {
@@ -404,13 +398,6 @@ fn write_run_file(told: &Announcement, run: &RunInfo, journals: Option<&Path>) {
     }
 }
 
-/// Calls made so far that would have had a place in the sequence, questions such as `MPI_Initialized` apart.
-fn early_calls() -> u64 {
-    let counts = FUNCTIONS.iter().zip(&EARLY);
-    let sequenced = counts.filter(|(spec, _)| !spec.class.only_asks());
-    sequenced.map(|(_, early)| early.load(Ordering::Relaxed)).sum()
-}
-
 /// The first records of the thread that called `MPI_Init`: the run, the client's first decisions, calls made
 /// earlier, `MPI_Init` itself, called from `address` with the arguments in `state.args`.
 pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function, address: u64, started: u64) {
@@ -419,7 +406,7 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         let run = RunInfo {
             mpi_library: process.pmpi.library_version(),
             abi: Some(process.abi.family),
-            early_calls: early_calls(),
+            early_calls: counts::sequenced(),
             has_gaps: true,
             ..uncovered::noted(run.clone())
         };
@@ -432,16 +419,14 @@ pub fn first_records(state: &mut ThreadState, run: &RunInfo, function: Function,
         let (_, decisions) = Policy::new(&process.shared.plan).first_directive();
         tree::record(&mut state.thread, &decisions);
     }
-    for (index, early) in EARLY.iter().enumerate() {
-        state.thread.early(Function(index as u16), early.swap(0, Ordering::Relaxed), started);
-    }
+    counts::take(|function, calls| state.thread.early(function, calls, started));
     let terminal =
         if state.thread.records() { state.thread.terminal(function, address, 0, &state.args) } else { None };
     state.thread.initialised(&CallEnd {
         function,
         address,
         start: started,
-        end: crate::process::now(),
+        end: hot_state::now(),
         sent: 0,
         received: 0,
         flags: 0,

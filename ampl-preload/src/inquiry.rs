@@ -2,9 +2,11 @@
 
 use ampl_trace::record::NOWHERE;
 
-use crate::hooks;
 use crate::process::Process;
 use crate::symbol::next_definition;
+
+/// Bit of a communicator's second fact: it joins two groups, and the rest is the size of the caller's.
+pub const INTER: u64 = 1 << 63;
 
 impl Process {
     /// Bytes of one element of a valid datatype; 0 if MPI does not report them.
@@ -29,7 +31,7 @@ impl Process {
             }
         }
         let [ranks, rank, remote] = [ranks, rank, remote].map(|number| number.max(0) as u64);
-        if inter == 0 { [ranks, rank] } else { [remote, hooks::INTER | ranks] }
+        if inter == 0 { [ranks, rank] } else { [remote, INTER | ranks] }
     }
 
     /// The size of a valid intracommunicator, the caller's rank in it, and the rank in the world of its rank 0;

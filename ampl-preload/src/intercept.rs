@@ -1,43 +1,35 @@
 //! The one path that every wrapper takes.
 
+mod unrecorded;
+
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use ampl_agent::floating::Environment;
-use ampl_agent::thread::LOOK_EVERY;
-use ampl_core::mpi::{Class, FUNCTION_COUNT, Function, Returns, ids};
+use ampl_agent::thread::CHECK_EVERY;
+use ampl_core::mpi::{Class, Function, ids};
 
-use crate::abi;
-use crate::caller::{Caller, is_of_mpi, who};
+use crate::caller::{Caller, who};
 use crate::clock::{self, ticks};
+use crate::contain::{contained, contained_counting};
+use crate::control;
 use crate::entry::{Entry, Origin, Outer, entry};
-use crate::finalize;
 use crate::hook_plan::{self, FastPath, HookPlan};
 use crate::hooks;
+use crate::hot_state;
+use crate::lifecycle;
 use crate::presence;
-use crate::process::{self, contained, contained_counting};
 use crate::reader::ierror_index;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
 use crate::uncovered;
-use crate::walk;
+pub use unrecorded::intercept_double;
+use unrecorded::{absent, count_early, count_within, define_file, within};
 
 /// Forwards words to a definition.
 type Forward<R> = unsafe fn(*const (), *const usize) -> R;
 
 /// Most ticks of a call that is only counted, about 1 µs: beyond, the processor went elsewhere.
 const DESCHEDULED: u64 = 3000;
-
-/// Calls made before the agent existed.
-pub static EARLY: [AtomicU64; FUNCTION_COUNT] = [const { AtomicU64::new(0) }; FUNCTION_COUNT];
-
-/// `MPI_ERR_OTHER`: result of calls of functions that the loaded MPI does not have.
-fn absent_code() -> i32 {
-    match abi::detect() {
-        Some(abi) if abi.name == "mpich" => 15,
-        _ => 16,
-    }
-}
 
 /// Forwards a call exactly once, and records it unless MPI made it itself.
 ///
@@ -60,14 +52,14 @@ pub unsafe fn intercept(symbol: &'static Symbol, words: &mut [usize], forward: F
     // SAFETY: as above; looked up again, because the call may have been long.
     let here: &mut Entry = unsafe { &mut *entry() };
     here.inside = 0;
-    passed(here.thread);
+    passed(here.state());
     result
 }
 
 /// Ends a call that is only counted. Where it has forked this may be the child, which has no journal.
 #[inline(always)]
 fn passed(thread: *const ThreadState) {
-    if process::is_active() {
+    if hot_state::is_active() {
         // SAFETY: the calling thread's own state, as before the call.
         unsafe { (*thread).thread.current.passed() };
     }
@@ -77,18 +69,18 @@ fn passed(thread: *const ThreadState) {
 /// the agent is to cost next to nothing.
 #[inline(always)]
 fn passes(here: &Entry, function: Function) -> bool {
-    if !process::is_active() || here.thread.is_null() {
+    if !hot_state::is_active() || here.thread.is_null() {
         return false;
     }
     // SAFETY: the calling thread's own state, which no wrapper uses now.
-    let state = unsafe { &mut *here.thread };
+    let state = unsafe { &mut *here.state() };
     let passage = state.process.passages[usize::from(function.0)];
     let passes = state.thread.is_quiet()
         && match passage {
             FastPath::Never => false,
             FastPath::Counted => true,
             // A clock that has to be asked for would cost the others their registers.
-            FastPath::Marking => process::is_invariant() && state.thread.pass_marker(ticks(true)),
+            FastPath::Marking => hot_state::is_invariant() && state.thread.pass_marker(ticks(true)),
         };
     if passes {
         // SAFETY: the wrapper just entered.
@@ -143,7 +135,7 @@ unsafe fn whole(symbol: &'static Symbol, words: &mut [usize], forward: Forward<u
         }
     }
     enter(here, address, symbol.function);
-    let state = if process::is_active() { here.thread } else { ptr::null_mut() };
+    let state = if hot_state::is_active() { here.state() } else { ptr::null_mut() };
     let unwound = Unwound;
     // SAFETY: the caller's promise; a thread's state is only ever used by that thread, and nested
     // wrappers return above before they touch it.
@@ -158,18 +150,6 @@ unsafe fn whole(symbol: &'static Symbol, words: &mut [usize], forward: Forward<u
     // SAFETY: as above; looked up again, because the call may have been long.
     unsafe { (*entry()).inside = 0 };
     result
-}
-
-/// MPICH's Fortran `MPI_FILE_OPEN` opens a file in C into a variable of its own that it has not set, and converts that
-/// whether or not the file could be opened. The earlier contents of the stack decide whether a program survives; a
-/// wrapper between them changes these. Stores `MPI_FILE_NULL` there.
-#[cold]
-fn define_file(symbol: &Symbol, words: &[usize]) {
-    let is_mpich = abi::detect().is_some_and(|abi| abi.name == "mpich");
-    if is_mpich && symbol.language == Language::C && words[4] != 0 {
-        // SAFETY: the caller is MPI, and has room there for the handle that it asks for: a pointer.
-        unsafe { (words[4] as *mut usize).write_unaligned(0) };
-    }
 }
 
 /// On the stack while a call is forwarded: dropped only when an exception or a cancellation unwinds through it.
@@ -189,86 +169,9 @@ fn left(here: &mut Entry, end: u64) {
     here.inside = 0;
     let Outer { address, start, function, .. } = here.outer;
     // SAFETY: the calling thread's own state, which no wrapper uses now.
-    if let Some(state) = unsafe { here.thread.as_mut() }.filter(|_| process::is_active() && start != 0) {
+    if let Some(state) = unsafe { here.state().as_mut() }.filter(|_| hot_state::is_active() && start != 0) {
         contained(|| hooks::left(state, function, address, start, end.max(start)));
         state.thread.current.leave(end.max(start));
-    }
-}
-
-/// Counts a call that the application makes from within another.
-#[cold]
-fn count_within(here: &Entry, function: Function) {
-    if process::is_active() && !here.thread.is_null() {
-        // SAFETY: the calling thread's own state: the outer wrapper holds no reference to it while it forwards.
-        contained(|| unsafe { (*here.thread).thread.nested(function, process::now()) });
-        if matches!(function, ids::MPI_COMM_FREE | ids::MPI_COMM_DISCONNECT) {
-            process::mark_comms_uncertain();
-        }
-        if function == ids::MPI_CANCEL {
-            process::cancels();
-        }
-    }
-}
-
-/// Forwards a call that the application makes from within another, and follows the handles that it gives and takes.
-///
-/// # Safety
-/// As [`intercept`].
-#[cold]
-unsafe fn within(symbol: &Symbol, words: &mut [usize], forward: Forward<usize>, next: *const ()) -> usize {
-    let process = process::current().filter(|_| process::is_active() && symbol.language == Language::C);
-    // SAFETY: the caller's promise.
-    let held = process
-        .and_then(|process| contained(|| unsafe { hooks::held(process, symbol.function, words) }).flatten());
-    // SAFETY: the caller's promise; outside of any catch_unwind.
-    let result = unsafe { forward(next, words.as_ptr()) };
-    if let Some(process) = process.filter(|_| result as i32 == 0 && process::is_active()) {
-        // SAFETY: the arguments of a call that has succeeded.
-        contained(|| unsafe { hooks::changed(process, symbol.function, words, held) });
-    }
-    result
-}
-
-/// As [`intercept`], for functions that return a double and are only counted.
-///
-/// # Safety
-/// As [`intercept`].
-pub unsafe fn intercept_double(symbol: &'static Symbol, words: &[usize], forward: Forward<f64>) -> f64 {
-    let next = symbol.next();
-    if next.is_null() {
-        return 0.0;
-    }
-    // SAFETY: the calling thread's own block.
-    let here: &mut Entry = unsafe { &mut *entry() };
-    // SAFETY: the wrapper just entered.
-    let address = unsafe { here.origin().address };
-    let outermost = here.inside == 0;
-    // SAFETY: as above.
-    if outermost || unsafe { who(here, address, next) } != Caller::Mpi {
-        // SAFETY: a thread's state is only ever used by that thread.
-        match unsafe { here.thread.as_mut() }.filter(|_| process::is_active()) {
-            Some(state) => state.thread.count(symbol.function, 1),
-            None => count_early(symbol.function, address, next),
-        }
-    }
-    if outermost {
-        // MPICH's Fortran clocks come back through the C ones.
-        enter(here, address, symbol.function);
-    }
-    // SAFETY: the caller's promise.
-    let result = unsafe { forward(next, words.as_ptr()) };
-    if outermost {
-        // SAFETY: the calling thread's own block.
-        unsafe { (*entry()).inside = 0 };
-    }
-    result
-}
-
-/// Counts a call that the application makes while there is no agent yet; not those of MPI's constructors, such as its
-/// C++ binding has.
-fn count_early(function: Function, address: u64, next: *const ()) {
-    if process::has_not_started() && !is_of_mpi(address, next) {
-        EARLY[usize::from(function.0)].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -281,15 +184,15 @@ unsafe fn outside(
     next: *const (),
     origin: Origin,
 ) -> usize {
-    if process::is_active()
-        && let Some(state) = contained(process::adopt_thread).flatten()
+    if hot_state::is_active()
+        && let Some(state) = contained(lifecycle::adopt_thread).flatten()
     {
         let state = ptr::from_mut(state);
         // SAFETY: the caller's promise, passed on.
         return unsafe { recorded(symbol, words, forward, next, origin.address, state) };
     }
     let starts =
-        matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && process::has_not_started();
+        matches!(symbol.function, ids::MPI_INIT | ids::MPI_INIT_THREAD) && hot_state::has_not_started();
     if symbol.function == ids::MPI_SESSION_INIT {
         contained(uncovered::session_began);
     } else if !starts && symbol.function.spec().class != Class::Local {
@@ -299,7 +202,7 @@ unsafe fn outside(
         count_early(symbol.function, origin.address, next);
     }
     if starts {
-        contained(process::will_start);
+        contained(lifecycle::will_start);
     }
     let before = starts.then(clock::pair);
     // SAFETY: the caller's promise.
@@ -308,7 +211,7 @@ unsafe fn outside(
         // SAFETY: the arguments of the call just made.
         if unsafe { error_code(symbol, words, result) } == 0 {
             // SAFETY: as above, and the call has succeeded.
-            contained(|| unsafe { process::start(symbol, words, origin, before) });
+            contained(|| unsafe { lifecycle::start(symbol, words, origin, before) });
         } else {
             contained(presence::unmark);
         }
@@ -332,25 +235,6 @@ unsafe fn error_code(symbol: &Symbol, words: &[usize], result: usize) -> i32 {
     }
 }
 
-/// Result of a call of a function that this MPI lacks: an error, in the language's way.
-///
-/// # Safety
-/// `words` must be the arguments of a call of `symbol`.
-#[cold]
-unsafe fn absent(symbol: &Symbol, words: &[usize]) -> usize {
-    if symbol.function.spec().returns == Returns::Word {
-        return 0; // a handle or an address, not an error code
-    }
-    let code = absent_code();
-    if symbol.language == Language::Fortran
-        && let Some(&at) = words.get(ierror_index(symbol.function)).filter(|&&at| at != 0)
-    {
-        // SAFETY: an `ierror` that is present points to a default integer.
-        unsafe { (at as *mut i32).write_unaligned(code) };
-    }
-    code as usize
-}
-
 /// Site of the wrapper just entered: its return address `address`, or the number of its path, where paths identify call
 /// sites.
 #[inline(always)]
@@ -362,7 +246,7 @@ fn site(state: &mut ThreadState, address: u64) -> u64 {
 fn path(state: &mut ThreadState, address: u64) -> u64 {
     // SAFETY: the calling thread's own block, and the wrapper entered last is the one that runs.
     let origin = unsafe { (*entry()).origin() };
-    contained(|| walk::path(state, origin)).unwrap_or(address)
+    contained(|| state.path(origin)).unwrap_or(address)
 }
 
 /// Closes the windows that end where `function` is called at `now`; returns whether one was closed.
@@ -376,7 +260,7 @@ fn end_windows(
 ) -> bool {
     let closed = contained(|| state.thread.end_windows(function, address, now)) == Some(true);
     if closed {
-        contained(|| hooks::window_closed(state, recipe));
+        contained(|| control::window_closed(state, recipe));
     }
     closed
 }
@@ -404,7 +288,7 @@ unsafe fn recorded(
         // SAFETY: the caller's promise.
         return unsafe { forward(next, words.as_ptr()) };
     }
-    let invariant = process::is_invariant();
+    let invariant = hot_state::is_invariant();
     if state.thread.is_off() && recipe.passage != FastPath::Never {
         let quiet = state.thread.is_quiet();
         let from = ticks(invariant);
@@ -414,9 +298,9 @@ unsafe fn recorded(
         }
         if !quiet {
             let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);
-            state.thread.add_own(took * LOOK_EVERY);
+            state.thread.add_own(took * CHECK_EVERY);
             state.thread.current.leave(from);
-            contained(|| hooks::look_around(state, recipe));
+            contained(|| control::check_while_counting(state, recipe));
         }
         // SAFETY: the caller's promise.
         let result = unsafe { forward(next, words.as_ptr()) };
@@ -428,7 +312,7 @@ unsafe fn recorded(
         let measured = state.local_meter.is_due();
         let address = site(state, address);
         if contained_counting(|| state.thread.local(function, address, now)) == Some(true) {
-            contained(|| hooks::window_closed(state, recipe));
+            contained(|| control::window_closed(state, recipe));
         } else if measured {
             state.local_meter.take(ticks(invariant) - now);
         }
@@ -447,7 +331,10 @@ unsafe fn recorded(
     }
     if recipe.prepares || symbol.language == Language::Fortran {
         // SAFETY: the application's arguments, before the call.
-        contained_counting(|| unsafe { hooks::enter(state, symbol, recipe, words) });
+        contained_counting(|| unsafe {
+            hooks::enter(state, symbol, recipe, words);
+            control::before_call(state, symbol, words);
+        });
     }
     if !state.thread.is_known(function, address) {
         contained_counting(|| state.thread.know(function, address));
@@ -460,9 +347,14 @@ unsafe fn recorded(
     state.thread.current.enter(function, address, start);
     if recipe.class == Class::Lifecycle {
         // SAFETY: the application's arguments, before the call.
-        contained(|| unsafe { hooks::lifecycle(state, symbol, recipe, words, address, start) });
-    }
-    if recipe.class != Class::Lifecycle {
+        contained(|| unsafe {
+            hooks::lifecycle(state, symbol, recipe, words, address, start);
+            if function == ids::MPI_FINALIZE {
+                lifecycle::enter_finalize(state, start);
+                lifecycle::finalize_entered();
+            }
+        });
+    } else {
         // SAFETY: the calling thread's own block.
         unsafe { (*entry()).outer.start = start };
     }
@@ -470,11 +362,11 @@ unsafe fn recorded(
     // handler may unwind through here.
     let result = unsafe { forward(next, words.as_ptr()) };
     let end = ticks(invariant);
-    if recipe.class == Class::Lifecycle || !process::is_active() {
+    if recipe.class == Class::Lifecycle || !hot_state::is_active() {
         // MPI_Finalize has returned, and what was to be recorded has been; or this is a child that a
         // callback forked, and the journal is its parent's.
         if recipe.class == Class::Lifecycle {
-            contained(finalize::is_left);
+            contained(lifecycle::finalize_left);
         }
         return result;
     }
@@ -484,8 +376,11 @@ unsafe fn recorded(
     // SAFETY: the application's arguments, after the call.
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };
-    // SAFETY: the application's arguments, after the call.
-    contained_counting(|| unsafe { hooks::leave(state, symbol, recipe, words, &call) });
+    contained_counting(|| {
+        // SAFETY: the application's arguments, after the call.
+        let closed = unsafe { hooks::leave(state, symbol, recipe, words, &call) };
+        control::after_call(state, symbol, recipe, words, end, closed);
+    });
     if measured {
         let own =
             (ticks(invariant) - entered).saturating_sub(end - start + (state.thread.rare_ticks() - rare));

@@ -1,23 +1,29 @@
 //! Sleep, as MPI libraries do while they wait for other processes; overdue work is done then.
 
 use std::ptr;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::finalize;
-use crate::process::contained;
+use crate::contain::contained;
 use crate::symbol::next_definition;
 
 /// The C library's, or that of a tool in between; null before there is an agent.
 static NEXT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// Finds the definition behind ours.
-pub fn find() {
+/// Function called at each sleep, with the address at which the sleeping thread goes on; none before there is an agent.
+static OBSERVER: OnceLock<fn(u64)> = OnceLock::new();
+
+/// Finds the definition behind ours, and passes sleeps to `observer` from now on.
+pub fn find(observer: fn(u64)) {
     NEXT.store(next_definition("usleep\0").cast_mut(), Ordering::Relaxed);
+    let _ = OBSERVER.set(observer);
 }
 
 /// Notes a call of `usleep` that returns to `back`; returns the definition to jump to.
-extern "C" fn look(_: u32, back: u64) -> *const () {
-    contained(|| finalize::is_sleeping(back));
+extern "C" fn note(_: u32, back: u64) -> *const () {
+    if let Some(observer) = OBSERVER.get() {
+        contained(|| observer(back));
+    }
     match NEXT.load(Ordering::Relaxed).cast_const() {
         next if next.is_null() => plain as *const (),
         next => next,
@@ -42,10 +48,10 @@ unsafe extern "C" fn usleep(microseconds: u32) -> i32 {
     core::arch::naked_asm!(
         "push rdi",
         "mov rsi, qword ptr [rsp + 8]",
-        "call {look}",
+        "call {note}",
         "pop rdi",
         "jmp rax",
-        look = sym look,
+        note = sym note,
     )
 }
 
@@ -62,7 +68,7 @@ mod tests {
             // SAFETY: the function above.
             assert_eq!(unsafe { usleep(20_000) }, 0);
             assert!(begun.elapsed() >= Duration::from_millis(20));
-            find();
+            find(|_| {});
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ampl_core::mpi::Function;
 
-use crate::deferred_mpi::Libraries;
+use crate::libraries::Libraries;
 
 /// Calling convention of a wrapped symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,10 @@ use ampl_agent::meter::Meter;
 use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
-use crate::hooks::{Near, ProgressTimer};
+use crate::entry::{Entry, Origin};
+use crate::places::PlaceCache;
 use crate::process::Process;
+use crate::progress_timer::ProgressTimer;
 use crate::reader::Reader;
 use crate::walk::Walker;
 
@@ -33,7 +35,7 @@ pub struct ThreadState {
     /// Finds call paths, where these tell call sites apart.
     pub walker: Option<Box<Walker>>,
     /// Words of the addresses met last.
-    pub places: Near,
+    pub places: PlaceCache,
     /// Request handles named by the call, before it.
     pub handles: Vec<u64>,
     /// The requests behind them.
@@ -47,7 +49,7 @@ pub struct ThreadState {
     /// Live requests.
     pub requests: Requests,
     /// Schedule of its polls of the tree.
-    pub pace: ProgressTimer,
+    pub timer: ProgressTimer,
     /// The agent's own time per call.
     pub meter: Meter,
     /// The agent's own time per local call that is only counted.
@@ -69,16 +71,34 @@ impl ThreadState {
             args: Vec::with_capacity(256),
             before: Vec::with_capacity(64),
             held: Vec::with_capacity(4),
-            places: Near::of_this_thread(),
+            places: PlaceCache::of_this_thread(),
             handles: Vec::with_capacity(64),
             named: CallRequests::default(),
             after: Vec::with_capacity(64),
             statuses: Vec::with_capacity(64),
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
-            pace: ProgressTimer::new(process.gathers),
+            timer: ProgressTimer::new(process.gathers),
             meter: Meter::default(),
             local_meter: Meter::default(),
         }
+    }
+
+    /// Site of the call made at `origin`: the number of its path, where paths tell call sites apart, or its return
+    /// address.
+    #[inline]
+    pub fn path(&mut self, origin: Origin) -> u64 {
+        match &mut self.walker {
+            Some(walker) => walker.path(&mut self.thread, origin),
+            None => origin.address,
+        }
+    }
+}
+
+impl Entry {
+    /// The thread's state; null before its first recorded call.
+    #[inline(always)]
+    pub fn state(&self) -> *mut ThreadState {
+        self.thread.cast()
     }
 }

@@ -169,11 +169,11 @@ impl Tree {
     ///
     /// # Errors
     /// [`TransportError`] when the transport is broken or nothing moves any more.
-    pub fn settle(&mut self, mut thread: Option<&mut Thread>) -> Result<(), TransportError> {
+    pub fn drain(&mut self, mut thread: Option<&mut Thread>) -> Result<(), TransportError> {
         if !self.finished {
             self.node.local_finished(); // the agent ended before the job did
         }
-        let mut patience = Backoff::for_running_ranks();
+        let mut backoff = Backoff::for_running_ranks();
         while !self.node.closed() {
             let alone = self.parent.is_none() && self.children.is_empty();
             if self.transport.is_none() && !alone {
@@ -184,9 +184,9 @@ impl Tree {
                 return Err(TransportError(format!("rank {} takes no further part", gone.0)));
             }
             if self.exchange(thread.as_deref_mut())? {
-                patience.reset();
+                backoff.reset();
             } else {
-                patience.pause()?;
+                backoff.pause()?;
             }
         }
         // The last messages may still be on their way; their memory must stay until then.
@@ -198,17 +198,17 @@ impl Tree {
                     if transport.lost().is_some() {
                         break;
                     }
-                    patience.pause()?;
+                    backoff.pause()?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Takes the edges down: `settled` says that nothing is under way on them.
-    pub fn close(&mut self, settled: bool) {
+    /// Takes the edges down: `drained`: nothing is under way on them.
+    pub fn close(&mut self, drained: bool) {
         match self.transport.take() {
-            Some(transport) if settled => transport.close(),
+            Some(transport) if drained => transport.close(),
             Some(transport) => transport.announce_departure(),
             None => {}
         }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ampl_core::mpi::Function;
 use ampl_trace::model::RunInfo;
 
-use crate::caller::is_library_of_mpi;
 use crate::environment;
-use crate::init::message;
-use crate::process;
+use crate::hot_state;
+use crate::libraries::is_library_of_mpi;
+use crate::report::message;
 use crate::resolve::{self, each_module, is_in_same_module, module};
 use crate::symbol::{self, Language, next_definition, variable};
 
@@ -60,11 +60,11 @@ pub fn session_began() {
     if environment::is_disabled() || !environment::is_first_rank() || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    if process::has_not_started() {
+    if hot_state::has_not_started() {
         // The world may still come: then its run is recorded.
         // SAFETY: a function without arguments.
         unsafe { libc::atexit(at_exit) };
-    } else if !process::is_active() {
+    } else if !hot_state::is_active() {
         message("the program uses MPI after MPI_Finalize, in a session: those calls are not recorded");
     }
 }
@@ -72,7 +72,7 @@ pub fn session_began() {
 /// Reports a call although no agent was made: a tool before ampl may have kept `MPI_Init` to itself.
 pub fn called_unstarted() {
     static SAID: AtomicBool = AtomicBool::new(false);
-    if !process::has_not_started() || SAID.load(Ordering::Relaxed) || environment::is_disabled() {
+    if !hot_state::has_not_started() || SAID.load(Ordering::Relaxed) || environment::is_disabled() {
         return;
     }
     let initialized = next_definition("PMPI_Initialized\0");
@@ -115,7 +115,7 @@ fn past(by: Option<String>) -> String {
 }
 
 extern "C" fn at_exit() {
-    if process::has_not_started() {
+    if hot_state::has_not_started() {
         message("the program uses MPI sessions and made no MPI_Init: it is not recorded");
     }
 }

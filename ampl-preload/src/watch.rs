@@ -5,9 +5,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::init::message;
+use crate::contain::contained;
 use crate::once;
-use crate::process::contained;
+use crate::report::message;
 use crate::signals::Held;
 
 /// Agreeing takes milliseconds, on a machine that is overloaded seconds.

@@ -8,28 +8,25 @@ use std::mem::transmute;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::entry::entry;
+use crate::entry::{Yield, entry};
 use crate::symbol::next_definition;
-
-/// Function by which a thread yields its processor.
-pub type Yield = extern "C" fn() -> i32;
 
 /// Guard: while it lives, the calling thread does not yield.
 #[derive(Debug)]
 pub struct YieldSuppressor(Option<Yield>);
 
 impl YieldSuppressor {
-    /// From now on.
-    pub fn keep() -> Self {
+    /// Suppresses yields from now on.
+    pub fn new() -> Self {
         // SAFETY: the calling thread's own block.
-        Self(unsafe { (*entry()).gives_turn.replace(stay) })
+        Self(unsafe { (*entry()).yields.replace(stay) })
     }
 }
 
 impl Drop for YieldSuppressor {
     fn drop(&mut self) {
         // SAFETY: the calling thread's own block.
-        unsafe { (*entry()).gives_turn = self.0 };
+        unsafe { (*entry()).yields = self.0 };
     }
 }
 
@@ -53,8 +50,8 @@ pub fn find() {
 #[unsafe(no_mangle)]
 extern "C" fn sched_yield() -> i32 {
     // SAFETY: the calling thread's own block.
-    match unsafe { (*entry()).gives_turn } {
-        Some(give) => give(),
+    match unsafe { (*entry()).yields } {
+        Some(function) => function(),
         None => first(),
     }
 }
@@ -69,7 +66,7 @@ fn first() -> i32 {
         return unsafe { libc::syscall(libc::SYS_sched_yield) as i32 };
     };
     // SAFETY: the calling thread's own block.
-    unsafe { (*entry()).gives_turn = Some(next) };
+    unsafe { (*entry()).yields = Some(next) };
     next()
 }
 
@@ -80,18 +77,18 @@ mod tests {
     #[test]
     fn a_turn_is_kept_and_then_given_as_before() {
         // SAFETY: the calling thread's own block.
-        let gives = || unsafe { (*entry()).gives_turn.map(|give| give as usize) };
-        assert_eq!((sched_yield(), gives()), (0, None), "nobody looks for it");
+        let yields = || unsafe { (*entry()).yields.map(|function| function as usize) };
+        assert_eq!((sched_yield(), yields()), (0, None), "nobody looks for it");
         {
-            let _turn = YieldSuppressor::keep();
-            assert_eq!((sched_yield(), gives()), (0, Some(stay as *const () as usize)));
+            let _kept = YieldSuppressor::new();
+            assert_eq!((sched_yield(), yields()), (0, Some(stay as *const () as usize)));
         }
-        assert_eq!(gives(), None);
+        assert_eq!(yields(), None);
         find();
         assert_eq!(sched_yield(), 0);
-        assert_eq!(gives(), Some(NEXT.load(Ordering::Relaxed) as usize).filter(|&next| next != 0));
-        let there = gives();
-        drop(YieldSuppressor::keep());
-        assert_eq!(gives(), there);
+        assert_eq!(yields(), Some(NEXT.load(Ordering::Relaxed) as usize).filter(|&next| next != 0));
+        let there = yields();
+        drop(YieldSuppressor::new());
+        assert_eq!(yields(), there);
     }
 }

@@ -26,9 +26,9 @@ fn forget_paused(cells: &mut [Cell], wall: u64, paused: u64) {
 /// Rewinds to the first unreported window, among those [passed over](crate::shared::Shared::pass_over); returns how
 /// many are unreported, the open one included.
 fn tell_all(open: &mut OpenWindow) -> u64 {
-    let untold = std::mem::take(&mut open.untold);
-    open.window = WindowId(open.window.0 - untold);
-    untold
+    let unreported = std::mem::take(&mut open.unreported);
+    open.window = WindowId(open.window.0 - unreported);
+    unreported
 }
 
 impl Thread {

@@ -40,7 +40,7 @@ impl Thread {
     /// A call of `function` was counted only, and the table has no room for its site.
     #[cold]
     pub(super) fn pass_without_room(&mut self, function: Function) {
-        let (reason, at) = (Reason::Overhead, self.looked.at);
+        let (reason, at) = (Reason::Overhead, self.last_check.at);
         self.leave_out(&LeftOut { function, address: 0, reason, calls: 1, start: at, end: at });
     }
 

@@ -45,7 +45,7 @@ impl Thread {
     /// whether it was.
     pub(super) fn gather(&mut self, shared: &Shared, now: u64) -> bool {
         let whole = !self.stream.is_full() && !self.stream.is_crowded() && !self.log.is_lost();
-        if now >= self.gathers_until || self.is_look_due(now) || !whole {
+        if now >= self.gathers_until || self.is_check_due(now) || !whole {
             return false;
         }
         let mut open = shared.lock();

@@ -9,7 +9,7 @@ use crate::governor::{Level, SHORTEST_NS, Stretch};
 use crate::window_decisions::DecisionTiming;
 
 /// Calls between two readings of the clock while calls are only counted.
-pub const LOOK_EVERY: u64 = 64;
+pub const CHECK_EVERY: u64 = 64;
 
 /// Threads with fewer than `FEW` calls since the last check are checked `CHECK_RARELY` times less often: their work
 /// costs little, and a check with cold caches costs more.
@@ -56,10 +56,10 @@ impl Thread {
     }
 
     /// True where the thread [is off](Thread::is_off) and the next call to [pass](Thread::pass) is not a
-    /// [`LOOK_EVERY`]th, which checks.
+    /// [`CHECK_EVERY`]th, which checks.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        self.is_off() && !self.sequence.is_multiple_of(LOOK_EVERY)
+        self.is_off() && !self.sequence.is_multiple_of(CHECK_EVERY)
     }
 
     /// Counts a call that returns to `address` while the thread [is off](Thread::is_off), shows it to readers, and gives
@@ -68,7 +68,7 @@ impl Thread {
     pub fn pass(&mut self, function: Function, address: u64) {
         self.counts[usize::from(function.0)] += 1;
         self.sequence += 1;
-        if !self.gaps.pass(function, address, self.looked.at) {
+        if !self.gaps.pass(function, address, self.last_check.at) {
             self.pass_without_room(function);
         }
         self.current.pass(function, address);
@@ -79,35 +79,36 @@ impl Thread {
         self.own_before + self.totals.own_ticks.saturating_sub(self.totals.waited_ticks)
     }
 
-    /// True where [`Thread::look`] would check at `now`.
+    /// True where [`Thread::check_overhead`] would check at `now`.
     #[inline]
-    pub fn is_look_due(&self, now: u64) -> bool {
-        let [many, few] = self.looked.next;
-        now >= many && (now >= few || self.sequence - self.looked.sequence >= FEW)
+    pub fn is_check_due(&self, now: u64) -> bool {
+        let [many, few] = self.last_check.next;
+        now >= many && (now >= few || self.sequence - self.last_check.sequence >= FEW)
     }
 
     /// Checks what the agent costs, at `now`, unless a check was a moment ago: the process may step down, or up again.
     /// The records of the open window are then no longer whole, and not kept.
     ///
     /// Returns true where the recording of calls has begun or ended.
-    pub fn look(&mut self, now: u64) -> bool {
-        if !self.is_look_due(now) {
+    pub fn check_overhead(&mut self, now: u64) -> bool {
+        if !self.is_check_due(now) {
             return false;
         }
-        let elapsed_ns = now.saturating_sub(self.looked.at) as f64 * self.nanos_per_tick;
+        let elapsed_ns = now.saturating_sub(self.last_check.at) as f64 * self.nanos_per_tick;
         let own = self.own();
-        let calls = self.sequence - self.looked.sequence;
-        let stored = self.looked.stored || self.stores;
-        let coded = (self.looked.coded + if stored { calls } else { 0 }).min(CODED);
+        let calls = self.sequence - self.last_check.sequence;
+        let stored = self.last_check.stored || self.stores;
+        let coded = (self.last_check.coded + if stored { calls } else { 0 }).min(CODED);
         let stretch = Stretch {
             elapsed_ns,
-            own_ns: own.saturating_sub(self.looked.own) as f64 * self.nanos_per_tick,
-            owed_ns: (coded - self.looked.coded) as f64 * CODING_NS,
+            own_ns: own.saturating_sub(self.last_check.own) as f64 * self.nanos_per_tick,
+            owed_ns: (coded - self.last_check.coded) as f64 * CODING_NS,
             calls,
             stored,
         };
         let next = again(now, self.nanos_per_tick);
-        self.looked = LastCheck { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
+        self.last_check =
+            LastCheck { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
         let shared = self.shared.clone();
         let mut open = shared.lock();
         let scarce = shared.journal.is_crowded() || shared.journal.is_large() || self.log.is_lost();

@@ -6,7 +6,7 @@ use ampl_trace::gaps::Reason;
 use super::Thread;
 use crate::declared::Irregularities;
 use crate::gaps::LeftOut;
-use crate::regions::Visits;
+use crate::regions::Bystander;
 use crate::window::Boundary;
 
 impl Thread {
@@ -95,9 +95,10 @@ impl Thread {
         self.stream.open(&[self.window.0, now, 1.0f64.to_bits(), 0, self.sequence]);
     }
 
-    /// Goes on with the visits of this same thread from before its first call of MPI.
-    pub(crate) fn take_over(&mut self, visits: &mut Visits) {
-        self.visits.take_over(visits, &self.totals);
+    /// Goes on with the totals and visits of `bystander`, this same thread before its first call of MPI.
+    pub fn take_over(&mut self, bystander: &mut Bystander) {
+        bystander.hand_over();
+        self.visits.take_over(bystander.visits(), &self.totals);
     }
 
     /// The thread ends: regions that it has not left are forgotten.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_agent::thread::LOOK_EVERY;
+use ampl_agent::thread::CHECK_EVERY;
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::{Function, ids};
 use ampl_trace::decode::{Call, Event, Events};
@@ -134,7 +134,7 @@ impl Program {
                 self.check();
             }
             self.threads[thread].current.passed();
-            if (self.made[thread].len() as u64).is_multiple_of(LOOK_EVERY) {
+            if (self.made[thread].len() as u64).is_multiple_of(CHECK_EVERY) {
                 self.threads[thread].catch_up(self.now);
             }
             return;
@@ -221,7 +221,7 @@ impl Program {
 
     fn look(&mut self, thread: usize) {
         self.threads[thread].catch_up(self.now);
-        self.threads[thread].look(self.now);
+        self.threads[thread].check_overhead(self.now);
     }
 
     /// Checks the process as it is now.

@@ -34,7 +34,7 @@ fn busy(job: &Job, thread: &mut Thread, share: f64) {
             leave(thread, call, &[0x1000, 1, 1, 0, 7, 1]);
             thread.add_own((share * ticks as f64 / CALLS as f64) as u64);
         }
-        thread.look((stretch + 1) * ticks);
+        thread.check_overhead((stretch + 1) * ticks);
     }
 }
 

@@ -283,7 +283,7 @@ fn passes_windows(every: u64) {
         met += 1;
         call(&mut threads[0], ids::MPI_BARRIER, at, at + 10, 0);
         threads[0].add_own(50_000);
-        threads[0].look(at);
+        threads[0].check_overhead(at);
     }
     let told = || std::iter::from_fn(|| job.shared.take_closed()).collect::<Vec<_>>();
     assert_eq!(told().len() as u64, (met / every).min(512), "one by one, as many as wait for the tree");
@@ -365,7 +365,7 @@ fn threads_without_mpi_have_visits_too() {
     other.add(work, 16.0);
     // It makes its first call of MPI, within its region.
     let mut late = Thread::new(job.shared.clone(), 1, 140).expect("room");
-    other.give(&mut late);
+    late.take_over(&mut other);
     send(&mut late, 150, 160, 3);
     assert_eq!(late.region_exit(b, 180), (false, true));
     late.hand_over();

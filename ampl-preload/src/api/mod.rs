@@ -9,8 +9,10 @@ mod thread;
 use std::ffi::{c_char, c_int, c_long};
 use std::sync::atomic::Ordering;
 
-use crate::init::message;
-use crate::process::{self, Process, contained};
+use crate::contain::contained;
+use crate::hot_state;
+use crate::process::{self, Process};
+use crate::report::message;
 use names::{LONGEST, Name, Names};
 pub use thread::ApiThread;
 use thread::{Caller, is_open, with_caller};
@@ -76,7 +78,7 @@ fn enter(region: c_int) {
             Caller::Rank(state) => (state.thread.region_enter(index, now), ()),
             Caller::Bystander(bystander) => (false, bystander.enter(index, now)),
         });
-    } else if process::has_not_started()
+    } else if hot_state::has_not_started()
         && let Some(name) = REGIONS.get(region)
     {
         name.early.fetch_add(1, Ordering::Relaxed);
@@ -98,7 +100,7 @@ fn exit(region: c_int) {
                 process.shared.irregular.unbalanced.fetch_add(1, Ordering::Relaxed);
             }
         }
-    } else if process::has_not_started()
+    } else if hot_state::has_not_started()
         && let Some(name) = REGIONS.get(region)
     {
         let _ = name
@@ -139,7 +141,7 @@ pub extern "C" fn ampl_region_exit(region: c_int) {
 // SAFETY: see above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ampl_region_begin(name: *const c_char) {
-    if is_open() || process::has_not_started() {
+    if is_open() || hot_state::has_not_started() {
         // SAFETY: the program's string.
         enter(region_number(unsafe { text(name) }));
     }
@@ -152,7 +154,7 @@ pub unsafe extern "C" fn ampl_region_begin(name: *const c_char) {
 // SAFETY: see above.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ampl_region_end(name: *const c_char) {
-    if is_open() || process::has_not_started() {
+    if is_open() || hot_state::has_not_started() {
         // SAFETY: the program's string.
         exit(region_number(unsafe { text(name) }));
     }
@@ -255,7 +257,7 @@ pub fn close() {
 }
 
 /// Reports on rank 0 the program's irregular uses of regions.
-pub fn say_irregularities(process: &Process) {
+pub fn report_irregularities(process: &Process) {
     if process.shared.rank.0 != 0 {
         return;
     }

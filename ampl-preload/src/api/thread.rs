@@ -13,13 +13,15 @@ use ampl_agent::meter::Meter;
 use ampl_agent::regions::Bystander;
 use ampl_agent::uncancelled::Uncancelled;
 
+use crate::contain::contained;
+use crate::control;
 use crate::entry::entry;
-use crate::hooks;
-use crate::process::{self, contained};
+use crate::hot_state;
+use crate::process;
 use crate::thread_state::ThreadState;
 
 /// How long the end waits for a call of the API on another thread.
-const PATIENCE: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// State of a thread for the API.
 #[derive(Debug)]
@@ -55,7 +57,7 @@ pub enum Caller<'a> {
 /// True where calls have an effect, as far as can be seen at once.
 #[inline(always)]
 pub fn is_open() -> bool {
-    process::is_active() && !ENDED.load(Ordering::Relaxed)
+    hot_state::is_active() && !ENDED.load(Ordering::Relaxed)
 }
 
 /// Does `call` at the present tick, for the thread that makes it. `call` returns whether windows were closed.
@@ -63,7 +65,7 @@ pub fn is_open() -> bool {
 /// `None` if there is no agent any more, or the thread is in a call already, which a signal handler has interrupted.
 pub fn with_caller<T>(call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option<T> {
     // SAFETY: the calling thread's own block.
-    let mut here = unsafe { (*entry()).api };
+    let mut here = unsafe { (*entry()).api.cast::<ApiThread>() };
     if here.is_null() {
         here = contained(adopt).flatten()?;
     }
@@ -89,24 +91,24 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
     let process = process::current()?;
     // SAFETY: the calling thread's own state: a wrapper holds no reference to it while MPI runs, and none
     // of the agent's own doings ends up here.
-    let state = unsafe { (*entry()).thread.as_mut() };
-    let now = within_call().unwrap_or_else(process::now);
+    let state = unsafe { (*entry()).state().as_mut() };
+    let now = within_call().unwrap_or_else(hot_state::now);
     let Some(state) = state else {
         let bystander = here.bystander.get_or_insert_with(|| Bystander::new(process.shared.clone()));
         return Some(call(Caller::Bystander(bystander), now).1);
     };
     if let Some(mut bystander) = here.bystander.take() {
-        bystander.give(&mut state.thread);
+        state.thread.take_over(&mut bystander);
     }
     let measured = here.meter.is_due();
-    let from = if measured { process::now() } else { 0 };
+    let from = if measured { hot_state::now() } else { 0 };
     let (closed, result) = call(Caller::Rank(state), now);
     if measured && !closed {
-        here.meter.take(process::now() - from);
+        here.meter.take(hot_state::now() - from);
     }
     state.thread.add_own(here.meter.per_call());
     if closed {
-        hooks::window_closed_by_program(state);
+        control::window_closed_by_program(state);
     }
     Some(result)
 }
@@ -143,7 +145,7 @@ fn adopt() -> Option<*mut ApiThread> {
     // SAFETY: the calling thread's own block.
     unsafe {
         libc::pthread_setspecific(key, here.cast());
-        (*entry()).api = here;
+        (*entry()).api = here.cast();
     }
     Some(here)
 }
@@ -152,7 +154,7 @@ fn adopt() -> Option<*mut ApiThread> {
 unsafe extern "C" fn ended(here: *mut libc::c_void) {
     // SAFETY: the calling thread's own block.
     unsafe { (*entry()).api = ptr::null_mut() };
-    if !process::is_active() {
+    if !hot_state::is_active() {
         return; // perhaps a forked child, where another thread may have held the lock
     }
     let here = here.cast::<ApiThread>();
@@ -174,7 +176,7 @@ unsafe extern "C" fn ended(here: *mut libc::c_void) {
 /// Ends the API, as `MPI_Finalize` is entered: no further call has an effect, and bystanders' totals are collected.
 pub fn close() {
     ENDED.store(true, Ordering::SeqCst);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + LONGEST_WAIT;
     for &thread in &THREADS.lock().unwrap_or_else(PoisonError::into_inner).all {
         // SAFETY: states of the API are never freed.
         while unsafe { (*thread).busy.swap(true, Ordering::Acquire) } {

@@ -1,52 +1,11 @@
 //! `dlopen` and `dlmopen` as the program calls them: ours stand before the C library's.
 
 use std::ffi::{CStr, c_char, c_long, c_void};
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::{WATCHING, before_dlopen};
-
-type Dlopen = unsafe extern "C" fn(*const c_char, i32) -> *mut c_void;
-
-/// A function of the C library's behind one of ours.
-struct Real {
-    name: &'static CStr,
-    address: AtomicPtr<()>,
-}
-
-static DLOPEN: Real = Real { name: c"dlopen", address: AtomicPtr::new(ptr::null_mut()) };
-static DLMOPEN: Real = Real { name: c"dlmopen", address: AtomicPtr::new(ptr::null_mut()) };
-
-impl Real {
-    /// Its address; that of a function that refuses where the C library has none, as it is jumped to.
-    fn find(&self) -> *const () {
-        let known = self.address.load(Ordering::Relaxed);
-        if !known.is_null() {
-            return known;
-        }
-        // SAFETY: a NUL-terminated name.
-        let found: *mut () = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) }.cast();
-        let found = if found.is_null() { refuse as *mut () } else { found };
-        self.address.store(found, Ordering::Relaxed);
-        found
-    }
-}
-
-/// As a loader that can load nothing.
-extern "C" fn refuse() -> *mut c_void {
-    ptr::null_mut()
-}
-
-/// `dlopen` of the C library.
-///
-/// # Safety
-/// As that function.
-pub unsafe fn real_dlopen(path: *const c_char, flags: i32) -> *mut c_void {
-    // SAFETY: the C library's function has that type, and one that refuses takes no notice of arguments.
-    let function = unsafe { std::mem::transmute::<*const (), Dlopen>(DLOPEN.find()) };
-    // SAFETY: the caller's promise.
-    unsafe { function(path, flags) }
-}
+use crate::contain::contained;
+use crate::loader::{DLMOPEN, DLOPEN};
 
 /// Prepares for a library that is about to be loaded into the program's namespace.
 ///
@@ -54,7 +13,7 @@ pub unsafe fn real_dlopen(path: *const c_char, flags: i32) -> *mut c_void {
 /// `path` is null or NUL-terminated.
 unsafe fn prepare(path: *const c_char, flags: i32) {
     if WATCHING.load(Ordering::Acquire) {
-        crate::process::contained(|| {
+        contained(|| {
             // SAFETY: the caller's promise.
             before_dlopen((!path.is_null()).then(|| unsafe { CStr::from_ptr(path) }), flags);
         });

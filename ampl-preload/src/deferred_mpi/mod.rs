@@ -13,14 +13,14 @@ mod needed;
 
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::caller::is_library_of_mpi;
+use crate::contain::contained;
+use crate::libraries::{Handle, is_library_of_mpi, mpi_modules, references};
 use crate::resolve::loaded_modules;
+use crate::symbol;
 use exports::Exports;
-use hooks::real_dlopen;
 
 /// True where `dlopen` must be watched.
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -45,48 +45,14 @@ struct State {
     held: Vec<Handle>,
 }
 
-/// One reference to a loaded library, given back when dropped.
-struct Handle(NonNull<libc::c_void>);
-
-// SAFETY: the loader's handles belong to the process.
-unsafe impl Send for Handle {}
-
-impl Handle {
-    /// A reference, if the loader gives one.
-    fn open(path: &Path, flags: i32) -> Option<Self> {
-        let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()?;
-        // SAFETY: a NUL-terminated path.
-        let handle = unsafe { real_dlopen(path.as_ptr(), flags) };
-        // A `Handle` of a null pointer must never be made: the loader does not survive its dlclose.
-        NonNull::new(handle).map(Self)
-    }
-
-    /// The same to a library that is already there.
-    fn of_loaded(path: &str) -> Option<Self> {
-        Self::open(Path::new(path), libc::RTLD_LAZY | libc::RTLD_NOLOAD)
-    }
-
-    fn symbol(&self, name: &CStr) -> *const () {
-        // SAFETY: a handle of a loaded library and a NUL-terminated name.
-        unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) }.cast_const().cast()
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // SAFETY: the reference is ours.
-        unsafe { libc::dlclose(self.0.as_ptr()) };
-    }
-}
-
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
 
 /// Runs when this library is loaded, before the program.
 extern "C" fn at_load() {
-    crate::process::contained(|| {
-        if mpi_modules().is_empty() && crate::symbol::next_definition("PMPI_Init\0").is_null() {
+    contained(|| {
+        if mpi_modules().is_empty() && symbol::next_definition("PMPI_Init\0").is_null() {
             let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
             state.exports = Exports::find();
             if let Some(exports) = &state.exports {
@@ -99,16 +65,12 @@ extern "C" fn at_load() {
     });
 }
 
-fn mpi_modules() -> Vec<String> {
-    loaded_modules().into_iter().filter(|path| is_library_of_mpi(path) && !path.contains("mca_")).collect()
-}
-
 /// Prepares for `dlopen(path, flags)`, which is about to be called.
 fn before_dlopen(path: Option<&CStr>, flags: i32) {
     // Locked already: the library that is being loaded for another caller loads some itself.
     let Ok(mut state) = STATE.try_lock() else { return };
     state.held.clear();
-    state.settle();
+    state.update_exports();
     let Some(path) = path.map(|path| path.to_string_lossy().into_owned()) else { return };
     // Such a call loads nothing, and preparing for it must not either.
     let loads = flags & libc::RTLD_NOLOAD == 0;
@@ -124,7 +86,7 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
             let load = |path: &PathBuf| Handle::open(path, libc::RTLD_LAZY | libc::RTLD_LOCAL);
             // Where one of them cannot be loaded, nor can the module: there is nothing to show.
             if let Some(loaded) = found.iter().map(load).collect::<Option<Vec<_>>>() {
-                state.settle();
+                state.update_exports();
                 state.held = loaded;
             }
             return;
@@ -145,7 +107,7 @@ fn before_dlopen(path: Option<&CStr>, flags: i32) {
 
 impl State {
     /// Shows the functions that the MPI libraries now loaded have; none where there are none.
-    fn settle(&mut self) {
+    fn update_exports(&mut self) {
         if let Some(before) = self.binding.take() {
             self.bound_lazily |= loaded_modules().iter().any(|path| !before.contains(path));
         }
@@ -155,35 +117,15 @@ impl State {
         }
         if self.modules.iter().any(|path| !modules.contains(path)) {
             // Another MPI, or the same one elsewhere, may come to where that was.
-            crate::symbol::forget_all();
+            symbol::forget_all();
         }
         self.modules = modules;
         if self.bound_lazily {
             return;
         }
-        let handles = handles(&self.modules);
+        let handles = references(&self.modules);
         if let Some(exports) = &self.exports {
             exports.show(|name| handles.iter().any(|handle| !handle.symbol(name).is_null()));
         }
-    }
-}
-
-fn handles(modules: &[String]) -> Vec<Handle> {
-    modules.iter().filter_map(|path| Handle::of_loaded(path)).collect()
-}
-
-/// The MPI libraries that are loaded, wherever the search order has them.
-pub struct Libraries(Vec<Handle>);
-
-impl Libraries {
-    /// References to the MPI libraries that are loaded now.
-    pub fn loaded() -> Self {
-        Self(handles(&mpi_modules()))
-    }
-
-    /// Address of `name` in one of them; null if none has it.
-    pub fn find(&self, name: &CStr) -> *const () {
-        let mut found = self.0.iter().map(|handle| handle.symbol(name));
-        found.find(|symbol| !symbol.is_null()).unwrap_or(std::ptr::null())
     }
 }

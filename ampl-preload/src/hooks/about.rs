@@ -1,31 +1,19 @@
 //! Arguments of a call that may never return, for readers of the journal.
 
-use ampl_core::mpi::{Function, FunctionSpec};
+use ampl_core::mpi::Function;
 use ampl_core::value::ObjectKind;
-use ampl_trace::current::{Operands, Role, ends};
+use ampl_trace::current::ends;
 
 use super::encode;
-use crate::hook_plan::HookPlan;
+use crate::hook_plan::{HookPlan, NOT_ABOUT};
 use crate::process::Process;
 use crate::symbol::Language;
 use crate::thread_state::ThreadState;
 
-/// Stands for the first index where a function has no such argument.
-const NONE: u8 = u8::MAX;
-
-/// Indices of the arguments in [`HookPlan::about`]. Readers know which of them a function has: an argument stands for
-/// those that it has not.
-pub fn whom(spec: &FunctionSpec) -> [u8; 3] {
-    let operands = Operands::of(spec);
-    let rank = |operand: Option<(u8, Role)>| operand.map(|(index, _)| index);
-    let all = [rank(operands.peer), rank(operands.second).or(operands.tag), operands.comm];
-    if all == [None; 3] { [NONE; 3] } else { all.map(|index| index.unwrap_or(0)) }
-}
-
-/// Notes those arguments of the call that is going to be made.
+/// Notes the arguments in [`HookPlan::about`] of the call that is going to be made.
 #[inline(always)]
 pub fn about(state: &ThreadState, language: Language, recipe: &HookPlan, words: &[usize]) {
-    if recipe.about[0] == NONE {
+    if recipe.about[0] == NOT_ABOUT {
         if recipe.names_request {
             let requests = state.named.words();
             state.thread.current.about(requests.first().copied().unwrap_or(0), requests.len() as u64);

@@ -9,11 +9,11 @@ use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, sha
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_OUTCOME};
 
 use super::facts::object_word;
-use super::places;
 use crate::abi::Abi;
 use crate::abi::memory::readable;
 use crate::hook_plan::{HookPlan, Step, is_given};
-use crate::process::{self, Process};
+use crate::hot_state;
+use crate::process::Process;
 use crate::thread_state::ThreadState;
 
 /// More elements than this are a broken argument, not a program.
@@ -139,12 +139,12 @@ impl Encoder<'_> {
             Step::Rank => abi.rank(word as i32) as u64,
             Step::Tag => abi.tag(word as i32) as u64,
             Step::Buffer if word == abi.in_place => IN_PLACE,
-            Step::Buffer | Step::Address => places::word(self.state, word as u64),
+            Step::Buffer | Step::Address => self.place(word as u64),
             Step::AddressAfter if self.failed => 0,
             Step::AddressAfter => {
                 // SAFETY: MPI has written an address there, or the program wanted none.
                 let given = unsafe { self.state.reader.load(Kind::Address, word, 0) }.unwrap_or(0);
-                places::word(self.state, given)
+                self.place(given)
             }
             Step::Handle(kind, object_kind) => {
                 object_word(self.state, object_kind, abi.handle_word(kind, word))
@@ -157,6 +157,13 @@ impl Encoder<'_> {
             // SAFETY: an output points to a value that MPI has written, or is null.
             Step::Value(kind) => unsafe { self.state.reader.load(kind, word, 0) }.unwrap_or(0),
         }
+    }
+
+    /// The record word of an address.
+    #[inline(always)]
+    fn place(&mut self, address: u64) -> u64 {
+        let ThreadState { process, thread, places, .. } = &mut *self.state;
+        places.word(address, &process.places, thread)
     }
 
     /// An input that needs more than its word.
@@ -356,7 +363,7 @@ impl Encoder<'_> {
     /// `base` must point to as many statuses as a call has written.
     #[inline]
     unsafe fn was_cancelled(&self, base: usize, element: usize) -> bool {
-        if !process::has_cancelled() {
+        if !hot_state::has_cancelled() {
             return false;
         }
         let (mut flag, bytes) = (0i32, self.state.reader.bytes(Kind::Status));
@@ -418,7 +425,7 @@ impl Encoder<'_> {
                 *word = if mark & SILENT != 0 { NO_STATUS } else { *word };
             }
         }
-        if process::has_cancelled() {
+        if hot_state::has_cancelled() {
             for (element, word) in out[first..].iter_mut().enumerate() {
                 // SAFETY: the caller's promise.
                 *word = if unsafe { self.was_cancelled(base, element) } { NO_STATUS } else { *word };

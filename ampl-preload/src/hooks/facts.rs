@@ -4,17 +4,16 @@ use ampl_agent::handles::Object;
 use ampl_core::mpi::Kind;
 use ampl_core::value::ObjectKind;
 
-use crate::process;
+use crate::hot_state;
+use crate::inquiry::INTER;
+use crate::process::UNKNOWN;
 use crate::thread_state::ThreadState;
 use ampl_core::mpi::traffic::{Facts, Members};
-
-/// A fact not asked for yet.
-pub const UNKNOWN: u64 = u64::MAX;
 
 /// The object behind `handle`: from the thread's cache, the process's table, or new.
 #[inline]
 pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object {
-    let generation = process::generation();
+    let generation = hot_state::generation();
     match state.thread.handles.get(kind, handle, generation) {
         Some(&object) => object,
         None => met(state, kind, handle),
@@ -24,7 +23,7 @@ pub fn object(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object 
 /// The record word of the object behind `handle`.
 #[inline(always)]
 pub fn object_word(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> u64 {
-    let generation = process::generation();
+    let generation = hot_state::generation();
     match state.thread.handles.get(kind, handle, generation) {
         Some(object) => object.word,
         None => met(state, kind, handle).word,
@@ -38,9 +37,6 @@ fn met(state: &mut ThreadState, kind: ObjectKind, handle: u64) -> Object {
     state.thread.handles.put(kind, handle, object);
     object
 }
-
-/// Bit of a communicator's second fact: it joins two groups, and the rest is the size of the caller's.
-pub const INTER: u64 = 1 << 63;
 
 fn members([peers, second]: [u64; 2]) -> Members {
     if second & INTER == 0 {

@@ -5,37 +5,24 @@ mod encode;
 mod facts;
 mod members;
 mod partners;
-mod places;
-mod progress_timer;
 mod requests;
 
 use ampl_agent::CallEnd;
-use ampl_agent::floating::Environment;
 use ampl_agent::repeats::{Given, Outcome as Came};
 use ampl_agent::requests::TELLS;
-use ampl_agent::uncancelled::Uncancelled;
 use ampl_core::mpi::{Class, Direction, Function, Kind, Length, Traffic, ids};
 use ampl_core::value::ObjectKind;
 use ampl_trace::args::is_overwritten;
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_UNFINISHED};
 
-use crate::clock::thread_cpu_ns;
-use crate::finalize;
 use crate::hook_plan::{self, FastPath, HookPlan, Outcome};
-use crate::process;
+use crate::hot_state;
 use crate::reader::ierror_index;
 use crate::symbol::{Language, Symbol};
 use crate::thread_state::ThreadState;
-pub use about::{about, whom};
+pub use about::about;
 use facts::Ask;
-pub use facts::{INTER, UNKNOWN};
 pub use members::{changed, held};
-pub use places::{Near, Places};
-use progress_timer::Look;
-pub use progress_timer::ProgressTimer;
-
-/// The level of `MPI_Pcontrol` that pauses.
-const PAUSE: i32 = 0;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -91,13 +78,10 @@ unsafe fn enter_fortran(state: &mut ThreadState, symbol: &Symbol, recipe: &HookP
 unsafe fn prepare(state: &mut ThreadState, function: Function, recipe: &HookPlan, words: &mut [usize]) {
     if recipe.names_request {
         if function == ids::MPI_CANCEL {
-            process::cancels();
+            hot_state::mark_cancelled();
         }
         // SAFETY: the caller's promise.
         unsafe { requests::name(state, recipe, words) };
-    }
-    if function == ids::MPI_PCONTROL && words[0] as i32 != PAUSE {
-        control(state, words[0] as i32);
     }
     if recipe.in_out {
         // SAFETY: the caller's promise.
@@ -144,7 +128,8 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
     }
 }
 
-/// After the call: counts its bytes, follows its requests and objects, and hands it to the thread.
+/// After the call: counts its bytes, follows its requests and objects, and hands it to the thread; returns whether
+/// windows were closed.
 ///
 /// # Safety
 /// `words` must be the arguments of a call of `symbol` that has just returned.
@@ -155,24 +140,30 @@ pub unsafe fn leave(
     recipe: &HookPlan,
     words: &[usize],
     call: &Returned,
-) {
+) -> bool {
     state.reader = state.reader.for_call(symbol);
     if symbol.language == Language::C {
         // SAFETY: the caller's promise.
-        unsafe { finish(state, symbol.function, recipe, words, call) };
+        unsafe { finish(state, symbol.function, recipe, words, call) }
     } else {
         // SAFETY: the caller's promise.
-        unsafe { leave_fortran(state, symbol.function, recipe, call) };
+        unsafe { leave_fortran(state, symbol.function, recipe, call) }
     }
 }
 
 /// As [`leave`], for a call whose words as C would pass them are in `state.words`.
 #[inline(never)]
-unsafe fn leave_fortran(state: &mut ThreadState, function: Function, recipe: &HookPlan, call: &Returned) {
+unsafe fn leave_fortran(
+    state: &mut ThreadState,
+    function: Function,
+    recipe: &HookPlan,
+    call: &Returned,
+) -> bool {
     let as_c = std::mem::take(&mut state.words);
     // SAFETY: what `enter` made of the caller's words.
-    unsafe { finish(state, function, recipe, &as_c, call) };
+    let closed = unsafe { finish(state, function, recipe, &as_c, call) };
     state.words = as_c;
+    closed
 }
 
 /// After the call, whose words are C's.
@@ -183,7 +174,7 @@ unsafe fn finish(
     recipe: &HookPlan,
     words: &[usize],
     call: &Returned,
-) {
+) -> bool {
     let mut flags = 0;
     if call.code != 0 {
         flags |= error_flags(state, recipe, call.code);
@@ -195,7 +186,7 @@ unsafe fn finish(
     }
     state.thread.current.polled(flags & CALL_MISS != 0, call.start);
     let says_nothing_new = || {
-        let any = process::any();
+        let any = hot_state::wildcards();
         let named = |&(source, tag): &(u8, u8)| {
             words[usize::from(source)] as i32 != any[0] && words[usize::from(tag)] as i32 != any[1]
         };
@@ -212,7 +203,7 @@ unsafe fn finish(
         None => recipe.telling.and_then(|telling| words.get(..usize::from(telling))),
     };
     let telling = telling.filter(|_| tells);
-    let generation = process::generation();
+    let generation = hot_state::generation();
     let given = telling.map(|words| Given { function, flags, address: call.address, generation, words });
     let repeated = given.and_then(|given| state.thread.repeated(&given));
     let (mut sent, mut received) = match repeated {
@@ -229,7 +220,7 @@ unsafe fn finish(
         unsafe { about::given(state, function, recipe, words) };
     }
     // SAFETY: the caller's promise.
-    unsafe { requests::look_again(state, recipe, words) };
+    unsafe { requests::read_again(state, recipe, words) };
     let mut terminal = repeated.map(|came| came.terminal);
     if repeated.is_none() && is_recorded(state, function, recipe) {
         // SAFETY: the caller's promise.
@@ -277,7 +268,7 @@ unsafe fn finish(
         // SAFETY: the caller's promise.
         unsafe { members::forget_freed(state, function, words) };
     }
-    let closed = state.thread.leave(&CallEnd {
+    state.thread.leave(&CallEnd {
         function,
         address: call.address,
         start: call.start,
@@ -288,14 +279,7 @@ unsafe fn finish(
         terminal,
         timed: !recipe.local,
         apart: recipe.operands.traffic.is_apart(),
-    });
-    if closed || (recipe.communicates && state.pace.is_due(call.end)) {
-        progress(state, recipe.communicates);
-    }
-    if function == ids::MPI_PCONTROL && words[0] as i32 == PAUSE {
-        // Behind its own record: a pause begins when the call that asks for it has returned.
-        control(state, PAUSE);
-    }
+    })
 }
 
 /// True where a call of `function` is recorded in the sequence.
@@ -347,7 +331,7 @@ pub unsafe fn begun(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
     state.words = as_c;
 }
 
-/// `MPI_Finalize` or `MPI_Abort` is entered: the call is recorded now, the last window ends.
+/// `MPI_Finalize` or `MPI_Abort` is entered: the call is recorded now, because it may not return.
 ///
 /// # Safety
 /// `words` must be the arguments of a call of `symbol` that is about to be made.
@@ -360,11 +344,7 @@ pub unsafe fn lifecycle(
     now: u64,
 ) {
     match symbol.function {
-        ids::MPI_FINALIZE => {
-            left(state, symbol.function, address, now, now);
-            state.process.enter_finalize(state, now);
-            finalize::is_entered();
-        }
+        ids::MPI_FINALIZE => left(state, symbol.function, address, now, now),
         ids::MPI_ABORT => {
             state.reader = state.reader.for_call(symbol);
             let as_c = std::mem::take(&mut state.words);
@@ -410,91 +390,4 @@ fn unfinished(
         timed: true,
         apart: false,
     });
-}
-
-/// A window was closed on entry of a call.
-#[cold]
-pub fn window_closed(state: &mut ThreadState, recipe: &HookPlan) {
-    progress(state, recipe.communicates);
-}
-
-/// The program pauses ampl, resumes it, or marks the end of a window.
-#[cold]
-fn control(state: &mut ThreadState, level: i32) {
-    if state.thread.control(level, process::now()) {
-        progress(state, false);
-    }
-}
-
-/// A window was closed by a call of ampl's own API, between calls of MPI.
-#[cold]
-pub fn window_closed_by_program(state: &mut ThreadState) {
-    progress(state, false);
-}
-
-/// Every so often while calls are only counted: ends windows that are over, and polls the tree.
-#[cold]
-pub fn look_around(state: &mut ThreadState, recipe: &HookPlan) {
-    let now = process::now();
-    let closed = state.thread.catch_up(now);
-    if closed || (recipe.communicates && state.pace.is_due(now)) {
-        progress(state, recipe.communicates);
-    }
-}
-
-/// Polls the tree if that is due, and checks what the agent costs.
-///
-/// The tree calls MPI: only where the application is calling something of MPI that communicates. Local queries of MPI
-/// are allowed on any thread at any time, whatever the thread level. A window that is over is not a reason to poll
-/// before the time: windows may be as short as calls are.
-#[cold]
-fn progress(state: &mut ThreadState, may_communicate: bool) {
-    let now = process::now();
-    let closed = state.thread.take_closings();
-    if closed > 0 {
-        state.pace.soon(closed, state.thread.is_crowded());
-    }
-    let tree_is_due = may_communicate && state.pace.is_due(now);
-    let look_is_due = state.thread.is_look_due(now);
-    // Windows may follow each other closely: data that most of them do not need stays outside of all caches.
-    if tree_is_due || look_is_due {
-        look_after(state, now, tree_is_due, look_is_due);
-    }
-}
-
-#[cold]
-fn look_after(state: &mut ThreadState, mut now: u64, tree_is_due: bool, look_is_due: bool) {
-    let _as_it_was = Environment::begin();
-    let _whole = Uncancelled::begin();
-    let rare = state.thread.begin_rare();
-    if look_is_due {
-        state.process.take_clock_pair();
-        state.thread.recalibrate();
-    }
-    if tree_is_due {
-        // Close gathered windows first, so that this poll sends them.
-        state.thread.close_gathered();
-        state.thread.take_closings();
-        now = look_after_tree(state, now);
-    }
-    look(state, now);
-    state.thread.end_rare(rare);
-}
-
-/// Polls the tree; returns ticks at which that was done.
-fn look_after_tree(state: &mut ThreadState, from: u64) -> u64 {
-    let cpu_from = thread_cpu_ns().max(0) as u64;
-    let moved = state.process.progress(&mut state.thread);
-    let to = process::now();
-    let cpu_to = thread_cpu_ns().max(0) as u64;
-    state.pace.done(Look { from, to, cpu_from, cpu_to, moved });
-    to
-}
-
-/// Lets the agent step down or up if it costs too much, or less than it may. Requests are not followed while calls are
-/// only counted: their state from before is forgotten.
-fn look(state: &mut ThreadState, now: u64) {
-    if state.thread.look(now) {
-        state.requests.forget_passing();
-    }
 }

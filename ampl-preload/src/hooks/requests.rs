@@ -61,7 +61,7 @@ pub unsafe fn name(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) 
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned.
 #[inline]
-pub unsafe fn look_again(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
+pub unsafe fn read_again(state: &mut ThreadState, recipe: &HookPlan, words: &[usize]) {
     if let (Some(index), true) = (recipe.request, recipe.completes || recipe.request_count.is_some()) {
         let (null, count) = (state.process.request_null, state.handles.len());
         // SAFETY: the array still has as many requests as before the call.
@@ -87,7 +87,7 @@ pub(super) unsafe fn indexed(state: &ThreadState, recipe: &HookPlan, words: &[us
 ///
 /// # Safety
 /// `words` must be the arguments of a call with that recipe that has just returned; where it completes requests, they
-/// must have been [looked at again](look_again).
+/// must have been [read again](read_again).
 #[inline]
 pub unsafe fn follow(state: &mut ThreadState, recipe: &HookPlan, words: &[usize], call: &Follow) -> Followed {
     let Some(index) = recipe.request.map(usize::from) else { return Followed::default() };

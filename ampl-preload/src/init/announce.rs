@@ -5,16 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config::Config;
-use ampl_core::naming::{awaited, candidates};
+use ampl_core::naming::candidates;
 use ampl_core::plan::{Clipping, Plan};
 use ampl_trace::model::Alone;
 
-use super::message;
 use crate::abi::Abi;
 use crate::align;
+use crate::awaited::take_away;
 use crate::clock;
 use crate::environment;
 use crate::pmpi::Pmpi;
+use crate::report::message;
 
 /// Rank 0's message to the other ranks.
 #[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -131,11 +132,4 @@ fn make_directory(wanted: &Path) -> io::Result<PathBuf> {
         }
     }
     Err(io::Error::other("a thousand runs of that name exist"))
-}
-
-/// Removes the entry that `ampl run` has put beside `run`, if it has, and none of that name that is another's.
-pub fn take_away(run: &Path) -> bool {
-    let awaited = awaited(run);
-    fs::symlink_metadata(&awaited).is_ok_and(|found| found.is_file() && found.len() == 0)
-        && fs::remove_file(awaited).is_ok()
 }

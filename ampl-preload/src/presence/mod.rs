@@ -19,9 +19,10 @@ use ampl_core::naming::RANKS;
 use ampl_core::units::RankSet;
 
 use crate::abi;
+use crate::awaited::take_away;
 use crate::environment;
-use crate::init::{message, take_awaited};
 use crate::once;
+use crate::report::message;
 use hosts::Hosts;
 use launch::OnNode;
 use marks::{Decision, Marks};
@@ -217,7 +218,7 @@ impl Roll {
                 let decided = self.mark.marks.decide(&decision, &self.mark.by.to_string());
                 if let (Ok(true), Some(said)) = (&decided, said) {
                     if let Some(run) = environment::named_directory() {
-                        take_awaited(&run);
+                        take_away(&run);
                     }
                     message(&said);
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::launch::{self, OnNode};
 use super::processes;
-use crate::caller::is_library_of_mpi;
+use crate::libraries::is_library_of_mpi;
 
 /// Sight of the processes of a rank, the stronger last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,13 +13,13 @@ mod track;
 use std::ops::Range;
 use std::sync::Mutex;
 
+use ampl_agent::Thread;
 use ampl_agent::shared::SAMPLED_CALLERS;
 use rustc_hash::FxHashMap;
 
 use crate::entry::{Origin, entry};
 use crate::frames::{self, Code, Saved, Step, Top};
 use crate::stack;
-use crate::thread_state::ThreadState;
 use track::{Bp, Reads, Track};
 
 /// Calls that are recognised at once.
@@ -89,20 +89,6 @@ pub struct Walker {
     beyond: Track,
 }
 
-/// Number of the path of the call made at `origin` ([`ampl_agent::Thread::path`]).
-#[inline]
-pub fn path(state: &mut ThreadState, origin: Origin) -> u64 {
-    let ThreadState { walker: Some(walker), thread, .. } = state else { return origin.address };
-    let memo = memo(origin);
-    if let Some(number) = walker.recall(memo, origin) {
-        return number;
-    }
-    walker.follow(origin);
-    let number = thread.path(walker.track.path.frames());
-    walker.remember(memo, origin, number);
-    number
-}
-
 /// The walker of sampled calls, which all threads share; a thread that finds it taken takes no sample.
 static SAMPLES: Mutex<Option<Box<Walker>>> = Mutex::new(None);
 
@@ -120,7 +106,7 @@ pub fn callers(functions: &mut [u64; SAMPLED_CALLERS]) -> usize {
         *samples = Walker::new(SAMPLED_CALLERS + 1);
     }
     let Some(walker) = samples.as_mut() else { return 0 };
-    walker.settle();
+    walker.move_to_this_thread();
     walker.follow(origin);
     // The first is the function that makes the call.
     let found = walker.track.path.functions().get(1..).unwrap_or_default();
@@ -158,9 +144,22 @@ impl Walker {
     }
 
     /// Serves the calling thread from here on.
-    pub fn settle(&mut self) {
+    pub fn move_to_this_thread(&mut self) {
         self.bounds = stack::own().unwrap_or_default();
         self.forget();
+    }
+
+    /// Number of the path of the call made at `origin` ([`Thread::path`]).
+    #[inline]
+    pub fn path(&mut self, thread: &mut Thread, origin: Origin) -> u64 {
+        let memo = memo(origin);
+        if let Some(number) = self.recall(memo, origin) {
+            return number;
+        }
+        self.follow(origin);
+        let number = thread.path(self.track.path.frames());
+        self.remember(memo, origin, number);
+        number
     }
 
     fn forget(&mut self) {

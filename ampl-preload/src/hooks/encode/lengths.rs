@@ -4,6 +4,7 @@ use ampl_core::mpi::{Direction, Kind, Length, Traffic, ids};
 
 use super::super::facts::{Ask, known};
 use super::{Encoder, MOST};
+use crate::hot_state;
 use ampl_core::mpi::traffic::{Facts, Members};
 
 impl Encoder<'_> {
@@ -80,7 +81,7 @@ impl Encoder<'_> {
 
     /// True where MPI may be asked about `comm` after an error.
     fn is_live(&self, comm: usize) -> bool {
-        known(self.state, comm).is_some() && !self.state.process.has_lost_sight()
+        known(self.state, comm).is_some() && !hot_state::are_comms_uncertain()
     }
 
     /// Number of elements that MPI writes of arrays whose parameter number `index` is only a limit: MPI leaves those

@@ -44,7 +44,7 @@ pub struct ProgressTimer {
 
 /// A poll of the tree: ticks of the clock, and nanoseconds of the thread's processor time.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct Poll {
     /// When it began, ticks.
     pub from: u64,
     /// When it was over.
@@ -64,7 +64,7 @@ impl ProgressTimer {
     }
 
     /// Notes that `windows` windows are over; `crowded`: there is hardly room for others to wait with them.
-    pub fn soon(&mut self, windows: usize, crowded: bool) {
+    pub fn windows_closed(&mut self, windows: usize, crowded: bool) {
         self.pause = SHORTEST;
         self.gathered = self.gathered.saturating_add(windows);
         let hurries = crowded || self.gathers.is_none_or(|most| self.gathered >= most);
@@ -72,8 +72,8 @@ impl ProgressTimer {
     }
 
     /// Notes that a poll is over.
-    pub fn done(&mut self, look: Look) {
-        let Look { from, to, cpu_from, cpu_to, moved } = look;
+    pub fn poll_done(&mut self, poll: Poll) {
+        let Poll { from, to, cpu_from, cpu_to, moved } = poll;
         // No previous poll, or another thread adopted this state: elapsed time is unknown.
         let passed = if self.last == 0 || cpu_from < self.cpu { 0 } else { to.saturating_sub(self.last) };
         let (spent, got) = (cpu_to.saturating_sub(cpu_from), cpu_to.saturating_sub(self.cpu).max(1));
@@ -109,83 +109,98 @@ mod tests {
     const GATHERED: usize = 20;
 
     /// A poll during which nothing else ran, of a thread whose ticks are nanoseconds.
-    fn look(from: u64, took: u64, cpu_from: u64, moved: bool) -> Look {
-        Look { from, to: from + took, cpu_from, cpu_to: cpu_from + took, moved }
+    fn poll(from: u64, took: u64, cpu_from: u64, moved: bool) -> Poll {
+        Poll { from, to: from + took, cpu_from, cpu_to: cpu_from + took, moved }
     }
 
     #[test]
-    fn a_look_comes_soon_where_sizes_wait_and_late_where_it_took_long() {
-        let mut pace = ProgressTimer::new(None);
-        assert!(pace.is_due(0));
-        pace.done(look(0, 1000, 0, true));
-        assert_eq!(pace.next, 1000 + SHORTEST);
+    fn polls_come_soon_where_sizes_wait_and_late_where_one_took_long() {
+        let mut timer = ProgressTimer::new(None);
+        assert!(timer.is_due(0));
+        timer.poll_done(poll(0, 1000, 0, true));
+        assert_eq!(timer.next, 1000 + SHORTEST);
         for _ in 0..10 {
-            pace.done(look(0, 1000, 0, false));
+            timer.poll_done(poll(0, 1000, 0, false));
         }
-        assert_eq!(pace.next, 1000 + IDLE);
-        pace.soon(1, false);
-        assert_eq!(pace.next, 1000 + SHORTEST);
+        assert_eq!(timer.next, 1000 + IDLE);
+        timer.windows_closed(1, false);
+        assert_eq!(timer.next, 1000 + SHORTEST);
         // However often reports are due, most of the time is the program's.
-        pace.done(look(0, SHORTEST, 0, false));
-        assert_eq!(pace.next, SHORTEST + 20 * SHORTEST);
-        pace.soon(1, false);
-        assert_eq!(pace.next, SHORTEST + 10 * SHORTEST);
-        pace.done(look(0, 1 << 40, 0, true));
-        assert_eq!(pace.next, (1 << 40) + QUIET.1);
-        pace.soon(1, false);
-        assert_eq!(pace.next, (1 << 40) + WANTED.1);
+        timer.poll_done(poll(0, SHORTEST, 0, false));
+        assert_eq!(timer.next, SHORTEST + 20 * SHORTEST);
+        timer.windows_closed(1, false);
+        assert_eq!(timer.next, SHORTEST + 10 * SHORTEST);
+        timer.poll_done(poll(0, 1 << 40, 0, true));
+        assert_eq!(timer.next, (1 << 40) + QUIET.1);
+        timer.windows_closed(1, false);
+        assert_eq!(timer.next, (1 << 40) + WANTED.1);
     }
 
     #[test]
-    fn where_windows_wait_looks_take_a_hundredth_of_what_the_thread_gets() {
-        let mut pace = ProgressTimer::new(Some(GATHERED));
-        pace.done(look(1, 10_000, 0, true));
-        assert_eq!(pace.next, 10_001 + SHORTEST, "nothing is known yet");
+    fn polls_take_a_hundredth_of_the_thread_s_time_where_windows_wait() {
+        let mut timer = ProgressTimer::new(Some(GATHERED));
+        timer.poll_done(poll(1, 10_000, 0, true));
+        assert_eq!(timer.next, 10_001 + SHORTEST, "nothing is known yet");
         // A processor of its own: 50 µs of every 5 ms.
-        pace.done(Look {
+        timer.poll_done(Poll {
             from: 10_000_000,
             to: 10_050_000,
             cpu_from: 9_999_999,
             cpu_to: 10_049_999,
             moved: true,
         });
-        assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "{pace:?}");
-        pace.soon(1, false);
-        assert!(pace.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "a window more is no reason: {pace:?}");
+        assert!(timer.next.abs_diff(10_050_000 + 5_000_000) < 50_000, "{timer:?}");
+        timer.windows_closed(1, false);
+        assert!(
+            timer.next.abs_diff(10_050_000 + 5_000_000) < 50_000,
+            "a window more is no reason: {timer:?}"
+        );
         // Every eighth of a processor that others want, too.
-        let (to, cpu) = (pace.last + 20_000_000, pace.cpu + 2_500_000);
-        pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
-        assert_eq!(pace.next, to + 100 * 8 * 50_000);
+        let (to, cpu) = (timer.last + 20_000_000, timer.cpu + 2_500_000);
+        timer.poll_done(Poll { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
+        assert_eq!(timer.next, to + 100 * 8 * 50_000);
         // Hardly any processor time: decisions come in time all the same.
-        let (to, cpu) = (pace.last + 500_000_000, pace.cpu + 100_000);
-        pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
-        assert_eq!(pace.next, to + LONGEST);
+        let (to, cpu) = (timer.last + 500_000_000, timer.cpu + 100_000);
+        timer.poll_done(Poll { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: true });
+        assert_eq!(timer.next, to + LONGEST);
         // Nothing comes: rarer and rarer.
         for pause in [2 * LONGEST, 2 * LONGEST] {
-            let to = pace.last + 500_000_000;
-            let cpu = pace.cpu + 100_000;
-            pace.done(Look { from: to - 400_000, to, cpu_from: cpu - 50_000, cpu_to: cpu, moved: false });
-            assert_eq!(pace.next, to + pause.min(LONGEST.max(IDLE_GATHERING)));
+            let to = timer.last + 500_000_000;
+            let cpu = timer.cpu + 100_000;
+            timer.poll_done(Poll {
+                from: to - 400_000,
+                to,
+                cpu_from: cpu - 50_000,
+                cpu_to: cpu,
+                moved: false,
+            });
+            assert_eq!(timer.next, to + pause.min(LONGEST.max(IDLE_GATHERING)));
         }
-        let to = pace.last;
+        let to = timer.last;
         // Another thread goes on with the state.
-        pace.done(Look { from: to + 1000, to: to + 2000, cpu_from: 50, cpu_to: 60, moved: true });
-        assert_eq!(pace.next, to + 2000 + SHORTEST);
+        timer.poll_done(Poll { from: to + 1000, to: to + 2000, cpu_from: 50, cpu_to: 60, moved: true });
+        assert_eq!(timer.next, to + 2000 + SHORTEST);
     }
 
     #[test]
-    fn looks_do_not_wait_where_windows_cannot() {
+    fn polls_do_not_wait_where_windows_cannot() {
         let mut rested = ProgressTimer::new(Some(GATHERED));
-        rested.done(look(1, 1000, 0, true));
-        rested.done(Look { from: 1 << 40, to: (1 << 40) + 1000, cpu_from: 2000, cpu_to: 3000, moved: true });
+        rested.poll_done(poll(1, 1000, 0, true));
+        rested.poll_done(Poll {
+            from: 1 << 40,
+            to: (1 << 40) + 1000,
+            cpu_from: 2000,
+            cpu_to: 3000,
+            moved: true,
+        });
         let (last, mut many) = (rested.last, rested);
         for _ in 1..GATHERED {
-            many.soon(1, false);
+            many.windows_closed(1, false);
         }
         assert_eq!(many.next, last + LONGEST);
-        many.soon(1, false);
+        many.windows_closed(1, false);
         assert_eq!(many.next, last + SHORTEST);
-        rested.soon(1, true);
+        rested.windows_closed(1, true);
         assert_eq!(rested.next, last + SHORTEST);
     }
 }
