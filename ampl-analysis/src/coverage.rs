@@ -31,6 +31,8 @@ pub struct Coverage {
     pub ranks: u64,
     /// Ranks of the job.
     pub of_ranks: u64,
+    /// True where ampl does not see all MPI functions: time outside of those it sees is not known.
+    pub unseen: bool,
 }
 
 impl Coverage {

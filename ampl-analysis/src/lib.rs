@@ -42,6 +42,7 @@ pub mod storage;
 pub mod strata;
 pub mod timesteps;
 pub mod topology;
+pub mod uncovered;
 pub mod unstored;
 pub mod what_if;
 pub mod window_times;

@@ -18,7 +18,7 @@ use ampl_trace::{RankTrace, Trace};
 use crate::estimate::windows_lacking;
 use crate::overhead::{Overhead, RankStep};
 use crate::pauses::{self, Paused};
-use crate::unstored;
+use crate::{uncovered, unstored};
 
 pub use kinds::{GuideReason, Lacks, LessReason, Missing};
 
@@ -77,7 +77,7 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
     if calls > 0 {
         found.push(Missing::NoSite(calls));
     }
-    let hidden = unseen(trace);
+    let hidden = uncovered::functions(trace);
     if !hidden.is_empty() {
         found.push(Missing::Hidden(hidden));
     }
@@ -299,20 +299,6 @@ fn policies(plan: &Plan, found: &mut Vec<Missing>) {
             found.push(Missing::Policy { trace, names });
         }
     }
-}
-
-/// Functions that a library before ampl defines, and of which ampl intercepted no call. A tool may go on to the next
-/// definition, and then ampl intercepts its calls. Init shows by the run itself, and finalize without a call.
-fn unseen(trace: &Trace) -> Vec<String> {
-    let seen = trace.function_calls();
-    let ended = trace.complete || trace.ranks.iter().all(|rank| rank.process.finalized);
-    let began = ["MPI_Init", "MPI_Init_thread"];
-    let is_seen = |name: &&String| {
-        let function = Function::by_name(name).map(|function| function.0);
-        let counted = seen.iter().any(|&(of, calls)| Some(of) == function && calls > 0);
-        counted || began.contains(&name.as_str()) || (ended && *name == "MPI_Finalize")
-    };
-    trace.run.hidden.iter().filter(|name| !is_seen(name)).cloned().collect()
 }
 
 /// Adds calls that the program made during another call, and calls that could not be distinguished from them.

@@ -6,6 +6,9 @@ use crate::human::{percent, plural};
 
 /// `19 of 51 windows`; where ranks left nothing at all, `7 of 8 ranks`.
 pub fn part(coverage: &Coverage) -> String {
+    if coverage.unseen {
+        return "ampl does not see all MPI functions".into();
+    }
     match coverage.ranks < coverage.of_ranks {
         true => format!("{} of {}", coverage.ranks, plural(coverage.of_ranks, "rank")),
         false => format!("{} of {}", coverage.windows, plural(coverage.of_windows, "window")),
@@ -28,10 +31,12 @@ mod tests {
 
     #[test]
     fn words_go_by_the_share() {
-        let of = Coverage { share: 0.372, windows: 19, of_windows: 51, ranks: 4, of_ranks: 4 };
+        let of = Coverage { share: 0.372, windows: 19, of_windows: 51, ranks: 4, of_ranks: 4, unseen: false };
         assert_eq!(unknown(&of), "not known (19 of 51 windows)");
         assert_eq!(words(&of), "19 of 51 windows, 37.2 % of the run's time");
         let absent = Coverage { ranks: 7, of_ranks: 8, ..of };
         assert_eq!(unknown(&absent), "not known (7 of 8 ranks)");
+        let unseen = Coverage { unseen: true, ..of };
+        assert_eq!(unknown(&unseen), "not known (ampl does not see all MPI functions)");
     }
 }

@@ -121,7 +121,7 @@ pub fn interval(row: &Row) -> String {
     let part = format!("{whole} of {}", plural(all, "window"));
     let extent = Coverage::extent_of(row.coverage);
     match (row.mean, row.half_width, row.error) {
-        (None, ..) if extent == Extent::Little => match row.low.zip(row.high) {
+        (None, ..) if extent != Extent::Whole => match row.low.zip(row.high) {
             Some((low, high)) => {
                 let [low, high] = [low, high].map(|end| Unit::of(&row.metric).text(end));
                 match low == high {
@@ -191,6 +191,7 @@ mod tests {
         (row.coverage, row.windows) = (0.95, [3, 4]);
         assert_eq!(interval(&row), "of 3 of 4 windows, 95 % of the time");
         row.mean = None;
+        row.coverage = 1.0;
         assert_eq!(interval(&row), "no observation");
         row.coverage = 0.4;
         assert_eq!(interval(&row), "not known (3 of 4 windows)");

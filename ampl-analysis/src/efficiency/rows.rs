@@ -174,6 +174,8 @@ fn window_rows(
         // If the rank that computes most is missing, the greatest compute time is another's, however few ranks are
         // missing.
         let misses = *basis != Basis::Sampled && (run.lacking.contains(&window) || run.absent() > 0);
+        // Calls that ampl does not see count as computing.
+        let misses = misses || run.coverage.unseen;
         let known = if misses { None } else { Shares::of(times) };
         let coverage = if *length_ns > 0.0 { *measured_ns / *length_ns } else { 1.0 };
         let coverage = if *basis == Basis::Sampled { 1.0 } else { coverage };

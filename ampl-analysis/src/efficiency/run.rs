@@ -6,13 +6,15 @@ use std::ops::Range;
 use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
 use ampl_reader::directory;
+use ampl_trace::model::End;
 use ampl_trace::{RankTrace, Trace};
 
 use super::bounds::{Bounds, Rest};
 use super::rows::Basis;
-use crate::counted::{counted_spans, in_counted_span, is_counted};
+use crate::counted::{counted_spans, in_counted_span, is_counted, is_only_counted};
 use crate::coverage::{Coverage, Extent};
 use crate::pauses;
+use crate::uncovered;
 use crate::window_times::{Columns, Observed, RankColumns, Times};
 
 /// Times of the whole run.
@@ -84,7 +86,11 @@ fn has_all(trace: &Trace, columns: Columns, windows: &Range<u64>) -> bool {
 }
 
 fn by_windows(trace: &Trace, columns: Columns, windows: &Range<u64>) -> Vec<RankTime> {
-    trace.ranks.iter().map(|rank| RankTime::of_windows(rank, columns.of_rank(rank), windows)).collect()
+    trace
+        .ranks
+        .iter()
+        .map(|rank| RankTime::of_windows(rank, columns.of_rank(rank), windows, trace.run.end))
+        .collect()
 }
 
 /// With a `plan`, time in MPI is also estimated where calls were only counted.
@@ -101,6 +107,9 @@ fn of_ranks(
     let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
     let all: f64 = ranks.iter().map(|rank| rank.run_ns).sum::<f64>() + absent as f64 * longest;
     let used: f64 = ranks.iter().map(|rank| rank.used_ns(&lacking)).sum();
+    // Without sight of some functions, only time in the others is known.
+    let unseen = uncovered::take_time(&uncovered::functions(trace));
+    let used = if unseen { times.iter().map(|times| times.mpi).sum() } else { used };
     let end = trace.windows().min(of.end);
     let windows = end.saturating_sub(of.start);
     let there = lacking.iter().filter(|window| **window < end).count() as u64;
@@ -111,11 +120,15 @@ fn of_ranks(
         of_windows: windows,
         ranks: ranks.len() as u64,
         of_ranks: u64::from(trace.run.ranks).max(ranks.len() as u64),
+        unseen,
     };
-    let rest = |rank: &RankTime| Rest {
-        times: rank.sum(&BTreeSet::new()),
-        unknown_ns: (rank.run_ns - rank.used_ns(&BTreeSet::new())).max(0.0),
-        own_ns: rank.own_ns,
+    let rest = |rank: &RankTime| {
+        let Times { wall, mpi, compute, .. } = rank.sum(&BTreeSet::new());
+        let hides = if unseen { compute } else { 0.0 };
+        let (mpi, wall) = (mpi + rank.inside_ns, wall + rank.inside_ns - hides);
+        let times = Times { rank: rank.rank, wall, mpi, compute: compute - hides, weight: 1.0 };
+        let used_ns = rank.used_ns(&BTreeSet::new()) + rank.inside_ns - hides;
+        Rest { times, unknown_ns: (rank.run_ns - used_ns).max(0.0), own_ns: rank.own_ns }
     };
     let rests: Vec<Rest> = ranks.iter().map(rest).collect();
     let whole = coverage.extent() == Extent::Whole;
@@ -124,6 +137,8 @@ fn of_ranks(
     let counts_all = plan
         .is_some_and(|plan| plan.config.sites.iter().all(|site| site.trace != SiteTrace::Off))
         && absent == 0
+        && !unseen
+        && is_only_counted(trace)
         && pauses::of(trace).is_empty();
     let mpi_at_mean_cost = bounds.filter(|_| counts_all).and_then(|bounds| {
         let unknown: f64 = rests.iter().map(|rest| rest.unknown_ns).sum();
@@ -151,6 +166,8 @@ struct RankTime {
     run_ns: f64,
     /// Time that ampl took of it, nanoseconds.
     own_ns: f64,
+    /// Time in a call that has not returned, behind the last window, nanoseconds.
+    inside_ns: f64,
     /// Window number, times, and length without pauses; a single entry where there are totals only.
     windows: Vec<(u64, Times, f64)>,
     /// Windows that it did not measure.
@@ -159,7 +176,7 @@ struct RankTime {
 
 impl RankTime {
     /// Times of `rank` in the windows `of` its run.
-    fn of_windows(rank: &RankTrace, columns: RankColumns, of: &Range<u64>) -> Self {
+    fn of_windows(rank: &RankTrace, columns: RankColumns, of: &Range<u64>, end: Option<End>) -> Self {
         let (mut windows, mut lacking) = (Vec::new(), Vec::new());
         let (mut lengths, mut paused_ns, mut own_ns, mut before_ns) = (0.0, 0.0, 0.0, 0.0);
         for window in &rank.windows {
@@ -196,8 +213,13 @@ impl RankTime {
         }
         let elapsed = rank.process.elapsed_ns as f64 - before_ns;
         let run_ns = if whole || !to_the_end { lengths } else { lengths.max(elapsed) };
+        // Windows close where calls begin and end: the call has begun since the last one did.
+        let inside =
+            end.filter(|_| to_the_end && !rank.process.finalized).map_or(0.0, |end| inside_ns(rank, end));
+        let inside_ns = (inside / columns.threads).clamp(0.0, (run_ns - lengths).max(0.0));
         let rank = rank.process.rank;
-        Self { rank, threads: columns.threads, run_ns: run_ns - paused_ns, own_ns, windows, lacking }
+        let run_ns = run_ns - paused_ns;
+        Self { rank, threads: columns.threads, run_ns, own_ns, inside_ns, windows, lacking }
     }
 
     /// Its times in the windows that all ranks measured.
@@ -218,6 +240,11 @@ impl RankTime {
         let used = self.windows.iter().filter(|(window, ..)| !lacking.contains(window));
         used.map(|(_, _, length)| length).sum()
     }
+}
+
+/// Time of all threads of `rank` in calls that had not returned at `end`, nanoseconds.
+fn inside_ns(rank: &RankTrace, end: End) -> f64 {
+    rank.process.threads.iter().map(|thread| thread.inside_ns(end) as f64).sum()
 }
 
 /// Mean costs of calls by function, of each rank and of all.
@@ -265,13 +292,8 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
         let wall = (run_ns - off).max(0.0);
         let threads = columns.of_rank(rank).threads;
         // A call that has not returned is in no total.
-        let inside: i64 = rank
-            .process
-            .threads
-            .iter()
-            .map(|thread| trace.run.end.map_or(0, |end| thread.inside_ns(end)))
-            .sum();
-        let mpi = (mpi.get(&number).copied().unwrap_or(0.0) + inside as f64) / threads;
+        let inside = trace.run.end.map_or(0.0, |end| inside_ns(rank, end));
+        let mpi = (mpi.get(&number).copied().unwrap_or(0.0) + inside) / threads;
         // ampl's own time is negligible where it counted only.
         let compute = wall - mpi - own_ns / threads;
         let times = Times { rank: number, wall, mpi, compute, weight: 1.0 };
@@ -279,27 +301,61 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
         let lacking = rank.windows.iter().filter(|window| is_counted(window));
         let lacking = lacking.map(|window| window.window).collect();
         // Totals are of everything that was measured: no window of them can be left out.
-        RankTime { rank: number, threads, run_ns, own_ns, windows: vec![(u64::MAX, times, wall)], lacking }
+        let windows = vec![(u64::MAX, times, wall)];
+        RankTime { rank: number, threads, run_ns, own_ns, inside_ns: 0.0, windows, lacking }
     };
     trace.ranks.iter().map(of).collect()
+}
+
+/// Least share of the ranks' time in MPI that totals by call site hold, in [0, 1]: all of the time that was not measured
+/// may have been in MPI.
+pub fn known_mpi_share(trace: &Trace) -> f64 {
+    let columns = Columns::of(trace);
+    let mut measured: BTreeMap<u32, f64> = BTreeMap::new();
+    for (_, rank, share) in trace.totals.shares() {
+        *measured.entry(rank).or_default() += share.time_ns as f64;
+    }
+    let (mut known, mut unknown, mut longest) = (0.0, 0.0, 0.0f64);
+    let unseen = uncovered::take_time(&uncovered::functions(trace));
+    for rank in &trace.ranks {
+        let threads = columns.of_rank(rank).threads;
+        let run_ns = rank.process.elapsed_ns as f64;
+        let mpi = measured.get(&rank.process.rank).copied().unwrap_or(0.0);
+        longest = longest.max(run_ns * threads);
+        known += mpi;
+        let inside =
+            trace.run.end.filter(|_| !rank.process.finalized).map_or(0.0, |end| inside_ns(rank, end));
+        unknown += match unseen {
+            true => (run_ns * threads - mpi).max(0.0),
+            false => (unmeasured_ns(trace, rank, columns) * threads + inside).min(run_ns * threads),
+        };
+    }
+    unknown += u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64) as f64 * longest;
+    if unknown > 0.0 { known / (known + unknown) } else { 1.0 }
+}
+
+/// Time of `rank` in which calls were only counted, nanoseconds.
+fn unmeasured_ns(trace: &Trace, rank: &RankTrace, columns: Columns) -> f64 {
+    if !is_counted(rank) {
+        return 0.0;
+    }
+    let stores_all = directory::plan(&trace.run).is_none_or(|plan| plan.stores_summary(false));
+    let spans: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
+    let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank), &RUN, trace.run.end));
+    let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&BTreeSet::new()));
+    spans.max(lacks).min(rank.process.elapsed_ns as f64)
 }
 
 /// Share of the ranks' time in which calls were measured, in any window: totals by call site rest on it.
 /// The program's pauses count as measured: they are left out on purpose.
 pub fn measured_share(trace: &Trace) -> f64 {
     let columns = Columns::of(trace);
-    let stores_all = directory::plan(&trace.run).is_none_or(|plan| plan.stores_summary(false));
     let (mut all, mut off, mut longest) = (0.0, 0.0, 0.0f64);
     for rank in &trace.ranks {
         let run_ns = rank.process.elapsed_ns as f64;
         all += run_ns;
         longest = longest.max(run_ns);
-        if is_counted(rank) {
-            let spans: f64 = counted_spans(rank).iter().map(|(from, to)| to - from).sum();
-            let windows = stores_all.then(|| RankTime::of_windows(rank, columns.of_rank(rank), &RUN));
-            let lacks = windows.map_or(0.0, |of| of.run_ns - of.used_ns(&BTreeSet::new()));
-            off += spans.max(lacks).min(run_ns);
-        }
+        off += unmeasured_ns(trace, rank, columns);
     }
     let absent = u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64);
     let whole = all + absent as f64 * longest;

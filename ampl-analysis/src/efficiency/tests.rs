@@ -3,8 +3,10 @@
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS, put_cell};
 use ampl_testkit::times::run;
 use ampl_trace::cells::Cell;
+use ampl_trace::model::{End, EndBasis, Step, ThreadPlace};
 
 use super::rows::{Basis, rows};
+use super::{known_mpi_share, measured_share};
 
 #[track_caller]
 fn near(found: Option<f64>, expected: f64) {
@@ -103,4 +105,51 @@ fn threads_in_mpi_at_once_share_the_time() {
         near(found[0].parallel, compute / 200.0);
         assert!(found.iter().all(|row| row.parallel.is_some_and(|share| (0.0..=1.0).contains(&share))));
     }
+}
+
+#[test]
+fn functions_out_of_sight_leave_bounds_only() {
+    let mut trace = Synthetic::default().trace();
+    let seen = rows(&trace);
+    trace.run.hidden = vec!["MPI_Init".into(), "MPI_Wtime".into()];
+    assert_eq!(rows(&trace), seen, "these take no time that is looked for");
+    trace.run.hidden = vec!["MPI_Alltoall".into()];
+    let found = rows(&trace);
+    assert!(found.iter().all(|row| row.parallel.is_none()), "{found:?}");
+    let (bounds, measured) = (found[0].bounds.unwrap(), found[0].coverage);
+    // What is in MPI for sure is what was measured; all the rest may be.
+    assert!(bounds.mpi[0] > 0.0 && (bounds.mpi[1] - 1.0).abs() < 1e-9 && measured < 0.9, "{bounds:?}");
+    assert!(bounds.parallel[0] == 0.0 && bounds.parallel[1] >= seen[0].parallel.unwrap(), "{bounds:?}");
+}
+
+#[test]
+fn a_call_that_has_not_returned_is_time_in_mpi() {
+    let mut trace = Synthetic::default().trace();
+    let last = trace.ranks.iter().flat_map(|rank| &rank.windows).map(|window| window.end_ns).max().unwrap();
+    // All ranks hang for nine times as long as they ran.
+    let end = End { at_ns: 10 * last, basis: EndBasis::Now };
+    trace.run.end = Some(end);
+    trace.complete = false;
+    for rank in &mut trace.ranks {
+        rank.process.finalized = false;
+        rank.process.elapsed_ns = 10 * last as u64;
+        rank.process.threads = vec![ThreadPlace { inside: true, since_ns: last, ..ThreadPlace::default() }];
+    }
+    let [low, high] = rows(&trace)[0].bounds.unwrap().mpi;
+    assert!(low > 0.9 && high <= 1.0, "{low} {high}");
+    assert!(known_mpi_share(&trace) < 0.5);
+}
+
+#[test]
+fn time_that_was_only_counted_may_be_all_in_mpi() {
+    let mut trace = Synthetic::default().trace();
+    assert_eq!(known_mpi_share(&trace), 1.0);
+    let length = trace.ranks[0].process.elapsed_ns;
+    let step = |at, level: &str| Step { window: 3, at, level: level.into(), share: 0.1 };
+    // A tenth of the time of one rank of eight: little of the run, much of the little time in MPI.
+    trace.ranks[0].process.steps = vec![step(length / 2, "off"), step(length / 2 + length / 10, "kept")];
+    assert!(measured_share(&trace) > 0.98);
+    let mpi: u64 = trace.totals.shares().map(|(.., share)| share.time_ns).sum();
+    let expected = mpi as f64 / (mpi as f64 + length as f64 / 10.0);
+    assert!((known_mpi_share(&trace) - expected).abs() < 0.02, "{} {expected}", known_mpi_share(&trace));
 }

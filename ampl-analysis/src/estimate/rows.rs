@@ -241,16 +241,17 @@ impl Source<'_> {
         let holds = |found: Pooled| sample.is_none() || self.bound_holds(scope, found, points);
         // Infinite values of a program's own metric have no mean.
         let found = found.filter(|found| found.mean.is_finite() && extent != Extent::Little);
+        let ends = if !whole && covered.missing > 0 { self.bounds(points, covered) } else { None };
+        // The missing part may hold most of it: a mean of the rest is shown where that cannot change it much. Of calls
+        // and bytes any number may be missing; of time no more than the part's length.
+        let is_time = matches!(metric.quantity, Quantity::Wall | Quantity::MpiTime | Quantity::ComputeTime);
+        let found = found.filter(|_| extent != Extent::Part || ends.map_or(is_time, is_narrow));
         // Missing windows have some value: an interval without any width would deny it.
         let known = |half_width: &f64| {
             half_width.is_finite() && (whole || *half_width > 0.0 && extent == Extent::Whole)
         };
         let half_width = found.map(|found| found.half_width).filter(known);
-        let [low, high] = match whole {
-            false if covered.missing > 0 => self.bounds(points, covered),
-            _ => None,
-        }
-        .map_or([None; 2], |ends| ends.map(Some));
+        let [low, high] = ends.map_or([None; 2], |ends| ends.map(Some));
         let relative = |found: Pooled| half_width.map(|half_width| half_width / found.mean.abs());
         Row {
             window,
@@ -333,6 +334,11 @@ impl Source<'_> {
         };
         found.half_width <= allowed && (by_design || found.half_width == 0.0) && updates.iter().all(sized)
     }
+}
+
+/// True for bounds of which the lower is at least nine tenths of the upper.
+fn is_narrow([low, high]: [f64; 2]) -> bool {
+    low >= 0.9 * high
 }
 
 /// The confidence that a group asks for; static groups, which ask for none, get 90 %.

@@ -393,7 +393,10 @@ fn what_is_dropped_by_load_leaves_no_wrong_number() {
                 assert!(row.drawn || holds(mean - half, mean + half), "{seed}: {truth} {row:?}");
                 assert!(row.coverage >= 0.999, "{row:?}");
             }
-            assert_eq!(row.mean.is_none(), row.coverage < 0.9, "{row:?}");
+            // Nine tenths of the time need not hold nine tenths of what was measured in it.
+            let narrow = row.low.zip(row.high).is_some_and(|(low, high)| low >= 0.9 * high);
+            let shown = row.coverage >= 0.999 || row.coverage >= 0.9 && (narrow || row.low.is_none());
+            assert_eq!(row.mean.is_some(), shown, "{row:?}");
         }
         let run = crate::efficiency::run_times(&trace);
         let share = run.coverage.share;

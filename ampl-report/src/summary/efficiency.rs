@@ -129,6 +129,11 @@ fn from_sample(trace: &Trace, plan: &Plan, run: &RunTimes) -> Option<String> {
     if trace.kept_windows() == windows as u64 {
         return None;
     }
+    // Where ranks recorded less, windows were drawn whose times are not stored: those left are no such sample.
+    let mut all = trace.ranks.iter().flat_map(|rank| &rank.windows);
+    if plan.stores_summary(false) && all.any(|window| window.drawn && !window.kept) {
+        return None;
+    }
     let rows = mpi_shares(trace, plan, &run.lacking);
     let rows: Vec<&Row> = rows.iter().filter(|row| row.drawn).collect();
     // A rank that left nothing is in no sample either.

@@ -14,7 +14,7 @@ use std::path::Path;
 use ampl_analysis::moved::Moved;
 use ampl_analysis::overhead::{Clocks, Overhead};
 use ampl_analysis::processors::Sharing;
-use ampl_analysis::programs;
+use ampl_analysis::{programs, uncovered};
 use ampl_reader::model::EndBasis;
 use ampl_reader::{Trace, directory};
 
@@ -100,7 +100,8 @@ fn head(out: &mut Page, trace: &Trace) {
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
     clocks(out, trace);
     // Calls that a rank made after it was read, or left nothing of, are not in it.
-    let counted = if trace.complete { ", all counted" } else { " counted" };
+    let whole = trace.complete && uncovered::functions(trace).is_empty();
+    let counted = if whole { ", all counted" } else { " counted" };
     field(out, "run time", &format!("{}; {} MPI calls{counted}", run_time(trace), count(calls)));
 }
 

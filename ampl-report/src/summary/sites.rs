@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use ampl_analysis::calls::{Late, Number, Parts, Places, recorded, recorded_calls, time_ns};
 use ampl_analysis::coverage::{Coverage, Extent};
-use ampl_analysis::efficiency::measured_share;
+use ampl_analysis::efficiency::{known_mpi_share, measured_share};
 use ampl_analysis::pauses;
 use ampl_core::config::SiteTrace;
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
@@ -80,11 +80,14 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, most: us
     let layout = Layout::of(out.width);
     // Calls that were only counted have no time: another place may have most.
     let measured = measured_share(trace);
-    let extent = Coverage::extent_of(measured);
+    let extent = Coverage::extent_of(measured.min(known_mpi_share(trace)));
     let mut head = match extent {
         Extent::Whole => format!("Where MPI time goes ({basis}: {whose})"),
         Extent::Part => format!("Where MPI time goes (in {} of the time)", percent(measured)),
-        Extent::Little => format!("Calls while measured ({} of the time)", percent(measured)),
+        Extent::Little if trace.complete => {
+            format!("Calls while measured ({} of the time)", percent(measured))
+        }
+        Extent::Little => "Calls that have returned".into(),
     };
     if head.chars().count() > layout.name + 2 {
         title(out, &head);

@@ -449,3 +449,12 @@ fn a_full_journal_says_since_when() {
         "{text}"
     );
 }
+
+#[test]
+fn nothing_is_exact_where_functions_are_out_of_sight() {
+    let mut trace = Synthetic::default().trace();
+    trace.run.hidden = vec!["MPI_Alltoall".into()];
+    let said = text(&trace, Path::new("r"));
+    assert!(!said.contains("all counted") && !said.contains("exact"), "{said}");
+    says(&said, "parallel", &["not known (ampl does not see all MPI functions)"]);
+}
