@@ -189,3 +189,28 @@ pub fn processors() -> u64 {
 pub fn started_ns() -> u64 {
     env::var(STARTED_VARIABLE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_job_file_is_an_error_and_a_device_has_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            config_file(&path)
+        };
+        assert_eq!(file("job.toml", b"[sampling]\nseed = 7\n").as_deref(), Ok("[sampling]\nseed = 7\n"));
+        for (name, bytes, why) in [
+            ("program", &b"\x7fELF"[..], "it is a program"),
+            ("latin.toml", b"# gr\xf6\xdfe\n", "it is not UTF-8 on line 1"),
+            ("binary", b"seed = \0", "it is a binary file"),
+        ] {
+            assert_eq!(file(name, bytes), Err(why.to_owned()), "{name}");
+        }
+        assert!(config_file(Path::new("/dev/zero")).is_err_and(|why| why.contains("binary")));
+        assert!(config_file(dir.path()).is_err() && config_file(&dir.path().join("none")).is_err());
+    }
+}
