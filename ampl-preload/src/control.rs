@@ -135,5 +135,6 @@ fn poll(state: &mut ThreadState, from: u64) -> u64 {
 fn check_overhead(state: &mut ThreadState, now: u64) {
     if state.thread.check_overhead(now) {
         state.requests.forget_passing();
+        state.filled.clear();
     }
 }

@@ -21,6 +21,7 @@ mod deferred_mpi;
 mod ending;
 mod entry;
 mod environment;
+mod filled;
 mod finalize;
 mod fortran;
 mod frames;

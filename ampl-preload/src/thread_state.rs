@@ -7,6 +7,7 @@ use ampl_agent::partners::Recent;
 use ampl_agent::requests::Requests;
 
 use crate::entry::{Entry, Origin};
+use crate::filled::Filled;
 use crate::places::PlaceCache;
 use crate::process::Process;
 use crate::progress_timer::ProgressTimer;
@@ -44,6 +45,8 @@ pub struct ThreadState {
     pub after: Vec<u64>,
     /// Where MPI puts statuses that the application ignores.
     pub statuses: Vec<u64>,
+    /// Statuses of the application that calls have filled.
+    pub filled: Filled,
     /// Its message partners, where they matter.
     pub recent: Option<Recent>,
     /// Live requests.
@@ -76,6 +79,7 @@ impl ThreadState {
             named: CallRequests::default(),
             after: Vec::with_capacity(64),
             statuses: Vec::with_capacity(64),
+            filled: Filled::default(),
             recent: process.shared.partners.is_some().then(Recent::default),
             requests,
             timer: ProgressTimer::new(process.gathers),

@@ -9,6 +9,7 @@ use ampl_trace::args::{IN_PLACE, NO_ARRAY, NO_STATUS, Shape, is_overwritten, sha
 use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_OUTCOME};
 
 use super::facts::object_word;
+use super::filling::{is_program_s, note};
 use crate::abi::Abi;
 use crate::abi::memory::readable;
 use crate::hook_plan::{HookPlan, Step, is_given};
@@ -153,7 +154,12 @@ impl Encoder<'_> {
             // SAFETY: a request parameter points to a handle.
             Step::RequestAfter => unsafe { self.request_after(word, 0) },
             // SAFETY: a status that is not ignored has been written.
-            Step::Status => unsafe { self.status(word, 0) },
+            Step::Status => {
+                // SAFETY: as said.
+                let told = unsafe { self.status(word, 0) };
+                note(self.state, word, told);
+                told
+            }
             // SAFETY: an output points to a value that MPI has written, or is null.
             Step::Value(kind) => unsafe { self.state.reader.load(kind, word, 0) }.unwrap_or(0),
         }
@@ -243,7 +249,8 @@ impl Encoder<'_> {
                     return NO_STATUS;
                 }
                 // SAFETY: an input status has been read by MPI.
-                unsafe { self.state.reader.load(Kind::Status, word, 0) }.unwrap_or(NO_STATUS)
+                let read = unsafe { self.state.reader.load(Kind::Status, word, 0) };
+                read.map_or(NO_STATUS, |read| self.state.filled.told(word, read))
             }
             _ => word as u64,
         }
@@ -448,11 +455,18 @@ impl Encoder<'_> {
         if param.kind == Kind::Status && self.failed {
             // SAFETY: the call has written `length` statuses, and the error of each.
             (0..length).for_each(|element| out.extend(unsafe { self.outcome(base, element) }));
+            // What is in them is the recorder's to tell, and no later call's.
+            self.state.filled.clear();
             return;
         }
         if param.kind == Kind::Status {
+            let first = out.len();
             // SAFETY: the array has `length` statuses, or is ignored.
             unsafe { self.statuses(base, length, out) };
+            if is_program_s(self.state, base) {
+                let stride = self.state.reader.bytes(Kind::Status);
+                self.state.filled.several(base, stride, &out[first..]);
+            }
             return;
         }
         out.extend((0..length).map(|element| {

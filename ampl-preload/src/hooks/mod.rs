@@ -3,6 +3,7 @@
 mod about;
 mod encode;
 mod facts;
+mod filling;
 mod members;
 mod partners;
 mod requests;
@@ -113,6 +114,10 @@ unsafe fn remember(state: &mut ThreadState, function: Function, words: &[usize])
         if is_overwritten(param) {
             // SAFETY: an in/out parameter points to a value that MPI is about to read.
             let value = unsafe { reader.load(param.kind, word, 0) }.unwrap_or(0);
+            if param.kind == Kind::Status {
+                state.before.push(state.filled.told(word, value));
+                continue;
+            }
             let object = ObjectKind::of(param.kind).map(|kind| facts::object(state, kind, value));
             state.held.extend(object.map(|object| (value, object.serial)));
             state.before.push(object.map_or(value, |object| object.word));
@@ -222,6 +227,10 @@ unsafe fn finish(
     // SAFETY: the caller's promise.
     unsafe { requests::read_again(state, recipe, words) };
     let mut terminal = repeated.map(|came| came.terminal);
+    if repeated.is_some() && flags == 0 {
+        // SAFETY: the caller's promise.
+        unsafe { filling::again(state, recipe, words) };
+    }
     if repeated.is_none() && is_recorded(state, function, recipe) {
         // SAFETY: the caller's promise.
         let placed = unsafe {
