@@ -53,8 +53,29 @@ pub fn thread_cpu_ns() -> i64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// How often the calling thread has lost its processor to another.
-pub fn switches() -> u64 {
+/// How often a thread has lost its processor to another since a start.
+#[derive(Debug)]
+pub struct Switches {
+    thread: libc::pid_t,
+    before: u64,
+}
+
+impl Switches {
+    /// The calling thread's from now on.
+    pub fn start() -> Self {
+        // SAFETY: never fails.
+        Self { thread: unsafe { libc::gettid() }, before: switches() }
+    }
+
+    /// Number so far; `None` on another thread.
+    pub fn now(&self) -> Option<u64> {
+        // SAFETY: never fails.
+        (unsafe { libc::gettid() } == self.thread).then(|| switches().saturating_sub(self.before))
+    }
+}
+
+/// How often the calling thread has lost its processor since it began.
+fn switches() -> u64 {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: fills the structure passed, which is plain data.
     let usage = unsafe {
@@ -81,4 +102,18 @@ pub fn pair() -> (u64, i64) {
     };
     let (_, ticks, nanos) = (0..4).map(|_| once()).min().expect("several");
     (ticks, nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_are_the_thread_s_since_the_start() {
+        let before = switches();
+        let counted = Switches::start();
+        assert!(counted.now().is_some_and(|since| since <= switches() - before));
+        let other = std::thread::scope(|scope| scope.spawn(|| counted.now()).join());
+        assert_eq!(other.ok(), Some(None));
+    }
 }

@@ -56,6 +56,8 @@ pub struct Process {
     pub gathers: Option<usize>,
     /// Nanoseconds on the monotonic clock at T0 of the job.
     pub epoch: i64,
+    /// Switches of the main thread since `MPI_Init` returned.
+    pub switches: clock::Switches,
     /// Objects that handles stand for.
     pub handles: Mutex<Handles>,
     /// This rank's part of the tree.
@@ -131,7 +133,7 @@ impl Process {
     pub fn take_clock_pair(&self) {
         let (ticks, nanos) = clock::pair();
         self.shared.journal.clock_pair(ticks, nanos - self.epoch);
-        self.shared.journal.processor(clock::switches());
+        self.shared.journal.processor(self.switches.now());
     }
 
     /// This rank's part of the tree, for the calling thread alone.

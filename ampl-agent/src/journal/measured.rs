@@ -55,10 +55,13 @@ impl Journal {
         self.set(word::BEGIN_NS, ns.saturating_sub(self.rare_ns()));
     }
 
-    /// Records the processor time of the process so far, and how often the calling thread has lost its processor.
-    pub fn processor(&self, switches: u64) {
+    /// Records the processor time of the process so far, and how often its main thread has lost its processor, if that
+    /// is known.
+    pub fn processor(&self, switches: Option<u64>) {
         self.set(word::PROCESSOR_NS, stopwatch::process_ns());
-        self.set(word::SWITCHES, switches);
+        if let Some(switches) = switches {
+            self.set(word::SWITCHES, switches);
+        }
     }
 
     /// Records how many processors the node has in use, and how many thousandths of one the job may have.

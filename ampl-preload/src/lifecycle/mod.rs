@@ -128,6 +128,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
         no_op: find(ObjectKind::Op, "MPI_NO_OP").map(|(handle, _)| handle),
         gathers: parts.tree.gathers(),
         epoch: parts.epoch,
+        switches: clock::Switches::start(),
         handles: Mutex::new(handles),
         tree: Mutex::new(parts.tree),
         fortran: parts.fortran,
