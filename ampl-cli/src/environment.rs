@@ -5,7 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ampl_core::naming::JOB_VARIABLES;
+use ampl_core::naming::{JOB_VARIABLES, WORLD_VARIABLES};
 
 /// A job file, or (with a newline in it) its text.
 pub const CONFIG: &str = "AMPL_CONFIG";
@@ -58,23 +58,44 @@ pub fn checks_asan_order() -> bool {
         .is_none_or(|options| !options.to_string_lossy().contains("verify_asan_link_order=0"))
 }
 
+/// Variables in which launchers number their processes.
+const NUMBERS: [&str; 9] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "JSM_NAMESPACE_RANK",
+    "FLUX_TASK_RANK",
+    // Last: a batch script has one of its own, which launchers inside it pass on.
+    "SLURM_PROCID",
+];
+
 /// True where this process is the one of its job that prints warnings: rank 0, or no launcher said otherwise.
 pub fn speaks() -> bool {
-    // SLURM_PROCID last: a batch script has one of its own, which launchers inside it pass on.
-    [
-        "OMPI_COMM_WORLD_RANK",
-        "PMIX_RANK",
-        "PMI_RANK",
-        "MV2_COMM_WORLD_RANK",
-        "PALS_RANKID",
-        "ALPS_APP_PE",
-        "JSM_NAMESPACE_RANK",
-        "FLUX_TASK_RANK",
-        "SLURM_PROCID",
-    ]
-    .into_iter()
-    .find_map(env::var_os)
-    .is_none_or(|rank| rank == "0")
+    NUMBERS.into_iter().find_map(env::var_os).is_none_or(|rank| rank == "0")
+}
+
+/// True where a launcher started this process, and others with it.
+pub fn is_launched() -> bool {
+    NUMBERS.into_iter().any(|name| env::var_os(name).is_some())
+}
+
+/// The launcher's variable for the number of processes, where that is several, its value and this one's number.
+pub fn world() -> Option<String> {
+    let number = |name| env::var(name).ok()?.parse::<u32>().ok();
+    WORLD_VARIABLES.into_iter().find_map(|(size, rank)| {
+        let processes = number(size).filter(|&processes| processes > 1)?;
+        Some(format!("{size} {processes} {}", number(rank)?))
+    })
+}
+
+/// Descriptor of this process's connection to a launcher of the Hydra kind.
+pub fn hydra() -> Option<i32> {
+    // Others that speak a PMI speak another one.
+    env::var_os("MPI_LOCALNRANKS")?;
+    env::var("PMI_FD").ok()?.parse().ok()
 }
 
 /// The launch of this process, as its launcher describes it.

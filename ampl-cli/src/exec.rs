@@ -7,11 +7,11 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use ampl_core::naming::STARTED_VARIABLE;
+use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE, STARTED_VARIABLE};
 
 use crate::elf::Executable;
 use crate::job::{self, Job, JobArgs};
-use crate::{counting, environment, inherited, library, marker_site, once, prefix, script};
+use crate::{counting, environment, inherited, launcher, library, marker_site, once, prefix, script};
 
 /// Become the application, with ampl loaded; for use after any launcher.
 #[derive(clap::Args, Debug)]
@@ -59,6 +59,7 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
     let said = format!("ampl: cannot start the application: {error} ({name}): {fix}");
     if once::is_first(&said) {
         tell!("{said}");
+        launcher::end_job(status);
     }
     Ok(ExitCode::from(status))
 }
@@ -71,38 +72,70 @@ struct Prepared {
     command: Vec<OsString>,
 }
 
+/// Variables and command line for the application.
+///
+/// A launcher starts many of these, and other ranks wait in `MPI_Init` for one that ends. So a rank ends here only for
+/// errors of the job file and of `--set`, which all have. What one rank alone can find is decided in `MPI_Init`, where
+/// all go on without ampl; without a launcher it is an error here.
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
-    let speaks = environment::speaks();
+    let (speaks, launched) = (environment::speaks(), environment::is_launched());
     let mut job = Job::load(&args.job, speaks && !args.checked)?;
-    // Other nodes learn of a failure in MPI_Init: a job that runs unobserved is better than none.
     let own = &args.command[prefix::behind(&args.command)..];
     let program = environment::which(Path::new(&own[0]));
-    if speaks {
-        counting::check(&job.config, program.as_slice())?;
-    }
-    let dir = match args.job.output.clone().or_else(environment::dir) {
-        // Later ranks may start after rank 0 has made the directory.
-        Some(dir) if speaks => Some(job::new_directory(&dir)?),
+    let dir = args.job.output.clone().or_else(environment::dir);
+    let dir = match dir {
+        // The library takes another name than one that is taken, and counters of its own choice.
+        Some(dir) if !launched => Some(job::new_directory(&dir)?),
         dir => dir.map(std::path::absolute).transpose()?,
     };
-    let library = library::find()?;
+    if !launched {
+        counting::check(&job.config, program.as_slice())?;
+    }
+    let library = match library::find() {
+        Ok(library) => library,
+        Err(error) if launched => {
+            goes_on(&error);
+            return Ok(Prepared { variables: Vec::new(), command: args.command.clone() });
+        }
+        Err(error) => return Err(error),
+    };
+    let mut variables = Vec::new();
     if let Some(program) = &program {
         if speaks {
             warn(program);
             script::overrides(program, own).iter().for_each(|said| tell!("{said}"));
         }
-        marker_site::resolve(&mut job, std::slice::from_ref(program))?;
+        if let Err(error) = marker_site::resolve(&mut job, std::slice::from_ref(program)) {
+            if !launched {
+                return Err(error);
+            }
+            // The first rank's settings are everyone's: other programs need not have the place.
+            if speaks {
+                goes_on(&error);
+            }
+            variables.push((REFUSED_VARIABLE, "1".into()));
+        }
     }
-    let preload = prefix::first(&library, environment::preload().as_deref());
-    let mut variables = vec![(environment::PRELOAD, preload)];
+    variables.push((environment::PRELOAD, prefix::first(&library, environment::preload().as_deref())));
     if let Some(config) = job.for_library()? {
         variables.push((environment::CONFIG, config));
     }
     if let Some(dir) = dir {
         variables.push((environment::DIR, dir.into_os_string()));
     }
+    if let Some(world) = environment::world() {
+        variables.push((LAUNCHED_VARIABLE, world.into()));
+    }
     let command = prefix::with_preload(&args.command, &library, &variables);
     Ok(Prepared { variables, command })
+}
+
+/// Reports what keeps this rank from being recorded, and so all others; once on a node.
+fn goes_on(error: &anyhow::Error) {
+    let said = format!("{error}; the job goes on without ampl");
+    if once::is_first(&said) {
+        tell!("{said}");
+    }
 }
 
 /// Warns on stderr where ampl may record nothing of this program.

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crate::once;
+use crate::{launcher, once};
 
 /// Wrong usage or configuration.
 pub const USAGE: u8 = 2;
@@ -46,20 +46,20 @@ impl Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Reports a failure that every rank of the job may have: the message is printed once.
+/// Reports a failure that every rank of the job may have: the message is printed once, and the job ends.
 ///
 /// # Errors
 /// Never; the type is that of a command's outcome.
 pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
-    match error.downcast_ref::<Failure>() {
-        Some(failure) => {
-            if once::is_first(&failure.message) {
-                tell!("{failure}");
-            }
-            Ok(ExitCode::from(failure.status))
-        }
-        None => Ok(report(error)),
+    let (status, message) = match error.downcast_ref::<Failure>() {
+        Some(failure) => (failure.status, failure.message.clone()),
+        None => (OTHER, format!("{error:#}")),
+    };
+    if once::is_first(&message) {
+        report(error);
+        launcher::end_job(status);
     }
+    Ok(ExitCode::from(status))
 }
 
 /// Prints `error` to stderr and returns its exit status.

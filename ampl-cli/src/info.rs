@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use ampl_analysis::calls;
+use ampl_analysis::calls::{self, Row};
 use ampl_analysis::efficiency::run_times;
 use ampl_analysis::estimate::windows_lacking;
 use ampl_analysis::in_call;
@@ -55,7 +55,7 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     if args.calls {
         let mut table = calls::table(&trace);
         match args.json {
-            true => output::json(&table.rows)?,
+            true => output::json(&Calls::of(&trace, &table.rows))?,
             false => output::print(|out| out.write_all(call_text::text(&mut table, width).as_bytes()))?,
         }
         return Ok(ExitCode::SUCCESS);
@@ -68,6 +68,27 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
         output::print(|out| out.write_all(text.as_bytes()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An element of the output of `--calls --json`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Calls<'a> {
+    /// A call site.
+    Site(&'a Row),
+    /// Last, of an unfinished run.
+    Under {
+        /// Calls that its ranks are in.
+        in_call: Vec<in_call::Row>,
+    },
+}
+
+impl<'a> Calls<'a> {
+    fn of(trace: &Trace, rows: &'a [Row]) -> Vec<Self> {
+        let in_call = in_call::rows(trace, &Communicators::of(trace), &mut Symbols::default());
+        let under = (!in_call.is_empty()).then_some(Self::Under { in_call });
+        rows.iter().map(Self::Site).chain(under).collect()
+    }
 }
 
 /// Output of `--json`.

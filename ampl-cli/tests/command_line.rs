@@ -63,6 +63,10 @@ fn launchers_that_run_does_not_know_get_the_exec_form() {
     refused(&place, &["run", "--", "mpirun", "--strange", "./app"], 2, "ampl exec -- ./app");
     refused(&place, &["run", "--", "mpirun", "-n", "2"], 2, "names no program");
     refused(&place, &["run", "--", "srun", "./app"], 4, "there is no 'srun'");
+    // Words that are no program get no advice to start them.
+    refused(&place, &["run", "--", "-n", "2", "./app"], 2, "write: ampl run -- mpirun -n 2 ./app");
+    refused(&place, &["run", "--", "A=b", "mpirun", "./app"], 2, "write: ampl run -- env A=b mpirun ./app");
+    refused(&place, &["run", "--", "mpirun -n 2 ./app"], 2, "without them: ampl run -- mpirun -n 2 ./app");
     place.script("path/mpiexec", "echo another 1.0");
     refused(&place, &["run", "--", "mpiexec", "./app"], 2, "not a launcher");
 }

@@ -7,6 +7,22 @@ use std::path::{Path, PathBuf};
 /// Variable by which `ampl exec` passes on the processor time that it took itself, nanoseconds.
 pub const STARTED_VARIABLE: &str = "AMPL_EXEC_NS";
 
+/// Variable by which `ampl exec` tells the first rank that there is to be no run, and that this has been reported.
+pub const REFUSED_VARIABLE: &str = "AMPL_EXEC_REFUSED";
+
+/// Variable by which `ampl exec` hands on what [`WORLD_VARIABLES`] say: name, number of processes and its own number.
+/// Something between it and the program may take away theirs.
+pub const LAUNCHED_VARIABLE: &str = "AMPL_EXEC_LAUNCHED";
+
+/// Variables of launchers for the number of processes started, and for this one's number. Slurm's steps last: launchers
+/// inside pass them on.
+pub const WORLD_VARIABLES: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("PMI_SIZE", "PMI_RANK"),
+    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
+    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
+];
+
 /// Variables in which schedulers name a job, the more specific first.
 pub const JOB_VARIABLES: [&str; 7] =
     ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "OAR_JOB_ID", "JOB_ID"];

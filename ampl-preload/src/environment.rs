@@ -9,7 +9,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config;
-use ampl_core::naming::{JOB_VARIABLES, Names, STARTED_VARIABLE, node_directory_name};
+use ampl_core::naming::{
+    JOB_VARIABLES, LAUNCHED_VARIABLE, Names, REFUSED_VARIABLE, STARTED_VARIABLE, WORLD_VARIABLES,
+    node_directory_name,
+};
 use ampl_core::process_stat::ProcessStat;
 use ampl_core::program::program_of;
 use ampl_trace::model::Alone;
@@ -19,6 +22,11 @@ pub fn is_disabled() -> bool {
     // SAFETY: only reads the auxiliary vector.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     privileged || env::var_os("AMPL_DISABLE").is_some_and(|value| value == "1")
+}
+
+/// True where `ampl exec` has reported why there is to be no run.
+pub fn is_refused() -> bool {
+    env::var_os(REFUSED_VARIABLE).is_some()
 }
 
 /// True where this process reports for the job before MPI has ranks: its launcher calls it rank 0, or there is no
@@ -36,27 +44,37 @@ pub fn is_first_rank() -> bool {
     names.iter().find_map(|name| env::var(name).ok()).is_none_or(|rank| rank == "0")
 }
 
-/// Variables of launchers for the number of processes started, and for this one's number. Slurm's steps last: launchers
-/// inside pass them on.
-const LAUNCHED: [(&str, &str); 4] = [
-    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
-    ("PMI_SIZE", "PMI_RANK"),
-    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
-    ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"),
-];
-
 /// Number of processes and this one's number by its launcher, where this process is a world of its own among several.
 /// With `open_mpi`, the launcher of the program's own MPI goes before all others.
 pub fn alone(open_mpi: bool, ranks: u32) -> Option<Alone> {
-    let number = |name| env::var(name).ok()?.parse::<u32>().ok();
+    alone_by(&|name| env::var(name).ok(), open_mpi, ranks)
+}
+
+fn alone_by(variable: &dyn Fn(&str) -> Option<String>, open_mpi: bool, ranks: u32) -> Option<Alone> {
+    let number = |name| variable(name)?.parse::<u32>().ok();
     let own = if open_mpi { "OMPI_COMM_WORLD_SIZE" } else { "PMI_SIZE" };
     if ranks != 1 || number(own) == Some(1) {
         return None;
     }
-    LAUNCHED.into_iter().find_map(|(size, rank)| {
+    let there = WORLD_VARIABLES.into_iter().find_map(|(size, rank)| {
         let processes = number(size).filter(|&processes| processes > 1)?;
-        Some(Alone { processes, number: number(rank).unwrap_or(0), variable: size.to_owned() })
-    })
+        Some(Alone { processes, number: number(rank).unwrap_or(0), variable: size.to_owned(), lost: false })
+    });
+    // Taken away between `ampl exec` and the program.
+    let lost = || {
+        let handed = variable(LAUNCHED_VARIABLE)?;
+        let mut words = handed.split(' ');
+        let (name, processes, number) = (words.next()?, words.next()?, words.next()?);
+        let processes = processes.parse().ok().filter(|&processes| processes > 1)?;
+        let gone = variable(name).is_none();
+        gone.then(|| Alone {
+            processes,
+            number: number.parse().unwrap_or(0),
+            variable: name.into(),
+            lost: true,
+        })
+    };
+    there.or_else(lost)
 }
 
 /// The configuration and its name: `AMPL_CONFIG` names a file, or is the text itself if it has several lines.
@@ -212,5 +230,25 @@ mod tests {
         }
         assert!(config_file(Path::new("/dev/zero")).is_err_and(|why| why.contains("binary")));
         assert!(config_file(dir.path()).is_err() && config_file(&dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn worlds_of_one_rank_are_told_from_jobs_of_one_process() {
+        let of = |pairs: &'static [(&str, &str)], open_mpi, ranks| {
+            let variable =
+                move |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
+            alone_by(&variable, open_mpi, ranks)
+                .map(|alone| (alone.processes, alone.number, alone.variable, alone.lost))
+        };
+        let foreign: &[_] = &[("OMPI_COMM_WORLD_SIZE", "3"), ("OMPI_COMM_WORLD_RANK", "2")];
+        assert_eq!(of(foreign, false, 1), Some((3, 2, "OMPI_COMM_WORLD_SIZE".into(), false)));
+        assert_eq!(of(foreign, false, 3), None);
+        let lost: &[_] = &[("AMPL_EXEC_LAUNCHED", "PMI_SIZE 4 1")];
+        assert_eq!(of(lost, true, 1), Some((4, 1, "PMI_SIZE".into(), true)));
+        assert_eq!(of(&[("AMPL_EXEC_LAUNCHED", "PMI_SIZE 1 0")], true, 1), None);
+        assert_eq!(of(&[("AMPL_EXEC_LAUNCHED", "PMI_SIZE")], true, 1), None);
+        // A job of one process that a process of the first job has started.
+        assert_eq!(of(&[("AMPL_EXEC_LAUNCHED", "PMI_SIZE 4 1"), ("PMI_SIZE", "1")], false, 1), None);
+        assert_eq!(of(&[], true, 1), None);
     }
 }

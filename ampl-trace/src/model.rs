@@ -77,6 +77,9 @@ pub struct Alone {
     pub number: u32,
     /// The variable: `PMI_SIZE`.
     pub variable: String,
+    /// True where the launcher's variables were taken away before the program began.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// One summarised metric.
@@ -250,7 +253,8 @@ pub struct Process {
     /// Thousandths of a processor that the control group allows; 0 where it allows all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub quota: u64,
-    /// Number of times that its main thread lost the processor to another; `None` where they were not counted.
+    /// Number of times that its main thread lost the processor to another since `MPI_Init` returned; `None` where they
+    /// were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<u64>,
     /// Time from window 0's start to the last window's end, nanoseconds.

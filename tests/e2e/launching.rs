@@ -161,6 +161,39 @@ fn worlds_of_one_rank_are_told_from_a_job() {
     assert_eq!(info(&scratch.path().join("r"))["alone"], Value::Null);
 }
 
+/// What stands between the launcher and the program takes the launcher's variables away: each process is a world.
+#[test]
+fn worlds_whose_launcher_s_variables_are_lost_are_told_from_a_job() {
+    let path = std::env::var("PATH").expect("a variable");
+    let path = format!("PATH={path}");
+    for (mpi, taken) in [
+        (
+            Mpi::OpenMpi,
+            vec!["env", "-i", &path, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"],
+        ),
+        (Mpi::Mpich, vec!["env", "-i", &path]),
+        (Mpi::Mpich, vec!["env", "-u", "PMI_FD", "-u", "PMI_SIZE", "-u", "PMI_RANK"]),
+    ] {
+        let job = Job::of(mpi, 2, "steady", &["20"]);
+        let scratch = Scratch::new("lost");
+        let ours = [vec![ampl().into()], words(&["run", "-o", "r", "--"])].concat();
+        let line = [ours, mpi.launch(2), words(&taken), job.words.clone()].concat();
+        let finished = job.run(&line, scratch.path()).success();
+        assert_eq!(finished.stdout.matches("20 turns").count(), 2, "{mpi:?}");
+        let said = said(&finished);
+        let about: Vec<_> = said.iter().filter(|line| line.contains("2 processes each run alone")).collect();
+        assert!(matches!(about[..], [one] if one.contains("did not reach")), "{mpi:?}: {}", finished.stderr);
+        assert!(finished.stderr.contains("ONE OF 2 THAT RAN ALONE"), "{mpi:?}: {}", finished.stderr);
+        assert!(!finished.stderr.contains("nothing is known to be missing"), "{mpi:?}: {}", finished.stderr);
+        for (number_of, name) in ["r", "r-2"].into_iter().enumerate() {
+            let alone = &info(&scratch.path().join(name))["alone"];
+            let expected = serde_json::json!({"processes": 2, "number": number_of, "lost": true,
+                "variable": if mpi == Mpi::OpenMpi { "OMPI_COMM_WORLD_SIZE" } else { "PMI_SIZE" }});
+            assert_eq!(*alone, expected, "{mpi:?} {name}");
+        }
+    }
+}
+
 /// The first rank that finds the error reports it for all ranks, in one piece.
 #[test]
 fn what_every_rank_finds_wrong_is_said_once() {

@@ -61,7 +61,7 @@ fn given(run: &Monitored, rank: u32) -> Vec<Option<i64>> {
         ["Get_count", "Get_elements", "Test_cancelled", "Status_set"].iter().any(|part| name.contains(part))
     };
     let given = |call: Value| {
-        let fields = call["in"].as_object().expect("inputs");
+        let fields = call["args"].as_object().expect("arguments");
         let status = fields.get("status").unwrap_or_else(|| panic!("no status: {call}"));
         let source = status["source"].as_i64();
         assert!(status.is_null() || source == Some(i64::from(1 - rank)), "rank {rank}: {call}");

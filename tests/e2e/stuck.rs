@@ -24,12 +24,14 @@ done
 kill $! && wait $!
 "$ampl" info "$run" --json >dead.json
 "$ampl" info "$run" >dead.txt
+"$ampl" info "$run" --calls --json >calls.json
 exit 0
 "#;
 
 pub struct Asked {
     pub live: Value,
     pub dead: Value,
+    pub calls: Value,
     pub live_text: String,
     pub dead_text: String,
 }
@@ -53,6 +55,7 @@ pub fn ask(job: &Job, options: &[&str], wanted: &str) -> Asked {
     Asked {
         live: json("live.json"),
         dead: json("dead.json"),
+        calls: json("calls.json"),
         live_text: text("live.txt"),
         dead_text: text("dead.txt"),
     }
@@ -99,6 +102,9 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
         }
         assert_eq!(asked.live["end"]["basis"], "now", "{mpi:?}");
         assert_eq!(asked.dead["end"]["basis"], "launcher", "{mpi:?}");
+        // Behind the call sites stand the calls that have not returned.
+        let under = asked.calls.as_array().and_then(|calls| calls.last());
+        assert_eq!(under, Some(&json!({"in_call": asked.dead["in_call"]})), "{mpi:?}");
         for rank in ["0", "1"] {
             let (live, dead) = (row(&asked.live, rank), row(&asked.dead, rank));
             // The clock's rate is known slightly better.

@@ -20,8 +20,8 @@ program asked_status
         call MPI_Isend(sent, 1, MPI_INTEGER, 1 - rank, 71, MPI_COMM_WORLD, requests(1), ierr)
         several = 1431655765
         call MPI_Waitall(2, requests, several, ierr)
-        call MPI_Test_cancelled(several(1, 1), flag, ierr)
-        call MPI_Get_count(several(1, 2), MPI_INTEGER, number, ierr)
+        call MPI_Test_cancelled(several(:, 1), flag, ierr)
+        call MPI_Get_count(several(:, 2), MPI_INTEGER, number, ierr)
         call MPI_Recv(got, 1, MPI_INTEGER, 1 - rank, 71, MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
     end do
     call MPI_Finalize(ierr)

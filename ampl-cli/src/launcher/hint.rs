@@ -26,6 +26,9 @@ pub fn unknown(command: &[OsString]) -> anyhow::Error {
         let what = format!("there is no '{first}', and 'ampl run' starts launchers");
         return Failure::message(USAGE, what, "command line", format!("did you mean '{meant}'?"));
     }
+    if let Some((what, fix)) = no_word_of_a_program(&first, command) {
+        return Failure::message(USAGE, what, "command line", fix);
+    }
     let what = match found {
         Some(_) => format!("'{first}' is not a launcher that 'ampl run' knows"),
         None => format!("there is no '{first}', and it is not a launcher that 'ampl run' knows"),
@@ -36,6 +39,25 @@ pub fn unknown(command: &[OsString]) -> anyhow::Error {
          another launcher {BY_HAND}"
     );
     Failure::message(USAGE, what, "command line", fix)
+}
+
+/// What is wrong and its remedy, where `first`, the first word of `command`, cannot be a program.
+fn no_word_of_a_program(first: &str, command: &[OsString]) -> Option<(String, String)> {
+    let words = line(command);
+    if first.starts_with('-') {
+        let what = format!("no launcher stands before its option '{first}'");
+        return Some((what, format!("write: ampl run -- mpirun {words}")));
+    }
+    let name = |word: &str| word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if first.split_once('=').is_some_and(|(before, _)| !before.is_empty() && name(before)) {
+        let what = format!("'{first}' is for a shell to set");
+        return Some((what, format!("write: ampl run -- env {words}")));
+    }
+    let mut inner = first.split_whitespace();
+    let launcher = inner.next().is_some_and(|word| NAMES.contains(&word)) && inner.next().is_some();
+    launcher.then(|| {
+        (format!("'{first}' is one word, in quotes"), format!("write without them: ampl run -- {first}"))
+    })
 }
 
 /// The message for `words`, the arguments of ampl, where an option of a launcher's stands among those of `ampl run`

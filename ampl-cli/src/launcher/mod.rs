@@ -1,6 +1,7 @@
 //! Launchers: the one that a command line starts, and the place of the program in it.
 
 mod detect;
+mod end;
 pub mod hint;
 mod hydra;
 mod openmpi;
@@ -12,6 +13,7 @@ use std::fmt;
 
 use crate::prefix;
 pub use detect::{Detected, detect, version};
+pub use end::end_job;
 pub use options::{Options, Step, Syntax};
 
 /// A family of launchers that share their options.

@@ -187,7 +187,8 @@ fn lacking(trace: &Trace) -> Vec<String> {
     let ended = trace.ranks.iter().filter(|rank| rank.process.finalized).count() as u64;
     if ended < present {
         lacking.push(format!(
-            "{} did not reach MPI_Finalize: of each, the call it was in is missing, and the summaries of its last windows",
+            "{} did not reach MPI_Finalize: of each, the summaries of its last windows are missing, and the call it was in is \
+             not among its calls ('ampl info' names it)",
             plural(present - ended, "rank")
         ));
     }

@@ -42,6 +42,9 @@ pub struct Announcement {
 /// On rank 0: makes the run directory; `None` with a message where that cannot be.
 pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
     let awaited = environment::named_directory().is_some_and(|run| take_away(&run));
+    if environment::is_refused() {
+        return None;
+    }
     let alone = environment::alone(abi.name == "openmpi", ranks);
     // Each of several worlds is a rank 0: one reports for all.
     let message = |text: &str| {
@@ -107,12 +110,20 @@ fn said_alone(alone: &Alone, pmpi: &Pmpi, directory: &Path) -> String {
     let version: Vec<&str> = version.split_whitespace().collect();
     let (library, _) = crate::resolve::module(pmpi.comm_size as usize as u64);
     let (processes, variable) = (alone.processes, &alone.variable);
+    let mpi = format!("the program's MPI, {} ({library})", version.join(" "));
+    let why = match alone.lost {
+        true => format!(
+            "the launcher's variables, {variable}={processes} among them, did not reach {mpi}; let what stands between, \
+             as 'env -i' does, leave them"
+        ),
+        false => format!(
+            "the launcher says {variable}={processes}, which {mpi}, does not hear; start the program with that MPI's own \
+             launcher"
+        ),
+    };
     let second = candidates(directory).nth(1).unwrap_or_default();
     format!(
-        "{processes} processes each run alone, as a world of one rank: the launcher says {variable}={processes}, which the \
-         program's MPI, {} ({library}), does not hear; start the program with that MPI's own launcher. Each has a run of \
-         its own: {}, {}{}",
-        version.join(" "),
+        "{processes} processes each run alone, as a world of one rank: {why}. Each has a run of its own: {}, {}{}",
         directory.display(),
         second.display(),
         if processes > 2 { ", and so on" } else { "" }

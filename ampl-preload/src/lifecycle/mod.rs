@@ -19,6 +19,7 @@ use ampl_trace::args::index_of_predefined;
 use ampl_trace::model::{GaveUp, RunInfo};
 
 use crate::api;
+use crate::clock;
 use crate::contain::{self, contained, disable};
 use crate::entry::{Origin, entry};
 use crate::environment;

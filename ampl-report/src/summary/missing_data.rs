@@ -189,10 +189,19 @@ fn some(names: &[String]) -> (String, &'static str) {
 
 /// Sentence about a run that is one of several processes of its launcher, each a world of its own.
 fn alone_among(alone: &Alone) -> String {
-    let Alone { processes, variable, .. } = alone;
+    let Alone { processes, variable, lost, .. } = alone;
+    let (why, fix) = match lost {
+        true => (
+            format!("the launcher's variables, {variable}={processes} among them, did not reach the program"),
+            "Let what stands between, as 'env -i' does, leave them",
+        ),
+        false => (
+            format!("the launcher said {variable}={processes}, which the program's MPI did not hear"),
+            "Start the program with its own MPI's launcher",
+        ),
+    };
     format!(
-        "this is one of {processes} processes that each ran alone, as a world of one rank: the launcher said \
-         {variable}={processes}, which the program's MPI did not hear; the others have runs beside this one. Start the program \
-         with its own MPI's launcher"
+        "this is one of {processes} processes that each ran alone, as a world of one rank: {why}; the others have runs beside \
+         this one. {fix}"
     )
 }
