@@ -84,7 +84,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let program = environment::which(Path::new(&own[0]));
     let dir = args.job.output.clone().or_else(environment::dir);
     let dir = match dir {
-        // The library takes another name than one that is taken, and counters of its own choice.
+        // The library takes the next name where this one is taken, and opens the counters itself.
         Some(dir) if !launched => Some(job::new_directory(&dir)?),
         dir => dir.map(std::path::absolute).transpose()?,
     };

@@ -189,7 +189,8 @@ fn recipe(function: Function, spec: &'static FunctionSpec) -> HookPlan {
         spec.params.iter().any(|param| is_overwritten(param) && ObjectKind::of(param.kind).is_some());
     let names_request =
         request.is_some_and(|index| spec.params[usize::from(index)].direction != Direction::Out);
-    let receives = !spec.name.starts_with("MPI_File");
+    // The program itself fills the statuses of the latter.
+    let receives = !spec.name.starts_with("MPI_File") && !spec.name.starts_with("MPI_Status_");
     let passed = request.map(|index| spec.params[usize::from(index)].direction);
     let ends = matches!(spec.class, Class::Completion | Class::Poll) || function == ids::MPI_REQUEST_FREE;
     let completes = passed == Some(Direction::InOut) && ends;

@@ -74,11 +74,11 @@ static void statuses(void) {
     int count, flag;
     status.MPI_SOURCE = 1;
     status.MPI_TAG = 2;
-    CALL(MPI_Status_set_elements, "~status:s datatype:t count:i", &status, MPI_INT, 3);
-    CALL(MPI_Get_elements, "status:s datatype:t >count:u", &status, MPI_INT, &count);
-    CALL(MPI_Status_set_elements_x, "~status:s datatype:t count:j", &status, MPI_INT, wide);
-    CALL(MPI_Status_set_cancelled, "~status:s flag:l", &status, 1);
-    CALL(MPI_Test_cancelled, "status:s >flag:l", &status, &flag);
+    CALL(MPI_Status_set_elements, "~status:? datatype:t count:i", &status, MPI_INT, 3);
+    CALL(MPI_Get_elements, "status:? datatype:t >count:u", &status, MPI_INT, &count);
+    CALL(MPI_Status_set_elements_x, "~status:? datatype:t count:j", &status, MPI_INT, wide);
+    CALL(MPI_Status_set_cancelled, "~status:? flag:l", &status, 1);
+    CALL(MPI_Test_cancelled, "status:? >flag:l", &status, &flag);
     CALL(MPI_Type_create_f90_real, "p:u r:u >newtype:t", 6, MPI_UNDEFINED, &real);
     CALL(MPI_Type_get_true_extent_x, "datatype:t >true_lb:j >true_extent:j", real, &low, &wide);
     CALL(MPI_Type_create_f90_integer, "r:u >newtype:t", 4, &real);
@@ -322,12 +322,12 @@ static void newest(void) {
     CALL(MPI_Waitall, "count:i ~array_of_requests:q(count) >array_of_statuses:s(count)", 2, requests,
          statuses);
     RESULT("looked", count, statuses[0].MPI_SOURCE);
-    CALL(MPI_Status_set_source, "~status:s source:r", &status, MPI_ANY_SOURCE);
-    CALL(MPI_Status_set_tag, "~status:s tag:g", &status, MPI_ANY_TAG);
-    CALL(MPI_Status_set_error, "~status:s err:i", &status, 3);
-    CALL(MPI_Status_get_source, "status:s >source:r", &status, &number);
-    CALL(MPI_Status_get_tag, "status:s >tag:g", &status, &number);
-    CALL(MPI_Status_get_error, "status:s >err:i", &status, &number);
+    CALL(MPI_Status_set_source, "~status:? source:r", &status, MPI_ANY_SOURCE);
+    CALL(MPI_Status_set_tag, "~status:? tag:g", &status, MPI_ANY_TAG);
+    CALL(MPI_Status_set_error, "~status:? err:i", &status, 3);
+    CALL(MPI_Status_get_source, "status:? >source:r", &status, &number);
+    CALL(MPI_Status_get_tag, "status:? >tag:g", &status, &number);
+    CALL(MPI_Status_get_error, "status:? >err:i", &status, &number);
     RESULT("status by calls", number);
 }
 #endif
