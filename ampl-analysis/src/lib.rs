@@ -15,9 +15,10 @@
 //! }
 //! let trace = directory::read(&golden)?;
 //! let plan = directory::plan(&trace.run).expect("the run has its configuration");
-//! for row in rows(&trace, &plan).iter().filter(|row| row.scope == Scope::Run && row.metric == "mpi.time") {
-//!     println!("{:?} ± {:?} of {} ranks", row.mean, row.half_width, row.population);
-//! }
+//! let estimates = rows(&trace, &plan);
+//! let of_run = estimates.iter().find(|row| row.scope == Scope::Run && row.metric == "mpi.time");
+//! let row = of_run.expect("time in MPI is always measured");
+//! println!("{:?} ns ± {:?} of {} ranks", row.mean, row.half_width, row.population);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
