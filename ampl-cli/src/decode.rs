@@ -1,6 +1,5 @@
 //! `ampl decode`: the calls of ranks, a line each.
 
-mod constants;
 mod gap;
 mod line;
 mod wanted;
@@ -11,7 +10,7 @@ use std::process::ExitCode;
 
 use ampl_analysis::unstored::why;
 use ampl_core::mpi::constants::AbiFamily;
-use ampl_reader::{Call, Event, Run, Symbols};
+use ampl_reader::{Call, Event, Run, Symbols, constants};
 use ampl_report::human::plural;
 use ampl_report::unstored;
 use ampl_trace::error::ReadError;

@@ -23,6 +23,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod constants;
 pub mod directory;
 pub mod error;
 pub mod gaps;

@@ -34,6 +34,7 @@ mod identify;
 mod lattice;
 mod moore;
 mod naming;
+pub mod pattern;
 mod refine;
 mod shape;
 mod simple;
