@@ -31,6 +31,7 @@ mod job;
 mod launcher;
 mod leftovers;
 mod library;
+mod logical;
 mod marker_site;
 mod once;
 mod output;
@@ -77,6 +78,7 @@ enum Command {
     Strata(strata::Args),
     Topology(topology::Args),
     Timesteps(timesteps::Args),
+    Logical(logical::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
@@ -100,6 +102,7 @@ fn main() -> ExitCode {
         Command::Strata(args) => strata::strata(&args),
         Command::Topology(args) => topology::topology(&args),
         Command::Timesteps(args) => timesteps::timesteps_of(&args),
+        Command::Logical(args) => logical::logical(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

@@ -185,3 +185,121 @@ fn odd_files_are_read_or_refused_with_their_line() {
     let output = Command::new(env!("CARGO_BIN_EXE_ampl")).arg("topology").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
 }
+
+mod of_runs {
+    use std::fs;
+    use std::path::Path;
+
+    use ampl_testkit::runs::{structure, world, write};
+    use serde_json::Value;
+
+    use super::{Command, Said};
+
+    fn ask(command: &str, run: &Path, words: &[&str]) -> Said {
+        let mut ampl = Command::new(env!("CARGO_BIN_EXE_ampl"));
+        let output = ampl.arg(command).arg(run).args(words).output().unwrap();
+        Said {
+            status: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// A stencil of 8 x 8 ranks, dealt out to 8 hosts one after the other.
+    fn stencil(run: &Path) {
+        let structure = structure(64, |caller| {
+            let (x, y) = (i64::from(caller.rank() / 8), i64::from(caller.rank() % 8));
+            for _ in 0..10 {
+                for (line, (dx, dy)) in (10..).zip([(-1, 0), (1, 0), (0, -1), (0, 1)]) {
+                    let inside = (0..8).contains(&(x + dx)) && (0..8).contains(&(y + dy));
+                    if inside {
+                        caller.send(line, (x + dx) * 8 + y + dy, 100, world());
+                    }
+                }
+            }
+        });
+        write(run, &structure, |rank| format!("node{}", rank % 8)).unwrap();
+    }
+
+    #[test]
+    fn a_stencil_dealt_out_round_robin_is_placed_in_blocks() {
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("run");
+        stencil(&run);
+        let files = place.path().join("files");
+        let words = ["--place", "-o", files.to_str().unwrap(), "--json"];
+        let said = ask("topology", &run, &words);
+        assert_eq!(said.status, 0, "{}", said.err);
+        let document: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(document["patterns"][0]["name"], "grid");
+        assert_eq!(document["messages"]["messages"], 2 * 112 * 10);
+        let placement = &document["placement"];
+        assert_eq!(placement["basis"], "recorded");
+        // Round robin keeps no edge along y and every edge along x; the best boxes are of 2 x 4.
+        assert_eq!(placement["before"]["bytes"], 56 * 2 * 10 * 800);
+        assert_eq!(placement["after"]["bytes"], 32 * 2 * 10 * 800);
+        let nodes = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
+        let hosts = nodes(&fs::read_to_string(files.join("hosts.slurm")).unwrap());
+        let of_json: Vec<&str> =
+            placement["hosts"].as_array().unwrap().iter().map(|h| h.as_str().unwrap()).collect();
+        assert_eq!(hosts, of_json);
+        let order = fs::read_to_string(files.join("MPICH_RANK_ORDER")).unwrap();
+        let filled: Vec<usize> = order
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .flat_map(|line| line.split(','))
+            .map(|rank| rank.parse().unwrap())
+            .collect();
+        let rankfile = fs::read_to_string(files.join("rankfile.openmpi")).unwrap();
+        for (number, line) in rankfile.lines().enumerate() {
+            assert!(line.starts_with(&format!("rank {number}={} slot=", hosts[number])), "{line}");
+        }
+        // All three give one placement, of 8 ranks on every node.
+        for (node, ranks) in filled.chunks(8).enumerate() {
+            assert!(ranks.iter().all(|&rank| hosts[rank] == format!("node{node}")), "{ranks:?}");
+        }
+        assert!(
+            ask("topology", &run, &["--place", "-o", files.to_str().unwrap()]).out.contains("busiest node")
+        );
+    }
+
+    #[test]
+    fn a_small_saving_writes_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let (run, files) = (place.path().join("run"), place.path().join("files"));
+        stencil(&run);
+        // In blocks of one row each, by order: columns cross. Of 64 on a node nothing does.
+        let words = ["--place", "--ranks-per-node", "64", "-o", files.to_str().unwrap()];
+        let said = ask("topology", &run, &words);
+        assert!(said.status == 0 && said.out.contains("nothing crosses"), "{}{}", said.out, said.err);
+        let ring = structure(8, |caller| caller.send(10, i64::from((caller.rank() + 1) % 8), 5, world()));
+        write(&run, &ring, |rank| format!("node{}", rank / 4)).unwrap();
+        let said = ask("topology", &run, &["--place", "-o", files.to_str().unwrap()]);
+        assert!(said.out.contains("no files are written"), "{}", said.out);
+        assert!(!files.exists());
+        assert_eq!(ask("topology", &run, &["--ranks-per-node", "4"]).status, 2);
+        assert_eq!(ask("topology", &place.path().join("none"), &[]).status, 4);
+    }
+
+    #[test]
+    fn the_logical_program_is_checked_and_written() {
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("run");
+        stencil(&run);
+        let check: Value = serde_json::from_str(&ask("logical", &run, &["--check", "--json"]).out).unwrap();
+        assert_eq!((&check["ranks"], &check["ranks_exact"]), (&64.into(), &64.into()));
+        assert_eq!(check["with_values"]["ranks_exact"], 64);
+        assert_eq!((&check["longest"], &check["records"]), (&40.into(), &4.into()));
+        assert_eq!(check["outside_topology"]["calls"], 0.0);
+        let said = ask("logical", &run, &["--rank", "9", "--json"]);
+        let calls: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(calls.len(), 40);
+        let partners: Vec<i64> =
+            calls[..4].iter().map(|call| call["args"]["dest"].as_i64().unwrap()).collect();
+        assert_eq!(partners, [1, 17, 8, 10]);
+        assert_eq!((&calls[0]["args"]["count"], &calls[0]["args"]["comm"]), (&100.into(), &"world".into()));
+        assert_eq!(ask("logical", &run, &["--rank", "64"]).status, 4);
+        let text = ask("logical", &run, &[]).out;
+        assert!(text.contains("loop 10") && text.contains("if neighbour +x exists"), "{text}");
+    }
+}

@@ -15,6 +15,8 @@
 pub mod classes;
 pub mod medoids;
 pub mod population;
+#[cfg(feature = "runs")]
+pub mod runs;
 #[cfg(feature = "symbols")]
 pub mod symbols;
 #[cfg(feature = "runs")]

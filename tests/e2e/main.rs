@@ -43,6 +43,7 @@ mod stuck;
 mod summaries;
 mod tables;
 mod tools;
+mod topology;
 mod trace;
 mod unresponsive;
 mod verify;

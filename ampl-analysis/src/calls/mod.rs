@@ -1,13 +1,15 @@
 //! The places where MPI functions are called, with their calls, times, messages, and who is late.
 
+mod arguments;
 mod lateness;
 mod objects;
 mod places;
 mod recorded;
 mod rows;
 
+pub use arguments::{Arguments, message_bytes};
 pub use lateness::Late;
-pub use objects::Objects;
+pub use objects::{Objects, is_whole};
 pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns};
-pub use recorded::{Comms, Key, Recorded, Sizes, message_bytes, of as recorded_calls};
+pub use recorded::{Comms, Key, Recorded, Sizes, of as recorded_calls};
 pub use rows::{Basis, Bytes, CallTable, Peers, Row, SizeClass, table};

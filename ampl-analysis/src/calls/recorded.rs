@@ -5,15 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ampl_core::mpi::traffic::{Ends, Facts, Members, NOBODY, Operands};
-use ampl_core::mpi::{Function, Kind, PREDEFINED, Traffic};
+use ampl_core::mpi::traffic::{Ends, Members, NOBODY};
+use ampl_core::mpi::{Function, Traffic};
 use ampl_core::value::{ANY_SOURCE, PROC_NULL, ROOT};
 use ampl_trace::Trace;
-use ampl_trace::args::{self, IN_PLACE, Shape, index_of_predefined, shape};
 use ampl_trace::model::call_path;
 use ampl_trace::record::{CALL_ERROR, GAP};
 use ampl_trace::structure::{RankStructure, Signature};
 
+use super::arguments::Arguments;
 use super::objects::{Objects, is_whole};
 
 /// Most words of all ranks' signatures that are read.
@@ -183,7 +183,7 @@ fn add_signature(
     let arguments = if is_whole(signature) { Arguments::of(signature) } else { None };
     one.bytes = if failed { Some((0, 0)) } else { None };
     if let Some(arguments) = &arguments {
-        one.comms = arguments.comms(objects);
+        one.comms = comms(arguments, objects);
         one.bytes = arguments.bytes(objects);
         let spec = arguments.function.spec();
         if let Some(ends) = Ends::of(spec) {
@@ -209,128 +209,10 @@ fn add_signature(
     place.add(&one);
 }
 
-/// Bytes that a call of `signature` sends, or receives where it sends none; `None` where it moves no message, or
-/// where they cannot be computed.
-pub fn message_bytes(signature: &Signature, objects: &mut Objects<'_>) -> Option<u64> {
-    let arguments = Arguments::of(signature).filter(|_| is_whole(signature))?;
-    let moves = arguments.function.spec().traffic != Traffic::None;
-    let (sent, received) = arguments.bytes(objects).filter(|_| moves)?;
-    Some(if sent > 0 { sent } else { received })
-}
-
-/// The arguments of a call as C passes them; an array is its number in `arrays`.
-struct Arguments<'a> {
-    function: Function,
-    words: Vec<usize>,
-    arrays: Vec<&'a [u64]>,
-}
-
-impl<'a> Arguments<'a> {
-    fn of(signature: &'a Signature) -> Option<Self> {
-        let function = Function(signature.function);
-        let spec = function.spec();
-        let mut words = vec![0; spec.params.len()];
-        let mut arrays = Vec::new();
-        for (param, part) in args::inputs(spec, &mut &signature.words[..])? {
-            let at = spec.params.iter().position(|other| other.name == param.name)?;
-            words[at] = match shape(param) {
-                Shape::Scalar => part.first().map_or(0, |&word| word as usize),
-                _ => {
-                    arrays.push(part);
-                    arrays.len() - 1
-                }
-            };
-        }
-        Some(Self { function, words, arrays })
-    }
-
-    fn comms(&self, objects: &Objects<'_>) -> Comms {
-        let comm = self
-            .function
-            .spec()
-            .params
-            .iter()
-            .position(|param| param.kind == Kind::Comm && args::is_input(param));
-        match comm.map(|at| objects.comm(self.words[at] as u64)) {
-            None => Comms::None,
-            Some(Some(Members { local, .. })) => Comms::Of(local, local),
-            Some(None) => Comms::Unknown,
-        }
-    }
-
-    /// Bytes sent and received; `None` where they cannot be computed.
-    fn bytes(&self, objects: &mut Objects<'_>) -> Option<(u64, u64)> {
-        let operands = Operands::of(self.function.spec());
-        let mut asked = Asked { arrays: &self.arrays, objects, unknown: false.into() };
-        let bytes = operands.bytes(&self.words, &mut asked);
-        (!asked.unknown.get()).then_some(bytes)
-    }
-}
-
-/// Values that a call's bytes depend on, from recorded words.
-struct Asked<'a, 'b> {
-    arrays: &'a [&'a [u64]],
-    objects: &'a mut Objects<'b>,
-    /// True once a value was asked for that is not known.
-    unknown: std::cell::Cell<bool>,
-}
-
-impl Asked<'_, '_> {
-    fn known(&self, value: Option<u64>) -> u64 {
-        value.unwrap_or_else(|| {
-            self.unknown.set(true);
-            0
-        })
-    }
-
-    fn element(&self, array: usize, index: usize) -> Option<u64> {
-        self.arrays.get(array)?.get(index).copied()
-    }
-}
-
-impl Facts for Asked<'_, '_> {
-    fn type_bytes(&mut self, datatype: usize) -> u64 {
-        let bytes = self.objects.type_bytes(datatype as u64);
-        self.known(bytes)
-    }
-
-    fn comm(&mut self, comm: usize) -> Members {
-        self.objects.comm(comm as u64).unwrap_or_else(|| {
-            self.unknown.set(true);
-            Members { peers: 0, local: 0, rank: None }
-        })
-    }
-
-    fn comm_now(&mut self, comm: usize) -> Members {
-        self.comm(comm)
-    }
-
-    fn degrees(&mut self, _: usize) -> (u64, u64) {
-        self.unknown.set(true);
-        (0, 0)
-    }
-
-    fn count_at(&self, base: usize, index: usize, _: bool) -> u64 {
-        self.known(self.element(base, index))
-    }
-
-    fn type_at(&self, base: usize, index: usize) -> usize {
-        self.known(self.element(base, index)) as usize
-    }
-
-    fn is_in_place(&self, buffer: usize) -> bool {
-        buffer as u64 == IN_PLACE
-    }
-
-    fn is_proc_null(&self, rank: usize) -> bool {
-        i64::from(rank as i32) == PROC_NULL
-    }
-
-    fn is_root(&self, rank: usize) -> bool {
-        i64::from(rank as i32) == ROOT
-    }
-
-    fn is_no_op(&self, op: usize) -> bool {
-        index_of_predefined(op as u64).is_some_and(|index| PREDEFINED[index].1 == "MPI_NO_OP")
+fn comms(arguments: &Arguments<'_>, objects: &Objects<'_>) -> Comms {
+    match arguments.members(objects) {
+        None => Comms::None,
+        Some(Some(Members { local, .. })) => Comms::Of(local, local),
+        Some(None) => Comms::Unknown,
     }
 }

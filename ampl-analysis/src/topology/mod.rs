@@ -39,6 +39,7 @@ mod refine;
 mod shape;
 mod simple;
 mod skewed;
+mod traffic;
 mod tree;
 mod verify;
 mod volumes;
@@ -46,6 +47,7 @@ mod volumes;
 pub use graph::{Graph, TooLarge};
 pub use identify::{Options, Pattern, Placed, Topology, identify};
 pub use shape::{Axis, NamedGraph, Parent, Shape};
+pub use traffic::{Found, Weight, WeightedEdge, all_edges, patterns};
 pub use verify::verify;
 pub use volumes::{Layer, layers};
 

@@ -53,18 +53,16 @@ fn readings(shape: &Shape) -> Vec<Shape> {
     readings
 }
 
-/// A reading of the lattice `found` that the ranks themselves follow, row by row in some order of the axes.
+/// A reading of the lattice or stencil `found` that the ranks themselves follow, row by row in some order of the axes.
 pub(super) fn natural(component: &Component, found: &Match) -> Option<Match> {
+    if let Shape::Skewed(axes) = found.shape {
+        return skewed(component, axes);
+    }
     let all = readings(&found.shape);
     if all.len() < 2 {
         return None;
     }
-    let mut sorted: Vec<u32> = (0..component.ranks.len() as u32).collect();
-    sorted.sort_unstable_by_key(|&vertex| component.ranks[vertex as usize]);
-    let mut places = vec![0; sorted.len()];
-    for (place, &vertex) in sorted.iter().enumerate() {
-        places[vertex as usize] = place as u32;
-    }
+    let places = places(component);
     // Vertex 0 is of the least rank. What its neighbours do not fit needs no closer look.
     let mut around: Vec<u32> =
         component.graph.neighbours(0).iter().map(|&next| places[next as usize]).collect();
@@ -91,6 +89,34 @@ pub(super) fn natural(component: &Component, found: &Match) -> Option<Match> {
             };
             let positions = places.iter().map(position).collect();
             return Some(Match { shape: shape.clone(), positions });
+        }
+    }
+    None
+}
+
+/// Place of each vertex among the ranks of its component.
+fn places(component: &Component) -> Vec<u32> {
+    let mut sorted: Vec<u32> = (0..component.ranks.len() as u32).collect();
+    sorted.sort_unstable_by_key(|&vertex| component.ranks[vertex as usize]);
+    let mut places = vec![0; sorted.len()];
+    for (place, &vertex) in sorted.iter().enumerate() {
+        places[vertex as usize] = place as u32;
+    }
+    places
+}
+
+/// Coordinates that the ranks themselves follow, row by row along either axis, with diagonals of either direction.
+fn skewed(component: &Component, axes: [Axis; 2]) -> Option<Match> {
+    let (places, shape) = (places(component), Shape::Skewed(axes));
+    let [p, q] = axes.map(|axis| axis.size);
+    for (by_columns, mirrored) in [(false, false), (true, false), (false, true), (true, true)] {
+        let position = |&place: &u32| {
+            let (x, y) = if by_columns { (place % p, place / p) } else { (place / q, place % q) };
+            x * q + if mirrored { q - 1 - y } else { y }
+        };
+        let positions: Vec<u32> = places.iter().map(position).collect();
+        if verify(&component.graph, &shape, &positions) {
+            return Some(Match { shape, positions });
         }
     }
     None
@@ -127,6 +153,28 @@ mod tests {
         assert!(readings.contains(&Shape::Lattice(vec![axis(4, true), axis(4, true)])));
         assert_eq!(super::readings(&Shape::Lattice(vec![axis(5, true), axis(4, true)])).len(), 2);
         assert_eq!(super::readings(&Shape::Lattice(vec![axis(5, true), axis(3, true)])).len(), 1);
+    }
+
+    #[test]
+    fn stencils_follow_the_numbers_of_their_ranks() {
+        let axis = |size| Axis { size, periodic: true };
+        for (p, q) in [(5, 4), (4, 7)] {
+            let shape = Shape::Skewed([axis(p), axis(q)]);
+            // Numbered by columns, backwards along the last axis.
+            let number = |vertex: u32| (q - 1 - vertex % q) * p + vertex / q;
+            let edges: Vec<(u32, u32)> =
+                shape.graph().unwrap().each_edge().map(|(u, v)| (number(u), number(v))).collect();
+            let graph = Graph::from_edges(p * q, &edges).unwrap();
+            let component = graph.components().pop().unwrap();
+            let found = skewed(&component, [axis(p), axis(q)]).unwrap();
+            assert!(verify(&component.graph, &shape, &found.positions));
+            // A step along an axis is the same difference of numbers for all ranks, but at the ends.
+            let at =
+                |rank: u32| found.positions[component.ranks.iter().position(|&own| own == rank).unwrap()];
+            assert!(
+                (0..p - 1).all(|x| (at(x) / q).abs_diff(at(x + 1) / q) == 1 && at(x) % q == at(x + 1) % q)
+            );
+        }
     }
 
     #[test]

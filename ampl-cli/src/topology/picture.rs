@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use ampl_analysis::topology::{Axis, Layer, Parent, Pattern, Placed, Shape};
+use ampl_analysis::topology::{Axis, Found, Parent, Pattern, Placed, Shape};
 
-use super::edges::Edges;
+use super::input::{Facts, Input};
 use super::rank_set;
 use super::report::{Report, Share};
 use crate::output::Stdout;
-use ampl_report::human::{count, cut, digits, percent, plural};
+use ampl_report::human::{bytes, count, cut, digits, percent, plural};
 
 /// Widest picture, and most lines of one, counted in ranks.
 const MOST_COLUMNS: usize = 100;
@@ -17,37 +17,107 @@ const MOST_ROWS: u32 = 24;
 /// Copies that are drawn.
 const MOST_DRAWN: usize = 2;
 
-/// Prints what was `found` in the edges that were `read`.
-pub fn print(out: &mut Stdout, read: &Edges, found: &[Layer], report: &Report) -> io::Result<()> {
-    let edges = count(read.edges.len() as u64);
-    writeln!(out, "{}, {edges} edges", plural(read.vertices.into(), "rank"))?;
-    if read.loops > 0 {
-        writeln!(out, "  {} from a rank to itself left out", plural(read.loops, "edge"))?;
-    }
-    let mut shares = report.patterns.iter().map(|pattern| pattern.share);
-    for layer in found {
-        for pattern in &layer.topology.patterns {
-            print_pattern(out, pattern, layer, shares.next())?;
+/// Places that are named.
+const MOST_SITES: usize = 6;
+
+/// Prints what was `found` in `input`.
+pub fn print(out: &mut Stdout, input: &Input, found: &[Found], report: &Report) -> io::Result<()> {
+    let edges = count(input.edges as u64);
+    let ranks = plural(input.vertices.into(), "rank");
+    match &input.facts {
+        None => writeln!(out, "{ranks}, {edges} edges")?,
+        Some(facts) => {
+            let messages = plural(facts.messages, "message");
+            let pairs = plural(input.edges as u64, "pair");
+            writeln!(
+                out,
+                "{ranks}, {messages} of {} between {pairs} (structure, exact)",
+                bytes(facts.bytes as f64)
+            )?;
+            print_facts(out, facts)?;
         }
-        let unknown = &layer.topology.unknown;
+    }
+    if input.loops > 0 {
+        let what = if input.facts.is_some() { "message" } else { "edge" };
+        writeln!(out, "  {} from a rank to itself left out", plural(input.loops, what))?;
+    }
+    let mut rows = report.patterns.iter().map(|pattern| pattern.share);
+    for (found, sites) in found.iter().zip(&input.sites) {
+        for pattern in &found.topology.patterns {
+            print_pattern(out, pattern, found, rows.next(), input.facts.is_some())?;
+            print_sites(out, sites)?;
+            draw(out, pattern)?;
+        }
+        let unknown = &found.topology.unknown;
         if !unknown.is_empty() {
             let mut ranks: Vec<u32> = unknown.iter().flatten().copied().collect();
             ranks.sort_unstable();
-            writeln!(out, "\nnone of the known topologies{}", share(shares.next()))?;
+            writeln!(out, "\nnone of the known topologies{}", share(rows.next(), input.facts.is_some()))?;
             writeln!(out, "  ranks       {}", cut(&rank_set(ranks), 80))?;
+            print_sites(out, sites)?;
         }
     }
-    let isolated = found.last().filter(|_| found.len() == 1).map(|layer| &layer.topology.isolated);
-    if let Some(isolated) = isolated.filter(|isolated| !isolated.is_empty()) {
-        writeln!(out, "\nno edges\n  ranks       {}", cut(&rank_set(isolated.iter().copied()), 80))?;
+    if !input.isolated.is_empty() && (found.len() <= 1 || input.facts.is_some()) {
+        let what = if input.facts.is_some() { "no messages to other ranks" } else { "no edges" };
+        writeln!(out, "\n{what}\n  ranks       {}", cut(&rank_set(input.isolated.iter().copied()), 80))?;
     }
     Ok(())
 }
 
-fn share(share: Option<Share>) -> String {
+/// Prints what is missing.
+fn print_facts(out: &mut Stdout, facts: &Facts) -> io::Result<()> {
+    let mut line = |text: String| writeln!(out, "  {text}");
+    if facts.one_sided > 0 {
+        line(format!("{} of them one-sided", count(facts.one_sided)))?;
+    }
+    if facts.neighbour_collectives > 0 {
+        line(format!("{} of them in collectives of neighbours", count(facts.neighbour_collectives)))?;
+    }
+    if !facts.missing.is_empty() {
+        line(format!("no calls are recorded of ranks {}", cut(&facts.missing, 60)))?;
+    }
+    if !facts.gaps.is_empty() {
+        line(format!(
+            "some calls were only counted on ranks {}: their messages are not in it",
+            cut(&facts.gaps, 60)
+        ))?;
+    }
+    if facts.calls_without_arguments > 0 {
+        line(format!("arguments are not known of {}", plural(facts.calls_without_arguments, "call")))?;
+    }
+    if facts.unplaced_messages > 0 {
+        line(format!("partners are not known of {}", plural(facts.unplaced_messages, "message")))?;
+    }
+    if facts.unsized_messages > 0 {
+        line(format!("bytes are not known of {}", plural(facts.unsized_messages, "message")))?;
+    }
+    if facts.received_only > 0 {
+        line(format!("{} known from receives only", plural(facts.received_only, "message")))?;
+    }
+    Ok(())
+}
+
+fn print_sites(out: &mut Stdout, sites: &[String]) -> io::Result<()> {
+    for (at, site) in sites.iter().take(MOST_SITES).enumerate() {
+        writeln!(out, "  {}  {site}", if at == 0 { "sent at   " } else { "          " })?;
+    }
+    if sites.len() > MOST_SITES {
+        writeln!(out, "              … and {} more", sites.len() - MOST_SITES)?;
+    }
+    Ok(())
+}
+
+fn share(share: Option<Share>, of_run: bool) -> String {
     match share {
-        Some(Share { bytes_share: Some(bytes), .. }) if bytes < 1.0 => {
-            format!(": {} of the volume", percent(bytes))
+        Some(Share { bytes_share: Some(bytes), calls_share, .. })
+            if bytes < 1.0 || calls_share.is_some_and(|calls| calls < 1.0) =>
+        {
+            match calls_share.filter(|_| of_run) {
+                Some(calls) => {
+                    format!(": {} of the bytes, {} of the messages", percent(bytes), percent(calls))
+                }
+                None => format!(": {} of the volume", percent(bytes)),
+            }
         }
         Some(Share { edges_share, .. }) if edges_share < 1.0 => {
             format!(": {} of the edges", percent(edges_share))
@@ -56,12 +126,18 @@ fn share(share: Option<Share>) -> String {
     }
 }
 
-fn print_pattern(out: &mut Stdout, pattern: &Pattern, layer: &Layer, of: Option<Share>) -> io::Result<()> {
+fn print_pattern(
+    out: &mut Stdout,
+    pattern: &Pattern,
+    found: &Found,
+    of: Option<Share>,
+    of_run: bool,
+) -> io::Result<()> {
     let copies = match pattern.copies.len() {
         1 => String::new(),
         many => format!("{many} copies of "),
     };
-    writeln!(out, "\n{copies}{}{}", describe(&pattern.shape), share(of))?;
+    writeln!(out, "\n{copies}{}{}", describe(&pattern.shape), share(of, of_run))?;
     let mut ranks: Vec<u32> = pattern.copies.iter().flat_map(|copy| copy.ranks.iter().copied()).collect();
     ranks.sort_unstable();
     writeln!(out, "  ranks       {}", cut(&rank_set(ranks), 80))?;
@@ -76,9 +152,14 @@ fn print_pattern(out: &mut Stdout, pattern: &Pattern, layer: &Layer, of: Option<
         let aliases: Vec<String> = pattern.aliases.iter().map(describe).collect();
         writeln!(out, "  the same as {}", aliases.join("; "))?;
     }
-    if let Some(least) = layer.least {
+    if let Some(least) = found.least {
         writeln!(out, "  edges       those of a volume from {}; the others follow", digits(least))?;
     }
+    Ok(())
+}
+
+/// Draws small copies, and names places of ranks in others.
+fn draw(out: &mut Stdout, pattern: &Pattern) -> io::Result<()> {
     for copy in pattern.copies.iter().take(MOST_DRAWN) {
         match drawing(&pattern.shape, copy) {
             Some(lines) => {
@@ -105,7 +186,7 @@ fn print_pattern(out: &mut Stdout, pattern: &Pattern, layer: &Layer, of: Option<
 }
 
 /// The shape in words.
-fn describe(shape: &Shape) -> String {
+pub fn describe(shape: &Shape) -> String {
     let by = |axes: &[Axis]| axes.iter().map(|axis| axis.size.to_string()).collect::<Vec<_>>().join(" x ");
     match shape {
         Shape::Line(size) => format!("line of {size}"),

@@ -1,9 +1,9 @@
 //! Output of `ampl topology --json`.
 
-use ampl_analysis::topology::{Layer, Parent, Pattern, Shape};
+use ampl_analysis::topology::{Found, Parent, Pattern, Shape, Weight};
 use serde::Serialize;
 
-use super::edges::Edges;
+use super::input::Input;
 use super::rank_set;
 
 /// The document.
@@ -17,8 +17,15 @@ pub struct Report {
     loops: u64,
     /// Ranks without an edge.
     isolated: String,
-    pub patterns: Vec<Found>,
+    pub patterns: Vec<Row>,
     pub unexplained: Unexplained,
+    /// Facts about a run's messages; none of a file of edges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<super::input::Facts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matrix: Option<Vec<super::matrix::Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    placement: Option<super::place::Report>,
 }
 
 /// Share of the edges that no pattern accounts for.
@@ -28,17 +35,17 @@ pub struct Unexplained {
     pub share: Share,
 }
 
-/// Shares of the whole. Calls and volumes that the file lacks are known only where the share is 0 or 1.
+/// Shares of the whole. Calls and volumes that are not known have a share only where it is 0 or 1.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Share {
     pub edges_share: f64,
-    calls_share: Option<f64>,
+    pub calls_share: Option<f64>,
     pub bytes_share: Option<f64>,
 }
 
 /// One pattern, or the edges without a pattern.
 #[derive(Debug, Serialize)]
-pub struct Found {
+pub struct Row {
     #[serde(flatten)]
     name: Name,
     ranks: String,
@@ -55,6 +62,9 @@ pub struct Found {
     /// Edges of lesser volume were left to other patterns.
     #[serde(skip_serializing_if = "Option::is_none")]
     least_volume: Option<f64>,
+    /// Places of a run that send these messages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sites: Vec<String>,
 }
 
 /// A shape.
@@ -98,21 +108,22 @@ impl Name {
 }
 
 impl Report {
-    /// Report of the layers `found` in the edges that were `read`.
-    pub fn of(read: &Edges, found: &[Layer]) -> Self {
+    /// Report of what was `found` in `input`.
+    pub fn of(input: &Input, found: &[Found]) -> Self {
         let mut patterns = Vec::new();
-        let mut none = (0, 0.0);
-        for layer in found {
-            for pattern in &layer.topology.patterns {
-                patterns.push(named(pattern, layer, read));
+        let mut none = (0, Weight::default());
+        for (found, sites) in found.iter().zip(&input.sites) {
+            for pattern in &found.topology.patterns {
+                patterns.push(named(pattern, found, input, sites));
             }
-            let unknown = &layer.topology.unknown;
+            let unknown = &found.topology.unknown;
             if !unknown.is_empty() {
                 let mut ranks: Vec<u32> = unknown.iter().flatten().copied().collect();
                 ranks.sort_unstable();
-                let inside = within(layer, read.vertices, ranks.iter().copied());
-                none = (none.0 + inside.0, none.1 + inside.1);
-                patterns.push(Found {
+                let inside = within(found, input.vertices, ranks.iter().copied());
+                none.0 += inside.0;
+                none.1.add(inside.1);
+                patterns.push(Row {
                     name: Name {
                         name: "none".into(),
                         dims: Vec::new(),
@@ -127,40 +138,51 @@ impl Report {
                     verified: false,
                     coordinates: None,
                     copy: None,
-                    share: Share::of(read, inside),
-                    least_volume: layer.least,
+                    share: Share::of(input, inside),
+                    least_volume: found.least,
+                    sites: sites.clone(),
                 });
             }
         }
-        let mut touched = vec![false; read.vertices as usize];
-        for &(u, v, _) in &read.edges {
-            touched[u as usize] = true;
-            touched[v as usize] = true;
-        }
         Self {
             schema: 1,
-            vertices: read.vertices,
-            edges: read.edges.len(),
-            loops: read.loops,
-            isolated: rank_set((0..read.vertices).filter(|&rank| !touched[rank as usize])),
+            vertices: input.vertices,
+            edges: input.edges,
+            loops: input.loops,
+            isolated: rank_set(input.isolated.iter().copied()),
             patterns,
-            unexplained: Unexplained { share: Share::of(read, none) },
+            unexplained: Unexplained { share: Share::of(input, none) },
+            messages: input.facts.clone(),
+            matrix: None,
+            placement: None,
         }
+    }
+
+    /// The same with the matrix of the ranks' messages.
+    pub fn with_matrix(mut self, matrix: Option<Vec<super::matrix::Row>>) -> Self {
+        self.matrix = matrix;
+        self
+    }
+
+    /// The same with a placement of the ranks.
+    pub fn with_placement(mut self, placement: Option<super::place::Report>) -> Self {
+        self.placement = placement;
+        self
     }
 }
 
-fn named(pattern: &Pattern, layer: &Layer, read: &Edges) -> Found {
-    let mut coordinates = vec![None; read.vertices as usize];
-    let mut copy_of = vec![None; read.vertices as usize];
+fn named(pattern: &Pattern, found: &Found, input: &Input, sites: &[String]) -> Row {
+    let mut coordinates = vec![None; input.vertices as usize];
+    let mut copy_of = vec![None; input.vertices as usize];
     for (number, copy) in pattern.copies.iter().enumerate() {
         for (&rank, &position) in copy.ranks.iter().zip(&copy.positions) {
             coordinates[rank as usize] = Some(pattern.shape.coordinates(position));
             copy_of[rank as usize] = Some(number);
         }
     }
-    let ranks = (0..read.vertices).filter(|&rank| copy_of[rank as usize].is_some());
-    let inside = within(layer, read.vertices, ranks.clone());
-    Found {
+    let ranks = (0..input.vertices).filter(|&rank| copy_of[rank as usize].is_some());
+    let inside = within(found, input.vertices, ranks.clone());
+    Row {
         name: Name::of(&pattern.shape),
         ranks: rank_set(ranks),
         copies: pattern.copies.len(),
@@ -168,31 +190,40 @@ fn named(pattern: &Pattern, layer: &Layer, read: &Edges) -> Found {
         verified: true,
         coordinates: Some(coordinates),
         copy: (pattern.copies.len() > 1).then_some(copy_of),
-        share: Share::of(read, inside),
-        least_volume: layer.least,
+        share: Share::of(input, inside),
+        least_volume: found.least,
+        sites: sites.to_vec(),
     }
 }
 
-/// Number and volume of the layer's edges among `ranks`, which are whole components.
-fn within(layer: &Layer, vertices: u32, ranks: impl Iterator<Item = u32>) -> (usize, f64) {
+/// Number and weight of the edges that were found among `ranks`, which are whole components.
+fn within(found: &Found, vertices: u32, ranks: impl Iterator<Item = u32>) -> (usize, Weight) {
     let mut inside = vec![false; vertices as usize];
     ranks.for_each(|rank| inside[rank as usize] = true);
-    let edges = layer.edges.iter().filter(|&&(u, _, _)| inside[u as usize]);
-    edges.fold((0, 0.0), |(count, sum), &(_, _, volume)| (count + 1, sum + volume))
+    let mut sum = (0, Weight::default());
+    for &(_, _, weight) in found.edges.iter().filter(|&&(u, _, _)| inside[u as usize]) {
+        sum.0 += 1;
+        sum.1.add(weight);
+    }
+    sum
 }
 
 impl Share {
-    fn of(read: &Edges, (count, volume): (usize, f64)) -> Self {
-        let known = if count == 0 {
-            Some(0.0)
-        } else if count == read.edges.len() {
-            Some(1.0)
-        } else {
-            None
+    fn of(input: &Input, (count, weight): (usize, Weight)) -> Self {
+        // Without weights only all or nothing is known.
+        let known = match count {
+            0 => Some(0.0),
+            _ if count == input.edges => Some(1.0),
+            _ => None,
         };
-        let total: f64 = read.edges.iter().map(|&(_, _, volume)| volume).sum();
-        let edges_share = if count == 0 { 0.0 } else { count as f64 / read.edges.len() as f64 };
-        let by_volume = (read.weighted && total > 0.0).then(|| volume / total);
-        Self { edges_share, calls_share: known, bytes_share: known.or(by_volume) }
+        let edges_share = if count == 0 { 0.0 } else { count as f64 / input.edges as f64 };
+        let share = |is_known: bool, part: f64, all: f64| {
+            if is_known && all > 0.0 { Some(part / all) } else { known }
+        };
+        Self {
+            edges_share,
+            calls_share: share(input.knows_calls, weight.messages, input.total.messages),
+            bytes_share: share(input.knows_bytes, weight.bytes, input.total.bytes),
+        }
     }
 }

@@ -33,7 +33,7 @@ use crate::error::ReadError;
 use crate::grammar::{Counts, Grammar};
 use crate::site::Site;
 pub use groups::{Argument, GroupTerminal, GroupThread, RankGroup, Values, Word};
-pub use relative_args::Role;
+pub use relative_args::{Role, Slot, layout};
 pub use select::Selected;
 pub use shared_part::CallSites;
 pub use stream::Effort;

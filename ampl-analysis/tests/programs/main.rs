@@ -1,0 +1,5 @@
+//! Messages, patterns and logical programs of synthetic runs.
+
+mod common;
+mod logical;
+mod messages;
