@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use ampl_analysis::logical::{Check, Losses, Program};
 use serde_json::{Value, json};
 
-use ampl_report::human::{count, percent, plural};
 use crate::output::Stdout;
+use ampl_report::human::{count, percent, plural};
 
 fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }

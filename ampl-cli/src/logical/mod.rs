@@ -18,9 +18,9 @@ use ampl_trace::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND};
-use ampl_report::human::{count, cut, plural};
 use crate::output::{self, Stdout};
 use crate::rundir::{RunArg, message};
+use ampl_report::human::{count, cut, plural};
 
 /// Write the one logical program that stands for all ranks: loops, and calls by direction.
 #[derive(clap::Args, Debug)]

@@ -12,8 +12,8 @@ use ampl_reader::Run;
 use serde::Serialize;
 
 use crate::failure::{Failure, NOT_FOUND, OTHER, USAGE};
-use ampl_report::human::{bytes, count, percent, plural};
 use crate::output::Stdout;
+use ampl_report::human::{bytes, count, percent, plural};
 
 /// Least share of the crossing bytes that must be saved for files to be written.
 const LEAST_SAVING: f64 = 0.05;
