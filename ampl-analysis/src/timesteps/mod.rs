@@ -18,6 +18,7 @@ mod find;
 mod flow_graph;
 mod job;
 mod rank;
+mod repetition;
 mod sequence;
 mod shapes;
 

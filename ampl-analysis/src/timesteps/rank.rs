@@ -11,7 +11,8 @@ use super::Place;
 use super::call_paths::Ways;
 use super::find::{Finder, Found};
 use super::flow_graph::Set;
-use super::sequence::{Sequence, Slice, Token};
+use super::repetition::{Repetition, longest};
+use super::sequence::{Anchor, Flow, Sequence, Slice, Token};
 use super::shapes::{Frame, Shapes};
 
 /// Kinds of arguments at one place from which on they tell parts of a step apart.
@@ -94,14 +95,19 @@ impl<'a> Calls<'a, '_> {
         let shapes = |set: &Set| -> Set { set.iter().map(|&kind| kinds[kind as usize].0).collect() };
         let encloses = |inner: &Set, rest: &Set| self.ways.encloses(&shapes(inner), &shapes(rest));
         let mut finder = Finder { sequence: &sequence, encloses: &encloses, accepts: &|_| true };
-        let refined = finder.find(&whole)?;
-        let own = sequence.calls(&refined.inside);
-        let flow = sequence.flow(&refined.inside);
-        // Each iteration the same, or these are not parts of a step.
-        let is_exact = flow.calls.values().all(|calls| calls.is_multiple_of(refined.steps));
-        let is_outer = refined.steps.saturating_mul(LEAST_KINDS as u64) <= found.steps;
-        (is_exact && is_outer && own as f64 >= SAME_CALLS * calls as f64)
-            .then(|| self.described(&sequence, &refined, &|kind| kinds[kind as usize].0, true))
+        let refined = finder.find(&whole);
+        if refined.is_some_and(|refined| refined.steps == found.steps) {
+            return None;
+        }
+        let Repetition { times, slices: [before, inside, after] } = longest(&sequence, &whole)?;
+        let own = sequence.calls(&inside);
+        if times >= found.steps || (own as f64) < SAME_CALLS * calls as f64 {
+            return None;
+        }
+        let anchor = Anchor { shapes: Set::default(), merges: false };
+        let body = sequence.flow(&inside).calls.into_keys().collect();
+        let repeated = Found { steps: times, begun: times, anchor, body, before, inside, after };
+        Some(self.described(&sequence, &repeated, &|kind| kinds[kind as usize].0, true))
     }
 
     fn described(
@@ -118,13 +124,14 @@ impl<'a> Calls<'a, '_> {
             *functions.entry(function).or_default() += calls;
         }
         let body: Set = flow.calls.keys().map(|&shape| shape_of(shape)).collect();
-        let marker = found.anchor.shapes.iter().copied().min().unwrap_or(0);
+        let first = sequence.first(&found.inside).unwrap_or(0);
+        let marker = found.anchor.shapes.iter().copied().min().unwrap_or(first);
         let marker_shape = &self.shapes.shapes[shape_of(marker) as usize];
         let is_marker = !by_arguments && found.anchor.shapes.len() == 1 && flow.of(marker) == found.steps;
         let calls = |slice: &Slice| sequence.calls(slice);
         RankLoop {
             steps: found.steps,
-            warm_up: found.anchor.count(&sequence.flow(&found.before)),
+            warm_up: warm_up(&flow, &sequence.flow(&found.before), found.steps),
             calls: calls(&found.inside),
             start_up: calls(&found.before),
             wind_down: calls(&found.after),
@@ -158,6 +165,15 @@ impl<'a> Calls<'a, '_> {
         }
         partners
     }
+}
+
+/// Steps before the loop: as many as the calls before it suffice for, by the calls that no step goes without.
+fn warm_up(inside: &Flow, before: &Flow, steps: u64) -> u64 {
+    let needed = inside.calls.iter().filter(|(_, calls)| **calls >= steps);
+    let steps_of = |(shape, calls): (&u32, &u64)| {
+        (u128::from(before.of(*shape)) * u128::from(steps)).div_ceil(u128::from(*calls)) as u64
+    };
+    needed.map(steps_of).min().unwrap_or(0)
 }
 
 /// True where the calls of `body` that name ranks name each of them once: a loop over ranks, not over time.

@@ -112,6 +112,11 @@ impl Sequence {
         Some((build.sequence, slice))
     }
 
+    /// Number of parts.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Number of calls of `slice`, without those of gaps.
     pub fn calls(&self, slice: &[(Part, u64)]) -> u64 {
         self.total(slice, |node| node.calls)
@@ -360,10 +365,5 @@ impl Sequence {
             Content::Shape(shape) => Err(Some(*shape)),
             Content::Gap => Err(None),
         }
-    }
-
-    /// Number of parts.
-    pub fn len(&self) -> usize {
-        self.nodes.len()
     }
 }

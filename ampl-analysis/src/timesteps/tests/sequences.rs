@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::flow_graph::{FlowGraph, Set};
+use super::super::repetition::longest;
 use super::super::sequence::{Anchor, Flow, Part, Sequence, Slice, Token};
 use super::grammar;
 
@@ -165,6 +166,23 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn exact_repetitions_are_found_wherever_they_begin() {
+    // Down and up the levels of a grid, five times, with something between the first and the others.
+    let cycle = [4, 4, 3, 2, 1, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
+    for times in [4, 7, 100] {
+        let calls = [vec![5], cycle.to_vec(), vec![5, 5], cycle.repeat(times), vec![5]].concat();
+        let (sequence, whole) = built(&calls);
+        let found = longest(&sequence, &whole).unwrap();
+        assert_eq!(found.times, times as u64);
+        let [before, inside, after] = found.slices.map(|slice| expand(&sequence, &slice));
+        assert_eq!(inside.len(), cycle.len() * times);
+        assert_eq!([before, inside, after].concat(), calls);
+    }
+    let (sequence, whole) = built(&[0, 1, 2, 3, 4, 5, 0, 1]);
+    assert!(longest(&sequence, &whole).is_none());
 }
 
 /// The calls of `slice`, one by one.
