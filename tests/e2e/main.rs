@@ -42,6 +42,7 @@ mod strata;
 mod stuck;
 mod summaries;
 mod tables;
+mod timesteps;
 mod tools;
 mod topology;
 mod trace;

@@ -88,6 +88,11 @@ impl Monitored {
         rows(self.json(&["decisions"], &["--all"]))
     }
 
+    /// `ampl timesteps RUN --json`
+    pub fn timesteps(&self) -> Value {
+        self.json(&["timesteps"], &[])
+    }
+
     /// `ampl decode RUN --rank N --json`, its lines about calls.
     pub fn decode(&self, rank: u32) -> Vec<Value> {
         self.events(rank).into_iter().filter(|line| line["gap"].is_null()).collect()
