@@ -161,7 +161,7 @@ fn worlds_of_one_rank_are_told_from_a_job() {
     assert_eq!(info(&scratch.path().join("r"))["alone"], Value::Null);
 }
 
-/// What stands between the launcher and the program takes the launcher's variables away: each process is a world.
+/// Something between the launcher and the program takes the launcher's variables away: each process is a world.
 #[test]
 fn worlds_whose_launcher_s_variables_are_lost_are_told_from_a_job() {
     let path = std::env::var("PATH").expect("a variable");

@@ -1,5 +1,5 @@
-//! What keeps `ampl exec` from recording behind a launcher: the job goes on without ampl, or all its ranks end. No rank
-//! waits for one that has ended.
+//! Refusals of `ampl exec` behind a launcher: the job goes on without ampl, or all its ranks end. No rank waits for one
+//! that has ended.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -41,7 +41,7 @@ pub fn unknown(command: &[OsString]) -> anyhow::Error {
     Failure::message(USAGE, what, "command line", fix)
 }
 
-/// What is wrong and its remedy, where `first`, the first word of `command`, cannot be a program.
+/// The fault and its remedy, where `first`, the first word of `command`, cannot be a program.
 fn no_word_of_a_program(first: &str, command: &[OsString]) -> Option<(String, String)> {
     let words = line(command);
     if first.starts_with('-') {
