@@ -60,6 +60,8 @@ pub fn exec(args: Args) -> anyhow::Result<ExitCode> {
     if once::is_first(&said) {
         tell!("{said}");
         launcher::end_job(status);
+    } else {
+        launcher::wait_for_report();
     }
     Ok(ExitCode::from(status))
 }

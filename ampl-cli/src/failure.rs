@@ -58,6 +58,8 @@ pub fn once(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
     if once::is_first(&message) {
         report(error);
         launcher::end_job(status);
+    } else {
+        launcher::wait_for_report();
     }
     Ok(ExitCode::from(status))
 }

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::prefix;
 pub use detect::{Detected, detect, version};
-pub use end::end_job;
+pub use end::{end_job, wait_for_report};
 pub use options::{Options, Step, Syntax};
 
 /// A family of launchers that share their options.
