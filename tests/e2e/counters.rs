@@ -82,12 +82,14 @@ fn what_this_machine_cannot_count_is_an_error_or_left_out() {
             run.success();
             continue;
         }
-        let said = format!("ampl: this machine cannot count {name} (");
+        let said = format!("this machine cannot count {name} (");
         assert_eq!(run.finished.stderr.matches(&said).count(), 1, "{}", run.finished.stderr);
         assert!(run.finished.stderr.contains("set optional = true"), "{}", run.finished.stderr);
         assert!(!run.run.exists());
-        if form == Form::Run {
-            assert_eq!(run.finished.status.code(), Some(2));
+        // Behind a launcher ranks may differ in what they can count: the job goes on.
+        match form {
+            Form::Run => assert_eq!(run.finished.status.code(), Some(2)),
+            Form::Exec => assert!(run.success().finished.stderr.contains("goes on without ampl")),
         }
     }
     let optional = configuration(&["perf.cycles", "perf.page-faults"], "role = \"guide\"\noptional = true");
