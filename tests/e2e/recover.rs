@@ -154,10 +154,11 @@ fn file_of(journals: &Path, rank: u32) -> PathBuf {
     journals.join(format!("rank-{rank:06}.journal"))
 }
 
-/// The calls of `rank` in `file`, a recovered trace, and the status of asking for them.
+/// The recorded calls of `rank` in `file`, a recovered trace, and the status of asking for them.
 fn decoded(file: &Path, rank: u32) -> (Option<i32>, Vec<Value>) {
     let told = ask(&["decode"], file, &words(&["--json", "--rank", &rank.to_string()]));
-    (told.status.code(), told.stdout.lines().map(parse).collect())
+    let lines = told.stdout.lines().map(parse);
+    (told.status.code(), lines.filter(|line| line["gap"].is_null()).collect())
 }
 
 /// `value` with communicators named in the order of their first use: where other ranks' calls are missing, it is not
