@@ -163,7 +163,7 @@ pub fn info(size: u32) -> RunInfo {
 /// Writes a run directory of such a job.
 ///
 /// # Errors
-/// Those of writing files.
+/// Errors of writing files.
 pub fn write(directory: &Path, structure: &JobStructure, host: impl Fn(u32) -> String) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let file = File::create(directory.join("trace.ampl"))?;

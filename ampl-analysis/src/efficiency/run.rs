@@ -247,6 +247,15 @@ fn inside_ns(rank: &RankTrace, end: End) -> f64 {
     rank.process.threads.iter().map(|thread| thread.inside_ns(end) as f64).sum()
 }
 
+/// Time in MPI of each rank by its totals, over all its threads, nanoseconds.
+fn mpi_by_rank(trace: &Trace) -> BTreeMap<u32, f64> {
+    let mut mpi = BTreeMap::new();
+    for (_, rank, share) in trace.totals.shares() {
+        *mpi.entry(rank).or_default() += share.time_ns as f64;
+    }
+    mpi
+}
+
 /// Mean costs of calls by function, of each rank and of all.
 struct Costs {
     /// Calls and nanoseconds.
@@ -281,10 +290,7 @@ impl Costs {
 
 /// Ranks by their totals by function, which all of them have where summaries are the sample's only.
 fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
-    let mut mpi: BTreeMap<u32, f64> = BTreeMap::new();
-    for (_, rank, share) in trace.totals.shares() {
-        *mpi.entry(rank).or_default() += share.time_ns as f64;
-    }
+    let mpi = mpi_by_rank(trace);
     let of = |rank: &RankTrace| {
         let number = rank.process.rank;
         let (run_ns, own_ns) = (rank.process.elapsed_ns as f64, rank.process.own_ns as f64);
@@ -311,10 +317,7 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
 /// may have been in MPI.
 pub fn known_mpi_share(trace: &Trace) -> f64 {
     let columns = Columns::of(trace);
-    let mut measured: BTreeMap<u32, f64> = BTreeMap::new();
-    for (_, rank, share) in trace.totals.shares() {
-        *measured.entry(rank).or_default() += share.time_ns as f64;
-    }
+    let measured = mpi_by_rank(trace);
     let (mut known, mut unknown, mut longest) = (0.0, 0.0, 0.0f64);
     let unseen = uncovered::take_time(&uncovered::functions(trace));
     for rank in &trace.ranks {
