@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use ampl_analysis::calls::{self, Row};
 use ampl_analysis::efficiency::run_times;
 use ampl_analysis::estimate::windows_lacking;
 use ampl_analysis::in_call;
@@ -17,8 +16,8 @@ use ampl_analysis::programs::{self, Program};
 use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_reader::gaps::Recorded;
 use ampl_reader::sites::Symbols;
+use ampl_report::communicators as communicator_text;
 use ampl_report::layout::width;
-use ampl_report::{calls as call_text, communicators as communicator_text};
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
 use ampl_trace::metadata::Metadata;
@@ -26,6 +25,7 @@ use ampl_trace::model::{Alone, End, Sizes};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::query::sites;
 use crate::rundir::{self, RunArg};
 use crate::{communicators, environment, gaps, output, summary};
 
@@ -51,44 +51,19 @@ pub struct Args {
 /// Errors of [`RunArg::read`], and failures to write.
 pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = args.run.read()?;
-    let width = width(environment::columns());
     if args.calls {
-        let mut table = calls::table(&trace);
-        match args.json {
-            true => output::json(&Calls::of(&trace, &table.rows))?,
-            false => output::print(|out| out.write_all(call_text::text(&mut table, width).as_bytes()))?,
-        }
+        sites::print(&trace, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let comms = Communicators::of(&trace);
     if args.json {
         output::json(&Info::of(&trace, &comms))?;
     } else {
-        let text = summary::text(&trace, &args.run.run) + &communicator_text::text(&comms, width);
+        let text = summary::text(&trace, &args.run.run)
+            + &communicator_text::text(&comms, width(environment::columns()));
         output::print(|out| out.write_all(text.as_bytes()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// An element of the output of `--calls --json`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Calls<'a> {
-    /// A call site.
-    Site(&'a Row),
-    /// Last, of an unfinished run.
-    Under {
-        /// Calls that its ranks are in.
-        in_call: Vec<in_call::Row>,
-    },
-}
-
-impl<'a> Calls<'a> {
-    fn of(trace: &Trace, rows: &'a [Row]) -> Vec<Self> {
-        let in_call = in_call::rows(trace, &Communicators::of(trace), &mut Symbols::default());
-        let under = (!in_call.is_empty()).then_some(Self::Under { in_call });
-        rows.iter().map(Self::Site).chain(under).collect()
-    }
 }
 
 /// Output of `--json`.

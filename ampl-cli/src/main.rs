@@ -39,6 +39,7 @@ mod plan;
 mod population;
 mod prefix;
 mod progress;
+mod query;
 mod recover;
 mod run;
 mod rundir;
@@ -79,6 +80,7 @@ enum Command {
     Topology(topology::Args),
     Timesteps(timesteps::Args),
     Logical(logical::Args),
+    Query(query::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
         Command::Topology(args) => topology::topology(&args),
         Command::Timesteps(args) => timesteps::timesteps_of(&args),
         Command::Logical(args) => logical::logical(&args),
+        Command::Query(args) => query::query(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

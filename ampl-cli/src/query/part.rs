@@ -1,0 +1,57 @@
+//! The part of a run that a question is about, and the form of the answer.
+
+use ampl_reader::Run;
+use ampl_reader::selection::Selection;
+
+use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
+use crate::rundir::RunArg;
+use crate::selection;
+
+/// Options that questions share.
+#[derive(clap::Args, Debug)]
+pub struct Part {
+    /// Only from that time since the start, as in 1.5s or 250ms
+    #[arg(long, value_name = "T", global = true)]
+    from: Option<String>,
+    /// Only until that time
+    #[arg(long, value_name = "T", global = true, alias = "to")]
+    until: Option<String>,
+    /// Only these ranks, as in 0-127,200
+    #[arg(long, value_name = "SET", global = true)]
+    ranks: Option<String>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+impl Part {
+    /// Ranks and time that are asked for, some of which `run` has.
+    ///
+    /// # Errors
+    /// A [`Failure`] of status 2 for what cannot be read, and of status 4 where the run has nothing of the ranks.
+    #[allow(dead_code, reason = "questions of the whole run take none")]
+    pub fn selection(&self, run: &Run, named: &RunArg) -> anyhow::Result<Selection> {
+        let selection = selection::parse(self.from.as_deref(), self.until.as_deref(), self.ranks.as_deref())?;
+        let ranks = run.info().ranks;
+        if let Some(absent) = selection.lacks(ranks, run.ranks()) {
+            let (what, fix) = selection::lacking(&absent, ranks);
+            let status = if run.damage().is_empty() { NOT_FOUND } else { DAMAGED };
+            let place =
+                format!("{}, --ranks {}", named.run.display(), self.ranks.as_deref().unwrap_or_default());
+            return Err(Failure::message(status, what, place, fix));
+        }
+        Ok(selection)
+    }
+
+    /// Refuses a part where only the whole run has an answer; `instead` is what to do.
+    ///
+    /// # Errors
+    /// A [`Failure`] of status 2 where a time or ranks are given.
+    pub fn refuse(&self, what: &str, instead: &str) -> anyhow::Result<()> {
+        let given = [(&self.from, "--from"), (&self.until, "--until"), (&self.ranks, "--ranks")];
+        match given.into_iter().find(|(value, _)| value.is_some()) {
+            Some((_, option)) => Err(Failure::message(USAGE, what, option, instead)),
+            None => Ok(()),
+        }
+    }
+}
