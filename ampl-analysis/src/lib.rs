@@ -23,12 +23,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod callgraph;
 pub mod calls;
 pub mod counted;
 pub mod coverage;
 pub mod decisions;
 pub mod efficiency;
 pub mod estimate;
+mod expansions;
 pub mod in_call;
 pub mod kept;
 pub mod logical;

@@ -1,0 +1,5 @@
+//! Graphs against naive trees of the decoded calls.
+
+mod naive;
+mod regions;
+mod threads;

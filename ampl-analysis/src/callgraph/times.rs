@@ -1,0 +1,172 @@
+//! Stored times in the order of a thread's calls.
+
+use ampl_reader::selection::Selection;
+use ampl_trace::timing::{Decoder, Terminal, Window};
+use rustc_hash::FxHashMap;
+
+use super::dag::{Dag, Facts, NodeId};
+use super::names::{Name, NameId};
+
+/// A stored time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// Calls that share it.
+    pub calls: u64,
+    /// Time from the end of the call before it, or from the window's start, nanoseconds.
+    pub before_ns: u64,
+    /// Its duration, nanoseconds.
+    pub duration_ns: u64,
+    /// Design weight of its window.
+    pub weight: f64,
+    /// True where it is in the time asked for.
+    pub is_wanted: bool,
+}
+
+/// Times of a thread's calls, in the order of the calls.
+pub trait Times {
+    /// Number of the next call that has one.
+    fn next(&self) -> Option<u64>;
+    /// The time of the next call that has one, whose terminal is given; `None` where what is stored is damaged.
+    fn take(&mut self, terminal: Terminal) -> Option<Entry>;
+    /// The node of the time before `entry`.
+    fn outside(&mut self, dag: &mut Dag, entry: &Entry) -> NodeId;
+}
+
+/// A window of which times are stored, in a thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Anchor {
+    /// Number of the window.
+    pub window: u64,
+    /// Number of the first call.
+    pub first_seq: u64,
+    /// Number of the call behind the last.
+    pub end_seq: u64,
+    /// Start, nanoseconds since T0.
+    pub start_ns: i64,
+    /// Design weight.
+    pub weight: f64,
+}
+
+/// Times of a rank as they are stored.
+pub struct Stored<'a> {
+    decoder: Option<Decoder<'a>>,
+    window: Window,
+    /// Entries of the window that are left, and the number of the call of the next.
+    left: u64,
+    seq: u64,
+    /// End of the call before, nanoseconds since T0.
+    end_ns: i64,
+    weight: f64,
+    weights: &'a FxHashMap<u64, f64>,
+    selection: &'a Selection,
+    thread: u32,
+    /// Windows of the thread so far.
+    anchors: Vec<Anchor>,
+    outside: NameId,
+    /// Facts of time outside that were used last: weight, number.
+    facts: (u64, u32),
+    /// True where times could not be read.
+    pub is_damaged: bool,
+}
+
+impl<'a> Stored<'a> {
+    /// The times in `bytes`. Windows without a weight have the weight 1.
+    pub fn new(
+        bytes: &'a [u8],
+        weights: &'a FxHashMap<u64, f64>,
+        selection: &'a Selection,
+        dag: &mut Dag,
+    ) -> Self {
+        let decoder = if bytes.is_empty() { None } else { Decoder::new(bytes).ok() };
+        let mut stored = Self {
+            is_damaged: decoder.is_none() && !bytes.is_empty(),
+            decoder,
+            window: Window { thread: u32::MAX, window: 0, first_seq: 0, start_ns: 0 },
+            left: 0,
+            seq: 0,
+            end_ns: 0,
+            weight: 1.0,
+            weights,
+            selection,
+            thread: 0,
+            anchors: Vec::new(),
+            outside: dag.names_mut().id(Name::Outside),
+            facts: (0, u32::MAX),
+        };
+        stored.advance();
+        stored
+    }
+
+    /// Goes to the times of `thread`; returns the windows of the thread before.
+    pub fn thread(&mut self, thread: u32) -> Vec<Anchor> {
+        self.thread = thread;
+        let before = std::mem::take(&mut self.anchors);
+        self.anchor();
+        before
+    }
+
+    /// Goes to the next window with entries.
+    fn advance(&mut self) {
+        while self.left == 0 {
+            let Some(decoder) = &mut self.decoder else { return };
+            let Some((window, left)) = decoder.window() else {
+                self.decoder = None;
+                return;
+            };
+            (self.window, self.left, self.seq) = (window, left, window.first_seq);
+            self.end_ns = window.start_ns;
+            self.weight = self.weights.get(&window.window).copied().unwrap_or(1.0);
+            self.anchor();
+        }
+    }
+
+    /// Notes the window where it is one of the thread.
+    fn anchor(&mut self) {
+        let is_due = self.decoder.is_some() && self.left > 0 && self.window.thread == self.thread;
+        if !is_due || self.anchors.last().is_some_and(|last| last.window == self.window.window) {
+            return;
+        }
+        let Window { window, first_seq, start_ns, .. } = self.window;
+        self.anchors.push(Anchor { window, first_seq, end_seq: first_seq, start_ns, weight: self.weight });
+    }
+}
+
+impl Times for Stored<'_> {
+    fn next(&self) -> Option<u64> {
+        (self.decoder.is_some() && self.window.thread == self.thread).then_some(self.seq)
+    }
+
+    fn take(&mut self, terminal: Terminal) -> Option<Entry> {
+        let decoder = self.decoder.as_mut()?;
+        let Ok(time) = decoder.call(terminal) else {
+            (self.decoder, self.is_damaged) = (None, true);
+            return None;
+        };
+        let calls = time.count.max(1);
+        let end_ns = time.start_ns.saturating_add_unsigned(time.duration_ns);
+        let before_ns = time.start_ns.saturating_sub(self.end_ns).max(0) as u64;
+        let entry = Entry {
+            calls,
+            before_ns,
+            duration_ns: time.duration_ns,
+            weight: self.weight,
+            is_wanted: self.selection.takes_time(time.start_ns, Some(time.duration_ns)),
+        };
+        self.end_ns = self.end_ns.max(end_ns);
+        self.left -= 1;
+        self.seq = self.seq.saturating_add(calls);
+        if let Some(anchor) = self.anchors.last_mut() {
+            anchor.end_seq = self.seq;
+        }
+        self.advance();
+        Some(entry)
+    }
+
+    fn outside(&mut self, dag: &mut Dag, entry: &Entry) -> NodeId {
+        let weight = entry.weight.to_bits();
+        if self.facts.0 != weight || self.facts.1 == u32::MAX {
+            self.facts = (weight, dag.facts_id(self.outside, Facts::timed(0, None, entry.weight)));
+        }
+        dag.put_leaf_of(self.outside, self.facts.1, entry.before_ns)
+    }
+}
