@@ -34,6 +34,7 @@ mod expansions;
 pub mod in_call;
 pub mod kept;
 pub mod logical;
+pub mod matching;
 pub mod messages;
 pub mod missing_data;
 pub mod moved;

@@ -179,7 +179,7 @@ fn makes_request(signature: &Signature) -> bool {
 }
 
 /// For each signature that makes a request, the first that differs in its slot at most.
-fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
+pub fn origins(signatures: &[Signature]) -> Vec<Option<u32>> {
     let mut first = HashMap::new();
     let origin = |(terminal, signature): (u32, &Signature)| {
         if signature.function as usize >= FUNCTION_COUNT || !makes_request(signature) {

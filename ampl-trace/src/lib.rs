@@ -37,6 +37,7 @@ pub mod places;
 pub mod record;
 pub mod request;
 pub mod site;
+pub mod steps;
 pub mod structure;
 pub mod timed;
 pub mod timing;

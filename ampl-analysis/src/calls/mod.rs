@@ -9,7 +9,7 @@ mod rows;
 
 pub use arguments::{Arguments, message_bytes};
 pub use lateness::Late;
-pub use objects::{Objects, is_whole};
+pub use objects::{Objects, is_whole, predefined_bytes};
 pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns};
 pub use recorded::{Comms, Key, Recorded, Sizes, of as recorded_calls};
 pub use rows::{Basis, Bytes, CallTable, Peers, Row, SizeClass, table};

@@ -185,7 +185,7 @@ impl<'a> Objects<'a> {
 }
 
 /// Bytes of a datatype of MPI's own; `None` where machines or compilers differ.
-fn predefined_bytes(name: &str) -> Option<u64> {
+pub fn predefined_bytes(name: &str) -> Option<u64> {
     Some(match name.strip_prefix("MPI_")? {
         "BYTE" | "CHAR" | "CHARACTER" | "CXX_BOOL" | "C_BOOL" | "INT8_T" | "INTEGER1" | "LOGICAL1"
         | "PACKED" | "SIGNED_CHAR" | "UINT8_T" | "UNSIGNED_CHAR" => 1,

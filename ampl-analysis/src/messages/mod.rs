@@ -3,12 +3,12 @@
 //! Each signature of a rank is read once and counted as often as its terminal occurs, so the cost does not depend on
 //! how long the ranks ran. Sends suffice. Receives complete them where the sender's own calls are not all known.
 
-mod facts;
+pub(crate) mod facts;
 mod neighbours;
 mod rank;
 mod scope;
 pub use scope::{Scope, Scopes};
-mod sources;
+pub(crate) mod sources;
 
 use ampl_core::mpi::Function;
 use ampl_trace::communicators::{Communicators, Name};

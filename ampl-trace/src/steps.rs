@@ -1,0 +1,215 @@
+//! Calls of one thread by their terminals, with times and gaps: for readers that decode arguments once a terminal.
+
+use crate::gaps::{Cursor, Gap};
+use crate::grammar::Runs;
+use crate::model::RankTrace;
+use crate::record::{CALL_MISS, GAP};
+use crate::structure::{RankStructure, ThreadStructure};
+use crate::timing::{Decoder, Terminal, Time, Window};
+
+/// A call, failed polls in a row, or calls that were counted and not recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Calls of one terminal.
+    Calls {
+        /// Number of the first in the thread's sequence.
+        seq: u64,
+        /// Index into the thread's signatures.
+        terminal: u32,
+        /// Number of calls; 1 where times were asked for and stored, but for failed polls.
+        count: u64,
+        /// Window and time, where those of the window are stored.
+        time: Option<(u64, Time)>,
+    },
+    /// A gap.
+    Gap(Gap),
+}
+
+/// Iterator over the steps of one thread, in memory that depends on its structure only.
+#[derive(Debug)]
+pub struct Steps<'a> {
+    thread: &'a ThreadStructure,
+    runs: Runs<'a>,
+    /// The run being read, and its calls that are left.
+    run: (u32, u64),
+    seq: u64,
+    gaps: Option<Cursor<'a>>,
+    /// Gaps that are read and not yet given out, last first.
+    pending: Vec<Gap>,
+    times: Option<Times<'a>>,
+    ended: bool,
+}
+
+/// Times that are stored next.
+#[derive(Debug)]
+struct Times<'a> {
+    decoder: Decoder<'a>,
+    window: Window,
+    left: u64,
+    /// Number of the call of the next entry.
+    seq: u64,
+}
+
+impl<'a> Times<'a> {
+    /// Times of the thread number `index` of `structure`; `None` where there are none.
+    fn of(structure: &'a RankStructure, index: usize, bytes: &'a [u8]) -> Option<Self> {
+        let mut decoder = Decoder::new(bytes).ok().filter(|_| !bytes.is_empty())?;
+        let wanted = structure.threads.get(index)?.thread;
+        let mut before: Option<(usize, Steps<'a>)> = None;
+        loop {
+            let (window, left) = decoder.window()?;
+            if window.thread == wanted {
+                return Some(Self { decoder, window, left, seq: window.first_seq });
+            }
+            // The times of a thread before: they must be read to come to those behind.
+            let place = structure.threads.iter().position(|thread| thread.thread == window.thread)?;
+            let (_, steps) = match &mut before {
+                Some(found) if found.0 == place => found,
+                other => other.insert((place, Steps::untimed(structure, place)?)),
+            };
+            let mut seq = window.first_seq;
+            for _ in 0..left {
+                let terminal = steps.seek(seq)?;
+                let count = decoder.call(terminal).ok()?.count.max(1);
+                seq = steps.seq.saturating_add(count);
+            }
+        }
+    }
+
+    /// Goes to the next window of the thread; `None` at its end.
+    fn advance(mut self, thread: u32) -> Option<Self> {
+        while self.left == 0 {
+            let (window, left) = self.decoder.window()?;
+            if window.thread != thread {
+                return None;
+            }
+            (self.window, self.left, self.seq) = (window, left, window.first_seq);
+        }
+        Some(self)
+    }
+}
+
+impl<'a> Steps<'a> {
+    /// Steps of the thread number `index` of `structure`, without times and with gaps of unknown calls.
+    pub fn untimed(structure: &'a RankStructure, index: usize) -> Option<Self> {
+        let thread = structure.threads.get(index)?;
+        let (pending, runs) = (Vec::new(), thread.grammar.runs());
+        Some(Self { thread, runs, run: (0, 0), seq: 0, gaps: None, pending, times: None, ended: false })
+    }
+
+    /// The same with the gaps and, where they are asked for, the times of `rank`.
+    pub fn new(structure: &'a RankStructure, index: usize, rank: &'a RankTrace, timed: bool) -> Option<Self> {
+        let mut steps = Self::untimed(structure, index)?;
+        steps.gaps = rank.gaps.thread(steps.thread.thread).map(Cursor::new);
+        if timed {
+            let times = Times::of(structure, index, &rank.times);
+            steps.times = times.and_then(|times| times.advance(steps.thread.thread));
+        }
+        Some(steps)
+    }
+
+    /// Goes to the call with that number, or behind it where a gap has it; returns its terminal.
+    fn seek(&mut self, seq: u64) -> Option<Terminal> {
+        loop {
+            let skipped = seq.saturating_sub(self.seq).min(self.run.1);
+            self.run.1 -= skipped;
+            self.seq += skipped;
+            if self.run.1 == 0 {
+                self.run = self.runs.next()?;
+                continue;
+            }
+            let signature = self.thread.signatures.get(self.run.0 as usize)?;
+            if signature.function != GAP {
+                let folds = signature.flags & CALL_MISS != 0;
+                return Some(Terminal { number: self.run.0, like: signature.function, folds });
+            }
+            self.seq = self.seq.saturating_add(self.run.1);
+            self.run.1 = 0;
+        }
+    }
+
+    /// Reads the gap whose run is being read, which may be several runs.
+    fn pass_gap(&mut self) {
+        let (terminal, mut calls) = std::mem::take(&mut self.run);
+        for run in self.runs.by_ref() {
+            if run.0 != terminal {
+                self.run = run;
+                break;
+            }
+            calls = calls.saturating_add(run.1);
+        }
+        let unknown = |seq| Gap {
+            seq,
+            thread: self.thread.thread,
+            calls,
+            reason: crate::gaps::Reason::Unknown,
+            parts: Vec::new(),
+            span_ns: None,
+        };
+        self.pending = match &mut self.gaps {
+            Some(cursor) => cursor.take(self.seq, calls),
+            None => vec![unknown(self.seq)],
+        };
+        self.pending.reverse();
+        self.seq = self.seq.saturating_add(calls);
+    }
+}
+
+impl Iterator for Steps<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        loop {
+            if let Some(gap) = self.pending.pop() {
+                return Some(Step::Gap(gap));
+            }
+            if self.ended {
+                return None;
+            }
+            if self.run.1 == 0 {
+                match self.runs.next() {
+                    Some(run) => self.run = run,
+                    None => {
+                        self.ended = true;
+                        let rest = self.gaps.as_mut().map(|gaps| gaps.rest(self.seq));
+                        self.pending = rest.unwrap_or_default();
+                        self.pending.reverse();
+                    }
+                }
+                continue;
+            }
+            let (terminal, left) = self.run;
+            let Some(signature) = self.thread.signatures.get(terminal as usize) else {
+                self.ended = true;
+                continue;
+            };
+            if signature.function == GAP {
+                self.pass_gap();
+                continue;
+            }
+            let folds = signature.flags & CALL_MISS != 0;
+            let until = self.times.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(self.seq));
+            let seq = self.seq;
+            let mut step = (left.min(until.max(1)), None);
+            if until == 0
+                && let Some(mut times) = self.times.take()
+            {
+                let of = Terminal { number: terminal, like: signature.function, folds };
+                // Times that do not fit the calls end here.
+                if let Ok(time) = times.decoder.call(of) {
+                    step = (
+                        if folds { time.count.clamp(1, left) } else { 1 },
+                        Some((times.window.window, time)),
+                    );
+                    times.left -= 1;
+                    times.seq = times.seq.saturating_add(time.count.max(1));
+                    self.times = times.advance(self.thread.thread);
+                }
+            }
+            let (count, time) = step;
+            self.run.1 -= count;
+            self.seq = seq.saturating_add(count);
+            return Some(Step::Calls { seq, terminal, count, time });
+        }
+    }
+}
