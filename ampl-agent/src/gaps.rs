@@ -1,7 +1,7 @@
 //! Calls that a thread counts and does not record, until it records one again: by function, site and reason.
 //!
 //! The table lies in the journal, so that a process which dies in a gap leaves what is in it. Entries are found by the
-//! call's return address, without a hash: counting a call is eight instructions beside the count itself.
+//! call's return address, without a hash: a call that is only counted makes a key, compares it and adds 1.
 
 use std::io;
 use std::sync::Arc;

@@ -1,9 +1,15 @@
-//! Holds the agent's own time under the share of the job's time that it may take.
+//! Holds the agent's own time under the shares of the job's time that it may take.
+//!
+//! There are two limits. `agent.max_overhead` is for the times of calls, and for summaries. `agent.max_structure_overhead`
+//! is for the sequence of calls: a share of a thread's processor time, below which it is never given up.
 //!
 //! Each thread checks its own cost from time to time. Where the share of its last stretch is too large, the process
-//! steps down: it stops storing times of calls, then calls, then it only counts them. States that cannot fit are passed
-//! over: trying each would disturb the job longer. The cost of a call in each state is remembered. So the governor can
-//! predict when the dearer state fits again, and a quiet time after a busy beginning is recorded as usual.
+//! steps down: it stops storing times of calls, then calls, then it only counts them. Summaries go on as long as calls are
+//! recorded. States that cannot fit are passed over: trying each would disturb the job longer. The cost of a call in each
+//! state is remembered. So the governor can predict when the dearer state fits again, and a quiet time after a busy
+//! beginning is recorded as usual.
+
+use ampl_core::config::Config;
 
 /// How much is done for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +42,8 @@ impl Level {
 pub struct Stretch {
     /// Its length, nanoseconds.
     pub elapsed_ns: f64,
+    /// Processor time that the thread has had in it, nanoseconds.
+    pub processor_ns: f64,
     /// The agent's part of that, nanoseconds.
     pub own_ns: f64,
     /// Work that these calls leave for the agent at the job's end, nanoseconds: it does not grow with the rate of
@@ -47,23 +55,56 @@ pub struct Stretch {
     pub stored: bool,
 }
 
+/// Shares of the time that the agent may take; infinite where it may take all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Share of the job's time, for everything.
+    pub overall: f64,
+    /// Share of a thread's processor time up to which calls are recorded whatever the other limit is.
+    pub structure: f64,
+}
+
+impl Limits {
+    /// The limits that `config` asks for.
+    pub fn of(config: &Config) -> Self {
+        let overall = config.max_overhead().unwrap_or(f64::INFINITY);
+        Self { overall, structure: config.agent.max_structure_overhead }
+    }
+}
+
+/// The limits that a level is held under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Overall = 0,
+    Structure = 1,
+}
+
 impl Stretch {
-    fn share(&self) -> f64 {
-        if self.elapsed_ns > 0.0 { self.own_ns / self.elapsed_ns } else { 0.0 }
+    /// Time that a limit is a share of, nanoseconds.
+    fn time(&self, of: Of) -> f64 {
+        match of {
+            Of::Overall => self.elapsed_ns,
+            Of::Structure => self.processor_ns,
+        }
+    }
+
+    fn share(&self, of: Of) -> f64 {
+        if self.time(of) > 0.0 { self.own_ns / self.time(of) } else { 0.0 }
     }
 }
 
 /// The state in force, and what is known of the others.
 #[derive(Clone, Debug)]
 pub struct Governor {
-    allowed: f64,
+    /// By [`Of`].
+    allowed: [f64; 2],
     level: Level,
     /// True where calls are recorded without their times: [`Level::Structure`] is of use.
     structured: bool,
     /// Nanoseconds per call at each level but the last.
     cost: [Option<f64>; 3],
-    /// Time that the agent may still take before it has taken too much, nanoseconds.
-    credit_ns: f64,
+    /// Time that the agent may still take before it has taken too much, nanoseconds, by [`Of`].
+    credit_ns: [f64; 2],
     /// The thread that stepped down; stretches of idle threads must not bring it back.
     by: u32,
     /// Lowest level that is given up, whatever it costs.
@@ -85,10 +126,10 @@ const LEAST: [f64; 4] = [1.0, 0.25, 0.125, 0.0];
 const MARGIN: f64 = 0.5;
 
 impl Governor {
-    /// A governor that lets the agent take the share `allowed` of the job's time; infinite: it never steps down.
-    /// `structured` where calls are recorded whether their times are stored or not.
-    pub fn new(allowed: f64, structured: bool) -> Self {
-        let credit_ns = allowed * BRIEF_NS;
+    /// A governor with these `limits`. `structured` where calls are recorded whether their times are stored or not.
+    pub fn new(limits: Limits, structured: bool) -> Self {
+        let allowed = [limits.overall, limits.structure.max(limits.overall)];
+        let credit_ns = allowed.map(|allowed| allowed * BRIEF_NS);
         let (level, floor) = (Level::Kept, Level::Kept);
         Self { allowed, level, structured, cost: [None; 3], credit_ns, by: 0, floor }
     }
@@ -117,34 +158,59 @@ impl Governor {
             self.level = self.floor;
             return Some((self.level, 0.0));
         }
-        let earned = self.allowed * stretch.elapsed_ns - stretch.own_ns - stretch.owed_ns;
-        self.credit_ns =
-            (self.credit_ns + earned).clamp(-self.allowed * REGRET_NS, self.allowed * HORIZON_NS);
-        let share = stretch.share();
+        // What has gone wrong is made up for by the job's time, whichever limit it was: a thread that sleeps has no other.
+        let lowest = -self.allowed[Of::Overall as usize] * REGRET_NS;
+        for of in [Of::Overall, Of::Structure] {
+            let earned = self.allowance(of, &stretch) - stretch.own_ns - stretch.owed_ns;
+            let credit = &mut self.credit_ns[of as usize];
+            *credit = (*credit + earned).clamp(lowest, self.allowed[of as usize] * HORIZON_NS);
+        }
         let was = self.was(stretch);
         if let Some(cost) = self.cost.get_mut(was as usize).filter(|_| stretch.calls > 0) {
             *cost = Some(stretch.own_ns / stretch.calls as f64);
         }
-        let (next, share) = if was < Level::Off && share > self.allowed {
-            (self.fitting(was, stretch), share)
-        } else {
-            let next = self.above().filter(|&next| next >= self.floor)?;
-            (next, self.expected(next, stretch)?)
-        };
-        let fits = match next > self.level {
-            true => self.credit_ns < 0.0,
-            false => {
-                let saved = self.credit_ns >= MARGIN * self.allowed * REGRET_NS;
-                saved && share <= MARGIN * self.allowed && thread == self.by
-            }
-        };
-        if !fits {
-            return None;
-        }
+        let (next, share) = self.down(was, stretch).or_else(|| self.up(thread, stretch))?;
         self.by = thread;
         self.level = next;
         self.guess(was);
         Some((next, share))
+    }
+
+    /// Time that the agent may take of `stretch`, nanoseconds. What it may take of the job's time calls may take, too.
+    fn allowance(&self, of: Of, stretch: &Stretch) -> f64 {
+        let overall = self.allowed[Of::Overall as usize] * stretch.elapsed_ns;
+        match of {
+            Of::Overall => overall,
+            Of::Structure => overall.max(self.allowed[Of::Structure as usize] * stretch.processor_ns),
+        }
+    }
+
+    /// A lower state, if the one in force has taken too much, and the share that it took.
+    fn down(&self, was: Level, stretch: Stretch) -> Option<(Level, f64)> {
+        let of = limit_of(self.level);
+        let too_much = self.level < Level::Off && stretch.own_ns > self.allowance(of, &stretch);
+        let spent = self.credit_ns[of as usize] < 0.0;
+        (too_much && spent).then(|| (self.fitting(was, stretch), stretch.share(of)))
+    }
+
+    /// A higher state, if one is expected to fit after what the lower one has saved, and the share that it would take.
+    fn up(&self, thread: u32, stretch: Stretch) -> Option<(Level, f64)> {
+        let above: &[Level] = match (self.level, self.structured) {
+            (Level::Off, true) => &[Level::Structure, Level::Summaries],
+            (Level::Off, false) => &[Level::Summaries],
+            (Level::Summaries, true) => &[Level::Structure],
+            (Level::Summaries, false) | (Level::Structure, _) => &[Level::Kept],
+            (Level::Kept, _) => &[],
+        };
+        let candidates = above.iter().filter(|&&next| thread == self.by && next >= self.floor);
+        let expected = candidates.filter_map(|&next| Some((next, self.expected(next, stretch)?)));
+        let fits = |&(next, share): &(Level, f64)| {
+            let of = limit_of(next);
+            let least = MARGIN * self.allowed[Of::Overall as usize] * REGRET_NS;
+            let cost = share * stretch.time(of);
+            self.credit_ns[of as usize] >= least && cost <= MARGIN * self.allowance(of, &stretch)
+        };
+        expected.into_iter().find(fits)
     }
 
     /// Level of work done for the calls of `stretch`: where no window was stored, at most the level below.
@@ -156,14 +222,15 @@ impl Governor {
         }
     }
 
-    /// The first state below `was`, in which `stretch` took too much, that may fit.
+    /// The first state below the one in force that may fit; in `stretch`, at the work of `was`, that took too much.
     fn fitting(&self, was: Level, stretch: Stretch) -> Level {
-        let least = |level: Level| stretch.share() * LEAST[level as usize] / LEAST[was as usize];
-        let fits = |level: Level| match self.cost.get(level as usize).copied().flatten() {
-            Some(_) => self.expected(level, stretch).is_none_or(|share| share <= self.allowed),
-            None => least(level) <= self.allowed,
+        let least = |level: Level| stretch.own_ns * LEAST[level as usize] / LEAST[was as usize];
+        let fits = |level: Level| {
+            let cost = self.cost.get(level as usize).copied().flatten();
+            let cost = cost.map_or_else(|| least(level), |cost| cost * stretch.calls as f64);
+            cost <= self.allowance(limit_of(level), &stretch)
         };
-        let mut next = self.below(was);
+        let mut next = self.below(self.level);
         while next < Level::Off && !fits(next) {
             next = self.below(next);
         }
@@ -188,40 +255,44 @@ impl Governor {
         }
     }
 
-    fn above(&self) -> Option<Level> {
-        match self.level {
-            Level::Off => Some(Level::Summaries),
-            Level::Summaries if self.structured => Some(Level::Structure),
-            Level::Summaries | Level::Structure => Some(Level::Kept),
-            Level::Kept => None,
-        }
-    }
-
     /// The share that the calls of `stretch` would have cost at `level`.
     fn expected(&self, level: Level, stretch: Stretch) -> Option<f64> {
         let cost = self.cost.get(level as usize).copied().flatten().unwrap_or(0.0);
-        (stretch.elapsed_ns > 0.0).then(|| cost * stretch.calls as f64 / stretch.elapsed_ns)
+        let time = stretch.time(limit_of(level));
+        (time > 0.0).then(|| cost * stretch.calls as f64 / time)
     }
+}
+
+/// The limit that `level` is held under.
+fn limit_of(level: Level) -> Of {
+    if level == Level::Structure { Of::Structure } else { Of::Overall }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SMALL: Limits = Limits { overall: 0.01, structure: 0.01 };
+    const ONE_S: Stretch =
+        Stretch { elapsed_ns: 1e9, processor_ns: 1e9, own_ns: 0.0, owed_ns: 0.0, calls: 0, stored: false };
+
     /// A program whose calls cost 400 ns stored, 300 recorded, 200 summarised, 5 counted.
     struct Program {
         governor: Governor,
         own_ns: f64,
         elapsed_ns: f64,
+        /// Processor time that the thread has of the time.
+        processor: f64,
     }
 
     impl Program {
-        fn new(allowed: f64) -> Self {
-            Self::of(allowed, true)
+        fn new(overall: f64, structure: f64) -> Self {
+            Self::of(Limits { overall, structure }, true)
         }
 
-        fn of(allowed: f64, structured: bool) -> Self {
-            Self { governor: Governor::new(allowed, structured), own_ns: 0.0, elapsed_ns: 0.0 }
+        fn of(limits: Limits, structured: bool) -> Self {
+            let governor = Governor::new(limits, structured);
+            Self { governor, own_ns: 0.0, elapsed_ns: 0.0, processor: 1.0 }
         }
 
         /// Tenths of a second at `rate` calls per second; the states entered.
@@ -238,6 +309,7 @@ mod tests {
                 };
                 let stretch = Stretch {
                     elapsed_ns: 1e8,
+                    processor_ns: self.processor * 1e8,
                     own_ns: cost * rate * 0.1,
                     owed_ns: 0.0,
                     calls: (rate * 0.1) as u64,
@@ -252,32 +324,56 @@ mod tests {
     }
 
     #[test]
-    fn the_allowance_holds_at_any_rate() {
-        for rate in [1e3, 1e4, 3e4, 7e4, 2e5, 1e6] {
-            let mut program = Program::new(0.01);
-            program.run(1000, rate, true);
-            // Counting has its cost; the first stretches are the cost of finding out.
-            let counting = 5e-9 * rate;
-            let share = program.own_ns / program.elapsed_ns;
-            let brief = 0.01 * BRIEF_NS / program.elapsed_ns;
-            assert!(share <= 0.01 + counting + brief + 0.001, "{rate}: {share}");
+    fn the_allowances_hold_at_any_rate() {
+        for structure in [0.01, 0.1] {
+            for rate in [1e3, 1e4, 3e4, 7e4, 2e5, 1e6] {
+                let mut program = Program::new(0.01, structure);
+                program.run(1000, rate, true);
+                // Counting has its cost; the first stretches are the cost of finding out.
+                let counting = 5e-9 * rate;
+                let share = program.own_ns / program.elapsed_ns;
+                let brief = structure * BRIEF_NS / program.elapsed_ns;
+                assert!(share <= structure + counting + brief + 0.002, "{rate}: {share}");
+                let recorded = program.governor.level() <= Level::Structure;
+                assert_eq!(recorded, 300e-9 * rate <= structure, "{rate}");
+            }
         }
     }
 
     #[test]
-    fn each_state_is_tried_in_turn() {
-        let mut program = Program::new(0.01);
+    fn times_go_first_and_calls_last_and_come_back_in_that_order() {
+        let mut program = Program::new(0.01, 0.1);
         assert_eq!(program.run(100, 1e4, true), []); // 0.4 %
+        assert_eq!(program.run(600, 3.2e4, true), [Level::Structure]); // 1.3 %, then 1.0 %
+        assert_eq!(program.run(1000, 3e5, true), []); // 9 % of structure
+        assert_eq!(program.run(1000, 4e5, true), [Level::Off]); // 12 %; summaries alone were 8 %
+        assert_eq!(program.run(600, 1.2e5, true), [Level::Structure]); // 3.6 %
+        assert_eq!(program.run(300, 1e4, true), [Level::Kept]);
+    }
+
+    #[test]
+    fn one_limit_for_both_is_as_if_there_were_one() {
+        let mut program = Program::new(0.01, 0.0);
         assert_eq!(program.run(600, 3.2e4, true), [Level::Structure]); // 1.3 %, then 1.0 %
         assert_eq!(program.run(300, 4e4, true), [Level::Summaries]); // 1.2 %, then 0.8 %
         assert_eq!(program.run(300, 8e4, true), [Level::Off]); // 1.6 % summarised
-        // Back step by step once it is expected to fit, and the job has made up for the excess.
-        assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Structure, Level::Kept]);
+        assert_eq!(program.run(100, 1e4, true), [Level::Structure, Level::Kept]);
+    }
+
+    /// A rank that has a fifth of a processor takes five times the share of it.
+    #[test]
+    fn structure_is_held_to_the_processor_time() {
+        let limits = Limits { overall: 0.01, structure: 0.1 };
+        for (rate, level) in [(6e4, Level::Structure), (8e4, Level::Off)] {
+            let mut program = Program { processor: 0.2, ..Program::of(limits, true) };
+            program.run(600, rate, true);
+            assert_eq!(program.governor.level(), level, "{rate}");
+        }
     }
 
     #[test]
     fn what_is_not_recorded_is_not_given_up() {
-        let mut program = Program::of(0.01, false);
+        let mut program = Program::of(Limits { overall: 0.01, structure: 0.1 }, false);
         assert_eq!(program.run(300, 4e4, true), [Level::Summaries]); // 1.6 %, then 0.8 %
         assert_eq!(program.run(300, 8e4, true), [Level::Off]);
         assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Kept]);
@@ -287,35 +383,41 @@ mod tests {
 
     #[test]
     fn windows_that_are_not_drawn_cost_less() {
-        let mut program = Program::new(0.01);
+        let mut program = Program::new(0.01, 0.0);
         assert_eq!(program.run(100, 3e4, false), []); // 0.9 %
         assert_eq!(program.run(300, 4e4, false), [Level::Summaries]); // 1.2 %, then 0.8 %
         assert_eq!(program.run(300, 8e4, false), [Level::Off]);
+        // Times would cost more.
+        let mut program = Program::new(0.01, 0.1);
+        assert_eq!(program.run(300, 4e4, false), [Level::Structure]);
     }
 
     #[test]
     fn a_brief_job_is_recorded_whole() {
-        let mut program = Program::new(0.01);
+        let mut program = Program::new(0.01, 0.1);
         assert_eq!(program.run(4, 1e5, true), []); // 4 %, for less than half a second
-        assert_eq!(program.run(8, 1e5, true), [Level::Structure, Level::Off]); // summaries are 2 %
+        assert_eq!(program.run(8, 1e5, true), [Level::Structure]);
+        assert_eq!(program.run(4, 1e6, true), []); // 30 %, for another
+        assert_eq!(program.run(30, 1e6, true), [Level::Off]);
     }
 
     #[test]
     fn what_cannot_fit_is_not_tried() {
-        let mut program = Program::new(0.01);
-        // 40 %: were summaries eight times as cheap, they would still be too much.
-        assert_eq!(program.run(2, 1e6, true), [Level::Off]);
-        assert_eq!(program.run(600, 2e5, true), []);
-        // At half of that they might fit; they are found not to, once.
-        assert_eq!(program.run(600, 1e5, true), [Level::Summaries, Level::Off]);
-        assert_eq!(program.run(100, 1e4, true), [Level::Summaries, Level::Structure, Level::Kept]);
+        let mut program = Program::new(0.01, 0.1);
+        // 200 %: were calls four times as cheap without their times, they would still be too much.
+        assert_eq!(program.run(2, 5e6, true), [Level::Off]);
+        assert_eq!(program.run(600, 6e5, true), []);
+        // At less they might fit; they are found not to, once.
+        assert_eq!(program.run(600, 4e5, true), [Level::Structure, Level::Off]);
+        assert_eq!(program.run(300, 1e4, true), [Level::Structure, Level::Kept]);
     }
 
     #[test]
     fn what_is_owed_is_spent() {
         let first = |own_ns: f64, owed_ns: f64| {
-            let mut governor = Governor::new(0.01, true);
-            let stretch = Stretch { elapsed_ns: 1e8, own_ns, owed_ns, calls: 10_000, stored: true };
+            let mut governor = Governor::new(SMALL, true);
+            let (elapsed_ns, processor_ns) = (1e8, 1e8);
+            let stretch = Stretch { elapsed_ns, processor_ns, own_ns, owed_ns, calls: 10_000, stored: true };
             (1..=50).find(|_| governor.take(0, stretch).is_some())
         };
         // 2 %, which is paid from the first two seconds' allowance of 20 ms; the same with 9 ms owed.
@@ -327,13 +429,13 @@ mod tests {
 
     #[test]
     fn the_whole_time_may_be_allowed() {
-        assert_eq!(Program::new(f64::INFINITY).run(1000, 1e7, true), []);
+        assert_eq!(Program::new(f64::INFINITY, 0.1).run(1000, 1e7, true), []);
     }
 
     #[test]
     fn what_has_no_room_does_not_come_back() {
-        let mut governor = Governor::new(0.01, false);
-        let quiet = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 10, stored: true, ..Stretch::default() };
+        let mut governor = Governor::new(SMALL, false);
+        let quiet = Stretch { elapsed_ns: 1e9, own_ns: 1.0, calls: 10, stored: true, ..ONE_S };
         assert_eq!(governor.take(0, quiet), None);
         governor.give_up(Level::Summaries);
         assert_eq!(governor.take(1, quiet), Some((Level::Summaries, 0.0)));
@@ -347,7 +449,7 @@ mod tests {
             .collect();
         assert_eq!(back, [Level::Summaries]);
         // Nor for an agent that may take all the time.
-        let mut everything = Governor::new(f64::INFINITY, true);
+        let mut everything = Governor::new(Limits { overall: f64::INFINITY, structure: 0.1 }, true);
         everything.give_up(Level::Summaries);
         assert_eq!(everything.take(0, busy), Some((Level::Summaries, 0.0)));
         assert_eq!(everything.take(0, busy), None);
@@ -355,7 +457,7 @@ mod tests {
 
     #[test]
     fn an_idle_thread_does_not_speak_for_a_busy_one() {
-        let mut governor = Governor::new(0.01, false);
+        let mut governor = Governor::new(SMALL, false);
         let busy =
             Stretch { elapsed_ns: 1e8, own_ns: 3e7, calls: 10_000, stored: true, ..Stretch::default() };
         assert_eq!(governor.take(1, busy).map(|(level, _)| level), Some(Level::Off));

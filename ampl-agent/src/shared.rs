@@ -20,7 +20,7 @@ use crate::counters::{Counters, Counting, counted};
 use crate::declared::{Declared, Irregularities};
 use crate::floating::Computing;
 use crate::gathered::Gathered;
-use crate::governor::{Governor, Level};
+use crate::governor::{Governor, Level, Limits};
 use crate::journal::Journal;
 use crate::marker_credits::MarkerCredits;
 use crate::partners::{Drawn, Partners};
@@ -162,10 +162,7 @@ impl Shared {
             measured: true,
             unreported: 0,
             granted: 0,
-            governor: Governor::new(
-                plan.config.max_overhead().unwrap_or(f64::INFINITY),
-                plan.config.trace.structure == Timing::All,
-            ),
+            governor: Governor::new(Limits::of(&plan.config), plan.config.trace.structure == Timing::All),
             counting: None,
             markers_met: 0,
             fallen_back: false,

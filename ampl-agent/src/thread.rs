@@ -184,7 +184,7 @@ impl Thread {
             own_before: 0,
             stored_before: 0,
             body: Vec::new(),
-            last_check: LastCheck::begin(now, shared.journal.nanos_per_tick()),
+            last_check: LastCheck::begin(now, shared.journal.nanos_per_tick(), shared.journal.measures()),
             visits: Visits::new(&shared.events.declared),
             rare_ticks: 0,
             rare_before: 0,

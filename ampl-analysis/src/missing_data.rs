@@ -50,7 +50,7 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
         guides(trace, plan, &mut found);
     }
     let Overhead { steps, windows_share: share, .. } = Overhead::of(trace, 0);
-    less(&steps, allowed(plan), &mut found);
+    less(&steps, plan, &mut found);
     // Otherwise the missing calls were not to be stored.
     if plan.is_none_or(|plan| plan.config.trace.structure == Keep::All) {
         not_stored(trace, &steps, &mut found);
@@ -100,7 +100,7 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
 /// Steps down in recording calls of some ranks, each a [`Missing::DoneLess`].
 pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
     let mut found = Vec::new();
-    less(&Overhead::of(trace, 0).steps, allowed(plan), &mut found);
+    less(&Overhead::of(trace, 0).steps, plan, &mut found);
     found
 }
 
@@ -242,7 +242,9 @@ fn guides(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
 }
 
 /// Adds steps down of ranks, for overhead or want of room.
-fn less(steps: &[RankStep], allowed: Option<f64>, found: &mut Vec<Missing>) {
+fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
+    let allowed = allowed(plan);
+    let structure = plan.map(|plan| plan.config.agent.max_structure_overhead.max(allowed.unwrap_or(0.0)));
     for (reason, level, lacks) in [
         ("journal", "structure", Lacks::Times),
         ("journal", "summaries", Lacks::Calls),
@@ -257,7 +259,14 @@ fn less(steps: &[RankStep], allowed: Option<f64>, found: &mut Vec<Missing>) {
         let why = match (reason, lacks) {
             ("journal", Lacks::Times) => LessReason::RoomOfProgram,
             ("journal", _) => LessReason::NoRoom,
-            _ => LessReason::Overhead(first.share, allowed),
+            _ => {
+                // Calls go at the limit of their own, if they have not gone before.
+                let before = steps.iter().rfind(|step| step.rank == first.rank && step.at_ns < first.at_ns);
+                let had_calls = before.is_none_or(|step| step.level != "summaries");
+                let of_calls =
+                    matches!(lacks, Lacks::Calls) || (matches!(lacks, Lacks::AllButCounts) && had_calls);
+                LessReason::Overhead(first.share, if of_calls { structure } else { allowed })
+            }
         };
         found.push(Missing::DoneLess { ranks, lacks, why, from_ns: first.at_ns });
     }

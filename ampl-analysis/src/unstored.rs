@@ -34,7 +34,7 @@ pub enum Reason {
     Off,
     /// There was no room for them.
     NoRoom,
-    /// Storing them would have cost more than `agent.max_overhead`.
+    /// Recording them would have cost more than `agent.max_structure_overhead`.
     Overhead,
     /// No call of the process was recorded.
     NotRecorded,

@@ -18,7 +18,7 @@ pub fn words(reason: Reason) -> &'static str {
     match reason {
         Reason::Off => "trace.structure is \"off\"",
         Reason::NoRoom => "there was no room for them",
-        Reason::Overhead => "storing them would have cost more than agent.max_overhead",
+        Reason::Overhead => "recording them would have cost more than agent.max_structure_overhead",
         Reason::NotRecorded => "nothing of what it called was recorded",
     }
 }

@@ -151,7 +151,7 @@ fn communicators_that_nobody_asks_about_are_known_standard_abi() {
 /// Where calls are only counted, calls that make communicators are recorded all the same.
 fn stepped_down(mpi: Mpi) {
     let _machine = alone();
-    let config = "[agent]\nmax_overhead = \"0.01%\"\n";
+    let config = "[agent]\nmax_overhead = \"0.01%\"\nmax_structure_overhead = \"0.01%\"\n";
     let run = agreed(mpi, 4, "comm_unasked", &["1.2"], config);
     let info = run.info();
     let steps = info["overhead"]["steps"].as_array().expect("an array");

@@ -38,7 +38,8 @@ fn contains(bounds: &Value, truth: f64, what: &str) {
 
 /// A run in which calls of some rank were only counted: a busy machine may leave a rank too few of them.
 fn stepped_down(job: &Job) -> Monitored {
-    let config = "[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.1%\"\n";
+    let config = "[window]\nmarker = \"period:100ms\"\n[agent]\nmax_overhead = \"0.1%\"\n\
+                  max_structure_overhead = \"0.1%\"\n";
     let run = || monitor(job, config, Form::Run).success();
     let has_stepped = |run: &Monitored| {
         let steps = &run.info()["overhead"]["steps"];

@@ -17,7 +17,7 @@ fn said(finished: &Finished) -> Vec<&str> {
 /// A job whose agent may take almost no time: every rank steps down at its first check.
 fn stepped_down(mpi: Mpi, form: Form) -> Monitored {
     let job = Job::of(mpi, RANKS, "steady", &["400"]);
-    monitor(&job, "[agent]\nmax_overhead = 0.000001\n", form).success()
+    monitor(&job, "[agent]\nmax_overhead = 0.000001\nmax_structure_overhead = 0.000001\n", form).success()
 }
 
 /// Ranks that recorded less than was asked for, as `ampl info` has it.
@@ -39,7 +39,10 @@ fn ranks_that_recorded_less_are_told_in_one_line() {
         let lines = said(&run.finished);
         let [line] = lines[..] else { panic!("{mpi:?}: {lines:?}") };
         let begins = format!("ampl: {below} of {RANKS} ranks recorded less than was asked for, from ");
-        assert!(line.starts_with(&begins) && line.contains("to stay within agent.max_overhead ("), "{line}");
+        assert!(
+            line.starts_with(&begins) && line.contains("to stay within agent.max_structure_overhead ("),
+            "{line}"
+        );
         let way_out = format!("see what is missing with 'ampl info {}'", run.run.display());
         assert!(line.ends_with(&way_out) && !line.contains("room"), "{line}");
         // `ampl run` prints a summary instead.

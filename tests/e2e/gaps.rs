@@ -72,7 +72,8 @@ fn a_program_without_gaps_says_so() {
 }
 
 /// So little may be taken that calls are only counted after a short while.
-const LITTLE: &str = "[window]\nmarker = \"period:50ms\"\n[agent]\nmax_overhead = \"0.001%\"\n";
+const LITTLE: &str = "[window]\nmarker = \"period:50ms\"\n[agent]\nmax_overhead = \"0.001%\"\n\
+                      max_structure_overhead = \"0.001%\"\n";
 /// Enough for a second.
 const MANY: u32 = 2_000_000;
 

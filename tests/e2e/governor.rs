@@ -14,13 +14,16 @@ fn frantic(mpi: Mpi, config: &str, [busy_ms, calm_ms]: [u32; 2]) -> Monitored {
     monitor(&job, config, Form::Run).success()
 }
 
-/// First step down where calls took `share` and may take `allowed`: no less than may be enough.
-fn given_up(share: f64, allowed: f64, first: &'static str) -> &'static str {
-    match share {
-        _ if share <= 4.0 * allowed => first,
+/// True where `level` is the first step down of calls that took `share`, may take `allowed`, and `structure` of the
+/// processor without their times: no less than may be enough. Where a thread has less than a processor it may be lower.
+fn is_given_up(level: &str, share: f64, [allowed, structure]: [f64; 2], first: &'static str) -> bool {
+    let depth = |level: &str| [first, "summaries", "off"].iter().position(|name| *name == level);
+    let least = match share {
+        _ if share <= 4.0 * structure.max(allowed) => first,
         _ if share <= 8.0 * allowed => "summaries",
         _ => "off",
-    }
+    };
+    depth(level).is_some_and(|level| Some(level) >= depth(least))
 }
 
 /// Steps of `rank` for overhead: level, nanoseconds, and share of the time.
@@ -43,7 +46,7 @@ fn steps_down_and_up(mpi: Mpi) {
     const ALLOWED: f64 = 0.005;
     let config = format!(
         "[sampling]\nselection = \"predictive\"\n[window]\nmarker = \"period:100ms\"\n\
-         [agent]\nmax_overhead = {ALLOWED}\n"
+         [agent]\nmax_overhead = {ALLOWED}\nmax_structure_overhead = {ALLOWED}\n"
     );
     let run = frantic(mpi, &config, [500, 6000]);
     let info = run.info();
@@ -53,10 +56,10 @@ fn steps_down_and_up(mpi: Mpi) {
         let levels: Vec<&str> = steps.iter().map(|(level, ..)| level.as_str()).collect();
         // Fifty times too much causes one step to the bottom; beside other programs it may be less.
         let share = steps[0].2;
-        assert!(share > ALLOWED && levels[0] == given_up(share, ALLOWED, "structure"), "{steps:?}");
+        assert!(share > ALLOWED && is_given_up(levels[0], share, [ALLOWED; 2], "structure"), "{steps:?}");
         // Few calls then: the levels come back in turn, though a busy machine may step down again.
         let off = levels.iter().position(|&level| level == "off").expect("calls are only counted");
-        assert_eq!(levels.get(off + 1), Some(&"summaries"), "{steps:?}");
+        assert!(matches!(levels.get(off + 1), Some(&("structure" | "summaries"))), "{steps:?}");
         assert!(steps.is_sorted_by_key(|&(_, at, _)| at), "{steps:?}");
         // Messages and types made while calls were only counted are decoded.
         let calls = run.decode(rank as u32);
@@ -126,7 +129,7 @@ fn draws_beforehand_before_it_stores_nothing() {
         let (mut drawn, mut shares) = (0, Vec::new());
         for (level, at, share) in firsts {
             assert!(
-                share > allowed && level == given_up(share, allowed, "drawn"),
+                share > allowed && is_given_up(&level, share, [allowed, 0.1], "drawn"),
                 "{level} at {at}: {share} of {allowed}"
             );
             shares.push(share);
@@ -158,4 +161,28 @@ fn everything_is_everything() {
         frantic(Mpi::OpenMpi, "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.005\n", [500, 6000]);
     let info = run.info();
     assert!(steps(&info, 0).len() >= 2, "{info}");
+}
+
+/// Calls go on being recorded, and windows summarised, whatever `agent.max_overhead` is.
+#[test]
+fn calls_are_recorded_up_to_a_limit_of_their_own() {
+    let config = |structure: &str| {
+        format!(
+            "[window]\nmarker = \"period:50ms\"\n\
+             [agent]\nmax_overhead = \"0.001%\"\nmax_structure_overhead = {structure}\n"
+        )
+    };
+    let run = frantic(Mpi::OpenMpi, &config("0.99"), [800, 100]);
+    let info = run.info();
+    for rank in 0..u64::from(RANKS) {
+        let levels: Vec<String> = steps(&info, rank).into_iter().map(|(level, ..)| level).collect();
+        assert!(levels.iter().any(|level| level == "structure"), "times are given up: {levels:?}");
+        assert!(levels.iter().all(|level| level != "summaries" && level != "off"), "{levels:?}");
+    }
+    assert_eq!((&info["structure_complete"], &info["recorded_calls"]), (&Value::Bool(true), &info["calls"]));
+    assert!(info["windows_without_summary"].as_u64() <= Some(1), "{info}");
+    let run = frantic(Mpi::OpenMpi, &config("\"0.001%\""), [800, 100]);
+    let info = run.info();
+    assert!(info["structure_complete"] == false && info["recorded_calls"].as_u64() < info["calls"].as_u64());
+    assert_eq!(info["gaps"][0]["reason"], "overhead", "{info}");
 }

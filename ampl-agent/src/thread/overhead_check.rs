@@ -6,6 +6,7 @@ use ampl_trace::record::TEXT_STEP;
 
 use super::Thread;
 use crate::governor::{Level, SHORTEST_NS, Stretch};
+use crate::stopwatch::thread_ns;
 use crate::window_decisions::DecisionTiming;
 
 /// Calls between two readings of the clock while calls are only counted.
@@ -28,6 +29,8 @@ pub(super) struct LastCheck {
     /// Ticks of the next check: the first if there were many calls, the second in any case.
     pub next: [u64; 2],
     pub own: u64,
+    /// Processor time of the thread, nanoseconds.
+    pub processor: u64,
     pub sequence: u64,
     /// True where calls have been stored since.
     pub stored: bool,
@@ -42,9 +45,10 @@ fn again(now: u64, nanos_per_tick: f64) -> [u64; 2] {
 }
 
 impl LastCheck {
-    /// State of a thread that begins at `now`.
-    pub fn begin(now: u64, nanos_per_tick: f64) -> Self {
-        Self { at: now, next: again(now, nanos_per_tick), ..Self::default() }
+    /// State of a thread that begins at `now`; true where the agent's time is measured.
+    pub fn begin(now: u64, nanos_per_tick: f64, measures: bool) -> Self {
+        let next = again(now, nanos_per_tick);
+        Self { at: now, next, processor: if measures { thread_ns() } else { now }, ..Self::default() }
     }
 }
 
@@ -79,6 +83,15 @@ impl Thread {
         self.own_before + self.totals.own_ticks.saturating_sub(self.totals.waited_ticks)
     }
 
+    /// Processor time that the thread has had, nanoseconds; where the agent's time is not measured, all of the time up
+    /// to `now`.
+    fn processor_ns(&self, now: u64) -> u64 {
+        match self.shared.journal.measures() {
+            true => thread_ns(),
+            false => (now as f64 * self.nanos_per_tick) as u64,
+        }
+    }
+
     /// True where [`Thread::check_overhead`] would check at `now`.
     #[inline]
     pub fn is_check_due(&self, now: u64) -> bool {
@@ -99,16 +112,18 @@ impl Thread {
         let calls = self.sequence - self.last_check.sequence;
         let stored = self.last_check.stored || self.stores;
         let coded = (self.last_check.coded + if stored { calls } else { 0 }).min(CODED);
+        let processor = self.processor_ns(now);
         let stretch = Stretch {
             elapsed_ns,
+            processor_ns: processor.saturating_sub(self.last_check.processor) as f64,
             own_ns: own.saturating_sub(self.last_check.own) as f64 * self.nanos_per_tick,
             owed_ns: (coded - self.last_check.coded) as f64 * CODING_NS,
             calls,
             stored,
         };
         let next = again(now, self.nanos_per_tick);
-        self.last_check =
-            LastCheck { at: now, next, own, sequence: self.sequence, stored: self.stores, coded };
+        let (at, sequence, stored) = (now, self.sequence, self.stores);
+        self.last_check = LastCheck { at, next, own, processor, sequence, stored, coded };
         let shared = self.shared.clone();
         let mut open = shared.lock();
         let scarce = shared.journal.is_crowded() || shared.journal.is_large() || self.log.is_lost();

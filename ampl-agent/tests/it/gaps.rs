@@ -24,7 +24,7 @@ const FUNCTIONS: [Function; 4] = [ids::MPI_SEND, ids::MPI_RECV, ids::MPI_IPROBE,
 const CONFIG: &str = "[window]\nmarker = \"mpi:MPI_Barrier\"\n\
                       [[site]]\nmatch = \"MPI_Recv\"\ntrace = \"off\"\n\
                       [[site]]\nmatch = \"MPI_Iprobe\"\ntrace = \"aggregate\"\n\
-                      [agent]\nmax_overhead = 0.01\n";
+                      [agent]\nmax_overhead = 0.01\nmax_structure_overhead = 0.01\n";
 /// Sites in a gap from which on some have no place in the table.
 const MANY_SITES: usize = 90;
 
@@ -47,8 +47,8 @@ enum Step {
     Barrier,
     Pause,
     Resume,
-    /// The agent has taken too much.
-    Busy,
+    /// The agent has taken that percentage of the time.
+    Busy(u64),
     /// It has taken nothing for long.
     Quiet,
     /// A call that is counted only.
@@ -68,7 +68,8 @@ fn program() -> impl Strategy<Value = Vec<(usize, Step)>> {
         2 => Just(Step::Barrier),
         1 => Just(Step::Pause),
         2 => Just(Step::Resume),
-        1 => Just(Step::Busy),
+        // Times go, or calls, or all but counts.
+        1 => prop::sample::select(vec![2, 6, 66]).prop_map(Step::Busy),
         2 => Just(Step::Quiet),
         1 => Just(Step::Clock),
         1 => Just(Step::Read),
@@ -202,8 +203,8 @@ impl Program {
                 self.now += 1;
                 self.threads[thread].control(i32::from(matches!(step, Step::Resume)), self.now);
             }
-            Step::Busy => {
-                self.threads[thread].add_own(400_000_000);
+            Step::Busy(percent) => {
+                self.threads[thread].add_own(percent * 6_000_000);
                 self.now += 600_000_000;
                 self.look(thread);
             }
@@ -376,7 +377,7 @@ fn a_process_that_only_counts_leaves_what_it_has_counted() {
     let mut program = Program::new();
     program.step(0, Step::Call { function: 0, site: 1 });
     while !program.threads[0].is_off() {
-        program.step(0, Step::Busy);
+        program.step(0, Step::Busy(66));
     }
     for call in 0..10_000 {
         program.step(0, Step::Call { function: call % 4, site: (call % 3) as u64 });

@@ -39,9 +39,9 @@ fn busy(job: &Job, thread: &mut Thread, share: f64) {
 }
 
 /// Name of the first level given up where calls cost `times` as much as they may, if any is.
-fn first(config: &str, times: f64) -> Option<String> {
+fn first(config: &str, agent: &str, times: f64) -> Option<String> {
     let marker = "[window]\nmarker = \"mpi:MPI_Barrier\"\n";
-    let job = Job::new(&format!("{marker}{config}[agent]\nmax_overhead = {ALLOWED}\n"), 64);
+    let job = Job::new(&format!("{marker}{config}[agent]\nmax_overhead = {ALLOWED}\n{agent}"), 64);
     let mut thread = job.thread(0);
     busy(&job, &mut thread, times * ALLOWED);
     let steps = job.read().rank.process.steps;
@@ -49,6 +49,9 @@ fn first(config: &str, times: f64) -> Option<String> {
     assert!((first.share / (times * ALLOWED) - 1.0).abs() < 0.01, "{first:?}");
     Some(first.level.clone())
 }
+
+/// One limit for times and for calls.
+const ONE_LIMIT: &str = "max_structure_overhead = 0.01\n";
 
 /// Storing every window until it is decided is given up first, unless that alone cannot be enough.
 #[test]
@@ -60,7 +63,11 @@ fn draws_beforehand_before_it_stores_nothing() {
         (4.1, Some("summaries")),
         (8.1, Some("off")),
     ] {
-        assert_eq!(first("", times).as_deref(), level, "{times}");
+        assert_eq!(first("", ONE_LIMIT, times).as_deref(), level, "{times}");
+    }
+    // Calls without times may take ten times as much, and would take a quarter at least.
+    for (times, level) in [(0.9, None), (2.0, Some("drawn")), (39.0, Some("drawn")), (41.0, Some("off"))] {
+        assert_eq!(first("", "", times).as_deref(), level, "{times}");
     }
 }
 
@@ -69,6 +76,9 @@ fn draws_beforehand_before_it_stores_nothing() {
 fn gives_up_times_where_windows_are_drawn_beforehand() {
     let predictive = "[sampling]\nselection = \"predictive\"\n";
     for (times, level) in [(2.0, "structure"), (4.1, "summaries"), (8.1, "off")] {
-        assert_eq!(first(predictive, times).as_deref(), Some(level), "{times}");
+        assert_eq!(first(predictive, ONE_LIMIT, times).as_deref(), Some(level), "{times}");
+    }
+    for (times, level) in [(2.0, "structure"), (39.0, "structure"), (41.0, "off")] {
+        assert_eq!(first(predictive, "", times).as_deref(), Some(level), "{times}");
     }
 }

@@ -73,7 +73,7 @@ fn every_setting_arrives() {
          [trace]\nstructure = 'kept'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 64\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
-         [agent]\nmax_overhead = '0.5%'\n",
+         [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\n",
     );
     assert_eq!(notices, vec![]);
     let group = |name: &str, members: &str, target, pinned: &str| Group {
@@ -134,7 +134,7 @@ fn every_setting_arrives() {
             rank_summaries: RankSummaries::Sample,
             verify: true,
         },
-        agent: Agent { client: Rank(0), max_overhead: Some(0.005) },
+        agent: Agent { client: Rank(0), max_overhead: Some(0.005), max_structure_overhead: 0.2 },
     };
     assert_eq!(config, expected);
     assert_eq!(accepted(&expected.to_toml()).0, expected);
@@ -170,7 +170,12 @@ fn unknown_keys_name_the_nearest() {
     one_error("sampling.sead = 1", "1:10", "'sampling.sead'", "'seed'");
     one_error("window = { evry = 1 }", "1:12", "'window.evry'", "'every'");
     one_error("[window]\n  seed = 1", "2:3", "'window.seed'", "'sampling.seed'");
-    one_error("[agent]\ncolour = 1", "2:1", "'agent.colour'", "valid here: client, max_overhead");
+    one_error(
+        "[agent]\ncolour = 1",
+        "2:1",
+        "'agent.colour'",
+        "valid here: client, max_overhead, max_structure_overhead",
+    );
     one_error("[[metric]]\nname = 'calls'\nrol = 'guide'", "3:1", "'metric.rol'", "'role'");
     one_error("'ä' = 1", "1:1", "'ä'", "valid here");
     one_error("[window.every]\nx = 1", "1:9", "'window.every' is a table", "a whole number");

@@ -69,6 +69,11 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("output.verify", "tests/e2e/verify.rs", "what_would_have_been_kept_is_marked_and_judged"),
     ("agent.client", "tests/e2e/recover.rs", "decisions_are_in_the_journal_of_the_client"),
     ("agent.max_overhead", "tests/e2e/governor.rs", "steps_down_and_up_again_under_open_mpi"),
+    (
+        "agent.max_structure_overhead",
+        "tests/e2e/governor.rs",
+        "calls_are_recorded_up_to_a_limit_of_their_own",
+    ),
 ];
 
 /// How a test that makes its configuration of Rust's types writes a setting that has another name there.

@@ -74,6 +74,7 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("output.verify", Shows(|c| c.output.verify), "true or false"),
     ("agent.client", Shows(|c| c.agent.client.0 == 3), "from 0"),
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),
+    ("agent.max_structure_overhead", Shows(|c| c.agent.max_structure_overhead == 0.03), "\"10%\""),
 ];
 
 fn bound(config: &Config) -> (f64, ErrorBound) {

@@ -109,8 +109,11 @@ fn any_config() -> impl Strategy<Value = Config> {
         },
     );
     let sites = prop::collection::vec(site_policy, 0..3);
-    let agent = (any::<u32>(), share())
-        .prop_map(|(client, share)| Agent { client: Rank(client), max_overhead: Some(share) });
+    let agent = (any::<u32>(), share(), share()).prop_map(|(client, share, structure)| Agent {
+        client: Rank(client),
+        max_overhead: Some(share),
+        max_structure_overhead: structure,
+    });
     let times = (0.0..1.0f64, any::<u64>());
     let trace = (keep.clone(), keep, times, (any::<bool>(), 1..=MOST_FRAMES)).prop_map(
         |(structure, timing, (time_error, time_floor_ns), (call_sites, call_path_depth))| Trace {

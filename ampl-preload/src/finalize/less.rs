@@ -79,10 +79,15 @@ impl Less {
         let run = run.display();
         let mut messages = Vec::new();
         if let Some(nanos) = self.from_ns {
+            // Times go first, and calls at their own limit.
+            let limit = match LEVELS[self.lowest].0 {
+                "drawn" | "structure" => "agent.max_overhead",
+                _ => "agent.max_structure_overhead",
+            };
             let why = match (self.costs, self.room) {
-                (true, false) => "to stay within agent.max_overhead",
-                (false, _) => "for want of room (output.journal)",
-                (true, true) => "to stay within agent.max_overhead, and for want of room (output.journal)",
+                (true, false) => format!("to stay within {limit}"),
+                (false, _) => "for want of room (output.journal)".into(),
+                (true, true) => format!("to stay within {limit}, and for want of room (output.journal)"),
             };
             messages.push(format!(
                 "{} of {ranks} ranks recorded less than was asked for, from {:.3} s on, at the least {}, {why} ({run}): see \
@@ -152,7 +157,7 @@ mod tests {
             )]
         };
         for unnamed in [false, true] {
-            assert_eq!(said(&less, unnamed), lines("to stay within agent.max_overhead"));
+            assert_eq!(said(&less, unnamed), lines("to stay within agent.max_structure_overhead"));
         }
     }
 
@@ -164,7 +169,7 @@ mod tests {
             said(&less, false)[0].contains("summaries of windows, for want of room (output.journal) (r)")
         );
         less.note(&steps(&[(5, "off", 0.5)]));
-        assert!(said(&less, false)[0].contains("agent.max_overhead, and for want of room"));
+        assert!(said(&less, false)[0].contains("agent.max_structure_overhead, and for want of room"));
         let mut less = Less::default();
         less.note(&rank("\"gave_up\": \"no-room\""));
         less.note(&rank("\"gave_up\": \"failed\""));

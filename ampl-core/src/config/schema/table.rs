@@ -424,9 +424,14 @@ settings! {
             default("0"), examples("3", "-1");
         max_overhead: Option<f64> = None,
             Maybe(inside("a share between 0 and 1, in percent as \"1%\", or as a number without quotes, 0.01")),
-            "Share of the job's time that ampl may take; a rank that takes more steps down: no times \
-             of calls, no calls but summaries, nothing but counts; and says when. Without it, nothing is limited where \
-             `trace.timing = \"all\"` or `output.verify = true`.",
+            "Share of the job's time that ampl may take; a rank that takes more stores no times of calls, and says when. \
+             Its calls go on being recorded, with the summaries of windows, up to `agent.max_structure_overhead`. Without \
+             it, nothing is limited where `trace.timing = \"all\"` or `output.verify = true`.",
             default("\"1%\""), range("above 0 and below 1"), examples("\"0.5%\"", "1.5");
+        max_structure_overhead: f64 = 0.1,
+            inside("a share between 0 and 1, in percent as \"10%\", or as a number without quotes, 0.1"),
+            "Share of a thread's processor time that recording calls without their times may take; a rank that takes more \
+             only counts them, and the trace has how many and where. At least `agent.max_overhead`.",
+            default("\"10%\""), range("above 0 and below 1"), examples("\"3%\"", "0");
     }
 }
