@@ -11,10 +11,15 @@ use ampl_trace::communicators::Communicators;
 use ampl_trace::model::{End, EndBasis, Liveness, Peer, Process, ThreadPlace};
 use serde::Serialize;
 
+use crate::overhead::Clocks;
+
 pub use ampl_trace::current::Role;
 
 /// Longest time without a call at which a thread still counts as polling, nanoseconds.
 const QUIET_NS: i64 = 1_000_000_000;
+
+/// Distance up to which times are the same, nanoseconds: ranks of one collective call enter it within this.
+const SAME_NS: i64 = 1_000_000;
 
 /// Ranks that are in one place.
 #[derive(Clone, Debug, Serialize)]
@@ -137,13 +142,36 @@ pub fn rows(trace: &Trace, comms: &Communicators, symbols: &mut Symbols) -> Vec<
     rows
 }
 
-/// The rank that entered or left a call last before all others did, with its time; `None` of less than two.
-pub fn first_to_stop(trace: &Trace) -> Option<(u32, i64)> {
+/// The ranks that stopped before all others did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// The ranks.
+    pub ranks: RankSet,
+    /// Time at which the first of them entered or left a call last, nanoseconds since T0.
+    pub at_ns: i64,
+    /// False where they are in no call while others are.
+    pub in_mpi: bool,
+}
+
+/// The ranks that entered or left a call last before all others did; `None` of less than two, or where all did so at
+/// the same time.
+///
+/// Where some ranks are in MPI, those that are not stopped first: the others may wait for them.
+pub fn first_to_stop(trace: &Trace) -> Option<Stopped> {
+    let is_inside =
+        |process: &Process| process.threads.iter().any(|thread| thread.inside || thread.polling_ns.is_some());
     let last = |process: &Process| process.threads.iter().map(|thread| thread.since_ns).max();
-    let ranks = trace.ranks.iter().filter_map(|rank| Some((rank.process.rank, last(&rank.process)?)));
-    let mut ranks: Vec<(u32, i64)> = ranks.collect();
-    ranks.sort_by_key(|&(rank, at)| (at, rank));
-    (ranks.len() > 1).then(|| ranks[0])
+    let left = trace.ranks.iter().map(|rank| &rank.process).filter(|process| !process.finalized);
+    let all: Vec<(u32, i64, bool)> =
+        left.filter_map(|process| Some((process.rank, last(process)?, is_inside(process)))).collect();
+    let mixed = all.iter().any(|rank| rank.2) && all.iter().any(|rank| !rank.2);
+    let candidates = all.iter().filter(|rank| !mixed || !rank.2);
+    let at_ns = candidates.clone().map(|rank| rank.1).min()?;
+    let error = Clocks::of(trace).map_or(0, |clocks| i64::try_from(clocks.error_ns).unwrap_or(i64::MAX));
+    let until = at_ns.saturating_add(SAME_NS).saturating_add(error);
+    let tied = || candidates.clone().filter(|rank| rank.1 <= until).map(|rank| rank.0);
+    let in_mpi = !mixed;
+    (all.len() > 1 && tied().count() < all.len()).then(|| Stopped { ranks: set(tied()), at_ns, in_mpi })
 }
 
 /// Time in calls that have not returned, of all ranks' threads, nanoseconds; without calls that were only counted.
@@ -236,4 +264,50 @@ fn about(place: &mut Where, rank: u32, peer: &Peer, comms: &Communicators) {
     place.tag = peer.tag.map(|tag| tag_value(tag).into());
     place.requests = peer.requests;
     place.request_of.clone_from(&peer.made_by);
+}
+
+#[cfg(test)]
+mod tests {
+    use ampl_trace::RankTrace;
+
+    use super::*;
+
+    /// A run whose ranks are in a call since these times, or are not in MPI since then.
+    fn stopped(places: &[(i64, bool)]) -> Option<Stopped> {
+        let mut trace = Trace::default();
+        trace.run.end = Some(End { at_ns: 60_000_000_000, basis: EndBasis::Now });
+        for (rank, &(since_ns, inside)) in (0..).zip(places) {
+            let threads = vec![ThreadPlace { inside, since_ns, ..ThreadPlace::default() }];
+            trace.ranks.push(RankTrace {
+                process: Process { rank, threads, ..Process::default() },
+                ..RankTrace::default()
+            });
+        }
+        first_to_stop(&trace)
+    }
+
+    #[test]
+    fn ties_name_all_or_nobody() {
+        const S: i64 = 1_000_000_000;
+        let of = |ranks: &str, at_ns, in_mpi| {
+            Some(Stopped { ranks: RankSet::parse(ranks).unwrap(), at_ns, in_mpi })
+        };
+        assert_eq!(stopped(&[(5 * S, true), (3 * S, true), (5 * S, true)]), of("1", 3 * S, true));
+        // All entered one barrier.
+        assert_eq!(stopped(&[(5 * S, true), (5 * S + 900, true), (5 * S + 40_000, true)]), None);
+        assert_eq!(stopped(&[(5 * S, true), (3 * S + 70, true), (3 * S, true)]), of("1-2", 3 * S, true));
+        assert_eq!(stopped(&[(5 * S, true)]), None);
+    }
+
+    #[test]
+    fn ranks_that_are_not_in_mpi_come_first() {
+        const S: i64 = 1_000_000_000;
+        let found = stopped(&[(5 * S, true), (9 * S, false), (3 * S, true), (8 * S, false)]).unwrap();
+        assert_eq!((found.ranks.to_string().as_str(), found.at_ns, found.in_mpi), ("3", 8 * S, false));
+        let found = stopped(&[(5 * S, true), (9 * S, false), (3 * S, true), (9 * S, false)]).unwrap();
+        assert_eq!((found.ranks.to_string().as_str(), found.in_mpi), ("1,3", false));
+        // None is in MPI: the one that called last before the others.
+        let found = stopped(&[(5 * S, false), (9 * S, false)]).unwrap();
+        assert_eq!((found.ranks.to_string().as_str(), found.in_mpi), ("0", true));
+    }
 }

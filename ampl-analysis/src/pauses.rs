@@ -30,6 +30,24 @@ pub struct Paused {
     pub of_ns: f64,
 }
 
+/// The program's pauses in all.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pauses {
+    /// Number of ranks that had any.
+    pub ranks: u64,
+    /// Their share of the time of all ranks; none where that is not known of some.
+    pub share: Option<f64>,
+}
+
+/// The pauses of all ranks together; `None` where there is none.
+pub fn all(trace: &Trace) -> Option<Pauses> {
+    let paused = of(trace);
+    let known: Option<u64> = paused.iter().map(|paused| paused.paused_ns).sum();
+    let time: f64 = trace.ranks.iter().map(|rank| rank.process.elapsed_ns as f64).sum();
+    let share = known.filter(|_| time > 0.0).map(|paused| (paused as f64 / time).min(1.0));
+    (!paused.is_empty()).then_some(Pauses { ranks: paused.len() as u64, share })
+}
+
 /// The ranks that had pauses, ascending.
 pub fn of(trace: &Trace) -> Vec<Paused> {
     let Some(pcontrol) = Function::by_name("MPI_Pcontrol") else { return Vec::new() };

@@ -1,6 +1,7 @@
 //! Words for the share of the ranks' time that a number rests on.
 
 use ampl_analysis::coverage::Coverage;
+use ampl_analysis::pauses::Pauses;
 
 use crate::human::{percent, plural};
 
@@ -18,6 +19,14 @@ pub fn part(coverage: &Coverage) -> String {
 /// `19 of 51 windows, 37.2 % of the run's time`.
 pub fn words(coverage: &Coverage) -> String {
     format!("{}, {} of the run's time", part(coverage), percent(coverage.share))
+}
+
+/// `55.1 % of the run was paused`, by the program.
+pub fn paused(pauses: &Pauses) -> String {
+    match pauses.share {
+        Some(share) => format!("{} of the run was paused", percent(share)),
+        None => "for how long it was paused is not known".into(),
+    }
 }
 
 /// Text in place of a number: `not known (19 of 51 windows)`.

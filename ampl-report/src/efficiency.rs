@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use ampl_analysis::coverage::Extent;
-use ampl_analysis::efficiency::{Basis, Course, Imbalance, Row};
+use ampl_analysis::efficiency::{Basis, Bound, Course, Imbalance, Row};
 use ampl_analysis::phases::Phase;
 
-use crate::coverage::{unknown as not_known, words};
+use crate::coverage::{paused, unknown as not_known, words};
 use crate::human::{digits, duration, percent, plural};
 use crate::phases;
 
@@ -35,7 +35,12 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result
         (None, Basis::Totals) => "call totals of every rank; windows from the sampled ranks".into(),
         (None, Basis::Measured) => "of the windows that all measured".into(),
     };
-    writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks)", run.reported, run.population)?;
+    let paused = run.paused.map_or(String::new(), |pauses| format!("; {}", paused(&pauses)));
+    writeln!(out, "Efficiency of the run ({basis}; {} of {} ranks{paused})", run.reported, run.population)?;
+    let (whose, length) = match run.paused {
+        Some(_) => ("of the time observed", "time observed"),
+        None => ("of the ranks' time", "run time"),
+    };
     let unknown = measured.filter(|of| of.extent() == Extent::Little);
     let (Some(parallel), Some(communication)) = (run.parallel, run.communication) else {
         return match (unknown, run.bounds) {
@@ -55,14 +60,10 @@ pub fn write(out: &mut impl Write, rows: &[Row], phases: &[Phase]) -> io::Result
             (None, _) => writeln!(out, "  not known: no time was measured"),
         };
     };
-    writeln!(
-        out,
-        "  parallel       {:<9} of the ranks' time computes: the product of the next two",
-        percent(parallel)
-    )?;
+    writeln!(out, "  parallel       {:<9} {whose} computes: the product of the next two", percent(parallel))?;
     let balance = run.load_balance.map_or("-".into(), percent);
     writeln!(out, "  load balance   {:<9} mean/max of compute time", balance)?;
-    writeln!(out, "  communication  {:<9} most compute time of a rank / run time", percent(communication))?;
+    writeln!(out, "  communication  {:<9} most compute time of a rank / {length}", percent(communication))?;
     phases::table(out, phases, run.population)?;
     windows_of(out, windows)?;
     writeln!(out, "\n{}", sentence(run))
@@ -163,7 +164,26 @@ fn sentence(run: &Row) -> String {
         return format!("Little to gain: {} of the ranks' time computes.", percent(parallel));
     }
     let [mpi, imbalance, all] = [lost.mpi_ns, lost.imbalance_ns, lost.run_ns].map(duration);
+    let all = match run.paused {
+        Some(_) => format!("{all} that were observed"),
+        None => all,
+    };
+    let (least, most) = match lost.bound {
+        Bound::AtLeast => ("at least ", "at most "),
+        Bound::Estimate => ("", ""),
+    };
     let Some(found) = run.imbalance.as_ref().filter(|_| lost.imbalance_ns > lost.mpi_ns) else {
+        if lost.bound == Bound::AtLeast && run.imbalance.is_some() {
+            return format!(
+                "It is not known what costs most: of the run's {all}, MPI takes at most {mpi} of an average rank, imbalance at \
+                 least {imbalance}. Ranks that take turns within a window count as MPI; windows that end with each step tell \
+                 them apart (window.marker). Even the busiest rank, {} on {}, computes only {} of the time; 'ampl info RUN' \
+                 names the calls.",
+                rank.rank,
+                rank.host,
+                percent(communication)
+            );
+        }
         return format!(
             "MPI costs most: {mpi} of the run's {all} for an average rank, imbalance {imbalance}. Even the busiest rank, {} \
              on {}, computes only {} of the time; 'ampl info RUN' names the calls.",
@@ -173,7 +193,7 @@ fn sentence(run: &Row) -> String {
         );
     };
     format!(
-        "Imbalance costs most: {imbalance} of the run's {all} for an average rank, MPI {mpi}. {}",
+        "Imbalance costs most: {least}{imbalance} of the run's {all} for an average rank, MPI {most}{mpi}. {}",
         evidence(found, &rank.host)
     )
 }
@@ -199,6 +219,17 @@ fn evidence(found: &Imbalance, host: &str) -> String {
             };
             let verb = if several { "compute" } else { "computes" };
             format!("It is persistent: {ranks} {verb} {over} over the run, {each}more than it in {windows}.")
+        }
+        Course::Phase => {
+            let verb = if several { "compute" } else { "computes" };
+            let [first, last] = found.phase.unwrap_or_default();
+            format!("It is of one part of the run: {ranks} {verb} {over} in windows {first} to {last}.")
+        }
+        Course::Recurrent => {
+            let verb = if several { "compute" } else { "computes" };
+            format!(
+                "It comes and goes: {ranks} {verb} {over} over the run, but more than it in {windows} only."
+            )
         }
         Course::Drift => format!(
             "It drifts: the ranks that compute most in a window do so in the next (correlation {}), but not throughout. A \

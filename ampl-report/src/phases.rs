@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use ampl_analysis::coverage::Extent;
+use ampl_analysis::efficiency::{Bound, Lost};
 use ampl_analysis::phases::{Name, Phase, TimeBasis, Top};
 
 use crate::coverage::{part, unknown as not_known};
@@ -100,7 +101,7 @@ pub fn table(out: &mut impl Write, phases: &[Phase], ranks: u64) -> io::Result<(
             share(phase.load_balance),
             share(phase.communication),
             share(phase.mpi),
-            phase.lost.map_or("-".into(), |lost| duration(lost.imbalance_ns)),
+            phase.lost.map_or("-".into(), |lost| imbalance(&lost)),
         );
         writeln!(out, "{}", text.trim_end())?;
     }
@@ -108,6 +109,14 @@ pub fn table(out: &mut impl Write, phases: &[Phase], ranks: u64) -> io::Result<(
         writeln!(out, "{costly}")?;
     }
     Ok(())
+}
+
+/// Time that imbalance costs, or costs at least.
+fn imbalance(lost: &Lost) -> String {
+    match lost.bound {
+        Bound::AtLeast => format!("≥ {}", duration(lost.imbalance_ns)),
+        Bound::Estimate => duration(lost.imbalance_ns),
+    }
 }
 
 /// Share of the run's lost time that is in phases other than the body.

@@ -6,6 +6,8 @@ mod objects;
 mod places;
 mod recorded;
 mod rows;
+mod unreturned;
+mod wrappers;
 
 pub use arguments::{Arguments, message_bytes};
 pub use lateness::Late;
@@ -13,3 +15,4 @@ pub use objects::{Objects, is_whole, predefined_bytes};
 pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns};
 pub use recorded::{Comms, Key, Recorded, Sizes, of as recorded_calls};
 pub use rows::{Basis, Bytes, CallTable, Peers, Row, SizeClass, table};
+pub use unreturned::{Unreturned, unreturned};

@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
 use ampl_trace::totals::{Known, SEVERAL};
 
 use super::recorded::{Key, Recorded};
+use super::wrappers::{self, Site};
 
 /// Module and offset of calls without a known site.
 pub const NOWHERE: (&str, u64) = ("?", 0);
@@ -25,6 +27,9 @@ pub struct Place<'a> {
     pub callers: Vec<(&'a str, u64)>,
     /// Callers of sampled calls, outwards, and true where the calls differ beyond these.
     pub sampled: Option<(Vec<(&'a str, u64)>, bool)>,
+    /// Number of `sampled` callers that belong to a wrapper, 0 for the function alone; none where it is in none, by the
+    /// structure of calls.
+    pub wrapper: Option<usize>,
 }
 
 /// Number of a place; none for calls beyond the table of sites.
@@ -59,7 +64,14 @@ impl<'a> Places<'a> {
         let (&(module, offset), callers) = path.split_first().unwrap_or((&NOWHERE, &[]));
         if number == places.len() {
             let (line, callers) = (symbols.line(module, offset), callers.to_vec());
-            places.push(Place { function, line, addresses: Vec::new(), callers, sampled: None });
+            places.push(Place {
+                function,
+                line,
+                addresses: Vec::new(),
+                callers,
+                sampled: None,
+                wrapper: None,
+            });
         }
         places[number].addresses.push((module, offset));
         by_address.insert((function, path), number);
@@ -83,12 +95,44 @@ impl<'a> Places<'a> {
             }
             parts.entry(number).or_default().push(known);
         }
+        self.find_wrappers(&parts);
         parts
+    }
+
+    /// Finds the places that are in wrappers. Queries, and calls that begin and end MPI, say nothing about that.
+    fn find_wrappers(&mut self, parts: &BTreeMap<Number, Parts<'a>>) {
+        let Self { symbols, places, .. } = self;
+        let (mut numbers, mut sites) = (Vec::new(), Vec::new());
+        for (number, parts) in parts.iter().filter_map(|(number, parts)| Some(((*number)?, parts))) {
+            let place = &places[number];
+            let class = FUNCTIONS.get(usize::from(place.function)).map(|spec| spec.class);
+            let counts = class.is_some_and(|class| !class.only_asks() && class != Class::Lifecycle);
+            let &(module, offset) = place.addresses.first().unwrap_or(&NOWHERE);
+            let function = symbols.function(module, offset).filter(|_| counts && place.callers.is_empty());
+            let Some(function) = function else { continue };
+            let (outward, several) = place.sampled.clone().unwrap_or_default();
+            let mut named = |(module, offset): (&'a str, u64)| {
+                let name = symbols.function(module, offset).map(|function| function.name);
+                (module, name.unwrap_or_else(|| format!("+{offset:#x}")))
+            };
+            numbers.push(number);
+            sites.push(Site {
+                module,
+                function: function.name,
+                mpi: place.function,
+                calls: parts.iter().map(|part| part.total.calls).fold(0, u64::saturating_add),
+                outward: outward.into_iter().map(&mut named).collect(),
+                several,
+            });
+        }
+        for (number, wrapper) in numbers.into_iter().zip(wrappers::of(&sites)) {
+            places[number].wrapper = wrapper;
+        }
     }
 }
 
 /// `path` with module `?` for unknown modules; never empty.
-fn named(mut path: Path<'_>) -> Path<'_> {
+pub(super) fn named(mut path: Path<'_>) -> Path<'_> {
     for (module, _) in &mut path {
         if module.is_empty() {
             *module = NOWHERE.0;
@@ -103,7 +147,7 @@ pub fn time_ns(parts: &Parts<'_>) -> f64 {
 }
 
 /// Sum of the recorded calls of all parts.
-pub fn recorded(parts: &Parts<'_>, all: &HashMap<Key, Recorded>) -> Recorded {
+pub fn recorded(parts: &[Known<'_>], all: &HashMap<Key, Recorded>) -> Recorded {
     let mut sum = Recorded::default();
     for part in parts {
         let path = part.path.iter().map(|&(module, offset)| (module.to_owned(), offset)).collect();

@@ -3,12 +3,13 @@
 use ampl_core::mpi::FUNCTIONS;
 use ampl_reader::sites::{Frame, Symbols};
 use ampl_trace::Trace;
-use ampl_trace::totals::Extreme;
+use ampl_trace::totals::{Extreme, Totals};
 use serde::Serialize;
 
 use super::lateness::Late;
 use super::places::{self, NOWHERE, Number, Parts, Places, time_ns};
 use super::recorded::{self, Comms, Recorded};
+use super::unreturned::{Unreturned, unreturned};
 use crate::counted::is_only_counted;
 use crate::coverage::{Coverage, Extent};
 use crate::efficiency::measured_share;
@@ -70,11 +71,15 @@ pub struct Row {
     pub calls: u64,
     /// Time in them, nanoseconds.
     pub ns: u64,
-    /// `ns` over the time in MPI of all rows; none without such time, or where calls were only counted for too
-    /// long.
+    /// `ns` and `unreturned_ns` over the time in MPI of all rows; none without such time, or where calls were only
+    /// counted for too long.
     pub share: Option<f64>,
     /// Share of the ranks' time in which calls were measured.
     pub coverage: f64,
+    /// Calls that had not returned at the end of the observation; they are in no other number.
+    pub unreturned: u64,
+    /// Their time until then, nanoseconds.
+    pub unreturned_ns: u64,
     /// The shortest call; none where calls are not timed.
     pub min_ns: Option<u64>,
     /// The longest.
@@ -85,6 +90,8 @@ pub struct Row {
     pub late_rank: Option<u32>,
     /// All ranks that are late, as far as they are known by name, the one that waits least first.
     pub late_ranks: Vec<u32>,
+    /// True where more ranks may be late than are known by name.
+    pub late_more: bool,
     /// True where lateness is known, even if no rank is late.
     pub late_known: bool,
     /// The rank that took the most time here in all.
@@ -134,25 +141,36 @@ pub struct CallTable<'a> {
 pub fn table(trace: &Trace) -> CallTable<'_> {
     let mut places = Places::default();
     let parts = places.parts(trace);
-    let all: f64 = parts.values().map(time_ns).sum();
+    let mut open = unreturned(trace, &mut places);
+    let open_ns: f64 = open.values().map(|calls| calls.ns as f64).sum();
+    let all: f64 = parts.values().map(time_ns).sum::<f64>() + open_ns;
     let recorded = recorded::of(trace, |_| true).unwrap_or_default();
     let measured = is_only_counted(trace) || !pauses::of(trace).is_empty();
     let coverage = measured_share(trace);
-    let mut rows: Vec<Row> = Vec::with_capacity(parts.len());
+    let mut rows: Vec<(Number, Row)> = Vec::with_capacity(parts.len());
     for (&number, parts) in &parts {
         let known = places::recorded(parts, &recorded);
-        let mut row = Row::of(parts, &known, all, measured);
+        let row = Row::of(parts, &known, &trace.totals, all, measured);
+        rows.push((number, row.with(&open.remove(&number).unwrap_or_default(), all)));
+    }
+    for (&number, calls) in &open {
+        let none = Row::of(&Vec::new(), &Recorded::default(), &trace.totals, all, measured);
+        rows.push((number, none.with(calls, all)));
+    }
+    let finish = |(number, mut row): (Number, Row)| {
         row.coverage = coverage;
         if Coverage::extent_of(coverage) == Extent::Little {
             row.share = None;
         }
-        rows.push(match number {
+        match number {
             Some(number) => row.named(number, &mut places),
             None => row,
-        });
-    }
+        }
+    };
+    let mut rows: Vec<Row> = rows.into_iter().map(finish).collect();
     rows.sort_by(|a, b| {
-        let order = (b.ns, b.calls).cmp(&(a.ns, a.calls));
+        let time = |row: &Row| row.ns.saturating_add(row.unreturned_ns);
+        let order = (time(b), b.calls).cmp(&(time(a), a.calls));
         order.then_with(|| {
             (a.function, &a.site, a.callers_outward()).cmp(&(b.function, &b.site, b.callers_outward()))
         })
@@ -161,7 +179,7 @@ pub fn table(trace: &Trace) -> CallTable<'_> {
 }
 
 impl Row {
-    fn of(parts: &Parts<'_>, recorded: &Recorded, all: f64, measured: bool) -> Self {
+    fn of(parts: &Parts<'_>, recorded: &Recorded, totals: &Totals, all: f64, measured: bool) -> Self {
         let sum = |of: &dyn Fn(&ampl_trace::totals::Total) -> u64| {
             parts.iter().fold(0u64, |sum, part| sum.saturating_add(of(part.total)))
         };
@@ -172,7 +190,7 @@ impl Row {
         let most = timed().map(|total| total.most).max_by_key(most_of);
         // The recorded calls are all only if their number and bytes are the same.
         let whole = recorded.calls == calls && recorded.bytes == Some((sent, received));
-        let late = Late::of(parts, recorded.comms);
+        let late = Late::of(parts, recorded.comms, totals);
         let sizes: Vec<SizeClass> = match whole {
             true => recorded.sizes.values().map(|sizes| sizes.into()).collect(),
             false => Vec::new(),
@@ -190,11 +208,14 @@ impl Row {
             ns,
             share: (all > 0.0).then(|| ns as f64 / all),
             coverage: 1.0,
+            unreturned: 0,
+            unreturned_ns: 0,
             min_ns: timed().map(|total| total.shortest.ns).min(),
             max_ns: longest.map(|one| one.ns),
             max_rank: longest.map(|one| one.rank),
             late_rank: late.first(),
             late_ranks: late.ranks().to_vec(),
+            late_more: late.has_more(),
             late_known: late != Late::Unknown,
             most_rank: most.filter(|_| parts.len() == 1).map(|one| one.rank),
             most_ns: most.filter(|_| parts.len() == 1).map(|one| one.ns),
@@ -222,6 +243,13 @@ impl Row {
             place: None,
             late,
         }
+    }
+
+    /// The row with these calls of its place, where all rows have `all` nanoseconds.
+    fn with(self, open: &Unreturned, all: f64) -> Self {
+        let ns = self.ns as f64 + open.ns as f64;
+        let share = (all > 0.0).then(|| ns / all);
+        Self { unreturned: open.calls, unreturned_ns: open.ns, share, ..self }
     }
 
     /// Names of the frames around the call, the innermost first.

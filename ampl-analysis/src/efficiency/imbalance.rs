@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_core::units::RankSet;
+use ampl_core::units::{Rank, RankSet};
 use serde::{Serialize, Serializer};
 
 use crate::window_times::Times;
@@ -11,6 +11,17 @@ use crate::window_times::Times;
 const LASTS: f64 = 0.5;
 /// Least correlation of ranks' compute time in successive windows at which the imbalance drifts.
 const SLOW: f64 = 0.5;
+/// Part of what ranks compute beyond the mean that is in one part of the run, if the imbalance is.
+const HELD: f64 = 0.9;
+/// Longest part of the run that is less than the run.
+const ONE_PART: f64 = 2.0 / 3.0;
+/// Share of the run, or of its part, in which ranks compute more by half of what they do on average there, if they do
+/// throughout.
+const OFTEN: f64 = 0.5;
+/// Parts of the run that are compared; windows are joined where there are more.
+const PARTS: usize = 256;
+/// Least number of windows that tell a part of the run from all of it.
+const FEWEST: usize = 4;
 /// Compute time over the mean from which the ranks of a node differ from the others.
 const APART: f64 = 1.05;
 
@@ -24,6 +35,19 @@ pub struct Lost {
     pub imbalance_ns: f64,
     /// The rest: MPI would take it with balanced ranks, too.
     pub mpi_ns: f64,
+    /// How near `imbalance_ns` and `mpi_ns` are to the truth.
+    pub bound: Bound,
+}
+
+/// How near the two parts of the lost time are to the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Bound {
+    /// Imbalance costs at least as much, MPI at most: ranks that take turns within a window are balanced in it.
+    #[serde(rename = "at least")]
+    AtLeast,
+    /// Windows end where a marker does, one rank's at other times than another's: imbalance may be less or more.
+    Estimate,
 }
 
 /// Course of the imbalance in time.
@@ -32,6 +56,10 @@ pub struct Lost {
 pub enum Course {
     /// The same ranks compute more throughout.
     Persistent,
+    /// The same ranks compute more in one part of the run, and as much as others in the rest.
+    Phase,
+    /// The same ranks compute more now and then.
+    Recurrent,
     /// Ranks that compute more in a window do so in the next, but not over the run.
     Drift,
     /// Other ranks compute more in every window.
@@ -48,8 +76,11 @@ pub struct Imbalance {
     pub ranks: RankSet,
     /// The host that has these ranks and no others, or whose ranks take turns.
     pub host: Option<String>,
-    /// Their compute time over the mean of all ranks.
+    /// Their compute time over the mean of all ranks; in the windows of `phase`, where there is one.
     pub over_mean: f64,
+    /// First and last window of the part of the run in which they compute more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<[u64; 2]>,
     /// Windows in which each of them, or their host, computes more than the mean; of the least frequent one.
     pub windows: u64,
     /// Windows that all ranks measured.
@@ -73,15 +104,17 @@ fn most(times: &[Times]) -> f64 {
 }
 
 impl Imbalance {
-    /// Lost time and imbalance of ranks with these times in the `run`, and in the `windows` that all of them
-    /// measured.
+    /// Lost time and imbalance of ranks with these times in the `run`, and in the numbered `windows` that all of
+    /// them measured.
     ///
-    /// With an ideal network the length of a run is the sum of its windows' greatest compute times; the rest is
-    /// MPI's. Where a call ends windows they are not of one time on all ranks, and the sum may exceed the run. So
-    /// imbalance is at most the run's length less the mean compute time, and at least that of the run's totals.
+    /// With an ideal network the length of a run is the sum of its windows' greatest compute times, or more where ranks
+    /// wait for each other several times in a window; the rest is MPI's. Where a call ends windows they are not of one
+    /// time on all ranks, and the sum may exceed the run. So imbalance is at most the run's length less the mean
+    /// compute time, and at least that of the run's totals.
     pub fn of<'a>(
         run: &[Times],
-        windows: &[&[Times]],
+        numbered: &[(u64, &[Times])],
+        bound: Bound,
         host: impl Fn(u32) -> &'a str,
     ) -> Option<(Lost, Option<Self>)> {
         let run_ns = run.iter().map(Times::of_program).fold(0.0, f64::max);
@@ -89,12 +122,15 @@ impl Imbalance {
         if run_ns <= 0.0 || most_ns <= 0.0 {
             return None;
         }
+        let windows: Vec<&[Times]> = numbered.iter().map(|(_, times)| *times).collect();
+        let windows = &windows[..];
         // A rank that had ended computes nothing: it is missing in a window's times, and counts.
         let count = run.len() as f64;
         let means: Vec<f64> = windows.iter().map(|times| mean(times) * times.len() as f64 / count).collect();
         let waited: f64 = windows.iter().map(|times| most(times)).sum();
         let in_turn = waited.clamp(most_ns, run_ns.max(most_ns));
-        let lost = Lost { run_ns, imbalance_ns: in_turn - mean_ns, mpi_ns: (run_ns - in_turn).max(0.0) };
+        let lost =
+            Lost { run_ns, imbalance_ns: in_turn - mean_ns, mpi_ns: (run_ns - in_turn).max(0.0), bound };
         if run.len() < 2 || mean_ns <= 0.0 || lost.imbalance_ns <= 0.0 {
             return Some((lost, None));
         }
@@ -116,6 +152,7 @@ impl Imbalance {
             ranks: RankSet::default(),
             host: None,
             over_mean: most_ns / mean_ns,
+            phase: None,
             windows: 0,
             of_windows: windows.len() as u64,
             most_over_mean: ratios.iter().sum::<f64>() / ratios.len().max(1) as f64,
@@ -133,18 +170,69 @@ impl Imbalance {
             let all = run.iter().filter(|times| host(times.rank) == of).count();
             let alone = set.iter().all(|times| host(times.rank) == of) && set.len() == all;
             found.host = (alone && set.len() > 1 && all < run.len()).then(|| of.to_owned());
-            return Some((lost, Some(found)));
+            return Some((lost, Some(found.in_time(numbered, &means))));
         }
         if let Some((of, over_mean, counted)) = slow_host(run, windows, &host) {
             let own = run.iter().map(|times| times.rank).filter(|&rank| host(rank) == of);
             let (ranks, host) = (ranks(own), Some(of.to_owned()));
-            return Some((lost, Some(Self { ranks, host, over_mean, windows: counted, ..found })));
+            let found = Self { ranks, host, over_mean, windows: counted, ..found };
+            return Some((lost, Some(found.in_time(numbered, &means))));
         }
         found.course = if correlation.is_some_and(|of| of >= SLOW) { Course::Drift } else { Course::Turns };
         found.windows =
             above(&|rank| set.iter().any(|times| times.rank == rank)).values().copied().min().unwrap_or(0);
         Some((lost, Some(found)))
     }
+}
+
+impl Imbalance {
+    /// The same with the course of what its ranks compute beyond the `means` of these windows.
+    fn in_time(mut self, numbered: &[(u64, &[Times])], means: &[f64]) -> Self {
+        let own = |times: &[Times]| -> f64 {
+            let own = times.iter().filter(|times| self.ranks.contains(Rank(times.rank)));
+            own.map(|times| times.compute).sum::<f64>() / self.ranks.len().max(1) as f64
+        };
+        let own: Vec<f64> = numbered.iter().map(|(_, times)| own(times)).collect();
+        let beyond: Vec<f64> = own.iter().zip(means).map(|(own, mean)| own - mean).collect();
+        let each = beyond.len().div_ceil(PARTS).max(1);
+        let parts: Vec<f64> = beyond.chunks(each).map(|part| part.iter().sum()).collect();
+        let all: f64 = parts.iter().sum();
+        if parts.len() < FEWEST || all <= 0.0 {
+            return self;
+        }
+        let (from, until) = shortest(&parts, HELD * all);
+        // True where they compute more in most of these parts.
+        let is_often = |parts: &[f64]| {
+            let usual = parts.iter().sum::<f64>() / parts.len() as f64;
+            parts.iter().filter(|&&part| part > 0.5 * usual).count() as f64 >= OFTEN * parts.len() as f64
+        };
+        if (until - from) as f64 <= ONE_PART * parts.len() as f64 && is_often(&parts[from..until]) {
+            let windows = from * each..(until * each).min(own.len());
+            let sum = |of: &[f64]| of[windows.clone()].iter().sum::<f64>();
+            self.course = Course::Phase;
+            self.over_mean = sum(&own) / sum(means);
+            self.phase = Some([numbered[windows.start].0, numbered[windows.end - 1].0]);
+        } else if !is_often(&parts) {
+            self.course = Course::Recurrent;
+        }
+        self
+    }
+}
+
+/// The shortest span of `parts` with at least this sum; of several the first.
+fn shortest(parts: &[f64], least: f64) -> (usize, usize) {
+    let mut found = (0, parts.len());
+    for from in 0..parts.len() {
+        let mut sum = 0.0;
+        for (at, part) in parts.iter().enumerate().skip(from).take(found.1 - found.0 - 1) {
+            sum += part;
+            if sum >= least {
+                found = (from, at + 1);
+                break;
+            }
+        }
+    }
+    found
 }
 
 fn ranks(ranks: impl Iterator<Item = u32>) -> RankSet {
@@ -238,8 +326,8 @@ mod tests {
             })
         };
         let run: Vec<Times> = (0..ranks).map(sum).collect();
-        let windows: Vec<&[Times]> = all.iter().map(|window| &window[..]).collect();
-        let (lost, imbalance) = Imbalance::of(&run, &windows, |_| "a").unwrap();
+        let windows: Vec<(u64, &[Times])> = (10..).zip(all.iter().map(|window| &window[..])).collect();
+        let (lost, imbalance) = Imbalance::of(&run, &windows, Bound::AtLeast, |_| "a").unwrap();
         (lost, imbalance.unwrap())
     }
 
@@ -283,6 +371,52 @@ mod tests {
     }
 
     #[test]
+    fn slow_ranks_of_one_part_of_the_run_are_not_slow_throughout() {
+        let noisy = |window, rank| 20.0 + 8.0 * noise(window, rank);
+        let found = |windows: u32, slow: &dyn Fn(u32) -> bool| {
+            let compute =
+                |window, rank| noisy(window, rank) + if rank == 2 && slow(window) { 50.0 } else { 0.0 };
+            of(windows, 8, compute).1
+        };
+        for windows in [24, 300, 2000] {
+            let first = found(windows, &|window| window < windows / 3);
+            let Some([from, to]) = first.phase else { panic!("{first:?}") };
+            assert_eq!((first.course, first.ranks.to_string().as_str()), (Course::Phase, "2"));
+            let part = (to + 1 - from) as f64 / f64::from(windows);
+            assert!(from <= 10 + u64::from(windows) / 20 && (0.25..0.36).contains(&part), "{from} {to}");
+            assert!((2.0..3.0).contains(&first.over_mean), "{first:?}");
+            let last = found(windows, &|window| window >= windows / 2);
+            assert_eq!(last.course, Course::Phase, "{last:?}");
+            assert_eq!(found(windows, &|_| true).course, Course::Persistent);
+            // All but the first tenth, as after a start-up.
+            assert_eq!(found(windows, &|window| window >= windows / 10).course, Course::Persistent);
+        }
+        let random = found(300, &|window| noise(window, 99) < 0.2);
+        assert_eq!((random.course, random.phase), (Course::Recurrent, None));
+        let twice = found(300, &|window| window % 150 < 30);
+        assert_eq!((twice.course, twice.ranks.to_string().as_str()), (Course::Recurrent, "2"));
+    }
+
+    #[test]
+    fn turns_within_windows_make_imbalance_a_lower_bound() {
+        // In each of the 20 steps of a window another rank computes 9, the others 1.
+        let naive = 60.0 * 20.0 * 9.0;
+        let (run, windows): (Vec<Times>, Vec<Vec<Times>>) = {
+            let one = |rank, count: f64| {
+                let (compute, wall) = (count * (4.0 * 5.0 * 1.0 + 5.0 * 8.0), count * 20.0 * 10.0);
+                Times { rank, wall, mpi: wall - compute, compute, weight: 1.0 }
+            };
+            let all = |count| (0..4).map(|rank| one(rank, count)).collect();
+            (all(60.0), vec![all(1.0); 60])
+        };
+        let windows: Vec<(u64, &[Times])> = (0..).zip(windows.iter().map(|window| &window[..])).collect();
+        let (lost, _) = Imbalance::of(&run, &windows, Bound::AtLeast, |_| "a").unwrap();
+        let truth = naive - run[0].compute;
+        assert!(lost.imbalance_ns <= truth && lost.mpi_ns >= lost.run_ns - naive, "{lost:?} {truth}");
+        assert_eq!(lost.bound, Bound::AtLeast);
+    }
+
+    #[test]
     fn windows_that_overlap_cost_no_more_than_the_run() {
         // Rank r's windows are as long as it computes: added up over windows the longest exceed the run.
         let compute = |window: u32, rank: u32| if noise(window, rank) < 0.3 { 50.0 } else { 10.0 };
@@ -294,7 +428,7 @@ mod tests {
             (0..6).map(of).collect()
         };
         let all: Vec<Vec<Times>> = (0..50).map(times).collect();
-        let windows: Vec<&[Times]> = all.iter().map(|window| &window[..]).collect();
+        let windows: Vec<(u64, &[Times])> = (0..).zip(all.iter().map(|window| &window[..])).collect();
         let sums: Vec<f64> = (0..6).map(|rank| all.iter().map(|window| window[rank].compute).sum()).collect();
         let run_ns = sums.iter().copied().fold(0.0, f64::max) * 1.2;
         let run: Vec<Times> = sums
@@ -308,7 +442,7 @@ mod tests {
                 weight: 1.0,
             })
             .collect();
-        let (lost, _) = Imbalance::of(&run, &windows, |_| "a").unwrap();
+        let (lost, _) = Imbalance::of(&run, &windows, Bound::Estimate, |_| "a").unwrap();
         let mean = sums.iter().sum::<f64>() / 6.0;
         assert!((lost.imbalance_ns + lost.mpi_ns + mean - run_ns).abs() < 1e-6 * run_ns, "{lost:?}");
     }

@@ -11,7 +11,7 @@ mod shares;
 mod tests;
 
 pub use bounds::Bounds;
-pub use imbalance::{Course, Imbalance, Lost};
+pub use imbalance::{Bound, Course, Imbalance, Lost};
 pub use rows::{Basis, Row, SlowestHost, SlowestRank, parts, rows};
 pub use run::{RunTimes, known_mpi_share, measured_share, run_times};
 pub use shares::Shares;

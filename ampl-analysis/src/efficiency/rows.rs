@@ -8,10 +8,11 @@ use ampl_trace::Trace;
 use serde::Serialize;
 
 use super::bounds::Bounds;
-use super::imbalance::{Imbalance, Lost};
+use super::imbalance::{Bound, Imbalance, Lost};
 use super::run::{RunTimes, run_times, times_in};
 use super::shares::Shares;
 use crate::coverage::{Coverage, Extent};
+use crate::pauses::{self, Pauses};
 use crate::window_times::{Columns, Times, partial_windows};
 
 /// Data that numbers rest on.
@@ -65,6 +66,9 @@ pub struct Row {
     /// True where the end of the run cut the window off on any rank; windows only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial: Option<bool>,
+    /// Pauses of the program, which are in no number; the run's row only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pauses>,
     /// Part of the run that was measured; the run's row only.
     #[serde(skip)]
     pub measured: Option<Coverage>,
@@ -109,7 +113,9 @@ pub fn rows(trace: &Trace) -> Vec<Row> {
     let run = run_times(trace);
     let mut windows = windows(trace);
     let mut rows = window_rows(trace, &hosts, &run, &mut windows);
-    rows.insert(0, run_row(trace, &hosts, &run, &windows.iter().collect::<Vec<_>>(), &rows));
+    let mut row = run_row(trace, &hosts, &run, &windows.iter().collect::<Vec<_>>(), &rows);
+    row.paused = pauses::all(trace);
+    rows.insert(0, row);
     rows
 }
 
@@ -210,14 +216,21 @@ fn run_row(
         let whole = windows.iter().filter(|(window, of)| {
             !run.lacking.contains(window) && of.basis == Basis::Census && !of.times.is_empty()
         });
-        let whole: Vec<&[Times]> = whole.map(|&(_, window)| &window.times[..]).collect();
+        let whole: Vec<(u64, &[Times])> =
+            whole.map(|&(number, window)| (*number, &window.times[..])).collect();
         let host = |rank: u32| hosts.name(rank);
-        (row.lost, row.imbalance) = match Imbalance::of(&run.times, &whole, host) {
+        (row.lost, row.imbalance) = match Imbalance::of(&run.times, &whole, bound(trace), host) {
             Some((lost, imbalance)) => (Some(lost), imbalance),
             None => (None, None),
         };
     }
     row
+}
+
+/// How near the run's imbalance is to the truth by windows like these.
+fn bound(trace: &Trace) -> Bound {
+    let by_call = directory::plan(&trace.run).is_some_and(|plan| !plan.config.window.marker.is_clock());
+    if by_call { Bound::Estimate } else { Bound::AtLeast }
 }
 
 /// Hosts of the ranks.
@@ -281,6 +294,7 @@ impl Row {
             population: trace.run.ranks.into(),
             reported: times.len() as u64,
             partial: None,
+            paused: None,
             measured: None,
         }
     }

@@ -101,7 +101,11 @@ fn of_ranks(
     basis: Basis,
     of: &Range<u64>,
 ) -> RunTimes {
-    let lacking: BTreeSet<u64> = ranks.iter().flat_map(|rank| rank.lacking.iter().copied()).collect();
+    let mut lacking: BTreeSet<u64> = ranks.iter().flat_map(|rank| rank.lacking.iter().copied()).collect();
+    // A rank that has stopped lacks all windows from then on that others closed.
+    let stopped = ranks.iter().filter_map(|rank| rank.stopped).min().unwrap_or(u64::MAX);
+    let closed = ranks.iter().flat_map(|rank| rank.windows.iter().map(|&(window, ..)| window));
+    lacking.extend(closed.filter(|&window| window >= stopped && window < u64::MAX));
     let times: Vec<Times> = ranks.iter().map(|rank| rank.sum(&lacking)).collect();
     let absent = u64::from(trace.run.ranks).saturating_sub(ranks.len() as u64);
     let longest = ranks.iter().map(|rank| rank.run_ns).fold(0.0, f64::max);
@@ -112,7 +116,8 @@ fn of_ranks(
     let used = if unseen { times.iter().map(|times| times.mpi).sum() } else { used };
     let end = trace.windows().min(of.end);
     let windows = end.saturating_sub(of.start);
-    let there = lacking.iter().filter(|window| **window < end).count() as u64;
+    let explicit = lacking.range(..end.min(stopped)).count() as u64;
+    let there = explicit + end.saturating_sub(stopped.max(of.start));
     let coverage = Coverage {
         // Old or made-up runs may lack all lengths.
         share: if all > 0.0 { (used / all).min(1.0) } else { 1.0 },
@@ -172,6 +177,8 @@ struct RankTime {
     windows: Vec<(u64, Times, f64)>,
     /// Windows that it did not measure.
     lacking: Vec<u64>,
+    /// The window in which it stopped before its end, if it did.
+    stopped: Option<u64>,
 }
 
 impl RankTime {
@@ -207,10 +214,8 @@ impl RankTime {
         // Where summaries are left out of the trace windows have no length.
         let whole = rank.process.finalized && last.unwrap_or(0) == closed && rank.process.windows == 0;
         let to_the_end = of.end > last.unwrap_or(0);
-        if !rank.process.finalized && to_the_end {
-            // The window that was open when it stopped is not in the trace.
-            lacking.push(last.unwrap_or(0));
-        }
+        // The window that was open when it stopped is not in the trace.
+        let stopped = (!rank.process.finalized && to_the_end).then_some(last.unwrap_or(0).max(of.start));
         let elapsed = rank.process.elapsed_ns as f64 - before_ns;
         let run_ns = if whole || !to_the_end { lengths } else { lengths.max(elapsed) };
         // Windows close where calls begin and end: the call has begun since the last one did.
@@ -219,7 +224,7 @@ impl RankTime {
         let inside_ns = (inside / columns.threads).clamp(0.0, (run_ns - lengths).max(0.0));
         let rank = rank.process.rank;
         let run_ns = run_ns - paused_ns;
-        Self { rank, threads: columns.threads, run_ns, own_ns, inside_ns, windows, lacking }
+        Self { rank, threads: columns.threads, run_ns, own_ns, inside_ns, windows, lacking, stopped }
     }
 
     /// Its times in the windows that all ranks measured.
@@ -308,13 +313,13 @@ fn from_totals(trace: &Trace, columns: Columns) -> Vec<RankTime> {
         let lacking = lacking.map(|window| window.window).collect();
         // Totals are of everything that was measured: no window of them can be left out.
         let windows = vec![(u64::MAX, times, wall)];
-        RankTime { rank: number, threads, run_ns, own_ns, inside_ns: 0.0, windows, lacking }
+        RankTime { rank: number, threads, run_ns, own_ns, inside_ns: 0.0, windows, lacking, stopped: None }
     };
     trace.ranks.iter().map(of).collect()
 }
 
-/// Least share of the ranks' time in MPI that totals by call site hold, in [0, 1]: all of the time that was not measured
-/// may have been in MPI.
+/// Least share of the ranks' time in MPI that is known by call site, in [0, 1]: all of the time that was not measured
+/// may have been in MPI. Calls that have not returned are known.
 pub fn known_mpi_share(trace: &Trace) -> f64 {
     let columns = Columns::of(trace);
     let measured = mpi_by_rank(trace);
@@ -328,9 +333,11 @@ pub fn known_mpi_share(trace: &Trace) -> f64 {
         known += mpi;
         let inside =
             trace.run.end.filter(|_| !rank.process.finalized).map_or(0.0, |end| inside_ns(rank, end));
+        known += inside;
+        let rest = (run_ns * threads - mpi - inside).max(0.0);
         unknown += match unseen {
-            true => (run_ns * threads - mpi).max(0.0),
-            false => (unmeasured_ns(trace, rank, columns) * threads + inside).min(run_ns * threads),
+            true => rest,
+            false => (unmeasured_ns(trace, rank, columns) * threads).min(rest),
         };
     }
     unknown += u64::from(trace.run.ranks).saturating_sub(trace.ranks.len() as u64) as f64 * longest;

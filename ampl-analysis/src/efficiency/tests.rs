@@ -57,6 +57,8 @@ fn the_contract_has_its_fields() {
     let found = rows(&run(&["a", "b"], 100.0, &[vec![Some(50.0), Some(25.0)]]));
     let json = serde_json::to_value(&found).unwrap();
     assert_eq!((&json[0]["coverage"], &json[0]["imbalance"]["course"]), (&1.0.into(), &"persistent".into()));
+    // Ranks may take turns within a window that the clock ends.
+    assert_eq!(json[0]["lost"]["bound"], "at least");
     let row = serde_json::json!({
         "window": 0, "parallel": 0.375, "load_balance": 0.75, "communication": 0.5,
         "slowest": {"rank": 0, "host": "a", "windows": 1},
@@ -137,7 +139,39 @@ fn a_call_that_has_not_returned_is_time_in_mpi() {
     }
     let [low, high] = rows(&trace)[0].bounds.unwrap().mpi;
     assert!(low > 0.9 && high <= 1.0, "{low} {high}");
+    assert!(known_mpi_share(&trace) > 0.99, "it is a row of the table of calls");
+    // Calls that were only counted have no time.
+    for rank in &mut trace.ranks {
+        rank.process.threads[0].at_most = true;
+        rank.process.steps = vec![Step { window: 3, at: last as u64, level: "off".into(), share: 0.1 }];
+    }
     assert!(known_mpi_share(&trace) < 0.5);
+}
+
+/// Ranks stop in different windows: the windows that all measured are the same number wherever it is printed.
+#[test]
+fn windows_that_lack_a_rank_are_one_number() {
+    let mut trace = run(&["a", "b", "c"], 100.0, &vec![vec![Some(50.0); 3]; 9]);
+    trace.complete = false;
+    for (rank, windows, finalized) in [(0, 9, true), (1, 6, false), (2, 4, false)] {
+        let rank = &mut trace.ranks[rank];
+        rank.windows.truncate(windows);
+        rank.process.finalized = finalized;
+        rank.process.elapsed_ns = 900;
+    }
+    trace.ranks[0].windows[1].cells = ampl_trace::cells::Cells::default();
+    let plan = ampl_reader::directory::plan(&trace.run).unwrap();
+    let found = super::run_times(&trace).coverage;
+    assert_eq!((found.windows, found.of_windows), (3, 9));
+    assert_eq!(crate::estimate::windows_lacking(&trace, &plan), 9 - 3);
+    for window in [4, 5, 8] {
+        assert!(super::run_times(&trace).lacking.contains(&window), "{window}");
+    }
+    // What a rank did behind its last window is of the last part.
+    let parts = super::parts(&trace, &[0..3, 3..u64::MAX]);
+    let (all, whole): (f64, f64) =
+        (parts.iter().map(|(times, _)| times.run_ns).sum(), super::run_times(&trace).run_ns);
+    assert!((all - whole).abs() < 1e-6 && (whole - 2700.0).abs() < 1e-6, "{all} {whole}");
 }
 
 #[test]

@@ -97,7 +97,12 @@ pub fn of(trace: &Trace) -> Vec<Phase> {
     let named =
         [(Name::StartUp, 0..body.start), (Name::Body, body.clone()), (Name::WindDown, body.end..windows)];
     let named: Vec<(Name, Range<usize>)> = named.into_iter().filter(|(_, part)| !part.is_empty()).collect();
-    let ranges: Vec<Range<u64>> = named.iter().map(|(_, part)| part.start as u64..part.end as u64).collect();
+    let mut ranges: Vec<Range<u64>> =
+        named.iter().map(|(_, part)| part.start as u64..part.end as u64).collect();
+    // What ranks did behind their last window is of the last phase.
+    if let Some(last) = ranges.last_mut() {
+        last.end = u64::MAX;
+    }
     let parts = parts(trace, &ranges);
     let all: f64 = parts.iter().map(|(times, _)| times.run_ns).sum();
     if all <= 0.0 {

@@ -84,14 +84,15 @@ pub fn has_several_callers(place: &Place<'_>, symbols: &mut Symbols) -> bool {
 fn way(place: &Place<'_>, symbols: &mut Symbols, around: Option<&Function>, mpi: &str) -> String {
     let mut text = String::new();
     let Some((functions, several)) = &place.sampled else { return text };
-    if place.addresses == [NOWHERE] || around.is_some_and(|own| !wraps(&own.name, mpi)) {
+    let is_wrapper = |own: &Function| place.wrapper.is_some() || wraps(&own.name, mpi);
+    if place.addresses == [NOWHERE] || around.is_some_and(|own| !is_wrapper(own)) {
         return text;
     }
-    for &(module, offset) in functions {
+    for (at, &(module, offset)) in functions.iter().enumerate() {
         let Some(Function { name, .. }) = symbols.function(module, offset) else { continue };
         text += " < ";
         text += &shorten(&name, LONGEST_CALLER).unwrap_or_else(|| name.clone());
-        if !wraps(&name, mpi) {
+        if !wraps(&name, mpi) && place.wrapper.is_none_or(|frames| at >= frames) {
             return text;
         }
     }
@@ -234,6 +235,16 @@ mod tests {
         assert_eq!(address("solver.c:20", 5), "solver.c:20");
     }
 
+    fn copy<'a>(place: &Place<'a>) -> Place<'a> {
+        Place {
+            line: place.line.clone(),
+            addresses: place.addresses.clone(),
+            callers: place.callers.clone(),
+            sampled: place.sampled.clone(),
+            ..*place
+        }
+    }
+
     #[test]
     fn lines_come_with_their_function_where_there_is_room() {
         let me = std::env::current_exe().unwrap();
@@ -245,6 +256,7 @@ mod tests {
             addresses: vec![(me.to_str().unwrap(), offset)],
             callers: Vec::new(),
             sampled: None,
+            wrapper: None,
         };
         // The first byte has no symbol.
         let labelled = label(&place(Some("a.c:3"), 0), &mut symbols, Detail::Function, 60);
@@ -252,11 +264,19 @@ mod tests {
         assert!(label(&place(None, 0), &mut symbols, Detail::Function, 60).ends_with("+0x0"));
         let (libc, atoi, _) = ampl_testkit::symbols::atoi();
         let addresses = vec![(&*libc, atoi + 1)];
-        let place =
-            Place { function: 0, line: Some("a.c:3".into()), addresses, callers: Vec::new(), sampled: None };
+        let place = Place { addresses, ..place(Some("a.c:3"), 0) };
         let room = mpi.len() + " @ atoi (a.c:3)".len();
         assert_eq!(label(&place, &mut symbols, Detail::Function, room), format!("{mpi} @ atoi (a.c:3)"));
         assert_eq!(label(&place, &mut symbols, Detail::Function, room - 1), format!("{mpi} @ a.c:3"));
+        // A function that is a wrapper by the structure of calls is shown with its callers.
+        let sampled = Some((vec![(&*libc, atoi + 1)], true));
+        let wrapped = Place { sampled, ..copy(&place) };
+        let shown = |wrapper| {
+            label(&Place { wrapper, ..copy(&wrapped) }, &mut Symbols::default(), Detail::Function, 90)
+        };
+        assert_eq!(shown(None), format!("{mpi} @ atoi (a.c:3)"));
+        assert_eq!(shown(Some(0)), format!("{mpi} @ atoi (a.c:3) < atoi"));
+        assert_eq!(shown(Some(1)), format!("{mpi} @ atoi (a.c:3) < atoi < several callers"));
         // Two functions share the line.
         let place = Place { addresses: vec![(&libc, atoi + 1), (&libc, atoi)], ..place };
         assert_eq!(label(&place, &mut symbols, Detail::Function, room), format!("{mpi} @ a.c:3"));

@@ -3,17 +3,33 @@
 pub mod label;
 mod table;
 
+use std::collections::BTreeSet;
+
 use ampl_analysis::calls::Late;
-use ampl_reader::totals::LEAST;
+use ampl_core::units::RankSet;
 
 pub use table::text;
 
-/// `late 5, 9`; `None` where no rank is known to be late.
+/// Columns of `late` and ranks.
+const WIDTH: usize = 16;
+
+/// `late 5, 9`, `late 0-31`; `None` where no rank is known to be late.
+///
+/// Ranks are in order of lateness if all of them fit, else as ranges, else the first of them.
 pub fn late(late: &Late) -> Option<String> {
-    let Late::Ranks(ranks) = late else { return None };
-    let names: Vec<String> = ranks.iter().take(LEAST - 1).map(u32::to_string).collect();
-    let more = if ranks.len() < LEAST { "" } else { ", …" };
-    Some(format!("late {}{more}", names.join(", ")))
+    let Late::Ranks { named, more } = late else { return None };
+    let list = |count: usize, end: &str| {
+        let names: Vec<String> = named.iter().take(count).map(u32::to_string).collect();
+        format!("late {}{end}", names.join(", "))
+    };
+    let fits = |text: &String| text.chars().count() <= WIDTH && !more;
+    let numbers: BTreeSet<String> = named.iter().map(u32::to_string).collect();
+    let ranges = RankSet::parse(&numbers.into_iter().collect::<Vec<_>>().join(","));
+    let ranges = ranges.map(|ranks| format!("late {ranks}"));
+    let whole = Some(list(named.len(), "")).filter(fits).or(ranges.ok().filter(fits));
+    let first =
+        || (1..named.len()).rev().map(|count| list(count, ", …")).find(|text| text.chars().count() <= WIDTH);
+    Some(whole.or_else(first).unwrap_or_else(|| list(1, ", …")))
 }
 
 #[cfg(test)]
@@ -21,9 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_ranks_as_are_known_by_name_may_be_more() {
-        assert_eq!(late(&Late::Ranks(vec![2, 1])).as_deref(), Some("late 2, 1"));
-        assert_eq!(late(&Late::Ranks((0..LEAST as u32).collect())).as_deref(), Some("late 0, 1, 2, …"));
+    fn late_ranks_fit_into_their_column() {
+        let said = |named: &[u32], more| late(&Late::Ranks { named: named.to_vec(), more }).unwrap();
+        assert_eq!(said(&[2, 1], false), "late 2, 1");
+        assert_eq!(said(&[0, 1, 2, 3], true), "late 0, 1, 2, …");
+        let half: Vec<u32> = (0..32).rev().collect();
+        assert_eq!(said(&half, false), "late 0-31");
+        assert_eq!(said(&[100_003, 7, 100_001, 9], false), "late 100003, …");
         assert_eq!((late(&Late::Nobody), late(&Late::Unknown)), (None, None));
     }
 }

@@ -40,6 +40,29 @@ fn named(row: &Row, places: &mut Places<'_>, room: usize) -> String {
 }
 
 fn time(row: &Row) -> Option<String> {
+    let unreturned = match row.unreturned {
+        0 => String::new(),
+        calls => {
+            let share = row
+                .share
+                .filter(|_| row.ns == 0)
+                .map_or(String::new(), |share| format!(" ({} of the time in MPI)", percent(share)));
+            let time = duration(row.unreturned_ns as f64);
+            format!(
+                "{} that {} not returned, {time}{share}",
+                plural(calls, "call"),
+                if calls == 1 { "has" } else { "have" }
+            )
+        }
+    };
+    match (row.calls, unreturned.as_str()) {
+        (0, some) if !some.is_empty() => Some(unreturned),
+        (_, "") => returned(row),
+        _ => returned(row).map(|text| format!("{text}; {unreturned}")),
+    }
+}
+
+fn returned(row: &Row) -> Option<String> {
     let mut text = plural(row.calls, "call");
     if let Some(ranks) = row.ranks {
         let _ = write!(text, " of {}", plural(ranks.into(), "rank"));
@@ -48,7 +71,7 @@ fn time(row: &Row) -> Option<String> {
         return Some(text + "; not timed");
     };
     let _ = write!(text, ", {}", duration(row.ns as f64));
-    if let Some(share) = row.share {
+    if let (Some(share), 0) = (row.share, row.unreturned) {
         let _ = write!(text, " ({} of the time in MPI)", percent(share));
     }
     let mean = duration(row.ns as f64 / row.calls.max(1) as f64);
@@ -86,7 +109,7 @@ fn around(row: &Row) -> Option<String> {
     let mut parts = Vec::new();
     match (&row.late, row.most_rank, row.most_ns) {
         (Late::Nobody, ..) => parts.push("nobody is late".to_owned()),
-        (ranks @ Late::Ranks(_), ..) => parts.extend(late(ranks)),
+        (ranks @ Late::Ranks { .. }, ..) => parts.extend(late(ranks)),
         (Late::Unknown, Some(rank), Some(ns)) => {
             parts.push(format!("most time on rank {rank}: {}", duration(ns as f64)));
         }
@@ -115,6 +138,9 @@ fn around(row: &Row) -> Option<String> {
         if !names.is_empty() {
             parts.push(format!("called by {} (sampled)", names.join(" < ")));
         }
+    }
+    if row.calls == 0 {
+        return Some(parts.join("; ")).filter(|text| !text.is_empty());
     }
     parts.push(match row.basis {
         Basis::Exact => "exact".into(),

@@ -1,8 +1,8 @@
 //! Text of made-up runs.
 
-use ampl_analysis::efficiency::{Basis, Row, rows};
+use ampl_analysis::efficiency::{Basis, Bound, Row, rows};
 use ampl_reader::Trace;
-use ampl_reader::cells::Cells;
+use ampl_reader::cells::{Cell, Cells};
 use ampl_reader::model::Step;
 use ampl_testkit::synthetic::Synthetic;
 use ampl_testkit::times::run;
@@ -80,6 +80,20 @@ fn sampled_summaries_say_so() {
 }
 
 #[test]
+fn windows_that_a_call_ends_tell_imbalance_from_mpi() {
+    let mut trace = run(&["a", "b"], 100e6, &[vec![Some(40e6), Some(39e6)], vec![Some(40e6), Some(39e6)]]);
+    trace.run.config = "[window]\nmarker = 'mpi:MPI_Allreduce'\n".into();
+    let said = sentence(&rows(&trace)[0]);
+    assert!(
+        said.contains("MPI costs most: 120 ms of the run's 200 ms for an average rank, imbalance 1 ms."),
+        "{said}"
+    );
+    assert_eq!(rows(&trace)[0].lost.unwrap().bound, Bound::Estimate);
+    trace.run.config = String::new();
+    assert_eq!(rows(&trace)[0].lost.unwrap().bound, Bound::AtLeast);
+}
+
+#[test]
 fn the_sentence_names_what_costs_most() {
     let say = |hosts: &[&str], compute: Vec<Vec<f64>>| {
         let windows: Vec<Vec<Option<f64>>> =
@@ -89,9 +103,11 @@ fn the_sentence_names_what_costs_most() {
     let abc = ["a", "b", "c"];
     assert!(say(&abc, vec![vec![95e6, 94e6, 93e6]]).contains("Little to gain"));
     let mpi = say(&abc, vec![vec![40e6, 39e6, 38e6]; 2]);
-    let stated = "MPI costs most: 120 ms of the run's 200 ms for an average rank, imbalance 2 ms. Even the busiest \
-                  rank, 0 on a, computes only 40 % of the time";
-    assert!(mpi.contains(stated), "{mpi}");
+    // Ranks may take turns within a window.
+    let stated = "not known what costs most: of the run's 200 ms, MPI takes at most 120 ms of an average rank, imbalance at \
+                  least 2 ms.";
+    let busiest = "Even the busiest rank, 0 on a, computes only 40 % of the time";
+    assert!(mpi.contains(stated) && mpi.contains(busiest) && !mpi.contains("MPI costs most"), "{mpi}");
     let one = say(&abc, vec![vec![20e6, 90e6, 20e6]; 2]);
     let stated =
         "It is persistent: Rank 1 on b computes 2.08 times the mean over the run, more than it in 2 of 2";
@@ -99,7 +115,9 @@ fn the_sentence_names_what_costs_most() {
     let two = |first, second| vec![first, 20e6, 20e6, second, 20e6, 20e6];
     let set = say(&["a"; 6], vec![two(90e6, 80e6), two(70e6, 85e6)]);
     assert!(
-        set.contains("Imbalance costs most") && set.contains("Ranks 0,3 compute 2.01 times the mean"),
+        set.contains("Imbalance costs most: at least ")
+            && set.contains("MPI at most ")
+            && set.contains("Ranks 0,3 compute 2.01 times the mean"),
         "{set}"
     );
     assert!(set.contains("each of them more than it in 2 of 2 windows"), "{set}");
@@ -111,13 +129,25 @@ fn the_sentence_names_what_costs_most() {
         turns.contains("Ranks take turns: a window's greatest compute time is 2.40 times its mean"),
         "{turns}"
     );
+    let first =
+        say(&["a"; 4], (0..12).map(|window| if window < 4 { turn(2) } else { vec![85e6; 4] }).collect());
+    assert!(
+        first.contains(
+            "It is of one part of the run: Rank 2 on a computes 2.40 times the mean in windows 0 to 3."
+        ),
+        "{first}"
+    );
+    let at_times =
+        say(&["a"; 4], (0..12).map(|window| if window % 3 == 0 { turn(2) } else { vec![85e6; 4] }).collect());
+    let stated = "It comes and goes: Rank 2 on a computes 1.25 times the mean over the run, but more than it in 4 of 12 windows only.";
+    assert!(at_times.contains(stated), "{at_times}");
     let drift = say(&["a"; 4], (0..12).map(|window| turn(window / 3)).collect());
     assert!(
         drift.contains("It drifts: the ranks that compute most in a window do so in the next"),
         "{drift}"
     );
     // The sentence does not advise.
-    for said in [one, set, node, turns, drift] {
+    for said in [one, set, node, turns, drift, first, at_times] {
         assert!(
             !["distribute", "give it", "less work", "look at"].iter().any(|word| said.contains(word)),
             "{said}"
@@ -163,4 +193,28 @@ fn what_was_only_counted_is_in_no_number() {
     let windows = trace.ranks.iter_mut().flat_map(|rank| &mut rank.windows);
     windows.for_each(|window| window.cells = Cells::default());
     assert!(text(&rows(&trace)).contains("not known (0 of 5 windows)"), "totals would lack what was counted");
+}
+
+/// Numbers of a run that the program paused are of the time observed, and the share of the pauses is beside them.
+#[test]
+fn pauses_are_no_part_of_the_time() {
+    let all = vec![vec![Some(40e6), Some(40e6)]; 4];
+    let mut trace = run(&["a", "b"], 100e6, &all);
+    let pcontrol = ampl_core::mpi::Function::by_name("MPI_Pcontrol").unwrap().0;
+    for rank in &mut trace.ranks {
+        rank.process.calls = vec![(pcontrol, 2)];
+        rank.process.elapsed_ns = 400_000_000;
+        // Three of four windows are paused for 80 ms each.
+        for window in &mut rank.windows[1..] {
+            let cells = [3.0, 4e6, 20e6, 16e6].map(|sum| Cell { n: 1.0, sum, ..Cell::default() });
+            window.cells = cells.into_iter().collect();
+        }
+    }
+    let rows = rows(&trace);
+    let said = text(&rows);
+    assert_eq!(rows[0].paused.unwrap().share, Some(0.6));
+    near(rows[0].parallel, (40.0 + 12.0) / 160.0);
+    assert!(said.contains("60 % of the run was paused"), "{said}");
+    assert!(said.contains("of the time observed computes") && !said.contains("of the ranks' time"), "{said}");
+    assert!(said.contains("most compute time of a rank / time observed"), "{said}");
 }

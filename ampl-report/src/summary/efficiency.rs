@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use ampl_analysis::coverage::Extent;
 use ampl_analysis::efficiency::{self, RunTimes, Shares, run_times};
 use ampl_analysis::estimate::{Row, mpi_shares};
-use ampl_analysis::phases;
 use ampl_analysis::window_times::Times;
+use ampl_analysis::{pauses, phases};
 use ampl_core::config::SiteTrace;
 use ampl_core::plan::Plan;
 use ampl_core::stats::Basis;
 use ampl_core::units::Rank;
 use ampl_reader::Trace;
 
-use crate::coverage::{unknown as not_known, words};
+use crate::coverage::{paused as paused_words, unknown as not_known, words};
 use crate::human::{count, digits, percent, plural};
 use crate::layout::{Page, field, paragraph, title};
 use crate::phases::lines;
@@ -36,25 +36,32 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>) {
         _ if left_out => format!("call totals of {whose}: calls that are off count as computing"),
         _ => format!("exact: call totals of {whose}"),
     };
+    let paused = pauses::all(trace);
+    let basis = paused.map_or(basis.clone(), |pauses| format!("{basis}; {}", paused_words(&pauses)));
     title(out, &format!("Efficiency ({basis})"));
-    of_run(out, trace, plan, &run);
+    of_run(out, trace, plan, &run, paused.is_some());
     for (label, text) in lines(&phases::of(trace)) {
         paragraph(out, label, &text);
     }
 }
 
-fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes) {
+/// Writes the run's numbers; where the program `paused` ampl they are of the time observed.
+fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes, paused: bool) {
     let whole = run.extent() == Extent::Whole;
     let Some(shares) = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little) else {
-        unknown(out, run);
+        unknown(out, run, paused);
         return;
     };
+    let time = if paused { "of the time observed" } else { "of all time" };
     // Each number is printed with its basis, where that is not the run.
     let of = if whole { String::new() } else { format!("; of {}", words(&run.coverage)) };
     let line = |share: f64, long: &str, short: &str| {
         format!("{:<9} {}{of}", percent(share), if whole { long } else { short })
     };
-    let product = "of the ranks' time computes: the product of the next two";
+    let product = match paused {
+        true => "of the time observed computes: the product of the next two",
+        false => "of the ranks' time computes: the product of the next two",
+    };
     field(out, "parallel", &line(shares.parallel, product, "computes"));
     if let (Some(balance), Some(slowest)) = (shares.load_balance, shares.slowest) {
         let host = trace.rank(slowest).map_or("?", |rank| &rank.process.host);
@@ -63,7 +70,10 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes) {
     } else {
         field(out, "load balance", "no rank computes: all of the time is in MPI");
     }
-    let longest = "most compute time of a rank / run time";
+    let longest = match paused {
+        true => "most compute time of a rank / time observed",
+        false => "most compute time of a rank / run time",
+    };
     field(out, "communication", &line(shares.communication, longest, "most compute/run"));
     let alone = plan.filter(|_| whole).and_then(|plan| from_sample(trace, plan, run));
     let alone = alone.map_or(String::new(), |text| format!("; {text}"));
@@ -71,12 +81,12 @@ fn of_run(out: &mut Page, trace: &Trace, plan: Option<&Plan>, run: &RunTimes) {
         1 => String::new(),
         several => format!(" of up to {several} threads a rank"),
     };
-    let all = format!("of all time{threads}{alone}");
-    field(out, "time in MPI", &line(shares.mpi, &all, "of all time"));
+    let all = format!("{time}{threads}{alone}");
+    field(out, "time in MPI", &line(shares.mpi, &all, time));
 }
 
 /// Writes that efficiencies are not known, with their bounds.
-fn unknown(out: &mut Page, run: &RunTimes) {
+fn unknown(out: &mut Page, run: &RunTimes, paused: bool) {
     if run.extent() != Extent::Little {
         field(out, "parallel", "not known: no time was measured");
         return;
@@ -95,10 +105,11 @@ fn unknown(out: &mut Page, run: &RunTimes) {
     ] {
         field(out, label, &between(bounds));
     }
+    let time = if paused { "of the time observed" } else { "of all time" };
     let estimate = run.mpi_at_mean_cost.map_or(String::new(), |share| {
         format!("; about {} if calls that were only counted took as long as others", percent(share))
     });
-    paragraph(out, "time in MPI", &format!("{} of all time{estimate}", between(bounds.mpi)));
+    paragraph(out, "time in MPI", &format!("{} {time}{estimate}", between(bounds.mpi)));
 }
 
 /// Completeness of a census in which every rank has times of each of its own windows.

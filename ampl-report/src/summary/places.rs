@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_analysis::in_call::{self, Named, Role, Row, Where};
+use ampl_analysis::in_call::{self, Named, Role, Row, Stopped, Where};
 use ampl_core::units::RankSet;
 use ampl_reader::model::EndBasis;
 use ampl_reader::{Communicators, Symbols, Trace};
@@ -44,23 +44,28 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
     let all = end.at_ns as f64 * trace.ranks.len() as f64;
     if unfinished > 0.0 && all > 0.0 && end.basis != EndBasis::LastCall {
         let share = percent(unfinished / all);
-        let text = format!(
-            "{} in calls that have not returned, {share} of the ranks' time; no other total has it",
-            duration(unfinished)
-        );
+        let text =
+            format!("{} in calls that have not returned, {share} of the ranks' time", duration(unfinished));
         paragraph(out, "unfinished", &text);
     }
-    if let Some((rank, at)) = in_call::first_to_stop(trace) {
-        let ago = end.at_ns - at;
+    if let Some(Stopped { ranks, at_ns, in_mpi }) = in_call::first_to_stop(trace) {
+        let ago = end.at_ns - at_ns;
         if end.basis != EndBasis::Now || ago >= SILENT_NS {
             let before = match end.basis {
                 EndBasis::Now => "ago",
                 EndBasis::Launcher => "before the end",
                 EndBasis::LastCall => "before the last call of all",
             };
-            let text =
-                format!("rank {rank}: it entered or left a call last {} {before}", duration(ago as f64));
-            field(out, "first to stop", &text);
+            let who = match ranks.len() {
+                1 => format!("rank {ranks}"),
+                several => format!("{} ({ranks})", plural(several, "rank")),
+            };
+            let ago = duration(ago as f64);
+            let text = match in_mpi {
+                false => format!("{who}: not in MPI while others are, the last call was {ago} {before}"),
+                true => format!("{who}: entered or left a call last {ago} {before}"),
+            };
+            paragraph(out, "first to stop", &text);
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Call sites with the most MPI time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use ampl_analysis::calls::{Late, Number, Parts, Places, recorded, recorded_calls, time_ns};
+use ampl_analysis::calls::{
+    Late, Number, Parts, Places, Unreturned, recorded, recorded_calls, time_ns, unreturned,
+};
 use ampl_analysis::coverage::{Coverage, Extent};
 use ampl_analysis::efficiency::{known_mpi_share, measured_share};
 use ampl_analysis::pauses;
@@ -11,10 +13,11 @@ use ampl_core::config::SiteTrace;
 use ampl_core::mpi::{FUNCTION_COUNT, Function};
 use ampl_core::plan::Plan;
 use ampl_reader::Trace;
+use ampl_reader::totals::Known;
 
 use crate::calls;
 use crate::calls::label::{Detail, has_several_callers, label};
-use crate::human::{count, digits, duration, percent};
+use crate::human::{count, digits, duration, percent, plural};
 use crate::layout::{Page, paragraph, title};
 
 /// Least columns of a function and its call site, as long as a column of numbers can be left out for it.
@@ -56,13 +59,43 @@ impl Layout {
     }
 }
 
+/// Words behind the name of calls that have not returned.
+const UNRETURNED: &str = ", not returned";
+
+/// Calls of one line of the table.
+#[derive(Clone, Copy)]
+enum Calls<'a> {
+    Returned(&'a Parts<'a>),
+    /// Calls that had not returned at the end of the observation.
+    Unreturned(&'a Unreturned),
+}
+
+impl Calls<'_> {
+    fn time_ns(&self) -> f64 {
+        match self {
+            Self::Returned(parts) => time_ns(parts),
+            Self::Unreturned(open) => open.ns as f64,
+        }
+    }
+
+    fn parts(&self) -> &[Known<'_>] {
+        match self {
+            Self::Returned(parts) => parts,
+            Self::Unreturned(_) => &[],
+        }
+    }
+}
+
 /// Writes at most `most` places, those with the most time first.
 pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, most: usize) {
     let mut places = Places::default();
     let parts = places.parts(trace);
-    let all = parts.values().map(time_ns).sum();
-    let mut top: Vec<(Number, &Parts<'_>)> = parts.iter().map(|(&key, parts)| (key, parts)).collect();
-    top.sort_by(|a, b| time_ns(b.1).total_cmp(&time_ns(a.1)).then_with(|| a.0.cmp(&b.0)));
+    let open = unreturned(trace, &mut places);
+    let returned = parts.iter().map(|(&key, parts)| (key, Calls::Returned(parts)));
+    let mut top: Vec<(Number, Calls<'_>)> =
+        returned.chain(open.iter().map(|(&key, open)| (key, Calls::Unreturned(open)))).collect();
+    let all = top.iter().map(|(_, calls)| calls.time_ns()).sum();
+    top.sort_by(|a, b| b.1.time_ns().total_cmp(&a.1.time_ns()).then_with(|| a.0.cmp(&b.0)));
     top.truncate(most);
     if top.is_empty() {
         return;
@@ -75,6 +108,7 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, most: us
     let basis = match plan {
         Some(plan) if left_out(plan) => "traced calls",
         _ if !pauses::of(trace).is_empty() => "while measured",
+        _ if !trace.complete => "until the end of the observation",
         _ => "exact",
     };
     let layout = Layout::of(out.width);
@@ -84,10 +118,10 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, most: us
     let mut head = match extent {
         Extent::Whole => format!("Where MPI time goes ({basis}: {whose})"),
         Extent::Part => format!("Where MPI time goes (in {} of the time)", percent(measured)),
-        Extent::Little if trace.complete => {
-            format!("Calls while measured ({} of the time)", percent(measured))
+        Extent::Little if Coverage::extent_of(measured) == Extent::Whole => {
+            "Calls whose time is known".into()
         }
-        Extent::Little => "Calls that have returned".into(),
+        Extent::Little => format!("Calls while measured ({} of the time)", percent(measured)),
     };
     if head.chars().count() > layout.name + 2 {
         title(out, &head);
@@ -96,12 +130,19 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, most: us
         out.push('\n');
     }
     let _ = writeln!(out, "{}", layout.line(&head, NUMBERS.map(|(title, _)| title)));
-    let keys: Vec<Number> = top.iter().map(|&(key, _)| key).collect();
+    let mut keys: Vec<Number> = top.iter().map(|&(key, _)| key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let room = layout.name.saturating_sub(if open.is_empty() { 0 } else { UNRETURNED.chars().count() });
+    let labels: BTreeMap<Number, String> =
+        keys.iter().copied().zip(labels(&keys, &mut places, room, out.width)).collect();
     let late = late(trace, &top);
-    for ((name, (_, parts)), late) in
-        labels(&keys, &mut places, layout.name, out.width).iter().zip(&top).zip(late)
-    {
-        let mut numbers = numbers(parts, all, trace.ranks.len(), &late);
+    for ((key, calls), late) in top.iter().zip(late) {
+        let name = labels.get(key).cloned().unwrap_or_default();
+        let (name, mut numbers) = match calls {
+            Calls::Returned(parts) => (name, numbers(parts, all, trace.ranks.len(), &late)),
+            Calls::Unreturned(open) => (name + UNRETURNED, open_numbers(open, all)),
+        };
         if extent == Extent::Little {
             numbers[1] = "-".into();
         }
@@ -131,13 +172,25 @@ fn hint(out: &mut Page, plan: Option<&Plan>, keys: &[Number], places: &mut Place
 }
 
 /// Late ranks at each of these places.
-fn late(trace: &Trace, top: &[(Number, &Parts<'_>)]) -> Vec<Late> {
+fn late(trace: &Trace, top: &[(Number, Calls<'_>)]) -> Vec<Late> {
     let synchronises =
         |function: u16| usize::from(function) < FUNCTION_COUNT && Function(function).synchronises();
-    let functions = top.iter().flat_map(|(_, parts)| parts.iter().map(|part| part.function));
+    let functions = top.iter().flat_map(|(_, calls)| calls.parts().iter().map(|part| part.function));
     let functions: BTreeSet<u16> = functions.filter(|&function| synchronises(function)).collect();
     let calls = recorded_calls(trace, |function| functions.contains(&function)).unwrap_or_default();
-    top.iter().map(|(_, parts)| Late::of(parts, recorded(parts, &calls).comms)).collect()
+    let of = |parts: &[Known<'_>]| Late::of(parts, recorded(parts, &calls).comms, &trace.totals);
+    top.iter().map(|(_, calls)| of(calls.parts())).collect()
+}
+
+/// Numbers of calls that have not returned.
+fn open_numbers(open: &Unreturned, all: f64) -> [String; 5] {
+    let which = match open.ranks.to_string() {
+        one if open.ranks.len() == 1 => format!("rank {one}"),
+        some if some.chars().count() <= 10 => format!("ranks {some}"),
+        _ => plural(open.ranks.len(), "rank"),
+    };
+    let longest = duration(open.longest.ns as f64);
+    [count(open.calls), share(open.ns as f64, all), "-".into(), longest, which]
 }
 
 /// Numbers beside a place's name.
@@ -203,7 +256,7 @@ fn labels(keys: &[Number], places: &mut Places<'_>, room: usize, width: usize) -
 #[cfg(test)]
 mod tests {
     use ampl_core::mpi::ids;
-    use ampl_reader::totals::{Extreme, Known, Total};
+    use ampl_reader::totals::{Extreme, Total};
 
     use super::*;
     use crate::layout::WIDTH;
