@@ -45,6 +45,7 @@ pub mod phases;
 pub mod placement;
 pub mod processors;
 pub mod programs;
+pub mod query;
 pub mod storage;
 pub mod strata;
 pub mod timesteps;

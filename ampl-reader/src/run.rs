@@ -60,6 +60,13 @@ impl Rank<'_> {
     }
 }
 
+impl From<Trace> for Run {
+    /// A run that has been read whole.
+    fn from(trace: Trace) -> Self {
+        Self::of(Source::Read(trace.into()))
+    }
+}
+
 impl Run {
     /// Opens the run at `path`: a run directory, its trace file, or a directory of journals.
     ///

@@ -69,6 +69,32 @@ impl Selection {
         start_ns < self.until_ns && (end_ns > self.from_ns || start_ns == self.from_ns)
     }
 
+    /// Start and end of the time that is asked for, nanoseconds since T0; the smallest and the largest number without.
+    pub fn bounds(&self) -> (i64, i64) {
+        (self.from_ns, self.until_ns)
+    }
+
+    /// Nanoseconds of a span that are asked for.
+    pub fn overlap_ns(&self, start_ns: i64, end_ns: i64) -> u64 {
+        let (from, until) = (start_ns.max(self.from_ns), end_ns.min(self.until_ns));
+        if from < until { until.abs_diff(from) } else { 0 }
+    }
+
+    /// True where that moment is asked for.
+    pub fn has(&self, at_ns: i64) -> bool {
+        (self.from_ns..self.until_ns).contains(&at_ns)
+    }
+
+    /// True where every rank of a job of `ranks` is asked for.
+    pub fn takes_all(&self, ranks: u32) -> bool {
+        self.ranks.as_ref().is_none_or(|asked| asked.complement(ranks).is_empty())
+    }
+
+    /// True where all of `window` is asked for.
+    pub fn holds_window(&self, window: &WindowSummary) -> bool {
+        window.start_ns >= self.from_ns && window.end_ns <= self.until_ns
+    }
+
     /// True where any part of `window` is asked for.
     pub fn takes_window(&self, window: &WindowSummary) -> bool {
         window.start_ns < self.until_ns && window.end_ns > self.from_ns
@@ -95,6 +121,12 @@ mod tests {
             assert_eq!(some.takes_time(start, duration), taken, "{start} {duration:?}");
         }
         assert!(some.cuts_time() && !of(None, None).cuts_time());
+        assert_eq!((some.overlap_ns(0, 1000), some.overlap_ns(500, 1500)), (0, 500));
+        assert_eq!((some.overlap_ns(1500, 9000), some.overlap_ns(7, 9000)), (500, 1000));
+        assert_eq!(of(None, None).overlap_ns(-5, 5), 10);
+        assert!(some.has(1000) && !some.has(2000) && !some.has(999));
+        let ranks = |text| Selection::new(None, None, Some(RankSet::parse(text).unwrap())).unwrap();
+        assert!(ranks("0-3").takes_all(4) && !ranks("0-3").takes_all(5) && of(None, None).takes_all(9));
         assert!(of(None, None).takes_time(i64::MIN, Some(0)));
     }
 }

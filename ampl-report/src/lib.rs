@@ -30,6 +30,7 @@ pub mod phases;
 pub mod plan;
 pub mod processors;
 pub mod programs;
+pub mod query;
 pub mod simulate;
 pub mod strata;
 mod strata_comparison;

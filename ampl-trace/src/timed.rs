@@ -50,6 +50,18 @@ pub fn for_each(
     decoder: &mut Decoder<'_>,
     mut each: impl FnMut(Window, Terminal, Time),
 ) -> Result<(), Malformed> {
+    for_each_at(structure, decoder, |window, terminal, _, time| each(window, terminal, time))
+}
+
+/// As [`for_each`], with the number of each call, or of the first of folded polls, in its thread's sequence.
+///
+/// # Errors
+/// As [`for_each`].
+pub fn for_each_at(
+    structure: &RankStructure,
+    decoder: &mut Decoder<'_>,
+    mut each: impl FnMut(Window, Terminal, u64, Time),
+) -> Result<(), Malformed> {
     let mut position: Option<Position<'_>> = None;
     while let Some((window, entries)) = decoder.window() {
         if position.as_ref().is_none_or(|at| at.thread.thread != window.thread || at.seq > window.first_seq) {
@@ -61,8 +73,9 @@ pub fn for_each(
         for _ in 0..entries {
             let terminal = at.seek(seq).ok_or(Malformed)?;
             let time = decoder.call(terminal)?;
-            seq = at.seq.saturating_add(time.count.max(1));
-            each(window, terminal, time);
+            let number = at.seq;
+            seq = number.saturating_add(time.count.max(1));
+            each(window, terminal, number, time);
         }
     }
     Ok(())

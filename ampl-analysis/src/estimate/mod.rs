@@ -2,7 +2,7 @@
 
 mod coverage;
 mod observed;
-mod pool;
+pub(crate) mod pool;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,8 @@ use ampl_core::stats::quantile::{normal_two_sided, student_two_sided, variance_f
 
 use ampl_trace::model::LASTING_STRATA;
 
-use super::observed::{Point, moments};
+pub use super::observed::Point;
+use super::observed::moments;
 
 /// Stratum, and update or window.
 type Draw = (Option<u16>, u64);

@@ -9,10 +9,11 @@ mod rank;
 mod scope;
 pub use scope::{Scope, Scopes};
 pub(crate) mod sources;
+pub use sources::{goes_nowhere, started};
 
 use ampl_core::mpi::Function;
 use ampl_trace::communicators::{Communicators, Name};
-use ampl_trace::structure::JobStructure;
+use ampl_trace::structure::{JobStructure, RankStructure};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::neighbours::Graphs;
@@ -131,6 +132,17 @@ pub struct Messages {
 impl Messages {
     /// Messages of the ranks of `structure`, in a job of at least `ranks` ranks.
     pub fn of(structure: &JobStructure, comms: &Communicators, ranks: u32) -> Self {
+        Self::of_part(structure, comms, ranks, |_| None)
+    }
+
+    /// As [`of`](Self::of), of a part of each rank's calls: those that `part` gives instead of them all, if it gives any.
+    /// Their order may be another where one number does not name several communicators in turn.
+    pub fn of_part(
+        structure: &JobStructure,
+        comms: &Communicators,
+        ranks: u32,
+        mut part: impl FnMut(&RankStructure) -> Option<RankStructure>,
+    ) -> Self {
         let ranks = ranks.max(structure.job());
         let mut present: Vec<u32> = structure.ranks().collect();
         present.sort_unstable();
@@ -139,7 +151,7 @@ impl Messages {
         let mut reader = Reader::new(ranks, comms, Graphs::of(structure, comms));
         for selected in structure.select(|_| true) {
             if let Some(structure) = selected.structure() {
-                reader.read(&structure);
+                reader.read(part(&structure).as_ref().unwrap_or(&structure));
             }
         }
         let mut built = reader.finish(&missing);

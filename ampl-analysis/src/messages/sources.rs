@@ -51,6 +51,20 @@ pub fn maker(request: u64) -> Option<(u32, u32)> {
     Some((thread, request::terminal(request)? as u32))
 }
 
+/// Thread and terminal of the calls that made the requests which a call starts; `None` where its words do not fit, or a
+/// request's maker was not seen.
+pub fn started(signature: &Signature) -> Option<Vec<(u32, u32)>> {
+    let parts = parts(signature)?;
+    let requests = all(&parts, "request").or_else(|| all(&parts, "array_of_requests"))?;
+    requests.iter().map(|&request| maker(request)).collect()
+}
+
+/// True where a call that sends names no rank to send to.
+pub fn goes_nowhere(signature: &Signature) -> bool {
+    let dest = parts(signature).and_then(|parts| one(&parts, "dest"));
+    dest.is_none_or(|dest| i64::from(dest as i32) == PROC_NULL)
+}
+
 /// The words of a call that succeeded.
 pub fn parts(signature: &Signature) -> Option<Parts<'_>> {
     args::parts(Function(signature.function).spec(), &signature.words)

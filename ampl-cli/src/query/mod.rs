@@ -2,18 +2,24 @@
 //!
 //! A question is a module with a function that takes the [`RunArg`], the [`Part`] and options of its own.
 
+pub mod matrix;
 pub mod part;
 pub mod sites;
+pub mod summary;
 
 use std::process::ExitCode;
 
 use self::part::Part;
 use crate::rundir::RunArg;
 
-/// Ask a run: its call sites.
+/// Ask a run: calls, times and bytes of any ranks and time, messages between ranks, call sites.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
+--from and --until cut calls: time counts as far as it lies between them, and a call counts where it ends.
+
 Examples:
+  ampl query ampl-lmp-4242-20260101T120000 summary --from 10s --until 20s --ranks 0-7
+  ampl query ampl-lmp-4242-20260101T120000 matrix --by host
   ampl query ampl-lmp-4242-20260101T120000 sites --json")]
 pub struct Args {
     #[command(flatten)]
@@ -26,6 +32,10 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Question {
+    /// Calls, time and bytes by function and call site
+    Summary,
+    /// Messages and bytes from every rank to every other
+    Matrix(matrix::Args),
     /// Every call site: calls, times, who is late, sizes of messages, communicators and peers
     Sites,
 }
@@ -38,6 +48,8 @@ enum Question {
 pub fn query(args: &Args) -> anyhow::Result<ExitCode> {
     let Args { run, part, question } = args;
     match question {
+        Question::Summary => summary::summary_of(run, part),
+        Question::Matrix(args) => matrix::matrix_of(run, part, args),
         Question::Sites => sites::of_query(run, part),
     }
 }

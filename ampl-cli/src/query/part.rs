@@ -1,10 +1,14 @@
 //! The part of a run that a question is about, and the form of the answer.
 
+use std::process::ExitCode;
+
+use ampl_analysis::query::Extent;
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
+use ampl_report::query::extent::lacks;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
-use crate::rundir::RunArg;
+use crate::rundir::{self, RunArg};
 use crate::selection;
 
 /// Options that questions share.
@@ -29,7 +33,6 @@ impl Part {
     ///
     /// # Errors
     /// A [`Failure`] of status 2 for what cannot be read, and of status 4 where the run has nothing of the ranks.
-    #[allow(dead_code, reason = "questions of the whole run take none")]
     pub fn selection(&self, run: &Run, named: &RunArg) -> anyhow::Result<Selection> {
         let selection = selection::parse(self.from.as_deref(), self.until.as_deref(), self.ranks.as_deref())?;
         let ranks = run.info().ranks;
@@ -41,6 +44,29 @@ impl Part {
             return Err(Failure::message(status, what, place, fix));
         }
         Ok(selection)
+    }
+
+    /// Reports on stderr what is not known of a part, and what is damaged.
+    ///
+    /// # Errors
+    /// A [`Failure`] of status 4 where the part has a time at which no window was.
+    pub fn notice(&self, extent: &Extent, run: &Run, named: &RunArg) -> anyhow::Result<()> {
+        run.damage().iter().for_each(|damage| tell!("{}", rundir::message(damage, &named.run)));
+        let timed = self.from.is_some() || self.until.is_some();
+        if timed && extent.windows == 0 && extent.ranks > 0 {
+            let what = "no window of these ranks lies in that time";
+            let fix = "ask for another --from or --until; 'ampl efficiency' lists the windows";
+            return Err(Failure::message(NOT_FOUND, what, named.run.display(), fix));
+        }
+        for (what, fix) in lacks(extent) {
+            tell!("ampl: {what} ({}): {fix}", named.run.display());
+        }
+        Ok(())
+    }
+
+    /// Exit status of a question to `run` that was answered.
+    pub fn status(&self, run: &Run) -> ExitCode {
+        if run.damage().is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DAMAGED) }
     }
 
     /// Refuses a part where only the whole run has an answer; `instead` is what to do.

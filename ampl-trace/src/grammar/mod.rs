@@ -11,6 +11,7 @@
 //! a loop that is already known is followed without touching the grammar.
 
 mod arena;
+mod between;
 mod builder;
 mod check;
 mod closed;

@@ -4,7 +4,7 @@ use super::{Grammar, Item};
 
 /// Progress in the counts of a position.
 #[derive(Clone, Copy, Debug, Default)]
-struct Used {
+pub(super) struct Used {
     run: usize,
     expansions: u64,
 }
@@ -41,19 +41,19 @@ impl<'a> Runs<'a> {
         let used = vec![Used::default(); size];
         Self { grammar, places, used, stack: vec![Frame { rule: 0, item: 0, left: 0 }] }
     }
+}
 
-    /// The next count of a position.
-    fn count(used: &mut Used, item: &Item) -> Option<u64> {
-        if let [(times, _)] = item.counts[..] {
-            return Some(times);
-        }
-        let &(times, expansions) = item.counts.get(used.run)?;
-        used.expansions += 1;
-        if used.expansions >= expansions {
-            *used = Used { run: used.run + 1, expansions: 0 };
-        }
-        Some(times)
+/// The next count of a position.
+pub(super) fn next_count(used: &mut Used, item: &Item) -> Option<u64> {
+    if let [(times, _)] = item.counts[..] {
+        return Some(times);
     }
+    let &(times, expansions) = item.counts.get(used.run)?;
+    used.expansions += 1;
+    if used.expansions >= expansions {
+        *used = Used { run: used.run + 1, expansions: 0 };
+    }
+    Some(times)
 }
 
 impl Iterator for Runs<'_> {
@@ -73,7 +73,7 @@ impl Iterator for Runs<'_> {
             };
             let used = &mut self.used[self.places[frame.rule] + frame.item];
             frame.item += 1;
-            let count = Self::count(used, item)?;
+            let count = next_count(used, item)?;
             match item.symbol.as_rule() {
                 None => return Some((item.symbol.0 >> 1, count)),
                 // Deeper than there are rules: a rule inside itself.

@@ -1,0 +1,252 @@
+//! The calls of one rank that belong to a part of the run.
+
+use std::ops::Range;
+
+use ampl_core::config::Quantity;
+use ampl_reader::selection::Selection;
+use ampl_reader::{Rank, Run};
+use ampl_trace::model::WindowSummary;
+use ampl_trace::record::{CALL_UNFINISHED, GAP};
+use ampl_trace::timed::for_each_at;
+use ampl_trace::timing::{Decoder, Settings};
+
+use super::positions::starts;
+
+/// Extent to which a part of the run is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Ranks asked for, and those of them that left nothing.
+    pub ranks: u64,
+    /// Ranks asked for that left nothing.
+    pub missing_ranks: u64,
+    /// Rank-windows that the part touches.
+    pub windows: u64,
+    /// Rank-windows among them whose calls have times.
+    pub timed: u64,
+    /// Rank-windows among them of which it is not known which calls belong to the part.
+    pub untold: u64,
+    /// Calls that were counted and not recorded: in the part, or in all of the run where it cuts time.
+    pub unrecorded: u64,
+    /// Ranks with damaged times.
+    pub damaged: u64,
+}
+
+/// A call with its time.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedCall {
+    /// Index of the window that it ends in, among the rank's.
+    pub window: Option<usize>,
+    /// Index of its thread.
+    pub thread: usize,
+    /// Its terminal.
+    pub terminal: u32,
+    /// Start, nanoseconds since T0.
+    pub start_ns: i64,
+    /// End; the start of a call that has not returned.
+    pub end_ns: i64,
+    /// True where it has not returned.
+    pub unfinished: bool,
+    /// Calls that it stands for: failed polls in a row.
+    pub count: u64,
+    /// True where it counts as a call of the part.
+    pub belongs: bool,
+}
+
+/// The calls of a rank that belong to the part.
+#[derive(Debug, Default)]
+pub struct RankPart {
+    /// Calls by thread and terminal, of windows with times and of those whose place is known.
+    pub counts: Vec<Vec<u64>>,
+    /// Indices of the windows that the part touches, and true for those with times.
+    pub windows: Vec<(usize, bool)>,
+    /// Windows of which it is not known which calls belong to the part.
+    pub untold: u64,
+    /// Precision of the times.
+    pub settings: Option<Settings>,
+    /// True where times are damaged.
+    pub damaged: bool,
+}
+
+/// Facts about a run that parts of ranks need.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Place of the number of calls among a window's cells.
+    pub calls: Option<usize>,
+    /// True where times of kept windows are stored.
+    pub stores_times: bool,
+}
+
+impl Facts {
+    /// The facts of `run`.
+    pub fn of(run: &Run) -> Self {
+        let name = Quantity::Calls.name();
+        let calls = |metric: &ampl_trace::model::MetricInfo| metric.name == name && metric.event == "*";
+        let stored = run.plan().map(|plan| plan.config.trace.stored());
+        Self {
+            calls: run.info().metrics.iter().position(calls),
+            stores_times: stored.is_none_or(|stored| stored != ampl_core::config::Keep::Off),
+        }
+    }
+}
+
+/// Stretches of a sequence, ascending.
+#[derive(Debug, Default)]
+struct Spans(Vec<Range<u64>>);
+
+impl Spans {
+    fn push(&mut self, span: Range<u64>) {
+        match self.0.last_mut() {
+            Some(last) if last.end == span.start => last.end = span.end,
+            _ => self.0.push(span),
+        }
+    }
+
+    fn settled(mut self) -> Vec<Range<u64>> {
+        self.0.retain(|span| span.start < span.end);
+        self.0.sort_unstable_by_key(|span| span.start);
+        let mut joined: Vec<Range<u64>> = Vec::with_capacity(self.0.len());
+        for span in self.0 {
+            match joined.last_mut() {
+                Some(last) if last.end >= span.start => last.end = last.end.max(span.end),
+                _ => joined.push(span),
+            }
+        }
+        joined
+    }
+}
+
+/// The part of `rank` that `selection` asks for. With `times` every call that has a time is passed to `each`; without,
+/// times are read only where they decide what belongs to the part.
+pub fn read(
+    rank: &Rank<'_>,
+    selection: &Selection,
+    facts: Facts,
+    times: bool,
+    mut each: impl FnMut(&TimedCall),
+) -> RankPart {
+    let (windows, structure) = (&rank.trace.windows, &rank.structure);
+    let cuts = selection.cuts_time();
+    let mut part = RankPart::default();
+    let mut spans: Vec<Spans> = structure.threads.iter().map(|_| Spans::default()).collect();
+    // Windows with calls whose times are stored, and these calls; of the only thread.
+    let mut stored: Vec<(usize, Range<u64>)> = Vec::new();
+    let decoder = (times || cuts).then(|| Decoder::new(&rank.trace.times).ok()).flatten();
+    part.damaged = (times || cuts) && decoder.is_none() && !rank.trace.times.is_empty();
+    if let Some(mut decoder) = decoder {
+        part.settings = Some(decoder.settings());
+        let mut last: Option<(u64, Option<usize>, bool)> = None;
+        let read = for_each_at(structure, &mut decoder, |window, terminal, seq, time| {
+            let (_, index, whole) = match last {
+                Some(found) if found.0 == window.window => found,
+                _ => {
+                    let index = windows.binary_search_by_key(&window.window, |window| window.window).ok();
+                    let whole = index.is_some_and(|index| selection.holds_window(&windows[index]));
+                    *last.insert((window.window, index, whole))
+                }
+            };
+            let Some(thread) = structure.threads.iter().position(|own| own.thread == window.thread) else {
+                return;
+            };
+            let signature = structure.threads[thread].signatures.get(terminal.number as usize);
+            let unfinished = signature.is_none_or(|signature| signature.flags & CALL_UNFINISHED != 0);
+            let length = if unfinished { 0 } else { time.duration_ns };
+            let end_ns = time.start_ns.saturating_add_unsigned(length);
+            let calls = seq..seq.saturating_add(time.count.max(1));
+            // MPI_Finalize begins where the last window ends.
+            let inside = || index.is_some_and(|index| time.start_ns < windows[index].end_ns);
+            let belongs = !cuts || selection.has(end_ns) || whole && inside();
+            if belongs && cuts {
+                spans[thread].push(calls.clone());
+            }
+            match (stored.last_mut(), index) {
+                (Some((at, own)), Some(index)) if *at == index => own.end = calls.end,
+                (_, Some(index)) if cuts => stored.push((index, calls)),
+                _ => {}
+            }
+            each(&TimedCall {
+                window: index,
+                thread,
+                terminal: terminal.number,
+                start_ns: time.start_ns,
+                end_ns,
+                unfinished,
+                count: time.count.max(1),
+                belongs,
+            });
+        });
+        part.damaged |= read.is_err();
+    }
+    let has_times = |window: &WindowSummary| window.kept && facts.stores_times && !part.damaged;
+    let touched = windows.iter().enumerate().filter(|(_, window)| !cuts || selection.takes_window(window));
+    part.windows = touched.map(|(index, window)| (index, has_times(window))).collect();
+    if cuts {
+        part.untold = rank.trace.process.windows;
+        let starts = starts(rank, facts.calls, &stored);
+        for &(index, timed) in part.windows.iter().filter(|(_, timed)| !timed) {
+            let window = &windows[index];
+            let none =
+                facts.calls.and_then(|slot| window.cells.get(slot)).is_some_and(|cell| cell.sum == 0.0);
+            match (starts[index], starts[index + 1], &mut spans[..]) {
+                _ if none || timed => {}
+                (Some(from), Some(until), [only]) if selection.holds_window(window) && from <= until => {
+                    only.push(from..until);
+                }
+                _ => part.untold += 1,
+            }
+        }
+    }
+    part.counts = counts(rank, cuts.then_some(spans));
+    part
+}
+
+/// Calls by thread and terminal, in these stretches or in all of the sequence.
+fn counts(rank: &Rank<'_>, spans: Option<Vec<Spans>>) -> Vec<Vec<u64>> {
+    let mut spans = spans.map(Vec::into_iter);
+    let of = |thread: &ampl_trace::structure::ThreadStructure| {
+        let mut counts = vec![0u64; thread.signatures.len()];
+        let mut add = |terminal: u32, count: u64| {
+            if let Some(sum) = counts.get_mut(terminal as usize) {
+                *sum = sum.saturating_add(count);
+            }
+        };
+        match spans.as_mut().and_then(Iterator::next) {
+            None => thread.grammar.totals().for_each(|(terminal, count)| add(terminal, count)),
+            Some(spans) => {
+                let found = thread.grammar.counts_in(&spans.settled());
+                found.into_iter().flatten().for_each(|(terminal, count)| add(terminal, count));
+            }
+        }
+        counts
+    };
+    rank.structure.threads.iter().map(of).collect()
+}
+
+impl Extent {
+    /// Adds a rank's part.
+    pub fn add(&mut self, rank: &Rank<'_>, part: &RankPart, cuts: bool) {
+        self.ranks += 1;
+        self.windows += part.windows.len() as u64;
+        self.timed += part.windows.iter().filter(|(_, timed)| *timed).count() as u64;
+        self.untold += part.untold;
+        self.damaged += u64::from(part.damaged);
+        for (thread, counts) in rank.structure.threads.iter().zip(&part.counts) {
+            let gaps = thread.signatures.iter().zip(counts);
+            let gaps = gaps.filter(|(signature, _)| signature.function == GAP && !cuts);
+            self.unrecorded += gaps.map(|(_, &count)| count).sum::<u64>();
+        }
+        if cuts {
+            let gap = |thread: &ampl_trace::structure::ThreadStructure| {
+                let of_gap = |terminal: u32| {
+                    thread.signatures.get(terminal as usize).is_some_and(|s| s.function == GAP)
+                };
+                thread
+                    .grammar
+                    .totals()
+                    .filter(|&(terminal, _)| of_gap(terminal))
+                    .map(|(_, count)| count)
+                    .sum::<u64>()
+            };
+            self.unrecorded += rank.structure.threads.iter().map(gap).sum::<u64>();
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Calls, time and bytes by function, region and call site, of any ranks and any time.
+
+use ampl_core::mpi::FUNCTIONS;
+use ampl_reader::Run;
+use ampl_reader::selection::Selection;
+use ampl_trace::totals::SEVERAL;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use super::bytes::bytes;
+use super::estimated::{Sample, Total};
+use super::keys::Keys;
+use super::part::{Extent, Facts, read};
+
+/// Data that times rest on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// All ranks' calls were timed and summed up.
+    Census,
+    /// Times of calls, of all rank-windows or of a sample that stands for them.
+    Trace,
+}
+
+/// A function at a call site; the order of fields is part of the format. What is not known is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The function; none for calls beyond the table of sites.
+    pub function: Option<&'static str>,
+    /// Call site; none where sites were not told apart.
+    pub site: Option<String>,
+    /// Region of the program that the calls are in; none without regions.
+    pub region: Option<String>,
+    /// Number of calls.
+    pub calls: Option<u64>,
+    /// Time in them, nanoseconds, as far as it lies in the part.
+    pub inclusive_ns: Option<f64>,
+    /// The same without calls of the program inside of them.
+    pub exclusive_ns: Option<f64>,
+    /// Bytes that they sent, or received where they sent none.
+    pub bytes: Option<u64>,
+    /// Half of the interval of `inclusive_ns`; 0 where all calls were timed.
+    pub half_width: Option<f64>,
+    /// Data that the times rest on.
+    pub basis: Option<Basis>,
+    /// Half of the interval of `calls`; 0 where they were counted.
+    pub calls_half_width: Option<f64>,
+    /// Largest error of `inclusive_ns` by the precision of stored times, nanoseconds.
+    pub error_ns: f64,
+}
+
+/// The rows of a part, most time first, then most calls.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Extent to which the part is known.
+    pub extent: Extent,
+    /// Confidence of intervals.
+    pub confidence: f64,
+    /// True where times are those of the sampled windows, which stand for the others.
+    pub is_estimated: bool,
+}
+
+/// Sums of a key.
+#[derive(Clone, Debug, Default)]
+struct Sums {
+    calls: u64,
+    /// `None` once bytes of a call are not known.
+    bytes: Option<u64>,
+    /// By number of the rank-window: time and calls.
+    windows: Vec<(u32, f64, f64)>,
+    /// Time outside of any window.
+    elsewhere_ns: f64,
+    /// Calls whose end is not known.
+    unfinished: u64,
+    error_ns: f64,
+}
+
+/// Calls and time of a key over the whole run, by the census.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    calls: u64,
+    time_ns: u64,
+}
+
+/// Summary of the part of `run` that `selection` asks for; `rank_done` is called behind each rank.
+pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) -> Summary {
+    let facts = Facts::of(run);
+    let plan = run.plan();
+    let ranks = run.info().ranks;
+    let cuts = selection.cuts_time();
+    let mut keys = Keys::default();
+    let mut sums: Vec<Sums> = Vec::new();
+    let mut sample = Sample::new(plan.as_ref());
+    let mut extent = Extent::default();
+    let counted = match !cuts && selection.takes_all(ranks) {
+        true => counted(run, &mut keys),
+        false => FxHashMap::default(),
+    };
+    let from_census = !counted.is_empty();
+    for number in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
+        let Some(rank) = run.rank(number) else { continue };
+        let names = keys.of_rank(&rank);
+        sums.resize(keys.all().len(), Sums { bytes: Some(0), ..Sums::default() });
+        let moved = bytes(&rank.structure, ranks);
+        // Where a window's times are added up, by key: its time and calls.
+        let mut own: FxHashMap<(u32, Option<usize>), (f64, f64)> = FxHashMap::default();
+        let settings = ampl_trace::timing::Decoder::new(&rank.trace.times).ok().map(|own| own.settings());
+        let part = read(&rank, selection, facts, !from_census, |call| {
+            let Some(key) = names[call.thread].get(call.terminal as usize).copied().flatten() else { return };
+            sums[key as usize].unfinished += u64::from(call.unfinished);
+            let overlap = selection.overlap_ns(call.start_ns, call.end_ns) as f64;
+            if overlap == 0.0 && !call.belongs {
+                return;
+            }
+            let sum = own.entry((key, call.window)).or_default();
+            sum.0 += overlap;
+            sum.1 += if call.belongs { call.count as f64 } else { 0.0 };
+            if let Some(settings) = settings {
+                sums[key as usize].error_ns +=
+                    overlap.min((settings.error * overlap).max(settings.floor_ns as f64));
+            }
+        });
+        let mut numbers: FxHashMap<usize, u32> = FxHashMap::default();
+        for &(index, timed) in &part.windows {
+            numbers.insert(index, sample.add(number, &rank.trace.windows[index], timed));
+        }
+        let mut own: Vec<_> = own.into_iter().collect();
+        own.sort_unstable_by_key(|(key, _)| *key);
+        for ((key, window), (ns, calls)) in own {
+            let sums = &mut sums[key as usize];
+            match window.and_then(|window| numbers.get(&window)) {
+                Some(&number) => sums.windows.push((number, ns, calls)),
+                // A call that ends behind the part.
+                None => sums.elsewhere_ns += ns,
+            }
+        }
+        for ((counts, names), moved) in part.counts.iter().zip(&names).zip(&moved) {
+            for ((&count, name), &moved) in counts.iter().zip(names).zip(moved) {
+                let Some(key) = name.filter(|_| count > 0) else { continue };
+                let sums = &mut sums[key as usize];
+                sums.calls = sums.calls.saturating_add(count);
+                let bytes = |sum: u64| Some(sum.saturating_add(moved?.saturating_mul(count)));
+                sums.bytes = sums.bytes.and_then(bytes);
+            }
+        }
+        extent.add(&rank, &part, cuts);
+        rank_done();
+    }
+    extent.missing_ranks = missing(run, selection);
+    sums.resize(keys.all().len(), Sums { bytes: Some(0), ..Sums::default() });
+    let from = Source { sample: &sample, extent, counted: &counted, measured: measured(run) };
+    let rows = keys.all().iter().zip(&sums).zip(0..);
+    let mut rows: Vec<Row> = rows.filter_map(|((key, sums), number)| from.row(key, sums, number)).collect();
+    rows.sort_by(|a, b| {
+        let time = |row: &Row| row.inclusive_ns.unwrap_or(0.0);
+        let order = time(b).total_cmp(&time(a)).then(b.calls.cmp(&a.calls));
+        order.then_with(|| (a.function, &a.site).cmp(&(b.function, &b.site)))
+    });
+    let is_estimated = !from_census && !sample.is_whole();
+    Summary { rows, extent, confidence: sample.confidence(), is_estimated }
+}
+
+/// Ranks asked for that left nothing.
+fn missing(run: &Run, selection: &Selection) -> u64 {
+    let present: std::collections::BTreeSet<u32> = run.ranks().into_iter().collect();
+    (0..run.info().ranks).filter(|rank| selection.takes_rank(*rank) && !present.contains(rank)).count() as u64
+}
+
+/// Calls and times over the whole run, by key.
+fn counted(run: &Run, keys: &mut Keys) -> FxHashMap<u32, Counted> {
+    let mut counted: FxHashMap<u32, Counted> = FxHashMap::default();
+    for known in run.totals().known() {
+        let path = if known.function == SEVERAL { &[][..] } else { &known.path[..] };
+        let sum = counted.entry(keys.of_path(known.function, path)).or_default();
+        sum.calls = sum.calls.saturating_add(known.total.calls);
+        sum.time_ns = sum.time_ns.saturating_add(known.total.time_ns);
+    }
+    counted
+}
+
+/// True where the census timed every call that it counted.
+fn measured(run: &Run) -> bool {
+    run.ranks().into_iter().all(|rank| {
+        run.process(rank).is_some_and(|process| process.steps.iter().all(|step| step.level != "off"))
+    })
+}
+
+struct Source<'a> {
+    sample: &'a Sample<'a>,
+    extent: Extent,
+    counted: &'a FxHashMap<u32, Counted>,
+    measured: bool,
+}
+
+impl Source<'_> {
+    /// The row of a key; `None` without calls.
+    fn row(&self, key: &super::keys::Key, sums: &Sums, number: u32) -> Option<Row> {
+        let census = self.counted.get(&number).copied();
+        let estimated = |value: fn(&(u32, f64, f64)) -> f64| {
+            let values: Vec<(u32, f64)> = sums.windows.iter().map(|sum| (sum.0, value(sum))).collect();
+            self.sample.total(&values)
+        };
+        let (calls, calls_half_width) = match census {
+            Some(census) => (Some(census.calls.max(sums.calls)), Some(0.0)),
+            None if self.extent.untold == 0 => (Some(sums.calls), Some(0.0)),
+            None => match estimated(|sum| sum.2) {
+                Some(Total { total, half_width }) => (Some(total.round() as u64), half_width),
+                None => (None, None),
+            },
+        };
+        let (time, basis) = match census {
+            Some(Counted { time_ns, .. }) if time_ns > 0 && self.measured => {
+                (Some(Total { total: time_ns as f64, half_width: Some(0.0) }), Basis::Census)
+            }
+            // Not timed, or not all of it; or made outside of windows.
+            _ if !self.counted.is_empty() || self.extent.windows == 0 => (None, Basis::Trace),
+            _ if self.extent.timed == 0 => (None, Basis::Trace),
+            _ => {
+                let found = estimated(|sum| sum.1);
+                let whole = |found: Total| Total { total: found.total + sums.elsewhere_ns, ..found };
+                (found.map(whole), Basis::Trace)
+            }
+        };
+        let whole = census.map_or(self.extent.untold == 0, |census| census.calls == sums.calls);
+        // A call without an end lasts for a time that is not known.
+        let time = time.filter(|time| time.total > 0.0 || sums.unfinished == 0);
+        let inclusive_ns = time.map(|time| time.total);
+        if calls == Some(0) && inclusive_ns.unwrap_or(0.0) == 0.0 {
+            return None;
+        }
+        Some(Row {
+            function: FUNCTIONS.get(usize::from(key.function)).map(|spec| spec.name),
+            site: key.site.clone(),
+            region: None,
+            calls,
+            inclusive_ns,
+            exclusive_ns: inclusive_ns,
+            bytes: sums.bytes.filter(|_| whole),
+            half_width: time.and_then(|time| time.half_width),
+            basis: time.map(|_| basis),
+            calls_half_width,
+            error_ns: if basis == Basis::Trace { sums.error_ns } else { 0.0 },
+        })
+    }
+}

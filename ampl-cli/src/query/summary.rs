@@ -1,0 +1,34 @@
+//! `ampl query RUN summary`.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use ampl_analysis::query::summary::summary;
+use ampl_report::layout::width;
+use ampl_report::query::summary::text;
+
+use super::part::Part;
+use crate::progress::Progress;
+use crate::rundir::RunArg;
+use crate::{environment, output};
+
+/// Prints the summary of a part.
+///
+/// # Errors
+/// Errors of [`RunArg::open`] and [`Part::selection`], and failures to write.
+pub fn summary_of(named: &RunArg, part: &Part) -> anyhow::Result<ExitCode> {
+    let run = named.open()?;
+    let selection = part.selection(&run, named)?;
+    let mut progress = Progress::of(run.ranks().len() as u64, "ranks");
+    let found = summary(&run, &selection, || progress.one_more());
+    drop(progress);
+    part.notice(&found.extent, &run, named)?;
+    match part.json {
+        true => output::json(&found.rows)?,
+        false => {
+            let text = text(&found, width(environment::columns()));
+            output::print(|out| out.write_all(text.as_bytes()))?;
+        }
+    }
+    Ok(part.status(&run))
+}
