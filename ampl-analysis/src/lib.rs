@@ -46,6 +46,7 @@ pub mod placement;
 pub mod processors;
 pub mod programs;
 pub mod query;
+pub mod short_regions;
 pub mod storage;
 pub mod strata;
 pub mod timesteps;
