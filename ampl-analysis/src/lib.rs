@@ -25,6 +25,7 @@
 
 pub mod callgraph;
 pub mod calls;
+pub mod comparison;
 pub mod counted;
 pub mod coverage;
 pub mod decisions;
@@ -46,7 +47,7 @@ pub mod placement;
 pub mod processors;
 pub mod programs;
 pub mod query;
-pub mod short_regions;
+pub mod scaling;
 pub mod storage;
 pub mod strata;
 pub mod timesteps;

@@ -11,6 +11,12 @@ pub const USAGE: u8 = 2;
 pub const DAMAGED: u8 = 3;
 /// Something named does not exist.
 pub const NOT_FOUND: u8 = 4;
+/// A change that a rule of `diff` fails, or another condition that was asked for.
+pub const CONDITION: u8 = 5;
+/// A comparison without a clear answer.
+pub const INCONCLUSIVE: u8 = 6;
+/// Runs that cannot be compared.
+pub const INCOMPARABLE: u8 = 7;
 /// Anything without a status of its own.
 pub const OTHER: u8 = 1;
 

@@ -14,6 +14,7 @@ mod communicators;
 mod counting;
 mod decisions;
 mod decode;
+mod diff;
 mod doctor;
 mod efficiency;
 mod elf;
@@ -43,6 +44,7 @@ mod query;
 mod recover;
 mod run;
 mod rundir;
+mod scaling;
 mod script;
 mod selection;
 mod simulate;
@@ -81,12 +83,14 @@ enum Command {
     Timesteps(timesteps::Args),
     Logical(logical::Args),
     Query(query::Args),
+    Diff(Box<diff::Args>),
+    Scaling(scaling::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(diff::rewritten(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -106,6 +110,8 @@ fn main() -> ExitCode {
         Command::Timesteps(args) => timesteps::timesteps_of(&args),
         Command::Logical(args) => logical::logical(&args),
         Command::Query(args) => query::query(&args),
+        Command::Diff(args) => diff::diff(&args),
+        Command::Scaling(args) => scaling::scaling_of(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

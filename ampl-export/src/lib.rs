@@ -20,6 +20,7 @@
 pub mod calls;
 mod columns;
 pub mod estimates;
+pub mod junit;
 pub mod place;
 pub mod population;
 pub mod summaries;

@@ -54,8 +54,7 @@ impl Rank<'_> {
         Calls::naming(&self.structure, &self.trace, self.comms)
     }
 
-    /// As [`calls`](Self::calls), with what stands between them: gaps, which are calls that were counted and not
-    /// recorded, and entries and exits of regions. [`Symbols::region`] names regions.
+    /// As [`calls`](Self::calls), with gaps between them: calls that were counted and not recorded.
     pub fn events(&self) -> Events<'_> {
         Events::naming(&self.structure, &self.trace, self.comms)
     }

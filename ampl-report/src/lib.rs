@@ -19,6 +19,7 @@
 
 pub mod calls;
 pub mod communicators;
+pub mod comparison;
 pub mod coverage;
 pub mod decisions;
 pub mod efficiency;
@@ -31,6 +32,7 @@ pub mod plan;
 pub mod processors;
 pub mod programs;
 pub mod query;
+pub mod scaling;
 pub mod simulate;
 pub mod strata;
 mod strata_comparison;

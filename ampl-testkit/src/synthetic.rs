@@ -51,12 +51,14 @@ pub struct Synthetic {
     pub module: String,
     /// Ranks that were killed in their last window.
     pub killed: Vec<u32>,
+    /// Share by which time in MPI is longer than usual.
+    pub slowdown: f64,
 }
 
 impl Default for Synthetic {
     fn default() -> Self {
         let (config, module) = (String::new(), "/nowhere/app".into());
-        Self { config, ranks: 8, windows: 12, size: 4, module, killed: Vec::new() }
+        Self { config, ranks: 8, windows: 12, size: 4, module, killed: Vec::new(), slowdown: 0.0 }
     }
 }
 
@@ -90,7 +92,9 @@ impl Synthetic {
 
     /// Nanoseconds in MPI of a rank's window.
     pub fn mpi_ns(&self, rank: u32, window: u64) -> u64 {
-        2_000_000 + 400_000 * u64::from(rank % 5) + 1000 * ((u64::from(rank) * 31 + window * 17) % 101)
+        let usual =
+            2_000_000 + 400_000 * u64::from(rank % 5) + 1000 * ((u64::from(rank) * 31 + window * 17) % 101);
+        usual + (usual as f64 * self.slowdown) as u64
     }
 
     fn directive(&self, update: u64) -> Directive {

@@ -35,7 +35,6 @@ pub mod metadata;
 pub mod model;
 pub mod places;
 pub mod record;
-pub mod regions;
 pub mod request;
 pub mod site;
 pub mod steps;

@@ -4,6 +4,7 @@ mod adaptive;
 mod applications;
 mod clocks;
 mod communicators;
+mod compared;
 mod completeness;
 mod constants;
 mod counters;

@@ -1,4 +1,4 @@
-//! Python programs: mpi4py from its wheel, which loads MPI when it is imported.
+//! Python programs: mpi4py from its wheel, which loads MPI when it is imported, and readers of files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,20 +11,36 @@ use crate::process;
 /// The wheels that the tests were written with.
 const VERSION: &str = "mpi4py>=4.1,<4.2";
 
+/// Readers of JUnit XML and of schemas.
+const JUNIT_READERS: [&str; 3] = ["junitparser>=3,<5", "xmlschema>=3,<5", "elementpath>=4,<6"];
+
 /// A directory for PYTHONPATH with mpi4py in it, fetched once.
 ///
 /// # Panics
 /// With pip's output when it cannot be fetched.
 pub fn mpi4py() -> PathBuf {
-    let place = target().join("mpi4py");
+    fetched("mpi4py", "mpi4py/__init__.py", &[VERSION])
+}
+
+/// A directory for PYTHONPATH with `junitparser` and `xmlschema` in it, fetched once.
+///
+/// # Panics
+/// With pip's output when it cannot be fetched.
+pub fn junit_readers() -> PathBuf {
+    fetched("junit-readers", "xmlschema/__init__.py", &JUNIT_READERS)
+}
+
+/// `target/NAME` with `packages` in it, of which `file` is one.
+fn fetched(name: &str, file: &str, packages: &[&str]) -> PathBuf {
+    let place = target().join(name);
     let _making = making();
-    if place.join("mpi4py/__init__.py").is_file() {
+    if place.join(file).is_file() {
         return place;
     }
-    let fetched = target().join(format!("tmp/mpi4py-{}", std::process::id()));
+    let fetched = target().join(format!("tmp/{name}-{}", std::process::id()));
     let mut pip = Command::new(program(&["python3"]));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-    pip.args(["--only-binary=:all:", "--target"]).arg(&fetched).arg(VERSION);
+    pip.args(["--only-binary=:all:", "--target"]).arg(&fetched).args(packages);
     process::run(&mut pip, Duration::from_secs(120)).success();
     let _ = std::fs::remove_dir_all(&place);
     std::fs::rename(&fetched, &place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));

@@ -1,7 +1,6 @@
 //! Calls that several classes of ranks make alike.
 
 use ampl_trace::model::call_path;
-use ampl_trace::regions::Edge;
 use ampl_trace::structure::RankStructure;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -113,7 +112,7 @@ impl Labels {
         }
     }
 
-    /// Labels of the terminals of thread `index` of a class of ranks, by terminal; no label for regions.
+    /// Labels of the terminals of thread `index` of a class of ranks, by terminal.
     pub fn class(
         &mut self,
         scopes: &Scopes<'_>,
@@ -138,8 +137,7 @@ impl Labels {
         let mut known: FxHashMap<usize, u32> = FxHashMap::default();
         let mut open = Vec::new();
         for (terminal, &first_alike) in same.iter().enumerate() {
-            // Regions are no part of the program.
-            if first_alike == terminal && Edge::of(calls[0][terminal].function).is_none() {
+            if first_alike == terminal {
                 open.push(self.prepared(space, first, &calls, members, terminal));
             }
         }
@@ -180,7 +178,7 @@ impl Labels {
             };
             known.insert(terminal, label);
         }
-        same.iter().map(|terminal| known.get(terminal).copied().unwrap_or(u32::MAX)).collect()
+        same.iter().map(|terminal| known[terminal]).collect()
     }
 
     fn prepared(

@@ -22,6 +22,14 @@ pub fn student_two_sided(confidence: f64, freedom: f64) -> f64 {
     }
 }
 
+/// P(T > `t`) for Student's T with `freedom` degrees of freedom; 1 without a degree of freedom.
+pub fn student_above(t: f64, freedom: f64) -> f64 {
+    match StudentsT::new(0.0, 1.0, freedom) {
+        Ok(student) => student.sf(t),
+        Err(_) => 1.0,
+    }
+}
+
 /// t for Student's T where `z` is the normal quantile of the same confidence, in closed form: within 2 % from 4
 /// degrees of freedom on where `z` is at most 2.6, and within 1 in 1000 from 20 on.
 ///
@@ -94,6 +102,8 @@ mod tests {
         assert!((student_two_sided(0.95, 15.0) - 2.131_450).abs() < 1e-5);
         assert!((student_two_sided(0.90, 1e6) - 1.644_854).abs() < 1e-5);
         assert_eq!(student_two_sided(0.90, 0.0), f64::INFINITY);
+        assert!((student_above(1.833_113, 9.0) - 0.05).abs() < 1e-6 && student_above(-1.833_113, 9.0) > 0.94);
+        assert_eq!((student_above(0.0, 4.0), student_above(3.0, 0.0)), (0.5, 1.0));
         assert!((normal_outside(1.644_854) - 0.10).abs() < 1e-6);
         assert!((variance_ratio(0.99, 15.0) - 30.578 / 15.0).abs() < 1e-3);
         assert_eq!(variance_freedom(16, 3.0), 15.0);

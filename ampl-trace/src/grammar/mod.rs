@@ -22,7 +22,6 @@ mod lists;
 mod predict;
 mod runs;
 mod trim;
-mod without;
 
 pub use builder::Builder;
 pub use runs::Runs;

@@ -8,7 +8,6 @@ mod grammar;
 mod journal;
 mod left_out;
 mod properties;
-mod regions;
 mod structure;
 mod timing;
 mod unknown_communicators;

@@ -1,0 +1,96 @@
+//! Strata by compute time: ranks whose time is clearly another than the rest's, in every run.
+
+use std::collections::BTreeMap;
+
+use super::profile::Profile;
+
+/// Ratio of neighbouring compute times that parts strata, where several runs agree on it.
+const GAP: f64 = 1.05;
+/// The same by one or two runs, whose noise may look alike.
+const GAP_OF_FEW: f64 = 1.25;
+/// Runs from which on they are several.
+const SEVERAL: usize = 3;
+/// Most strata.
+const MOST: usize = 8;
+
+/// Strata of the ranks of `runs`, `0-3,8` each, in the order of their smallest ranks; empty where there is one, or too
+/// many.
+///
+/// Ranks are sorted by their share of the run's compute time. A gap of 5 % parts them if each of three runs or more has it
+/// between the same ranks; one or two runs need 25 %. So the noise of one run makes no strata.
+pub fn strata(runs: &[Profile]) -> Vec<String> {
+    let mut shares: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        let mean = run.ranks.iter().map(|rank| rank.compute).sum::<f64>() / run.ranks.len() as f64;
+        for rank in &run.ranks {
+            shares.entry(rank.rank).or_default().push(rank.compute / mean);
+        }
+    }
+    shares.retain(|_, all| all.len() == runs.len() && all.iter().all(|share| share.is_finite()));
+    let mut sorted: Vec<(u32, Vec<f64>)> = shares.into_iter().collect();
+    let mean = |all: &[f64]| all.iter().sum::<f64>() / all.len() as f64;
+    sorted.sort_by(|a, b| mean(&a.1).total_cmp(&mean(&b.1)));
+    let mut parts: Vec<Vec<u32>> = vec![Vec::new()];
+    for at in 0..sorted.len() {
+        if at > 0 && is_gap(&sorted, at, runs.len()) {
+            parts.push(Vec::new());
+        }
+        if let Some(last) = parts.last_mut() {
+            last.push(sorted[at].0);
+        }
+    }
+    if !(2..=MOST).contains(&parts.len()) {
+        return Vec::new();
+    }
+    parts.iter_mut().for_each(|part| part.sort_unstable());
+    parts.sort();
+    parts.iter().map(|part| text(part)).collect()
+}
+
+/// True where in every run all ranks from `at` on compute clearly longer than those before.
+fn is_gap(sorted: &[(u32, Vec<f64>)], at: usize, runs: usize) -> bool {
+    let gap = if runs < SEVERAL { GAP_OF_FEW } else { GAP };
+    (0..runs).all(|run| {
+        let below = sorted[..at].iter().map(|(_, shares)| shares[run]).fold(0.0, f64::max);
+        let above = sorted[at..].iter().map(|(_, shares)| shares[run]).fold(f64::INFINITY, f64::min);
+        above > below * gap
+    })
+}
+
+/// `0-3,8`
+fn text(ranks: &[u32]) -> String {
+    let spans = ranks.chunk_by(|one, next| one + 1 == *next);
+    let text = |span: &[u32]| match span {
+        [rank] => rank.to_string(),
+        _ => format!("{}-{}", span[0], span[span.len() - 1]),
+    };
+    spans.map(text).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::profile::RankTimes;
+
+    fn run(computes: &[f64]) -> Profile {
+        let of = |(rank, &compute): (usize, &f64)| RankTimes { rank: rank as u32, mpi: 1.0, compute };
+        Profile { ranks: computes.iter().enumerate().map(of).collect(), ..Profile::default() }
+    }
+
+    #[test]
+    fn gaps_that_every_run_has_part_strata() {
+        let runs = [run(&[1.0, 2.0, 1.01, 1.99, 4.0]), run(&[2.02, 4.0, 2.0, 4.1, 8.1])];
+        assert_eq!(strata(&runs), ["0,2", "1,3", "4"]);
+        // In one run rank 3 is as quick as ranks 0 and 2.
+        let noisy = [runs[0].clone(), run(&[1.0, 2.0, 1.0, 1.0, 4.0])];
+        assert_eq!(strata(&noisy), ["0-3", "4"]);
+        let close = run(&[1.0, 1.0, 1.1]);
+        assert!(strata(&[close.clone(), close.clone()]).is_empty());
+        assert_eq!(strata(&[close.clone(), close.clone(), close]), ["0-1", "2"]);
+        assert!(strata(&[run(&[]), run(&[])]).is_empty() && strata(&[]).is_empty());
+        assert!(strata(&[run(&[0.0, 0.0])]).is_empty());
+        // Every rank differs: strata would say nothing.
+        let all: Vec<f64> = (0..12).map(|rank| 1.5f64.powi(rank)).collect();
+        assert!(strata(&[run(&all)]).is_empty());
+    }
+}
