@@ -48,6 +48,7 @@ pub mod processors;
 pub mod programs;
 pub mod query;
 pub mod scaling;
+pub mod short_regions;
 pub mod storage;
 pub mod strata;
 pub mod timesteps;

@@ -18,7 +18,7 @@ use ampl_trace::{RankTrace, Trace};
 use crate::estimate::windows_lacking;
 use crate::overhead::{Overhead, RankStep};
 use crate::pauses::{self, Paused};
-use crate::{uncovered, unstored};
+use crate::{short_regions, uncovered, unstored};
 
 pub use kinds::{GuideReason, Lacks, LessReason, Missing};
 
@@ -59,6 +59,8 @@ pub fn missing(trace: &Trace, plan: Option<&Plan>) -> Vec<Missing> {
     if let Some(plan) = plan {
         policies(plan, &mut found);
     }
+    let short = short_regions::of(trace);
+    found.extend((!short.is_empty()).then_some(Missing::ShortRegions(short)));
     let failures: u64 = trace.ranks.iter().map(|rank| rank.process.agent_failures).sum();
     if failures > 0 {
         found.push(Missing::AgentFailures(failures));

@@ -1,10 +1,9 @@
 //! Calls that a rank counted, and that are not stored one by one.
 
 use ampl_core::config::Keep;
-use ampl_core::mpi::Function;
+use ampl_core::mpi::{FUNCTIONS, Function};
 use ampl_reader::directory;
 use ampl_trace::model::Process;
-use ampl_trace::record::GAP;
 use ampl_trace::{RankTrace, RunInfo, Trace};
 
 /// Calls of a process that are in its sequence, as it counted them: without queries such as `MPI_Initialized`.
@@ -19,7 +18,8 @@ pub fn stored(trace: &Trace, rank: &RankTrace) -> u64 {
     for thread in trace.structure.rank(rank.process.rank).into_iter().flat_map(|rank| rank.threads) {
         for (terminal, calls) in thread.grammar.totals() {
             let function = thread.signatures.get(terminal as usize).map(|signature| signature.function);
-            if function.is_some_and(|id| id != GAP && !Function(id).spec().class.only_asks()) {
+            let spec = function.and_then(|function| FUNCTIONS.get(usize::from(function)));
+            if spec.is_some_and(|spec| !spec.class.only_asks()) {
                 stored = stored.saturating_add(calls);
             }
         }

@@ -2,6 +2,7 @@
 
 mod gap;
 mod line;
+mod region;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 
 use ampl_analysis::unstored::why;
 use ampl_core::mpi::constants::AbiFamily;
-use ampl_reader::{Call, Event, Run, Symbols, constants};
+use ampl_reader::{Call, Edge, Event, RegionEvent, Run, Symbols, constants};
 use ampl_report::human::plural;
 use ampl_report::unstored;
 use ampl_trace::error::ReadError;
@@ -24,6 +25,7 @@ use crate::rundir::{self, RunArg};
 use crate::selection;
 use gap::JsonGap;
 use line::{JsonCall, Place};
+use region::JsonRegion;
 use wanted::Wanted;
 
 /// Print calls in program order, with the times of those in kept windows.
@@ -39,6 +41,9 @@ how many these were.
 
 Calls that were counted and not recorded are a gap: one line with their number, why, and how many of each function.
 \"seq\" counts through it.
+
+Regions of the program are lines, too: where it enters and leaves them. They have the \"seq\" of the next call, and no
+arguments; --fn leaves them out.
 
 Without --rank, ranks come one after the other, and every line starts with the rank (\"rank\" of --json).
 
@@ -104,6 +109,15 @@ pub fn decode(args: &Args) -> anyhow::Result<ExitCode> {
                         if wanted.takes_gap(&gap) {
                             lines.print_gap(out, &rank.trace, &gap)?;
                         }
+                        continue;
+                    }
+                    Ok(Event::Enter(event) | Event::Exit(event)) if !wanted.takes_region(&event) => continue,
+                    Ok(Event::Enter(event)) => {
+                        lines.print_region(out, &rank.trace, Edge::Enter, &event)?;
+                        continue;
+                    }
+                    Ok(Event::Exit(event)) => {
+                        lines.print_region(out, &rank.trace, Edge::Exit, &event)?;
                         continue;
                     }
                     Ok(Event::Call(call)) => Ok(*call),
@@ -253,6 +267,26 @@ impl Lines {
             write!(out, "{number:>6} ")?;
         }
         writeln!(out, "{}", gap::text(gap))
+    }
+
+    fn print_region(
+        &mut self,
+        out: &mut Stdout,
+        rank: &RankTrace,
+        edge: Edge,
+        event: &RegionEvent,
+    ) -> io::Result<()> {
+        let name = self.symbols.region(rank, &event.region);
+        let number = rank.process.rank;
+        if self.json {
+            let shown = self.several.then_some(number);
+            serde_json::to_writer(&mut *out, &JsonRegion::of(shown, &name, edge, event))?;
+            return writeln!(out);
+        }
+        if self.several {
+            write!(out, "{number:>6} ")?;
+        }
+        writeln!(out, "{}", region::text(&name, edge, event))
     }
 
     fn print(&mut self, out: &mut Stdout, rank: &RankTrace, mut call: Call, share: Share) -> io::Result<()> {

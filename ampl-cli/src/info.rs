@@ -13,6 +13,7 @@ use ampl_analysis::pauses::{self, Paused};
 use ampl_analysis::phases::{self, Phase};
 use ampl_analysis::processors::Sharing;
 use ampl_analysis::programs::{self, Program};
+use ampl_analysis::short_regions::{self, ShortRegion};
 use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_reader::gaps::Recorded;
 use ampl_reader::sites::Symbols;
@@ -113,6 +114,9 @@ struct Info<'a> {
     /// Calls of functions that have no place in the sequence, such as MPI_Wtime.
     #[serde(skip_serializing_if = "Functions::is_empty")]
     counted_only: Functions,
+    /// Regions of which visits are not recorded, because they are short.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    regions_left_out: Vec<LeftOut>,
     overhead: Overhead,
     /// Bytes moved to and from files and windows; none where there were none.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -163,6 +167,7 @@ impl<'a> Info<'a> {
             gaps: gaps::rows(&recorded),
             counted_only: functions.counted_only(),
             agent_failures: trace.ranks.iter().map(|rank| rank.process.agent_failures).sum(),
+            regions_left_out: short_regions::of(trace).into_iter().map(LeftOut::of).collect(),
             overhead: Overhead::of(trace, functions.total()),
             moved: Moved::of(trace),
             processors: Sharing::of(trace),
@@ -175,6 +180,20 @@ impl<'a> Info<'a> {
             in_call: in_call::rows(trace, comms, &mut symbols),
             end: trace.run.end.filter(|_| !trace.complete),
         }
+    }
+}
+
+/// A region of which visits are not recorded.
+#[derive(Debug, Serialize)]
+struct LeftOut {
+    region: String,
+    visits: u64,
+    ranks: String,
+}
+
+impl LeftOut {
+    fn of(region: ShortRegion) -> Self {
+        Self { region: region.region, visits: region.visits, ranks: region.ranks.to_string() }
     }
 }
 

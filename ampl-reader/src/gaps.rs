@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 
 use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_trace::gaps::Reason;
-use ampl_trace::record::GAP;
 use ampl_trace::structure::{JobStructure, RankStructure};
 use ampl_trace::{RankTrace, Trace};
 
@@ -144,7 +143,9 @@ fn recorded(structure: &RankStructure) -> BTreeMap<u16, u64> {
     for thread in &structure.threads {
         for (terminal, number) in thread.grammar.totals() {
             let signature = thread.signatures.get(terminal as usize);
-            if let Some(function) = signature.map(|signature| signature.function).filter(|&own| own != GAP) {
+            if let Some(function) =
+                signature.map(|signature| signature.function).filter(|&own| is_sequenced(own))
+            {
                 let total: &mut u64 = calls.entry(function).or_default();
                 *total = total.saturating_add(number);
             }

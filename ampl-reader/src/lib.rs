@@ -37,6 +37,7 @@ pub mod sites;
 pub use ampl_trace::communicators::{Communicator, Communicators};
 pub use ampl_trace::decode::{Call, Calls, Event, Events, Timed};
 pub use ampl_trace::gaps::{Gap, Reason};
+pub use ampl_trace::regions::{Edge, Moment, Region, RegionEvent};
 /// The recorded data, as values.
 pub use ampl_trace::{Damage, RankTrace, RunInfo, Trace, cells, model, structure, totals};
 pub use error::OpenError;

@@ -54,7 +54,8 @@ impl Rank<'_> {
         Calls::naming(&self.structure, &self.trace, self.comms)
     }
 
-    /// As [`calls`](Self::calls), with gaps between them: calls that were counted and not recorded.
+    /// As [`calls`](Self::calls), with what stands between them: gaps, which are calls that were counted and not
+    /// recorded, and entries and exits of regions. [`Symbols::region`] names regions.
     pub fn events(&self) -> Events<'_> {
         Events::naming(&self.structure, &self.trace, self.comms)
     }

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use addr2line::Loader;
 use ampl_trace::RankTrace;
-use ampl_trace::model::call_path;
+use ampl_trace::model::{Site, call_path};
+use ampl_trace::regions::Region;
 use cpp_demangle::{DemangleOptions, Symbol};
 use serde::Serialize;
 
@@ -25,6 +27,8 @@ pub struct Symbols {
     modules: HashMap<String, Option<Loader>>,
     names: HashMap<(String, u64), String>,
     paths: HashMap<(u32, u32), Rc<[Frame]>>,
+    /// Names of functions by module and first byte.
+    entries: HashMap<(String, u64), Arc<str>>,
 }
 
 /// The function that a call is in.
@@ -115,6 +119,25 @@ impl Symbols {
         Some(Function { name: as_written(&raw), offset })
     }
 
+    /// Name of a region of `rank`: the program's own, or that of the function; `module+0xoffset` where no symbol covers
+    /// it.
+    pub fn region(&mut self, rank: &RankTrace, region: &Region) -> Arc<str> {
+        let site = match region {
+            Region::Named(name) => return name.clone(),
+            Region::Function(site) => *site,
+        };
+        let Some(&Site { module, offset, .. }) = rank.sites.get(site as usize) else { return "?".into() };
+        let path = rank.modules.get(module as usize).map_or("?", String::as_str);
+        let key = (path.to_owned(), offset);
+        if let Some(name) = self.entries.get(&key) {
+            return name.clone();
+        }
+        let symbol = self.module(path).and_then(|module| Some(as_written(module.find_symbol(offset)?)));
+        let name: Arc<str> = symbol.unwrap_or_else(|| format!("{}+{offset:#x}", file_name(path))).into();
+        self.entries.insert(key, name.clone());
+        name
+    }
+
     fn module(&mut self, path: &str) -> Option<&Loader> {
         self.modules.entry(path.to_owned()).or_insert_with(|| Loader::new(path).ok()).as_ref()
     }
@@ -143,7 +166,7 @@ impl Frame {
 const SUFFIXES: [&str; 7] = [".cold", ".part.", ".isra.", ".constprop.", "._omp_fn.", ".lto_priv.", ".llvm."];
 
 /// The name that the source has for the symbol `raw`, of C, C++, Rust or gfortran.
-fn as_written(raw: &str) -> String {
+pub fn as_written(raw: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(raw) {
         return format!("{rust:#}");
     }
@@ -167,7 +190,6 @@ fn file_name(path: &str) -> String {
 mod tests {
     use super::*;
     use ampl_testkit::symbols::{atoi, loaded};
-    use ampl_trace::model::Site;
 
     #[test]
     fn modules_without_lines_give_offsets() {

@@ -12,7 +12,8 @@ use crate::gaps::{Cursor, Gap, ThreadGaps};
 use crate::grammar::Runs;
 use crate::model::RankTrace;
 use crate::places::Places;
-use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP};
+use crate::record::{CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_UNFINISHED, GAP, REGION_UNSEEN};
+use crate::regions::{Edge, Moment, Region, RegionEvent};
 use crate::request;
 use crate::structure::{RankStructure, Signature, ThreadStructure};
 use crate::timing::{Decoder, Terminal, Time, Window};
@@ -50,13 +51,17 @@ impl Call {
     }
 }
 
-/// A call, or calls in its place that were counted and not recorded.
+/// A step of a thread's sequence.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A call.
     Call(Box<Call>),
-    /// A gap.
+    /// Calls in its place that were counted and not recorded.
     Gap(Gap),
+    /// The thread enters a region, before its next call.
+    Enter(RegionEvent),
+    /// The thread leaves a region, and those that it has entered there and not left.
+    Exit(RegionEvent),
 }
 
 /// Times of a call.
@@ -74,7 +79,7 @@ pub struct Timed {
 #[derive(Debug)]
 pub struct Calls<'a>(Events<'a>);
 
-/// As [`Calls`], with gaps between the calls.
+/// As [`Calls`], with gaps and regions between the calls.
 #[derive(Debug)]
 pub struct Events<'a> {
     structure: &'a RankStructure,
@@ -98,12 +103,27 @@ struct Position<'a> {
     run: (u32, u64),
     /// Unrecorded calls, where the thread has any.
     gaps: Option<Cursor<'a>>,
-    seq: u64,
+    /// Position in the sequence: calls, and entries and exits of regions.
+    at: u64,
+    /// Entries and exits up to there.
+    regions: u64,
     /// For each terminal that makes a request, the first that makes requests like it.
     origins: Vec<Option<u32>>,
+    /// Edges of regions by terminal.
+    edges: Vec<Option<(Edge, Region)>>,
 }
 
 impl Position<'_> {
+    /// Number of the next call.
+    fn seq(&self) -> u64 {
+        self.at.saturating_sub(self.regions)
+    }
+
+    /// The gap with its number among calls.
+    fn numbered(&self, gap: Gap) -> Gap {
+        Gap { seq: gap.seq.saturating_sub(self.regions), ..gap }
+    }
+
     /// Passes the gap whose run is being read; puts what it holds into `gaps`, last first.
     fn pass_gap(&mut self, gaps: &mut Vec<Gap>) {
         let (terminal, mut calls) = std::mem::take(&mut self.run);
@@ -117,11 +137,11 @@ impl Position<'_> {
         }
         let none = ThreadGaps { thread: self.thread.thread, ..ThreadGaps::default() };
         let found = match &mut self.gaps {
-            Some(cursor) => cursor.take(self.seq, calls),
-            None => Cursor::new(&none).take(self.seq, calls),
+            Some(cursor) => cursor.take(self.at, calls),
+            None => Cursor::new(&none).take(self.at, calls),
         };
-        gaps.extend(found.into_iter().rev());
-        self.seq = self.seq.saturating_add(calls);
+        gaps.extend(found.into_iter().rev().map(|gap| self.numbered(gap)));
+        self.at = self.at.saturating_add(calls);
     }
 }
 
@@ -212,7 +232,7 @@ impl Iterator for Calls<'_> {
         loop {
             match self.0.next()? {
                 Ok(Event::Call(call)) => return Some(Ok(*call)),
-                Ok(Event::Gap(_)) => {}
+                Ok(_) => {}
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -272,8 +292,10 @@ impl<'a> Events<'a> {
                     comms.thread(thread.thread);
                 }
                 let (runs, origins) = (thread.grammar.runs(), origins(&thread.signatures));
+                let edges = thread.signatures.iter().map(Signature::region).collect();
                 let gaps = self.rank.gaps.thread(thread.thread).map(Cursor::new);
-                self.thread = Some(Position { thread, runs, run: (0, 0), gaps, seq: 0, origins });
+                self.thread =
+                    Some(Position { thread, runs, run: (0, 0), gaps, at: 0, regions: 0, origins, edges });
                 continue;
             };
             if position.run.1 > 0 {
@@ -283,9 +305,9 @@ impl<'a> Events<'a> {
                 Some(run) => position.run = run,
                 None => {
                     // Behind its last call.
-                    self.gaps =
-                        position.gaps.as_mut().map(|gaps| gaps.rest(position.seq)).unwrap_or_default();
-                    self.gaps.reverse();
+                    let rest = position.gaps.as_mut().map(|gaps| gaps.rest(position.at));
+                    let rest = rest.unwrap_or_default().into_iter().rev();
+                    self.gaps = rest.map(|gap| position.numbered(gap)).collect();
                     self.thread = None;
                 }
             }
@@ -301,7 +323,7 @@ impl<'a> Events<'a> {
             }
             let position = self.thread.as_mut()?;
             let (terminal, left) = position.run;
-            let seq = position.seq;
+            let (at, seq) = (position.at, position.seq());
             let Some(signature) = position.thread.signatures.get(terminal as usize) else {
                 return malformed(seq);
             };
@@ -312,7 +334,7 @@ impl<'a> Events<'a> {
             let thread = position.thread.thread;
             // Times that lie behind belong to calls that are not there; the next ones may.
             let due = self.times.as_mut().filter(|times| times.window.thread == thread);
-            let until = due.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(seq));
+            let until = due.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(at));
             if signature.function == GAP {
                 position.pass_gap(&mut self.gaps);
                 continue;
@@ -332,8 +354,20 @@ impl<'a> Events<'a> {
                 (true, None) => left.min(until.max(1)),
             };
             let position = self.thread.as_mut()?;
+            let edge = position.edges.get(terminal as usize).cloned().flatten();
+            let count = if edge.is_some() { 1 } else { count };
             position.run.1 -= count;
-            position.seq = seq.saturating_add(count);
+            position.at = at.saturating_add(count);
+            if let Some((edge, region)) = edge {
+                position.regions += 1;
+                let unseen = signature.flags & REGION_UNSEEN != 0;
+                let timed = time.map(|(window, time)| Moment { window, at_ns: time.start_ns });
+                let event = RegionEvent { seq, thread, region, timed, unseen, terminal };
+                return Some(Ok(match edge {
+                    Edge::Enter => Event::Enter(event),
+                    Edge::Exit => Event::Exit(event),
+                }));
+            }
             let origin = position.origins.get(terminal as usize).copied().flatten();
             let Some((function, args, out, code)) = self.call(signature, origin) else {
                 return malformed(seq);

@@ -35,6 +35,7 @@ pub mod metadata;
 pub mod model;
 pub mod places;
 pub mod record;
+pub mod regions;
 pub mod request;
 pub mod site;
 pub mod steps;

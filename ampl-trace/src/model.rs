@@ -278,9 +278,21 @@ pub struct Process {
     /// Positions of its threads when it ended, or was read; empty of a process that came to its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadPlace>,
+    /// Regions of which it has not recorded all visits, because they were short.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions_left_out: Vec<LeftOutRegion>,
     /// State of the process when it was read, by the system.
     #[serde(default, skip_serializing_if = "Liveness::is_not_known")]
     pub liveness: Liveness,
+}
+
+/// A region of which visits were left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LeftOutRegion {
+    /// Its name; of a function that of its module's symbols, or its place where there is none.
+    pub region: String,
+    /// How many visits.
+    pub visits: u64,
 }
 
 fn is_no_window(number: &u64) -> bool {

@@ -121,12 +121,20 @@ pub const TEXT_DECISION: u8 = 2;
 pub const TEXT_STEP: u8 = 3;
 /// Text flag: metadata of the run; facts of a later record replace those of an earlier one.
 pub const TEXT_METADATA: u8 = 4;
+/// Text flag: regions of which the thread has left visits out, a list of [`LeftOutRegion`](crate::model::LeftOutRegion).
+pub const TEXT_LEFT_OUT: u8 = 5;
 
 /// Words of a call record: header, start, duration, terminal and count.
 pub const CALL_WORDS: usize = 4;
 /// Stands for the function in the signature of a gap: calls that were counted and not recorded, in a pause or where
 /// nothing is to be stored of them.
 pub const GAP: u16 = u16::MAX;
+/// Stands for the function in the signature of an [entry](crate::regions) of a region.
+pub const REGION_ENTER: u16 = u16::MAX - 1;
+/// Stands for the function in the signature of an exit of a region.
+pub const REGION_EXIT: u16 = u16::MAX - 2;
+/// Region flag: the thread passed it while nothing was recorded.
+pub const REGION_UNSEEN: u8 = 64;
 /// Words of a window record before its cells.
 pub const WINDOW_FIXED_WORDS: usize = 7;
 

@@ -7,7 +7,7 @@ use crate::record::{CALL_MISS, GAP};
 use crate::structure::{RankStructure, ThreadStructure};
 use crate::timing::{Decoder, Terminal, Time, Window};
 
-/// A call, failed polls in a row, or calls that were counted and not recorded.
+/// A call, failed polls in a row, or calls that were counted and not recorded. Regions are passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Calls of one terminal.
@@ -32,7 +32,10 @@ pub struct Steps<'a> {
     runs: Runs<'a>,
     /// The run being read, and its calls that are left.
     run: (u32, u64),
+    /// Position in the sequence: calls, and edges of regions.
     seq: u64,
+    /// Edges of regions up to there.
+    regions: u64,
     gaps: Option<Cursor<'a>>,
     /// Gaps that are read and not yet given out, last first.
     pending: Vec<Gap>,
@@ -94,7 +97,8 @@ impl<'a> Steps<'a> {
     pub fn untimed(structure: &'a RankStructure, index: usize) -> Option<Self> {
         let thread = structure.threads.get(index)?;
         let (pending, runs) = (Vec::new(), thread.grammar.runs());
-        Some(Self { thread, runs, run: (0, 0), seq: 0, gaps: None, pending, times: None, ended: false })
+        let (run, seq, regions, gaps, times, ended) = Default::default();
+        Some(Self { thread, runs, run, seq, regions, gaps, pending, times, ended })
     }
 
     /// The same with the gaps and, where they are asked for, the times of `rank`.
@@ -150,8 +154,14 @@ impl<'a> Steps<'a> {
             Some(cursor) => cursor.take(self.seq, calls),
             None => vec![unknown(self.seq)],
         };
-        self.pending.reverse();
+        self.number_pending();
         self.seq = self.seq.saturating_add(calls);
+    }
+
+    /// Numbers the gaps that have just been read among calls, and turns them round.
+    fn number_pending(&mut self) {
+        self.pending.iter_mut().for_each(|gap| gap.seq = gap.seq.saturating_sub(self.regions));
+        self.pending.reverse();
     }
 }
 
@@ -173,7 +183,7 @@ impl Iterator for Steps<'_> {
                         self.ended = true;
                         let rest = self.gaps.as_mut().map(|gaps| gaps.rest(self.seq));
                         self.pending = rest.unwrap_or_default();
-                        self.pending.reverse();
+                        self.number_pending();
                     }
                 }
                 continue;
@@ -189,7 +199,7 @@ impl Iterator for Steps<'_> {
             }
             let folds = signature.flags & CALL_MISS != 0;
             let until = self.times.as_ref().map_or(u64::MAX, |times| times.seq.saturating_sub(self.seq));
-            let seq = self.seq;
+            let at = self.seq;
             let mut step = (left.min(until.max(1)), None);
             if until == 0
                 && let Some(mut times) = self.times.take()
@@ -208,7 +218,12 @@ impl Iterator for Steps<'_> {
             }
             let (count, time) = step;
             self.run.1 -= count;
-            self.seq = seq.saturating_add(count);
+            self.seq = at.saturating_add(count);
+            if signature.is_region() {
+                self.regions += count;
+                continue;
+            }
+            let seq = at.saturating_sub(self.regions);
             return Some(Step::Calls { seq, terminal, count, time });
         }
     }

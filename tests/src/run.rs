@@ -95,10 +95,10 @@ impl Monitored {
 
     /// `ampl decode RUN --rank N --json`, its lines about calls.
     pub fn decode(&self, rank: u32) -> Vec<Value> {
-        self.events(rank).into_iter().filter(|line| line["gap"].is_null()).collect()
+        self.events(rank).into_iter().filter(|line| line["fn"].is_string()).collect()
     }
 
-    /// The same with the lines about gaps.
+    /// The same with the lines about gaps and regions.
     pub fn events(&self, rank: u32) -> Vec<Value> {
         let text = self.ask(&["decode"], &["--rank", &rank.to_string()]);
         text.lines().map(parse).collect()
@@ -124,6 +124,9 @@ impl Monitored {
             for line in self.events(rank) {
                 let next = next.entry(line["thread"].as_u64().unwrap_or(0)).or_default();
                 assert_eq!(line["seq"].as_u64(), Some(*next), "rank {rank}: {line}");
+                if line["region"].is_string() {
+                    continue;
+                }
                 let gap = &line["gap"];
                 let calls = if gap.is_null() {
                     line["count"].as_u64().unwrap_or(1)

@@ -275,6 +275,7 @@ fn check(structure: &RankStructure, rank: &RankTrace, made: &[Vec<Made>; THREADS
                 }
                 run.push(found);
             }
+            Event::Enter(_) | Event::Exit(_) => unreachable!("the program has no regions"),
         }
     }
     gap(&mut run, made, &mut next, structure, ended);

@@ -8,6 +8,7 @@ use ampl_trace::RankTrace;
 use ampl_trace::grammar::Grammar;
 use ampl_trace::model::call_path;
 use ampl_trace::record::{CALL_MISS, CALL_UNFINISHED, GAP};
+use ampl_trace::regions::Edge;
 use ampl_trace::structure::{RankStructure, Signature, ThreadStructure};
 use rustc_hash::FxHashMap;
 
@@ -15,7 +16,7 @@ use super::bound::Bound;
 use super::dag::{Dag, Facts, List, NodeId, push};
 use super::fragment::Fault;
 use super::graph::{CallGraph, RankTree, ThreadTree};
-use super::names::{Name, Place};
+use super::names::{Name, Place, Region};
 use super::times::{Stored, Times};
 use super::walk::{Call, Token, Walk};
 use crate::calls::{Arguments, Objects, is_whole};
@@ -153,6 +154,13 @@ impl Builder {
             if signature.function == GAP {
                 return Token::Gap((!is_cut).then(|| self.dag.put_leaf(gap, Facts::gap(), 0)));
             }
+            if let Some((edge, region)) = signature.region() {
+                let region = self.dag.names_mut().id(Name::Region(named(&region, structure)));
+                return match edge {
+                    Edge::Enter => Token::Begin(region),
+                    Edge::Exit => Token::End(region),
+                };
+            }
             let site = signature.site.checked_sub(1);
             let frames = site.into_iter().flat_map(|site| call_path(&structure.sites, site));
             let module = |module: u32| modules.get(module as usize).copied().unwrap_or(nowhere);
@@ -218,6 +226,19 @@ impl Builder {
         }
         list
     }
+}
+
+/// The region of the program; a function has its place for a name.
+fn named(region: &ampl_trace::regions::Region, structure: &RankStructure) -> Region {
+    let name = match region {
+        ampl_trace::regions::Region::Named(name) => name.to_string(),
+        ampl_trace::regions::Region::Function(site) => {
+            let site = structure.sites.get(*site as usize).copied().unwrap_or_default();
+            let module = structure.modules.get(site.module as usize).map_or("?", String::as_str);
+            format!("{}+{:#x}", module.rsplit('/').next().unwrap_or(module), site.offset)
+        }
+    };
+    Region { name, begins: true, ends: true }
 }
 
 /// Bytes that a call sends and receives; nothing of failed polls.

@@ -1,6 +1,7 @@
 //! The tree of a thread from its grammar: rules are expanded where times are stored, and nowhere else.
 
 use ampl_trace::grammar::Grammar;
+use ampl_trace::record::{REGION_ENTER, REGION_EXIT};
 use ampl_trace::timing::Terminal;
 
 use super::dag::{Dag, Facts, NodeId};
@@ -16,7 +17,6 @@ const WORK_PER_TIME: u64 = 64;
 
 /// Meaning of a terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(dead_code, reason = "no thread's sequence has regions yet")]
 pub enum Token {
     /// A call.
     Call(Call),
@@ -43,13 +43,6 @@ pub struct Call {
     pub folds: bool,
     /// True where it returned.
     pub returns: bool,
-}
-
-impl Token {
-    /// True where the terminal stands for a call, recorded or not.
-    fn counts(&self) -> bool {
-        matches!(self, Self::Call(_) | Self::Gap(_))
-    }
 }
 
 /// Expansions of a rule that follow each other.
@@ -85,7 +78,7 @@ pub struct Walk<'a, 't, T> {
     fixed: Vec<Option<Fragment>>,
     /// Calls of each such rule; the least number of calls of others.
     lengths: Vec<u64>,
-    /// Number of the next call.
+    /// Position of the next call, or begin or end of a region, as times have it.
     seq: u64,
     /// Facts with a weight that were used last, by terminal: calls, weight, number.
     facts: Vec<(u64, u64, u32)>,
@@ -121,8 +114,8 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
                 let own = match (item.symbol.as_rule(), item.symbol.as_terminal()) {
                     (Some(inner), _) => self.lengths[inner],
                     (None, Some(terminal)) => {
-                        let token = self.tokens.get(terminal as usize).ok_or(Fault::Malformed)?;
-                        u64::from(token.counts())
+                        self.tokens.get(terminal as usize).ok_or(Fault::Malformed)?;
+                        1
                     }
                     (None, None) => return Err(Fault::Malformed),
                 };
@@ -257,11 +250,16 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
     fn calls(&mut self, terminal: u32, count: u64, own: &mut Fragment) -> Result<(), Fault> {
         let tokens = self.tokens;
         let token = tokens.get(terminal as usize).ok_or(Fault::Malformed)?;
-        let Token::Call(call) = token else {
-            let one = self.untimed(terminal, 1)?;
-            own.append(&one.repeated(count, self.dag)?, self.dag)?;
-            self.seq = self.seq.saturating_add(if token.counts() { count } else { 0 });
-            return Ok(());
+        let call = match token {
+            Token::Call(call) => call,
+            Token::Begin(_) => return self.edges(terminal, REGION_ENTER, count, own),
+            Token::End(_) => return self.edges(terminal, REGION_EXIT, count, own),
+            Token::Gap(_) => {
+                let one = self.untimed(terminal, 1)?;
+                own.append(&one.repeated(count, self.dag)?, self.dag)?;
+                self.seq = self.seq.saturating_add(count);
+                return Ok(());
+            }
         };
         let mut left = count;
         while left > 0 {
@@ -279,6 +277,28 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
             } else {
                 call.untimed.iter().for_each(|&node| own.push(node, taken));
             }
+            self.seq = self.seq.saturating_add(taken);
+            left -= taken;
+        }
+        Ok(())
+    }
+
+    /// Begins or ends of a region. They have times as calls have, which last no time.
+    fn edges(&mut self, terminal: u32, like: u16, count: u64, own: &mut Fragment) -> Result<(), Fault> {
+        let mut left = count;
+        while left > 0 {
+            let free = self.free();
+            let taken = left.min(free.max(1));
+            if free == 0 {
+                self.counts.allow(WORK_PER_TIME);
+                let entry = self.times.take(Terminal { number: terminal, like, folds: false });
+                if let Some(entry) = entry.filter(|entry| entry.is_wanted && entry.before_ns > 0) {
+                    let node = self.times.outside(self.dag, &entry);
+                    own.push(node, 1);
+                }
+            }
+            let one = self.untimed(terminal, 1)?;
+            own.append(&one.repeated(taken, self.dag)?, self.dag)?;
             self.seq = self.seq.saturating_add(taken);
             left -= taken;
         }

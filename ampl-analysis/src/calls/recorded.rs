@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ampl_core::mpi::traffic::{Ends, Members, NOBODY};
-use ampl_core::mpi::{Function, Traffic};
+use ampl_core::mpi::{FUNCTION_COUNT, Function, Traffic};
 use ampl_core::value::{ANY_SOURCE, PROC_NULL, ROOT};
 use ampl_trace::Trace;
 use ampl_trace::model::call_path;
-use ampl_trace::record::{CALL_ERROR, GAP};
+use ampl_trace::record::CALL_ERROR;
 use ampl_trace::structure::{RankStructure, Signature};
 
 use super::arguments::Arguments;
@@ -149,7 +149,8 @@ fn add_rank(
             }
         }
         for (signature, calls) in thread.signatures.iter().zip(counts) {
-            if signature.function != GAP && wanted(signature.function) && calls > 0 {
+            let is_call = usize::from(signature.function) < FUNCTION_COUNT;
+            if is_call && wanted(signature.function) && calls > 0 {
                 let (place, peers) = own.entry((signature.function, signature.site)).or_default();
                 add_signature(place, peers, signature, calls, &mut objects);
             }
@@ -167,7 +168,7 @@ fn add_rank(
 }
 
 fn function_names_peers(function: u16) -> bool {
-    usize::from(function) < ampl_core::mpi::FUNCTION_COUNT && Ends::of(Function(function).spec()).is_some()
+    usize::from(function) < FUNCTION_COUNT && Ends::of(Function(function).spec()).is_some()
 }
 
 fn add_signature(

@@ -101,6 +101,9 @@ pub fn check(program: &Program, structure: &JobStructure, comms: &Communicators)
                 }
                 left -= 1;
                 let Some(&number) = of.get(terminal as usize) else { break };
+                if thread.signatures[terminal as usize].is_region() {
+                    continue;
+                }
                 own.push((thread.thread, number, count));
             }
         }

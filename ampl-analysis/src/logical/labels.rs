@@ -1,6 +1,7 @@
 //! Calls that several classes of ranks make alike.
 
 use ampl_trace::model::call_path;
+use ampl_trace::regions::Edge;
 use ampl_trace::structure::RankStructure;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -112,7 +113,7 @@ impl Labels {
         }
     }
 
-    /// Labels of the terminals of thread `index` of a class of ranks, by terminal.
+    /// Labels of the terminals of thread `index` of a class of ranks, by terminal; no label for regions.
     pub fn class(
         &mut self,
         scopes: &Scopes<'_>,
@@ -137,7 +138,8 @@ impl Labels {
         let mut known: FxHashMap<usize, u32> = FxHashMap::default();
         let mut open = Vec::new();
         for (terminal, &first_alike) in same.iter().enumerate() {
-            if first_alike == terminal {
+            // Regions are no part of the program.
+            if first_alike == terminal && Edge::of(calls[0][terminal].function).is_none() {
                 open.push(self.prepared(space, first, &calls, members, terminal));
             }
         }
@@ -178,7 +180,7 @@ impl Labels {
             };
             known.insert(terminal, label);
         }
-        same.iter().map(|terminal| known[terminal]).collect()
+        same.iter().map(|terminal| known.get(terminal).copied().unwrap_or(u32::MAX)).collect()
     }
 
     fn prepared(

@@ -18,6 +18,7 @@ mod space;
 mod tree;
 
 use ampl_trace::communicators::Communicators;
+use ampl_trace::regions::Edge;
 use ampl_trace::structure::{JobStructure, RankStructure};
 
 use self::labels::Labels;
@@ -114,7 +115,10 @@ impl Program {
             }
             members.iter().for_each(|&rank| present[rank as usize] = true);
             for (index, thread) in group.threads().enumerate() {
+                let regions: Vec<bool> = thread.calls().map(|call| Edge::of(call.0).is_some()).collect();
+                let is_region = |terminal: u32| regions.get(terminal as usize).is_some_and(|&is| is);
                 for (span, grammar) in thread.grammars() {
+                    let grammar = grammar.without(is_region);
                     let span = span.start as usize..span.end as usize;
                     let own = &read[span.clone()];
                     let by_terminal = labels.class(&scopes, &space, own, index);

@@ -6,6 +6,8 @@ use ampl_reader::gaps::Recorded;
 use ampl_trace::Damage;
 use ampl_trace::model::{Alone, GaveUp};
 
+use crate::short_regions::ShortRegion;
+
 /// A part of a run that its numbers do not cover.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Missing {
@@ -111,6 +113,8 @@ pub enum Missing {
         /// Functions and call sites, as the configuration names them.
         names: Vec<String>,
     },
+    /// Regions of which visits are left out, because they are short.
+    ShortRegions(Vec<ShortRegion>),
     /// Failures of ampl itself.
     AgentFailures(u64),
     /// ampl took more than `agent.max_overhead`, which is this share.

@@ -156,12 +156,16 @@ impl Sums {
     ) -> Option<()> {
         // A window has the calls of all threads together.
         let [thread] = &structure.threads[..] else { return None };
-        let spans = spans(rank, &thread.signatures, thread.grammar.runs(), thread.grammar.len(), slot)?;
+        let is_region =
+            |terminal: u32| thread.signatures.get(terminal as usize).is_some_and(Signature::is_region);
+        // Windows count calls alone.
+        let grammar = thread.grammar.without(is_region);
+        let spans = spans(rank, &thread.signatures, grammar.runs(), grammar.len(), slot)?;
         let places: Vec<Option<u32>> =
             thread.signatures.iter().map(|signature| self.place(structure, signature)).collect();
         let mut counts: BTreeMap<(u32, usize), u64> = BTreeMap::new();
         let add = |window, place, calls| *counts.entry((place, window)).or_default() += calls;
-        walk::count(&thread.grammar, &places, &spans, steps, add)?;
+        walk::count(&grammar, &places, &spans, steps, add)?;
         for ((place, window), calls) in counts {
             if window < self.lengths.len() {
                 let sum = self.counts[place as usize].entry(window).or_default();

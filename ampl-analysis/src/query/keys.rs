@@ -55,12 +55,12 @@ impl Keys {
         })
     }
 
-    /// Keys of the terminals of `rank`, by thread; `None` for gaps.
+    /// Keys of the terminals of `rank`, by thread; `None` for gaps and regions.
     pub fn of_rank(&mut self, rank: &Rank<'_>) -> Vec<Vec<Option<u32>>> {
         let names = self.names(rank);
         let mut known: FxHashMap<(u16, u32), u32> = FxHashMap::default();
         let mut of = |signature: &ampl_trace::structure::Signature| {
-            (signature.function != GAP).then(|| {
+            (signature.function != GAP && !signature.is_region()).then(|| {
                 *known.entry((signature.function, signature.site)).or_insert_with(|| {
                     let at = signature.site.checked_sub(1);
                     let site = at.and_then(|at| names.get(at as usize).cloned().flatten());

@@ -2,6 +2,7 @@
 
 use ampl_core::config::keys::nearest;
 use ampl_core::mpi::{FUNCTIONS, Function};
+use ampl_reader::RegionEvent;
 use ampl_reader::selection::Selection;
 use ampl_trace::decode::Call;
 use ampl_trace::gaps::{Gap, Part};
@@ -54,6 +55,15 @@ impl Wanted {
             self.selection.takes_time(from, Some(until.saturating_sub(from).max(0) as u64))
         });
         function && time
+    }
+
+    /// True where `event` is asked for.
+    pub fn takes_region(&self, event: &RegionEvent) -> bool {
+        self.functions.is_empty()
+            && match event.timed {
+                Some(moment) => self.selection.takes_time(moment.at_ns, Some(0)),
+                None => !self.selection.cuts_time(),
+            }
     }
 
     /// True where not every call of a rank is asked for.

@@ -129,6 +129,15 @@ fn sentence(gap: &Missing) -> String {
             };
             format!("calls of {names}{more} are {lacks}: [[site]] says so")
         }
+        Missing::ShortRegions(short) => {
+            let visits: u64 = short.iter().map(|region| region.visits).sum();
+            let names: Vec<String> = short.iter().map(|region| region.region.clone()).collect();
+            let (names, more) = some(&names);
+            format!(
+                "{} of {names}{more}: on average as short as trace.region_floor or hooks.floor",
+                plural(visits, "visit")
+            )
+        }
         Missing::AgentFailures(failures) => {
             format!("ampl itself failed {} (the program was not affected)", plural(*failures, "time"))
         }

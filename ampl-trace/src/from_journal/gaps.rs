@@ -13,7 +13,7 @@ use super::sequence;
 use crate::gaps::{Reason, Span, ThreadGaps, Unrecorded};
 use crate::grammar::Builder;
 use crate::journal::{Block, BlockKind, SITE_WORDS, gap};
-use crate::record::{GAP, GAP_REST, Record};
+use crate::record::{GAP_REST, Record};
 use crate::structure::ThreadStructure;
 
 /// Records about a thread's gaps.
@@ -84,20 +84,11 @@ pub fn read(
             *sum = sum.saturating_add(calls);
         }
     };
-    let mut in_gaps = 0u64;
     for (terminal, calls) in structure.grammar.totals() {
-        match structure.signatures.get(terminal as usize).map(|signature| signature.function) {
-            Some(GAP) => in_gaps = in_gaps.saturating_add(calls),
-            Some(function) => add(function, calls),
-            None => {}
+        if let Some(signature) = structure.signatures.get(terminal as usize) {
+            add(signature.function, calls);
         }
     }
-    let recorded = known.iter().fold(in_gaps, |sum, &calls| sum.saturating_add(calls));
-    let mut add = |function: u16, calls: u64| {
-        if let Some(sum) = known.get_mut(usize::from(function)) {
-            *sum = sum.saturating_add(calls);
-        }
-    };
     for (kind, calls) in sequence.totals() {
         if let Some(kind) = kinds.get(kind as usize) {
             add(kind.function, calls);
@@ -124,7 +115,12 @@ pub fn read(
             let until =
                 until.max(from).max(if reasons & Reason::Overhead.bit() != 0 { source.latest } else { 0 });
             let moments = [from, until].map(|ticks| source.clock.instant(ticks));
-            spans.push(Span { seq: recorded, from_ns: moments[0], until_ns: moments[1], reasons });
+            spans.push(Span {
+                seq: structure.grammar.len(),
+                from_ns: moments[0],
+                until_ns: moments[1],
+                reasons,
+            });
         }
     }
     // Records of a damaged journal may be out of order.

@@ -22,13 +22,13 @@ use crate::error::ReadError;
 use crate::gaps::Reason;
 use crate::journal::{self, Block, BlockKind, Journal, SITE_WORDS, flag, word};
 use crate::model::{
-    Aggregate, ClockFit, GaveUp, LASTING_STRATA, Liveness, Process, RankTrace, RunInfo, Step, WindowSummary,
-    call_path,
+    Aggregate, ClockFit, GaveUp, LASTING_STRATA, LeftOutRegion, Liveness, Process, RankTrace, RunInfo, Step,
+    WindowSummary, call_path,
 };
 use crate::record::{
-    Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_METADATA, TEXT_RUN, TEXT_STEP, WINDOW_BUFFERED,
-    WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL, WINDOW_PARTNER,
-    WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
+    Kind, OBJECT_HANDLE, Record, Records, TEXT_DECISION, TEXT_LEFT_OUT, TEXT_METADATA, TEXT_RUN, TEXT_STEP,
+    WINDOW_BUFFERED, WINDOW_DRAWN, WINDOW_FIXED_WORDS, WINDOW_INCLUSION, WINDOW_KEPT, WINDOW_PARTIAL,
+    WINDOW_PARTNER, WINDOW_RUN, WINDOW_STRATUM, Word, get_text,
 };
 use crate::structure::{Comm, RankStructure, Signature, ThreadStructure};
 use crate::timing::{Encoder, Settings};
@@ -176,6 +176,7 @@ fn process(journal: &Journal<'_>, clock: Clock) -> Process {
         }),
         steps: Vec::new(),
         threads: Vec::new(),
+        regions_left_out: Vec::new(),
         liveness: Liveness::Unknown,
     }
 }
@@ -373,6 +374,11 @@ impl Scan {
                         }
                     }
                     TEXT_DECISION => out.decisions.push(serde_json::from_str(&text).ok()?),
+                    TEXT_LEFT_OUT => out
+                        .rank
+                        .process
+                        .regions_left_out
+                        .extend(serde_json::from_str::<Vec<LeftOutRegion>>(&text).ok()?),
                     TEXT_STEP => {
                         let step: Step = serde_json::from_str(&text).ok()?;
                         let at = self.clock.instant(step.at).max(0) as u64;

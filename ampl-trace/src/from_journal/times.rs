@@ -16,7 +16,7 @@ pub fn open(record: Record<'_>) -> Option<[u64; 5]> {
 }
 
 /// Passes the calls in `blocks` of a thread to `encoder`, window by window, except calls that are not in its sequence,
-/// whose end may be lost: readers could not assign their times.
+/// whose end may be lost: readers could not assign their times. Edges of regions count as calls here.
 pub fn encode<'a>(
     structure: &ThreadStructure,
     blocks: impl Iterator<Item = &'a [Word]>,

@@ -22,6 +22,7 @@ mod lists;
 mod predict;
 mod runs;
 mod trim;
+mod without;
 
 pub use builder::Builder;
 pub use runs::Runs;

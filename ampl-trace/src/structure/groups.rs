@@ -26,7 +26,8 @@ pub struct GroupThread<'a> {
 /// A call of one thread, without its time: a terminal of the thread's grammar.
 #[derive(Clone, Debug)]
 pub struct GroupTerminal<'a> {
-    /// Index in the function table; [`GAP`](crate::record::GAP) for calls that were counted but not recorded.
+    /// Index in the function table; [`GAP`](crate::record::GAP) for calls that were counted but not recorded, or that of
+    /// an [edge](crate::regions::Edge) of a region.
     pub function: u16,
     /// Flags of [`crate::record`].
     pub flags: u8,

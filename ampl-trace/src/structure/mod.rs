@@ -41,7 +41,8 @@ pub use stream::Effort;
 /// A call without its time, for which a terminal of a grammar stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Signature {
-    /// Index in the function table; `u16::MAX` for calls that were counted but not recorded.
+    /// Index in the function table; [`GAP`](crate::record::GAP) for calls that were counted but not recorded, or that of
+    /// an [edge](crate::regions::Edge) of a region.
     pub function: u16,
     /// Flags of [`crate::record`].
     pub flags: u8,

@@ -15,6 +15,7 @@ use crate::args::{
 use crate::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS,
 };
+use crate::regions::Edge;
 use crate::request::{SLOT_BITS, UNSEEN};
 
 /// Meaning of a word.
@@ -70,6 +71,8 @@ pub struct Slot {
 }
 
 const PLAIN: Slot = Slot { role: Role::Plain, param: 127, element: 0 };
+/// Length of a region's name, then its bytes.
+const NAME: Slot = Slot { role: Role::Text, param: 120, element: 0 };
 
 /// Slots of all words of a signature; all plain if they do not fit the function table. Depends on lengths only, which
 /// are never changed.
@@ -103,6 +106,8 @@ pub struct Layout {
     array: Option<(Slot, u64, u64)>,
     /// Number of words of the caller's place in a communicator that are still to come, behind all others.
     place: u32,
+    /// True where the next word is the length of a region's name.
+    name: bool,
     overrun: bool,
 }
 
@@ -121,6 +126,7 @@ impl Layout {
             length: None,
             array: None,
             place: if known && flags & CALL_PLACE != 0 { PLACE_WORDS as u32 } else { 0 },
+            name: Edge::of(function).is_some(),
             overrun: false,
         }
     }
@@ -167,6 +173,10 @@ impl Layout {
             return if second { Slot { role: Role::Plain, ..now } } else { now };
         }
         let Some((index, out)) = self.param() else {
+            if std::mem::take(&mut self.name) {
+                self.length = Some((NAME, true, 1));
+                return Slot { role: Role::Length, ..NAME };
+            }
             let Some(left) = self.place.checked_sub(1) else {
                 self.overrun = true;
                 return PLAIN;

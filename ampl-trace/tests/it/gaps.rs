@@ -100,6 +100,7 @@ fn lines(trace: &Trace) -> String {
                         .map(|part| (name(part.function), part.site, part.calls))
                         .collect::<Vec<_>>()
                 ),
+                Event::Enter(_) | Event::Exit(_) => unreachable!("the program has no regions"),
             }
             .expect("memory takes everything");
         }
@@ -150,7 +151,7 @@ fn a_gap_without_its_calls_has_their_number() {
     let found: Vec<_> = Events::new(&structure, rank)
         .filter_map(|event| match event.expect("decodable") {
             Event::Gap(gap) => Some((gap.calls, gap.reason, gap.parts.len(), gap.span_ns)),
-            Event::Call(_) => None,
+            _ => None,
         })
         .collect();
     assert_eq!(found, [(9, Reason::Unknown, 0, None)]);

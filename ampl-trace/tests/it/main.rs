@@ -8,6 +8,7 @@ mod grammar;
 mod journal;
 mod left_out;
 mod properties;
+mod regions;
 mod structure;
 mod timing;
 mod unknown_communicators;

@@ -142,6 +142,7 @@ pub fn naive(trace: &RankTrace, structure: &RankStructure) -> Vec<Leaf> {
                 continue;
             }
             Event::Call(call) => call,
+            Event::Enter(_) | Event::Exit(_) => unreachable!("it has no regions"),
         };
         let function = Some(call.function.0);
         let Some(timed) = call.timed else {

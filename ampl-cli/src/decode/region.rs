@@ -1,0 +1,96 @@
+//! An entry or exit of a region as a line: for people, or as JSON.
+
+use ampl_reader::{Edge, RegionEvent};
+use serde::Serialize;
+
+/// An entry or exit as a JSON line; the order of fields is part of the format.
+#[derive(Serialize)]
+pub struct JsonRegion<'a> {
+    /// Only where several ranks were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank: Option<u32>,
+    /// Number of the next call.
+    seq: u64,
+    region: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enter: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<bool>,
+    /// Window number; none, like the moment, where the window was not kept.
+    window: Option<u64>,
+    at_ns: Option<i64>,
+    /// True where nothing was recorded when it was passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unseen: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u32>,
+}
+
+impl<'a> JsonRegion<'a> {
+    /// A line about `event` of the region `name`.
+    pub fn of(rank: Option<u32>, name: &'a str, edge: Edge, event: &RegionEvent) -> Self {
+        let flag = |set: bool| set.then_some(true);
+        Self {
+            rank,
+            seq: event.seq,
+            region: name,
+            enter: flag(edge == Edge::Enter),
+            exit: flag(edge == Edge::Exit),
+            window: event.timed.map(|moment| moment.window),
+            at_ns: event.timed.map(|moment| moment.at_ns),
+            unseen: flag(event.unseen),
+            thread: Some(event.thread).filter(|&thread| thread != 0),
+        }
+    }
+}
+
+/// `     17  w2    +0.104213881 s         -  enter TIMESTEP`
+pub fn text(name: &str, edge: Edge, event: &RegionEvent) -> String {
+    let window = event.timed.map_or("-".into(), |moment| format!("w{}", moment.window));
+    let at = event.timed.map_or("-".into(), |moment| super::line::moment(moment.at_ns));
+    let mut line = format!("{:>7}  {window:<5} {at:>15}  {:>8}  {} {name}", event.seq, "-", edge.name());
+    if event.unseen {
+        line += "  (some time before)";
+    }
+    if event.thread != 0 {
+        line += &format!("  thread {}", event.thread);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use ampl_reader::{Moment, Region};
+
+    use super::*;
+
+    fn event(timed: Option<Moment>, unseen: bool, thread: u32) -> RegionEvent {
+        RegionEvent { seq: 17, thread, region: Region::Named("STEP".into()), timed, unseen, terminal: 3 }
+    }
+
+    #[test]
+    fn json_has_the_contract_s_fields_in_order() {
+        let print = |rank, edge, event: &RegionEvent| {
+            serde_json::to_string(&JsonRegion::of(rank, "STEP", edge, event)).unwrap()
+        };
+        let timed = Some(Moment { window: 2, at_ns: 104_213_881 });
+        assert_eq!(
+            print(None, Edge::Enter, &event(timed, false, 0)),
+            "{\"seq\":17,\"region\":\"STEP\",\"enter\":true,\"window\":2,\"at_ns\":104213881}"
+        );
+        assert_eq!(
+            print(Some(4), Edge::Exit, &event(None, true, 1)),
+            "{\"rank\":4,\"seq\":17,\"region\":\"STEP\",\"exit\":true,\"window\":null,\"at_ns\":null,\
+             \"unseen\":true,\"thread\":1}"
+        );
+    }
+
+    #[test]
+    fn text_shows_the_same() {
+        let timed = Some(Moment { window: 2, at_ns: 104_213_881 });
+        let line = text("STEP", Edge::Enter, &event(timed, false, 0));
+        assert_eq!(line, "     17  w2      +0.104213881 s         -  enter STEP");
+        let line = text("STEP", Edge::Exit, &event(None, true, 1));
+        assert!(line.ends_with("-  exit STEP  (some time before)  thread 1"), "{line}");
+    }
+}
