@@ -35,6 +35,7 @@ mod preempted;
 mod recipes;
 mod recover;
 mod refused;
+mod replay;
 mod retrospective;
 mod site_names;
 mod sites;

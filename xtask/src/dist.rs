@@ -1,5 +1,7 @@
 //! `cargo xtask dist`: a release build laid out for installation.
 
+mod replay;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -9,14 +11,17 @@ use crate::shell::{cargo, output, root, run as run_command, target};
 
 /// Builds the command and the library, and returns the directory they were laid out in.
 ///
-/// `bin/ampl`, `lib/libampl.so`, `include/ampl.h`, `share/fortran/` and `share/configs/` under `target/dist`.
+/// `bin/ampl`, `bin/ampl-replay`, `lib/libampl.so`, `libexec/`, `include/ampl.h`, `share/fortran/` and `share/configs/`
+/// under `target/dist`.
 ///
 /// # Errors
 /// When the build fails or a file cannot be copied.
 pub fn run() -> Result<PathBuf> {
     build_library()?;
     build_command(&["--release"])?;
-    lay_out("release", "dist")
+    let dist = lay_out("release", "dist")?;
+    replay::build(&dist, "release")?;
+    Ok(dist)
 }
 
 /// The same for the checks: the library is the one that is released, the command a debug build, which checks itself.
@@ -26,7 +31,9 @@ pub fn run() -> Result<PathBuf> {
 pub fn checked() -> Result<PathBuf> {
     build_library()?;
     build_command(&[])?;
-    lay_out("debug", "dist-checked")
+    let dist = lay_out("debug", "dist-checked")?;
+    replay::build(&dist, "debug")?;
+    Ok(dist)
 }
 
 /// The command without a dynamic linker, so that no `LD_PRELOAD` is loaded into `ampl exec`: libraries that are meant

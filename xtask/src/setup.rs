@@ -20,6 +20,7 @@ const NEEDS: &[Need] = &[
     Need { what: "a Fortran compiler", present: || find(&["gfortran"]).is_some(), packages: &["gfortran"] },
     Need { what: "Open MPI", present: open_mpi, packages: &["openmpi-bin", "libopenmpi-dev"] },
     Need { what: "MPICH", present: mpich, packages: &["mpich", "libmpich-dev"] },
+    Need { what: "libclang", present: libclang, packages: &["libclang-dev"] },
     Need { what: "LAMMPS", present: || find(&["lmp"]).is_some(), packages: &["lammps"] },
     Need { what: "HPCC", present: || find(&["hpcc"]).is_some(), packages: &["hpcc"] },
     Need { what: "nauty", present: nauty, packages: &["nauty"] },
@@ -56,6 +57,22 @@ fn open_mpi() -> bool {
 fn mpich() -> bool {
     // `-compile_info` needs no compiler run; the header proves that the development package is there.
     succeeds(Command::new("mpicc.mpich").arg("-compile_info")) && find(&["mpiexec.mpich"]).is_some()
+}
+
+/// True where the bindings of `ampl-replay` to MPI can be made.
+pub fn libclang() -> bool {
+    let holds = |directory: &Path| {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).any(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with("libclang.so") || name.starts_with("libclang-") && name.contains(".so")
+        })
+    };
+    let llvm = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
+    let versions = llvm.filter(|path| path.to_string_lossy().contains("llvm")).map(|path| path.join("lib"));
+    let places = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"].map(PathBuf::from);
+    let named = std::env::var_os("LIBCLANG_PATH").map(PathBuf::from);
+    named.into_iter().chain(places).chain(versions).any(|place| holds(&place))
 }
 
 fn nauty() -> bool {

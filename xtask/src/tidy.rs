@@ -34,6 +34,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("ampl-export", &["ampl-analysis", "ampl-client", "ampl-core", "ampl-reader", "ampl-trace"]),
     ("ampl-preload", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-reader", &["ampl-core", "ampl-trace"]),
+    ("ampl-replay", &["ampl-analysis", "ampl-core", "ampl-reader"]),
     ("ampl-report", &["ampl-analysis", "ampl-core", "ampl-reader"]),
     ("ampl-testkit", &["ampl-agent", "ampl-client", "ampl-core", "ampl-trace"]),
     ("ampl-tests", &["ampl-core"]),
@@ -53,6 +54,7 @@ const UNSAFE: &[&str] = &[
     "ampl-agent/src/uncancelled.rs",
     "ampl-cli/src/inherited.rs",
     "ampl-reader/src/map.rs",
+    "ampl-replay/src/twin/ffi.rs",
     "integrations/examples/rust/",
 ];
 

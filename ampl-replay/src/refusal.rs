@@ -1,0 +1,202 @@
+//! Reasons for which a run is not replayed, found before MPI is started.
+
+use std::fmt;
+
+use ampl_core::config::Keep;
+use ampl_core::mpi::Function;
+use ampl_reader::Run;
+use ampl_reader::gaps::Recorded;
+
+/// Reason for which a run is not replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The launcher started another number of ranks than the run has.
+    Ranks {
+        /// Ranks of the run.
+        recorded: u32,
+        /// Ranks that were started.
+        started: u32,
+    },
+    /// Parts of the trace are damaged or missing.
+    Damaged(usize),
+    /// The structure of windows that were not kept is not there.
+    Kept,
+    /// Ranks of which nothing is there.
+    Absent(Vec<u32>),
+    /// Ranks that did not come to `MPI_Finalize`.
+    Unfinished(Vec<u32>),
+    /// Calls that were counted and not recorded.
+    Gaps {
+        /// Number of calls.
+        calls: u64,
+        /// Reason, by its name in output.
+        reason: &'static str,
+        /// The ranks.
+        ranks: Vec<u32>,
+        /// The function with most of them.
+        function: Option<&'static str>,
+    },
+    /// A rank with calls of several threads.
+    Threads(u32),
+    /// A function that no replay can call.
+    Function(&'static str),
+    /// A function that this MPI lacks.
+    Lacking(&'static str),
+    /// Calls of MPI's extensions, which are not seen.
+    Hidden(String),
+}
+
+/// Functions that bring in other programs: nothing of these is in the trace.
+const OTHER_PROGRAMS: [&str; 9] = [
+    "MPI_Close_port",
+    "MPI_Comm_accept",
+    "MPI_Comm_connect",
+    "MPI_Comm_join",
+    "MPI_Comm_spawn",
+    "MPI_Comm_spawn_multiple",
+    "MPI_Lookup_name",
+    "MPI_Open_port",
+    "MPI_Publish_name",
+];
+
+impl Refusal {
+    /// True where `--skip-gaps` lifts it.
+    pub fn is_skipped(&self) -> bool {
+        matches!(self, Self::Gaps { .. } | Self::Unfinished(_) | Self::Damaged(_) | Self::Hidden(_))
+    }
+}
+
+/// Ranks in a few words.
+struct Ranks<'a>(&'a [u32]);
+
+impl fmt::Display for Ranks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("no rank"),
+            [one] => write!(f, "rank {one}"),
+            [first, .., last] if self.0.len() as u64 == u64::from(last - first) + 1 => {
+                write!(f, "ranks {first}-{last}")
+            }
+            [first, .., last] => write!(f, "{} ranks between {first} and {last}", self.0.len()),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ranks { recorded, started } => write!(
+                f,
+                "the run has {recorded} ranks and {started} were started: start {recorded}, because messages and \
+                 communicators are those of {recorded}"
+            ),
+            Self::Damaged(parts) => write!(f, "{parts} parts of the trace are damaged or missing"),
+            Self::Kept => f.write_str(
+                "the run was recorded with trace.structure = \"kept\" or \"off\": calls of other windows are not \
+                 there; record it with \"all\"",
+            ),
+            Self::Absent(ranks) => write!(f, "nothing is recorded of {}", Ranks(ranks)),
+            Self::Unfinished(ranks) => write!(f, "{} did not reach MPI_Finalize", Ranks(ranks)),
+            Self::Gaps { calls, reason, ranks, function } => {
+                write!(f, "{calls} calls of {} were counted and not recorded ({reason}", Ranks(ranks))?;
+                function.map_or(Ok(()), |name| write!(f, ", most of them {name}"))?;
+                f.write_str("): messages would lack their partners; --skip-gaps leaves these calls out")
+            }
+            Self::Threads(rank) => write!(
+                f,
+                "rank {rank} called MPI from several threads: the order of their calls among each other is not \
+                 recorded"
+            ),
+            Self::Function(name) => write!(f, "{name} is called: the other program is not in the trace"),
+            Self::Lacking(name) => write!(f, "{name} is called, which this MPI library lacks"),
+            Self::Hidden(names) => write!(f, "the program uses {names}, whose calls are not recorded"),
+        }
+    }
+}
+
+/// Every reason against a replay of `run` with `started` ranks; `lacks` is true for functions that MPI does not have.
+pub fn refusals(run: &Run, started: Option<u32>, lacks: impl Fn(Function) -> bool) -> Vec<Refusal> {
+    let recorded = run.info().ranks;
+    let mut found = Vec::new();
+    if let Some(started) = started.filter(|&started| started != recorded) {
+        found.push(Refusal::Ranks { recorded, started });
+    }
+    if run.plan().is_some_and(|plan| plan.config.trace.structure != Keep::All) {
+        found.push(Refusal::Kept);
+    }
+    let ranks = run.ranks();
+    let absent: Vec<u32> = (0..recorded).filter(|rank| ranks.binary_search(rank).is_err()).collect();
+    if !absent.is_empty() {
+        found.push(Refusal::Absent(absent));
+    }
+    let mut functions = std::collections::BTreeSet::new();
+    let (mut unfinished, mut threads) = (Vec::new(), None);
+    let mut missing = Recorded::default();
+    for &rank in &ranks {
+        let Some(process) = run.process(rank) else { continue };
+        functions.extend(process.calls.iter().filter(|(_, calls)| *calls > 0).map(|(function, _)| *function));
+        if !process.finalized {
+            unfinished.push(rank);
+        }
+        let Some(trace) = run.rank_trace(rank) else { continue };
+        missing.add(&trace, run.info().has_gaps, run.structure(), None);
+        if run.structure().rank(rank).is_some_and(|structure| structure.threads.len() > 1) {
+            threads.get_or_insert(rank);
+        }
+    }
+    found.extend(threads.map(Refusal::Threads));
+    if !unfinished.is_empty() {
+        found.push(Refusal::Unfinished(unfinished));
+    }
+    for gap in missing.gaps {
+        let most = gap.functions.iter().max_by_key(|(_, calls)| **calls);
+        let function = most.map(|(&function, _)| Function(function).name());
+        found.push(Refusal::Gaps { calls: gap.calls, reason: gap.reason.name(), ranks: gap.ranks, function });
+    }
+    for function in functions.into_iter().map(Function) {
+        if OTHER_PROGRAMS.contains(&function.name()) {
+            found.push(Refusal::Function(function.name()));
+        } else if lacks(function) {
+            found.push(Refusal::Lacking(function.name()));
+        }
+    }
+    if !run.info().extensions.is_empty() {
+        found.push(Refusal::Hidden(run.info().extensions.join(", ")));
+    }
+    if !run.damage().is_empty() {
+        found.push(Refusal::Damaged(run.damage().len()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn golden() -> Run {
+        let place = "../ampl-trace/tests/golden/v1/four-ranks.ampl";
+        Run::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(place)).expect("a golden file")
+    }
+
+    #[test]
+    fn another_number_of_ranks_and_functions_that_are_lacking_are_refused_by_name() {
+        let run = golden();
+        let found = refusals(&run, Some(3), |_| false);
+        assert!(found.contains(&Refusal::Ranks { recorded: 4, started: 3 }), "{found:?}");
+        let whole = refusals(&run, Some(4), |_| false);
+        assert!(!whole.iter().any(|found| matches!(found, Refusal::Ranks { .. } | Refusal::Lacking(_))));
+        let lacking = refusals(&run, Some(4), |function| function.name() == "MPI_Finalize");
+        assert!(lacking.contains(&Refusal::Lacking("MPI_Finalize")), "{lacking:?}");
+        assert_eq!(lacking.len(), whole.len() + 1);
+    }
+
+    #[test]
+    fn ranks_are_named_in_a_few_words() {
+        let text = |ranks: &[u32]| Ranks(ranks).to_string();
+        assert_eq!((text(&[3]), text(&[2, 3, 4])), ("rank 3".into(), "ranks 2-4".into()));
+        assert_eq!(text(&[1, 5, 9]), "3 ranks between 1 and 9");
+    }
+}

@@ -1,0 +1,274 @@
+//! The replayer of one MPI: `libexec/ampl-replay-openmpi` or `-mpich`.
+
+mod buffers;
+mod ffi;
+mod files;
+mod memory;
+mod objects;
+mod player;
+mod problem;
+mod report;
+mod statuses;
+mod watchdog;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ampl_core::mpi::{Class, Function};
+use ampl_core::value::Value;
+use ampl_reader::{Call, Calls, Run};
+use ampl_replay::launcher::Launched;
+use ampl_replay::refusal::refusals;
+use clap::{Parser, ValueEnum};
+
+use ffi::Private;
+use files::Files;
+use memory::Memory;
+use player::{Player, Setting};
+use problem::Problem;
+use report::Report;
+use watchdog::Progress;
+
+/// Replays the calls of a recorded run, with random payload and without the program.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ampl-replay",
+    version,
+    after_help = "Example:\n  mpirun -n 4 ampl-replay ampl-20261127-101500"
+)]
+struct Args {
+    /// Run directory, or its trace file.
+    run: PathBuf,
+    /// Sources of receives from any source: as they were recorded, or any.
+    #[arg(long, value_enum, default_value_t = Wildcards::Pinned)]
+    wildcards: Wildcards,
+    /// Leave out calls that were counted and not recorded, and say so.
+    #[arg(long)]
+    skip_gaps: bool,
+    /// Leave out calls for files.
+    #[arg(long)]
+    skip_files: bool,
+    /// Directory for scratch files, on a file system that all ranks see [default: the run's own file system].
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// Seconds that one call may wait before it is named; after twice as many the replay ends.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    stall: u64,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wildcards {
+    /// From the source that was recorded.
+    Pinned,
+    /// From any.
+    Free,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let launched = Launched::of(&|name| std::env::var(name).ok());
+    let rank = launched.map_or(0, |process| process.rank);
+    match replay(&args, launched, rank) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Refused(reasons)) => {
+            // One rank is enough; the launcher ends the others.
+            if rank == 0 {
+                reasons.iter().for_each(|reason| eprintln!("ampl-replay: {reason}"));
+            }
+            ExitCode::from(2)
+        }
+        Err(Stop::At(place, problem)) => {
+            eprintln!("ampl-replay: rank {rank}, {place}: {problem}");
+            ffi::abort(1)
+        }
+    }
+}
+
+/// Reason for the end of a replay.
+enum Stop {
+    Refused(Vec<String>),
+    At(String, Problem),
+}
+
+fn refuse<T: ToString>(reason: T) -> Stop {
+    Stop::Refused(vec![reason.to_string()])
+}
+
+fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop> {
+    let run = Run::open(&args.run).map_err(|error| refuse(error.to_string()))?;
+    let started = launched.map_or(Some(1), |process| process.ranks);
+    let mut notes = Vec::new();
+    // By every rank: a launcher may not end the others before MPI has begun.
+    let lacks = |function: Function| {
+        function.spec().class != Class::CountOnly && !ffi::has(function.name()) && is_called(function)
+    };
+    let found = refusals(&run, started, lacks);
+    let (skipped, reasons): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|refusal| args.skip_gaps && refusal.is_skipped());
+    if !reasons.is_empty() {
+        return Err(Stop::Refused(reasons.iter().map(ToString::to_string).collect()));
+    }
+    notes.extend(skipped.iter().map(|refusal| format!("left out: {refusal}")));
+    let own = run.rank(rank).ok_or_else(|| refuse(format!("nothing is recorded of rank {rank}")))?;
+    let progress = Arc::new(Progress::default());
+    watch(args, rank, &progress).map_err(refuse)?;
+    let family = run.info().abi_family().unwrap_or_else(ffi::family);
+    let reads_statuses = own.trace.process.calls.iter().any(|&(function, calls)| {
+        let mut params = Function(function).spec().params.iter();
+        calls > 0
+            && params.any(|param| param.name == "status" && param.direction != ampl_core::mpi::Direction::Out)
+    });
+    let calls = || Calls::new(&own.structure, &own.trace);
+    let sources = || -> Box<dyn Iterator<Item = Call>> { Box::new(calls().map_while(Result::ok)) };
+    let setting = Setting {
+        family,
+        sources: (args.wildcards == Wildcards::Pinned).then(sources),
+        reads_statuses,
+        progress,
+        files: if args.skip_files { Files::Skipped } else { Files::In(scratch(args)) },
+    };
+    let memory =
+        Memory::new(u64::from(rank) + 1).map_err(|error| Stop::At("at the start".into(), error.into()))?;
+    let mut player = Player::new(setting, memory);
+    let mut state = State { args, run: &run, rank, private: None, begun: Instant::now(), notes };
+    for call in calls() {
+        let call = call.map_err(|error| Stop::At("reading".into(), Problem::Damaged(error.to_string())))?;
+        let name = call.function.name();
+        let place = |problem| Stop::At(format!("call {} {}", call.seq, shown(&call)), problem);
+        if name == "MPI_Finalize" {
+            state.end(&mut player);
+        }
+        if name == "MPI_File_open" && call.code == 0 && creates_nothing(&call) {
+            if let Some(Value::Text(file)) = ampl_replay::completions::input(&call, "filename") {
+                player.files.expect(file);
+            }
+        }
+        player.play(&call).map_err(place)?;
+        if call.function.spec().class == Class::Lifecycle && ffi::is_running() {
+            state.begin(&player)?;
+        }
+    }
+    Ok(())
+}
+
+/// True for a call of `MPI_File_open` without `MPI_MODE_CREATE`.
+fn creates_nothing(call: &Call) -> bool {
+    // 1 in every binary interface of those that are older than the standard's.
+    matches!(ampl_replay::completions::input(call, "amode"), Some(Value::Int(mode)) if mode & 1 == 0)
+}
+
+fn is_called(function: Function) -> bool {
+    !function.name().starts_with("MPI_T_") && !function.name().starts_with("MPI_Abi_")
+}
+
+fn scratch(args: &Args) -> PathBuf {
+    let beside =
+        if args.run.is_dir() { args.run.clone() } else { args.run.parent().unwrap_or(Path::new(".")).into() };
+    let directory = args.scratch.clone().unwrap_or(beside);
+    directory.join("replay-scratch")
+}
+
+/// A call as text, not too long.
+fn shown(call: &Call) -> String {
+    let mut text = format!("{}(", call.function.name());
+    for (index, (name, value)) in call.args.iter().enumerate() {
+        let value = value.to_string();
+        let short: String = value.chars().take(60).collect();
+        text += &format!("{}{name}={short}", if index > 0 { ", " } else { "" });
+    }
+    text + ")"
+}
+
+/// Starts the thread that names calls that do not return.
+fn watch(args: &Args, rank: u32, progress: &Arc<Progress>) -> std::io::Result<()> {
+    let (path, limit) = (args.run.clone(), Duration::from_secs(args.stall.max(1)));
+    let seconds = args.stall.max(1);
+    let name = move |seq: u64| {
+        // The run is opened anew: its reader belongs to another thread.
+        let found = Run::open(&path).ok().and_then(|run| {
+            let own = run.rank(rank)?;
+            Calls::new(&own.structure, &own.trace).map_while(Result::ok).find(|call| call.seq == seq)
+        });
+        let text = found.map_or_else(|| "a call".to_owned(), |call| shown(&call));
+        eprintln!("ampl-replay: rank {rank} waits since {seconds} s in call {seq} {text}");
+    };
+    let end = move || {
+        eprintln!("ampl-replay: rank {rank} still waits after {} s; the replay ends", 2 * seconds);
+        // MPI may be in the very call that does not return.
+        std::process::exit(4);
+    };
+    watchdog::start(progress, limit, name, end)
+}
+
+/// State between the beginning and the end of MPI.
+struct State<'a> {
+    args: &'a Args,
+    run: &'a Run,
+    rank: u32,
+    private: Option<Private>,
+    begun: Instant,
+    notes: Vec<String>,
+}
+
+impl State<'_> {
+    /// After `MPI_Init`.
+    fn begin(&mut self, player: &Player<'_>) -> Result<(), Stop> {
+        if self.private.is_some() {
+            return Ok(());
+        }
+        let (rank, size) = ffi::place();
+        let ranks = self.run.info().ranks;
+        if (rank, size) != (self.rank, ranks) {
+            let family = if ffi::family() == ampl_core::mpi::constants::AbiFamily::OpenMpi {
+                "Open MPI"
+            } else {
+                "MPICH"
+            };
+            return Err(refuse(format!(
+                "MPI gives rank {rank} of {size}, the launcher rank {} of {ranks}: this replayer is built for \
+                 {family}, and the launcher belongs to another MPI; add --mpi openmpi or --mpi mpich",
+                self.rank
+            )));
+        }
+        if rank == 0
+            && let Err(error) = player.files.begin()
+        {
+            self.notes.push(format!("no scratch directory: {error}"));
+        }
+        let private = Private::new();
+        // No rank opens a file before the directory is there.
+        private.share(&mut 0);
+        self.private = Some(private);
+        self.begun = Instant::now();
+        Ok(())
+    }
+
+    /// Before `MPI_Finalize`.
+    fn end(&mut self, player: &mut Player<'_>) {
+        let Some(private) = self.private.take() else { return };
+        let mut elapsed = [self.begun.elapsed().as_nanos() as u64];
+        private.largest(&mut elapsed, self.rank);
+        player.measured.gather(private, self.rank);
+        private.free();
+        if self.rank != 0 {
+            return;
+        }
+        player.files.end();
+        let report = Report {
+            run: self.run,
+            measured: &player.measured,
+            replayed_ns: elapsed[0],
+            notes: std::mem::take(&mut self.notes),
+        };
+        match self.args.json {
+            true => println!("{}", report.json()),
+            false => eprint!("{}", report.text()),
+        }
+    }
+}
