@@ -2,6 +2,8 @@
 
 mod replay;
 
+pub use replay::clippy as clippy_of_replayer;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

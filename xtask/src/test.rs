@@ -21,7 +21,8 @@ pub fn run(quick: bool) -> Result<()> {
     step("tidy", tidy::run)?;
     step("format", || run_command(cargo().args(["fmt", "--all", "--check"])))?;
     step("clippy", || {
-        run_command(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+        run_command(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+        dist::clippy_of_replayer()
     })?;
     step("unit and property tests", || run_command(cargo().arg("test")))?;
     step("tests of xtask", || run_command(cargo().args(["test", "-p", "xtask"])))?;

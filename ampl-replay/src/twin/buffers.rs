@@ -96,7 +96,7 @@ pub fn address(
         // Data at absolute addresses, which are those of the recorded process.
         return Ok(player.memory.absolute(sends, lower, bytes)?);
     }
-    Ok(if sends { player.memory.to_send(bytes)? } else { player.memory.to_receive(bytes)? })
+    Ok(if sends { player.memory.source(bytes)? } else { player.memory.target(bytes)? })
 }
 
 fn label(value: Option<&Value>) -> String {

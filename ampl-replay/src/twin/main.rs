@@ -144,10 +144,12 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         if name == "MPI_Finalize" {
             state.end(&mut player);
         }
-        if name == "MPI_File_open" && call.code == 0 && creates_nothing(&call) {
-            if let Some(Value::Text(file)) = ampl_replay::completions::input(&call, "filename") {
-                player.files.expect(file);
-            }
+        if name == "MPI_File_open"
+            && call.code == 0
+            && creates_nothing(&call)
+            && let Some(Value::Text(file)) = ampl_replay::completions::input(&call, "filename")
+        {
+            player.files.expect(file);
         }
         player.play(&call).map_err(place)?;
         if call.function.spec().class == Class::Lifecycle && ffi::is_running() {

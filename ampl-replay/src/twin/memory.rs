@@ -82,13 +82,13 @@ impl Memory {
     }
 
     /// Address of `bytes` to send.
-    pub fn to_send(&mut self, bytes: usize) -> Result<usize, NoMemory> {
+    pub fn source(&mut self, bytes: usize) -> Result<usize, NoMemory> {
         self.fill(bytes);
         if bytes > self.room() { Err(NoMemory(bytes)) } else { Ok(self.send.as_ptr() as usize + self.base()) }
     }
 
     /// Address of room for `bytes` to receive.
-    pub fn to_receive(&self, bytes: usize) -> Result<usize, NoMemory> {
+    pub fn target(&self, bytes: usize) -> Result<usize, NoMemory> {
         if bytes > self.room() {
             return Err(NoMemory(bytes));
         }
@@ -98,7 +98,7 @@ impl Memory {
     /// Address from which data at absolute addresses, `extent` bytes from `lower` on, lie in memory of this process.
     pub fn absolute(&mut self, sends: bool, lower: i64, extent: usize) -> Result<usize, NoMemory> {
         let from = if extent <= self.room() {
-            if sends { self.to_send(extent)? } else { self.to_receive(extent)? }
+            if sends { self.source(extent)? } else { self.target(extent)? }
         } else {
             if !self.far.iter().any(|reserve| reserve.len() >= extent) {
                 self.far.push(reserve(extent).ok_or(NoMemory(extent))?);

@@ -12,6 +12,14 @@ use crate::shell::{cargo, find, root, run, succeeds, target};
 /// An MPI and the names of its compiler.
 const MPIS: [(&str, &[&str]); 2] = [("openmpi", &["mpicc.openmpi"]), ("mpich", &["mpicc.mpich"])];
 
+/// Lints the replayer of the first MPI that is there; nothing without libclang.
+pub fn clippy() -> Result<()> {
+    let compiler = MPIS.iter().find_map(|(_, compilers)| find(compilers));
+    let Some(compiler) = compiler.filter(|_| setup::libclang()) else { return Ok(()) };
+    let words = ["clippy", "-p", "ampl-replay", "--features", "mpi", "--all-targets", "--", "-D", "warnings"];
+    run(cargo().args(words).env("MPICC", compiler))
+}
+
 /// Builds the replayers, and lays them out in `dist`: `bin/ampl-replay` and `libexec/`. Leaves them out, and says so,
 /// where there is no libclang or no compiler of an MPI.
 pub fn build(dist: &Path, profile: &str) -> Result<()> {
