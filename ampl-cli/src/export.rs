@@ -1,25 +1,57 @@
 //! `ampl export`: the records of a run as tables for other tools.
 
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ampl_core::config::RankSummaries;
-use ampl_export::place::Place;
-use ampl_export::{Format, calls, estimates, summaries};
-use ampl_report::human::{count, plural};
-use ampl_trace::Trace;
+use ampl_export::call_rows::Written;
+use ampl_export::{Format, Selection};
+use ampl_report::human::plural;
 
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER, USAGE};
-use crate::progress::Progress;
 use crate::rundir::{self, RunArg};
-use crate::{selection, strata};
+use crate::selection;
 
+mod otf2;
+mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
-/// Write a run as tables: windows, calls, estimates and strata.
+/// Form in which a run is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    /// Tables, a file each.
+    Tables(Format),
+    /// One file with the calls of all ranks over time.
+    Timeline(timeline::Format),
+    /// An archive of OTF2.
+    Otf2,
+}
+
+impl Target {
+    const ALL: [Self; 4] = [
+        Self::Tables(Format::Csv),
+        Self::Tables(Format::Parquet),
+        Self::Timeline(timeline::Format::Perfetto),
+        Self::Otf2,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tables(format) => format.name(),
+            Self::Timeline(format) => format.name(),
+            Self::Otf2 => "otf2",
+        }
+    }
+
+    fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.name() == name)
+    }
+}
+
+/// Write a run for other tools: tables, or a timeline.
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Example:\n  ampl export ampl-lmp-4242-20260101T120000 --to parquet --from 10s --to 20s\n\n\
@@ -27,17 +59,22 @@ mod tests;
                   summaries.parquet  every rank's windows, as 'ampl simulate --population' takes them\n  \
                   calls.parquet      every stored call, with its time and weight where these are stored\n  \
                   estimates.parquet  the rows of 'ampl estimate'\n  \
-                  strata.parquet     the strata of 'ampl strata'\n\n\
-                  --ranks cuts summaries and calls; --from and --until cut all but strata. Calls without a\n\
-                  stored time are left out then. docs/export.md has the columns."
+                  functions.parquet  every rank's calls by function\n  \
+                  sites.parquet      the table of 'ampl info --calls'\n  \
+                  communicators.parquet, messages.parquet, strata.parquet\n\n\
+                  Of a directory of runs, parquet writes a data set with a partition run=NAME for each.\n\n\
+                  perfetto writes one timeline of the timed calls, for ui.perfetto.dev;\n\
+                  otf2 a directory with traces.otf2, for Vampir, Cube and otf2-print.\n\n\
+                  --ranks cuts windows, calls and functions; --from and --until cut windows, calls and\n\
+                  estimates. Calls without a stored time are left out then. docs/export.md has the columns."
 )]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
-    /// `csv` or `parquet`; given a second time, as in --to 20s, it is --until
+    /// `csv`, `parquet`, `perfetto` or `otf2`; given a second time, as in --to 20s, it is --until
     #[arg(long, value_name = "FORMAT|T", required = true)]
     to: Vec<String>,
-    /// Directory for the files; by default one named after the format, in the run directory
+    /// Directory for tables or OTF2, or the timeline's file; by default one named after the format, in the run directory
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Only windows that end after that time since the start, as in 1.5s or 250ms
@@ -51,14 +88,14 @@ pub struct Args {
     ranks: Option<String>,
 }
 
-/// Writes the tables and prints their paths to stderr.
+/// Writes the files of a run, or the tables of each run in a directory, and prints their paths to stderr.
 ///
 /// # Errors
 /// Errors of [`RunArg::read`]; a [`Failure`] of status 2 for options that make no sense and for files that
 /// exist, of status 4 where nothing was recorded that could be written, or not of the ranks or the time
 /// named.
 pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
-    let (format, second) = format(&args.to)?;
+    let (target, second) = target(&args.to)?;
     let until = match (args.until.as_deref(), second) {
         (Some(_), Some(_)) => {
             let fix = "leave out one of --until and the second --to";
@@ -67,85 +104,83 @@ pub fn export(args: &Args) -> anyhow::Result<ExitCode> {
         (until, second) => until.or(second),
     };
     let selection = selection::parse(args.from.as_deref(), until, args.ranks.as_deref())?;
-    let trace = args.run.read()?;
+    let runs = runs_in(&args.run.run);
+    if runs.is_empty() {
+        return one(args, &args.run, args.output.clone(), target, &selection);
+    }
+    let Target::Tables(format @ Format::Parquet) = target else {
+        let what = format!("a directory of runs can be written as parquet, not as {}", target.name());
+        return Err(Failure::message(USAGE, what, args.run.run.display(), "name one run"));
+    };
+    let data_set = args.output.clone().unwrap_or_else(|| args.run.run.join(format.name()));
+    let mut worst = ExitCode::SUCCESS;
+    for (name, run) in runs {
+        let output = data_set.join(format!("run={name}"));
+        let status = one(args, &RunArg { run }, Some(output), target, &selection)?;
+        if status != ExitCode::SUCCESS {
+            worst = status;
+        }
+    }
+    Ok(worst)
+}
+
+/// The runs in a directory that is none itself, by name.
+fn runs_in(directory: &Path) -> BTreeMap<String, PathBuf> {
+    let is_run = |path: &Path| path.join(rundir::TRACE).is_file() || path.join("run.toml").is_file();
+    if is_run(directory) {
+        return BTreeMap::new();
+    }
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    // A slash or an equals sign would end the partition's name; a file's name has no slash.
+    let name = |path: &Path| Some(path.file_name()?.to_string_lossy().replace('=', "_"));
+    entries.filter(|path| is_run(path)).filter_map(|path| Some((name(&path)?, path))).collect()
+}
+
+/// Writes what is asked for of one run.
+fn one(
+    args: &Args,
+    run: &RunArg,
+    output: Option<PathBuf>,
+    target: Target,
+    selection: &Selection,
+) -> anyhow::Result<ExitCode> {
+    let trace = run.read()?;
     let present = trace.ranks.iter().map(|rank| rank.process.rank);
     if let Some(absent) = selection.lacks(trace.run.ranks, present) {
         let (what, fix) = selection::lacking(&absent, trace.run.ranks);
         let status = if trace.damage.is_empty() { NOT_FOUND } else { DAMAGED };
-        let place =
-            format!("{}, --ranks {}", args.run.run.display(), args.ranks.as_deref().unwrap_or_default());
+        let place = format!("{}, --ranks {}", run.run.display(), args.ranks.as_deref().unwrap_or_default());
         return Err(Failure::message(status, what, place, fix));
     }
     let Some(plan) = rundir::plan(&trace) else {
         let fix = "keep run.toml beside the journals of a run that was not merged";
-        let place = args.run.run.display();
+        let place = run.run.display();
         return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", place, fix));
-    };
-    let missing = match kept_back(&trace, &args.run.run) {
-        // Calls can be exported all the same.
-        Err(error) if format == Format::Parquet && Failure::has(&error, NOT_FOUND) => {
-            tell!("ampl: {error}");
-            None
-        }
-        missing => missing?,
     };
     let taken = trace.ranks.iter().filter(|rank| selection.takes_rank(rank.process.rank));
     if let Some(end_ns) = selection.misses(taken.flat_map(|rank| &rank.windows)) {
         let (what, fix) = selection::missed(end_ns);
-        return Err(Failure::message(NOT_FOUND, what, args.run.run.display(), fix));
+        return Err(Failure::message(NOT_FOUND, what, run.run.display(), fix));
     }
-    let directory = args.output.clone().unwrap_or_else(|| beside(&args.run.run, format));
-    let tables: &[&str] = match format {
-        Format::Csv => &["summaries"],
-        Format::Parquet => &["calls", "estimates", "strata", "summaries"],
-    };
-    let names: Vec<String> = tables.iter().map(|table| format!("{table}.{}", format.name())).collect();
-    if let Some(file) = names.iter().map(|name| directory.join(name)).find(|file| file.exists()) {
-        let fix = "remove it, or name another directory with -o";
-        return Err(Failure::message(USAGE, "the file exists", file.display(), fix));
-    }
-    let unwritable = |error| unwritable(&directory, &error);
-    let place = Place::new(&directory, names.clone()).map_err(unwritable)?;
-    let mut rows = Vec::new();
-    for (table, name) in tables.iter().zip(&names) {
-        let out = BufWriter::new(File::create(place.path(name)).map_err(unwritable)?);
-        let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
-        let rank_done = || progress.one_more();
-        rows.push(match *table {
-            "calls" => {
-                let written = calls::write(&trace, &plan, &selection, out, rank_done).map_err(unwritable)?;
-                notice(&written, &args.run.run);
-                written.rows
-            }
-            "estimates" => estimates::write(&trace, &plan, &selection, out).map_err(unwritable)?,
-            "strata" => {
-                let found = strata::of_run(&args.run.run);
-                if let Err(error) = &found {
-                    tell!("ampl: no strata are written: {error}");
-                }
-                estimates::write_strata(found.as_ref().ok(), out).map_err(unwritable)?
-            }
-            _ => {
-                let sampled = missing.is_some();
-                summaries::write(&trace, &selection, sampled, format, out, rank_done).map_err(unwritable)?
-            }
-        });
-    }
-    place.finish().map_err(unwritable)?;
-    if let Some((missing, fix)) = missing {
-        tell!("ampl: {missing} ({}): {fix}", args.run.run.display());
-    }
-    for (rows, name) in rows.into_iter().zip(&names) {
-        tell!("ampl: {} rows in {}", count(rows), directory.join(name).display());
+    match target {
+        Target::Tables(format) => tables::write(&run.run, output, &trace, &plan, selection, format)?,
+        Target::Timeline(format) => timeline::write(&run.run, output, &trace, &plan, selection, format)?,
+        Target::Otf2 => {
+            let cut = otf2::Cut {
+                from_ns: selection.from_ns(),
+                until_ns: selection.until_ns(),
+                ranks: args.ranks.as_deref(),
+            };
+            otf2::write(&run.run, output, cut)?;
+        }
     }
     Ok(rundir::status(&trace))
 }
 
 /// Reports on stderr the calls that are not in the table.
-fn notice(written: &calls::Written, run: &Path) {
+fn notice(written: &Written, run: &Path, fix: &str) {
     if written.untimed > 0 {
         let calls = plural(written.untimed, "call");
-        let fix = "leave out --from and --until to have them";
         tell!("ampl: {calls} left out without a stored time ({}): {fix}", run.display());
     }
     if written.damaged > 0 {
@@ -157,49 +192,26 @@ fn notice(written: &calls::Written, run: &Path) {
     }
 }
 
-/// The format, and the time behind a second `--to`, in whichever order they came.
-fn format(words: &[String]) -> anyhow::Result<(Format, Option<&str>)> {
-    let (formats, times): (Vec<&String>, Vec<&String>) =
-        words.iter().partition(|word| Format::by_name(word).is_some());
-    let wrong =
-        |what: String| Failure::message(USAGE, what, "--to", "use csv or parquet, then a time such as 20s");
-    match (formats[..].as_ref(), times[..].as_ref()) {
-        ([format], []) => Ok((Format::by_name(format).expect("it was found"), None)),
-        ([format], [time]) => Ok((Format::by_name(format).expect("it was found"), Some(time))),
+/// The form, and the time behind a second `--to`, in whichever order they came.
+fn target(words: &[String]) -> anyhow::Result<(Target, Option<&str>)> {
+    let (targets, times): (Vec<&String>, Vec<&String>) =
+        words.iter().partition(|word| Target::by_name(word).is_some());
+    let names = Target::ALL.map(Target::name).join(", ");
+    let wrong = |what: String| {
+        Failure::message(USAGE, what, "--to", format!("use one of {names}, then a time such as 20s"))
+    };
+    match (targets[..].as_ref(), times[..].as_ref()) {
+        ([target], []) => Ok((Target::by_name(target).expect("it was found"), None)),
+        ([target], [time]) => Ok((Target::by_name(target).expect("it was found"), Some(time))),
         ([], [word, ..]) => Err(wrong(format!("'{word}' is not a format of this version"))),
         _ => Err(wrong("one format and at most one time can be given".into())),
     }
 }
 
-/// Windows that the run did not store, and how to have them; `None` where it stored all, an error where it stored
-/// none.
-fn kept_back(trace: &Trace, run: &Path) -> anyhow::Result<Option<(&'static str, &'static str)>> {
-    let Some(plan) = rundir::plan(trace) else {
-        let fix = "keep run.toml beside the journals of a run that was not merged";
-        return Err(Failure::message(DAMAGED, "the run's configuration cannot be read", run.display(), fix));
-    };
-    match plan.config.output.rank_summaries {
-        _ if plan.stores_summary(false) => Ok(None),
-        RankSummaries::All => Ok(Some((
-            "only sampled windows were stored, as sampling.summaries says",
-            "set it to \"census\" for the next run",
-        ))),
-        RankSummaries::Sample => Ok(Some((
-            "only sampled windows were stored, as output.rank_summaries says",
-            "set it to \"all\" for the next run",
-        ))),
-        RankSummaries::Off => {
-            let fix = "set it to \"all\" or \"sample\" for the next run";
-            let what = "no rank's windows were stored, as output.rank_summaries says";
-            Err(Failure::message(NOT_FOUND, what, run.display(), fix))
-        }
-    }
-}
-
-/// `RUN/csv`, whether the run was named by its directory or by its trace.
-fn beside(run: &Path, format: Format) -> PathBuf {
+/// `RUN/NAME`, whether the run was named by its directory or by its trace.
+fn beside(run: &Path, name: &str) -> PathBuf {
     let directory = if run.is_dir() { run } else { run.parent().unwrap_or(Path::new("")) };
-    directory.join(format.name())
+    directory.join(name)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> anyhow::Error {

@@ -1,12 +1,12 @@
 //! Rows as Parquet, for DuckDB, Polars, pandas and Spark.
 //!
-//! Names repeat in every row: Parquet's dictionaries and run lengths keep them small without a codec, which
-//! every reader would need too.
+//! Names repeat in every row: dictionaries and run lengths keep them small. Pages are compressed by zstd.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -125,8 +125,9 @@ impl<W: Write + Send> RowWriter<W> {
     /// Errors of `out`.
     pub fn new(out: W, table: &str, columns: &[Column]) -> io::Result<Self> {
         let schema = Arc::new(parse_message_type(&schema(table, columns)).map_err(error)?);
-        let properties =
-            WriterProperties::builder().set_created_by(concat!("ampl ", env!("CARGO_PKG_VERSION")).into());
+        let properties = WriterProperties::builder()
+            .set_created_by(concat!("ampl ", env!("CARGO_PKG_VERSION")).into())
+            .set_compression(Compression::ZSTD(ZstdLevel::default()));
         let out = SerializedFileWriter::new(out, schema, Arc::new(properties.build())).map_err(error)?;
         let held = columns.iter().map(|column| Held {
             values: match column.of {

@@ -1,4 +1,4 @@
-//! The records of a run as tables for other tools, CSV and Parquet, and populations read back from such tables.
+//! The records of a run for other tools: tables as CSV and Parquet, timelines; and populations read back from tables.
 //!
 //! ```
 //! use std::path::Path;
@@ -17,12 +17,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod call_rows;
 pub mod calls;
 mod columns;
+pub mod counts;
 pub mod estimates;
 pub mod junit;
+pub mod messages;
+pub mod perfetto;
 pub mod place;
 pub mod population;
+pub mod stretch;
 pub mod summaries;
 
 pub use ampl_reader::selection::Selection;

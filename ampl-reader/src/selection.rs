@@ -63,6 +63,16 @@ impl Selection {
         (self.from_ns, self.until_ns) != (i64::MIN, i64::MAX)
     }
 
+    /// Start of the stretch that is asked for, nanoseconds since T0, where it has one.
+    pub fn from_ns(&self) -> Option<i64> {
+        (self.from_ns != i64::MIN).then_some(self.from_ns)
+    }
+
+    /// End of the stretch that is asked for, nanoseconds since T0, where it has one.
+    pub fn until_ns(&self) -> Option<i64> {
+        (self.until_ns != i64::MAX).then_some(self.until_ns)
+    }
+
     /// True where any part of a span with that start and length is asked for; without a duration it never ended.
     pub fn takes_time(&self, start_ns: i64, duration_ns: Option<u64>) -> bool {
         let end_ns = duration_ns.map_or(i64::MAX, |nanos| start_ns.saturating_add_unsigned(nanos));

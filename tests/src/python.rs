@@ -1,4 +1,4 @@
-//! Python programs: mpi4py from its wheel, which loads MPI when it is imported, and readers of files.
+//! Python programs: mpi4py from its wheel, which loads MPI when it is imported; and readers of what ampl writes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,6 +44,51 @@ fn fetched(name: &str, file: &str, packages: &[&str]) -> PathBuf {
     process::run(&mut pip, Duration::from_secs(120)).success();
     let _ = std::fs::remove_dir_all(&place);
     std::fs::rename(&fetched, &place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    place
+}
+
+/// Packages that read exports, and those that run the notebook of `integrations/python`.
+const READERS: [&str; 10] = [
+    "pyarrow",
+    "pandas",
+    "polars",
+    "duckdb",
+    "dask[dataframe]",
+    "perfetto",
+    "pytest",
+    "nbclient",
+    "ipykernel",
+    "matplotlib",
+];
+
+/// A directory for PYTHONPATH with the readers and with `integrations/python`, as pip installs them, fetched once.
+///
+/// # Panics
+/// With pip's output when they cannot be fetched.
+pub fn readers() -> PathBuf {
+    let place = target().join("python-readers");
+    let _making = making();
+    let own = home().join("../integrations/python");
+    let pip = || {
+        let mut pip = Command::new(program(&["python3"]));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip
+    };
+    if !place.join("duckdb/__init__.py").is_file() {
+        let fetched = target().join(format!("tmp/python-readers-{}", std::process::id()));
+        process::run(pip().arg("--target").arg(&fetched).args(READERS), Duration::from_secs(600)).success();
+        let _ = std::fs::remove_dir_all(&place);
+        std::fs::rename(&fetched, &place).unwrap_or_else(|error| panic!("{}: {error}", place.display()));
+    }
+    // A copy: pip builds beside the sources.
+    let copy = target().join(format!("tmp/python-own-{}", std::process::id()));
+    process::run(Command::new("cp").arg("-r").arg(&own).arg(&copy), Duration::from_secs(60)).success();
+    process::run(
+        pip().args(["--no-deps", "--upgrade", "--target"]).arg(&place).arg(&copy),
+        Duration::from_secs(120),
+    )
+    .success();
+    let _ = std::fs::remove_dir_all(&copy);
     place
 }
 

@@ -21,6 +21,7 @@ use crate::shell::{cargo, output, root, run as run_command, target};
 pub fn run() -> Result<PathBuf> {
     build_library()?;
     build_command(&["--release"])?;
+    build_otf2(&["--release"])?;
     let dist = lay_out("release", "dist")?;
     replay::build(&dist, "release")?;
     Ok(dist)
@@ -33,6 +34,7 @@ pub fn run() -> Result<PathBuf> {
 pub fn checked() -> Result<PathBuf> {
     build_library()?;
     build_command(&[])?;
+    build_otf2(&[])?;
     let dist = lay_out("debug", "dist-checked")?;
     replay::build(&dist, "debug")?;
     Ok(dist)
@@ -53,6 +55,11 @@ fn build_command(profile: &[&str]) -> Result<()> {
     run_command(&mut build)
 }
 
+/// The program that loads the OTF2 library.
+fn build_otf2(profile: &[&str]) -> Result<()> {
+    run_command(cargo().args(["build", "-p", "ampl-otf2"]).args(profile))
+}
+
 fn has_static_libc() -> bool {
     // A compiler that does not find the file answers with its bare name.
     output(Command::new("cc").arg("-print-file-name=libc.a")).is_some_and(|path| path.contains('/'))
@@ -66,6 +73,7 @@ fn build_library() -> Result<()> {
 fn lay_out(command: &str, name: &str) -> Result<PathBuf> {
     let dist = target().join(name);
     copy(&target().join(command).join("ampl"), &dist.join("bin/ampl"))?;
+    copy(&target().join(command).join("ampl-otf2"), &dist.join("libexec/ampl-otf2"))?;
     copy(&target().join("release/libampl.so"), &dist.join("lib/libampl.so"))?;
     copy(&root().join("include/ampl.h"), &dist.join("include/ampl.h"))?;
     copy(&root().join("integrations/fortran/ampl.f90"), &dist.join("share/fortran/ampl.f90"))?;

@@ -31,6 +31,11 @@ const NEEDS: &[Need] = &[
         present: || find(&["unshare"]).is_some() && find(&["nsenter"]).is_some(),
         packages: &["util-linux"],
     },
+    Need {
+        what: "OTF2's tools and Python module",
+        present: || find(&["otf2-print"]).is_some() && otf2_module(),
+        packages: &["otf2-tools", "python3-otf2"],
+    },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
@@ -77,6 +82,10 @@ pub fn libclang() -> bool {
 
 fn nauty() -> bool {
     find(&["nauty-labelg", "labelg"]).is_some() && find(&["nauty-geng", "geng"]).is_some()
+}
+
+fn otf2_module() -> bool {
+    succeeds(Command::new("/usr/bin/python3").args(["-c", "import otf2"]))
 }
 
 fn pip() -> bool {

@@ -11,10 +11,15 @@ use super::objects::{Objects, is_whole};
 /// Bytes that a call of `signature` sends, or receives where it sends none; `None` where it moves no message, or
 /// where they cannot be computed.
 pub fn message_bytes(signature: &Signature, objects: &mut Objects<'_>) -> Option<u64> {
+    moved_bytes(signature, objects).map(|(sent, received)| if sent > 0 { sent } else { received })
+}
+
+/// Bytes that a call of `signature` sends and receives; `None` where it moves no message, or where they cannot be
+/// computed.
+pub fn moved_bytes(signature: &Signature, objects: &mut Objects<'_>) -> Option<(u64, u64)> {
     let arguments = Arguments::of(signature).filter(|_| is_whole(signature))?;
     let moves = arguments.function.spec().traffic != Traffic::None;
-    let (sent, received) = arguments.bytes(objects).filter(|_| moves)?;
-    Some(if sent > 0 { sent } else { received })
+    arguments.bytes(objects).filter(|_| moves)
 }
 
 /// The arguments of a call as C passes them; an array is its number in a list of arrays.

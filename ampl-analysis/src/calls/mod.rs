@@ -9,7 +9,7 @@ mod rows;
 mod unreturned;
 mod wrappers;
 
-pub use arguments::{Arguments, message_bytes};
+pub use arguments::{Arguments, message_bytes, moved_bytes};
 pub use lateness::Late;
 pub use objects::{Objects, is_whole, predefined_bytes};
 pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns};

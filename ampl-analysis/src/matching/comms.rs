@@ -91,4 +91,11 @@ impl<'a> Table<'a> {
         let number = *self.numbers.entry((scope.comm(), own)).or_insert(next);
         Some(Joined { number, scope, ranks: self.ranks })
     }
+
+    /// The communicators met, by their numbers; of `MPI_COMM_SELF` with the rank.
+    pub fn met(&self) -> Vec<(Comm, u32)> {
+        let mut met: Vec<_> = self.numbers.iter().map(|(&comm, &number)| (number, comm)).collect();
+        met.sort_unstable_by_key(|&(number, _)| number);
+        met.into_iter().map(|(_, comm)| comm).collect()
+    }
 }

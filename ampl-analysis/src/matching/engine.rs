@@ -161,6 +161,7 @@ pub fn play<V: Visitor>(
         }
     }
     engine.run();
+    engine.outcome.comms = engine.table.met();
     engine.finish_all()
 }
 

@@ -24,6 +24,8 @@ use ampl_trace::RankTrace;
 use ampl_trace::decode::Timed;
 use ampl_trace::structure::RankStructure;
 
+use crate::messages::Comm;
+
 pub use acts::{Mode, Payload, Terminal};
 pub use call::Peer;
 pub use collectives::{Blocks, Collective, Needs, Pairing, Root};
@@ -142,6 +144,8 @@ pub struct Outcome<S> {
     pub stopped: Vec<(Stop, u64)>,
     /// Requests that were left.
     pub leaks: Vec<Leak>,
+    /// Communicators by their numbers; of `MPI_COMM_SELF` with the rank.
+    pub comms: Vec<(Comm, u32)>,
 }
 
 impl<S> Default for Outcome<S> {
@@ -154,6 +158,7 @@ impl<S> Default for Outcome<S> {
             lost: Vec::new(),
             stopped: Vec::new(),
             leaks: Vec::new(),
+            comms: Vec::new(),
         }
     }
 }

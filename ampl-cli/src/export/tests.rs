@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 
 use ampl_analysis::estimate::{Scope, rows as estimates};
 use ampl_core::stats::Basis;
@@ -106,9 +106,9 @@ fn a_time_at_which_nothing_was_recorded_is_told() {
 fn options_that_make_no_sense_are_told() {
     let wrong = |to: &[&str]| {
         let to: Vec<String> = to.iter().map(|word| (*word).to_owned()).collect();
-        format(&to).map(drop).unwrap_err().to_string()
+        target(&to).map(drop).unwrap_err().to_string()
     };
-    assert!(wrong(&["otf2"]).contains("'otf2' is not a format of this version"));
+    assert!(wrong(&["vampir"]).contains("'vampir' is not a format of this version"));
     assert!(wrong(&["csv", "parquet"]).contains("one format"));
     assert!(wrong(&["csv", "1s", "2s"]).contains("at most one time"));
     assert!(wrong(&["20s"]).contains("not a format"));
@@ -123,7 +123,7 @@ fn options_that_make_no_sense_are_told() {
 fn what_was_not_stored_is_told() {
     let of = |what: &str| {
         let config = format!("[output]\nrank_summaries = '{what}'\n");
-        kept_back(&Synthetic { config, ..job() }.trace(), Path::new("run"))
+        tables::kept_back(&Synthetic { config, ..job() }.trace(), Path::new("run"))
     };
     assert_eq!(of("all").unwrap(), None);
     assert!(of("sample").unwrap().unwrap().0.contains("only sampled windows"));
@@ -151,7 +151,19 @@ fn parquet_has_all_tables_in_one_directory() {
     let tables = run.join("parquet");
     let mut names: Vec<_> = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["calls.parquet", "estimates.parquet", "strata.parquet", "summaries.parquet"]);
+    assert_eq!(
+        names,
+        [
+            "calls.parquet",
+            "communicators.parquet",
+            "estimates.parquet",
+            "functions.parquet",
+            "messages.parquet",
+            "sites.parquet",
+            "strata.parquet",
+            "summaries.parquet"
+        ]
+    );
     let (columns, calls) = table(&tables.join("calls.parquet"));
     assert_eq!(
         columns,
@@ -209,4 +221,92 @@ fn every_table_is_cut_where_that_makes_sense() {
     // One end is enough.
     some.to.push("9s".into());
     assert!(export(&some).unwrap_err().to_string().contains("given twice"));
+}
+
+#[test]
+fn a_directory_of_runs_is_a_data_set() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a=1", "b"] {
+        job().write_run(&dir.path().join(name));
+    }
+    fs::create_dir(dir.path().join("other")).unwrap();
+    assert_eq!(export(&args(dir.path(), &["parquet"])).unwrap(), ExitCode::SUCCESS);
+    let mut names: Vec<_> = fs::read_dir(dir.path().join("parquet"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["run=a_1", "run=b"]);
+    assert!(dir.path().join("parquet/run=b/functions.parquet").exists());
+    assert!(export(&args(dir.path(), &["perfetto"])).unwrap_err().to_string().contains("name one run"));
+}
+
+#[test]
+fn a_timeline_has_every_timed_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    job().write_run(&run);
+    export(&args(&run, &["parquet"])).unwrap();
+    export(&args(&run, &["perfetto"])).unwrap();
+    let timed = table(&run.join("parquet/calls.parquet")).1.iter().filter(|row| row[6] != "null").count();
+    let file = fs::read(run.join("trace.perfetto-trace")).unwrap();
+    let packets = fields(&file);
+    let events: Vec<u64> = packets
+        .iter()
+        .flat_map(|(_, _, packet)| fields(packet))
+        .filter(|(number, _, _)| *number == 11)
+        .filter_map(|(_, _, event)| fields(event).iter().find(|field| field.0 == 9).map(|field| field.1))
+        .collect();
+    let of = |kind: u64| events.iter().filter(|&&each| each == kind).count();
+    let kept =
+        job().trace().ranks.iter().flat_map(|rank| rank.windows.clone()).filter(|window| window.kept).count();
+    assert!(timed > 0 && kept < 6 * 5, "{timed} calls, {kept} windows");
+    assert!(of(1) > timed, "stretches without times are slices of their own");
+    let unfinished = table(&run.join("parquet/calls.parquet")).1;
+    let unfinished = unfinished.iter().filter(|row| row[6] != "null" && row[7] == "null").count();
+    assert_eq!(of(1), of(2) + unfinished);
+    assert_eq!(of(4), 6 * 5 * 6, "each metric of each window");
+    // It is not written over, and nothing is left beside it.
+    assert!(export(&args(&run, &["perfetto"])).unwrap_err().to_string().contains("the file exists"));
+}
+
+#[test]
+fn a_timeline_without_times_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    Synthetic { config: "[trace]\ntiming = 'off'\n".into(), ..job() }.write_run(&run);
+    let before = fs::read_dir(&run).unwrap().count();
+    let error = export(&args(&run, &["perfetto"])).unwrap_err();
+    assert!(Failure::has(&error, NOT_FOUND) && error.to_string().contains("stored time"), "{error}");
+    assert_eq!(fs::read_dir(&run).unwrap().count(), before);
+}
+
+/// Fields of a message of Protocol Buffers: number, value, bytes.
+fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let mut value = 0;
+        for shift in (0..).step_by(7) {
+            let (&byte, rest) = bytes.split_first().unwrap();
+            *bytes = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        value
+    }
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let key = varint(&mut bytes);
+        let (value, length) = match key & 7 {
+            0 => (varint(&mut bytes), 0),
+            1 => (0, 8),
+            2 => (0, varint(&mut bytes) as usize),
+            wire => panic!("{wire}"),
+        };
+        let (inner, rest) = bytes.split_at(length);
+        bytes = rest;
+        found.push((key >> 3, value, inner));
+    }
+    found
 }

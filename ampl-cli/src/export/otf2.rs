@@ -1,0 +1,79 @@
+//! An OTF2 archive, written by `libexec/ampl-otf2`: it loads the official library, which a program without a dynamic
+//! linker cannot.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use ampl_export::call_rows::Written;
+use ampl_report::human::count;
+
+use super::{beside, notice, unwritable};
+use crate::failure::{Failure, NOT_FOUND, OTHER, USAGE};
+
+/// The program, beside the directory of this one.
+const PROGRAM: &str = "libexec/ampl-otf2";
+
+/// Bounds as they were given.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut<'a> {
+    /// Nanoseconds since the start.
+    pub from_ns: Option<i64>,
+    /// Nanoseconds since the start.
+    pub until_ns: Option<i64>,
+    /// Ranks.
+    pub ranks: Option<&'a str>,
+}
+
+/// Writes `traces.otf2` and its files into a directory, whole or not at all, and prints its path to stderr.
+///
+/// # Errors
+/// A [`Failure`] of status 2 where the directory exists, of status 4 where the program, the library or times of calls
+/// are missing, of status 1 where it cannot be written.
+pub fn write(run: &Path, output: Option<PathBuf>, cut: Cut<'_>) -> anyhow::Result<()> {
+    let directory = output.unwrap_or_else(|| beside(run, "otf2"));
+    if directory.exists() {
+        let fix = "remove it, or name another with -o";
+        return Err(Failure::message(USAGE, "the directory exists", directory.display(), fix));
+    }
+    let program = std::env::current_exe()?;
+    let program = program.parent().and_then(Path::parent).unwrap_or(Path::new("")).join(PROGRAM);
+    if !program.is_file() {
+        let fix = "install ampl as 'cargo xtask dist' lays it out";
+        return Err(Failure::message(NOT_FOUND, "the writer of OTF2 is missing", program.display(), fix));
+    }
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    let part = directory.with_file_name(format!(".{name}.part-{}", std::process::id()));
+    let word = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
+    let done = Command::new(&program)
+        .args([run, &part])
+        .args([word(cut.from_ns), word(cut.until_ns), cut.ranks.unwrap_or("-").to_owned()])
+        .stderr(Stdio::inherit())
+        .output();
+    let done = done.map_err(|error| unwritable(&program, &error))?;
+    let numbers: Vec<u64> = String::from_utf8_lossy(&done.stdout)
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let ([rows, untimed, damaged, messages], true) = (&numbers[..], done.status.success()) else {
+        _ = std::fs::remove_dir_all(&part);
+        let status = done.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(OTHER);
+        let (what, fix) = ("no archive was written", "see the message above");
+        return Err(Failure::message(status, what, directory.display(), fix));
+    };
+    let written = Written { rows: *rows, untimed: *untimed, damaged: *damaged };
+    let fix = "set trace.timing = \"all\" for the next run to have the times of all";
+    if written.rows == 0 {
+        _ = std::fs::remove_dir_all(&part);
+        let what = "no call that is asked for has a stored time";
+        return Err(Failure::message(NOT_FOUND, what, run.display(), fix));
+    }
+    std::fs::rename(&part, &directory).map_err(|error| unwritable(&directory, &error))?;
+    notice(&written, run, fix);
+    tell!(
+        "ampl: {} calls and {} ends of messages in {}",
+        count(written.rows),
+        count(*messages),
+        directory.join("traces.otf2").display()
+    );
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The calls of a run over time, as one file.
+
+use std::fs::Permissions;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ampl_core::plan::Plan;
+use ampl_export::{Selection, perfetto};
+use ampl_report::human::count;
+use ampl_trace::Trace;
+use tempfile::Builder;
+
+use super::{beside, notice, unwritable};
+use crate::failure::{Failure, NOT_FOUND, USAGE};
+use crate::progress::Progress;
+
+/// Format of a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Perfetto's protobuf.
+    Perfetto,
+}
+
+impl Format {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Perfetto => "perfetto",
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Self::Perfetto => "trace.perfetto-trace",
+        }
+    }
+}
+
+/// Writes the file, whole or not at all, and prints its path to stderr.
+///
+/// # Errors
+/// A [`Failure`] of status 2 where the file exists, of status 4 where no call has a time, of status 1 where it cannot be
+/// written.
+pub fn write(
+    run: &Path,
+    output: Option<PathBuf>,
+    trace: &Trace,
+    plan: &Plan,
+    selection: &Selection,
+    format: Format,
+) -> anyhow::Result<()> {
+    let file = output.unwrap_or_else(|| beside(run, format.file()));
+    if file.exists() {
+        return Err(Failure::message(
+            USAGE,
+            "the file exists",
+            file.display(),
+            "remove it, or name another with -o",
+        ));
+    }
+    let unwritable = |error| unwritable(&file, &error);
+    let directory = match file.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    // As other files, where the user's mask allows it.
+    let open = Permissions::from_mode(0o666);
+    let part = Builder::new().permissions(open).tempfile_in(directory).map_err(unwritable)?;
+    let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
+    let mut out = BufWriter::new(part);
+    let written = match format {
+        Format::Perfetto => perfetto::write(trace, plan, selection, &mut out, || progress.one_more()),
+    };
+    drop(progress);
+    let written = written.and_then(|written| out.flush().map(|()| written)).map_err(unwritable)?;
+    let fix = "set trace.timing = \"all\" for the next run to have the times of all";
+    if written.rows == 0 {
+        let what = "no call that is asked for has a stored time";
+        return Err(Failure::message(NOT_FOUND, what, run.display(), fix));
+    }
+    notice(&written, run, fix);
+    let part = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
+    part.persist_noclobber(&file).map_err(|error| unwritable(error.error))?;
+    tell!("ampl: {} calls in {}", count(written.rows), file.display());
+    Ok(())
+}

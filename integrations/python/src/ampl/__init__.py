@@ -1,0 +1,16 @@
+"""Runs of ampl as frames, and regions in Python programs.
+
+    import ampl
+
+    run = ampl.open("ampl-lmp-4242-20260101T120000")
+    run.sites()                   # a pandas frame
+    run.summaries(frame="polars") # the same kind of table as polars
+
+    with ampl.region("assemble"):  # in a program under `ampl run`; does nothing elsewhere
+        ...
+"""
+
+from ._regions import is_traced, metric, region
+from ._run import AmplError, Run, open
+
+__all__ = ["AmplError", "Run", "is_traced", "metric", "open", "region"]
