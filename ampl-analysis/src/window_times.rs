@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use ampl_core::config::Quantity;
 use ampl_trace::cells::Cells;
-use ampl_trace::model::WindowSummary;
+use ampl_trace::model::{MetricInfo, WindowSummary};
 use ampl_trace::{RankTrace, Trace};
 
 /// Difference between a window's length and its measured time that is no pause yet, as a share of the length: while a
@@ -76,9 +76,14 @@ pub enum Observed {
 impl Columns {
     /// Places of the times in the cells of `trace`.
     pub fn of(trace: &Trace) -> Self {
+        Self::of_metrics(&trace.run.metrics)
+    }
+
+    /// Places of the times among `metrics`.
+    pub fn of_metrics(metrics: &[MetricInfo]) -> Self {
         let at = |quantity: Quantity| {
             let name = quantity.name();
-            trace.run.metrics.iter().position(|metric| metric.name == name && metric.event == "*")
+            metrics.iter().position(|metric| metric.name == name && metric.event == "*")
         };
         Self { wall: at(Quantity::Wall), mpi: at(Quantity::MpiTime), compute: at(Quantity::ComputeTime) }
     }

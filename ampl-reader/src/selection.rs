@@ -79,11 +79,6 @@ impl Selection {
         start_ns < self.until_ns && (end_ns > self.from_ns || start_ns == self.from_ns)
     }
 
-    /// Start and end of the time that is asked for, nanoseconds since T0; the smallest and the largest number without.
-    pub fn bounds(&self) -> (i64, i64) {
-        (self.from_ns, self.until_ns)
-    }
-
     /// Nanoseconds of a span that are asked for.
     pub fn overlap_ns(&self, start_ns: i64, end_ns: i64) -> u64 {
         let (from, until) = (start_ns.max(self.from_ns), end_ns.min(self.until_ns));

@@ -32,6 +32,7 @@ mod partners;
 mod paths;
 mod phases;
 mod preempted;
+mod queries;
 mod readers;
 mod recipes;
 mod recover;

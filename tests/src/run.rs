@@ -93,6 +93,11 @@ impl Monitored {
         self.json(&["timesteps"], &[])
     }
 
+    /// `ampl query RUN QUESTION … --json`
+    pub fn query(&self, words: &[&str]) -> Value {
+        self.json(&["query"], words)
+    }
+
     /// `ampl decode RUN --rank N --json`, its lines about calls.
     pub fn decode(&self, rank: u32) -> Vec<Value> {
         self.events(rank).into_iter().filter(|line| line["fn"].is_string()).collect()

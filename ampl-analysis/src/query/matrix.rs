@@ -10,7 +10,7 @@ use ampl_trace::structure::RankStructure;
 use serde::Serialize;
 
 use super::bytes::bytes;
-use super::part::{Extent, Facts, RankPart, read};
+use super::part::{Extent, Facts, RankPart, absent, read};
 use crate::messages::{Comm, Edge, Messages, Volume};
 
 /// Messages from a rank or host to another.
@@ -90,9 +90,7 @@ pub fn matrix(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) -> 
         rank_done();
         cuts.then(|| cut(structure, &part))
     });
-    let present: std::collections::BTreeSet<u32> = run.ranks().into_iter().collect();
-    let absent = |rank: &u32| selection.takes_rank(*rank) && !present.contains(rank);
-    extent.missing_ranks = (0..run.info().ranks).filter(absent).count() as u64;
+    extent.missing_ranks = absent(run, selection);
     let edges: Vec<Edge> =
         messages.matrix().into_iter().filter(|edge| selection.takes_rank(edge.from)).collect();
     let row = |edge: &Edge| Row { source: edge.from, dest: edge.to, calls: edge.messages, bytes: edge.bytes };

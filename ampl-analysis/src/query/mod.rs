@@ -6,6 +6,8 @@
 //! where it ends.
 
 mod bytes;
+pub mod distribution;
+pub mod durations;
 mod estimated;
 mod keys;
 pub mod matrix;
@@ -14,5 +16,7 @@ mod positions;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
+pub mod volume;
 
 pub use part::Extent;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use ampl_core::config::Quantity;
+use ampl_core::config::{Keep, Quantity};
+use ampl_core::mpi::{Class, FUNCTIONS};
 use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
@@ -11,6 +12,8 @@ use ampl_trace::timed::for_each_at;
 use ampl_trace::timing::{Decoder, Settings};
 
 use super::positions::starts;
+use crate::counted::in_counted_span;
+use crate::window_times::{Columns, Observed};
 
 /// Extent to which a part of the run is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,6 +77,7 @@ pub struct Facts {
     pub calls: Option<usize>,
     /// True where times of kept windows are stored.
     pub stores_times: bool,
+    columns: Columns,
 }
 
 impl Facts {
@@ -84,7 +88,8 @@ impl Facts {
         let stored = run.plan().map(|plan| plan.config.trace.stored());
         Self {
             calls: run.info().metrics.iter().position(calls),
-            stores_times: stored.is_none_or(|stored| stored != ampl_core::config::Keep::Off),
+            stores_times: stored.is_none_or(|stored| stored != Keep::Off),
+            columns: Columns::of_metrics(&run.info().metrics),
         }
     }
 }
@@ -176,7 +181,17 @@ pub fn read(
         });
         part.damaged |= read.is_err();
     }
-    let has_times = |window: &WindowSummary| window.kept && facts.stores_times && !part.damaged;
+    // Calls that were only counted, or made while the program had paused ampl, have none.
+    let only_counted = in_counted_span(&rank.trace);
+    let columns = facts.columns.of_rank(&rank.trace);
+    let paused = |window: &WindowSummary| match columns.observed(window) {
+        Observed::Measured(_, paused) => paused > 0.0,
+        Observed::Paused => true,
+        Observed::Nothing => false,
+    };
+    let stored_times = facts.stores_times && !part.damaged;
+    let has_times =
+        |window: &WindowSummary| window.kept && stored_times && !only_counted(window) && !paused(window);
     let touched = windows.iter().enumerate().filter(|(_, window)| !cuts || selection.takes_window(window));
     part.windows = touched.map(|(index, window)| (index, has_times(window))).collect();
     if cuts {
@@ -249,4 +264,37 @@ impl Extent {
             self.unrecorded += rank.structure.threads.iter().map(gap).sum::<u64>();
         }
     }
+}
+
+/// True where calls of some of these windows have no times, as the policy of their site may want it: there were more
+/// than `timed` of each, but for functions that are only ever counted.
+pub fn has_untimed(rank: &Rank<'_>, facts: Facts, windows: &[(usize, bool)], timed: &[u64]) -> bool {
+    let only_counted = |function: u16| {
+        FUNCTIONS.get(usize::from(function)).is_some_and(|spec| spec.class == Class::CountOnly)
+    };
+    let spare = rank.trace.process.calls.iter().filter(|(function, _)| only_counted(*function));
+    let spare: u64 = spare.map(|(_, calls)| calls).sum();
+    let (mut counted, mut with_times) = (0u64, 0u64);
+    for &(index, _) in windows.iter().filter(|(_, timed)| *timed) {
+        let cell = facts.calls.and_then(|slot| rank.trace.windows[index].cells.get(slot));
+        counted = counted.saturating_add(cell.map_or(timed[index], |cell| cell.sum as u64));
+        with_times = with_times.saturating_add(timed[index]);
+    }
+    counted > with_times.saturating_add(spare)
+}
+
+/// Number of ranks asked for that left nothing.
+pub fn absent(run: &Run, selection: &Selection) -> u64 {
+    let present: std::collections::BTreeSet<u32> = run.ranks().into_iter().collect();
+    (0..run.info().ranks).filter(|rank| selection.takes_rank(*rank) && !present.contains(rank)).count() as u64
+}
+
+/// `0-3,8`: `ranks`, which ascend.
+pub fn rank_set(ranks: &[u32]) -> String {
+    let spans = ranks.chunk_by(|one, next| one + 1 == *next);
+    let text = |span: &[u32]| match span {
+        [rank] => rank.to_string(),
+        _ => format!("{}-{}", span[0], span[span.len() - 1]),
+    };
+    spans.map(text).collect::<Vec<_>>().join(",")
 }

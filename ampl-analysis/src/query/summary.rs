@@ -1,6 +1,8 @@
 //! Calls, time and bytes by function, region and call site, of any ranks and any time.
 
-use ampl_core::mpi::FUNCTIONS;
+use std::collections::BTreeMap;
+
+use ampl_core::mpi::{FUNCTIONS, Traffic};
 use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_trace::totals::SEVERAL;
@@ -10,7 +12,7 @@ use serde::Serialize;
 use super::bytes::bytes;
 use super::estimated::{Sample, Total};
 use super::keys::Keys;
-use super::part::{Extent, Facts, read};
+use super::part::{Extent, Facts, absent, read};
 
 /// Data that times rest on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -45,6 +47,8 @@ pub struct Row {
     pub basis: Option<Basis>,
     /// Half of the interval of `calls`; 0 where they were counted.
     pub calls_half_width: Option<f64>,
+    /// Calls that are known to be in the part: all of them, unless some windows' calls are not told.
+    pub known_calls: u64,
     /// Largest error of `inclusive_ns` by the precision of stored times, nanoseconds.
     pub error_ns: f64,
 }
@@ -60,6 +64,8 @@ pub struct Summary {
     pub confidence: f64,
     /// True where times are those of the sampled windows, which stand for the others.
     pub is_estimated: bool,
+    /// True where calls and times are those of the census.
+    pub from_census: bool,
 }
 
 /// Sums of a key.
@@ -72,6 +78,8 @@ struct Sums {
     windows: Vec<(u32, f64, f64)>,
     /// Time outside of any window.
     elsewhere_ns: f64,
+    /// Calls there.
+    elsewhere_calls: f64,
     /// Calls whose end is not known.
     unfinished: u64,
     error_ns: f64,
@@ -133,7 +141,10 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
             match window.and_then(|window| numbers.get(&window)) {
                 Some(&number) => sums.windows.push((number, ns, calls)),
                 // A call that ends behind the part.
-                None => sums.elsewhere_ns += ns,
+                None => {
+                    sums.elsewhere_ns += ns;
+                    sums.elsewhere_calls += calls;
+                }
             }
         }
         for ((counts, names), moved) in part.counts.iter().zip(&names).zip(&moved) {
@@ -148,24 +159,64 @@ pub fn summary(run: &Run, selection: &Selection, mut rank_done: impl FnMut()) ->
         extent.add(&rank, &part, cuts);
         rank_done();
     }
-    extent.missing_ranks = missing(run, selection);
+    extent.missing_ranks = absent(run, selection);
     sums.resize(keys.all().len(), Sums { bytes: Some(0), ..Sums::default() });
     let from = Source { sample: &sample, extent, counted: &counted, measured: measured(run) };
     let rows = keys.all().iter().zip(&sums).zip(0..);
     let mut rows: Vec<Row> = rows.filter_map(|((key, sums), number)| from.row(key, sums, number)).collect();
+    if !cuts {
+        add_unplaced(&mut rows, run, selection);
+    }
     rows.sort_by(|a, b| {
         let time = |row: &Row| row.inclusive_ns.unwrap_or(0.0);
         let order = time(b).total_cmp(&time(a)).then(b.calls.cmp(&a.calls));
         order.then_with(|| (a.function, &a.site).cmp(&(b.function, &b.site)))
     });
     let is_estimated = !from_census && !sample.is_whole();
-    Summary { rows, extent, confidence: sample.confidence(), is_estimated }
+    Summary { rows, extent, confidence: sample.confidence(), is_estimated, from_census }
 }
 
-/// Ranks asked for that left nothing.
-fn missing(run: &Run, selection: &Selection) -> u64 {
-    let present: std::collections::BTreeSet<u32> = run.ranks().into_iter().collect();
-    (0..run.info().ranks).filter(|rank| selection.takes_rank(*rank) && !present.contains(rank)).count() as u64
+/// Adds the calls that every process has counted by function and that have no site: they were not recorded, or are of
+/// functions that are only ever counted.
+fn add_unplaced(rows: &mut Vec<Row>, run: &Run, selection: &Selection) {
+    let mut missing: BTreeMap<u16, u64> = BTreeMap::new();
+    for rank in run.ranks().into_iter().filter(|&rank| selection.takes_rank(rank)) {
+        for &(function, calls) in run.process(rank).map_or(&[][..], |process| &process.calls) {
+            let sum = missing.entry(function).or_default();
+            *sum = sum.saturating_add(calls);
+        }
+    }
+    // Calls beyond the table of sites are among these, by function.
+    for row in rows.iter_mut().filter(|row| row.function.is_none()) {
+        (row.calls, row.calls_half_width, row.known_calls) = (None, None, 0);
+    }
+    for (function, calls) in missing {
+        let Some(spec) = FUNCTIONS.get(usize::from(function)) else { continue };
+        let own = rows.iter().filter(|row| row.function == Some(spec.name));
+        let placed = own.filter_map(|row| row.calls).fold(0u64, u64::saturating_add);
+        let Some(calls) = calls.checked_sub(placed).filter(|&calls| calls > 0) else { continue };
+        match rows.iter_mut().find(|row| row.function == Some(spec.name) && row.site.is_none()) {
+            Some(row) => {
+                row.calls = row.calls.map(|own| own.saturating_add(calls));
+                row.known_calls = row.known_calls.saturating_add(calls);
+                (row.bytes, row.half_width) = (None, None);
+            }
+            None => rows.push(Row {
+                function: Some(spec.name),
+                site: None,
+                region: None,
+                calls: Some(calls),
+                inclusive_ns: None,
+                exclusive_ns: None,
+                bytes: (spec.traffic == Traffic::None).then_some(0),
+                half_width: None,
+                basis: None,
+                calls_half_width: Some(0.0),
+                known_calls: calls,
+                error_ns: 0.0,
+            }),
+        }
+    }
 }
 
 /// Calls and times over the whole run, by key.
@@ -224,8 +275,14 @@ impl Source<'_> {
             }
         };
         let whole = census.map_or(self.extent.untold == 0, |census| census.calls == sums.calls);
-        // A call without an end lasts for a time that is not known.
-        let time = time.filter(|time| time.total > 0.0 || sums.unfinished == 0);
+        // A call without an end, or without a time where others have theirs, lasts for a time that is not known.
+        let timed: f64 = sums.windows.iter().map(|sum| sum.2).sum::<f64>() + sums.elsewhere_calls;
+        let lacks = match self.sample.is_whole() {
+            true => calls.is_some_and(|calls| timed < calls as f64),
+            false => timed == 0.0 && calls != Some(0),
+        };
+        let time = time
+            .filter(|time| (time.total > 0.0 || sums.unfinished == 0) && (basis == Basis::Census || !lacks));
         let inclusive_ns = time.map(|time| time.total);
         if calls == Some(0) && inclusive_ns.unwrap_or(0.0) == 0.0 {
             return None;
@@ -241,6 +298,7 @@ impl Source<'_> {
             half_width: time.and_then(|time| time.half_width),
             basis: time.map(|_| basis),
             calls_half_width,
+            known_calls: calls.filter(|_| self.extent.untold == 0).unwrap_or(sums.calls),
             error_ns: if basis == Basis::Trace { sums.error_ns } else { 0.0 },
         })
     }

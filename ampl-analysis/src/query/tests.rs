@@ -7,8 +7,12 @@ use ampl_reader::Run;
 use ampl_reader::selection::Selection;
 use ampl_testkit::synthetic::{Synthetic, WINDOW_NS};
 
+use super::distribution::distribution;
+use super::durations::durations;
 use super::matrix::matrix;
 use super::summary::{Basis, Summary, summary};
+use super::timeline::{UNSAMPLED, timeline};
+use super::volume::volume;
 
 /// Numbers of a small generator of its own: the same on every machine.
 struct Random(u64);
@@ -26,6 +30,11 @@ fn run(job: &Synthetic) -> Run {
 
 fn job(config: &str, ranks: u32, windows: u64) -> Synthetic {
     Synthetic { config: config.into(), ranks, windows, ..Synthetic::default() }
+}
+
+/// A run without any times.
+fn off(ranks: u32, windows: u64) -> Run {
+    run(&job("[trace]\ntiming = \"off\"\n", ranks, windows))
 }
 
 fn part(from: Option<i64>, until: Option<i64>, ranks: Option<&str>) -> Selection {
@@ -107,7 +116,12 @@ fn the_whole_run_is_the_census_and_a_part_of_its_ranks_the_trace() {
     let run = run(&job("[trace]\ntiming = \"all\"\n", 4, 8));
     let all = summary(&run, &part(None, None, None), || ());
     let naive_all = naive(&run, &part(None, None, None));
-    for row in &all.rows {
+    let counted = run.info().ranks as u64;
+    for (name, calls) in [("MPI_Wtime", 5 * counted), ("MPI_Init", counted)] {
+        let row = all.rows.iter().find(|row| row.function == Some(name)).unwrap();
+        assert_eq!((row.calls, row.inclusive_ns, row.basis), (Some(calls), None, None), "{row:?}");
+    }
+    for row in all.rows.iter().filter(|row| naive_all.contains_key(row.function.unwrap())) {
         let &(calls, ns, bytes) = naive_all.get(row.function.unwrap()).unwrap();
         assert_eq!((row.calls, row.bytes), (Some(calls), Some(bytes)), "{row:?}");
         if ns > 0 {
@@ -117,9 +131,10 @@ fn the_whole_run_is_the_census_and_a_part_of_its_ranks_the_trace() {
             assert_eq!((row.inclusive_ns, row.basis), (None, None), "its end is not known: {row:?}");
         }
     }
-    assert!(!all.is_estimated && all.rows.len() == 4);
+    assert!(!all.is_estimated && all.rows.len() == 6);
     let some = summary(&run, &part(None, None, Some("1,2")), || ());
-    assert_eq!(found(&some), naive(&run, &part(None, None, Some("1,2"))));
+    let recorded: Sums = found(&some).into_iter().filter(|(name, _)| naive_all.contains_key(name)).collect();
+    assert_eq!(recorded, naive(&run, &part(None, None, Some("1,2"))));
     assert!(some.rows.iter().all(|row| row.basis != Some(Basis::Census)));
 }
 
@@ -199,5 +214,150 @@ fn the_matrix_is_that_of_the_sends_in_the_part() {
             assert_eq!(rows, [(2, 3, 4, 128), (3, 4, 4, 128)], "{config}");
             assert_eq!(some.extent.untold, 0);
         }
+    }
+}
+
+/// Nanoseconds by function of a rank in a pixel, call by call.
+fn naive_pixel(run: &Run, rank: u32, from: i64, until: i64) -> BTreeMap<&'static str, f64> {
+    let pixel = part(Some(from), Some(until), None);
+    let mut sums = BTreeMap::new();
+    for call in run.rank(rank).unwrap().calls() {
+        let call = call.unwrap();
+        let Some(timed) = call.timed else { continue };
+        let end_ns = timed.start_ns + timed.duration_ns.unwrap_or(0) as i64;
+        *sums.entry(call.function.name()).or_default() += pixel.overlap_ns(timed.start_ns, end_ns) as f64;
+    }
+    sums
+}
+
+#[test]
+fn pixels_have_the_time_of_calls_and_of_windows_without_times() {
+    let windows = 8;
+    for config in ["[trace]\ntiming = \"all\"\n", ""] {
+        let run = run(&job(config, 9, windows));
+        for (width, from, until) in
+            [(7, None, None), (16, Some(11_000_000), Some(47_000_000)), (1, None, None)]
+        {
+            let found = timeline(&run, &part(from, until, None), width, || ()).unwrap();
+            let end = (windows * WINDOW_NS) as i64;
+            assert_eq!(found.t0_ns, from.unwrap_or(0));
+            let length = (until.unwrap_or(end) - from.unwrap_or(0)) as f64;
+            assert!((found.pixel_ns * f64::from(width) - length).abs() < 1.0);
+            assert_eq!(found.rows.iter().map(|row| row.rank).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());
+            for row in &found.rows {
+                assert_eq!(row.shares.len(), width as usize);
+                let kept = run.rank_trace(row.rank).unwrap().windows;
+                for (pixel, shares) in row.shares.iter().enumerate() {
+                    let share = |name: &str| {
+                        shares.iter().find(|share| share.function == name).map_or(0.0, |share| share.share)
+                    };
+                    let sum: f64 = shares.iter().map(|share| share.share).sum();
+                    assert!((sum - 1.0).abs() < 1e-6, "{shares:?}");
+                    let begin = found.t0_ns as f64 + found.pixel_ns * pixel as f64;
+                    let (begin, end) = (begin, begin + found.pixel_ns);
+                    let unsampled: f64 = kept
+                        .iter()
+                        .filter(|window| !window.kept)
+                        .map(|window| {
+                            (end.min(window.end_ns as f64) - begin.max(window.start_ns as f64)).max(0.0)
+                        })
+                        .sum();
+                    assert!((share(UNSAMPLED) - unsampled / found.pixel_ns).abs() < 1e-6, "{shares:?}");
+                    // To a nanosecond at each end.
+                    let naive = naive_pixel(&run, row.rank, begin as i64, end as i64);
+                    for (name, nanos) in naive {
+                        let off = (share(name) * found.pixel_ns - nanos).abs();
+                        assert!(off <= 8.0, "{name} of rank {} in pixel {pixel}: {shares:?}", row.rank);
+                    }
+                }
+            }
+        }
+    }
+    let run = run(&job("", 3, 4));
+    let behind = part(Some(i64::MAX - 5), None, None);
+    assert!(timeline(&run, &behind, 10, || ()).is_none());
+}
+
+#[test]
+fn ranks_that_make_the_same_calls_share_a_row_where_there_are_many() {
+    let run = run(&job("[trace]\ntiming = \"all\"\n", 300, 2));
+    let all = timeline(&run, &part(None, None, None), 4, || ()).unwrap();
+    assert!(all.rows.len() < 300, "{} rows", all.rows.len());
+    let row = all.rows.iter().find(|row| row.ranks.is_some()).unwrap();
+    let sum: f64 = row.shares[0].iter().map(|share| share.share).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "{:?}", row.shares[0]);
+    let some = timeline(&run, &part(None, None, Some("0-259")), 4, || ()).unwrap();
+    assert_eq!(some.rows.len(), 260, "ranks that are asked for have rows of their own");
+}
+
+#[test]
+fn ranks_have_the_sums_of_their_windows_and_of_cut_windows_their_calls() {
+    let job = job("[trace]\ntiming = \"all\"\n", 4, 6);
+    let run = run(&job);
+    let whole = distribution(&run, &part(None, None, None), || ());
+    for row in &whole.rows {
+        let mpi: u64 = (0..6).map(|window| job.mpi_ns(row.rank, window)).sum();
+        assert_eq!((row.mpi_ns, row.wall_ns), (Some(mpi as f64), Some(6.0 * WINDOW_NS as f64)));
+        // Five calls a window, five of MPI_Wtime, MPI_Init and MPI_Finalize.
+        assert_eq!((row.calls, row.basis), (Some(37), Some(Basis::Census)));
+        assert_eq!(row.host, "node0");
+    }
+    let (from, until) = (WINDOW_NS as i64 + 1000, 3 * WINDOW_NS as i64 + 2500);
+    let cut = part(Some(from), Some(until), Some("2"));
+    let [row] = &distribution(&run, &cut, || ()).rows[..] else { panic!("one rank") };
+    let naive = naive(&run, &cut);
+    let calls: u64 = naive.values().map(|sum| sum.0).sum();
+    let inside: u64 = naive.values().map(|sum| sum.1).sum();
+    assert_eq!((row.calls, row.basis), (Some(calls), Some(Basis::Trace)));
+    // The whole window between has the agent's sum of its calls.
+    assert!((row.mpi_ns.unwrap() - inside as f64).abs() <= 1000.0, "{row:?}, calls {inside}");
+    assert_eq!(row.wall_ns, Some((until - from) as f64));
+    // Without times the ends are not known.
+    let bare = off(4, 6);
+    let [row] = &distribution(&bare, &cut, || ()).rows[..] else { panic!("one rank") };
+    assert_eq!((row.calls, row.mpi_ns, row.bytes), (None, None, None));
+}
+
+#[test]
+fn durations_are_those_of_calls_with_one_size() {
+    let run = run(&job("[trace]\ntiming = \"all\"\n", 5, 7));
+    let found = durations(&run, &part(None, None, None), || ());
+    let row = |name: &str| found.rows.iter().find(|row| row.function == name).unwrap();
+    let send = row("MPI_Send");
+    assert_eq!((send.bytes, send.calls, send.timed), (Some(32), Some(35), 35));
+    assert_eq!((send.min_ns, send.max_ns, send.mean_ns, send.median_ns), (500, 500, 500.0, 500.0));
+    let mut all: Vec<u64> = Vec::new();
+    let mut longest = (0, 0);
+    for rank in run.ranks() {
+        for call in run.rank(rank).unwrap().calls().map(Result::unwrap) {
+            if call.function.name() == "MPI_Allreduce" {
+                let nanos = call.timed.unwrap().duration_ns.unwrap();
+                longest = longest.max((nanos, rank));
+                all.push(nanos);
+            }
+        }
+    }
+    all.sort_unstable();
+    let reduce = row("MPI_Allreduce");
+    assert_eq!((reduce.timed, reduce.min_ns, (reduce.max_ns, reduce.max_rank)), (35, all[0], longest));
+    let mean = all.iter().sum::<u64>() as f64 / all.len() as f64;
+    assert!((reduce.mean_ns / mean - 1.0).abs() < 1e-9);
+    assert!((reduce.median_ns / all[17] as f64 - 1.0).abs() < 0.05, "{reduce:?}");
+    assert!((reduce.p90_ns / all[31] as f64 - 1.0).abs() < 0.05, "{reduce:?}");
+    // Three polls share their time.
+    assert_eq!((row("MPI_Iprobe").timed, row("MPI_Iprobe").mean_ns), (105, 100.0));
+}
+
+#[test]
+fn windows_have_the_sums_of_their_ranks() {
+    let job = job("", 6, 5);
+    let run = run(&job);
+    let rows = volume(&run, &part(Some(WINDOW_NS as i64), Some(3 * WINDOW_NS as i64), Some("1-4")));
+    assert_eq!(rows.iter().map(|row| row.window).collect::<Vec<_>>(), [1, 2]);
+    for row in &rows {
+        let sum = |name: &str| row.metrics.0.iter().find(|(own, _)| own == name).unwrap().1;
+        let mpi: u64 = (1..5).map(|rank| job.mpi_ns(rank, row.window)).sum();
+        assert_eq!((row.ranks, row.reported, sum("mpi.time"), sum("calls")), (4, 4, mpi as f64, 20.0));
+        assert_eq!(row.end_ns - row.start_ns, WINDOW_NS as i64);
     }
 }

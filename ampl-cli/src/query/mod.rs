@@ -6,19 +6,22 @@ pub mod matrix;
 pub mod part;
 pub mod sites;
 pub mod summary;
+pub mod tables;
+pub mod timeline;
 
 use std::process::ExitCode;
 
 use self::part::Part;
 use crate::rundir::RunArg;
 
-/// Ask a run: calls, times and bytes of any ranks and time, messages between ranks, call sites.
+/// Ask a run: calls, times and bytes of any ranks and time, a timeline, messages between ranks, call sites.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 --from and --until cut calls: time counts as far as it lies between them, and a call counts where it ends.
 
 Examples:
   ampl query ampl-lmp-4242-20260101T120000 summary --from 10s --until 20s --ranks 0-7
+  ampl query ampl-lmp-4242-20260101T120000 timeline --ranks 0-7
   ampl query ampl-lmp-4242-20260101T120000 matrix --by host
   ampl query ampl-lmp-4242-20260101T120000 sites --json")]
 pub struct Args {
@@ -34,6 +37,14 @@ pub struct Args {
 enum Question {
     /// Calls, time and bytes by function and call site
     Summary,
+    /// Shares of time by function, pixel by pixel, of each rank
+    Timeline(timeline::Args),
+    /// Calls, time and bytes of each rank
+    Ranks,
+    /// Durations of calls by function, call site and size of the message
+    Durations,
+    /// Sums of every metric, window by window
+    Volume,
     /// Messages and bytes from every rank to every other
     Matrix(matrix::Args),
     /// Every call site: calls, times, who is late, sizes of messages, communicators and peers
@@ -49,6 +60,10 @@ pub fn query(args: &Args) -> anyhow::Result<ExitCode> {
     let Args { run, part, question } = args;
     match question {
         Question::Summary => summary::summary_of(run, part),
+        Question::Timeline(args) => timeline::timeline_of(run, part, args),
+        Question::Ranks => tables::ranks_of(run, part),
+        Question::Durations => tables::durations_of(run, part),
+        Question::Volume => tables::volume_of(run, part),
         Question::Matrix(args) => matrix::matrix_of(run, part, args),
         Question::Sites => sites::of_query(run, part),
     }

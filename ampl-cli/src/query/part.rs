@@ -54,14 +54,24 @@ impl Part {
         run.damage().iter().for_each(|damage| tell!("{}", rundir::message(damage, &named.run)));
         let timed = self.from.is_some() || self.until.is_some();
         if timed && extent.windows == 0 && extent.ranks > 0 {
-            let what = "no window of these ranks lies in that time";
-            let fix = "ask for another --from or --until; 'ampl efficiency' lists the windows";
-            return Err(Failure::message(NOT_FOUND, what, named.run.display(), fix));
+            return Err(self.no_window(named));
         }
         for (what, fix) in lacks(extent) {
             tell!("ampl: {what} ({}): {fix}", named.run.display());
         }
         Ok(())
+    }
+
+    /// The failure of a time at which these ranks had no window.
+    pub fn no_window(&self, named: &RunArg) -> anyhow::Error {
+        let (what, fix) = match self.from.is_some() || self.until.is_some() {
+            true => (
+                "no window of these ranks lies in that time",
+                "ask for another --from or --until; 'ampl efficiency' lists the windows",
+            ),
+            false => ("no window of these ranks was recorded", "name a run that went on for longer"),
+        };
+        Failure::message(NOT_FOUND, what, named.run.display(), fix)
     }
 
     /// Exit status of a question to `run` that was answered.

@@ -12,11 +12,11 @@ pub fn lacks(extent: &Extent) -> Vec<(String, &'static str)> {
         lacks.push((what, "the answer is without them"));
     }
     if extent.damaged > 0 {
-        let what = format!("times of {} are damaged", plural(extent.damaged, "rank"));
+        let what = format!("damaged: times of {}", plural(extent.damaged, "rank"));
         lacks.push((what, "the answer is without them"));
     }
     if extent.unrecorded > 0 {
-        let what = format!("{} were counted and not recorded", plural(extent.unrecorded, "call"));
+        let what = format!("counted and not recorded: {}", plural(extent.unrecorded, "call"));
         lacks.push((what, "'ampl info RUN --json' has their reasons under gaps"));
     }
     if extent.untold > 0 {

@@ -7,7 +7,7 @@ use ampl_analysis::query::summary::{Basis, Row, Summary};
 use crate::human::{bytes, count, duration, fit, percent, plural};
 
 /// Columns of everything behind the name.
-const NUMBERS: usize = 62;
+const NUMBERS: usize = 66;
 
 /// The rows of `summary` in lines of `width` columns; `ranks` and `time` name the part.
 pub fn text(summary: &Summary, width: usize) -> String {
@@ -21,13 +21,20 @@ pub fn text(summary: &Summary, width: usize) -> String {
     let name = width.saturating_sub(NUMBERS).max(24);
     let _ = writeln!(
         out,
-        "\n{:<name$}{:>14}{:>18}{:>9}{:>11}{:>10}",
+        "\n{:<name$}{:>14}{:>18}{:>12}{:>11}{:>11}",
         "function @ site", "calls", "time", "share", "each", "bytes"
     );
-    for row in &summary.rows {
+    let is_known = |row: &&Row| row.calls.is_some() || row.inclusive_ns.is_some() || row.known_calls > 0;
+    for row in summary.rows.iter().filter(is_known) {
         let _ = writeln!(out, "{}", line(row, all, name));
     }
-    let _ = writeln!(out, "\nshare: of the time in these rows, {}", duration(all));
+    let others = summary.rows.iter().filter(|row| !is_known(row)).count();
+    if others > 0 {
+        let _ = writeln!(out, "({} of which nothing is known)", plural(others as u64, "row"));
+    }
+    if all > 0.0 {
+        let _ = writeln!(out, "\nshare: of the time in these rows, {}", duration(all));
+    }
     out
 }
 
@@ -35,8 +42,11 @@ pub fn text(summary: &Summary, width: usize) -> String {
 fn basis(summary: &Summary) -> String {
     let extent = &summary.extent;
     let ranks = plural(extent.ranks, "rank");
-    if summary.rows.iter().any(|row| row.basis == Some(Basis::Census)) {
-        return format!("Calls and times of {ranks}: all of them, by the census");
+    if summary.from_census {
+        return match summary.rows.iter().any(|row| row.basis == Some(Basis::Census)) {
+            true => format!("Calls and times of {ranks}: all of them, by the census"),
+            false => format!("Calls of {ranks}: all of them, by the census, which did not time all of them"),
+        };
     }
     let windows = plural(extent.windows, "rank-window");
     match (extent.timed, summary.is_estimated) {
@@ -59,6 +69,7 @@ fn line(row: &Row, all: f64, name: usize) -> String {
     let calls = match (row.calls, row.calls_half_width) {
         (Some(calls), Some(0.0)) => count(calls),
         (Some(calls), _) => format!("~{}", count(calls)),
+        (None, _) if row.known_calls > 0 => format!(">={}", count(row.known_calls)),
         (None, _) => "not known".into(),
     };
     let time = match (row.inclusive_ns, row.half_width) {
@@ -77,5 +88,73 @@ fn line(row: &Row, all: f64, name: usize) -> String {
     let moved =
         row.bytes.map_or("not known".into(), |sum| if sum > 0 { bytes(sum as f64) } else { String::new() });
     let title = fit(&title, name - 1);
-    format!("{title:<name$}{calls:>14}{time:>18}{share:>9}{each:>11}{moved:>10}").trim_end().to_owned()
+    format!("{title:<name$}{calls:>14}{time:>18}{share:>12}{each:>11}{moved:>11}").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_analysis::query::Extent;
+
+    fn row(calls: Option<u64>, known_calls: u64, ns: Option<f64>, half_width: Option<f64>) -> Row {
+        Row {
+            function: Some("MPI_Send"),
+            site: Some("halo.c:12".into()),
+            region: None,
+            calls,
+            inclusive_ns: ns,
+            exclusive_ns: ns,
+            bytes: None,
+            half_width,
+            basis: ns.map(|_| Basis::Trace),
+            calls_half_width: Some(if calls == Some(known_calls) { 0.0 } else { 3.0 }),
+            known_calls,
+            error_ns: 0.0,
+        }
+    }
+
+    fn of(rows: Vec<Row>) -> Summary {
+        let extent = Extent { ranks: 2, windows: 8, timed: 3, ..Extent::default() };
+        Summary { rows, extent, confidence: 0.9, is_estimated: true, from_census: false }
+    }
+
+    #[test]
+    fn numbers_say_what_they_rest_on() {
+        let text = text(
+            &of(vec![
+                row(Some(1200), 1200, Some(3e6), Some(3e5)),
+                row(Some(70), 40, Some(1e6), None),
+                row(None, 5, None, None),
+                row(None, 0, None, None),
+            ]),
+            100,
+        );
+        let lines: Vec<String> =
+            text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "Calls and times of 2 ranks: times are stored of 3 of 8 rank-windows, which stand for all; ± at 90 % \
+                 confidence",
+                "",
+                "function @ site calls time share each bytes",
+                "MPI_Send @ halo.c:12 1,200 3 ms ±10 % 75 % 2.50 us not known",
+                "MPI_Send @ halo.c:12 ~70 ~1 ms 25 % 14.3 us not known",
+                "MPI_Send @ halo.c:12 >=5 not known not known",
+                "(1 row of which nothing is known)",
+                "",
+                "share: of the time in these rows, 4 ms",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_part_without_times_has_no_shares() {
+        let mut summary = of(vec![row(Some(4), 4, None, None)]);
+        (summary.extent.timed, summary.is_estimated) = (0, false);
+        let text = text(&summary, 100);
+        assert!(text.starts_with("Calls of 2 ranks; no times are stored of 8 rank-windows\n"), "{text}");
+        assert!(!text.contains("share:"), "{text}");
+        assert!(super::text(&of(Vec::new()), 100).contains("no call belongs"));
+    }
 }
