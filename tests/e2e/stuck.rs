@@ -121,6 +121,17 @@ fn every_rank_of_a_job_that_hangs_is_somewhere() {
         }
         assert!(asked.dead_text.contains("until the launcher returned"), "{mpi:?}: {}", asked.dead_text);
         assert!(asked.dead_text.contains("in calls that have not returned"), "{mpi:?}: {}", asked.dead_text);
+        // Their time is in the table of call sites, too; the rank that is not in MPI stopped first.
+        let recv = |row: &&Value| row["function"] == "MPI_Recv" && row["unreturned"] == 1;
+        let rows = asked.calls.as_array().expect("rows");
+        let recv = rows.iter().find(recv).unwrap_or_else(|| panic!("{mpi:?}: {rows:?}"));
+        assert!(
+            (number(&recv["unreturned_ns"]) - number(&row(&asked.dead, "0")["for_ns"])).abs() < 1e6,
+            "{recv}"
+        );
+        for words in [", not returned", "rank 3: not in MPI while others are"] {
+            assert!(asked.dead_text.contains(words), "{mpi:?}: {}", asked.dead_text);
+        }
     }
 }
 

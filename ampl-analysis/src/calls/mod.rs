@@ -16,3 +16,4 @@ pub use places::{NOWHERE, Number, Parts, Path, Place, Places, recorded, time_ns}
 pub use recorded::{Comms, Key, Recorded, Sizes, of as recorded_calls};
 pub use rows::{Basis, Bytes, CallTable, Peers, Row, SizeClass, table};
 pub use unreturned::{Unreturned, unreturned};
+pub use wrappers::starts_programs;

@@ -37,16 +37,18 @@ impl Site<'_> {
     /// True where its callers differ, or are in another module, behind few frames of its own.
     fn is_thin(&self) -> bool {
         let inner = self.inner();
-        let starts = |module: &str| {
-            let name = module.rsplit('/').next().unwrap_or(module);
-            STARTS.iter().any(|start| name.starts_with(start))
-        };
         match self.outward.get(inner) {
             _ if self.function == "main" || inner > INNER => false,
-            Some((module, _)) => !starts(module),
+            Some((module, _)) => !starts_programs(module),
             None => self.several,
         }
     }
+}
+
+/// True for modules of the C library, whose functions start programs and threads.
+pub fn starts_programs(module: &str) -> bool {
+    let name = module.rsplit('/').next().unwrap_or(module);
+    STARTS.iter().any(|start| name.starts_with(start))
 }
 
 /// For each of `sites` the number of outward frames that belong to a wrapper, 0 for the wrapper alone; `None` of sites

@@ -9,8 +9,11 @@ use crate::window_times::Times;
 
 /// Share of the imbalance over the whole run from which it counts as persistent, in (0, 1).
 const LASTS: f64 = 0.5;
-/// Least correlation of ranks' compute time in successive windows at which the imbalance drifts.
-const SLOW: f64 = 0.5;
+/// Least correlation of ranks' compute time in successive windows at which the imbalance drifts: chance in what ranks
+/// compute makes it smaller, the more of it there is.
+const SLOW: f64 = 0.25;
+/// The same in standard deviations of the correlation of what does not depend on the window before.
+const BY_CHANCE: f64 = 3.0;
 /// Part of what ranks compute beyond the mean that is in one part of the run, if the imbalance is.
 const HELD: f64 = 0.9;
 /// Longest part of the run that is less than the run.
@@ -137,7 +140,7 @@ impl Imbalance {
         let lasting = (most_ns - mean_ns) / (waited.max(most_ns) - mean_ns);
         let ratios = windows.iter().zip(&means).filter(|(_, mean)| **mean > 0.0);
         let ratios: Vec<f64> = ratios.map(|(times, mean)| most(times) / mean).collect();
-        let correlation = correlation(windows);
+        let (correlation, pairs) = correlation(windows).map_or((None, 0), |(of, pairs)| (Some(of), pairs));
         let above = |of: &dyn Fn(u32) -> bool| -> BTreeMap<u32, u64> {
             let mut above = BTreeMap::new();
             for (times, mean) in windows.iter().zip(&means) {
@@ -178,7 +181,8 @@ impl Imbalance {
             let found = Self { ranks, host, over_mean, windows: counted, ..found };
             return Some((lost, Some(found.in_time(numbered, &means))));
         }
-        found.course = if correlation.is_some_and(|of| of >= SLOW) { Course::Drift } else { Course::Turns };
+        let least = SLOW.max(BY_CHANCE / (pairs.max(1) as f64).sqrt());
+        found.course = if correlation.is_some_and(|of| of >= least) { Course::Drift } else { Course::Turns };
         found.windows =
             above(&|rank| set.iter().any(|times| times.rank == rank)).values().copied().min().unwrap_or(0);
         Some((lost, Some(found)))
@@ -269,8 +273,8 @@ fn slow_host<'a>(
 }
 
 /// Correlation of what ranks compute in a window with the next, beyond what each computes on average and the window's
-/// mean; `None` of fewer than three windows.
-fn correlation(windows: &[&[Times]]) -> Option<f64> {
+/// mean, with the number of pairs that it rests on; `None` of fewer than three windows.
+fn correlation(windows: &[&[Times]]) -> Option<(f64, u64)> {
     if windows.len() < 3 {
         return None;
     }
@@ -286,7 +290,7 @@ fn correlation(windows: &[&[Times]]) -> Option<f64> {
         let mean = mean(times);
         times.iter().map(|of| (of.rank, of.compute - mean - own[&of.rank].0 / own[&of.rank].1)).collect()
     };
-    let (mut both, mut first, mut second) = (0.0, 0.0, 0.0);
+    let (mut both, mut first, mut second, mut pairs) = (0.0, 0.0, 0.0, 0);
     let mut before = beyond(windows[0]);
     for times in &windows[1..] {
         let now = beyond(times);
@@ -294,11 +298,12 @@ fn correlation(windows: &[&[Times]]) -> Option<f64> {
             if let Some(earlier) = before.get(rank) {
                 (both, first, second) =
                     (both + earlier * value, first + earlier * earlier, second + value * value);
+                pairs += 1;
             }
         }
         before = now;
     }
-    Some(both / (first * second).sqrt()).filter(|found| found.is_finite())
+    Some((both / (first * second).sqrt(), pairs)).filter(|found| found.0.is_finite())
 }
 
 #[cfg(test)]
@@ -363,6 +368,19 @@ mod tests {
         // Each rank has its ten windows.
         let drift = |window: u32, rank: u32| if rank == window / 10 { 90.0 } else { 20.0 };
         assert_eq!(of(70, 7, drift).1.course, Course::Drift);
+        // The same on a busy machine: chance adds nearly as much in a quarter of the windows.
+        for seed in 0..20 {
+            let busy = |window: u32, rank: u32| {
+                let noise = if noise(window + 1000 * seed, rank) < 0.25 { 35.0 } else { 0.0 };
+                noise + if rank == window / 8 { 50.0 } else { 8.0 }
+            };
+            assert_eq!(of(48, 6, busy).1.course, Course::Drift, "{seed}");
+            let turns = |window: u32, rank: u32| {
+                let noise = if noise(window + 1000 * seed, rank) < 0.25 { 35.0 } else { 0.0 };
+                noise + if rank == window * 5 % 6 { 50.0 } else { 8.0 }
+            };
+            assert_eq!(of(48, 6, turns).1.course, Course::Turns, "{seed}");
+        }
         // A hump that moves on.
         let hump = |window: u32, rank: u32| {
             20.0 + 70.0 * (-(f64::from(rank) - f64::from(window) / 10.0).powi(2)).exp()

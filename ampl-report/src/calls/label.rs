@@ -1,6 +1,6 @@
 //! Labels of call sites for lines with little room.
 
-use ampl_analysis::calls::{NOWHERE, Place};
+use ampl_analysis::calls::{NOWHERE, Place, starts_programs};
 use ampl_core::mpi::FUNCTIONS;
 use ampl_reader::sites::{Function, Symbols};
 
@@ -88,18 +88,44 @@ fn way(place: &Place<'_>, symbols: &mut Symbols, around: Option<&Function>, mpi:
     if place.addresses == [NOWHERE] || around.is_some_and(|own| !is_wrapper(own)) {
         return text;
     }
+    // The first caller outside of a wrapper that has no name; it is shown where no caller has one.
+    let mut nameless = None;
     for (at, &(module, offset)) in functions.iter().enumerate() {
-        let Some(Function { name, .. }) = symbols.function(module, offset) else { continue };
+        let is_inner = place.wrapper.is_some_and(|frames| at < frames);
+        let Some(Function { name, .. }) = symbols.function(module, offset) else {
+            if around.is_some() && !is_inner && !starts_programs(module) {
+                nameless.get_or_insert(format!("{}+{:#x}", file_name(module), offset.saturating_sub(1)));
+            }
+            continue;
+        };
+        if is_start(&name) {
+            break;
+        }
         text += " < ";
         text += &shorten(&name, LONGEST_CALLER).unwrap_or_else(|| name.clone());
-        if !wraps(&name, mpi) && place.wrapper.is_none_or(|frames| at >= frames) {
+        if !wraps(&name, mpi) && !is_inner {
             return text;
         }
+    }
+    if let Some(nameless) = nameless {
+        text += " < ";
+        text += &nameless;
     }
     if *several {
         text += SEVERAL_CALLERS;
     }
     text
+}
+
+/// True for a function of the C library that starts programs or threads: it says nothing about a call.
+fn is_start(name: &str) -> bool {
+    name == "_start"
+        || name.starts_with("__libc_start")
+        || ["start_thread", "clone", "clone3"].contains(&name)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// The function that all addresses are in; its offset is that of the first.
@@ -277,6 +303,14 @@ mod tests {
         assert_eq!(shown(None), format!("{mpi} @ atoi (a.c:3)"));
         assert_eq!(shown(Some(0)), format!("{mpi} @ atoi (a.c:3) < atoi"));
         assert_eq!(shown(Some(1)), format!("{mpi} @ atoi (a.c:3) < atoi < several callers"));
+        // A caller without a name is shown by its address, the code that starts the program never.
+        let me = me.to_str().unwrap();
+        let sampled = Some((vec![(me, 1)], false));
+        let nameless = Place { sampled, wrapper: Some(0), ..copy(&place) };
+        let said = label(&nameless, &mut Symbols::default(), Detail::Function, 90);
+        assert_eq!(said, format!("{mpi} @ atoi (a.c:3) < {}+0x0", file_name(me)));
+        let start = ["_start", "__libc_start_main", "start_thread", "main", "clone_all"].map(is_start);
+        assert_eq!(start, [true, true, true, false, false]);
         // Two functions share the line.
         let place = Place { addresses: vec![(&libc, atoi + 1), (&libc, atoi)], ..place };
         assert_eq!(label(&place, &mut symbols, Detail::Function, room), format!("{mpi} @ a.c:3"));
