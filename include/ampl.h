@@ -47,7 +47,7 @@ extern "C" {
  * Regions: named spans of the program, on the thread that enters and leaves them. They nest.
  *
  * A region named in the configuration ends windows (`marker = "region:NAME"`, at its exit) or is
- * observed (`event = "region:NAME"`, `event = "path:A>B"`); any other costs a look at a table.
+ * observed (`event = "region:NAME"`, `event = "path:A>B"`). All are recorded between calls.
  * Names are compared by their text, up to 255 bytes of it.
  */
 

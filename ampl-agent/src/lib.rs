@@ -52,6 +52,7 @@ pub mod governor;
 pub mod handles;
 mod held;
 pub mod journal;
+mod known_regions;
 #[allow(unsafe_code)]
 mod map;
 mod marker_credits;
@@ -66,6 +67,7 @@ pub mod policies;
 pub mod prefetch;
 mod pricing;
 pub mod reading;
+mod region_stack;
 pub mod regions;
 pub mod repeats;
 mod request_table;

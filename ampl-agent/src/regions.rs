@@ -206,6 +206,8 @@ pub struct Bystander {
     totals: Totals,
     window: WindowId,
     visits: Visits,
+    /// Numbers of the names of regions that it is in, which the trace has not.
+    open: Vec<u32>,
 }
 
 impl Bystander {
@@ -213,7 +215,7 @@ impl Bystander {
     pub fn new(shared: Arc<Shared>) -> Self {
         let totals = Totals::new(&shared.events);
         let visits = Visits::new(&shared.events.declared);
-        Self { window: shared.window(), totals, visits, shared }
+        Self { window: shared.window(), totals, visits, shared, open: Vec::new() }
     }
 
     /// Adds its totals of a window that is over by now to the one that is open.
@@ -230,6 +232,25 @@ impl Bystander {
         self.visits.carry(&self.totals);
         self.shared.leave(&self.totals);
         self.totals.clear();
+    }
+
+    /// A region is entered whose name has that number.
+    pub fn note_entry(&mut self, name: u32) {
+        if self.open.len() < DEEPEST {
+            self.open.push(name);
+        }
+    }
+
+    /// It is left.
+    pub fn note_exit(&mut self, name: u32) {
+        if let Some(at) = self.open.iter().rposition(|&open| open == name) {
+            self.open.truncate(at);
+        }
+    }
+
+    /// The regions noted that it is in: they go over to the thread's new state.
+    pub fn take_open(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.open)
     }
 
     /// The region of that index is entered at `now`.

@@ -28,15 +28,10 @@ use crate::policies::Policies;
 use crate::window::{Boundary, Pause};
 use crate::window_decisions::{DecisionTiming, LateDraw, Verdicts};
 
+mod code;
 mod credits;
 
-/// Maps a return address to the path of its module and the offset in it.
-pub type Resolve = fn(u64) -> (String, u64);
-/// Stores the addresses of the functions that lead to the calling thread's call, outwards from the caller of the
-/// function that makes it; returns how many.
-pub type Callers = fn(&mut [u64; SAMPLED_CALLERS]) -> usize;
-/// Callers of a sampled call that are recorded.
-pub const SAMPLED_CALLERS: usize = 5;
+pub use code::{Callers, FunctionName, Resolve, SAMPLED_CALLERS};
 
 /// How long the region that ends windows may stay unnamed, nanoseconds since T0: the same moment on every rank.
 pub const MARKER_WAIT_NS: u64 = 10_000_000_000;
@@ -72,6 +67,7 @@ pub struct Shared {
     pub(crate) policies: Policies,
     pub(crate) resolve: Resolve,
     callers: OnceLock<Callers>,
+    function_names: OnceLock<FunctionName>,
 }
 
 /// The window now open.
@@ -191,16 +187,8 @@ impl Shared {
             policies,
             resolve,
             callers: OnceLock::new(),
+            function_names: OnceLock::new(),
         }
-    }
-
-    /// Has `callers` sample how calls reach sites. To be called before the first thread registers.
-    pub fn sample_with(&self, callers: Callers) {
-        let _ = self.callers.set(callers);
-    }
-
-    pub(crate) fn callers(&self) -> Option<Callers> {
-        self.callers.get().copied()
     }
 
     /// Has `source` read at the end of every window; it fills the places that [`counted`] names. To be called before

@@ -102,6 +102,12 @@ impl Signatures {
         self.last = next;
     }
 
+    /// The known `terminal` comes next, whatever its signature is.
+    #[inline]
+    pub fn pass(&mut self, terminal: u32) {
+        self.follow(terminal);
+    }
+
     /// True where the terminal found last is the one that had come there before.
     #[inline]
     pub fn was_expected(&self) -> bool {

@@ -18,7 +18,9 @@ use crate::gaps::Gaps;
 use crate::governor::Level;
 use crate::handles::HandleCache;
 use crate::journal::Need;
+use crate::known_regions::KnownRegions;
 use crate::paths::Paths;
+use crate::region_stack::RegionStack;
 use crate::regions::Visits;
 use crate::repeats::Repeats;
 use crate::shared::{OpenWindow, Shared};
@@ -33,12 +35,14 @@ mod gather;
 mod overhead_check;
 mod program;
 mod rare;
+mod regions;
 mod retrospective;
 mod site;
 mod structure;
 
 pub use overhead_check::CHECK_EVERY;
 use overhead_check::LastCheck;
+pub use regions::NamedRegion;
 
 /// A call that has returned.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +109,7 @@ pub struct Thread {
     /// The function whose calls end windows.
     marker: Option<u16>,
     marker_sites: Vec<(u32, bool)>,
+    /// Position in the sequence: calls, and edges of regions that are recorded.
     sequence: u64,
     nanos_per_tick: f64,
     number: u32,
@@ -116,6 +121,8 @@ pub struct Thread {
     body: Vec<u64>,
     last_check: LastCheck,
     visits: Visits,
+    known_regions: KnownRegions,
+    region_stack: RegionStack,
     /// Ticks of rare work, which was measured whole.
     rare_ticks: u64,
     /// Part of `rare_ticks` up to the last window's end.
@@ -186,6 +193,8 @@ impl Thread {
             body: Vec::new(),
             last_check: LastCheck::begin(now, shared.journal.nanos_per_tick(), shared.journal.measures()),
             visits: Visits::new(&shared.events.declared),
+            known_regions: KnownRegions::default(),
+            region_stack: RegionStack::default(),
             rare_ticks: 0,
             rare_before: 0,
             surcharge: 1.0,

@@ -22,6 +22,17 @@ pub struct JobArgs {
     /// Set one key of the job file, as in --set sampling.seed=7 or --set group.NAME.error=0.05
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Record regions of these sources, as in --hooks functions: the same as --set hooks.functions=true
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub hooks: Vec<String>,
+}
+
+impl JobArgs {
+    /// Every setting of the command line, `KEY=VALUE`.
+    pub fn settings(&self) -> Vec<String> {
+        let hooks = self.hooks.iter().map(|name| format!("hooks.{name}=true"));
+        hooks.chain(self.set.iter().cloned()).collect()
+    }
 }
 
 /// A checked configuration.
@@ -64,9 +75,10 @@ impl Job {
     pub fn load(args: &JobArgs, notices: bool) -> anyhow::Result<Self> {
         let (source, original) = read(args.config.clone().or_else(environment::config))?;
         let file = source.name();
+        let settings = args.settings();
         // The name of the file of sites first: its tables can then be set like the job file's own.
         let (names, others): (Vec<&String>, Vec<&String>) =
-            args.set.iter().partition(|setting| key_of(setting) == "sites");
+            settings.iter().partition(|setting| key_of(setting) == "sites");
         let mut text = original.clone();
         for setting in names {
             text = set(&text, setting, &file)?;
@@ -81,7 +93,7 @@ impl Job {
                 if notices {
                     found.iter().for_each(|notice| tell!("{}", place_notice(notice, args, &file)));
                 }
-                Ok(Self { config, source, settings: args.set.clone(), text, edited })
+                Ok(Self { config, source, settings, text, edited })
             }
             Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
         }
@@ -172,7 +184,7 @@ fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<S
     };
     Config::inline_sites(text, read).map_err(|fault| {
         let lines = match fault {
-            SitesFault::Here(error) => match setting_of("sites", &args.set) {
+            SitesFault::Here(error) => match setting_of("sites", &args.settings()) {
                 Some(setting) => error.render_at(&format!("--set {setting}")),
                 None => error.render(&source.name()),
             },
@@ -214,10 +226,10 @@ fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) ->
         // Settings move lines; an error that was there before keeps its place.
         match unedited.iter().find(|before| before.key == error.key && before.cause == error.cause) {
             Some(before) => before.render(file),
-            None => match setting_of(&error.key, &args.set) {
+            None => match setting_of(&error.key, &args.settings()) {
                 Some(setting) => error.render_at(&format!("--set {setting}")),
-                None if args.set.is_empty() => error.render(file),
-                None => error.render_at(&format!("{file} with --set {}", args.set.join(" --set "))),
+                None if args.settings().is_empty() => error.render(file),
+                None => error.render_at(&format!("{file} with --set {}", args.settings().join(" --set "))),
             },
         }
     };
@@ -225,7 +237,7 @@ fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) ->
 }
 
 fn place_notice(notice: &Notice, args: &JobArgs, file: &str) -> String {
-    match setting_of(&notice.key, &args.set) {
+    match setting_of(&notice.key, &args.settings()) {
         Some(setting) => format!("ampl: {} (--set {setting}): {}", notice.what, notice.instead),
         None => notice.render(file),
     }

@@ -206,7 +206,7 @@ fn exec_argv(args: &JobArgs, dir: &Path, sites: Vec<String>) -> anyhow::Result<V
         argv.extend(["-c".into(), if inline { config } else { std::path::absolute(config)?.into() }]);
     }
     argv.extend(["-o".into(), dir.into()]);
-    let settings = args.set.iter().cloned().chain(sites);
+    let settings = args.settings().into_iter().chain(sites);
     argv.extend(settings.flat_map(|setting| ["--set".into(), OsString::from(setting)]));
     argv.extend(["--checked".into(), "--".into()]);
     Ok(argv)

@@ -55,7 +55,8 @@ pub struct Args {
 /// for what is wrong with the population, of status 4 where there is none.
 pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    let job_args = JobArgs { config: args.config.clone(), output: None, set: args.set.clone() };
+    let job_args =
+        JobArgs { config: args.config.clone(), output: None, set: args.set.clone(), hooks: Vec::new() };
     let loaded = job::Job::load(&job_args, true)?;
     let source = Population::open(&args.population).map_err(population::failure)?;
     let failure = |fault| population::fault(&source, &fault);

@@ -125,6 +125,7 @@ mod tests {
             api: std::ptr::null_mut(),
             own_stack: 0..0,
             outer_bp: 0,
+            in_hook: false,
         }
     }
 

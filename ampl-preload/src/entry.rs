@@ -22,9 +22,9 @@ global_asm!(
     ".globl ampl_entry",
     ".hidden ampl_entry",
     ".type ampl_entry,@object",
-    ".size ampl_entry,96",
+    ".size ampl_entry,104",
     "ampl_entry:",
-    ".zero 96",
+    ".zero 104",
     ".popsection",
 );
 
@@ -54,9 +54,11 @@ pub struct Entry {
     pub own_stack: Range<u64>,
     /// rbp at the entry of the outermost wrapper now running.
     pub outer_bp: u64,
+    /// True while it is in a [hook of a function](crate::functions).
+    pub in_hook: bool,
 }
 
-const _: () = assert!(size_of::<Entry>() == 96 && std::mem::offset_of!(Entry, api) == 64);
+const _: () = assert!(size_of::<Entry>() == 104 && std::mem::offset_of!(Entry, api) == 64);
 
 /// Where a wrapper was called, as its stub found the machine.
 #[derive(Clone, Copy, Debug)]

@@ -25,6 +25,8 @@ mod filled;
 mod finalize;
 mod fortran;
 mod frames;
+mod function_names;
+mod functions;
 mod hook_plan;
 mod hooks;
 mod hot_state;

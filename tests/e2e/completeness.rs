@@ -158,7 +158,9 @@ fn what_has_a_twin_is_wrapped_or_skipped() {
 }
 
 /// Symbols that `libampl.so` exports besides wrappers and its own `ampl_*`, with the reason.
-const BESIDES: [(&str, &str); 7] = [
+const BESIDES: [(&str, &str); 9] = [
+    ("__cyg_profile_func_enter", "hook of compilers: functions as regions, where asked for"),
+    ("__cyg_profile_func_exit", "likewise"),
     ("PMPI_Finalize", "to end where a tool keeps MPI_Finalize to itself"),
     ("PMPI_Init", "to begin where a tool keeps MPI_Init to itself"),
     ("PMPI_Init_thread", "the same, where it asks for threads"),

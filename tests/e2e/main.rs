@@ -37,6 +37,7 @@ mod readers;
 mod recipes;
 mod recover;
 mod refused;
+mod regions;
 mod replay;
 mod retrospective;
 mod site_names;

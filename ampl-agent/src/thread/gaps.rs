@@ -68,18 +68,19 @@ impl Thread {
         }
     }
 
-    /// A call is about to be recorded at `now`: those before it that were not are a gap.
+    /// A call or an edge of a region is about to be recorded at `now`: calls before it that were not are a gap, behind
+    /// which come the edges that passed in it.
     #[cold]
     pub(super) fn end_gap(&mut self, now: Option<u64>) {
         self.empty_gap(now);
         if self.log.is_lost() {
             return;
         }
-        let Some(missing) = self.sequence.checked_sub(self.log.calls()).filter(|&missing| missing > 0) else {
-            return;
-        };
-        let terminal = self.gap_terminal();
-        self.log.push(terminal, missing);
+        if let Some(missing) = self.sequence.checked_sub(self.log.calls()).filter(|&missing| missing > 0) {
+            let terminal = self.gap_terminal();
+            self.log.push(terminal, missing);
+        }
+        self.follow_regions();
     }
 
     /// Puts the calls of the table behind the sequence of unrecorded calls, before the gap itself is in its own: a

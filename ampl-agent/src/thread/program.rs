@@ -6,7 +6,6 @@ use ampl_trace::gaps::Reason;
 use super::Thread;
 use crate::declared::Irregularities;
 use crate::gaps::LeftOut;
-use crate::regions::Bystander;
 use crate::window::Boundary;
 
 impl Thread {
@@ -93,18 +92,5 @@ impl Thread {
     pub(super) fn reopen(&mut self, now: u64) {
         self.skipped = false;
         self.stream.open(&[self.window.0, now, 1.0f64.to_bits(), 0, self.sequence]);
-    }
-
-    /// Goes on with the totals and visits of `bystander`, this same thread before its first call of MPI.
-    pub fn take_over(&mut self, bystander: &mut Bystander) {
-        bystander.hand_over();
-        self.visits.take_over(bystander.visits(), &self.totals);
-    }
-
-    /// The thread ends: regions that it has not left are forgotten.
-    pub fn end_regions(&mut self) {
-        if !self.visits.end() {
-            Irregularities::count(&self.shared.irregular.unbalanced);
-        }
     }
 }

@@ -80,7 +80,7 @@ impl Thread {
     }
 
     #[cold]
-    fn new_signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) {
+    pub(super) fn new_signature(&mut self, function: u16, flags: u8, site: u32, words: &[u64]) {
         let full = self.signatures.is_full() || self.shared.journal.is_crowded();
         if full || !self.stream.signature(function, flags, site, words) {
             self.log.give_up();
@@ -148,10 +148,16 @@ impl Thread {
     #[inline(always)]
     #[must_use]
     pub(super) fn append(&mut self, terminal: u32, now: u64) -> bool {
-        if self.log.calls() != self.sequence {
+        if self.lags() {
             self.end_gap(Some(now));
         }
         self.log.push(terminal, 1)
+    }
+
+    /// True where something before the next position is not in the sequence.
+    #[inline(always)]
+    pub(super) fn lags(&self) -> bool {
+        (self.log.calls() != self.sequence) | self.region_stack.is_behind()
     }
 
     /// The terminal of gaps.
@@ -194,6 +200,7 @@ impl Thread {
     pub fn finish_structure(&mut self) {
         self.end_gap(None);
         self.finish_gaps();
+        self.note_regions_left_out();
         self.log.finish();
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_agent::thread::CHECK_EVERY;
+use ampl_agent::thread::{CHECK_EVERY, NamedRegion};
 use ampl_agent::{CallEnd, Thread};
 use ampl_core::mpi::{Function, ids};
 use ampl_trace::decode::{Call, Event, Events};
@@ -11,6 +11,7 @@ use ampl_trace::format::{Writer, rank_parts, read};
 use ampl_trace::from_journal::Compacted;
 use ampl_trace::gaps::{Gap, Reason};
 use ampl_trace::record::CALL_NO_ARGS;
+use ampl_trace::regions::{Edge, Region, RegionEvent};
 use ampl_trace::structure::{JobStructure, RankStructure};
 use ampl_trace::{RankTrace, RunInfo};
 use proptest::prelude::*;
@@ -18,6 +19,8 @@ use proptest::prelude::*;
 use crate::common::Job;
 
 const THREADS: usize = 2;
+/// Regions of the program.
+const REGIONS: [&str; 3] = ["STEP", "solve", "solve the rest"];
 /// Functions of the program's calls.
 const FUNCTIONS: [Function; 4] = [ids::MPI_SEND, ids::MPI_RECV, ids::MPI_IPROBE, ids::MPI_ALLREDUCE];
 /// Calls of one function are left out, and the times of another; a third ends windows.
@@ -38,6 +41,11 @@ enum Step {
     Inside {
         function: usize,
         site: u64,
+    },
+    /// A region is entered, or left.
+    Region {
+        edge: Edge,
+        number: u32,
     },
     /// A call within the next one.
     Nested,
@@ -63,6 +71,10 @@ fn program() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let step = prop_oneof![
         12 => call.clone().prop_map(|(function, site)| Step::Call { function, site }),
         1 => call.prop_map(|(function, site)| Step::Inside { function, site }),
+        8 => (any::<bool>(), 0..REGIONS.len() as u32).prop_map(|(exits, number)| Step::Region {
+            edge: if exits { Edge::Exit } else { Edge::Enter },
+            number,
+        }),
         1 => Just(Step::Nested),
         2 => Just(Step::Local),
         2 => Just(Step::Barrier),
@@ -86,6 +98,29 @@ fn program() -> impl Strategy<Value = Vec<(usize, Step)>> {
     })
 }
 
+/// An edge of a region that is recorded.
+#[derive(Clone, Debug)]
+struct Passed {
+    /// Calls before it.
+    seq: usize,
+    edge: Edge,
+    number: u32,
+    at: u64,
+    /// Regions that the thread was in before.
+    inside: Vec<u32>,
+}
+
+/// Passes an edge: what is entered in a region ends with it.
+fn pass(inside: &mut Vec<u32>, edge: Edge, number: u32) {
+    match edge {
+        Edge::Enter => inside.push(number),
+        Edge::Exit => {
+            let at = inside.iter().rposition(|&own| own == number);
+            inside.truncate(at.unwrap_or(inside.len()));
+        }
+    }
+}
+
 /// A call that was made.
 #[derive(Clone, Copy, Debug)]
 struct Made {
@@ -103,6 +138,8 @@ struct Program {
     threads: Vec<Thread>,
     now: u64,
     made: [Vec<Made>; THREADS],
+    passed: [Vec<Passed>; THREADS],
+    inside: [Vec<u32>; THREADS],
     clocks: u64,
 }
 
@@ -110,7 +147,8 @@ impl Program {
     fn new() -> Self {
         let job = Job::new(CONFIG, 4);
         let threads = (0..THREADS as u32).map(|number| job.thread(number)).collect();
-        Self { job, threads, now: 1000, made: Default::default(), clocks: 0 }
+        let (made, passed, inside) = Default::default();
+        Self { job, threads, now: 1000, made, passed, inside, clocks: 0 }
     }
 
     fn note(&mut self, thread: usize, made: Made) {
@@ -173,8 +211,25 @@ impl Program {
         self.note(thread, Made { function, address, reason, start, end });
     }
 
+    fn region(&mut self, thread: usize, edge: Edge, number: u32) {
+        self.now += 1;
+        let (state, at) = (&mut self.threads[thread], self.now);
+        state.catch_up(at);
+        if state.records() {
+            let (seq, inside) = (self.made[thread].len(), self.inside[thread].clone());
+            self.passed[thread].push(Passed { seq, edge, number, at, inside });
+        }
+        let region = NamedRegion { number: 5 * number, name: REGIONS[number as usize], declared: None };
+        match edge {
+            Edge::Enter => drop(state.enter_region(region, at)),
+            Edge::Exit => drop(state.exit_region(region, at)),
+        }
+        pass(&mut self.inside[thread], edge, number);
+    }
+
     fn step(&mut self, thread: usize, step: Step) {
         match step {
+            Step::Region { edge, number } => self.region(thread, edge, number),
             Step::Call { function, site } => self.call(thread, FUNCTIONS[function], site, false),
             Step::Inside { function, site } => self.call(thread, FUNCTIONS[function], site, true),
             Step::Barrier => self.call(thread, ids::MPI_BARRIER, 300, false),
@@ -228,7 +283,7 @@ impl Program {
     /// Checks the process as it is now.
     fn check(&self) {
         let read = self.job.read();
-        check(&read.structure, &read.rank, &self.made, self.clocks);
+        check(&read.structure, &read.rank, (&self.made, &self.passed), self.clocks);
     }
 
     /// Checks the process while `thread` is in a call of `function`.
@@ -250,7 +305,12 @@ impl Program {
 }
 
 /// Checks that what is read is what was `made`. All sites are known of a process that has come to its end.
-fn check(structure: &RankStructure, rank: &RankTrace, made: &[Vec<Made>; THREADS], clocks: u64) {
+fn check(
+    structure: &RankStructure,
+    rank: &RankTrace,
+    (made, passed): (&[Vec<Made>; THREADS], &[Vec<Passed>; THREADS]),
+    clocks: u64,
+) {
     let ended = rank.process.finalized;
     let mut counted: BTreeMap<u16, u64> = BTreeMap::new();
     made.iter().flatten().for_each(|made| *counted.entry(made.function.0).or_default() += 1);
@@ -260,6 +320,20 @@ fn check(structure: &RankStructure, rank: &RankTrace, made: &[Vec<Made>; THREADS
     assert_eq!(rank.process.calls, counted.into_iter().collect::<Vec<_>>());
     let mut next = [0usize; THREADS];
     let mut run: Vec<Gap> = Vec::new();
+    let mut inside: [Vec<u32>; THREADS] = Default::default();
+    let mut edges = passed.each_ref().map(|passed| passed.iter());
+    let mut edge = |edge: Edge, found: RegionEvent, next: &[usize; THREADS]| {
+        let thread = found.thread as usize;
+        let Region::Named(name) = &found.region else { panic!("it has a name") };
+        let number = REGIONS.iter().position(|own| **own == **name).expect("one of the program's") as u32;
+        if !found.unseen {
+            let own = edges[thread].next().expect("no more than were passed");
+            assert_eq!((own.seq, own.edge, own.number), (next[thread], edge, number));
+            assert_eq!((found.seq as usize, &own.inside), (next[thread], &inside[thread]));
+            assert!(found.timed.is_none_or(|moment| moment.at_ns == own.at as i64), "{found:?} {own:?}");
+        }
+        pass(&mut inside[thread], edge, number);
+    };
     for event in Events::new(structure, rank) {
         match event.expect("decodable") {
             Event::Call(call) => {
@@ -275,11 +349,19 @@ fn check(structure: &RankStructure, rank: &RankTrace, made: &[Vec<Made>; THREADS
                 }
                 run.push(found);
             }
-            Event::Enter(_) | Event::Exit(_) => unreachable!("the program has no regions"),
+            Event::Enter(found) => {
+                gap(&mut run, made, &mut next, structure, ended);
+                edge(Edge::Enter, found, &next);
+            }
+            Event::Exit(found) => {
+                gap(&mut run, made, &mut next, structure, ended);
+                edge(Edge::Exit, found, &next);
+            }
         }
     }
     gap(&mut run, made, &mut next, structure, ended);
     assert_eq!(next, made.each_ref().map(Vec::len), "nothing is missing at the end");
+    assert!(edges.iter_mut().all(|edges| edges.next().is_none()), "no edge is missing");
 }
 
 fn is_made(call: &Call, made: &Made, structure: &RankStructure) {
@@ -367,9 +449,9 @@ proptest! {
         }
         program.check();
         let read = program.finish();
-        check(&read.structure, &read.rank, &program.made, program.clocks);
+        check(&read.structure, &read.rank, (&program.made, &program.passed), program.clocks);
         let (structure, rank) = stored(&read);
-        check(&structure, &rank, &program.made, program.clocks);
+        check(&structure, &rank, (&program.made, &program.passed), program.clocks);
     }
 }
 
@@ -384,13 +466,13 @@ fn a_process_that_only_counts_leaves_what_it_has_counted() {
         program.step(0, Step::Call { function: call % 4, site: (call % 3) as u64 });
     }
     let read = program.job.read();
-    check(&read.structure, &read.rank, &program.made, 0);
+    check(&read.structure, &read.rank, (&program.made, &program.passed), 0);
     let [missing] = &read.rank.gaps.missing()[..] else { panic!("{:?}", read.rank.gaps) };
     assert_eq!((missing.reason, missing.calls), (Reason::Overhead, 10_000));
     // Those of the first site of each function that had been called before are known; others were never resolved.
     assert!(missing.parts.iter().any(|part| part.site.is_some()));
     let read = program.finish();
-    check(&read.structure, &read.rank, &program.made, 0);
+    check(&read.structure, &read.rank, (&program.made, &program.passed), 0);
     let [missing] = &read.rank.gaps.missing()[..] else { panic!("{:?}", read.rank.gaps) };
     assert!(missing.parts.len() == 12 && missing.parts.iter().all(|part| part.site.is_some()));
     // 24 bytes for the names of functions and sites, some for the sequence: not one for each call.
@@ -408,7 +490,7 @@ fn gaps_in_a_loop_take_constant_space() {
             }
         }
         let read = program.finish();
-        check(&read.structure, &read.rank, &program.made, 0);
+        check(&read.structure, &read.rank, (&program.made, &program.passed), 0);
         let mut gaps = read.rank.gaps;
         // First and last moments are of the first gaps only.
         gaps.threads.iter_mut().for_each(|thread| thread.spans.clear());

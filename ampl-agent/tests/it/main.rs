@@ -11,6 +11,7 @@ mod model;
 mod partners;
 mod paths;
 mod program;
+mod regions;
 mod requests;
 mod retrospective;
 mod structure;

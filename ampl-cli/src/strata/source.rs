@@ -38,7 +38,12 @@ impl Source {
     pub fn open(args: &Args) -> anyhow::Result<Self> {
         let job_file = match &args.config {
             Some(config) => {
-                let args = JobArgs { config: Some(config.clone()), output: None, set: Vec::new() };
+                let args = JobArgs {
+                    config: Some(config.clone()),
+                    output: None,
+                    set: Vec::new(),
+                    hooks: Vec::new(),
+                };
                 Some(job::Job::load(&args, true)?)
             }
             None => None,

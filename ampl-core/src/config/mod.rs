@@ -14,6 +14,7 @@ mod metric;
 mod parse;
 pub mod perf;
 mod policy;
+mod region_filter;
 mod rules;
 mod schema;
 pub mod site;
@@ -29,7 +30,8 @@ pub use fraction::fraction;
 pub use marker::nanoseconds;
 pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};
-pub use schema::{Agent, Output, Sampling, Trace, Window};
+pub use region_filter::RegionFilter;
+pub use schema::{Agent, Hooks, Output, Sampling, Trace, Window};
 pub use sites::SitesFault;
 pub use text::{LONGEST, text};
 pub use write::quoted;
@@ -60,6 +62,8 @@ pub struct Config {
     pub output: Output,
     /// `[agent]`
     pub agent: Agent,
+    /// `[hooks]`
+    pub hooks: Hooks,
 }
 
 /// Method of drawing a sample of a given size (AMPL 2008, §3.2).
@@ -326,6 +330,7 @@ impl Default for Config {
             trace: Trace::default(),
             output: Output::default(),
             agent: Agent::default(),
+            hooks: Hooks::default(),
         }
     }
 }

@@ -33,6 +33,7 @@ impl Config {
                 "trace" => config.trace = block.settings(&mut report),
                 "output" => config.output = block.settings(&mut report),
                 "agent" => config.agent = block.settings(&mut report),
+                "hooks" => config.hooks = block.settings(&mut report),
                 "metric" => {
                     if let Some(metric) = metric(block, &mut report) {
                         draft.take_metric(block.at("name"), metric, &mut report);

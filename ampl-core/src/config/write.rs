@@ -22,6 +22,7 @@ impl Config {
         self.trace.write(&mut out);
         self.output.write(&mut out);
         self.agent.write(&mut out);
+        self.hooks.write(&mut out);
         out
     }
 

@@ -71,9 +71,11 @@ fn every_setting_arrives() {
          [[group]]\nname = 'B'\nmembers = '4-7'\nsample_size = 2\npinned = '4,5'\n\
          [[group]]\nname = 'C'\nmembers = '9'\nerror_abs = 3\n\
          [trace]\nstructure = 'kept'\ntiming = 'all'\ncall_sites = false\ntime_error = 0.25\ntime_floor = '5us'\ncall_path_depth = 64\n\
+         regions = '!tiny'\nregion_floor = '7ns'\n\
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
-         [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\n",
+         [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\n\
+         [hooks]\nfunctions = true\nfilter = 'a, b*'\nfloor = '0us'\n",
     );
     assert_eq!(notices, vec![]);
     let group = |name: &str, members: &str, target, pinned: &str| Group {
@@ -85,6 +87,7 @@ fn every_setting_arrives() {
     let bound = |confidence, error| Target::Bound { confidence, error };
     let metric = |quantity, event| Metric { quantity, event, guide: false, optional: false };
     let site = |matches, trace| SitePolicy { matches, trace, confidence: None, error: None };
+    let filter = |text: &str| accepted(&format!("trace.regions = '{text}'")).0.trace.regions;
     let expected = Config {
         sampling: Sampling {
             windows_per_update: 7,
@@ -127,6 +130,8 @@ fn every_setting_arrives() {
             time_floor_ns: 5000,
             call_sites: false,
             call_path_depth: 64,
+            regions: filter("!tiny"),
+            region_floor_ns: 7,
         },
         output: Output {
             dir: "runs/{time}-{app}".into(),
@@ -135,6 +140,7 @@ fn every_setting_arrives() {
             verify: true,
         },
         agent: Agent { client: Rank(0), max_overhead: Some(0.005), max_structure_overhead: 0.2 },
+        hooks: Hooks { functions: true, filter: filter("a,b*"), floor_ns: 0 },
     };
     assert_eq!(config, expected);
     assert_eq!(accepted(&expected.to_toml()).0, expected);

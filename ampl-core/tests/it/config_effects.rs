@@ -59,6 +59,8 @@ const EFFECTS: &[(&str, &str, &str)] = &[
     ("trace.time_floor", "ampl-agent/tests/it/structure.rs", "times_are_as_exact_as_the_keys_ask"),
     ("trace.call_sites", "tests/e2e/faults.rs", "call_sites_are_left_out"),
     ("trace.call_path_depth", "tests/e2e/paths.rs", "two_ways_to_one_call_are_told_apart"),
+    ("trace.regions", "ampl-agent/tests/it/regions.rs", "named_and_short_regions_are_left_out"),
+    ("trace.region_floor", "ampl-agent/tests/it/regions.rs", "named_and_short_regions_are_left_out"),
     (
         "output.dir",
         "ampl-cli/tests/command_line.rs",
@@ -74,6 +76,9 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "tests/e2e/governor.rs",
         "calls_are_recorded_up_to_a_limit_of_their_own",
     ),
+    ("hooks.functions", "tests/e2e/regions.rs", "functions_are_regions_where_asked_for"),
+    ("hooks.filter", "tests/e2e/regions.rs", "functions_are_left_out_by_name_and_where_they_are_short"),
+    ("hooks.floor", "tests/e2e/regions.rs", "functions_are_left_out_by_name_and_where_they_are_short"),
 ];
 
 /// How a test that makes its configuration of Rust's types writes a setting that has another name there.

@@ -64,6 +64,8 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("trace.time_floor", Shows(|c| c.trace.time_floor_ns == 5000), "\"5us\""),
     ("trace.call_sites", Shows(|c| !c.trace.call_sites), "true or false"),
     ("trace.call_path_depth", Shows(|c| c.trace.call_path_depth == 8), "from 1 to 64"),
+    ("trace.regions", Shows(|c| c.trace.regions.takes("solver") && !c.trace.regions.takes("tiny")), "commas"),
+    ("trace.region_floor", Shows(|c| c.trace.region_floor_ns == 5000), "\"5us\""),
     ("output.dir", Shows(|c| c.output.dir == "runs/{jobid}"), "{jobid}"),
     ("output.journal", Shows(|c| c.output.journal == Journal::Run), "\"node\""),
     (
@@ -75,6 +77,9 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("agent.client", Shows(|c| c.agent.client.0 == 3), "from 0"),
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),
     ("agent.max_structure_overhead", Shows(|c| c.agent.max_structure_overhead == 0.03), "\"10%\""),
+    ("hooks.functions", Shows(|c| c.hooks.functions), "true or false"),
+    ("hooks.filter", Shows(|c| !c.hooks.filter.takes("tiny")), "commas"),
+    ("hooks.floor", Shows(|c| c.hooks.floor_ns == 5000), "\"5us\""),
 ];
 
 fn bound(config: &Config) -> (f64, ErrorBound) {

@@ -115,19 +115,25 @@ fn any_config() -> impl Strategy<Value = Config> {
         max_structure_overhead: structure,
     });
     let times = (0.0..1.0f64, any::<u64>());
-    let trace = (keep.clone(), keep, times, (any::<bool>(), 1..=MOST_FRAMES)).prop_map(
-        |(structure, timing, (time_error, time_floor_ns), (call_sites, call_path_depth))| Trace {
+    let filters = || prop::sample::select(vec!["*", "!*", "solve*,!tiny,!*::*"]).prop_map(filter);
+    let regions = (filters(), any::<u64>());
+    let trace = (keep.clone(), keep, times, (any::<bool>(), 1..=MOST_FRAMES), regions).prop_map(
+        |(structure, timing, (time_error, time_floor_ns), (call_sites, call_path_depth), regions)| Trace {
             structure,
             timing,
             time_error,
             time_floor_ns,
             call_sites,
             call_path_depth,
+            regions: regions.0,
+            region_floor_ns: regions.1,
         },
     );
-    let rest = (trace, output, agent, sites);
+    let hooks = (any::<bool>(), filters(), any::<u64>());
+    let hooks = hooks.prop_map(|(functions, filter, floor_ns)| Hooks { functions, filter, floor_ns });
+    let rest = (trace, output, (agent, hooks), sites);
     (sampling, marker, 1..=u32::MAX, prop::collection::vec(metric, 0..5), groups, rest).prop_map(
-        |(sampling, marker, every, mut metrics, groups, (trace, mut output, agent, mut sites))| {
+        |(sampling, marker, every, mut metrics, groups, (trace, mut output, (agent, hooks), mut sites))| {
             output.verify &= trace.structure != Keep::Off;
             sites.dedup_by(|later, earlier| later.matches == earlier.matches);
             let (quantity, event) = (Quantity::Calls, Event::Window);
@@ -162,9 +168,16 @@ fn any_config() -> impl Strategy<Value = Config> {
                 trace,
                 output,
                 agent,
+                hooks,
             }
         },
     )
+}
+
+/// The filter in `text`, as a job file has it.
+fn filter(text: &str) -> RegionFilter {
+    let (config, _) = Config::parse(&format!("[trace]\nregions = '{text}'\n")).expect("a filter");
+    config.trace.regions
 }
 
 proptest! {

@@ -1,24 +1,25 @@
 //! The C API of `include/ampl.h`: events and queries of the program.
 //!
 //! A call that concerns nothing of the configuration costs a few loads. Every other reads the clock and goes
-//! to the calling thread's state; none waits, and none allocates but a thread's first.
+//! to the calling thread's state; none waits, and none allocates but a thread's first, or a region's.
 
+mod early;
 mod names;
 mod thread;
 
 use std::ffi::{c_char, c_int, c_long};
 use std::sync::atomic::Ordering;
 
+use ampl_agent::Thread;
+use ampl_agent::thread::NamedRegion;
+use ampl_core::config::Keep;
+
 use crate::contain::contained;
 use crate::hot_state;
 use crate::process::{self, Process};
 use crate::report::message;
-use names::{LONGEST, Name, Names};
-pub use thread::ApiThread;
-use thread::{Caller, is_open, with_caller};
-
-static REGIONS: Names = Names::new();
-static METRICS: Names = Names::new();
+use names::{LONGEST, METRICS, Name, Names, REGIONS};
+pub use thread::{ApiThread, Caller, is_open, with_caller};
 
 /// The text at `name`; nothing at null.
 ///
@@ -64,24 +65,53 @@ fn number(names: &Names, text: &[u8]) -> c_int {
     if text.is_empty() { 0 } else { contained(|| names.number(text)).unwrap_or(0) }
 }
 
-/// The index that the configuration gives the region, if the region matters now.
+/// The index that the configuration gives the region, and true where it is recorded.
 #[inline(always)]
-fn region_index(name: &Name) -> Option<u16> {
-    name.index(|text| process::current()?.shared.declared().region(text))
+fn uses(name: &Name) -> (Option<u16>, bool) {
+    name.uses(|text| {
+        let Some(process) = process::current() else { return (None, false) };
+        let trace = &process.shared.plan.config.trace;
+        let recorded = trace.structure != Keep::Off && trace.regions.takes(text);
+        (process.shared.declared().region(text), recorded)
+    })
+}
+
+/// The region of that number, if it matters now, and true where it is recorded.
+#[inline(always)]
+fn named(region: c_int) -> Option<(NamedRegion<'static>, bool)> {
+    let name = REGIONS.get(region)?;
+    let (declared, recorded) = uses(name);
+    let region = NamedRegion { number: region as u32, name: name.label(), declared };
+    (declared.is_some() || recorded).then_some((region, recorded))
+}
+
+/// Regions that the calling thread has entered before its first call of MPI, and not left, go over to its `thread`.
+pub fn begin_inside(thread: &mut Thread) {
+    for region in early::take() {
+        if let Some((region, true)) = named(region) {
+            thread.begin_inside(region, hot_state::now());
+        }
+    }
 }
 
 #[inline]
 fn enter(region: c_int) {
     if is_open() {
-        let Some(index) = REGIONS.get(region).and_then(region_index) else { return };
+        let Some((region, recorded)) = named(region) else { return };
         with_caller(|caller, now| match caller {
-            Caller::Rank(state) => (state.thread.region_enter(index, now), ()),
-            Caller::Bystander(bystander) => (false, bystander.enter(index, now)),
+            Caller::Rank(state) => (state.thread.enter_region(region, now), ()),
+            Caller::Bystander(bystander) => {
+                if recorded {
+                    bystander.note_entry(region.number);
+                }
+                (false, region.declared.into_iter().for_each(|index| bystander.enter(index, now)))
+            }
         });
     } else if hot_state::has_not_started()
         && let Some(name) = REGIONS.get(region)
     {
         name.early.fetch_add(1, Ordering::Relaxed);
+        early::enter(region);
     }
 }
 
@@ -89,10 +119,13 @@ fn enter(region: c_int) {
 fn exit(region: c_int) {
     if is_open() {
         let Some(name) = REGIONS.get(region) else { return };
-        let Some(index) = region_index(name) else { return };
+        let Some((region, _)) = named(region) else { return };
         let entered = with_caller(|caller, now| match caller {
-            Caller::Rank(state) => state.thread.region_exit(index, now),
-            Caller::Bystander(bystander) => (false, bystander.exit(index, now)),
+            Caller::Rank(state) => state.thread.exit_region(region, now),
+            Caller::Bystander(bystander) => {
+                bystander.note_exit(region.number);
+                (false, region.declared.is_none_or(|index| bystander.exit(index, now)))
+            }
         });
         if entered == Some(false) && name.early.fetch_sub(1, Ordering::Relaxed) <= 0 {
             name.early.store(0, Ordering::Relaxed);
@@ -106,6 +139,7 @@ fn exit(region: c_int) {
         let _ = name
             .early
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |times| (times > 0).then_some(times - 1));
+        early::exit(region);
     }
 }
 

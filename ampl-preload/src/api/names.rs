@@ -12,36 +12,60 @@ const SLOTS: usize = 2048;
 /// Bytes of a name that count.
 pub const LONGEST: usize = 255;
 
+/// Regions of the program.
+pub static REGIONS: Names = Names::new();
+/// Metrics of the program.
+pub static METRICS: Names = Names::new();
+
 /// State of a name that has not been looked up in the configuration.
 const UNKNOWN: u32 = 0;
-/// State of a name that the configuration does not have.
-const IGNORED: u32 = 1;
+/// Bit of those that have been.
+const KNOWN: u32 = 1;
+/// Bit of regions that are recorded.
+const RECORDED: u32 = 2;
+/// First bit of the index that the configuration gives the name, plus 1; 0 where it gives none.
+const INDEX: u32 = 2;
 
 /// A region or metric of the program.
 #[derive(Debug)]
 pub struct Name {
     text: Box<[u8]>,
-    /// [`UNKNOWN`], [`IGNORED`], or the index that the configuration gives it plus 2.
+    /// The same as a trace has it.
+    label: Box<str>,
+    /// [`UNKNOWN`], or bits: see above.
     declared: AtomicU32,
     /// How often it was entered and not left before the agent existed.
     pub early: AtomicI64,
 }
 
 impl Name {
-    /// Its index in the configuration, which `declared` asks once for a process; `None` if it is not there.
+    /// Its index in the configuration, and true where it is recorded; `ask` asks for both once for a process.
+    #[inline]
+    pub fn uses(&self, ask: impl FnOnce(&str) -> (Option<u16>, bool)) -> (Option<u16>, bool) {
+        let mut known = self.declared.load(Ordering::Relaxed);
+        if known == UNKNOWN {
+            known = self.ask(ask);
+        }
+        ((known >> INDEX).checked_sub(1).map(|index| index as u16), known & RECORDED != 0)
+    }
+
+    /// Its index in the configuration; `None` if it is not there.
     #[inline]
     pub fn index(&self, declared: impl FnOnce(&str) -> Option<u16>) -> Option<u16> {
-        match self.declared.load(Ordering::Relaxed) {
-            IGNORED => None,
-            UNKNOWN => self.ask(declared),
-            index => Some((index - 2) as u16),
-        }
+        self.uses(|text| (declared(text), false)).0
+    }
+
+    /// Its text as a trace has it.
+    pub fn label(&self) -> &str {
+        &self.label
     }
 
     #[cold]
-    fn ask(&self, declared: impl FnOnce(&str) -> Option<u16>) -> Option<u16> {
-        let found = std::str::from_utf8(&self.text).ok().and_then(declared);
-        self.declared.store(found.map_or(IGNORED, |index| u32::from(index) + 2), Ordering::Relaxed);
+    fn ask(&self, ask: impl FnOnce(&str) -> (Option<u16>, bool)) -> u32 {
+        let (index, recorded) = ask(&self.label);
+        let found = index.map_or(0, |index| u32::from(index) + 1) << INDEX;
+        let found = found | KNOWN | if recorded { RECORDED } else { 0 };
+        self.declared.store(found, Ordering::Relaxed);
         found
     }
 }
@@ -112,7 +136,8 @@ impl Names {
         let more = |count: u32| (count < MOST as u32).then_some(count + 1);
         let Ok(count) = self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) else { return 0 };
         let (declared, early) = (AtomicU32::new(UNKNOWN), AtomicI64::new(0));
-        let name = Box::leak(Box::new(Name { text: text.into(), declared, early }));
+        let label = String::from_utf8_lossy(text).into();
+        let name = Box::leak(Box::new(Name { text: text.into(), label, declared, early }));
         self.by_number[count as usize + 1].store(name, Ordering::Release);
         count + 1
     }

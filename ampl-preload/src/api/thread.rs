@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use ampl_agent::meter::Meter;
 use ampl_agent::regions::Bystander;
+use ampl_agent::thread::NamedRegion;
 use ampl_agent::uncancelled::Uncancelled;
 
+use super::names::REGIONS;
 use crate::contain::contained;
 use crate::control;
 use crate::entry::entry;
@@ -99,6 +101,12 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
     };
     if let Some(mut bystander) = here.bystander.take() {
         state.thread.take_over(&mut bystander);
+        for region in bystander.take_open() {
+            if let Some(name) = REGIONS.get(region as i32) {
+                let region = NamedRegion { number: region, name: name.label(), declared: None };
+                state.thread.begin_inside(region, now);
+            }
+        }
     }
     let measured = here.meter.is_due();
     let from = if measured { hot_state::now() } else { 0 };

@@ -24,6 +24,7 @@ use crate::contain::{self, contained, disable};
 use crate::entry::{Origin, entry};
 use crate::environment;
 use crate::finalize::Finalizer;
+use crate::functions;
 use crate::hook_plan;
 use crate::hooks;
 use crate::hot_state::{self, is_active, now};
@@ -83,6 +84,8 @@ pub unsafe fn start(symbol: &Symbol, words: &[usize], origin: Origin, before: (u
     if let Some(state) = adopt_thread() {
         // SAFETY: the caller's promise.
         unsafe { hooks::begun(state, symbol, words) };
+        api::begin_inside(&mut state.thread);
+        functions::begin_inside(&mut state.thread);
         let address = state.path(origin);
         with_room(|| init::first_records(state, &run, symbol.function, address, before.0));
         let began = watch.stop().cpu_ns + environment::started_ns();
@@ -145,6 +148,7 @@ fn make(before: (u64, i64)) -> Option<Box<RunInfo>> {
     symbol::find_all();
     agent.arm();
     api::announce(process);
+    functions::start(&process.shared.plan.config.hooks);
     hot_state::activate();
     Some(Box::new(parts.run))
 }

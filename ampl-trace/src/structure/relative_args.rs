@@ -14,8 +14,8 @@ use crate::args::{
 };
 use crate::record::{
     CALL_ERROR, CALL_MISS, CALL_NO_ARGS, CALL_OUTCOME, CALL_PLACE, CALL_UNFINISHED, PLACE_WORDS,
+    REGION_ENTER, REGION_EXIT,
 };
-use crate::regions::Edge;
 use crate::request::{SLOT_BITS, UNSEEN};
 
 /// Meaning of a word.
@@ -71,8 +71,6 @@ pub struct Slot {
 }
 
 const PLAIN: Slot = Slot { role: Role::Plain, param: 127, element: 0 };
-/// Length of a region's name, then its bytes.
-const NAME: Slot = Slot { role: Role::Text, param: 120, element: 0 };
 
 /// Slots of all words of a signature; all plain if they do not fit the function table. Depends on lengths only, which
 /// are never changed.
@@ -126,7 +124,7 @@ impl Layout {
             length: None,
             array: None,
             place: if known && flags & CALL_PLACE != 0 { PLACE_WORDS as u32 } else { 0 },
-            name: Edge::of(function).is_some(),
+            name: matches!(function, REGION_ENTER | REGION_EXIT),
             overrun: false,
         }
     }
@@ -174,8 +172,8 @@ impl Layout {
         }
         let Some((index, out)) = self.param() else {
             if std::mem::take(&mut self.name) {
-                self.length = Some((NAME, true, 1));
-                return Slot { role: Role::Length, ..NAME };
+                self.length = Some((Slot { role: Role::Text, param: 120, element: 0 }, true, 1));
+                return Slot { role: Role::Length, param: 120, element: 0 };
             }
             let Some(left) = self.place.checked_sub(1) else {
                 self.overrun = true;

@@ -4,7 +4,7 @@ pub(super) mod settings;
 mod table;
 
 pub(super) use settings::Settings;
-pub use table::{Agent, KEYS, Output, Sampling, TABLES, Trace, Window};
+pub use table::{Agent, Hooks, KEYS, Output, Sampling, TABLES, Trace, Window};
 pub(super) use table::{GroupTable, MetricTable, SiteTable};
 
 /// One key of `JOB.toml`.

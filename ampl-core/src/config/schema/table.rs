@@ -7,7 +7,7 @@ use crate::config::form::{Flag, Maybe, OrAuto, Real, Text, Whole, ranks, words};
 use crate::config::write::{code, quoted};
 use crate::config::{
     Event, Journal, Keep, MOST_FRAMES, MOST_STRATA, Marker, Mechanism, Members, Quantity, RankSummaries,
-    Selection, SiteMatch, SiteTrace, Sizing, Summaries, marker, rules,
+    RegionFilter, Selection, SiteMatch, SiteTrace, Sizing, Summaries, marker, rules,
 };
 use crate::units::{Rank, RankSet};
 
@@ -23,6 +23,15 @@ const fn inside(wanted: &'static str) -> Real {
     Real { shape: Shape::Fraction, fits, range: "inside (0, 1)", wanted }
 }
 
+const DURATION: Text<u64> =
+    Text { read: marker::time_floor, write: |floor_ns| Some(format!("\"{floor_ns}ns\"")) };
+
+const REGIONS: Text<RegionFilter> =
+    Text { read: RegionFilter::parse, write: |filter| Some(quoted(&filter.to_string())) };
+
+const PATTERNS: &str =
+    "names with commas between them, `*` in place of any characters; `!` before a name leaves it out";
+
 const NAME: &str = "where NAME is a letter or `_`, then letters, digits and `_.:-`";
 
 /// Every table.
@@ -35,6 +44,7 @@ pub const TABLES: &[Table] = &[
     Trace::TABLE,
     Output::TABLE,
     Agent::TABLE,
+    Hooks::TABLE,
 ];
 
 /// Keys in no table. The only one names a file, whose tables take its place before the text is parsed.
@@ -45,7 +55,7 @@ const TOP: &[Key] = &[Key {
         .examples("\"sites.toml\"", "\"absent.toml\"")
 }];
 
-const PARTS: [&[Key]; 9] = [
+const PARTS: [&[Key]; 10] = [
     TOP,
     Sampling::KEYS,
     Window::KEYS,
@@ -55,6 +65,7 @@ const PARTS: [&[Key]; 9] = [
     Trace::KEYS,
     Output::KEYS,
     Agent::KEYS,
+    Hooks::KEYS,
 ];
 
 /// Every key.
@@ -364,7 +375,7 @@ settings! {
             "Relative error of stored times: that of a duration; of a start, from the start of the first of the kept windows in a row; and of a gap before a call twice as much, and a bit, where calls do not overlap. 0 stores exact times.",
             default("0.1"), examples("0.05", "1.5");
         time_floor_ns ("time_floor"): u64 = 0,
-            Text { read: marker::time_floor, write: |floor_ns| Some(format!("\"{floor_ns}ns\"")) },
+            DURATION,
             "Durations and gaps up to this are not told apart.",
             default("\"0us\""), range("a duration with its unit: ns, us, ms or s"), examples("\"5us\"", "\"5\"");
         call_sites: bool = true, Flag, "Whether every call's site is stored with it.",
@@ -379,6 +390,13 @@ settings! {
             "How many functions tell call sites apart: the one that calls MPI and its callers, innermost first. A \
              function counts once, where it is innermost, however often and by whatever way it calls itself.",
             default("1"), examples("8", "0");
+        regions: RegionFilter = RegionFilter::default(), REGIONS,
+            "Regions of the program whose entries and exits are recorded, by their names.",
+            default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");
+        region_floor_ns ("region_floor"): u64 = 0, DURATION,
+            "Regions whose visits are this short on average are left out after 10,000 of them; their mean is taken again \
+             every 10,000 visits until then.",
+            default("\"0us\""), range("a duration with its unit: ns, us, ms or s"), examples("\"5us\"", "\"5\"");
     }
 }
 
@@ -433,5 +451,19 @@ settings! {
             "Share of a thread's processor time that recording calls without their times may take; a rank that takes more \
              only counts them, and the trace has how many and where. At least `agent.max_overhead`.",
             default("\"10%\""), range("above 0 and below 1"), examples("\"3%\"", "0");
+    }
+}
+
+settings! {
+    [hooks] "Regions that compilers and other tools tell of; all off unless asked for." => pub struct Hooks {
+        functions: bool = false, Flag,
+            "Whether functions of a program that was compiled with -finstrument-functions are regions.",
+            default("false"), examples("true", "\"yes\"");
+        filter: RegionFilter = RegionFilter::default(), REGIONS,
+            "Functions that are recorded, by their names in the symbol table of their module.",
+            default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");
+        floor_ns ("floor"): u64 = 1000, DURATION,
+            "As `trace.region_floor`, for these functions.",
+            default("\"1us\""), range("a duration with its unit: ns, us, ms or s"), examples("\"5us\"", "\"5\"");
     }
 }

@@ -1,0 +1,33 @@
+//! Questions about the program's code, which the library answers.
+
+use super::Shared;
+
+/// Maps a return address to the path of its module and the offset in it.
+pub type Resolve = fn(u64) -> (String, u64);
+/// Stores the addresses of the functions that lead to the calling thread's call, outwards from the caller of the
+/// function that makes it; returns how many.
+pub type Callers = fn(&mut [u64; SAMPLED_CALLERS]) -> usize;
+/// Name of the function whose code begins at an offset of a module, as the module's symbols have it.
+pub type FunctionName = fn(&str, u64) -> Option<String>;
+/// Callers of a sampled call that are recorded.
+pub const SAMPLED_CALLERS: usize = 5;
+
+impl Shared {
+    /// Has `callers` sample how calls reach sites. To be called before the first thread registers.
+    pub fn sample_with(&self, callers: Callers) {
+        let _ = self.callers.set(callers);
+    }
+
+    pub(crate) fn callers(&self) -> Option<Callers> {
+        self.callers.get().copied()
+    }
+
+    /// Has `names` name functions that are regions. Without it they have their places for names.
+    pub fn name_functions_with(&self, names: FunctionName) {
+        let _ = self.function_names.set(names);
+    }
+
+    pub(crate) fn function_name(&self, path: &str, offset: u64) -> Option<String> {
+        self.function_names.get()?(path, offset)
+    }
+}
