@@ -38,6 +38,9 @@ fn start(arguments: Vec<OsString>) -> Result<std::convert::Infallible, String> {
         return Err(format!("the replayer for {mpi} is not installed: {} is missing", file.display()));
     }
     let mut command = Command::new(path(mpi));
+    if let Some(marker) = marker(&arguments)? {
+        command.args(["--step-marker", &marker]);
+    }
     command.args(arguments);
     let masks = directory.join(MASKS);
     if masks.is_file() {
@@ -50,6 +53,36 @@ fn start(arguments: Vec<OsString>) -> Result<std::convert::Infallible, String> {
         command.env("LD_PRELOAD", preload);
     }
     Err(format!("{}: {}", path(mpi).display(), command.exec()))
+}
+
+/// The call that begins each step, by `ampl timesteps`, where `--steps` asks for it.
+fn marker(arguments: &[OsString]) -> Result<Option<String>, String> {
+    let asks = |argument: &OsString| {
+        let text = argument.to_string_lossy();
+        text == "--steps" || text.starts_with("--steps=")
+    };
+    if !arguments.iter().any(asks) {
+        return Ok(None);
+    }
+    // The run is the one argument that is there.
+    let Some(run) = arguments.iter().find(|argument| Path::new(argument).exists()) else { return Ok(None) };
+    let own = std::env::current_exe().map_err(|error| format!("its own path is not known: {error}"))?;
+    let mut ask = Command::new(own.with_file_name("ampl"));
+    // Not under the tool that records the replay.
+    ask.arg("timesteps").arg(run).arg("--json").env_remove("LD_PRELOAD");
+    let output =
+        ask.output().map_err(|error| format!("--steps asks 'ampl timesteps', which failed: {error}"))?;
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let reason = found["reason"].as_str().map(str::to_owned);
+    let marker = found["marker"].as_str().map(str::to_owned);
+    let agreed = found["confidence"].as_f64() == Some(1.0);
+    match marker {
+        Some(marker) if agreed => Ok(Some(marker)),
+        Some(_) => Err("--steps: ranks show different numbers of steps".to_owned()),
+        None => Err(format!("--steps: no loop over time with a call in each step was found: {}", {
+            reason.unwrap_or_else(|| "see 'ampl timesteps'".to_owned())
+        })),
+    }
 }
 
 /// The MPI that `--mpi` names, and the other arguments.

@@ -193,7 +193,7 @@ fn objects_of_every_kind_come_back() {
 
 #[test]
 fn what_cannot_be_replayed_is_refused_with_the_reason() {
-    let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &[]), EVERYTHING, Form::Run).success();
+    let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &["60"]), EVERYTHING, Form::Run).success();
     let refused = |job: Job, reason: &str| {
         let finished = job.plain();
         assert!(!finished.status.success(), "{reason}: {finished:?}");
@@ -202,4 +202,31 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     refused(replay(Mpi::OpenMpi, 3, &run.run, &[]), "the run has 2 ranks and 3 were started");
     // The replayer of another MPI than the launcher's is a world of its own in each process.
     refused(replay(Mpi::OpenMpi, 2, &run.run, &["--mpi", "mpich"]), "the launcher belongs to another MPI");
+}
+
+fn report(job: &Job) -> Value {
+    let finished = job.plain();
+    assert!(finished.status.success(), "{}", finished.stderr);
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {}", finished.stdout))
+}
+
+fn calls(report: &Value, function: &str) -> [u64; 2] {
+    let rows = report["functions"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["function"] == function).expect("it is called");
+    ["recorded", "replayed"].map(|when| row[when]["calls"].as_u64().unwrap())
+}
+
+#[test]
+fn fewer_steps_stand_for_all() {
+    let run = monitor(&Job::of(Mpi::OpenMpi, 2, "steady", &["60"]), EVERYTHING, Form::Run).success();
+    let whole = report(&replay(Mpi::OpenMpi, 2, &run.run, &["--json"]));
+    let [recorded, replayed] = calls(&whole, "MPI_Sendrecv");
+    assert!(recorded >= 40 && recorded == replayed, "{whole}");
+    assert!(whole["predicted_ns"].is_null(), "{whole}");
+    let options = ["--json", "--steps", "8", "--timing", "recorded", "--scale-compute", "0.1"];
+    let short = report(&replay(Mpi::OpenMpi, 2, &run.run, &options));
+    assert_eq!(calls(&short, "MPI_Sendrecv"), [recorded, 2 * 8], "{short}");
+    let predicted = short["predicted_ns"].as_u64().expect("there is a prediction");
+    assert!(predicted > short["replayed_ns"].as_u64().unwrap(), "{short}");
+    assert_eq!(short["notes"].as_array().unwrap().len(), 2, "{short}");
 }

@@ -21,7 +21,9 @@ use ampl_core::mpi::{Class, Function};
 use ampl_core::value::Value;
 use ampl_reader::{Call, Calls, Run};
 use ampl_replay::launcher::Launched;
+use ampl_replay::pace::Pace;
 use ampl_replay::refusal::refusals;
+use ampl_replay::steps::{Cut, Marker};
 use clap::{Parser, ValueEnum};
 
 use ffi::Private;
@@ -45,6 +47,18 @@ struct Args {
     /// Sources of receives from any source: as they were recorded, or any.
     #[arg(long, value_enum, default_value_t = Wildcards::Pinned)]
     wildcards: Wildcards,
+    /// Computation between calls: none, or as much as was recorded.
+    #[arg(long, value_enum, default_value_t = Timing::None)]
+    timing: Timing,
+    /// Multiply recorded computation.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    scale_compute: f64,
+    /// Replay so many steps of the loop that advances time, and predict the time of all.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(4..))]
+    steps: Option<u64>,
+    /// The call that begins each step.
+    #[arg(long, hide = true)]
+    step_marker: Option<String>,
     /// Leave out calls that were counted and not recorded, and say so.
     #[arg(long)]
     skip_gaps: bool,
@@ -60,6 +74,14 @@ struct Args {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Timing {
+    /// Flat out.
+    None,
+    /// As recorded.
+    Recorded,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -125,7 +147,27 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
             && params.any(|param| param.name == "status" && param.direction != ampl_core::mpi::Direction::Out)
     });
     let calls = || Calls::new(&own.structure, &own.trace);
-    let sources = || -> Box<dyn Iterator<Item = Call>> { Box::new(calls().map_while(Result::ok)) };
+    let cut = match (args.steps, &args.step_marker) {
+        (Some(kept), Some(name)) => {
+            let marker = Marker::of(name, &own).ok_or_else(|| refuse(format!("no such call: {name}")))?;
+            let all = calls().map_while(Result::ok).filter(|call| marker.is(call)).count() as u64;
+            Some(Cut::new(marker, kept, all))
+        }
+        _ => None,
+    };
+    let played = || {
+        let mut cut = cut.clone();
+        calls().map_while(Result::ok).filter(move |call| cut.as_mut().is_none_or(|cut| cut.plays(call)))
+    };
+    let sources = || -> Box<dyn Iterator<Item = Call>> { Box::new(played()) };
+    let mut pace = (args.timing == Timing::Recorded).then(|| {
+        let of_rank = run.totals().shares().filter(|(_, of, _)| *of == rank);
+        let lifecycle = |function: u16| Function(function).spec().class == Class::Lifecycle;
+        let mpi_ns =
+            of_rank.filter(|(function, ..)| !lifecycle(*function)).map(|(.., share)| share.time_ns as f64);
+        let elapsed_ns = own.trace.process.elapsed_ns.saturating_sub(own.trace.process.own_ns);
+        Pace::of(calls().map_while(Result::ok), elapsed_ns, mpi_ns.sum(), args.scale_compute)
+    });
     let setting = Setting {
         family,
         sources: (args.wildcards == Wildcards::Pinned).then(sources),
@@ -136,10 +178,37 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
     let memory =
         Memory::new(u64::from(rank) + 1).map_err(|error| Stop::At("at the start".into(), error.into()))?;
     let mut player = Player::new(setting, memory);
-    let mut state = State { args, run: &run, rank, private: None, begun: Instant::now(), notes };
+    let mut state = State {
+        args,
+        run: &run,
+        rank,
+        private: None,
+        begun: Instant::now(),
+        notes,
+        steps: Vec::new(),
+        left_out: cut.as_ref().map_or(0, Cut::left_out),
+        pace: pace.as_ref().map(|pace| (pace.measured, pace.calls)),
+    };
+    // Half of the time outside MPI and less on the processor: the program did not compute there.
+    let process = &own.trace.process;
+    let outside_ns = pace.as_ref().map_or(0.0, |pace| pace.outside_ns);
+    let sleeps = process.processor_ns > 0 && (process.processor_ns as f64) < outside_ns / 2.0;
+    let mut running = cut.clone();
     for call in calls() {
         let call = call.map_err(|error| Stop::At("reading".into(), Problem::Damaged(error.to_string())))?;
         let name = call.function.name();
+        let computed = pace.as_mut().map(|pace| pace.before(&call)).unwrap_or_default();
+        if let Some(cut) = &mut running {
+            if !cut.plays(&call) {
+                continue;
+            }
+            if cut.begins(&call) {
+                state.steps.push(Instant::now());
+            }
+        }
+        if state.private.is_some() {
+            compute(computed, sleeps);
+        }
         let place = |problem| Stop::At(format!("call {} {}", call.seq, shown(&call)), problem);
         if name == "MPI_Finalize" {
             state.end(&mut player);
@@ -157,6 +226,17 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         }
     }
     Ok(())
+}
+
+/// Lets time pass as the program did: by keeping the processor busy, or by sleeping.
+fn compute(time: Duration, sleeps: bool) {
+    let begun = Instant::now();
+    if sleeps {
+        return std::thread::sleep(time);
+    }
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
 }
 
 /// True for a call of `MPI_File_open` without `MPI_MODE_CREATE`.
@@ -216,6 +296,12 @@ struct State<'a> {
     private: Option<Private>,
     begun: Instant,
     notes: Vec<String>,
+    /// Begin of each step, where these are counted.
+    steps: Vec<Instant>,
+    /// Steps that are not replayed.
+    left_out: u64,
+    /// Calls whose computation was measured, and all, where computation is replayed.
+    pace: Option<(u64, u64)>,
 }
 
 impl State<'_> {
@@ -251,21 +337,50 @@ impl State<'_> {
         Ok(())
     }
 
+    /// Mean length of a step, without the first, which warms up, and the last, behind what is left out.
+    fn step_ns(&self) -> u64 {
+        let [_, second, .., last, _] = &self.steps[..] else { return 0 };
+        let number = self.steps.len() as u32 - 3;
+        (last.duration_since(*second) / number.max(1)).as_nanos() as u64
+    }
+
     /// Before `MPI_Finalize`.
     fn end(&mut self, player: &mut Player<'_>) {
         let Some(private) = self.private.take() else { return };
         let mut elapsed = [self.begun.elapsed().as_nanos() as u64];
         private.largest(&mut elapsed, self.rank);
         player.measured.gather(private, self.rank);
+        let step_ns = self.step_ns();
+        let mut step = [step_ns];
+        private.largest(&mut step, self.rank);
+        let (measured, all) = self.pace.unwrap_or_default();
+        let mut paced = [measured, all];
+        private.sum(&mut paced, self.rank);
         private.free();
         if self.rank != 0 {
             return;
+        }
+        if self.pace.is_some() {
+            self.notes.push(format!(
+                "computation before {} of {} calls as measured, before the others each rank's mean by its totals",
+                paced[0], paced[1]
+            ));
+        }
+        let predicted = (self.args.steps.is_some()).then(|| elapsed[0] + self.left_out * step[0]);
+        if let Some(predicted) = predicted {
+            self.notes.push(format!(
+                "{} steps left out; with them {}, if each takes as long as those from the second on, {}",
+                self.left_out,
+                report::seconds(predicted),
+                report::seconds(step[0]),
+            ));
         }
         player.files.end();
         let report = Report {
             run: self.run,
             measured: &player.measured,
             replayed_ns: elapsed[0],
+            predicted_ns: predicted,
             notes: std::mem::take(&mut self.notes),
         };
         match self.args.json {

@@ -49,6 +49,8 @@ pub struct Report<'a> {
     pub measured: &'a Measured,
     /// From the return of `MPI_Init` to the entry of `MPI_Finalize`, of the slowest rank.
     pub replayed_ns: u64,
+    /// Time that all steps would take, where some were left out.
+    pub predicted_ns: Option<u64>,
     /// Remarks on how it was done.
     pub notes: Vec<String>,
 }
@@ -97,6 +99,7 @@ impl Report<'_> {
             "ranks": self.run.info().ranks,
             "recorded_ns": self.recorded_ns(),
             "replayed_ns": self.replayed_ns,
+            "predicted_ns": self.predicted_ns,
             "functions": rows.collect::<Vec<_>>(),
             "notes": self.notes,
         })
@@ -125,7 +128,7 @@ impl Report<'_> {
 }
 
 /// Nanoseconds as text with three digits.
-fn seconds(time_ns: u64) -> String {
+pub fn seconds(time_ns: u64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
     let (unit, name) = units.into_iter().find(|(unit, _)| time_ns as f64 >= *unit).unwrap_or((1.0, "ns"));
     let value = time_ns as f64 / unit;
