@@ -3,8 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod completions;
+pub mod computation;
 pub mod launcher;
-pub mod pace;
+
 pub mod refusal;
 pub mod steps;
 pub mod wildcards;

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use ampl_core::mpi::{Class, Function};
 use ampl_core::value::Value;
 use ampl_reader::{Call, Calls, Run};
+use ampl_replay::computation::Computation;
 use ampl_replay::launcher::Launched;
-use ampl_replay::pace::Pace;
 use ampl_replay::refusal::refusals;
 use ampl_replay::steps::{Cut, Marker};
 use clap::{Parser, ValueEnum};
@@ -160,13 +160,13 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         calls().map_while(Result::ok).filter(move |call| cut.as_mut().is_none_or(|cut| cut.plays(call)))
     };
     let sources = || -> Box<dyn Iterator<Item = Call>> { Box::new(played()) };
-    let mut pace = (args.timing == Timing::Recorded).then(|| {
+    let mut computation = (args.timing == Timing::Recorded).then(|| {
         let of_rank = run.totals().shares().filter(|(_, of, _)| *of == rank);
         let lifecycle = |function: u16| Function(function).spec().class == Class::Lifecycle;
         let mpi_ns =
             of_rank.filter(|(function, ..)| !lifecycle(*function)).map(|(.., share)| share.time_ns as f64);
         let elapsed_ns = own.trace.process.elapsed_ns.saturating_sub(own.trace.process.own_ns);
-        Pace::of(calls().map_while(Result::ok), elapsed_ns, mpi_ns.sum(), args.scale_compute)
+        Computation::of(calls().map_while(Result::ok), elapsed_ns, mpi_ns.sum(), args.scale_compute)
     });
     let setting = Setting {
         family,
@@ -187,17 +187,17 @@ fn replay(args: &Args, launched: Option<Launched>, rank: u32) -> Result<(), Stop
         notes,
         steps: Vec::new(),
         left_out: cut.as_ref().map_or(0, Cut::left_out),
-        pace: pace.as_ref().map(|pace| (pace.measured, pace.calls)),
+        computation: computation.as_ref().map(|computation| (computation.measured, computation.calls)),
     };
     // Half of the time outside MPI and less on the processor: the program did not compute there.
     let process = &own.trace.process;
-    let outside_ns = pace.as_ref().map_or(0.0, |pace| pace.outside_ns);
+    let outside_ns = computation.as_ref().map_or(0.0, |computation| computation.outside_ns);
     let sleeps = process.processor_ns > 0 && (process.processor_ns as f64) < outside_ns / 2.0;
     let mut running = cut.clone();
     for call in calls() {
         let call = call.map_err(|error| Stop::At("reading".into(), Problem::Damaged(error.to_string())))?;
         let name = call.function.name();
-        let computed = pace.as_mut().map(|pace| pace.before(&call)).unwrap_or_default();
+        let computed = computation.as_mut().map(|computation| computation.before(&call)).unwrap_or_default();
         if let Some(cut) = &mut running {
             if !cut.plays(&call) {
                 continue;
@@ -301,7 +301,7 @@ struct State<'a> {
     /// Steps that are not replayed.
     left_out: u64,
     /// Calls whose computation was measured, and all, where computation is replayed.
-    pace: Option<(u64, u64)>,
+    computation: Option<(u64, u64)>,
 }
 
 impl State<'_> {
@@ -353,17 +353,17 @@ impl State<'_> {
         let step_ns = self.step_ns();
         let mut step = [step_ns];
         private.largest(&mut step, self.rank);
-        let (measured, all) = self.pace.unwrap_or_default();
-        let mut paced = [measured, all];
-        private.sum(&mut paced, self.rank);
+        let (measured, all) = self.computation.unwrap_or_default();
+        let mut sums = [measured, all];
+        private.sum(&mut sums, self.rank);
         private.free();
         if self.rank != 0 {
             return;
         }
-        if self.pace.is_some() {
+        if self.computation.is_some() {
             self.notes.push(format!(
                 "computation before {} of {} calls as measured, before the others each rank's mean by its totals",
-                paced[0], paced[1]
+                sums[0], sums[1]
             ));
         }
         let predicted = (self.args.steps.is_some()).then(|| elapsed[0] + self.left_out * step[0]);

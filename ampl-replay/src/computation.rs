@@ -9,7 +9,7 @@ use ampl_reader::Call;
 
 /// Computation of a rank before each of its calls.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pace {
+pub struct Computation {
     /// Before a call of which no time is stored, nanoseconds.
     other_ns: f64,
     scale: f64,
@@ -33,8 +33,8 @@ fn between(last: &mut Option<(u64, i64)>, call: &Call) -> Option<f64> {
     before.map(|(_, end)| timed.start_ns.saturating_sub(end).max(0) as f64)
 }
 
-impl Pace {
-    /// The pace of `calls`, which took `elapsed_ns` with `mpi_ns` in MPI; computation is multiplied by `scale`.
+impl Computation {
+    /// The computation of `calls`, which took `elapsed_ns` with `mpi_ns` in MPI; computation is multiplied by `scale`.
     pub fn of(calls: impl Iterator<Item = Call>, elapsed_ns: u64, mpi_ns: f64, scale: f64) -> Self {
         let (mut last, mut known_ns, mut measured, mut number) = (None, 0.0, 0, 0);
         for call in calls {
@@ -71,9 +71,9 @@ mod tests {
     #[test]
     fn stored_gaps_are_kept_and_the_others_share_what_is_left() {
         let calls = [at(0, None), at(1, Some(100)), at(2, Some(140)), at(3, None), at(4, Some(300))];
-        let mut pace = Pace::of(calls.iter().cloned(), 1000, 50.0, 2.0);
-        assert_eq!((pace.measured, pace.calls), (1, 5));
-        let found: Vec<u128> = calls.iter().map(|call| pace.before(call).as_nanos()).collect();
+        let mut computation = Computation::of(calls.iter().cloned(), 1000, 50.0, 2.0);
+        assert_eq!((computation.measured, computation.calls), (1, 5));
+        let found: Vec<u128> = calls.iter().map(|call| computation.before(call).as_nanos()).collect();
         // 1000 less 50 in MPI less 30 that are known, over four calls.
         assert_eq!(found, [460, 460, 60, 460, 460]);
         let left: u128 = found.iter().sum::<u128>() / 2;
