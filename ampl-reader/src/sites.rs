@@ -127,7 +127,12 @@ impl Symbols {
             Region::Function(site) => *site,
         };
         let Some(&Site { module, offset, .. }) = rank.sites.get(site as usize) else { return "?".into() };
-        let path = rank.modules.get(module as usize).map_or("?", String::as_str);
+        self.entry(rank.modules.get(module as usize).map_or("?", String::as_str), offset)
+    }
+
+    /// Name of the function whose code begins at `offset` in the module at `path`; `module+0xoffset` where no symbol
+    /// covers it.
+    pub fn entry(&mut self, path: &str, offset: u64) -> Arc<str> {
         let key = (path.to_owned(), offset);
         if let Some(name) = self.entries.get(&key) {
             return name.clone();

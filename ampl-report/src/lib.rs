@@ -17,6 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod callgraph;
 pub mod calls;
 pub mod communicators;
 pub mod comparison;

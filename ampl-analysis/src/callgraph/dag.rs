@@ -82,6 +82,7 @@ pub struct Dag {
     branching: usize,
     split: NameId,
     body: NameId,
+    leaves_out_empty: bool,
 }
 
 /// Least number of parts from which on a node is split.
@@ -106,7 +107,18 @@ impl Dag {
             branching: branching.max(LEAST_BRANCHING),
             split,
             body,
+            leaves_out_empty: false,
         }
+    }
+
+    /// Leaves regions out that hold nothing, from now on.
+    pub(super) fn leave_out_empty(&mut self) {
+        self.leaves_out_empty = true;
+    }
+
+    /// True where regions are left out that hold nothing.
+    pub(super) fn leaves_out_empty(&self) -> bool {
+        self.leaves_out_empty
     }
 
     /// Number of nodes.

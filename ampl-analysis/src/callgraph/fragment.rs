@@ -9,8 +9,6 @@ pub const DEEPEST: u64 = 10_000;
 /// Reason for which a sequence is no tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A region ends inside another.
-    Crossing,
     /// Regions are nested too deeply.
     TooDeep,
     /// It is too irregular for the work allowed.
@@ -62,16 +60,23 @@ impl Fragment {
     /// Appends another.
     ///
     /// # Errors
-    /// [`Fault::Crossing`] and [`Fault::TooDeep`].
+    /// [`Fault::TooDeep`].
     pub fn append(&mut self, other: &Self, dag: &mut Dag) -> Result<(), Fault> {
         for (list, region) in &other.ends {
             extend(self.top(), list);
+            // What it has begun and not ended ends with it.
+            let own = self.begins.iter().rposition(|(begun, _)| begun == region);
+            while self.begins.len() > own.map_or(0, |own| own + 1) {
+                let Some((begun, list)) = self.begins.pop() else { break };
+                let node = part(dag, begun, true, false, &list);
+                self.push(node, 1);
+            }
             match self.begins.pop() {
-                Some((begun, list)) if begun == *region => {
+                Some((_, list)) if list.is_empty() && dag.leaves_out_empty() => {}
+                Some((begun, list)) => {
                     let node = dag.put(begun, &list);
                     self.push(node, 1);
                 }
-                Some(_) => return Err(Fault::Crossing),
                 None => self.ends.push((std::mem::take(&mut self.base), *region)),
             }
         }
@@ -98,17 +103,16 @@ impl Fragment {
             }
             return Ok(repeated);
         }
-        if self.begins.len() == self.ends.len() {
-            // Between one and the next, what begins in the one ends in the next.
-            let mut between = Self { begins: self.begins.clone(), ..Self::default() };
-            between.append(&Self { begins: Vec::new(), ..self.clone() }, dag)?;
+        // Between one and the next, what begins in the one ends in the next.
+        let mut between = Self { begins: self.begins.clone(), ..Self::default() };
+        between.append(&Self { begins: Vec::new(), ..self.clone() }, dag)?;
+        if between.is_balanced() {
             let mut repeated = Self { begins: Vec::new(), ..self.clone() };
             repeated.append(&between.repeated(times - 1, dag)?, dag)?;
             repeated.begins.clone_from(&self.begins);
             return Ok(repeated);
         }
-        let deeper = self.begins.len().abs_diff(self.ends.len()) as u64;
-        if deeper.saturating_mul(times) > DEEPEST {
+        if times > DEEPEST {
             return Err(Fault::TooDeep);
         }
         let mut repeated = self.clone();

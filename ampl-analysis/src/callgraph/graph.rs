@@ -122,6 +122,45 @@ impl Sums {
         *estimate += weight * span.value_ns() as f64 * times as f64;
     }
 
+    /// Adds part of a leaf: time of it, and the call where it counts.
+    pub(super) fn add_part(&mut self, dag: &Dag, node: NodeId, time: Span, counts: bool) {
+        let Some((facts, span)) = dag.leaf(node) else { return };
+        let mut own = Self::default();
+        if counts {
+            own.add_leaf(dag, node, 1);
+        }
+        if let Some(weight) = facts.weight() {
+            let inside = time.value_ns() as f64 * weight;
+            match dag.name(node) {
+                Name::Outside => (own.outside, own.outside_estimate_ns) = (time, inside),
+                _ => (own.inside, own.inside_estimate_ns) = (time, inside),
+            }
+        } else {
+            debug_assert_eq!(span, Span::default());
+        }
+        self.add(&own);
+    }
+
+    /// Adds the sums of others.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.add_times(other, 1);
+    }
+
+    /// Adds the sums of others, so often.
+    pub(super) fn add_times(&mut self, other: &Self, times: u64) {
+        let add = |sum: &mut u64, own: u64| *sum = sum.saturating_add(own.saturating_mul(times));
+        add(&mut self.calls, other.calls);
+        add(&mut self.timed_calls, other.timed_calls);
+        add(&mut self.missing, other.missing);
+        add(&mut self.unsized_calls, other.unsized_calls);
+        add(&mut self.sent, other.sent);
+        add(&mut self.received, other.received);
+        self.inside += other.inside.times(times);
+        self.outside += other.outside.times(times);
+        self.inside_estimate_ns += other.inside_estimate_ns * times as f64;
+        self.outside_estimate_ns += other.outside_estimate_ns * times as f64;
+    }
+
     /// Known time, in calls and between them.
     pub fn time(&self) -> Span {
         let mut time = self.inside;

@@ -16,7 +16,7 @@ use super::bound::Bound;
 use super::dag::{Dag, Facts, List, NodeId, push};
 use super::fragment::Fault;
 use super::graph::{CallGraph, RankTree, ThreadTree};
-use super::names::{Name, Place, Region};
+use super::names::{Name, Place, Region, RegionName};
 use super::times::{Stored, Times};
 use super::walk::{Call, Token, Walk};
 use crate::calls::{Arguments, Objects, is_whole};
@@ -64,7 +64,8 @@ struct Remembered {
 
 impl CallGraph {
     /// The graph of the ranks and the time of `selection`. Ranks come one after the other: `each` is told of every one.
-    /// Where a stretch of time is asked for, it has the calls whose times are stored and lie in it.
+    /// Where a stretch of time is asked for, it has the calls
+    /// whose times are stored: time counts as far as it lies inside, and a call where it ends.
     pub fn of(run: &Run, selection: &Selection, options: Options, mut each: impl FnMut(u32)) -> Self {
         let plan = run.plan();
         let mut builder = Builder::new(options, selection.clone());
@@ -92,7 +93,11 @@ impl Builder {
     /// A graph without ranks.
     pub fn new(options: Options, selection: Selection) -> Self {
         let (ranks, faults, damaged, remembered) = Default::default();
-        let dag = Dag::new(options.bound, options.branching);
+        let mut dag = Dag::new(options.bound, options.branching);
+        if selection.cuts_time() {
+            // They lie outside of the time asked for.
+            dag.leave_out_empty();
+        }
         Self { dag, options, selection, ranks, faults, damaged, remembered, next: 0 }
     }
 
@@ -155,7 +160,16 @@ impl Builder {
                 return Token::Gap((!is_cut).then(|| self.dag.put_leaf(gap, Facts::gap(), 0)));
             }
             if let Some((edge, region)) = signature.region() {
-                let region = self.dag.names_mut().id(Name::Region(named(&region, structure)));
+                let of = match region {
+                    ampl_trace::regions::Region::Named(name) => RegionName::Given(name.to_string()),
+                    ampl_trace::regions::Region::Function(site) => {
+                        let site = structure.sites.get(site as usize).copied().unwrap_or_default();
+                        let module = modules.get(site.module as usize).copied().unwrap_or(nowhere);
+                        RegionName::Function(module, site.offset)
+                    }
+                };
+                let region = Region { name: of, begins: true, ends: true };
+                let region = self.dag.names_mut().id(Name::Region(region));
                 return match edge {
                     Edge::Enter => Token::Begin(region),
                     Edge::Exit => Token::End(region),
@@ -226,19 +240,6 @@ impl Builder {
         }
         list
     }
-}
-
-/// The region of the program; a function has its place for a name.
-fn named(region: &ampl_trace::regions::Region, structure: &RankStructure) -> Region {
-    let name = match region {
-        ampl_trace::regions::Region::Named(name) => name.to_string(),
-        ampl_trace::regions::Region::Function(site) => {
-            let site = structure.sites.get(*site as usize).copied().unwrap_or_default();
-            let module = structure.modules.get(site.module as usize).map_or("?", String::as_str);
-            format!("{}+{:#x}", module.rsplit('/').next().unwrap_or(module), site.offset)
-        }
-    };
-    Region { name, begins: true, ends: true }
 }
 
 /// Bytes that a call sends and receives; nothing of failed polls.

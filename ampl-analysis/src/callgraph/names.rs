@@ -40,11 +40,20 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Region {
     /// Its name.
-    pub name: String,
+    pub name: RegionName,
     /// False where its begin was not seen.
     pub begins: bool,
     /// False where its end was not seen.
     pub ends: bool,
+}
+
+/// Name of a region.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RegionName {
+    /// The program's own.
+    Given(String),
+    /// A function: module, an index into [`Names::modules`], and the first byte of its code.
+    Function(u32, u64),
 }
 
 impl Name {

@@ -12,22 +12,23 @@ use super::names::{Name, NameId};
 pub struct Entry {
     /// Calls that share it.
     pub calls: u64,
-    /// Time from the end of the call before it, or from the window's start, nanoseconds.
+    /// Time from the end of the call before it, or from the window's start, as far as it is asked for, nanoseconds.
     pub before_ns: u64,
-    /// Its duration, nanoseconds.
+    /// Its duration, as far as it is asked for, nanoseconds.
     pub duration_ns: u64,
+    /// True where it ends in the time asked for, and so counts.
+    pub counts: bool,
     /// Design weight of its window.
     pub weight: f64,
-    /// True where it is in the time asked for.
-    pub is_wanted: bool,
 }
 
 /// Times of a thread's calls, in the order of the calls.
 pub trait Times {
     /// Number of the next call that has one.
     fn next(&self) -> Option<u64>;
-    /// The time of the next call that has one, whose terminal is given; `None` where what is stored is damaged.
-    fn take(&mut self, terminal: Terminal) -> Option<Entry>;
+    /// The time of the call of that number, the next that has one, whose terminal is given; `None` where what is stored
+    /// is damaged.
+    fn take(&mut self, terminal: Terminal, seq: u64) -> Option<Entry>;
     /// The node of the time before `entry`.
     fn outside(&mut self, dag: &mut Dag, entry: &Entry) -> NodeId;
 }
@@ -41,7 +42,7 @@ pub struct Anchor {
     pub first_seq: u64,
     /// Number of the call behind the last.
     pub end_seq: u64,
-    /// Start, nanoseconds since T0.
+    /// Start, or that of its first call where that is earlier, nanoseconds since T0.
     pub start_ns: i64,
     /// Design weight.
     pub weight: f64,
@@ -136,7 +137,7 @@ impl Times for Stored<'_> {
         (self.decoder.is_some() && self.window.thread == self.thread).then_some(self.seq)
     }
 
-    fn take(&mut self, terminal: Terminal) -> Option<Entry> {
+    fn take(&mut self, terminal: Terminal, seq: u64) -> Option<Entry> {
         let decoder = self.decoder.as_mut()?;
         let Ok(time) = decoder.call(terminal) else {
             (self.decoder, self.is_damaged) = (None, true);
@@ -144,19 +145,22 @@ impl Times for Stored<'_> {
         };
         let calls = time.count.max(1);
         let end_ns = time.start_ns.saturating_add_unsigned(time.duration_ns);
-        let before_ns = time.start_ns.saturating_sub(self.end_ns).max(0) as u64;
         let entry = Entry {
             calls,
-            before_ns,
-            duration_ns: time.duration_ns,
+            before_ns: self.selection.overlap_ns(self.end_ns, time.start_ns),
+            duration_ns: self.selection.overlap_ns(time.start_ns, end_ns),
+            counts: self.selection.has(end_ns) || !self.selection.cuts_time(),
             weight: self.weight,
-            is_wanted: self.selection.takes_time(time.start_ns, Some(time.duration_ns)),
         };
         self.end_ns = self.end_ns.max(end_ns);
         self.left -= 1;
         self.seq = self.seq.saturating_add(calls);
         if let Some(anchor) = self.anchors.last_mut() {
-            anchor.end_seq = self.seq;
+            if anchor.end_seq == anchor.first_seq {
+                // Its first call may have begun before it.
+                anchor.start_ns = anchor.start_ns.min(time.start_ns);
+            }
+            anchor.end_seq = seq.saturating_add(calls);
         }
         self.advance();
         Some(entry)

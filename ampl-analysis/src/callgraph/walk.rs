@@ -267,7 +267,7 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
             let mut taken = left.min(free);
             if free == 0 {
                 let number = Terminal { number: terminal, like: call.like, folds: call.folds };
-                let entry = self.times.take(number);
+                let entry = self.times.take(number, self.seq);
                 taken = entry.as_ref().map_or(1, |entry| entry.calls.clamp(1, left));
                 self.counts.allow(WORK_PER_TIME);
                 match entry {
@@ -291,8 +291,8 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
             let taken = left.min(free.max(1));
             if free == 0 {
                 self.counts.allow(WORK_PER_TIME);
-                let entry = self.times.take(Terminal { number: terminal, like, folds: false });
-                if let Some(entry) = entry.filter(|entry| entry.is_wanted && entry.before_ns > 0) {
+                let entry = self.times.take(Terminal { number: terminal, like, folds: false }, self.seq);
+                if let Some(entry) = entry.filter(|entry| entry.before_ns > 0) {
                     let node = self.times.outside(self.dag, &entry);
                     own.push(node, 1);
                 }
@@ -307,21 +307,24 @@ impl<'a, 't, T: Times> Walk<'a, 't, T> {
 
     /// A call whose time is stored.
     fn timed(&mut self, terminal: u32, call: &Call, entry: &Entry, own: &mut Fragment) {
-        if !entry.is_wanted {
-            return;
-        }
         if entry.before_ns > 0 {
             let node = self.times.outside(self.dag, entry);
             own.push(node, 1);
         }
+        let calls = if entry.counts { entry.calls } else { 0 };
         if !call.returns {
-            own.push(self.dag.put_leaf(call.name, Facts::untimed(entry.calls, call.bytes), 0), 1);
+            if entry.counts {
+                own.push(self.dag.put_leaf(call.name, Facts::untimed(calls, call.bytes), 0), 1);
+            }
             return;
         }
-        let key = (entry.calls, entry.weight.to_bits());
+        if !entry.counts && entry.duration_ns == 0 {
+            return;
+        }
+        let key = (calls, entry.weight.to_bits());
         let last = &mut self.facts[terminal as usize];
         if (last.0, last.1) != key || last.2 == u32::MAX {
-            let facts = Facts::timed(entry.calls, call.bytes, entry.weight);
+            let facts = Facts::timed(calls, call.bytes, entry.weight);
             *last = (key.0, key.1, self.dag.facts_id(call.name, facts));
         }
         own.push(self.dag.put_leaf_of(call.name, last.2, entry.duration_ns), 1);

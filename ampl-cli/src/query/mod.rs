@@ -2,6 +2,7 @@
 //!
 //! A question is a module with a function that takes the [`RunArg`], the [`Part`] and options of its own.
 
+pub mod callgraph;
 pub mod matrix;
 pub mod part;
 pub mod sites;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use self::part::Part;
 use crate::rundir::RunArg;
 
-/// Ask a run: calls, times and bytes of any ranks and time, a timeline, messages between ranks, call sites.
+/// Ask a run: calls, times and bytes of any ranks and time, a timeline, messages between ranks, call trees, call sites.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 --from and --until cut calls: time counts as far as it lies between them, and a call counts where it ends.
@@ -49,6 +50,8 @@ enum Question {
     Matrix(matrix::Args),
     /// Every call site: calls, times, who is late, sizes of messages, communicators and peers
     Sites,
+    /// The complete call tree of every rank: loops, regions, calls in their order, with times
+    Callgraph(callgraph::Args),
 }
 
 /// Answers the question.
@@ -66,5 +69,6 @@ pub fn query(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Volume => tables::volume_of(run, part),
         Question::Matrix(args) => matrix::matrix_of(run, part, args),
         Question::Sites => sites::of_query(run, part),
+        Question::Callgraph(args) => callgraph::callgraph(run, part, args),
     }
 }

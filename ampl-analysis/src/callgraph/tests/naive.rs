@@ -8,6 +8,7 @@ use ampl_trace::gaps::{Gaps, Reason, ThreadGaps, Unrecorded};
 use ampl_trace::grammar::Builder as Sequence;
 use ampl_trace::model::Process;
 use ampl_trace::record::{CALL_MISS, CALL_NO_ARGS, GAP};
+use ampl_trace::regions::{Edge as RegionEdge, name_words};
 use ampl_trace::structure::{RankStructure, Signature, ThreadStructure};
 use ampl_trace::timed;
 use ampl_trace::timing::{Decoder, Encoder, Settings, Terminal, Time, Window};
@@ -15,12 +16,15 @@ use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::dag::Edge;
-use super::super::{Builder, CallGraph, Name, NodeId, Options, Span};
+use super::super::{Builder, CallGraph, Name, NodeId, Options, RegionName, Span};
 use ampl_reader::selection::Selection;
 
 /// Terminals: functions, polls that found nothing, and gaps.
 pub const POLL: u32 = 5;
 pub const MISSING: u32 = 6;
+/// Terminals of the begin and the end of a region.
+pub const BEGIN: u32 = 7;
+pub const END: u32 = 8;
 
 /// One thread's calls, and the windows of which times are stored.
 #[derive(Clone, Debug)]
@@ -44,8 +48,8 @@ pub struct Leaf {
 
 pub fn programs() -> impl Strategy<Value = Program> {
     // Loops in loops whose trip counts differ, and odd calls between.
-    let inner = (prop::collection::vec(0u32..7, 1..4), prop::collection::vec(0usize..4, 1..4));
-    let part = (prop::collection::vec(inner, 1..4), 1usize..14, 0u32..7);
+    let inner = (prop::collection::vec(0u32..=END, 1..4), prop::collection::vec(0usize..4, 1..4));
+    let part = (prop::collection::vec(inner, 1..4), 1usize..14, 0u32..=END);
     let calls = prop::collection::vec(part, 1..5).prop_map(|parts| {
         let mut calls = Vec::new();
         for (body, times, odd) in parts {
@@ -78,6 +82,11 @@ fn signatures() -> Vec<Signature> {
     signatures[1].flags = 0;
     signatures[POLL as usize].flags |= CALL_MISS;
     signatures.push(Signature { function: GAP, ..Signature::default() });
+    for edge in [RegionEdge::Enter, RegionEdge::Exit] {
+        let mut words = Vec::new();
+        name_words(&mut words, "region");
+        signatures.push(Signature { function: edge.function(), words, ..Signature::default() });
+    }
     signatures
 }
 
@@ -103,7 +112,8 @@ impl Program {
                     let like = signatures[same[0] as usize].function;
                     let of = Terminal { number: same[0], like, folds: same[0] == POLL };
                     let start_ns = clock + durations.next().unwrap() as i64;
-                    let duration_ns = durations.next().unwrap();
+                    let is_edge = same[0] == BEGIN || same[0] == END;
+                    let duration_ns = if is_edge { 0 } else { durations.next().unwrap() };
                     encoder.call(of, Time { start_ns, duration_ns, count: same.len() as u64 });
                     clock = start_ns + duration_ns as i64;
                 }
@@ -142,7 +152,19 @@ pub fn naive(trace: &RankTrace, structure: &RankStructure) -> Vec<Leaf> {
                 continue;
             }
             Event::Call(call) => call,
-            Event::Enter(_) | Event::Exit(_) => unreachable!("it has no regions"),
+            Event::Enter(event) | Event::Exit(event) => {
+                let Some(moment) = event.timed else { continue };
+                let window = starts.next().unwrap();
+                if open != Some(window.window) {
+                    (open, end_ns) = (Some(window.window), window.start_ns);
+                }
+                if moment.at_ns > end_ns {
+                    let before = Some((moment.at_ns - end_ns) as u64);
+                    leaves.push(Leaf { function: None, calls: 0, duration_ns: before, start_ns: end_ns });
+                }
+                end_ns = moment.at_ns;
+                continue;
+            }
         };
         let function = Some(call.function.0);
         let Some(timed) = call.timed else {
@@ -157,7 +179,7 @@ pub fn naive(trace: &RankTrace, structure: &RankStructure) -> Vec<Leaf> {
         let duration_ns = timed.duration_ns.unwrap();
         if timed.start_ns > end_ns {
             let before = Some((timed.start_ns - end_ns) as u64);
-            leaves.push(Leaf { function: None, calls: 0, duration_ns: before, start_ns: timed.start_ns });
+            leaves.push(Leaf { function: None, calls: 0, duration_ns: before, start_ns: end_ns });
         }
         let duration = Some(duration_ns);
         leaves.push(Leaf { function, calls: call.count, duration_ns: duration, start_ns: timed.start_ns });
@@ -198,7 +220,7 @@ pub fn expand(graph: &CallGraph, node: NodeId) -> Vec<Result<Found, (String, boo
             Step::Node(edge) => edge,
             Step::End(node) => {
                 if let Name::Region(region) = dag.name(node) {
-                    found.extend(region.ends.then(|| Err((region.name.clone(), false))));
+                    found.extend(region.ends.then(|| Err((given(&region.name), false))));
                 }
                 continue;
             }
@@ -212,12 +234,20 @@ pub fn expand(graph: &CallGraph, node: NodeId) -> Vec<Result<Found, (String, boo
             continue;
         }
         if let Name::Region(region) = dag.name(edge.node) {
-            found.extend(region.begins.then(|| Err((region.name.clone(), true))));
+            found.extend(region.begins.then(|| Err((given(&region.name), true))));
         }
         stack.push(Step::End(edge.node));
         stack.extend(dag.parts(edge.node).iter().rev().map(|&edge| Step::Node(edge)));
     }
     found
+}
+
+/// A name that the program gives.
+fn given(name: &RegionName) -> String {
+    match name {
+        RegionName::Given(name) => name.clone(),
+        RegionName::Function(..) => unreachable!("it has none"),
+    }
 }
 
 /// The leaves below `node`.

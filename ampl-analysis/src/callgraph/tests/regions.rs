@@ -9,7 +9,7 @@ use super::super::fragment::{DEEPEST, Fault};
 use super::super::graph::RankTree;
 use super::super::times::{Entry, Times};
 use super::super::walk::{Call, Token, Walk};
-use super::super::{Bound, CallGraph, Name, Region};
+use super::super::{Bound, CallGraph, Name, Region, RegionName};
 use super::naive::expand;
 
 struct Untimed;
@@ -18,7 +18,7 @@ impl Times for Untimed {
     fn next(&self) -> Option<u64> {
         None
     }
-    fn take(&mut self, _: Terminal) -> Option<Entry> {
+    fn take(&mut self, _: Terminal, _: u64) -> Option<Entry> {
         None
     }
     fn outside(&mut self, _: &mut Dag, _: &Entry) -> u32 {
@@ -33,7 +33,7 @@ const CALL: u32 = 2 * REGIONS;
 fn tree(grammar: &Grammar) -> Result<CallGraph, Fault> {
     let mut dag = Dag::new(Bound::default(), 4);
     let region = |dag: &mut Dag, number: u32| {
-        let region = Region { name: number.to_string(), begins: true, ends: true };
+        let region = Region { name: RegionName::Given(number.to_string()), begins: true, ends: true };
         dag.names_mut().id(Name::Region(region))
     };
     let mut tokens: Vec<Token> = (0..REGIONS).map(|own| Token::Begin(region(&mut dag, own))).collect();
@@ -122,6 +122,28 @@ fn recursion_is_a_tree_up_to_its_limit() {
 }
 
 #[test]
-fn crossing_regions_are_no_tree() {
-    assert_eq!(tree(&grammar(&[0, 1, REGIONS, 1 + REGIONS])).unwrap_err(), Fault::Crossing);
+fn what_a_region_has_begun_ends_with_it() {
+    // 1 ends with 0, and another end of it has no begin: it holds all before.
+    let graph = tree(&grammar(&[0, CALL, 1, CALL, REGIONS, CALL, 1 + REGIONS, CALL])).unwrap();
+    let expected = [0, CALL, 1, CALL, REGIONS, CALL, 1 + REGIONS, CALL];
+    assert_eq!(terminals(&graph), expected);
+    let has = |name: &str, begins: bool, ends: bool| {
+        let name = Name::Region(Region { name: RegionName::Given(name.into()), begins, ends });
+        (0..graph.dag().len() as u32).filter(|&node| *graph.dag().name(node) == name).count()
+    };
+    assert_eq!((has("0", true, true), has("1", true, false), has("1", false, true)), (1, 1, 1));
+}
+
+proptest! {
+    #[test]
+    fn any_begins_and_ends_are_a_tree(
+        once in prop::collection::vec(0..=CALL, 1..12),
+        times in 1usize..30,
+        more in prop::collection::vec(0..=CALL, 0..6),
+    ) {
+        let all = [once.repeat(times), more].concat();
+        let graph = tree(&grammar(&all)).unwrap();
+        // Its edges are there in their order, but for ends that the ends of outer regions imply.
+        prop_assert_eq!(terminals(&graph), all);
+    }
 }

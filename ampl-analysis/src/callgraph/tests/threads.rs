@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::super::{Bound, Builder, CallGraph, Fault, Name, Options, Span};
-use super::naive::{DOUBLES, Leaf, Program, everything, function, graph, leaves, naive, programs};
+use super::naive::{
+    BEGIN, DOUBLES, END, Leaf, Program, everything, expand, function, graph, leaves, naive, programs,
+};
 
 fn options(relative: f64, absolute_ns: u64) -> Options {
     Options { bound: Bound { relative, absolute_ns }, ..Options::default() }
@@ -28,6 +30,20 @@ fn sums(leaves: &[Leaf]) -> (u64, u64, u64, u64, u64) {
         }
     }
     sums
+}
+
+/// Nodes of regions: ends without a begin have one, too.
+fn regions(calls: &[u32]) -> usize {
+    let (mut open, mut regions) = (0, 0);
+    for &call in calls {
+        match call {
+            BEGIN => (open, regions) = (open + 1, regions + 1),
+            END if open > 0 => open -= 1,
+            END => regions += 1,
+            _ => {}
+        }
+    }
+    regions
 }
 
 fn assert_like(graph: &CallGraph, rank: usize, expected: &[Leaf], bound: Bound) -> Result<(), TestCaseError> {
@@ -73,7 +89,13 @@ proptest! {
         let unknown = unknown.filter(|leaf| leaf.function != poll && leaf.function != barrier);
         prop_assert_eq!(found.unsized_calls, unknown.map(|leaf| leaf.calls).sum::<u64>());
         let nodes = graph.metrics().nodes_uncompressed;
-        prop_assert_eq!(nodes, (all.len() + 2 * programs.len()) as u64);
+        let regions = programs.iter().map(|program| regions(&program.calls)).sum::<usize>();
+        prop_assert_eq!(nodes, (all.len() + regions + 2 * programs.len()) as u64);
+        for (rank, program) in graph.ranks().iter().zip(&programs) {
+            let edges = expand(&graph, rank.node).into_iter().filter_map(Result::err).map(|edge| edge.1);
+            let expected = program.calls.iter().filter(|&&call| call == BEGIN || call == END);
+            prop_assert_eq!(edges.collect::<Vec<_>>(), expected.map(|&call| call == BEGIN).collect::<Vec<_>>());
+        }
         for node in 0..graph.dag().len() {
             prop_assert!(graph.dag().parts(node as u32).len() <= branching);
         }
@@ -108,16 +130,15 @@ proptest! {
         let selection = Selection::new(Some(from), Some(from + length), None).unwrap();
         let (trace, structure) = program.recorded(0);
         let mut expected = Vec::new();
-        let mut before: Option<Leaf> = None;
         for leaf in naive(&trace, &structure) {
-            if leaf.function.is_none() {
-                before = Some(leaf);
-            } else if leaf.duration_ns.is_some() {
-                let before = before.take();
-                if selection.takes_time(leaf.start_ns, leaf.duration_ns) {
-                    expected.extend(before);
-                    expected.push(leaf);
-                }
+            let Some(duration_ns) = leaf.duration_ns else { continue };
+            let end_ns = leaf.start_ns + duration_ns as i64;
+            // Time counts as far as it is asked for, and a call where it ends.
+            let duration_ns = selection.overlap_ns(leaf.start_ns, end_ns);
+            let counts = leaf.function.is_some() && selection.has(end_ns);
+            if counts || duration_ns > 0 {
+                let calls = if counts { leaf.calls } else { 0 };
+                expected.push(Leaf { calls, duration_ns: Some(duration_ns), ..leaf });
             }
         }
         let graph = graph(&[program], Options::default(), &selection);
