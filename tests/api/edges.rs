@@ -43,8 +43,8 @@ fn a_call_that_concerns_nobody_is_quick() {
         line.split([' ', ',']).filter_map(|word| word.parse().ok()).collect()
     };
     let without = each(&job.plain().success().stderr);
-    let config =
-        "[window]\nmarker = \"region:STEP\"\n[[metric]]\nname = \"wall\"\nevent = \"region:INNER\"\n";
+    let config = "[window]\nmarker = \"region:STEP\"\n[[metric]]\nname = \"wall\"\nevent = \"region:INNER\"\n\
+                  [trace]\nregions = \"!*\"\n";
     // The library is not even loaded then.
     let disabled = job.clone().with("AMPL_DISABLE", "1");
     let disabled = each(&monitor(&disabled, config, Form::Run).success().finished.stderr);
