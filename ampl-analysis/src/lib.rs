@@ -25,6 +25,7 @@
 
 pub mod callgraph;
 pub mod calls;
+pub mod check;
 pub mod comparison;
 pub mod counted;
 pub mod coverage;
@@ -32,6 +33,7 @@ pub mod decisions;
 pub mod efficiency;
 pub mod estimate;
 mod expansions;
+pub mod ideal_network;
 pub mod in_call;
 pub mod kept;
 pub mod logical;
@@ -55,5 +57,6 @@ pub mod timesteps;
 pub mod topology;
 pub mod uncovered;
 pub mod unstored;
+pub mod waits;
 pub mod what_if;
 pub mod window_times;

@@ -10,6 +10,7 @@ macro_rules! tell {
     }};
 }
 
+mod check;
 mod communicators;
 mod counting;
 mod decisions;
@@ -52,6 +53,7 @@ mod strata;
 mod summary;
 mod timesteps;
 mod topology;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -81,6 +83,8 @@ enum Command {
     Strata(strata::Args),
     Topology(topology::Args),
     Timesteps(timesteps::Args),
+    Check(check::Args),
+    Whatif(whatif::Args),
     Logical(logical::Args),
     Query(query::Args),
     Diff(Box<diff::Args>),
@@ -108,6 +112,8 @@ fn main() -> ExitCode {
         Command::Strata(args) => strata::strata(&args),
         Command::Topology(args) => topology::topology(&args),
         Command::Timesteps(args) => timesteps::timesteps_of(&args),
+        Command::Check(args) => check::check_of(&args),
+        Command::Whatif(args) => whatif::whatif(&args),
         Command::Logical(args) => logical::logical(&args),
         Command::Query(args) => query::query(&args),
         Command::Diff(args) => diff::diff(&args),

@@ -19,6 +19,7 @@
 
 pub mod callgraph;
 pub mod calls;
+pub mod check;
 pub mod communicators;
 pub mod comparison;
 pub mod coverage;
@@ -27,6 +28,7 @@ pub mod efficiency;
 pub mod estimate;
 pub mod gaps;
 pub mod human;
+pub mod ideal_network;
 pub mod layout;
 pub mod phases;
 pub mod plan;
@@ -40,3 +42,4 @@ mod strata_comparison;
 pub mod strata_file;
 pub mod summary;
 pub mod unstored;
+pub mod waits;

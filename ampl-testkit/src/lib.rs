@@ -24,6 +24,8 @@ pub mod synthetic;
 #[cfg(feature = "table")]
 pub mod table;
 #[cfg(feature = "runs")]
+pub mod timed;
+#[cfg(feature = "runs")]
 pub mod times;
 pub mod topology;
 

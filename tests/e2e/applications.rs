@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use ampl_tests::job::{Job, Mpi, compile_shim};
-use ampl_tests::place::{Scratch, home, program};
+use ampl_tests::place::{Scratch, ampl, home, program};
+use ampl_tests::process;
 use ampl_tests::run::{Form, add_counts, counts, monitor, parse, text_of};
 
 const RANKS: u32 = 4;
@@ -53,6 +55,8 @@ fn lammps_computes_the_same_and_is_counted() {
     let functions = run.functions();
     assert_eq!(functions, shim_counts(tally.path()));
     assert!(functions["MPI_Send"] > 1000 && functions["MPI_Wait"] > 1000, "{functions:?}");
+    let mut check = Command::new(ampl());
+    process::run(check.arg("check").arg(&run.run), Duration::from_secs(60)).success();
     summarised(&run.finished.stderr);
 }
 

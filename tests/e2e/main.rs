@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod applications;
+mod check;
 mod clocks;
 mod communicators;
 mod compared;
@@ -53,3 +54,4 @@ mod topology;
 mod trace;
 mod unresponsive;
 mod verify;
+mod waits;

@@ -21,6 +21,8 @@ use crate::messages::Comm;
 
 /// Calls of a thread before it is another's turn.
 const SLICE: u32 = 512;
+/// Most ranks that are matched: a damaged file must not ask for memory.
+const MOST_RANKS: u32 = 1 << 22;
 /// Communication of a thread without a counterpart at which it waits until the others come after it.
 const LEAD: u32 = 1 << 12;
 
@@ -93,6 +95,7 @@ pub fn play<V: Visitor>(
     comms: &Communicators,
     visitor: &mut V,
 ) -> Outcome<V::Stamp> {
+    let ranks = ranks.min(MOST_RANKS);
     let read = |source: &Source<'_>| -> Vec<Vec<Terminal>> {
         let mut objects = Objects::of(source.structure, ranks);
         source.structure.threads.iter().map(|thread| terminals(thread, &mut objects)).collect()
@@ -122,6 +125,9 @@ pub fn play<V: Visitor>(
     };
     for (number, source) in sources.iter().enumerate() {
         let rank = source.structure.rank;
+        if rank >= ranks {
+            continue;
+        }
         for (index, thread) in source.structure.threads.iter().enumerate() {
             let timed = engine.visitor.wants_times();
             let Some(steps) = Steps::new(source.structure, index, source.trace, timed) else { continue };

@@ -9,13 +9,14 @@ pub mod sites;
 pub mod summary;
 pub mod tables;
 pub mod timeline;
+mod waits;
 
 use std::process::ExitCode;
 
 use self::part::Part;
 use crate::rundir::RunArg;
 
-/// Ask a run: calls, times and bytes of any ranks and time, a timeline, messages between ranks, call trees, call sites.
+/// Ask a run: calls, times and bytes of any ranks and time, a timeline, messages between ranks, call trees, sites, waits.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 --from and --until cut calls: time counts as far as it lies between them, and a call counts where it ends.
@@ -24,7 +25,8 @@ Examples:
   ampl query ampl-lmp-4242-20260101T120000 summary --from 10s --until 20s --ranks 0-7
   ampl query ampl-lmp-4242-20260101T120000 timeline --ranks 0-7
   ampl query ampl-lmp-4242-20260101T120000 matrix --by host
-  ampl query ampl-lmp-4242-20260101T120000 sites --json")]
+  ampl query ampl-lmp-4242-20260101T120000 sites --json
+  ampl query ampl-lmp-4242-20260101T120000 waits --ranks 0-15")]
 pub struct Args {
     #[command(flatten)]
     run: RunArg,
@@ -52,6 +54,8 @@ enum Question {
     Sites,
     /// The complete call tree of every rank: loops, regions, calls in their order, with times
     Callgraph(callgraph::Args),
+    /// Waits in MPI: who waits for whom, where, and for how long
+    Waits,
 }
 
 /// Answers the question.
@@ -70,5 +74,6 @@ pub fn query(args: &Args) -> anyhow::Result<ExitCode> {
         Question::Matrix(args) => matrix::matrix_of(run, part, args),
         Question::Sites => sites::of_query(run, part),
         Question::Callgraph(args) => callgraph::callgraph(run, part, args),
+        Question::Waits => waits::of_query(run, part),
     }
 }

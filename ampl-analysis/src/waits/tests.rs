@@ -1,0 +1,189 @@
+use ampl_core::mpi::ObjectKind;
+use ampl_testkit::runs::{predefined, world};
+use ampl_testkit::timed::{Timed, trace};
+use ampl_trace::args::status_word;
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+const RANKS: u32 = 4;
+const STEPS: u64 = 30;
+
+fn double() -> u64 {
+    predefined(ObjectKind::Type, "MPI_DOUBLE")
+}
+
+/// Hosts `even` and `odd`, or two ranks on each.
+fn ranks(host: fn(u32) -> &'static str) -> Vec<Timed> {
+    (0..RANKS).map(|rank| Timed::new(rank, RANKS, host(rank))).collect()
+}
+
+fn halves(rank: u32) -> &'static str {
+    if rank < 2 { "one" } else { "two" }
+}
+
+/// A little more or less by rank and step, as nothing takes equally long twice.
+fn noise(rank: u32, step: u64) -> u64 {
+    (u64::from(rank) * 7919 + step * 104_729) % 97 * 1000
+}
+
+/// All meet in a collective that takes 10 us.
+fn meet(all: &mut [Timed], function: &str, line: u64, words: &[u64]) {
+    let end = all.iter().map(Timed::now).max().unwrap_or(0) + 10_000;
+    all.iter_mut().for_each(|own| own.until(function, line, words, end));
+}
+
+fn allreduce(all: &mut [Timed], line: u64) {
+    let sum = predefined(ObjectKind::Op, "MPI_SUM");
+    meet(all, "MPI_Allreduce", line, &[0, 64, 1, double(), sum, world()]);
+}
+
+/// Rank 2 sends to rank 0, which waits for it.
+fn message(all: &mut [Timed]) {
+    let sent = all[2].now() + 1000;
+    all[2].until("MPI_Send", 20, &[0, 1, double(), 0, 5, world()], sent);
+    let arrival = sent + 5_000;
+    let told = status_word(2, 5);
+    all[0].until("MPI_Recv", 21, &[0, 1, double(), 2, 5, world(), told], arrival);
+}
+
+/// Rank 2 broadcasts; it does not wait.
+fn broadcast(all: &mut [Timed]) {
+    let sent = all[2].now() + 1000;
+    all[2].until("MPI_Bcast", 30, &[0, 1, double(), 2, world()], sent);
+    let arrival = sent + 5_000;
+    for rank in [0, 1, 3] {
+        all[rank].until("MPI_Bcast", 30, &[0, 1, double(), 2, world()], arrival);
+    }
+}
+
+fn compute(all: &mut [Timed], step: u64, slow: &[u32]) {
+    for (rank, own) in (0..).zip(all) {
+        own.compute(2 * MS + noise(rank, step) + if slow.contains(&rank) { 5 * MS } else { 0 });
+    }
+}
+
+fn finish(mut all: Vec<Timed>, keeps: impl Fn(u32) -> bool) -> Waits {
+    meet(&mut all, "MPI_Finalize", 99, &[]);
+    let part = Selection::new(None, None, None).unwrap();
+    waits(&trace(all, keeps), &part, &mut Symbols::default())
+}
+
+fn run(slow: &[u32], keeps: impl Fn(u32) -> bool, step: fn(&mut [Timed])) -> Waits {
+    let mut all = ranks(halves);
+    for number in 0..STEPS {
+        compute(&mut all, number, slow);
+        step(&mut all);
+    }
+    finish(all, keeps)
+}
+
+/// Kind, function, causing ranks and host, and waiting ranks of the first row.
+fn first(waits: &Waits) -> (Kind, &'static str, String, Option<String>, String) {
+    let text = |party: &Party| party.ranks.as_ref().map_or(String::new(), ToString::to_string);
+    let row = waits.rows.first().unwrap_or_else(|| panic!("{waits:#?}"));
+    (row.kind, row.function, text(&row.causing), row.causing.host.clone(), text(&row.waiting))
+}
+
+fn two() -> Option<String> {
+    Some("two".into())
+}
+
+#[test]
+fn the_last_to_arrive_is_named_with_times_and_without() {
+    for (keeps, basis) in [(true, Basis::Trace), (false, Basis::Census)] {
+        let found = run(&[3], |_| keeps, |all| allreduce(all, 40));
+        let expected = (Kind::LastToArrive, "MPI_Allreduce", "3".into(), two(), "0-2".into());
+        assert_eq!(first(&found), expected, "{found:#?}");
+        let row = &found.rows[0];
+        assert_eq!((row.basis, row.bound), (basis, Bound::AtLeast));
+        // Three ranks wait five milliseconds in each step, but for noise.
+        let planted = (3 * 5 * MS * STEPS) as f64;
+        assert!((row.ns as f64 / planted - 1.0).abs() < 0.1, "{row:?}");
+        assert!(row.ns <= found.mpi_ns && found.waiting_ns <= found.mpi_ns);
+    }
+}
+
+#[test]
+fn a_slow_host_is_named_as_a_host() {
+    for keeps in [true, false] {
+        let found = run(&[2, 3], |_| keeps, |all| allreduce(all, 40));
+        let expected = (Kind::LastToArrive, "MPI_Allreduce", "2-3".into(), two(), "0-1".into());
+        assert_eq!(first(&found), expected, "{found:#?}");
+    }
+}
+
+#[test]
+fn a_late_sender_is_the_cause_of_what_follows_too() {
+    for keeps in [true, false] {
+        let found = run(
+            &[2],
+            |_| keeps,
+            |all| {
+                message(all);
+                meet(all, "MPI_Barrier", 41, &[world()]);
+            },
+        );
+        // Two ranks wait in the barrier, one in the receive: the sender is the cause of both.
+        let causes: Vec<(Kind, String)> = found
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.kind, row.causing.ranks.as_ref()?.to_string())))
+            .collect();
+        let both = [(Kind::LastToArrive, "2".to_owned()), (Kind::LateSender, "2".to_owned())];
+        assert_eq!(causes, both, "{found:#?}");
+        let sender = &found.rows[1];
+        assert_eq!(sender.function, "MPI_Recv");
+        assert!((sender.ns as f64 / (5 * MS * STEPS) as f64 - 1.0).abs() < 0.1, "{sender:?}");
+        assert!(!keeps || sender.bound == Bound::Exact);
+    }
+}
+
+#[test]
+fn a_late_root_is_named() {
+    for keeps in [true, false] {
+        let found = run(&[2], |_| keeps, broadcast);
+        let expected = (Kind::LateRoot, "MPI_Bcast", "2".into(), two(), "0-1,3".into());
+        assert_eq!(first(&found), expected, "{found:#?}");
+    }
+}
+
+#[test]
+fn where_all_are_alike_none_is_named() {
+    let steps: [fn(&mut [Timed]); 3] = [|all| allreduce(all, 40), message, broadcast];
+    for step in steps {
+        for keeps in [true, false] {
+            let found = run(&[], |_| keeps, step);
+            let named =
+                found.rows.iter().find(|row| row.causing.ranks.is_some() || row.causing.host.is_some());
+            assert_eq!(named, None);
+        }
+    }
+}
+
+#[test]
+fn a_slow_rank_whose_times_are_not_kept_is_not_mistaken() {
+    // Of the kept ranks another one arrives last.
+    let found = run(&[3], |rank| rank < 2, |all| allreduce(all, 40));
+    let (_, _, causing, _, _) = first(&found);
+    assert_eq!(causing, "3", "{found:#?}");
+    assert_eq!(found.rows[0].basis, Basis::Census);
+}
+
+#[test]
+fn a_part_of_the_run_has_its_own_waits() {
+    let mut all = ranks(halves);
+    for number in 0..STEPS {
+        compute(&mut all, number, if number < STEPS / 2 { &[0] } else { &[] });
+        allreduce(&mut all, 40);
+    }
+    let half = all[0].now() as i64;
+    meet(&mut all, "MPI_Finalize", 99, &[]);
+    let run = trace(all, |_| true);
+    let of = |from: Option<i64>, until: Option<i64>| {
+        waits(&run, &Selection::new(from, until, None).unwrap(), &mut Symbols::default()).rows
+    };
+    let middle = half * 7 / 9;
+    assert_eq!(of(None, Some(middle))[0].causing.ranks, RankSet::parse("0").ok());
+    assert!(of(Some(middle), None).iter().all(|row| row.causing.ranks.is_none()));
+}

@@ -1,0 +1,166 @@
+//! Waiting in MPI as sentences: who waits for whom, where, how long, by what data.
+
+use ampl_analysis::matching::Stop;
+use ampl_analysis::waits::{Basis, Bound, Kind, Needed, Party, Row, Waits};
+
+use crate::human::{count, duration, percent, plural, wrap};
+
+/// Columns of a row's time.
+const TIME: usize = 12;
+
+/// The waits of a run in lines of at most `width` characters.
+pub fn text(waits: &Waits, width: usize) -> String {
+    let mut lines = Vec::new();
+    let mut put = |text: &str, indent: &str| lines.extend(wrap(text, width, indent));
+    let mpi = duration(waits.mpi_ns as f64);
+    let rest = duration(waits.mpi_ns.saturating_sub(waits.waiting_ns) as f64);
+    let least = duration(waits.waiting_ns as f64);
+    put(
+        &match waits.waiting_ns {
+            0 => format!("No waiting is known of in the {mpi} that all ranks spent in MPI."),
+            _ => format!(
+                "Of {mpi} that all ranks spent in MPI, at least {least} were waiting: each line gives a lower \
+                 bound. Of the other {rest} it is not known whether they were."
+            ),
+        },
+        "  ",
+    );
+    for row in &waits.rows {
+        put(&format!("{:>TIME$}  {}", duration(row.ns as f64), sentence(row)), &" ".repeat(TIME + 2));
+    }
+    if !waits.rows.is_empty() && waits.rows.iter().all(|row| row.causing.ranks.is_none()) {
+        put("No rank or host stands out as a cause.", "  ");
+    }
+    let matched = &waits.matched;
+    put(
+        &format!(
+            "Times of both sides are kept for {} of {}, of all ranks for {} of {}.",
+            count(matched.timed_messages),
+            plural(matched.messages, "message"),
+            count(matched.timed_collectives),
+            plural(matched.collectives, "collective")
+        ),
+        "  ",
+    );
+    if !waits.lost.is_empty() {
+        let ranks = plural(waits.lost.len() as u64, "rank");
+        put(
+            &format!("The calls of {ranks} are not all recorded: behind the first gap they are not matched."),
+            "  ",
+        );
+    }
+    for &(reason, operations) in waits.stopped.iter().filter(|(_, operations)| *operations > 0) {
+        put(&format!("Not matched: {}, {}.", plural(operations, "operation"), why(reason)), "  ");
+    }
+    lines.join("\n") + "\n"
+}
+
+fn why(reason: Stop) -> &'static str {
+    match reason {
+        Stop::Cancelled => "behind a cancelled request",
+        Stop::Communicator => "on communicators whose ranks are not known",
+        Stop::Threads => "in channels that several threads of a rank use",
+        Stop::Source => "where a receive from any source does not tell its source",
+        Stop::Rank => "with ranks whose calls are not all recorded",
+        Stop::Contradiction => "where calls do not fit each other",
+    }
+}
+
+/// `rank 3 on node7`, `ranks 0-2`; without the host where the other side is there, too.
+fn party(party: &Party, other: &Party) -> String {
+    let Some(ranks) = &party.ranks else { return "some ranks".into() };
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    match &party.host {
+        Some(host) if party.host != other.host => format!("{noun} {ranks} on {host}"),
+        _ => format!("{noun} {ranks}"),
+    }
+}
+
+fn sentence(row: &Row) -> String {
+    let verb = match row.kind {
+        Kind::LastToArrive => "to arrive",
+        Kind::LateRoot => "to send as the root",
+        Kind::EarlyRoot => "to send to the root",
+        Kind::LateSender => "to send",
+        Kind::LateReceiver => "to receive",
+    };
+    let waiting = party(&row.waiting, &row.causing);
+    let waits = match &row.waiting.ranks {
+        Some(ranks) if ranks.len() == 1 => "waits",
+        _ => "wait",
+    };
+    let whom = match (&row.causing.ranks, row.needed) {
+        (Some(_), _) => party(&row.causing, &row.waiting),
+        (None, Some(_)) => "ranks that cannot be told".into(),
+        (None, None) => "other ranks, none of which stands out,".into(),
+    };
+    let place = match &row.site {
+        Some(site) => format!("{} @ {site}", row.function),
+        None => row.function.to_owned(),
+    };
+    let instances = match (row.basis, row.kind) {
+        (Basis::Census, _) => plural(row.instances, "call"),
+        (_, Kind::LateSender | Kind::LateReceiver) => plural(row.instances, "message"),
+        _ => plural(row.instances, "collective"),
+    };
+    let basis = match row.basis {
+        Basis::Census => "by all ranks' totals",
+        Basis::Trace => "by kept times",
+    };
+    let bound = if row.bound == Bound::Exact { "exact, " } else { "" };
+    let clocks = match row.clock_error_ns {
+        Some(error) if error > 0 => format!(", clocks' error up to {} taken off", duration(error as f64)),
+        _ => String::new(),
+    };
+    let needed = match row.needed {
+        Some(Needed::Partners) => {
+            "; set sampling.partners = \"keep\" or trace.timing = \"all\" to tell the cause"
+        }
+        Some(Needed::Times) => "; set trace.timing = \"all\" to tell the cause",
+        None => "",
+    };
+    format!(
+        "{waiting} {waits} for {whom} {verb} in {place} ({bound}{instances}, up to {} of a rank's time; {basis}{clocks}{needed})",
+        percent(row.share)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ampl_core::units::RankSet;
+
+    #[test]
+    fn rows_name_both_sides_and_what_they_rest_on() {
+        let side = |ranks: &str, host: Option<&str>| Party {
+            ranks: RankSet::parse(ranks).ok(),
+            host: host.map(str::to_owned),
+        };
+        let row = Row {
+            site: Some("solver.c:42".into()),
+            kind: Kind::LateSender,
+            waiting: side("0-2", None),
+            causing: side("3", Some("node7")),
+            instances: 40,
+            ns: 1_900_000_000,
+            bound: Bound::AtLeast,
+            basis: Basis::Trace,
+            function: "MPI_Recv",
+            share: 0.25,
+            clock_error_ns: Some(2000),
+            needed: None,
+        };
+        let waits =
+            Waits { rows: vec![row], mpi_ns: 3_000_000_000, waiting_ns: 1_900_000_000, ..Waits::default() };
+        let text = text(&waits, 90);
+        for part in
+            ["at least 1.90 s", "ranks 0-2 wait for rank 3 on node7", "MPI_Recv @ solver.c:42", "2 us"]
+        {
+            assert!(
+                text.replace('\n', " ").replace("  ", "").contains(&part.replace("  ", "")),
+                "{part}: {text}"
+            );
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 90), "{text}");
+    }
+}

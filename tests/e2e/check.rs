@@ -1,0 +1,78 @@
+//! `ampl check` of programs with planted faults (`programs/faults_planted.c`), and of ones without.
+
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::ampl;
+use ampl_tests::process;
+use ampl_tests::run::{Form, Monitored, monitor};
+use serde_json::Value;
+
+/// Exit status and rows of `ampl check RUN --json`.
+fn check(run: &Monitored) -> (i32, Vec<Value>) {
+    let mut command = Command::new(ampl());
+    command.arg("check").arg(&run.run).arg("--json");
+    let finished = process::run(&mut command, Duration::from_secs(60));
+    let rows: Value = serde_json::from_str(&finished.stdout).expect("JSON");
+    (finished.status.code().expect("it ended"), rows.as_array().expect("rows").clone())
+}
+
+fn planted(mpi: Mpi, kinds: &[&str]) -> (i32, Vec<Value>) {
+    let job = Job::of(mpi, 3, "faults_planted", kinds);
+    check(&monitor(&job, "[agent]\nmax_overhead = 0.5\n", Form::Run).success())
+}
+
+#[test]
+fn planted_faults_are_named_with_rank_call_and_reason() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let (status, rows) = planted(mpi, &["unreceived", "request", "communicators", "types", "persistent"]);
+        assert_eq!(status, 5, "{mpi:?}: {rows:#?}");
+        let found: Vec<(u64, &str, &str)> = rows
+            .iter()
+            .map(|row| {
+                let text = |name: &str| row[name].as_str().expect("text");
+                assert!(text("site").starts_with("faults_planted.c:") && !text("text").is_empty(), "{row}");
+                (row["rank"].as_u64().expect("a rank"), text("function"), text("kind"))
+            })
+            .collect();
+        let leaks = ["MPI_Comm_dup", "MPI_Irecv", "MPI_Recv_init", "MPI_Type_contiguous"];
+        for expected in
+            leaks.map(|function| (1, function, "leak")).iter().chain(&[(0, "MPI_Send", "unmatched send")])
+        {
+            assert!(found.contains(expected), "{mpi:?}: {expected:?} in {rows:#?}");
+        }
+        // Of the two communicators and types one each was freed.
+        assert_eq!(found.iter().filter(|own| own.2 == "leak" && own.0 == 1).count(), 4, "{mpi:?}: {rows:#?}");
+        assert!(found.iter().all(|own| own.0 < 2), "{mpi:?}: {rows:#?}");
+    }
+}
+
+#[test]
+fn a_message_that_does_not_fit_is_named() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let (status, rows) = planted(mpi, &["truncation"]);
+        let named = rows
+            .iter()
+            .any(|row| row["kind"] == "truncation" && row["rank"] == 1 && row["function"] == "MPI_Recv");
+        assert!(status == 5 && named, "{mpi:?}: {rows:#?}");
+    }
+}
+
+#[test]
+fn programs_without_faults_have_none() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        assert_eq!(planted(mpi, &[]), (0, Vec::new()), "{mpi:?}");
+        for (ranks, program, arguments) in [
+            (4, "stencil2", &["5", "5"][..]),
+            (4, "communicators", &[]),
+            (4, "p2p_coll", &[]),
+            (4, "counts", &[]),
+        ] {
+            let job = Job::of(mpi, ranks, program, arguments);
+            let (status, rows) = check(&monitor(&job, "", Form::Run).success());
+            let faults: Vec<&Value> = rows.iter().filter(|row| row["kind"] != "leak").collect();
+            assert!(faults.is_empty() && [0, 5].contains(&status), "{mpi:?} {program}: {faults:#?}");
+        }
+    }
+}

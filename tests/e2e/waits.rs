@@ -1,0 +1,160 @@
+//! Waits whose cause is planted (`programs/waits.c`), and the run on an ideal network.
+
+use std::ffi::OsString;
+use std::process::Command;
+use std::time::Duration;
+
+use ampl_tests::hosts::{Hosts, NAMES};
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::place::{Scratch, ampl};
+use ampl_tests::process;
+use ampl_tests::run::{Form, Monitored, monitor, number};
+use serde_json::Value;
+
+const RANKS: u32 = 4;
+const STEPS: &str = "40";
+/// A busy machine must not make a rank keep less.
+const DEFAULT: &str = "[agent]\nmax_overhead = 0.5\n";
+const ALL: &str = "[trace]\ntiming = \"all\"\n[agent]\nmax_overhead = 0.5\n";
+
+/// Rows of `ampl query RUN waits`.
+fn waits(run: &Monitored) -> Vec<Value> {
+    let mut command = Command::new(ampl());
+    command.arg("query").arg(&run.run).args(["waits", "--json"]);
+    let out = process::run(&mut command, Duration::from_secs(60)).success().stdout;
+    let rows: Value = serde_json::from_str(&out).expect("JSON");
+    rows.as_array().expect("rows").clone()
+}
+
+fn planted(mpi: Mpi, kind: &str, slow: &str, config: &str) -> Vec<Value> {
+    let job = Job::of(mpi, RANKS, "waits", &[kind, STEPS, "20", slow]);
+    waits(&monitor(&job, config, Form::Run).success())
+}
+
+/// The first row names that rank, a line of the program, and the kind.
+#[track_caller]
+fn names(what: &str, rows: &[Value], kind: &str, causing: &str, function: &str) {
+    let Some(first) = rows.first() else { panic!("{what}: no rows") };
+    assert_eq!(
+        (&first["kind"], &first["causing"]["ranks"]),
+        (&kind.into(), &causing.into()),
+        "{what}: {rows:#?}"
+    );
+    assert_eq!(first["function"], function, "{what}: {first}");
+    assert!(first["site"].as_str().is_some_and(|site| site.starts_with("waits.c:")), "{what}: {first}");
+    assert!(first["causing"]["host"].is_string() && number(&first["instances"]) > 0.0, "{what}: {first}");
+}
+
+fn every(mpi: Mpi, config: &str) {
+    let of = |kind: &str| planted(mpi, kind, "2", config);
+    let what = |kind: &str| format!("{mpi:?} {kind} {config}");
+    names(&what("allreduce"), &of("allreduce"), "last to arrive", "2", "MPI_Allreduce");
+    names(&what("bcast"), &of("bcast"), "late root", "2", "MPI_Bcast");
+    // The two that wait in the barrier wait for the sender, too.
+    for (kind, function) in [("sender", "MPI_Recv"), ("isend", "MPI_Wait")] {
+        let rows = of(kind);
+        let named: Vec<&Value> = rows.iter().filter(|row| !row["causing"]["ranks"].is_null()).collect();
+        assert!(named.iter().all(|row| row["causing"]["ranks"] == "2"), "{}: {rows:#?}", what(kind));
+        let late: Vec<Value> = rows.iter().filter(|row| row["kind"] == "late sender").cloned().collect();
+        names(&what(kind), &late, "late sender", "2", function);
+    }
+}
+
+#[test]
+fn planted_causes_are_named_first_with_defaults() {
+    every(Mpi::OpenMpi, DEFAULT);
+}
+
+#[test]
+fn planted_causes_are_named_first_with_everything_kept() {
+    every(Mpi::OpenMpi, ALL);
+    let rows = planted(Mpi::OpenMpi, "receiver", "2", ALL);
+    names("receiver", &rows, "late receiver", "2", "MPI_Ssend");
+}
+
+#[test]
+fn planted_causes_are_named_first_under_mpich() {
+    every(Mpi::Mpich, DEFAULT);
+    every(Mpi::Mpich, ALL);
+}
+
+#[test]
+fn a_balanced_program_has_no_cause() {
+    for kind in ["allreduce", "bcast"] {
+        for config in [DEFAULT, ALL] {
+            let rows = planted(Mpi::OpenMpi, kind, "", config);
+            let named = rows.iter().find(|row| !row["causing"]["ranks"].is_null());
+            assert_eq!(named, None, "{kind} {config}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_host_is_named() {
+    let Some(hosts) = Hosts::start() else { return };
+    for config in [DEFAULT, ALL] {
+        let scratch = Scratch::new("slow-host");
+        let run = scratch.path().join("result");
+        let job = Job::of(Mpi::OpenMpi, RANKS, "waits", &["allreduce", STEPS, "20", "2,3"]);
+        let config = scratch.write("job.toml", config);
+        let words: Vec<OsString> = vec![ampl().into(), "run".into(), "-c".into(), config.into(), "-o".into()];
+        let launch = hosts.launch(Mpi::OpenMpi, RANKS / 2);
+        let words = [words, vec![(&run).into(), "--".into()], launch, job.words.clone()].concat();
+        let finished = job.run(&hosts.on(0, &words), scratch.path());
+        let rows = waits(&Monitored { finished, run, scratch }.success());
+        names("host", &rows, "last to arrive", "2-3", "MPI_Allreduce");
+        assert_eq!(rows[0]["causing"]["host"], NAMES[1], "{rows:#?}");
+    }
+}
+
+/// Length of a pipeline on an ideal network, call by call: gaps between decoded calls, and when each send began.
+fn length(run: &Monitored) -> f64 {
+    let mut sent: Vec<f64> = Vec::new();
+    let mut longest = 0.0f64;
+    for rank in 0..RANKS {
+        let (mut now, mut end, mut received, mut sends) = (0.0, None, 0, Vec::new());
+        for call in run.decode(rank) {
+            let Some(start) = call["start_ns"].as_f64() else { continue };
+            now += (start - end.unwrap_or(start)).max(0.0);
+            end = Some(start + call["duration_ns"].as_f64().unwrap_or(0.0));
+            match call["fn"].as_str() {
+                Some("MPI_Recv") => {
+                    now = f64::max(now, sent[received]);
+                    received += 1;
+                }
+                Some("MPI_Send") => sends.push(now),
+                // The ranks begin together.
+                Some("MPI_Barrier") => now = 0.0,
+                _ => {}
+            }
+        }
+        longest = longest.max(now);
+        sent = sends;
+    }
+    longest
+}
+
+#[test]
+fn a_pipeline_waits_for_itself_on_any_network() {
+    for mpi in [Mpi::OpenMpi, Mpi::Mpich] {
+        let job = Job::of(mpi, RANKS, "waits", &["pipeline", "30", "8", ""]);
+        let run = monitor(&job, &ALL.replace("[agent]", "time_error = 0\n[agent]"), Form::Run).success();
+        let mut command = Command::new(ampl());
+        command.arg("whatif").arg(&run.run).args(["--network", "ideal", "--json"]);
+        let out = process::run(&mut command, Duration::from_secs(60)).success().stdout;
+        let found: Value = serde_json::from_str(&out).expect("JSON");
+        let ideal = number(&found["ideal_ns"]);
+        assert!((ideal / length(&run) - 1.0).abs() < 0.05, "{} {found}", length(&run));
+        let most = number(&found["most_compute_ns"]);
+        assert!(
+            (number(&found["serialisation"]) - most / ideal).abs() < 1e-6 && most < 0.98 * ideal,
+            "{found}"
+        );
+        assert!(number(&found["modelled"]) < 0.1 && number(&found["transfer"]) <= 1.0, "{found}");
+        let path = &found["critical_path"];
+        assert_eq!(path["ns"], found["ideal_ns"], "{found}");
+        let of_ranks: f64 =
+            path["ranks"].as_array().expect("ranks").iter().map(|own| number(&own["ns"])).sum();
+        assert!((of_ranks - ideal).abs() < 1.0, "{found}");
+    }
+}
