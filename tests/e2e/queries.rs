@@ -83,16 +83,25 @@ fn answers_are_those_of_the_calls_one_by_one() {
         let timeline = run.query(&["timeline", "--width", "20"]);
         let of_ranks = timeline["rows"].as_array().expect("rows");
         assert_eq!(of_ranks.len() as u32, RANKS, "{mpi:?}");
+        let (t0, pixel_ns) = (number(&timeline["t0_ns"]), number(&timeline["pixel_ns"]));
         for row in of_ranks {
             let pixels = row["shares"].as_array().expect("pixels");
             assert_eq!(pixels.len(), 20, "{mpi:?}");
-            let sum = |pixel: &Value| -> f64 {
-                pixel.as_array().expect("shares").iter().map(|share| number(&share["share"])).sum()
-            };
-            // The last rank to start or to end has no windows at the edges.
-            assert!(pixels[1..19].iter().all(|pixel| (0.95..=1.0 + 1e-6).contains(&sum(pixel))), "{row}");
-            let names = |name: &str| pixels.iter().any(|pixel| pixel.to_string().contains(name));
-            assert!(names("\"MPI_Barrier\"") && names("\"compute\"") && !names("\"unsampled\""), "{row}");
+            // Ranks begin and end when they come to it: between, every moment is in some share.
+            let windows = rows(run.query(&["volume", "--ranks", &row["rank"].to_string()]));
+            let (first, last) = (&windows[0], &windows[windows.len() - 1]);
+            let (begin, end) = (number(&first["start_ns"]), number(&last["end_ns"]));
+            for (at, pixel) in pixels.iter().enumerate() {
+                let shares = pixel.as_array().expect("shares").iter();
+                let sum: f64 = shares.map(|share| number(&share["share"])).sum();
+                assert!(sum <= 1.0 + 1e-6, "{mpi:?}: {pixel}");
+                let from = t0 + pixel_ns * at as f64;
+                let inside = from >= begin && from + pixel_ns <= end;
+                assert!(!inside || sum > 0.999, "{mpi:?}: pixel {at} of {begin} to {end}: {row}");
+            }
+            let text = row["shares"].to_string();
+            let has = |name: &str| text.contains(name);
+            assert!(has("\"MPI_Barrier\"") && has("\"compute\"") && !has("\"unsampled\""), "{row}");
         }
     }
 }

@@ -13,7 +13,7 @@ const SHOWN: [&str; 5] = ["mpi.time", "compute.time", "calls", "bytes.sent", "by
 pub fn text(rows: &[Row]) -> String {
     let mut out = format!("{:>7}{:>10}{:>10}{:>9}", "window", "from", "until", "ranks");
     for name in SHOWN {
-        let _ = write!(out, "{name:>14}");
+        let _ = write!(out, "{name:>15}");
     }
     out.push('\n');
     for row in rows {
@@ -26,7 +26,7 @@ pub fn text(rows: &[Row]) -> String {
         for name in SHOWN {
             let sum = row.metrics.0.iter().find(|(own, _)| own == name).filter(|_| row.reported > 0);
             let text = sum.map_or("not known".into(), |(_, sum)| Unit::of(name).text(*sum));
-            let _ = write!(out, "{text:>14}");
+            let _ = write!(out, "{text:>15}");
         }
         out.push('\n');
     }
