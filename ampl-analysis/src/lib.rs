@@ -58,5 +58,6 @@ pub mod topology;
 pub mod uncovered;
 pub mod unstored;
 pub mod waits;
+pub mod verdict;
 pub mod what_if;
 pub mod window_times;

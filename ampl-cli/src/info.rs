@@ -1,6 +1,7 @@
 //! `ampl info`: contents of a run directory.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use ampl_analysis::efficiency::run_times;
@@ -28,6 +29,7 @@ use serde::{Serialize, Serializer};
 
 use crate::query::sites;
 use crate::rundir::{self, RunArg};
+use crate::verdict::{self, Found};
 use crate::{communicators, environment, gaps, output, summary};
 
 /// Show what a run recorded: the summary, or counts and sizes as JSON.
@@ -58,7 +60,7 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let comms = Communicators::of(&trace);
     if args.json {
-        output::json(&Info::of(&trace, &comms))?;
+        output::json(&Info::of(&trace, &comms, &args.run.run))?;
     } else {
         let text = summary::text(&trace, &args.run.run)
             + &communicator_text::text(&comms, width(environment::columns()));
@@ -71,6 +73,8 @@ pub fn info(args: &Args) -> anyhow::Result<ExitCode> {
 #[derive(Debug, Serialize)]
 struct Info<'a> {
     ranks: u32,
+    /// Findings, the most important first.
+    verdict: Vec<Found>,
     /// Programs that the ranks run, in the order of their first ranks.
     programs: Vec<Program>,
     mpi_library: &'a str,
@@ -140,13 +144,14 @@ struct Info<'a> {
 }
 
 impl<'a> Info<'a> {
-    fn of(trace: &'a Trace, comms: &'a Communicators) -> Self {
+    fn of(trace: &'a Trace, comms: &'a Communicators, run: &Path) -> Self {
         let functions = Functions(trace.function_calls());
         let plan = rundir::plan(trace);
         let mut symbols = Symbols::default();
         let recorded = Recorded::of(trace, Some(&mut symbols));
         Self {
             ranks: trace.run.ranks,
+            verdict: verdict::of(trace, run),
             programs: programs::of(trace),
             mpi_library: &trace.run.mpi_library,
             complete: trace.complete,
@@ -245,9 +250,12 @@ mod tests {
         (rank.process.own_ns, rank.process.elapsed_ns, rank.process.agent_failures) = (70, 1000, 2);
         let trace = Trace { ranks: vec![rank], ..Trace::default() };
         let comms = Communicators::of(&trace);
-        let json = serde_json::to_value(Info::of(&trace, &comms)).unwrap();
+        let json = serde_json::to_value(Info::of(&trace, &comms, Path::new("run"))).unwrap();
         let expected = serde_json::json!({
-            "ranks": 0, "mpi_library": "", "complete": false, "programs": [], "calls": 7,
+            "ranks": 0, "verdict": [{
+                "kind": "not-measured", "cost_share": null, "ranks": null, "hosts": [], "site": null, "function": null,
+                "text": "No time was measured", "basis": "recorded", "coverage": 1.0, "next": "ampl info run",
+            }], "mpi_library": "", "complete": false, "programs": [], "calls": 7,
             "functions": {"MPI_Recv": 3, "MPI_Send": 4}, "signatures": 0, "grammars": 0,
             "windows": 0, "kept_windows": 0, "partner_windows": 0, "windows_without_summary": null, "coverage": 0.0,
             "trace_bytes": {"total": 0, "structure": 0, "timing": 0, "aggregates": 0, "other": 0, "summaries": 0, "addresses": 0, "gaps": 0, "metadata": 0},

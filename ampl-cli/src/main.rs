@@ -54,6 +54,7 @@ mod summary;
 mod timesteps;
 mod topology;
 mod whatif;
+mod verdict;
 
 use std::process::ExitCode;
 

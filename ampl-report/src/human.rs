@@ -118,6 +118,15 @@ pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
+/// `text` as one word of a shell: quoted where it must be.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%".contains(letter);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 /// `mpi.time of MPI_Send`; of whole windows, event `*`, the metric alone.
 pub fn of_event(metric: &str, event: &str) -> String {
     if event == "*" { metric.to_owned() } else { format!("{metric} of {event}") }
@@ -198,6 +207,8 @@ mod tests {
         assert_eq!((count(0), count(999), count(1_234_567)), ("0".into(), "999".into(), "1,234,567".into()));
         assert_eq!((plural(1, "rank"), plural(8, "rank")), ("1 rank".into(), "8 ranks".into()));
         assert_eq!((cut("abcd", 4), cut("abcde", 4)), ("abcd".into(), "abc…".into()));
+        let words = ["/tmp/run-1", "it's", "", "a b"].map(shell_word);
+        assert_eq!(words, ["/tmp/run-1", "'it'\\''s'", "''", "'a b'"]);
         assert_eq!(Unit::of("mpi.time"), Unit::Time);
         assert_eq!((Unit::of("perf.task-clock"), Unit::of("perf.cycles")), (Unit::Time, Unit::Plain));
         assert_eq!(Unit::of("bytes.sent").text(2000.0), "2 kB");

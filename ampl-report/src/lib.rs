@@ -43,3 +43,4 @@ pub mod strata_file;
 pub mod summary;
 pub mod unstored;
 pub mod waits;
+pub mod verdict;

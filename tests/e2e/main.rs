@@ -53,5 +53,6 @@ mod tools;
 mod topology;
 mod trace;
 mod unresponsive;
+mod verdict;
 mod verify;
 mod waits;

@@ -27,6 +27,11 @@ pub fn done_less(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
     missing_data::done_less(trace, plan).iter().map(sentence).collect()
 }
 
+/// Parts that the numbers of a run do not cover, a sentence each.
+pub fn not_covered(trace: &Trace, plan: Option<&Plan>) -> Vec<String> {
+    missing(trace, plan).iter().map(sentence).collect()
+}
+
 fn sentence(gap: &Missing) -> String {
     match gap {
         Missing::Calls(recorded) => gaps::sentence(recorded).unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Summary of a run, on about 25 lines that need no manual.
+//! Summary of a run, on about 35 lines that need no manual.
 
 mod counted;
 mod efficiency;
@@ -7,26 +7,28 @@ mod places;
 mod sampling;
 mod sites;
 mod storage;
+mod verdict;
 
 use std::fmt::Write;
 use std::path::Path;
 
 use ampl_analysis::moved::Moved;
 use ampl_analysis::overhead::{Clocks, Overhead};
-use ampl_analysis::processors::Sharing;
+use ampl_analysis::verdict::{self as findings, Finding};
 use ampl_analysis::{programs, uncovered};
 use ampl_reader::model::EndBasis;
 use ampl_reader::{Trace, directory};
 
-pub use missing_data::done_less;
+pub use missing_data::{done_less, not_covered};
+pub use storage::trace_file;
 
-use crate::human::{bytes, count, digits, duration, fit, percent, plural, wrap};
+use crate::human::{bytes, count, digits, duration, fit, percent, plural, shell_word, wrap};
 use crate::layout::{Page, field, paragraph};
-use crate::processors;
-use crate::programs::title;
+use crate::programs::title as names;
+use crate::verdict::next as command;
 
 /// Lines of text without gaps or damage.
-const HEIGHT: usize = 32;
+const HEIGHT: usize = 44;
 
 /// The place that a trace was read from, and the page that is written.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,8 @@ pub struct Source<'a> {
 pub fn text(trace: &Trace, source: &Source<'_>) -> String {
     let mut out = Page::new(source.width);
     head(&mut out, trace);
+    let findings = findings::of(trace);
+    verdict::write(&mut out, &findings);
     let plan = directory::plan(&trace.run);
     if trace.windows() == 0 {
         let no_room = Overhead::of(trace, 0).steps.iter().any(|step| step.reason == "journal");
@@ -52,20 +56,17 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> String {
         };
         field(&mut out, "windows", why);
     } else {
-        if let Some(sharing) = Sharing::of(trace) {
-            paragraph(&mut out, "processors", &processors::text(&sharing));
-        }
         efficiency::write(&mut out, trace, plan.as_ref());
         sampling::write(&mut out, trace, plan.as_ref());
     }
     moved(&mut out, trace);
     storage::write(&mut out, trace, plan.as_ref(), !source.has_file);
-    agent(&mut out, trace);
+    paragraph(&mut out, "ampl's own time", &own_time(trace));
     places::write(&mut out, trace);
     let mut end = Page::new(source.width);
     counted::write(&mut end, trace);
     missing_data::write(&mut end, trace, plan.as_ref());
-    next(&mut end, trace, source.run);
+    next(&mut end, trace, source.run, &findings);
     // Call sites take the lines that are left, but for their title.
     let rest = HEIGHT.saturating_sub(out.lines() + end.lines() + 2);
     sites::write(&mut out, trace, plan.as_ref(), rest.clamp(3, 5));
@@ -73,16 +74,32 @@ pub fn text(trace: &Trace, source: &Source<'_>) -> String {
 }
 
 fn head(out: &mut Page, trace: &Trace) {
-    let run = &trace.run;
-    let programs = programs::of(trace);
-    let command = run.command.join(" ");
-    let lines = match (programs.len(), command.as_str()) {
-        (2.., _) => wrap(&format!("ampl: {}", title(&programs)), out.width, "      "),
-        (_, "") => vec!["ampl: a run whose program is not known".to_owned()],
-        (_, command) => vec![fit(&format!("ampl: {command}"), out.width)],
+    let name = title(trace);
+    let lines = match programs::of(trace).len() {
+        2.. => wrap(&format!("ampl: {name}"), out.width, "      "),
+        _ => vec![fit(&format!("ampl: {name}"), out.width)],
     };
     let _ = writeln!(out, "\n{}", lines.join("\n"));
-    field(out, "MPI library", &library(&run.mpi_library));
+    for (label, text) in facts(trace) {
+        field(out, label, &text);
+    }
+}
+
+/// The command of a run, or its programs where there are several.
+pub fn title(trace: &Trace) -> String {
+    let programs = programs::of(trace);
+    let command = trace.run.command.join(" ");
+    match (programs.len(), command.as_str()) {
+        (2.., _) => names(&programs),
+        (_, "") => "a run whose program is not known".to_owned(),
+        _ => command,
+    }
+}
+
+/// Facts about a run, each with its label: library, processes, clocks, run time.
+pub fn facts(trace: &Trace) -> Vec<(&'static str, String)> {
+    let run = &trace.run;
+    let mut found = vec![("MPI library", library(&run.mpi_library))];
     let mut hosts: Vec<&str> = trace.ranks.iter().map(|rank| rank.process.host.as_str()).collect();
     hosts.sort_unstable();
     hosts.dedup();
@@ -96,29 +113,28 @@ fn head(out: &mut Page, trace: &Trace) {
         (_, false) => "INCOMPLETE, see below",
     };
     let ranks = plural(run.ranks.into(), "rank");
-    field(out, "processes", &format!("{ranks} on {} ({shown}); {state}", plural(hosts.len() as u64, "host")));
+    let on = plural(hosts.len() as u64, "host");
+    found.push(("processes", format!("{ranks} on {on} ({shown}); {state}")));
+    found.extend(clocks(trace).map(|text| ("clocks", text)));
     let calls: u64 = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
-    clocks(out, trace);
     // Calls that a rank made after it was read, or left nothing of, are not in it.
     let whole = trace.complete && uncovered::functions(trace).is_empty();
     let counted = if whole { ", all counted" } else { " counted" };
-    field(out, "run time", &format!("{}; {} MPI calls{counted}", run_time(trace), count(calls)));
+    found.push(("run time", format!("{}; {} MPI calls{counted}", run_time(trace), count(calls))));
+    found
 }
 
-/// Writes the error of the ranks' times, where they have several clocks.
-fn clocks(out: &mut Page, trace: &Trace) {
-    let Some(Clocks { ranks, error_ns, rank, drift_ppm }) = Clocks::of(trace) else { return };
+/// The error of the ranks' times, where they have several clocks.
+fn clocks(trace: &Trace) -> Option<String> {
+    let Clocks { ranks, error_ns, rank, drift_ppm } = Clocks::of(trace)?;
     let drift = match drift_ppm {
         Some(0.0) => "; no drift was seen".into(),
         Some(drift) => format!("; drift of up to {} ppm is taken out", digits(drift.abs())),
         None => "; drift was not measured, as the job did not end".into(),
     };
     let others = plural(ranks, "rank");
-    let text = format!(
-        "{others} of another clock than rank 0, within {} (rank {rank}){drift}",
-        duration(error_ns as f64)
-    );
-    field(out, "clocks", &text);
+    let within = duration(error_ns as f64);
+    Some(format!("{others} of another clock than rank 0, within {within} (rank {rank}){drift}"))
 }
 
 /// Run time of the longest rank as far as its clock was read, nanoseconds.
@@ -161,7 +177,8 @@ fn moved(out: &mut Page, trace: &Trace) {
     }
 }
 
-fn agent(out: &mut Page, trace: &Trace) {
+/// Time that ampl took, as it measured itself, in words.
+pub fn own_time(trace: &Trace) -> String {
     let calls = trace.function_calls().iter().map(|&(_, calls)| calls).sum();
     let Overhead { agent_ns, share, per_call_ns, own, .. } = Overhead::of(trace, calls);
     let mut text = format!("{} of processor time", duration(agent_ns as f64));
@@ -184,32 +201,30 @@ fn agent(out: &mut Page, trace: &Trace) {
         let share = percent(most.share);
         let _ = write!(text, "; at most {share} in a window (rank {}, window {})", most.rank, most.window);
     }
-    paragraph(out, "ampl's own time", &format!("{text}; self-measured"));
+    format!("{text}; self-measured")
 }
 
-fn next(out: &mut Page, trace: &Trace, run: &Path) {
+fn next(out: &mut Page, trace: &Trace, run: &Path, findings: &[Finding]) {
     // The rank with the most to show.
     let rank = trace.ranks.iter().max_by_key(|rank| (rank.times.len(), std::cmp::Reverse(rank.process.rank)));
     let rank = rank.map_or(0, |rank| rank.process.rank);
     // Quoted for a shell and never cut: part of a path is of no use.
     let path = run.display().to_string();
-    let plain = path.chars().all(|letter| letter.is_alphanumeric() || "/._-+,:@%".contains(letter));
-    let (path, run) = if plain { (path, "$RUN") } else { (quoted(&path), "\"$RUN\"") };
-    let _ = writeln!(out, "  {:<20}RUN={path}", "next");
+    let word = shell_word(&path);
+    let run = if word == path { "$RUN" } else { "\"$RUN\"" };
+    let _ = writeln!(out, "  {:<20}RUN={word}", "next");
     let decode = format!("ampl decode {run} --rank {rank}");
-    let width = decode.len();
-    for (command, meaning) in [
+    let first = findings.first().map(|finding| command(finding.next, run));
+    let width = first.iter().map(String::len).max().unwrap_or(0).max(decode.len());
+    let first = first.map(|command| (command, "more about the first finding"));
+    for (command, meaning) in first.into_iter().chain([
+        (format!("ampl report {run}"), "all of it as a page for a browser"),
         (format!("ampl estimate {run}"), "every mean with its interval"),
         (format!("ampl decisions {run}"), "who was sampled, from when on, and why"),
         (decode, "the calls of one rank"),
-    ] {
+    ]) {
         field(out, "", &format!("{command:<width$}   {meaning}"));
     }
-}
-
-/// `text` as one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

@@ -10,10 +10,20 @@ use crate::human::{bytes, count, plural};
 use crate::layout::{Page, field, paragraph};
 
 pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, only_journals: bool) {
+    paragraph(out, "trace file", &trace_file(trace, plan, only_journals));
+    if only_journals {
+        return;
+    }
+    if let Some(budget) = plan.and_then(|plan| plan.config.sampling.budget) {
+        field(out, "budget", &within(trace, budget));
+    }
+}
+
+/// Size of the trace file and the rank-windows whose times it has, in words.
+pub fn trace_file(trace: &Trace, plan: Option<&Plan>, only_journals: bool) -> String {
     if only_journals {
         let ranks = plural(trace.ranks.len() as u64, "rank");
-        field(out, "trace file", &format!("none: the journals of {ranks} tell; 'ampl recover' makes one"));
-        return;
+        return format!("none: the journals of {ranks} tell; 'ampl recover' makes one");
     }
     let (total, windows) =
         (trace.sizes.total, trace.ranks.iter().map(|rank| rank.windows.len() as u64).sum());
@@ -21,16 +31,12 @@ pub(super) fn write(out: &mut Page, trace: &Trace, plan: Option<&Plan>, only_jou
     let of = plural(windows, "rank-window");
     let kept_of = if kept == windows { format!("all {of}") } else { format!("{} of {of}", count(kept)) };
     let size = format!("{}; times kept for {kept_of}", bytes(total as f64));
-    let text = match everything(trace) {
+    match everything(trace) {
         Some(all) if kept < windows => format!("{size}; all would take about {}", bytes(all)),
         _ => match would_keep(trace, plan) {
             Some(sampled) => format!("{size}; {} would be kept (output.verify)", count(sampled)),
             None => size,
         },
-    };
-    paragraph(out, "trace file", &text);
-    if let Some(budget) = plan.and_then(|plan| plan.config.sampling.budget) {
-        field(out, "budget", &within(trace, budget));
     }
 }
 

@@ -63,7 +63,7 @@ fn a_whole_run_is_summed_up() {
     says(&text, "from window 8: 8 of 20", &["mpi.time ± 5 % (bound 8 %)"]);
     says(&text, "trace file", &["times kept for 144 of 240 rank-windows; all would take about "]);
     says(&text, "ampl's own time", &["240 us", "0.0100 %"]);
-    says(&text, "MPI_Allreduce @ app+0x11c0", &["240", "100 %"]);
+    says(&text, "MPI_Allreduce @ app+0x11c0 ", &["240", "100 %"]);
     says(&text, "not covered", &["nothing is known to be missing"]);
     says(&text, "next", &["RUN=ampl-app-1"]);
     says(&text, "ampl estimate $RUN ", &["every mean"]);

@@ -1,0 +1,89 @@
+//! Phases of a run, and changes in its course.
+
+use std::ops::Range;
+
+use super::finding::{Basis, Evidence, Finding, Kind, Next};
+use super::{Facts, NOTABLE, WINDOWS};
+use crate::efficiency::{self, Row};
+use crate::phases::{Name, Phase};
+
+/// Fewest windows on either side of a change.
+const SIDE: usize = 5;
+/// Least difference of the parallel efficiency before and after it.
+const STEP: f64 = 0.15;
+/// The difference over the standard deviation on either side, at least.
+const CLEAR: f64 = 4.0;
+
+/// Findings about the course of the run.
+pub fn of(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut found: Vec<Finding> = facts.phases.iter().filter_map(|phase| of_phase(facts, phase)).collect();
+    // The system gives and takes processors, too.
+    if !facts.is_disturbed() {
+        found.extend(change(facts));
+    }
+    found
+}
+
+fn of_phase(facts: &Facts<'_>, phase: &Phase) -> Option<Finding> {
+    let kind = match phase.phase {
+        Name::StartUp => Kind::StartUp,
+        Name::WindDown => Kind::WindDown,
+        Name::Body => return None,
+    };
+    let top = phase.top.first().and_then(|top| Some((top.function, top.share?)));
+    let (ns, windows, mpi) = (phase.ns, phase.windows, phase.mpi);
+    let evidence = Evidence::Phase { kind, ns, windows, mpi, top };
+    let finding = Finding::new(evidence, facts.basis(), Next::Efficiency);
+    (phase.share >= NOTABLE).then(|| finding.costing(phase.share))
+}
+
+/// The windows of the repeated part.
+fn body(facts: &Facts<'_>) -> Range<u64> {
+    let body = facts.phases.iter().find(|phase| phase.phase == Name::Body);
+    body.map_or(0..u64::MAX, |body| body.windows[0]..body.windows[1].saturating_add(1))
+}
+
+/// The window at which the share that computes changes for good.
+fn change(facts: &Facts<'_>) -> Option<Finding> {
+    let body = body(facts);
+    let is_known = |row: &&Row| {
+        let inside = row.window.is_some_and(|window| body.contains(&window));
+        inside && row.basis == efficiency::Basis::Census && row.partial != Some(true)
+    };
+    let known = facts.rows.iter().filter(is_known);
+    let known: Vec<(u64, f64)> = known.filter_map(|row| Some((row.window?, row.parallel?))).collect();
+    if (known.len() as u64) < WINDOWS {
+        return None;
+    }
+    let values: Vec<f64> = known.iter().map(|&(_, parallel)| parallel).collect();
+    let at = split(&values)?;
+    let [before, after] = [mean(&values[..at]), mean(&values[at..])];
+    // What the worse part lacks against the better one.
+    let worse = if before < after { at } else { values.len() - at };
+    let cost = (before - after).abs() * worse as f64 / values.len() as f64;
+    let window = known[at].0;
+    let starts = facts.trace.ranks.iter().flat_map(|rank| &rank.windows);
+    let at_ns = starts.filter(|of| of.window == window).map(|of| of.start_ns).min().unwrap_or(0);
+    let evidence = Evidence::Change { window, at_ns: at_ns as f64, parallel: [before, after] };
+    (cost >= NOTABLE / 2.0).then(|| Finding::new(evidence, Basis::Census, Next::Efficiency).costing(cost))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+fn squares(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean).powi(2)).sum()
+}
+
+/// The place that divides `values` into two parts of different means: the least sum of squares within the parts, if
+/// the difference is clear.
+pub(super) fn split(values: &[f64]) -> Option<usize> {
+    let places = SIDE..values.len().checked_sub(SIDE)? + 1;
+    let within = |at: usize| squares(&values[..at]) + squares(&values[at..]);
+    let at = places.min_by(|&a, &b| within(a).total_cmp(&within(b)))?;
+    let step = (mean(&values[..at]) - mean(&values[at..])).abs();
+    let deviation = (within(at) / values.len() as f64).sqrt();
+    (step >= STEP && step >= CLEAR * deviation).then_some(at)
+}

@@ -1,0 +1,150 @@
+//! Verdict on a run: at most five findings, those that cost most time first.
+//!
+//! A finding is evidence in numbers: no cause that was not measured, and no repair. One that the data cannot support is
+//! not made. Facts that say how far other numbers hold come before all others.
+
+mod balance;
+mod calls;
+mod cost;
+mod course;
+mod finding;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use ampl_core::units::RankSet;
+use ampl_trace::Trace;
+
+use crate::coverage::Extent;
+use crate::efficiency::{Row, RunTimes, Shares, rows, run_times};
+use crate::phases::{self, Phase};
+use crate::processors::Sharing;
+
+pub use finding::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
+
+/// Most findings of a verdict.
+const MOST: usize = 5;
+/// Least share of the ranks' time at which ranks are compared, in (0, 1).
+const LEAST: f64 = 0.05;
+/// Least share of the ranks' time from which waiting, transfer or a phase stands out, in (0, 1).
+const NOTABLE: f64 = 0.1;
+/// Fewest ranks that are compared with each other.
+const RANKS: u32 = 4;
+/// Fewest windows in which ranks are compared.
+const WINDOWS: u64 = 10;
+
+/// Libraries whose work on a device shows as computing: parts of file names.
+const DEVICE: &[&str] =
+    &["libcuda.", "libcudart.", "libnccl.", "libamdhip64.", "librccl.", "libhsa-runtime64."];
+
+/// Parts of an analysis that findings are made of.
+struct Facts<'a> {
+    trace: &'a Trace,
+    run: RunTimes,
+    rows: Vec<Row>,
+    phases: Vec<Phase>,
+    sharing: Option<Sharing>,
+    shares: Option<Shares>,
+}
+
+impl Facts<'_> {
+    /// The run's row.
+    fn of_run(&self) -> Option<&Row> {
+        self.rows.first()
+    }
+
+    fn basis(&self) -> Basis {
+        self.run.basis.into()
+    }
+
+    /// True where the system gave the processor to others often: lengths of computing are not the program's.
+    fn is_disturbed(&self) -> bool {
+        self.sharing.as_ref().is_some_and(|sharing| sharing.disturbed.is_some())
+    }
+
+    /// Reason why ranks are not compared; `None` where they are.
+    fn unranked(&self) -> Option<Unranked> {
+        match (self.trace.run.ranks, self.trace.windows()) {
+            (ranks, _) if ranks < RANKS => Some(Unranked::FewRanks(ranks)),
+            (_, windows) if windows < WINDOWS => Some(Unranked::FewWindows(windows)),
+            _ => None,
+        }
+    }
+
+    /// Hosts of `ranks`, in alphabetical order.
+    fn hosts(&self, ranks: &RankSet) -> Vec<String> {
+        let of = ranks.iter().filter_map(|rank| self.trace.rank(rank.0));
+        let hosts: BTreeSet<&str> = of.map(|rank| rank.process.host.as_str()).collect();
+        hosts.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// Findings of `trace`, the most important first; never empty.
+pub fn of(trace: &Trace) -> Vec<Finding> {
+    let (run, sharing) = (run_times(trace), Sharing::of(trace));
+    let mut findings = Vec::new();
+    if let Some(sharing) = &sharing {
+        findings.push(Finding::shared(sharing));
+    }
+    let devices = devices(trace);
+    if !devices.is_empty() {
+        findings.push(Finding::new(Evidence::Device { libraries: devices }, Basis::Recorded, Next::Info));
+    }
+    let shares = Shares::of(&run.times).filter(|_| run.extent() != Extent::Little);
+    let Some(shares) = shares else {
+        let evidence = Evidence::NotMeasured(run.coverage);
+        findings.push(Finding::new(evidence, Basis::Recorded, Next::Info));
+        return findings;
+    };
+    let (rows, phases) = (rows(trace), phases::of(trace));
+    let facts = Facts { trace, run, rows, phases, sharing, shares: Some(shares) };
+    let mut costly = Vec::new();
+    costly.extend(balance::of(&facts));
+    costly.extend(calls::of(&facts));
+    costly.extend(course::of(&facts));
+    if costly.is_empty() {
+        costly.push(nothing(&facts, shares));
+    }
+    costly.iter_mut().for_each(|finding| finding.coverage = facts.run.coverage.share);
+    costly.sort_by(|a, b| b.cost_share.unwrap_or(0.0).total_cmp(&a.cost_share.unwrap_or(0.0)));
+    before_waits(&mut costly);
+    findings.extend(costly);
+    findings.truncate(MOST);
+    findings
+}
+
+/// Moves ranks that compute more before waiting in the same call: what they cost is a lower bound, as turns within a
+/// window count as waiting.
+fn before_waits(findings: &mut [Finding]) {
+    let is_wait = |finding: &Finding| matches!(finding.kind(), Kind::Waiting | Kind::LateRank);
+    let ranks = |finding: &Finding| {
+        matches!(finding.kind(), Kind::SlowRank | Kind::SlowHost | Kind::SlowStratum | Kind::MovingImbalance)
+    };
+    let Some(later) = findings.iter().position(ranks) else { return };
+    let same = |finding: &Finding| is_wait(finding) && finding.place == findings[later].place;
+    if let Some(earlier) = findings[..later].iter().position(same) {
+        findings[earlier..=later].rotate_right(1);
+    }
+}
+
+/// Finding of a run in which no cause takes enough time to be named.
+fn nothing(facts: &Facts<'_>, shares: Shares) -> Finding {
+    let lost = facts.of_run().and_then(|row| row.lost).filter(|lost| lost.run_ns > 0.0);
+    let of_run = |ns: f64, run_ns: f64| (ns / run_ns).clamp(0.0, 1.0);
+    let evidence = Evidence::Nothing {
+        parallel: shares.parallel,
+        imbalance: lost.map(|lost| of_run(lost.imbalance_ns, lost.run_ns)),
+        mpi: lost.map(|lost| of_run(lost.mpi_ns, lost.run_ns)),
+        unranked: facts.unranked(),
+    };
+    Finding::new(evidence, facts.basis(), Next::Efficiency)
+}
+
+/// File names of mapped libraries whose work on a device counts as computing.
+fn devices(trace: &Trace) -> Vec<String> {
+    let libraries = trace.run.metadata.libraries.iter().flatten();
+    let names = libraries.filter_map(|library| library.path.rsplit('/').next());
+    let names = names.filter(|name| DEVICE.iter().any(|part| name.starts_with(part)));
+    names.map(str::to_owned).collect()
+}

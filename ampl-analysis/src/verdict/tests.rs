@@ -1,0 +1,325 @@
+use ampl_core::mpi::Function;
+use ampl_testkit::runs::{Caller, structure, world};
+use ampl_testkit::times::run;
+use ampl_trace::Trace;
+use ampl_trace::metadata::Library;
+use ampl_trace::model::{Aggregate, Site};
+use ampl_trace::totals::Totals;
+
+use super::*;
+
+/// Length of a window of [`job`], nanoseconds.
+const WALL: f64 = 1e6;
+
+/// A run of so many ranks, two to a host, and windows; rank r computes `compute(window, r)` of each.
+fn job(ranks: u32, windows: u32, compute: impl Fn(u32, u32) -> f64) -> Trace {
+    let names: Vec<String> = (0..ranks).map(|rank| format!("node{}", rank / 2)).collect();
+    let hosts: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of = |window: u32| (0..ranks).map(|rank| Some(compute(window, rank) * WALL)).collect();
+    let all: Vec<Vec<Option<f64>>> = (0..windows).map(of).collect();
+    run(&hosts, WALL, &all)
+}
+
+/// Calls of a function by every rank.
+struct Made {
+    function: &'static str,
+    calls: u64,
+    /// Nanoseconds of the shortest.
+    shortest: f64,
+    bytes: u64,
+}
+
+/// Adds calls at one place for each function, in which rank r is for `ns(r)` nanoseconds.
+fn calls(trace: &mut Trace, made: Made, ns: impl Fn(u32) -> f64) {
+    let function = Function::by_name(made.function).unwrap().0;
+    for rank in 0..trace.run.ranks {
+        let time_ns = ns(rank);
+        let entry = Aggregate {
+            site: Some(0),
+            function,
+            calls: made.calls,
+            time_ns,
+            min_ns: made.shortest,
+            max_ns: time_ns,
+            sent: made.bytes,
+            received: made.bytes,
+            ..Aggregate::default()
+        };
+        let site = Site { module: 0, offset: 0x40 + u64::from(function), ..Site::default() };
+        trace.totals.join(Totals::of(rank, &["/synthetic/app".into()], &[site], &[entry]));
+    }
+}
+
+#[track_caller]
+fn first(trace: &Trace) -> Finding {
+    of(trace).remove(0)
+}
+
+#[track_caller]
+fn near(value: Option<f64>, expected: f64) {
+    assert!(value.is_some_and(|value| (value - expected).abs() < 1e-6), "{value:?} is not {expected}");
+}
+
+#[test]
+fn a_slow_rank_is_named_with_what_it_costs() {
+    let found = first(&job(8, 12, |_, rank| if rank == 5 { 0.9 } else { 0.6 }));
+    assert_eq!((found.kind(), found.ranks.unwrap().to_string()), (Kind::SlowRank, "5".into()));
+    // The others wait for it for 0.3 of each window.
+    near(found.cost_share, (0.9 - (7.0 * 0.6 + 0.9) / 8.0) / 1.0);
+    assert_eq!(
+        (found.hosts, found.basis, found.next),
+        (vec!["node2".into()], Basis::Census, Next::Efficiency)
+    );
+    let Evidence::Slow { over_mean, windows, least, .. } = found.evidence else { panic!() };
+    near(Some(over_mean), 0.9 / 0.6375);
+    assert_eq!((windows, least), ([12, 12], None));
+}
+
+#[test]
+fn a_slow_host_and_a_slow_stratum_are_kinds_of_their_own() {
+    let found = first(&job(8, 12, |_, rank| if rank / 2 == 1 { 0.9 } else { 0.6 }));
+    assert_eq!((found.kind(), found.hosts), (Kind::SlowHost, vec!["node1".to_owned()]));
+    let found = first(&job(12, 12, |window, rank| {
+        0.4 + f64::from((window + rank) % 5) / 100.0 + if rank < 5 { 0.4 } else { 0.0 }
+    }));
+    assert_eq!((found.kind(), found.ranks.unwrap().to_string()), (Kind::SlowStratum, "0-4".into()));
+    assert_eq!(found.next, Next::Strata);
+    // Ranks that compute more and more are no stratum.
+    let found = first(&job(12, 12, |_, rank| 0.3 + 0.05 * f64::from(rank)));
+    assert_eq!(found.kind(), Kind::SlowRank);
+}
+
+#[test]
+fn most_ranks_are_slow_where_one_is_idle() {
+    let found = first(&job(4, 12, |_, rank| if rank == 3 { 0.1 } else { 0.9 }));
+    let Evidence::Slow { least: Some((3, part)), .. } = found.evidence else { panic!("{found:?}") };
+    near(Some(part), 0.1 / 0.7);
+}
+
+#[test]
+fn imbalance_that_moves_names_no_rank() {
+    let found = first(&job(8, 40, |window, rank| if rank == window * 3 % 8 { 0.9 } else { 0.5 }));
+    assert_eq!((found.kind(), found.ranks), (Kind::Turns, None));
+    let drift = job(8, 80, |window, rank| if rank == window / 10 { 0.9 } else { 0.5 });
+    assert_eq!(first(&drift).kind(), Kind::MovingImbalance);
+}
+
+/// Ranks that compute more over the run, though by turns in each window, are named beside the turns.
+#[test]
+fn a_stratum_among_turns_is_found() {
+    let compute = |window: u32, rank: u32| {
+        let turn = if rank % 4 == window % 4 { 0.3 } else { 0.0 };
+        0.3 + turn + if rank < 4 { 0.24 } else { 0.0 }
+    };
+    let mut trace = job(16, 40, compute);
+    trace.ranks.iter_mut().for_each(|rank| rank.process.host = "a".into());
+    let found = of(&trace);
+    let kinds: Vec<Kind> = found.iter().map(Finding::kind).collect();
+    assert_eq!(kinds, [Kind::Turns, Kind::SlowStratum], "{found:?}");
+    assert_eq!(found[1].ranks.as_ref().unwrap().to_string(), "0-3");
+    near(found[1].cost_share, 0.18);
+}
+
+#[test]
+fn a_rank_that_is_slow_for_a_while_has_its_windows() {
+    let found = first(&job(8, 60, |window, rank| if rank == 3 && window >= 40 { 0.95 } else { 0.5 }));
+    let Evidence::Slow { phase: Some([40, 50..=59]), .. } = found.evidence else { panic!("{found:?}") };
+    assert_eq!((found.kind(), found.ranks.unwrap().to_string()), (Kind::SlowRank, "3".into()));
+}
+
+#[test]
+fn few_ranks_or_windows_are_not_compared() {
+    let of_three = job(3, 20, |_, rank| if rank == 1 { 0.9 } else { 0.4 });
+    let found = first(&of_three);
+    assert_eq!((found.kind(), found.ranks), (Kind::Imbalance, None));
+    let Evidence::Unequal { why, .. } = found.evidence else { panic!() };
+    assert_eq!(why, Unranked::FewRanks(3));
+    let short = first(&job(8, 9, |_, rank| if rank == 1 { 0.9 } else { 0.4 }));
+    assert_eq!((short.kind(), short.ranks), (Kind::Imbalance, None));
+    // Under one part in twenty nothing is said.
+    let little = first(&job(8, 20, |_, rank| if rank == 1 { 0.98 } else { 0.94 }));
+    assert_eq!(little.kind(), Kind::Nothing);
+}
+
+#[test]
+fn where_all_compute_nothing_stands_out() {
+    let found = of(&job(16, 20, |window, rank| 0.96 + f64::from((window * 7 + rank * 3) % 4) / 100.0));
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].kind(), found[0].cost_share), (Kind::Nothing, None));
+    let Evidence::Nothing { parallel, .. } = found[0].evidence else { panic!() };
+    assert!(parallel > 0.96);
+}
+
+#[test]
+fn facts_about_the_machine_come_before_all() {
+    let mut trace = job(8, 12, |_, rank| if rank == 5 { 0.9 } else { 0.4 });
+    for rank in &mut trace.ranks {
+        (rank.process.cpus, rank.process.processors) = ("0".into(), 4);
+    }
+    let library = Library { path: "/usr/lib/libcudart.so.12".into(), build_id: None };
+    trace.run.metadata.libraries = Some(vec![library]);
+    let kinds: Vec<Kind> = of(&trace).iter().map(Finding::kind).collect();
+    assert_eq!(kinds, [Kind::SharedProcessors, Kind::Device, Kind::SlowRank]);
+    // Where the system decides who computes, turns are its own.
+    let mut turns = job(8, 40, |window, rank| if rank == window * 3 % 8 { 0.9 } else { 0.5 });
+    for rank in &mut turns.ranks {
+        (rank.process.switches, rank.process.elapsed_ns) = (Some(1000), 1_000_000_000);
+    }
+    let kinds: Vec<Kind> = of(&turns).iter().map(Finding::kind).collect();
+    assert!(!kinds.contains(&Kind::Turns) && kinds[0] == Kind::SharedProcessors, "{kinds:?}");
+}
+
+#[test]
+fn what_was_not_measured_is_said_alone() {
+    let mut trace = job(8, 12, |_, rank| if rank == 5 { 0.9 } else { 0.4 });
+    trace.run.ranks = 80;
+    let kinds: Vec<Kind> = of(&trace).iter().map(Finding::kind).collect();
+    assert_eq!(kinds, [Kind::NotMeasured]);
+    assert_eq!(first(&Trace::default()).kind(), Kind::NotMeasured);
+}
+
+/// Ranks that compute for 0.6 of each of 20 windows, and are in calls for the rest.
+fn in_calls(made: Made, ns: impl Fn(u32) -> f64) -> Finding {
+    let mut trace = job(8, 20, |_, _| 0.6);
+    calls(&mut trace, made, ns);
+    first(&trace)
+}
+
+#[test]
+fn calls_are_told_apart_by_size_rate_and_waits() {
+    let rest = 0.4 * 20.0 * WALL;
+    let made = |function, calls, shortest, bytes| Made { function, calls, shortest, bytes };
+    for (made, expected) in [
+        (made("MPI_File_write_at", 100, 5e4, 1 << 20), Kind::Files),
+        (made("MPI_Iprobe", 80_000, 50.0, 0), Kind::Polling),
+        (made("MPI_Send", 2000, 1e3, 16_000), Kind::SmallMessages),
+        (made("MPI_Sendrecv", 40, 1e5, 40 << 20), Kind::Transfer),
+        (made("MPI_Recv", 40, 1e3, 320), Kind::Waiting),
+        (made("MPI_Bcast", 40, 1e3, 320), Kind::Waiting),
+        (made("MPI_Alltoall", 40, 1.5e5, 40 << 20), Kind::Collectives),
+        (made("MPI_Put", 400, 1e4, 40 << 20), Kind::OneSided),
+    ] {
+        let function = made.function;
+        let found = in_calls(made, |_| rest);
+        assert_eq!(found.kind(), expected, "{function}: {found:?}");
+        near(found.cost_share, 0.4);
+        let place = found.place.unwrap();
+        assert_eq!((place.function, found.basis), (function, Basis::Totals));
+        assert!(place.site.unwrap().starts_with("app+0x"));
+    }
+}
+
+#[test]
+fn ranks_that_wait_for_the_one_before_are_a_pipeline() {
+    let made = || Made { function: "MPI_Recv", calls: 40, shortest: 1e3, bytes: 320 };
+    let found = in_calls(made(), |rank| f64::from(rank + 1) * 20.0 * WALL / 20.0);
+    assert_eq!(found.kind(), Kind::Pipeline);
+    // One computes at a time.
+    let mut trace = job(8, 20, |_, _| 0.125);
+    calls(&mut trace, made(), |_| 0.875 * 20.0 * WALL);
+    assert_eq!(first(&trace).kind(), Kind::Pipeline);
+}
+
+#[test]
+fn time_in_a_file_is_that_of_the_rank_that_is_longest_there() {
+    let mut trace = job(8, 20, |_, _| 0.6);
+    let write = Made { function: "MPI_File_write_at", calls: 20, shortest: 1e4, bytes: 1 << 20 };
+    calls(&mut trace, write, |rank| if rank == 2 { 0.3 * 20.0 * WALL } else { 1.0 });
+    let found = first(&trace);
+    assert_eq!((found.kind(), found.ranks.unwrap().to_string()), (Kind::Files, "2".into()));
+    near(found.cost_share, 0.3);
+}
+
+#[test]
+fn imbalance_takes_its_time_from_the_calls_that_wait() {
+    let mut trace = job(8, 20, |_, rank| if rank == 5 { 0.95 } else { 0.5 });
+    let made = Made { function: "MPI_Allreduce", calls: 200, shortest: 1e3, bytes: 8 };
+    calls(&mut trace, made, |rank| if rank == 5 { 0.05 } else { 0.5 } * 20.0 * WALL);
+    let found = of(&trace);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].place.as_ref().unwrap().function, "MPI_Allreduce");
+}
+
+/// A rank that does something else than computing keeps the others waiting.
+#[test]
+fn a_late_rank_computes_no_more() {
+    let barrier = Function::by_name("MPI_Barrier").unwrap();
+    let made = || Made { function: "MPI_Barrier", calls: 40, shortest: 1e3, bytes: 0 };
+    let late = |rank: u32| if rank == 5 { 0.01 } else { 0.4 } * 20.0 * WALL;
+    let mut trace = job(8, 20, |_, _| 0.6);
+    calls(&mut trace, made(), late);
+    // Without recorded calls it is not known on which communicators they are.
+    assert_eq!(first(&trace).kind(), Kind::Waiting);
+    trace.structure = structure(8, |caller: &mut Caller| {
+        caller.call("MPI_Barrier", 0x40 + u64::from(barrier.0), &[world()]);
+    });
+    let found = first(&trace);
+    assert_eq!((found.kind(), found.ranks.unwrap().to_string()), (Kind::LateRank, "5".into()));
+}
+
+#[test]
+fn a_change_is_a_window() {
+    let found = first(&job(8, 40, |window, _| if window < 25 { 0.96 } else { 0.6 }));
+    let Evidence::Change { window: 25, parallel, .. } = found.evidence else { panic!("{found:?}") };
+    near(Some(parallel[0] - parallel[1]), 0.36);
+    let noisy: Vec<f64> = (0..40).map(|at| 0.7 + f64::from(at * 7 % 11) / 30.0).collect();
+    assert_eq!(course::split(&noisy), None);
+}
+
+#[test]
+fn findings_are_few_and_in_order() {
+    let mut trace = job(8, 40, |window, rank| match (window, rank) {
+        (25.., 5) => 0.75,
+        (25.., _) => 0.2,
+        (_, 5) => 0.85,
+        _ => 0.55,
+    });
+    for function in ["MPI_File_write_at", "MPI_Iprobe", "MPI_Send", "MPI_Put", "MPI_Alltoall"] {
+        let made = Made { function, calls: 20_000, shortest: 1.0, bytes: 160_000 };
+        calls(&mut trace, made, |_| 0.06 * 40.0 * WALL);
+    }
+    let found = of(&trace);
+    assert!(found.len() <= MOST && found.len() > 1, "{found:?}");
+    assert!(found.windows(2).all(|pair| pair[0].cost_share >= pair[1].cost_share), "{found:?}");
+}
+
+#[test]
+fn slow_ranks_stand_before_waiting_in_the_same_call() {
+    let mut trace = job(8, 20, |_, rank| if rank == 5 { 0.4 } else { 0.25 });
+    let made = Made { function: "MPI_Allreduce", calls: 200, shortest: 1e3, bytes: 8 };
+    calls(&mut trace, made, |rank| if rank == 5 { 0.6 } else { 0.75 } * 20.0 * WALL);
+    let found = of(&trace);
+    let kinds: Vec<Kind> = found.iter().map(Finding::kind).collect();
+    assert_eq!(kinds, [Kind::SlowRank, Kind::Waiting], "{found:?}");
+    assert!(found[0].cost_share < found[1].cost_share);
+}
+
+#[test]
+fn names_of_kinds_differ() {
+    let all = [
+        Kind::SharedProcessors,
+        Kind::Device,
+        Kind::NotMeasured,
+        Kind::SlowRank,
+        Kind::SlowHost,
+        Kind::SlowStratum,
+        Kind::Turns,
+        Kind::MovingImbalance,
+        Kind::Imbalance,
+        Kind::LateRank,
+        Kind::Waiting,
+        Kind::Pipeline,
+        Kind::Transfer,
+        Kind::SmallMessages,
+        Kind::Collectives,
+        Kind::Polling,
+        Kind::Files,
+        Kind::OneSided,
+        Kind::StartUp,
+        Kind::WindDown,
+        Kind::Change,
+        Kind::Nothing,
+    ];
+    let names: BTreeSet<&str> = all.iter().map(|kind| kind.name()).collect();
+    assert_eq!(names.len(), all.len());
+}

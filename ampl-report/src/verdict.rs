@@ -1,0 +1,439 @@
+//! Findings of a verdict as sentences.
+
+use ampl_analysis::coverage::Coverage;
+use ampl_analysis::coverage::Extent;
+use ampl_analysis::efficiency::Bound;
+use ampl_analysis::verdict::{Basis, Evidence, Finding, Kind, Next, Place, Unranked};
+use ampl_core::units::RankSet;
+
+use crate::human::{bytes, count, digits, duration, percent, plural};
+use crate::processors;
+
+/// Title of a kind of finding, for people.
+pub fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::SharedProcessors => "shared processors",
+        Kind::Device => "device",
+        Kind::NotMeasured => "not measured",
+        Kind::SlowRank => "slow ranks",
+        Kind::SlowHost => "slow host",
+        Kind::SlowStratum => "slow stratum",
+        Kind::Turns => "ranks take turns",
+        Kind::MovingImbalance => "moving imbalance",
+        Kind::Imbalance => "imbalance",
+        Kind::LateRank => "late rank",
+        Kind::Waiting => "waiting",
+        Kind::Pipeline => "one after another",
+        Kind::Transfer => "transfer",
+        Kind::SmallMessages => "small messages",
+        Kind::Collectives => "collectives",
+        Kind::Polling => "polling",
+        Kind::Files => "files",
+        Kind::OneSided => "one-sided",
+        Kind::StartUp => "start-up",
+        Kind::WindDown => "wind-down",
+        Kind::Change => "change",
+        Kind::Nothing => "nothing stands out",
+    }
+}
+
+/// The finding in one sentence, with its numbers.
+pub fn sentence(finding: &Finding) -> String {
+    let cost =
+        finding.cost_share.map_or(String::new(), |share| format!("{} of the ranks' time", percent(share)));
+    match &finding.evidence {
+        Evidence::Shared(sharing) => processors::text(sharing),
+        Evidence::Device { libraries } => {
+            format!("{} mapped: computing includes waiting for the device", list(libraries, "is", "are"))
+        }
+        Evidence::NotMeasured(coverage) => not_measured(coverage),
+        Evidence::Slow { bound, .. } => {
+            format!("{}: {}{cost}{}", slow(finding), at_least(*bound), waited(finding.place.as_ref()))
+        }
+        &Evidence::Moving { is_slow, in_window, in_run, windows, bound } => {
+            let least = at_least(bound);
+            let course = match is_slow {
+                true => "Ranks that compute most in a window do so in the next, but not throughout",
+                false => "Other ranks compute most in each window",
+            };
+            format!(
+                "{course}: the greatest compute time is {} times the mean in a window, {} times over the run ({}): {least}{cost}{}",
+                digits(in_window),
+                digits(in_run),
+                plural(windows, "window"),
+                waited(finding.place.as_ref())
+            )
+        }
+        &Evidence::Unequal { over_mean, why, bound } => format!(
+            "Ranks compute unequally, the most {} times the mean: {}{cost}; {}",
+            digits(over_mean),
+            at_least(bound),
+            too_few(why)
+        ),
+        Evidence::Calls { .. } => calls(finding),
+        &Evidence::Phase { kind, ns, windows, mpi, top } => {
+            let name = if kind == Kind::StartUp { "Start-up" } else { "Wind-down" };
+            let mpi = mpi.map_or(String::new(), |mpi| {
+                let top = top.map_or(String::new(), |(function, share)| {
+                    format!(", {} of that in {function}", percent(share))
+                });
+                format!("; {} of it in MPI{top}", percent(mpi))
+            });
+            let [first, last] = windows;
+            format!("{name} takes {} of a rank, windows {first} to {last}: {cost}{mpi}", duration(ns))
+        }
+        &Evidence::Change { window, at_ns, parallel: [before, after] } => format!(
+            "From window {window} on ({}) {} of the ranks' time computes, before {}: {cost}",
+            duration(at_ns),
+            percent(after),
+            percent(before)
+        ),
+        Evidence::Nothing { .. } => nothing(finding),
+    }
+}
+
+fn not_measured(coverage: &Coverage) -> String {
+    if coverage.unseen {
+        return "MPI functions that ampl does not see are called: time outside of the others is not known"
+            .into();
+    }
+    let Coverage { share, ranks, of_ranks, windows, of_windows, .. } = *coverage;
+    let all = coverage.extent() != Extent::Little;
+    if all || of_windows == 0 {
+        return "No time was measured".into();
+    }
+    format!(
+        "Only {} of the ranks' time was measured by all ranks: {} of {}, {} of {}; nothing is said of the rest",
+        percent(share),
+        count(ranks),
+        plural(of_ranks, "rank"),
+        count(windows),
+        plural(of_windows, "window")
+    )
+}
+
+fn slow(finding: &Finding) -> String {
+    let (
+        Evidence::Slow { kind, group, over_mean, windows: [windows, of], phase, recurs, least, .. },
+        Some(ranks),
+    ) = (&finding.evidence, &finding.ranks)
+    else {
+        return String::new();
+    };
+    let several = ranks.len() > 1;
+    let subject = match (kind, group, &finding.hosts[..]) {
+        (Kind::SlowHost, _, [host, ..]) => format!("The ranks of host {host} ({ranks})"),
+        (_, Some(group), _) => format!("The ranks of group {group} ({ranks})"),
+        (Kind::SlowStratum, None, _) => format!("A stratum of {} ({ranks})", plural(ranks.len(), "rank")),
+        (_, None, [host]) => format!("{} on {host}", who(ranks)),
+        _ => who(ranks),
+    };
+    let one = *kind == Kind::SlowStratum && group.is_none() || !several;
+    let verb = if one { "computes" } else { "compute" };
+    let each = if several && *kind != Kind::SlowHost { "each of them " } else { "" };
+    let when = match (phase, of) {
+        (Some([first, last]), _) => format!(" in windows {first} to {last}"),
+        (None, 0) => " over the run".to_owned(),
+        _ if *recurs => format!(
+            " over the run, but now and then: {each}more than it in {} of {}",
+            count(*windows),
+            plural(*of, "window")
+        ),
+        _ => format!(", {each}more than it in {} of {}", count(*windows), plural(*of, "window")),
+    };
+    let least =
+        least.map_or(String::new(), |(rank, part)| format!("; rank {rank} least, {} times", digits(part)));
+    format!("{subject} {verb} {} times the mean{when}{least}", digits(*over_mean))
+}
+
+/// Words before a cost that is a lower bound: turns within a window are not seen.
+fn at_least(bound: Bound) -> &'static str {
+    if bound == Bound::AtLeast { "at least " } else { "" }
+}
+
+fn who(ranks: &RankSet) -> String {
+    if ranks.len() == 1 { format!("Rank {ranks}") } else { format!("Ranks {ranks}") }
+}
+
+/// The call in which the others wait.
+fn waited(place: Option<&Place>) -> String {
+    place.map_or(String::new(), |place| format!(", most of it waited in {}", at(place)))
+}
+
+/// `MPI_Send @ app.c:12`.
+pub fn at(place: &Place) -> String {
+    place.site.as_ref().map_or(place.function.to_owned(), |site| format!("{} @ {site}", place.function))
+}
+
+fn calls(finding: &Finding) -> String {
+    let Evidence::Calls {
+        kind,
+        calls,
+        share,
+        mean_ns,
+        at_site_ns,
+        bytes: size,
+        per_second,
+        worst,
+        computing,
+    } = &finding.evidence
+    else {
+        return String::new();
+    };
+    let place = finding.place.as_ref().map_or("MPI".into(), at);
+    let size = size.map_or(String::new(), |size| format!(" of {}", bytes(size)));
+    let (number, mean) = (count(*calls), duration(*mean_ns));
+    let each = at_site_ns.map_or(String::new(), |[shortest, mean]| {
+        format!(": {} a call, the shortest {}", duration(mean), duration(shortest))
+    });
+    // Part of the time in these calls is waiting for ranks that compute more.
+    let cost = finding.cost_share.unwrap_or(*share);
+    let rest = match cost < 0.98 * share {
+        true => format!(", {} beyond what unequal computing over windows explains", percent(cost)),
+        false => String::new(),
+    };
+    let time = format!("{} of the ranks' time{rest}", percent(*share));
+    let waits = format!("Ranks wait in {place}{each}");
+    match kind {
+        Kind::Files => {
+            let worst = worst.map_or(String::new(), |(rank, share)| {
+                format!(", rank {rank} for {} of the run", percent(share))
+            });
+            let share = percent(*share);
+            format!("{number} calls on files take {share} of the ranks' time{worst}, most in {place}")
+        }
+        Kind::Polling => format!(
+            "{number} polls take {time}: {} a second of a rank, {mean} each, most in {place}",
+            digits(*per_second)
+        ),
+        Kind::SmallMessages => format!(
+            "{number} messages{size}, {} a second of a rank, take {time}, most in {place}",
+            digits(*per_second)
+        ),
+        Kind::LateRank => {
+            let rank = finding.ranks.as_ref().map_or("a rank".into(), |ranks| format!("rank {ranks}"));
+            format!("{waits}; {rank} waits least, and computes no more than others: such calls take {time}")
+        }
+        Kind::Waiting => format!("{waits}: such calls take {time}"),
+        Kind::Pipeline => format!(
+            "Ranks compute one after another: {} of them at a time on average, none much more than others; they wait in \
+             {place}{each}: such calls take {time}",
+            digits(*computing)
+        ),
+        Kind::OneSided => format!("{number} one-sided calls{size} take {time}: {mean} each, most in {place}"),
+        Kind::Collectives => {
+            format!("{number} collective calls{size} take {time}: {mean} each, most in {place}")
+        }
+        _ => format!("{number} messages{size} take {time}, most in {place}"),
+    }
+}
+
+fn nothing(finding: &Finding) -> String {
+    let &Evidence::Nothing { parallel, imbalance, mpi, unranked } = &finding.evidence else {
+        return String::new();
+    };
+    let parts = match (imbalance, mpi) {
+        (Some(imbalance), Some(mpi)) => {
+            format!("; imbalance takes {}, MPI besides {}", percent(imbalance), percent(mpi))
+        }
+        _ => String::new(),
+    };
+    let few = unranked.map_or(String::new(), |why| format!("; {}", too_few(why)));
+    format!("{} of the ranks' time computes{parts}{few}", percent(parallel))
+}
+
+fn too_few(why: Unranked) -> String {
+    match why {
+        Unranked::FewRanks(1) => "there is one rank only".into(),
+        Unranked::FewRanks(ranks) => format!("{ranks} ranks are too few to compare"),
+        Unranked::FewWindows(1) => "one window is too little to compare ranks in".into(),
+        Unranked::FewWindows(windows) => format!("{windows} windows are too few to compare ranks in"),
+    }
+}
+
+/// Up to four names, and whether there are more.
+fn list(names: &[String], one: &str, several: &str) -> String {
+    let verb = if names.len() == 1 { one } else { several };
+    let more = if names.len() > 4 { ", …" } else { "" };
+    format!("{}{more} {verb}", names[..names.len().min(4)].join(", "))
+}
+
+/// The data that a finding rests on, in words.
+pub fn basis(finding: &Finding) -> String {
+    let basis = match finding.basis {
+        Basis::Census => "window summaries of all ranks",
+        Basis::Totals => "totals of all ranks by call site",
+        Basis::Measured => "windows that all ranks measured",
+        Basis::Recorded => "facts recorded about the job",
+    };
+    match Coverage::extent_of(finding.coverage) {
+        Extent::Whole => basis.to_owned(),
+        _ => format!("{basis}, {} of the ranks' time", percent(finding.coverage)),
+    }
+}
+
+/// The command that examines a finding of `run`, which is a word of a shell.
+pub fn next(next: Next, run: &str) -> String {
+    match next {
+        Next::Info => format!("ampl info {run}"),
+        Next::Calls => format!("ampl info {run} --calls"),
+        Next::Efficiency => format!("ampl efficiency {run}"),
+        Next::Strata => format!("ampl strata {run}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(evidence: Evidence, cost: Option<f64>) -> Finding {
+        Finding { cost_share: cost, ..Finding::new(evidence, Basis::Census, Next::Efficiency) }
+    }
+
+    fn place() -> Option<Place> {
+        Some(Place { function: "MPI_Allreduce", site: Some("app.c:12".into()) })
+    }
+
+    #[test]
+    fn a_slow_rank_is_a_sentence() {
+        let evidence = |kind, windows| Evidence::Slow {
+            kind,
+            group: None,
+            over_mean: 1.87,
+            windows,
+            phase: None,
+            recurs: false,
+            bound: Bound::AtLeast,
+            least: None,
+        };
+        let of = |kind, ranks: &str, hosts: &[&str], windows| Finding {
+            ranks: Some(RankSet::parse(ranks).unwrap()),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            place: place(),
+            ..finding(evidence(kind, windows), Some(0.231))
+        };
+        for (found, expected) in [
+            (
+                of(Kind::SlowRank, "3", &["a"], [18, 20]),
+                "Rank 3 on a computes 1.87 times the mean, more than it in 18 of 20 windows: at least 23.1 % of the ranks' time, \
+                 most of it waited in MPI_Allreduce @ app.c:12",
+            ),
+            (
+                of(Kind::SlowHost, "2-3", &["a"], [18, 20]),
+                "The ranks of host a (2-3) compute 1.87 times the mean, more than it in 18 of 20 windows",
+            ),
+            (
+                of(Kind::SlowStratum, "0-15", &["a", "b"], [20, 20]),
+                "A stratum of 16 ranks (0-15) computes 1.87 times the mean, each of them more than it in 20 of 20 windows",
+            ),
+            (
+                of(Kind::SlowRank, "3", &["a"], [0, 0]),
+                "Rank 3 on a computes 1.87 times the mean over the run: at least 23.1 %",
+            ),
+        ] {
+            let said = sentence(&found);
+            assert!(said.starts_with(expected), "{said}");
+        }
+        let mut found = of(Kind::SlowRank, "2-3", &["a"], [8, 20]);
+        for (part, again, expected) in [
+            (
+                Some([3, 9]),
+                false,
+                "Ranks 2-3 on a compute 1.87 times the mean in windows 3 to 9: at least 23.1 %",
+            ),
+            (
+                None,
+                true,
+                "Ranks 2-3 on a compute 1.87 times the mean over the run, but now and then: each of them more than it in 8",
+            ),
+        ] {
+            let Evidence::Slow { phase, recurs, .. } = &mut found.evidence else { unreachable!() };
+            (*phase, *recurs) = (part, again);
+            let said = sentence(&found);
+            assert!(said.starts_with(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn calls_are_sentences_of_their_own() {
+        let of = |kind| {
+            let evidence = Evidence::Calls {
+                kind,
+                calls: 1200,
+                share: if kind == Kind::Files { 0.05 } else { 0.4 },
+                mean_ns: 3.2e6,
+                at_site_ns: Some([5e3, 3.2e6]),
+                bytes: Some(8.0),
+                per_second: 4000.0,
+                worst: Some((2, 0.3)),
+                computing: 1.1,
+            };
+            let ranks = Some(RankSet::range(2, 2));
+            sentence(&Finding { place: place(), ranks, ..finding(evidence, Some(0.25)) })
+        };
+        for (kind, expected) in [
+            (
+                Kind::Files,
+                "1,200 calls on files take 5 % of the ranks' time, rank 2 for 30 % of the run, most in",
+            ),
+            (
+                Kind::Polling,
+                "1,200 polls take 40 % of the ranks' time, 25 % beyond what unequal computing over windows explains: 4000 a",
+            ),
+            (
+                Kind::SmallMessages,
+                "1,200 messages of 8 B, 4000 a second of a rank, take 40 % of the ranks' time, 25 %",
+            ),
+            (
+                Kind::LateRank,
+                "Ranks wait in MPI_Allreduce @ app.c:12: 3.20 ms a call, the shortest 5 us; rank 2 waits least, and",
+            ),
+            (
+                Kind::Waiting,
+                "Ranks wait in MPI_Allreduce @ app.c:12: 3.20 ms a call, the shortest 5 us: such calls take 40 % of",
+            ),
+            (Kind::Pipeline, "Ranks compute one after another: 1.10 of them at a time on average"),
+            (Kind::Collectives, "1,200 collective calls of 8 B take 40 % of the ranks' time, 25 % beyond"),
+            (Kind::Transfer, "1,200 messages of 8 B take 40 % of the ranks' time, 25 % beyond what unequal"),
+            (Kind::OneSided, "1,200 one-sided calls of 8 B take 40 %"),
+        ] {
+            let said = of(kind);
+            assert!(said.starts_with(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_rest_are_sentences() {
+        let nothing = Evidence::Nothing {
+            parallel: 0.97,
+            imbalance: Some(0.01),
+            mpi: Some(0.02),
+            unranked: Some(Unranked::FewWindows(3)),
+        };
+        let change = Evidence::Change { window: 7, at_ns: 1.75e9, parallel: [0.96, 0.6] };
+        let phase = Evidence::Phase {
+            kind: Kind::StartUp,
+            ns: 2e9,
+            windows: [0, 7],
+            mpi: Some(0.4),
+            top: Some(("MPI_Bcast", 0.9)),
+        };
+        let device = Evidence::Device { libraries: vec!["libcuda.so.1".into()] };
+        for (evidence, expected) in [
+            (
+                nothing,
+                "97 % of the ranks' time computes; imbalance takes 1 %, MPI besides 2 %; 3 windows are too few",
+            ),
+            (change, "From window 7 on (1.75 s) 60 % of the ranks' time computes, before 96 %: 20 % of"),
+            (
+                phase,
+                "Start-up takes 2 s of a rank, windows 0 to 7: 20 % of the ranks' time; 40 % of it in MPI, 90 %",
+            ),
+            (device, "libcuda.so.1 is mapped: computing includes waiting for the device"),
+        ] {
+            let said = sentence(&finding(evidence, Some(0.2)));
+            assert!(said.starts_with(expected), "{said}");
+        }
+        assert_eq!(next(Next::Calls, "$RUN"), "ampl info $RUN --calls");
+    }
+}

@@ -1,0 +1,91 @@
+//! The verdict names what was planted, first.
+
+use ampl_tests::job::{Job, Mpi};
+use ampl_tests::run::{Form, Monitored, monitor, number};
+use serde_json::Value;
+
+const RANKS: u32 = 4;
+
+/// The planted program with `cause`, for about three seconds.
+fn planted(mpi: Mpi, cause: &str, steps: &str, more: &[&str]) -> Monitored {
+    let job = Job::of(mpi, RANKS, "planted", &[&[cause, steps][..], more].concat());
+    // Where polls are many, a build for tests may not afford them.
+    monitor(&job, "[agent]\nmax_overhead = 0.9\n", Form::Run).success()
+}
+
+/// Findings but for those that say how far numbers hold.
+fn findings(info: &Value) -> Vec<&Value> {
+    let all = info["verdict"].as_array().expect("a list");
+    let is_cause = |finding: &&Value| finding["kind"] != "shared-processors";
+    all.iter().filter(is_cause).collect()
+}
+
+/// Share of its time that a rank computed by its own clock: the least and the most of all ranks.
+fn computed(run: &Monitored) -> [f64; 2] {
+    let lines = run.finished.stdout.lines().filter_map(|line| line.strip_prefix("computed "));
+    let shares: Vec<f64> = lines.map(|share| share.trim().parse().expect("a number")).collect();
+    assert_eq!(shares.len(), RANKS as usize, "{}", run.finished.stdout);
+    [shares.iter().copied().fold(1.0, f64::min), shares.iter().copied().fold(0.0, f64::max)]
+}
+
+#[test]
+fn a_slow_rank_is_first() {
+    let run = planted(Mpi::OpenMpi, "slow", "150", &[]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["ranks"]), (&"slow-rank".into(), &"2".into()), "{info}");
+    assert_eq!((&first["function"], &first["basis"]), (&"MPI_Allreduce".into(), &"census".into()), "{first}");
+    assert!(first["site"].as_str().is_some_and(|site| site.starts_with("planted.c:")), "{first}");
+    // By the program's clock: the busiest less the mean, as three ranks compute alike.
+    let [least, most] = computed(&run);
+    let expected = most - (3.0 * least + most) / 4.0;
+    let cost = number(&first["cost_share"]);
+    assert!((cost - expected).abs() < 0.1, "{cost} {expected}: {first}");
+    let (text, next) = (first["text"].as_str().expect("a text"), first["next"].as_str().expect("a command"));
+    assert!(text.starts_with("Rank 2 on ") && next.starts_with("ampl efficiency "), "{first}");
+    // It stands before all efficiencies in the summary.
+    let said = &run.finished.stderr;
+    let (verdict, numbers) = (said.find("Rank 2 on "), said.find("\nEfficiency"));
+    assert!(verdict.is_some() && verdict < numbers, "{said}");
+}
+
+#[test]
+fn a_pipeline_is_first() {
+    let run = planted(Mpi::Mpich, "pipeline", "150", &[]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["function"]), (&"pipeline".into(), &"MPI_Recv".into()), "{info}");
+}
+
+#[test]
+fn polling_is_first() {
+    let run = planted(Mpi::OpenMpi, "polls", "130", &[]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!((&first["kind"], &first["function"]), (&"polling".into(), &"MPI_Iprobe".into()), "{info}");
+}
+
+#[test]
+fn files_are_first() {
+    let scratch = ampl_tests::place::Scratch::new("planted");
+    let file = scratch.path().join("file").display().to_string();
+    let run = planted(Mpi::OpenMpi, "files", "130", &[&file]);
+    let info = run.info();
+    let first = findings(&info)[0];
+    assert_eq!(
+        (&first["kind"], &first["function"]),
+        (&"files".into(), &"MPI_File_write_at".into()),
+        "{info}"
+    );
+}
+
+#[test]
+fn nothing_stands_out_where_all_compute() {
+    let run = planted(Mpi::OpenMpi, "balanced", "150", &[]);
+    let info = run.info();
+    // A busy machine lets ranks sleep for longer.
+    let kinds: Vec<&Value> = findings(&info).iter().map(|finding| &finding["kind"]).collect();
+    if computed(&run)[0] >= 0.97 {
+        assert_eq!(kinds, ["nothing"], "{info}");
+    }
+}

@@ -1,0 +1,75 @@
+// A job whose time is lost to one planted cause: planted CAUSE STEPS. Computing is sleeping, so that it takes as long
+// on a busy machine. Prints the share of a rank's time that it computed by its own clock.
+#define _POSIX_C_SOURCE 200809L
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double slept;
+
+static void compute(double ms) {
+    double begin = MPI_Wtime();
+    struct timespec time = {0, (long)(ms * 1e6)};
+    nanosleep(&time, NULL);
+    slept += MPI_Wtime() - begin;
+}
+
+static void meet(void) {
+    double one = 1, all;
+    MPI_Allreduce(&one, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    const char *cause = argv[1];
+    int steps = atoi(argv[2]), rank, ranks, token = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    MPI_File file = MPI_FILE_NULL;
+    if (!strcmp(cause, "files"))
+        MPI_File_open(MPI_COMM_WORLD, argv[3], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    double begin = MPI_Wtime();
+    for (int step = 0; step < steps; step++) {
+        if (!strcmp(cause, "balanced")) {
+            compute(20);
+        } else if (!strcmp(cause, "slow")) {
+            compute(rank == 2 ? 20 : 8);
+        } else if (!strcmp(cause, "strata")) {
+            // A quarter of the ranks computes most, a quarter least.
+            compute(rank < ranks / 4 ? 80 : rank < 3 * ranks / 4 ? 48 : 24);
+            int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks, other = 0;
+            MPI_Sendrecv(&token, 1, MPI_INT, right, 3, &other, 1, MPI_INT, left, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else if (!strcmp(cause, "pipeline")) {
+            if (rank > 0)
+                MPI_Recv(&token, 1, MPI_INT, rank - 1, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            compute(5);
+            if (rank < ranks - 1)
+                MPI_Send(&token, 1, MPI_INT, rank + 1, 7, MPI_COMM_WORLD);
+        } else if (!strcmp(cause, "polls")) {
+            // Rank 0 computes between messages for which each of the others asks again and again.
+            compute(4);
+            MPI_Request request;
+            int done = 0;
+            MPI_Irecv(&token, 1, MPI_INT, (rank + 1) % ranks, 9, MPI_COMM_WORLD, &request);
+            for (double until = MPI_Wtime() + 0.016; MPI_Wtime() < until;)
+                MPI_Iprobe(MPI_ANY_SOURCE, 99, MPI_COMM_WORLD, &done, MPI_STATUS_IGNORE);
+            MPI_Send(&token, 1, MPI_INT, (rank + ranks - 1) % ranks, 9, MPI_COMM_WORLD);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        } else if (!strcmp(cause, "files")) {
+            static char block[1 << 16];
+            compute(4);
+            // Each part is asked for until it has taken its time, however fast the disk is.
+            for (double until = MPI_Wtime() + 0.016; MPI_Wtime() < until;)
+                MPI_File_write_at(file, (MPI_Offset)rank * sizeof block, block, sizeof block, MPI_BYTE, MPI_STATUS_IGNORE);
+        }
+        meet();
+    }
+    printf("computed %.4f\n", slept / (MPI_Wtime() - begin));
+    fflush(stdout);
+    if (file != MPI_FILE_NULL)
+        MPI_File_close(&file);
+    MPI_Finalize();
+    return 0;
+}
