@@ -57,7 +57,7 @@ pub mod timesteps;
 pub mod topology;
 pub mod uncovered;
 pub mod unstored;
-pub mod waits;
 pub mod verdict;
+pub mod waits;
 pub mod what_if;
 pub mod window_times;

@@ -43,6 +43,7 @@ mod prefix;
 mod progress;
 mod query;
 mod recover;
+mod report;
 mod run;
 mod rundir;
 mod scaling;
@@ -53,8 +54,8 @@ mod strata;
 mod summary;
 mod timesteps;
 mod topology;
-mod whatif;
 mod verdict;
+mod whatif;
 
 use std::process::ExitCode;
 
@@ -90,6 +91,7 @@ enum Command {
     Query(query::Args),
     Diff(Box<diff::Args>),
     Scaling(scaling::Args),
+    Report(report::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         Command::Query(args) => query::query(&args),
         Command::Diff(args) => diff::diff(&args),
         Command::Scaling(args) => scaling::scaling_of(&args),
+        Command::Report(args) => report::report(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

@@ -42,5 +42,5 @@ mod strata_comparison;
 pub mod strata_file;
 pub mod summary;
 pub mod unstored;
-pub mod waits;
 pub mod verdict;
+pub mod waits;

@@ -34,8 +34,11 @@ pub fn run() -> Result<()> {
         job.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     }
     run_command(&mut job)?;
+    let page = run.join("report.html");
+    run_command(Command::new(&ampl).arg("report").arg(&run).arg("-o").arg(&page))?;
     println!();
     println!("The run:        {}", run.display());
+    println!("Its report:     {} (for any browser)", page.display());
     println!("Its settings:   {}", config.display());
     println!("Look closer:    {} estimate {}", ampl.display(), run.display());
     println!("                {} decisions {}", ampl.display(), run.display());

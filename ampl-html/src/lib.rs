@@ -1,0 +1,52 @@
+//! The report of a run: one HTML file with everything in it.
+//!
+//! A browser shows it without a network: scripts and styles are inlined, and the page's own policy allows no others.
+//! Values come from the analyses, sentences from `ampl-report`; this crate arranges them. It opens no files.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use ampl_html::{Source, write};
+//!
+//! let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ampl-trace/tests/golden/v1/four-ranks.ampl");
+//! let trace = ampl_reader::directory::read(&golden)?;
+//! let mut page = Vec::new();
+//! write(&mut page, &trace, &Source { run: Path::new("four-ranks"), has_file: true })?;
+//! let page = String::from_utf8(page)?;
+//! assert!(page.contains("default-src 'none'") && page.contains("4 ranks"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod charts;
+mod grid;
+mod matrix;
+mod page;
+mod pooling;
+mod strata;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use ampl_reader::Trace;
+
+/// The place that a trace was read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The run as the user named it.
+    pub run: &'a Path,
+    /// True where there is a trace file; false where there are journals only.
+    pub has_file: bool,
+}
+
+/// Writes the report of `trace`, which was read from `source`.
+///
+/// # Errors
+/// Errors of `out`.
+pub fn write(out: &mut impl Write, trace: &Trace, source: &Source<'_>) -> io::Result<()> {
+    let text = page::text(trace, source).map_err(io::Error::other)?;
+    out.write_all(text.as_bytes())
+}

@@ -1,0 +1,159 @@
+//! The page: its template, its data, and the policy that lets no other script run.
+
+use std::collections::BTreeMap;
+
+use ampl_analysis::efficiency::{rows, run_times};
+use ampl_reader::{Trace, directory};
+use ampl_report::human::{percent, shell_word};
+use ampl_report::summary::{facts, not_covered, own_time, title, trace_file};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, context};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::Source;
+use crate::charts::{Series, Sizes, Strip, estimates, sizes};
+use crate::grid::Grid;
+use crate::matrix::Matrix;
+use crate::strata::Strata;
+use crate::tables;
+
+const TEMPLATE: &str = include_str!("../page/page.html");
+/// Parts of the script, in order; all of it is one script, so that one hash allows it.
+const SCRIPT: [&str; 6] = [
+    include_str!("../vendor/uplot/uPlot.iife.min.js"),
+    include_str!("../page/state.js"),
+    include_str!("../page/charts.js"),
+    include_str!("../page/maps.js"),
+    include_str!("../page/tables.js"),
+    include_str!("../page/main.js"),
+];
+const STYLE: [&str; 2] = [include_str!("../vendor/uplot/uPlot.min.css"), include_str!("../page/style.css")];
+const LICENCE: &str = include_str!("../vendor/uplot/LICENSE");
+
+/// Most rows of tables for readers without scripts.
+const ROWS: usize = 500;
+
+/// Values that the script draws.
+#[derive(Serialize)]
+struct Data {
+    ranks: u32,
+    windows: u64,
+    grid: Option<Grid>,
+    strip: Strip,
+    estimates: Vec<Series>,
+    sizes: Vec<Sizes>,
+    matrix: Option<Matrix>,
+    /// Hosts, and the number of that of each rank.
+    hosts: Vec<String>,
+    host_of: Vec<Option<usize>>,
+    strata: Vec<String>,
+    stratum_of: Vec<usize>,
+}
+
+/// The whole page.
+///
+/// # Errors
+/// A fault in the template.
+pub fn text(trace: &Trace, source: &Source<'_>) -> Result<String, minijinja::Error> {
+    let plan = directory::plan(&trace.run);
+    let plan = plan.as_ref();
+    let (rows, run) = (rows(trace), run_times(trace));
+    let strata = Strata::of(trace, plan);
+    let (hosts, host_of) = hosts(trace);
+    let data = Data {
+        ranks: trace.run.ranks,
+        windows: trace.windows(),
+        grid: Grid::of(trace),
+        strip: Strip::of(&rows),
+        estimates: plan.map_or_else(Vec::new, |plan| estimates(trace, plan)),
+        sizes: plan.map_or_else(Vec::new, |plan| sizes(trace, plan)),
+        matrix: Matrix::of(trace),
+        hosts,
+        host_of,
+        strata: strata.strata.iter().map(|stratum| stratum.name.clone()).collect(),
+        stratum_of: strata.of_rank.clone(),
+    };
+    let (script, style) = (SCRIPT.join("\n"), STYLE.join("\n"));
+    let path = source.run.display().to_string();
+    let shown = tables::ranks(trace, &run, ROWS);
+    let known = tables::windows(&rows, ROWS);
+    let values = context! {
+        title => title(trace),
+        facts => facts(trace),
+        complete => trace.complete,
+        findings => tables::findings(trace, &shell_word(&path)),
+        tree => tables::tree(rows.first(), &run),
+        coverage => percent(run.coverage.share),
+        covers_all => run.coverage.share >= 0.999,
+        not_covered => not_covered(trace, plan),
+        sites => tables::sites(trace),
+        strata => strata.strata,
+        strata_about => strata.about,
+        own_time => own_time(trace),
+        trace_file => trace_file(trace, plan, !source.has_file),
+        has_grid => data.grid.is_some(),
+        has_estimates => !data.estimates.is_empty(),
+        has_sizes => !data.sizes.is_empty(),
+        matrix => data.matrix.as_ref().map(|matrix| context! { complete => matrix.complete, messages => matrix.messages }),
+        ranks => shown,
+        more_ranks => trace.ranks.len().saturating_sub(ROWS),
+        windows => known,
+        more_windows => (trace.windows() as usize).saturating_sub(ROWS),
+        settings => trace.run.config,
+        versions => versions(trace),
+        run => path,
+        data => Value::from_safe_string(embedded(&data)),
+        script => Value::from_safe_string(script.clone()),
+        style => Value::from_safe_string(style.clone()),
+        licence => LICENCE,
+        policy => policy(&script, &style),
+    };
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("page.html", TEMPLATE)?;
+    environment.get_template("page.html")?.render(values)
+}
+
+/// Hosts by name, and the number of each rank's.
+fn hosts(trace: &Trace) -> (Vec<String>, Vec<Option<usize>>) {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    trace.ranks.iter().for_each(|rank| _ = names.insert(&rank.process.host, 0));
+    names.values_mut().enumerate().for_each(|(number, of)| *of = number);
+    let of = |rank: u32| names.get(trace.rank(rank)?.process.host.as_str()).copied();
+    let host_of = (0..trace.run.ranks).map(of).collect();
+    (names.keys().map(|name| (*name).to_owned()).collect(), host_of)
+}
+
+/// JSON that no text in it can end: in a page, `<` begins a tag.
+fn embedded(data: &Data) -> String {
+    let json = serde_json::to_string(data).expect("numbers and names are JSON");
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// The page's policy: nothing is loaded, and only this script and this style apply.
+fn policy(script: &str, style: &str) -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'",
+        hash(script),
+        hash(style)
+    )
+}
+
+fn versions(trace: &Trace) -> Vec<(&'static str, String)> {
+    let metadata = &trace.run.metadata;
+    let mut found = vec![("ampl that recorded", trace.run.ampl_version.clone())];
+    found.push(("ampl that wrote this page", env!("CARGO_PKG_VERSION").to_owned()));
+    found.push(("MPI library", trace.run.mpi_library.lines().next().unwrap_or_default().to_owned()));
+    if let Some(executable) = &metadata.executable {
+        found.push(("program", executable.path.clone()));
+    }
+    if let Some(machine) = &metadata.machine {
+        let parts = [machine.model.clone(), machine.system.clone()];
+        found.push(("machine", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")));
+    }
+    found.into_iter().filter(|(_, text)| !text.is_empty()).collect()
+}

@@ -1,0 +1,104 @@
+use std::path::Path;
+
+use ampl_reader::Trace;
+use ampl_testkit::synthetic::Synthetic;
+
+use crate::{Source, write};
+
+fn page(trace: &Trace) -> String {
+    let mut page = Vec::new();
+    write(&mut page, trace, &Source { run: Path::new("a run"), has_file: true }).unwrap();
+    String::from_utf8(page).unwrap()
+}
+
+#[test]
+fn every_panel_of_a_whole_run_is_there() {
+    let page = page(&Synthetic { ranks: 20, windows: 24, ..Synthetic::default() }.trace());
+    for panel in [
+        "verdict",
+        "efficiency",
+        "missing",
+        "strip",
+        "heat",
+        "ranks",
+        "strata",
+        "sites",
+        "estimates",
+        "sizes",
+        "matrix",
+        "own",
+        "settings",
+    ] {
+        assert!(page.contains(&format!("<section id=\"{panel}\"")), "{panel}");
+    }
+    assert!(page.len() < 1_000_000, "{}", page.len());
+    assert!(page.contains("20 ranks on 5 hosts") && page.contains("Permission is hereby granted"));
+    assert!(page.contains("&#x27;a run&#x27;"), "commands name the run");
+}
+
+#[test]
+fn panels_without_data_are_left_out() {
+    let page = page(&Trace::default());
+    for panel in ["strip", "heat", "ranks", "estimates", "sizes", "matrix"] {
+        assert!(!page.contains(&format!("<section id=\"{panel}\"")), "{panel}");
+    }
+    assert!(page.contains("INCOMPLETE") && page.contains("No time was measured"));
+}
+
+#[test]
+fn nothing_of_the_program_becomes_part_of_the_page() {
+    let mut trace = Synthetic::default().trace();
+    let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{ policy }}";
+    trace.run.command = vec![hostile.into()];
+    trace.run.mpi_library = hostile.into();
+    trace.ranks.iter_mut().for_each(|rank| rank.process.host = hostile.into());
+    let page = page(&trace);
+    assert!(!page.contains("<script>alert") && !page.contains("<img"), "a name became a tag");
+    // The page's own: data and script.
+    assert_eq!((page.matches("<script").count(), page.matches("</script>").count()), (2, 2));
+    assert!(page.contains("alert(1)") && page.contains("{{ policy }}"), "it is shown");
+    assert!(!page.contains("style=\"") && !page.contains("onclick"), "the policy forbids these");
+}
+
+#[test]
+fn a_large_job_is_a_small_page() {
+    let page = page(&Synthetic { ranks: 210, windows: 40, ..Synthetic::default() }.trace());
+    assert!(page.len() < 2_000_000, "{}", page.len());
+}
+
+/// The values that the page's script reads.
+fn data(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn charts_have_the_values_of_the_analyses() {
+    let job = Synthetic { ranks: 20, windows: 24, size: 8, ..Synthetic::default() };
+    let trace = job.trace();
+    let data = data(&page(&trace));
+    let length = |of: &serde_json::Value| of.as_array().map_or(0, Vec::len);
+    assert_eq!((&data["ranks"], &data["windows"]), (&20.into(), &24.into()));
+    assert_eq!((length(&data["grid"]["rows"]), length(&data["grid"]["columns"])), (20, 24));
+    let rows = ampl_analysis::efficiency::rows(&trace);
+    let parallel = data["strip"]["parallel"].as_array().unwrap();
+    assert_eq!(parallel.len(), 24);
+    for (row, value) in rows[1..].iter().zip(parallel) {
+        assert!((row.parallel.unwrap() - value.as_f64().unwrap()).abs() < 1e-4);
+    }
+    // A ring: every rank sends to the next.
+    let cells = data["matrix"]["cells"].as_array().unwrap();
+    let next: Vec<u64> = cells.iter().map(|cell| (cell[0].as_u64().unwrap() + 1) % 20).collect();
+    assert!(cells.iter().zip(next).all(|(cell, next)| cell[1] == next && cell[2] == 24), "{cells:?}");
+    // All of the first update, then eight.
+    assert_eq!([&data["sizes"][0]["sizes"][0], &data["sizes"][0]["sizes"][1]], [20, 8]);
+    let estimates = data["estimates"].as_array().unwrap();
+    assert!(estimates.iter().any(|of| of["name"] == "mpi.time of group all" && of["unit"] == "ns"));
+    let points =
+        |of: &serde_json::Value| [&of["windows"], &of["mean"], &of["half"], &of["bound"]].map(length);
+    assert!(
+        estimates.iter().all(|of| points(of)[0] > 20 && points(of) == [points(of)[0]; 4]),
+        "{estimates:?}"
+    );
+    assert_eq!((length(&data["stratum_of"]), length(&data["host_of"]), length(&data["hosts"])), (20, 20, 5));
+}
