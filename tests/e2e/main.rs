@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod applications;
+mod callgraph;
 mod check;
 mod clocks;
 mod communicators;
