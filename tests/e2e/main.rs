@@ -41,6 +41,7 @@ mod recover;
 mod refused;
 mod regions;
 mod replay;
+mod report;
 mod retrospective;
 mod site_names;
 mod sites;

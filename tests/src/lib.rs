@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod differential;
 pub mod hosts;
 pub mod job;

@@ -36,6 +36,7 @@ const NEEDS: &[Need] = &[
         present: || find(&["otf2-print"]).is_some() && otf2_module(),
         packages: &["otf2-tools", "python3-otf2"],
     },
+    Need { what: "a headless browser", present: browser, packages: &["chromium-headless-shell"] },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 
@@ -86,6 +87,10 @@ fn nauty() -> bool {
 
 fn otf2_module() -> bool {
     succeeds(Command::new("/usr/bin/python3").args(["-c", "import otf2"]))
+}
+
+fn browser() -> bool {
+    find(&["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]).is_some()
 }
 
 fn pip() -> bool {
