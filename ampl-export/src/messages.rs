@@ -289,22 +289,22 @@ mod tests {
             let mut sides = Sides::new(3, most);
             let side = |number: u64| Side {
                 number,
-                sends: number % 2 == 0,
+                sends: number.is_multiple_of(2),
                 thread: (number % 2) as u32,
                 posted: 100 - number / 4,
-                done: (number % 3 != 0).then_some(200 - number),
+                done: (!number.is_multiple_of(3)).then_some(200 - number),
                 other: number as u32,
                 comm: 7,
-                shown: number % 5 != 0,
+                shown: !number.is_multiple_of(5),
                 tag: -3,
-                bytes: (number % 4 != 0).then_some(number),
+                bytes: (!number.is_multiple_of(4)).then_some(number),
             };
             for number in 1..40 {
                 sides.add((number % 3) as u32, side(number)).unwrap();
             }
             for rank in 0..3u32 {
                 let found = sides.take(rank).unwrap();
-                let own = |number: &u64| (number % 3) as u32 == rank && number % 5 != 0;
+                let own = |number: &u64| (number % 3) as u32 == rank && !number.is_multiple_of(5);
                 for (thread, seq) in (0..2).flat_map(|thread| (80..210).map(move |seq| (thread, seq))) {
                     let here = |side: &Side| (side.thread, side.seq()) == (thread, seq);
                     let expected: Vec<Side> = (1..40).filter(own).map(side).filter(here).collect();

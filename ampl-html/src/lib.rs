@@ -23,24 +23,17 @@ mod grid;
 mod matrix;
 mod page;
 mod pooling;
+mod source;
 mod strata;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use ampl_reader::Trace;
 
-/// The place that a trace was read from.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// The run as the user named it.
-    pub run: &'a Path,
-    /// True where there is a trace file; false where there are journals only.
-    pub has_file: bool,
-}
+pub use source::Source;
 
 /// Writes the report of `trace`, which was read from `source`.
 ///

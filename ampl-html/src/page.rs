@@ -13,10 +13,10 @@ use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::Source;
 use crate::charts::{Series, Sizes, Strip, estimates, sizes};
 use crate::grid::Grid;
 use crate::matrix::Matrix;
+use crate::source::Source;
 use crate::strata::Strata;
 use crate::tables;
 
