@@ -82,7 +82,8 @@ fn planted_causes_are_named_first_under_mpich() {
 fn a_balanced_program_has_no_cause() {
     for kind in ["allreduce", "bcast"] {
         for config in [DEFAULT, ALL] {
-            let rows = planted(Mpi::OpenMpi, kind, "", config);
+            // All sleep so long that what a busy machine adds is little.
+            let rows = planted(Mpi::OpenMpi, kind, "0,1,2,3", config);
             let named = rows.iter().find(|row| !row["causing"]["ranks"].is_null());
             assert_eq!(named, None, "{kind} {config}");
         }

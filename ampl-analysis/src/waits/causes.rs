@@ -17,9 +17,9 @@ const MOST: f64 = 0.6;
 /// Share of the delays, less those by which ranks come first, over both, from which a rank is late as a rule.
 const AS_A_RULE: f64 = 0.5;
 /// Probability that chance would make ranks the last so often, below which they stand out.
-const BY_CHANCE: f64 = 1e-3;
+const BY_CHANCE: f64 = 1e-5;
 /// Instances up to which ranks stand out if they are last in each and cost [`MUCH`].
-const FEW: u64 = 6;
+const FEW: u64 = 16;
 /// Share of its time that some rank waits from which ranks stand out by few instances, in (0, 1).
 const MUCH: f64 = 0.2;
 /// The same from which ranks stand out whether they compute more than others or not.
@@ -56,15 +56,13 @@ impl<'a> Hosts<'a> {
         Party { ranks: rank_set(&ranks), host }
     }
 
-    /// The ranks of a host that has all of `ranks` and is slow if these are; these alone otherwise.
-    fn whole_host(&self, ranks: &BTreeSet<u32>) -> BTreeSet<u32> {
-        let own = self.ranks.values().find(|own| ranks.is_subset(own));
-        match own {
-            Some(own) if self.ranks.len() > 1 && ranks.len() > 1 && 2 * ranks.len() > own.len() => {
-                own.clone()
-            }
-            _ => ranks.clone(),
-        }
+    /// The ranks of a host that has all of `ranks` and is slow: more than half of it are among these, or all of it
+    /// compute more than others. These alone otherwise.
+    fn whole_host(&self, ranks: &BTreeSet<u32>, compute: &Compute) -> BTreeSet<u32> {
+        let Some(own) = self.ranks.values().find(|own| ranks.is_subset(own)) else { return ranks.clone() };
+        let most = ranks.len() > 1 && 2 * ranks.len() > own.len();
+        let slow = own.len() > 1 && own.iter().all(|&rank| compute.is_slow(rank));
+        if self.ranks.len() > 1 && (most || slow) { own.clone() } else { ranks.clone() }
     }
 }
 
@@ -123,7 +121,7 @@ fn standing_out(
     }
     let near = |(&rank, cause): (&u32, &Cause)| (2 * cause.ns >= most).then_some(rank);
     let near: BTreeSet<u32> = group.causes.iter().filter_map(near).collect();
-    let set = hosts.whole_host(&near);
+    let set = hosts.whole_host(&near, compute);
     let of_set = || group.causes.iter().filter(|(rank, _)| set.contains(rank)).map(|(_, cause)| cause);
     let sum = |of: fn(&Cause) -> u64| -> u64 { of_set().map(of).sum() };
     if (sum(|cause| cause.ns) as f64) < MOST * all as f64 {
@@ -142,7 +140,9 @@ fn standing_out(
         _ => {
             let (late, early) = (sum(|cause| cause.late_ns) as f64, sum(|cause| cause.early_ns) as f64);
             let often = 2 * sum(|cause| cause.instances) >= sum(|cause| cause.met);
-            late - early >= AS_A_RULE * (late + early) && (often || longest >= MUCH)
+            // Ranks that do not wait may be ahead for long: much waiting tells by itself.
+            let much = longest >= MUCH;
+            (often && much) || ((often || much) && late - early >= AS_A_RULE * (late + early))
         }
     };
     if late { set } else { BTreeSet::new() }

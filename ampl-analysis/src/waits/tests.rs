@@ -114,6 +114,19 @@ fn a_slow_host_is_named_as_a_host() {
 }
 
 #[test]
+fn a_slow_host_is_one_although_the_same_rank_of_it_is_last() {
+    let mut all = ranks(halves);
+    for number in 0..STEPS {
+        compute(&mut all, number, &[2, 3]);
+        all[3].compute(MS / 5);
+        allreduce(&mut all, 40);
+    }
+    let found = finish(all, |_| true);
+    let (_, _, causing, host, _) = first(&found);
+    assert_eq!((causing, host), ("2-3".into(), two()), "{found:#?}");
+}
+
+#[test]
 fn a_late_sender_is_the_cause_of_what_follows_too() {
     for keeps in [true, false] {
         let found = run(
