@@ -44,7 +44,7 @@ impl<'a> JsonRegion<'a> {
     }
 }
 
-/// `     17  w2    +0.104213881 s         -  enter TIMESTEP`
+/// `     17  w2     +0.104213881 s         -  enter TIMESTEP`
 pub fn text(name: &str, edge: Edge, event: &RegionEvent) -> String {
     let window = event.timed.map_or("-".into(), |moment| format!("w{}", moment.window));
     let at = event.timed.map_or("-".into(), |moment| super::line::moment(moment.at_ns));
@@ -89,7 +89,7 @@ mod tests {
     fn text_shows_the_same() {
         let timed = Some(Moment { window: 2, at_ns: 104_213_881 });
         let line = text("STEP", Edge::Enter, &event(timed, false, 0));
-        assert_eq!(line, "     17  w2      +0.104213881 s         -  enter STEP");
+        assert_eq!(line, "     17  w2     +0.104213881 s         -  enter STEP");
         let line = text("STEP", Edge::Exit, &event(None, true, 1));
         assert!(line.ends_with("-  exit STEP  (some time before)  thread 1"), "{line}");
     }

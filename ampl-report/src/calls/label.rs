@@ -304,11 +304,10 @@ mod tests {
         assert_eq!(shown(Some(0)), format!("{mpi} @ atoi (a.c:3) < atoi"));
         assert_eq!(shown(Some(1)), format!("{mpi} @ atoi (a.c:3) < atoi < several callers"));
         // A caller without a name is shown by its address, the code that starts the program never.
-        let me = me.to_str().unwrap();
-        let sampled = Some((vec![(me, 1)], false));
+        let sampled = Some((vec![("/nowhere/app", 1)], false));
         let nameless = Place { sampled, wrapper: Some(0), ..copy(&place) };
         let said = label(&nameless, &mut Symbols::default(), Detail::Function, 90);
-        assert_eq!(said, format!("{mpi} @ atoi (a.c:3) < {}+0x0", file_name(me)));
+        assert_eq!(said, format!("{mpi} @ atoi (a.c:3) < app+0x0"));
         let start = ["_start", "__libc_start_main", "start_thread", "main", "clone_all"].map(is_start);
         assert_eq!(start, [true, true, true, false, false]);
         // Two functions share the line.
