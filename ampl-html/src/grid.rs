@@ -63,7 +63,9 @@ struct Own {
 impl Grid {
     /// The cells of `trace`; `None` where it has no window.
     pub fn of(trace: &Trace) -> Option<Self> {
-        let windows = trace.windows() as usize;
+        let numbers = trace.ranks.iter().flat_map(|rank| &rank.windows).map(|window| window.window);
+        // No more than what their parts can be computed of.
+        let windows = numbers.max().map_or(0, |last| last.saturating_add(1).min(1 << 40)) as usize;
         if windows == 0 || trace.ranks.is_empty() {
             return None;
         }
@@ -79,7 +81,10 @@ impl Grid {
                 let mut own = vec![Own::default(); columns.len()];
                 for window in &rank.windows {
                     let column = column_of(window.window);
-                    let Some(cell) = cells.get_mut(row * columns.len() + column) else { continue };
+                    if column >= columns.len() {
+                        continue;
+                    }
+                    let cell = &mut cells[row * columns.len() + column];
                     cell.kept |= window.kept;
                     let Observed::Measured(times, _) = own_places.observed(window) else {
                         own[column].lacks = true;

@@ -55,9 +55,10 @@ fn build_command(profile: &[&str]) -> Result<()> {
     run_command(&mut build)
 }
 
-/// The program that loads the OTF2 library.
+/// The program that loads the OTF2 library. The command is named for its features: what both need is built once.
 fn build_otf2(profile: &[&str]) -> Result<()> {
-    run_command(cargo().args(["build", "-p", "ampl-otf2"]).args(profile))
+    let words = ["build", "-p", "ampl-otf2", "-p", "ampl-cli", "--bin", "ampl-otf2"];
+    run_command(cargo().args(words).args(profile))
 }
 
 fn has_static_libc() -> bool {

@@ -105,7 +105,9 @@ impl Entry {
     /// Number of windows from `first` to `last`, and their length: of all, and of summarised ones.
     fn between(&self, first: u64, last: u64) -> (u64, [f64; 2]) {
         let index = |window: u64| self.windows.partition_point(|&own| own < window);
-        let (from, to) = (index(first), index(last.saturating_add(1)));
+        // Numbers of a damaged file may not ascend.
+        let from = index(first);
+        let to = index(last.saturating_add(1)).max(from);
         let time = |of: usize| self.before[to][of] - self.before[from][of];
         ((to - from) as u64, [time(0), time(1)])
     }
@@ -150,7 +152,7 @@ impl Ledger {
         let (mut there, mut all, mut known, mut tail) = (0, 0.0, 0.0, 0.0);
         for rank in &self.ranks {
             let before = |window: u64| rank.summarised.partition_point(|&own| own < window) as u64;
-            let has = before(last.saturating_add(1)) - before(first);
+            let has = before(last.saturating_add(1)).saturating_sub(before(first));
             let missing = count(last.min(rank.last)).saturating_sub(has);
             found.missing = found.missing.saturating_add(missing);
             found.whole += u64::from(has > 0 && missing == 0 && (rank.finalized || !to_the_end));
