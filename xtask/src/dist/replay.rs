@@ -34,10 +34,8 @@ pub fn build(dist: &Path, profile: &str) -> Result<()> {
     for (name, compiler) in found {
         // Cargo does not see that the bindings depend on the compiler.
         run(cargo().args(["clean", "--quiet", "-p", "mpi-sys"]).args(release))?;
-        // The command is named for its features: what both need is built once.
         run(cargo()
-            .args(["build", "-p", "ampl-replay", "-p", "ampl-cli", "--features", "ampl-replay/mpi"])
-            .args(["--bin", "ampl-replay", "--bin", "ampl-replay-twin"])
+            .args(["build", "-p", "ampl-replay", "--features", "mpi", "--bins"])
             .args(release)
             .env("MPICC", compiler))?;
         let built = target().join(profile);
