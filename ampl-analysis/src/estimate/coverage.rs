@@ -175,7 +175,7 @@ impl Ledger {
             false => 0.0,
         };
         let index = |window: u64| self.whole.partition_point(|&own| own < window) as u64;
-        found.windows = [index(last.saturating_add(1)) - index(first), count(last)];
+        found.windows = [index(last.saturating_add(1)).saturating_sub(index(first)), count(last)];
         if closed_by_nobody > 0.0 || tail > 0.0 {
             found.unknown = (0, f64::INFINITY);
         }
