@@ -123,7 +123,7 @@ pub fn rows(trace: &Trace, comms: &Communicators, symbols: &mut Symbols) -> Vec<
         }
     }
     let row = |((thread, place, at_most), ranks): ((u32, Where, bool), Vec<(u32, i64)>)| {
-        let members = set(ranks.iter().map(|&(rank, _)| rank));
+        let members = RankSet::from_iter(ranks.iter().map(|&(rank, _)| rank));
         let since = ranks.iter().map(|&(_, since)| since);
         let (first, last) = (since.clone().min().unwrap_or(0), since.max().unwrap_or(0));
         Row {
@@ -171,18 +171,17 @@ pub fn first_to_stop(trace: &Trace) -> Option<Stopped> {
     let until = at_ns.saturating_add(SAME_NS).saturating_add(error);
     let tied = || candidates.clone().filter(|rank| rank.1 <= until).map(|rank| rank.0);
     let in_mpi = !mixed;
-    (all.len() > 1 && tied().count() < all.len()).then(|| Stopped { ranks: set(tied()), at_ns, in_mpi })
+    (all.len() > 1 && tied().count() < all.len()).then(|| Stopped {
+        ranks: RankSet::from_iter(tied()),
+        at_ns,
+        in_mpi,
+    })
 }
 
 /// Time in calls that have not returned, of all ranks' threads, nanoseconds; without calls that were only counted.
 pub fn unfinished_ns(trace: &Trace) -> i64 {
     let Some(end) = trace.run.end else { return 0 };
     trace.ranks.iter().flat_map(|rank| &rank.process.threads).map(|thread| thread.inside_ns(end)).sum()
-}
-
-fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
-    let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
-    RankSet::parse(&text.join(",")).unwrap_or_default()
 }
 
 fn place(

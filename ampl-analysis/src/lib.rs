@@ -49,6 +49,8 @@ pub mod placement;
 pub mod processors;
 pub mod programs;
 pub mod query;
+#[cfg(test)]
+mod random_loops;
 pub mod scaling;
 pub mod short_regions;
 pub mod storage;

@@ -117,14 +117,9 @@ fn allowed(plan: Option<&Plan>) -> Option<f64> {
     plan?.config.max_overhead()
 }
 
-fn set(ranks: impl Iterator<Item = u32>) -> RankSet {
-    let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
-    RankSet::parse(&text.join(",")).unwrap_or_default()
-}
-
 fn ranks(trace: &Trace, found: &mut Vec<Missing>) {
     let there: BTreeSet<u32> = trace.ranks.iter().map(|rank| rank.process.rank).collect();
-    let absent = set((0..trace.run.ranks).filter(|rank| !there.contains(rank)));
+    let absent = RankSet::from_iter((0..trace.run.ranks).filter(|rank| !there.contains(rank)));
     let none_absent = absent.is_empty();
     if !none_absent {
         found.push(Missing::Absent(absent));
@@ -132,13 +127,13 @@ fn ranks(trace: &Trace, found: &mut Vec<Missing>) {
     let left = |rank: &&RankTrace| !rank.process.finalized;
     for why in [GaveUp::NoRoom, GaveUp::Failed] {
         let gave_up = trace.ranks.iter().filter(left).filter(|rank| rank.process.gave_up == Some(why));
-        let ranks = set(gave_up.map(|rank| rank.process.rank));
+        let ranks = RankSet::from_iter(gave_up.map(|rank| rank.process.rank));
         if !ranks.is_empty() {
             found.push(Missing::GaveUp { ranks, why });
         }
     }
     let unfinished = trace.ranks.iter().filter(left).filter(|rank| rank.process.gave_up.is_none());
-    let unfinished = set(unfinished.map(|rank| rank.process.rank));
+    let unfinished = RankSet::from_iter(unfinished.map(|rank| rank.process.rank));
     if !unfinished.is_empty() {
         found.push(Missing::Unfinished(unfinished));
     }
@@ -160,7 +155,7 @@ fn windows(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
         let unmet = |rank: &&RankTrace| {
             rank.process.finalized && matches!(&rank.windows[..], [only] if only.window == 0 && only.partial)
         };
-        let ranks = set(trace.ranks.iter().filter(unmet).map(|rank| rank.process.rank));
+        let ranks = RankSet::from_iter(trace.ranks.iter().filter(unmet).map(|rank| rank.process.rank));
         if !ranks.is_empty() {
             found.push(Missing::MarkerNotMet(ranks));
         }
@@ -171,7 +166,7 @@ fn windows(trace: &Trace, plan: &Plan, found: &mut Vec<Missing>) {
 fn paused(trace: &Trace, found: &mut Vec<Missing>) {
     let (known, unknown): (Vec<Paused>, Vec<Paused>) =
         pauses::of(trace).into_iter().partition(|paused| paused.paused_ns.is_some());
-    let ranks = |paused: &[Paused]| set(paused.iter().map(|paused| paused.rank));
+    let ranks = |paused: &[Paused]| RankSet::from_iter(paused.iter().map(|paused| paused.rank));
     let share = |paused: &Paused| paused.share.unwrap_or_default();
     if let Some(most) = known.iter().max_by(|a, b| share(a).total_cmp(&share(b))) {
         let time: f64 = known.iter().map(|paused| paused.of_ns).sum();
@@ -257,7 +252,7 @@ fn less(steps: &[RankStep], plan: Option<&Plan>, found: &mut Vec<Missing>) {
     ] {
         let such = || steps.iter().filter(|step| step.reason == reason && step.level == level);
         let Some(first) = such().min_by_key(|step| step.at_ns) else { continue };
-        let ranks = set(such().map(|step| step.rank).collect::<BTreeSet<_>>().into_iter());
+        let ranks = RankSet::from_iter(such().map(|step| step.rank));
         let why = match (reason, lacks) {
             ("journal", Lacks::Times) => LessReason::RoomOfProgram,
             ("journal", _) => LessReason::NoRoom,
@@ -285,7 +280,7 @@ fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
         all = all.saturating_add(counted);
     }
     if missing > 0 {
-        found.push(Missing::NotStored { ranks: set(ranks.into_iter()), missing, all });
+        found.push(Missing::NotStored { ranks: RankSet::from_iter(ranks), missing, all });
     }
 }
 
@@ -293,7 +288,7 @@ fn not_stored(trace: &Trace, steps: &[RankStep], found: &mut Vec<Missing>) {
 fn by_clock(steps: &[RankStep], all: u64, found: &mut Vec<Missing>) {
     let such = || steps.iter().filter(|step| step.level == STEP_CLOCK);
     let Some(first) = such().min_by_key(|step| step.at_ns) else { return };
-    let ranks = set(such().map(|step| step.rank));
+    let ranks = RankSet::from_iter(such().map(|step| step.rank));
     let others = ranks.len() < all;
     found.push(Missing::ByClock { ranks, from_ns: first.at_ns });
     if others {

@@ -32,8 +32,7 @@ pub fn of(trace: &Trace) -> Vec<Program> {
 }
 
 fn ranks_of(ranks: &[u32]) -> String {
-    let text: Vec<String> = ranks.iter().map(u32::to_string).collect();
-    RankSet::parse(&text.join(",")).unwrap_or_default().to_string()
+    ranks.iter().copied().collect::<RankSet>().to_string()
 }
 
 #[cfg(test)]

@@ -19,21 +19,17 @@ pub struct ShortRegion {
 
 /// Regions of which visits were left out on some rank, the most first.
 pub fn of(trace: &Trace) -> Vec<ShortRegion> {
-    let mut found: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (u64, Vec<u32>)> = BTreeMap::new();
     for process in trace.ranks.iter().map(|rank| &rank.process) {
         for own in &process.regions_left_out {
             let (visits, ranks) = found.entry(as_written(&own.region)).or_default();
             *visits = visits.saturating_add(own.visits);
-            ranks.push(process.rank.to_string());
+            ranks.push(process.rank);
         }
     }
     let mut all: Vec<ShortRegion> = found
         .into_iter()
-        .map(|(region, (visits, ranks))| ShortRegion {
-            region,
-            visits,
-            ranks: RankSet::parse(&ranks.join(",")).unwrap_or_default(),
-        })
+        .map(|(region, (visits, ranks))| ShortRegion { region, visits, ranks: ranks.into_iter().collect() })
         .collect();
     all.sort_by_key(|region| std::cmp::Reverse(region.visits));
     all

@@ -1,6 +1,6 @@
 //! The communicators of a run, as `ampl info --json` prints them.
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_trace::communicators::{Communicator, Communicators};
 use serde::{Serialize, Serializer};
 
@@ -35,7 +35,7 @@ impl Row {
     fn of(comm: &Communicator) -> Self {
         Self {
             name: comm.name.to_string(),
-            made_by: made_by(comm),
+            made_by: Function::name_of(comm.function),
             parent: comm.parent.map(|parent| parent.to_string()),
             size: comm.size,
             ranks: comm.ranks.as_ref().map(ToString::to_string),
@@ -45,14 +45,9 @@ impl Row {
     }
 }
 
-fn made_by(comm: &Communicator) -> &'static str {
-    FUNCTIONS.get(usize::from(comm.function)).map_or("?", |spec| spec.name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::Function;
     use ampl_core::mpi::predefined_index;
     use ampl_core::value::ObjectKind;
     use ampl_report::communicators::{self as report, text};

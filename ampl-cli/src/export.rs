@@ -177,6 +177,27 @@ fn one(
     Ok(rundir::status(&trace))
 }
 
+/// Way out where calls have no stored times.
+const KEEP_TIMES: &str = "set trace.timing = \"all\" for the next run to have the times of all";
+
+/// Refuses to write over `path`.
+fn refuse_existing(path: &Path, what: &str) -> anyhow::Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let fix = "remove it, or name another with -o";
+    Err(Failure::message(USAGE, format!("the {what} exists"), path.display(), fix))
+}
+
+/// Refuses an export of timed calls that has none.
+fn refuse_empty(written: &Written, run: &Path) -> anyhow::Result<()> {
+    if written.rows > 0 {
+        return Ok(());
+    }
+    let what = "no call that is asked for has a stored time";
+    Err(Failure::message(NOT_FOUND, what, run.display(), KEEP_TIMES))
+}
+
 /// Reports on stderr the calls that are not in the table.
 fn notice(written: &Written, run: &Path, fix: &str) {
     if written.untimed > 0 {

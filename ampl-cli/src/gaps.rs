@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_core::units::RankSet;
 use ampl_reader::gaps::{MissingCalls, Recorded};
 use serde::Serialize;
@@ -33,8 +33,7 @@ pub fn rows(recorded: &Recorded) -> Vec<Row> {
 }
 
 fn row(gap: &MissingCalls) -> Row {
-    // Numbers of a damaged file may name no function.
-    let name = |function: u16| FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name);
+    let name = Function::name_of;
     let sites = gap.sites.iter().map(|((function, site), &calls)| SiteCalls {
         function: name(*function),
         site: site.clone(),
@@ -53,8 +52,7 @@ fn row(gap: &MissingCalls) -> Row {
 
 /// Ascending ranks as ranges, `0-3,8`.
 fn ranks(ranks: &[u32]) -> String {
-    let text: Vec<String> = ranks.iter().map(u32::to_string).collect();
-    RankSet::parse(&text.join(",")).map_or_else(|_| String::new(), |set| set.to_string())
+    ranks.iter().copied().collect::<RankSet>().to_string()
 }
 
 #[cfg(test)]

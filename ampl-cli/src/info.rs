@@ -15,7 +15,7 @@ use ampl_analysis::phases::{self, Phase};
 use ampl_analysis::processors::Sharing;
 use ampl_analysis::programs::{self, Program};
 use ampl_analysis::short_regions::{self, ShortRegion};
-use ampl_core::mpi::{Class, FUNCTIONS};
+use ampl_core::mpi::{Class, FUNCTIONS, Function};
 use ampl_reader::gaps::Recorded;
 use ampl_reader::sites::Symbols;
 use ampl_report::communicators as communicator_text;
@@ -228,8 +228,7 @@ impl Serialize for Functions {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for &(function, calls) in &self.0 {
-            // Numbers of a damaged file may name no function.
-            let name = FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name);
+            let name = Function::name_of(function);
             map.serialize_entry(name, &calls)?;
         }
         map.end()
@@ -239,7 +238,6 @@ impl Serialize for Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::Function;
     use ampl_trace::RankTrace;
 
     #[test]

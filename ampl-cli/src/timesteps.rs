@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use ampl_analysis::timesteps::{Absence, Frame, Loop, Place, Timesteps, timesteps};
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
+use ampl_core::units::RankSet;
 use ampl_reader::sites::Symbols;
 use ampl_report::human::{count, digits, percent, plural};
 use serde::{Serialize, Serializer};
@@ -111,7 +112,7 @@ impl Row {
     fn of(found: &Timesteps<'_>, symbols: &mut Symbols) -> Self {
         let count = |count: &ampl_analysis::timesteps::Count| RankCount {
             count: count.steps,
-            ranks: rank_set(&count.ranks),
+            ranks: RankSet::from_iter(count.ranks.iter().copied()).to_string(),
         };
         let own = found.outcome.as_ref().ok();
         let share = |ranks: usize| ranks as f64 / f64::from(found.ranks.max(1));
@@ -127,8 +128,8 @@ impl Row {
                 None => without.map_or(0.0, |count| share(count.ranks.len())),
             },
             reason: found.outcome.as_ref().err().map(|absence| reason(*absence, found.ranks)),
-            function: own.map(|own| name(own.place.function)),
-            marker: marker.map(|(own, site)| format!("mpi:{}@{site}", name(own.place.function))),
+            function: own.map(|own| Function::name_of(own.place.function)),
+            marker: marker.map(|(own, site)| format!("mpi:{}@{site}", Function::name_of(own.place.function))),
             site,
             path: own.map(|own| path(&own.common, symbols)).unwrap_or_default(),
             warm_up: own.map(|own| own.warm_up),
@@ -143,22 +144,8 @@ impl Row {
     }
 }
 
-/// `0-3,8`: `ranks`, which ascend.
-fn rank_set(ranks: &[u32]) -> String {
-    let spans = ranks.chunk_by(|one, next| one + 1 == *next);
-    let text = |span: &[u32]| match span {
-        [rank] => rank.to_string(),
-        _ => format!("{}-{}", span[0], span[span.len() - 1]),
-    };
-    spans.map(text).collect::<Vec<_>>().join(",")
-}
-
-fn name(function: u16) -> &'static str {
-    FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name)
-}
-
 fn mix(own: &Loop<'_>) -> Vec<(&'static str, f64)> {
-    own.functions.iter().map(|&(function, calls)| (name(function), calls)).collect()
+    own.functions.iter().map(|&(function, calls)| (Function::name_of(function), calls)).collect()
 }
 
 /// `file:line` or `module+0xoffset`; none where calls are not told apart by place.

@@ -76,6 +76,11 @@ impl RankSet {
             }
             ranges.push((low, high));
         }
+        Ok(Self::merged(ranges))
+    }
+
+    /// The set of the ranks in `ranges`, which may overlap and stand in any order.
+    fn merged(mut ranges: Vec<(u32, u32)>) -> Self {
         ranges.sort_unstable();
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
         for (low, high) in ranges {
@@ -84,7 +89,7 @@ impl RankSet {
                 _ => merged.push((low, high)),
             }
         }
-        Ok(Self { ranges: merged })
+        Self { ranges: merged }
     }
 
     /// The ranks of the set that are below `end`.
@@ -159,6 +164,20 @@ impl RankSet {
     }
 }
 
+impl FromIterator<u32> for RankSet {
+    fn from_iter<T: IntoIterator<Item = u32>>(ranks: T) -> Self {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for rank in ranks {
+            match ranges.last_mut() {
+                // Mostly they ascend: a set of many ranks is few ranges while it grows.
+                Some((_, last)) if last.checked_add(1) == Some(rank) => *last = rank,
+                _ => ranges.push((rank, rank)),
+            }
+        }
+        Self::merged(ranges)
+    }
+}
+
 impl std::fmt::Display for RankSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (index, (low, high)) in self.ranges.iter().enumerate() {
@@ -176,6 +195,14 @@ impl std::fmt::Display for RankSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranks_in_any_order_are_the_set_of_their_text() {
+        for ranks in [vec![], vec![3], vec![0, 1, 2, 5], vec![7, 2, 1, 2, u32::MAX, 6, u32::MAX - 1]] {
+            let text: Vec<String> = ranks.iter().map(u32::to_string).collect();
+            assert_eq!(ranks.into_iter().collect::<RankSet>(), RankSet::parse(&text.join(",")).unwrap());
+        }
+    }
 
     #[test]
     fn ranges_merge_sort_and_print_back() {

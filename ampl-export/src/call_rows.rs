@@ -48,7 +48,7 @@ pub struct CallRows<'a> {
     selection: &'a Selection,
     /// True where calls without a stored time are of no use.
     needs_times: bool,
-    comms: Communicators,
+    comms: &'a Communicators,
     symbols: Symbols,
     /// Calls that were given out, and those that were not.
     pub written: Written,
@@ -56,13 +56,19 @@ pub struct CallRows<'a> {
 
 impl<'a> CallRows<'a> {
     /// The calls of `trace` in `selection`; calls without a stored time only where those are of use.
-    pub fn new(trace: &'a Trace, plan: &'a Plan, selection: &'a Selection, needs_times: bool) -> Self {
+    pub fn new(
+        trace: &'a Trace,
+        comms: &'a Communicators,
+        plan: &'a Plan,
+        selection: &'a Selection,
+        needs_times: bool,
+    ) -> Self {
         Self {
             trace,
             plan,
             selection,
             needs_times: needs_times || selection.cuts_time(),
-            comms: Communicators::of(trace),
+            comms,
             symbols: Symbols::default(),
             written: Written::default(),
         }
@@ -79,7 +85,7 @@ impl<'a> CallRows<'a> {
     pub fn zero_ns(&self) -> i64 {
         let first = |rank: &RankTrace| {
             let structure = self.trace.structure.rank(rank.process.rank)?;
-            let call = Calls::naming(&structure, rank, &self.comms).next()?.ok()?;
+            let call = Calls::naming(&structure, rank, self.comms).next()?.ok()?;
             Some(call.timed?.start_ns)
         };
         self.ranks().filter_map(first).fold(0, i64::min)
@@ -100,7 +106,7 @@ impl<'a> CallRows<'a> {
         let mut objects = Objects::of(&structure, self.trace.run.ranks);
         // By thread and signature: calls are many, signatures few.
         let mut moved: HashMap<(u32, u32), Option<(u64, u64)>> = HashMap::new();
-        for call in Calls::naming(&structure, rank, &self.comms) {
+        for call in Calls::naming(&structure, rank, self.comms) {
             let Ok(call) = call else {
                 self.written.damaged += 1;
                 break;
@@ -205,21 +211,13 @@ fn is_wildcard(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::Function;
+    use ampl_testkit::runs::decoded;
 
     #[test]
     fn peers_are_numbers_or_the_message_s() {
-        let call = |source: Value, out: Vec<(&'static str, Value)>| Call {
-            seq: 0,
-            thread: 0,
-            function: Function::by_name("MPI_Recv").expect("a function of MPI"),
-            args: vec![("source", source), ("tag", Value::Name("MPI_ANY_TAG".into()))],
-            out,
-            count: 1,
-            code: 0,
-            site: None,
-            timed: None,
-            terminal: 0,
+        let call = |source: Value, out: Vec<(&'static str, Value)>| {
+            let tag = Value::Name("MPI_ANY_TAG".into());
+            decoded("MPI_Recv", vec![("source", source), ("tag", tag)], out)
         };
         let any = || Value::Name("MPI_ANY_SOURCE".into());
         let told = || vec![("status", Value::Status { source: 3, tag: 9 })];

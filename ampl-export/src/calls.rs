@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use ampl_core::plan::Plan;
 use ampl_reader::selection::Selection;
 use ampl_trace::Trace;
+use ampl_trace::communicators::Communicators;
 
 use crate::call_rows::CallRows;
 pub use crate::call_rows::Written;
@@ -33,13 +34,14 @@ const COLUMNS: [Column; 14] = [
 /// Errors of `out`.
 pub fn write(
     trace: &Trace,
+    comms: &Communicators,
     plan: &Plan,
     selection: &Selection,
     out: impl Write + Send,
     mut rank_done: impl FnMut(),
 ) -> io::Result<Written> {
     let mut table = RowWriter::new(out, "calls", &COLUMNS)?;
-    let mut rows = CallRows::new(trace, plan, selection, false);
+    let mut rows = CallRows::new(trace, comms, plan, selection, false);
     for rank in rows.ranks() {
         rows.of_rank(rank, |row| {
             let (call, timed) = (row.call, row.call.timed);

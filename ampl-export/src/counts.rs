@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use ampl_analysis::calls::{Basis, table};
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_reader::selection::Selection;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
@@ -16,11 +16,6 @@ const FUNCTION_ROWS: [Column; 3] = [
     Column::every("calls", Type::Int64),
 ];
 
-fn function_name(number: u16) -> &'static str {
-    // Numbers of a damaged file may name no function.
-    FUNCTIONS.get(usize::from(number)).map_or("?", |spec| spec.name)
-}
-
 /// Writes the calls of every rank that is asked for, by function; the whole run counts.
 ///
 /// # Errors
@@ -32,7 +27,7 @@ pub fn write_functions(trace: &Trace, selection: &Selection, out: impl Write + S
         for &(function, calls) in &rank.process.calls {
             rows.push(&[
                 Cell::Int(rank.process.rank.into()),
-                Cell::Text(function_name(function)),
+                Cell::Text(Function::name_of(function)),
                 Cell::Int(calls as i64),
             ])?;
             written += 1;
@@ -124,16 +119,15 @@ const COMMUNICATOR_ROWS: [Column; 7] = [
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write_communicators(trace: &Trace, out: impl Write + Send) -> io::Result<u64> {
+pub fn write_communicators(comms: &Communicators, out: impl Write + Send) -> io::Result<u64> {
     let mut rows = RowWriter::new(out, "communicators", &COMMUNICATOR_ROWS)?;
-    let comms = Communicators::of(trace);
     for comm in comms.iter() {
         let parent = comm.parent.map(|parent| parent.to_string());
         let members = comm.ranks.as_ref().map(ToString::to_string);
         let remote = comm.remote.as_ref().map(ToString::to_string);
         rows.push(&[
             Cell::Text(&comm.name.to_string()),
-            Cell::Text(function_name(comm.function)),
+            Cell::Text(Function::name_of(comm.function)),
             Cell::text(parent.as_deref()),
             Cell::int(comm.size.map(i64::from)),
             Cell::text(members.as_deref()),

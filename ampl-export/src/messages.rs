@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use ampl_analysis::matching::{At, Half, Outcome, Source, Terminal, Visitor, play};
+use ampl_analysis::matching::{At, Half, Job, Outcome, Terminal, Visitor, play};
 use ampl_analysis::messages::Comm;
 use ampl_reader::selection::Selection;
 use ampl_trace::Trace;
@@ -189,16 +189,13 @@ impl<F: FnMut(u64, &Half<()>, &Half<()>) -> io::Result<()>> Visitor for Each<F> 
 /// The first error of `each`.
 pub fn visit(
     trace: &Trace,
+    comms: &Communicators,
     times: bool,
     each: impl FnMut(u64, &Half<()>, &Half<()>) -> io::Result<()>,
 ) -> io::Result<Outcome<()>> {
-    let structures: Vec<_> =
-        trace.ranks.iter().map(|rank| trace.structure.rank(rank.process.rank).unwrap_or_default()).collect();
-    let sources: Vec<Source<'_>> =
-        structures.iter().zip(&trace.ranks).map(|(structure, trace)| Source { structure, trace }).collect();
-    let comms = Communicators::of(trace);
+    let job = Job::of(trace);
     let mut visitor = Each { each, times, number: 0, failed: None };
-    let outcome = play(trace.run.ranks, &sources, &comms, &mut visitor);
+    let outcome = play(job.ranks, &job.sources(), comms, &mut visitor);
     visitor.failed.map_or(Ok(outcome), Err)
 }
 
@@ -206,7 +203,7 @@ pub fn visit(
 ///
 /// # Errors
 /// Errors of the file that takes what does not fit in memory.
-pub fn sides(trace: &Trace, selection: &Selection) -> io::Result<Sides> {
+pub fn sides(trace: &Trace, comms: &Communicators, selection: &Selection) -> io::Result<Sides> {
     let takes = |at: Option<At>| {
         at.is_some_and(|at| {
             let in_time = |timed: Timed| selection.takes_time(timed.start_ns, timed.duration_ns);
@@ -214,7 +211,7 @@ pub fn sides(trace: &Trace, selection: &Selection) -> io::Result<Sides> {
         })
     };
     let mut found = Sides::new(trace.run.ranks, HELD);
-    let outcome = visit(trace, true, |number, send, receive| {
+    let outcome = visit(trace, comms, true, |number, send, receive| {
         let shown = takes(Some(send.posted)) && takes(receive.done);
         let side = |half: &Half<()>| Side {
             number,
@@ -252,10 +249,15 @@ const COLUMNS: [Column; 10] = [
 ///
 /// # Errors
 /// Errors of `out`.
-pub fn write(trace: &Trace, selection: &Selection, out: impl Write + Send) -> io::Result<u64> {
+pub fn write(
+    trace: &Trace,
+    comms: &Communicators,
+    selection: &Selection,
+    out: impl Write + Send,
+) -> io::Result<u64> {
     let mut rows = RowWriter::new(out, "messages", &COLUMNS)?;
     let mut written = 0;
-    visit(trace, false, |_, send, receive| {
+    visit(trace, comms, false, |_, send, receive| {
         let (from, to) = (send.posted, receive.posted);
         if !selection.takes_rank(from.rank) && !selection.takes_rank(to.rank) {
             return Ok(());

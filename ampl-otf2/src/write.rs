@@ -45,10 +45,10 @@ pub fn write(
     selection: &Selection,
     directory: &Path,
 ) -> io::Result<Written> {
-    let mut sides = messages::sides(trace, selection)?;
-    let mut rows = CallRows::new(trace, plan, selection, true);
-    let zero_ns = rows.zero_ns();
     let comms = Communicators::of(trace);
+    let mut sides = messages::sides(trace, &comms, selection)?;
+    let mut rows = CallRows::new(trace, &comms, plan, selection, true);
+    let zero_ns = rows.zero_ns();
     let files = library.create(directory)?;
     let (mut names, mut locations) = (Names::default(), Vec::new());
     let mut written = Written::default();

@@ -43,23 +43,7 @@ fn name_value(set: Set, param: &str, family: AbiFamily, value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::Function;
-
-    fn call(function: &str, args: Vec<(&'static str, Value)>, out: Vec<(&'static str, Value)>) -> Call {
-        let function = Function::by_name(function).expect("a function of MPI");
-        Call {
-            seq: 0,
-            thread: 0,
-            function,
-            args,
-            out,
-            count: 1,
-            code: 0,
-            site: None,
-            timed: None,
-            terminal: 0,
-        }
-    }
+    use ampl_testkit::runs::decoded as call;
 
     fn shown(mut call: Call, family: AbiFamily) -> Vec<String> {
         name(&mut call, family);

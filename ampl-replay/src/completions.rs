@@ -102,27 +102,7 @@ pub fn completed(call: &Call) -> Vec<Completed> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use ampl_core::mpi::Function;
-
-    pub(crate) fn call(
-        function: &str,
-        args: Vec<(&'static str, Value)>,
-        out: Vec<(&'static str, Value)>,
-    ) -> Call {
-        let function = Function::by_name(function).expect("a function of MPI");
-        Call {
-            seq: 0,
-            thread: 0,
-            function,
-            args,
-            out,
-            count: 1,
-            code: 0,
-            site: None,
-            timed: None,
-            terminal: 0,
-        }
-    }
+    pub(crate) use ampl_testkit::runs::decoded as call;
 
     pub(crate) fn request(name: u64) -> Value {
         Value::Object(ObjectKind::Request, name)

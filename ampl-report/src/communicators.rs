@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_reader::Communicators;
 
 use crate::human::{count, fit, plural};
@@ -27,8 +27,7 @@ pub fn text(comms: &Communicators, width: usize) -> String {
     }
     let _ = writeln!(out, "\n{}", fit(&title, width));
     for comm in comms.iter().take(SHOWN) {
-        // Numbers of a damaged file may name no function.
-        let made_by = FUNCTIONS.get(usize::from(comm.function)).map_or("?", |spec| spec.name);
+        let made_by = Function::name_of(comm.function);
         let of = comm.parent.map(|parent| format!(" of {parent}")).unwrap_or_default();
         let size = comm.size.map(|size| format!(", {}", plural(size.into(), "rank"))).unwrap_or_default();
         let ranks = match (&comm.ranks, &comm.remote) {

@@ -7,7 +7,9 @@ use std::path::Path;
 use ampl_core::config::Config;
 use ampl_core::mpi::{Function, ObjectKind, predefined_index};
 use ampl_core::plan::Plan;
+use ampl_core::value::Value;
 use ampl_trace::args::predefined_word;
+use ampl_trace::decode::Call;
 use ampl_trace::format::{Writer, rank_parts};
 use ampl_trace::grammar::Builder;
 use ampl_trace::model::{Process, Site};
@@ -31,6 +33,22 @@ pub fn predefined(kind: ObjectKind, name: &str) -> u64 {
 /// The word of `MPI_COMM_WORLD`.
 pub fn world() -> u64 {
     predefined(ObjectKind::Comm, "MPI_COMM_WORLD")
+}
+
+/// A decoded call of that function, without a time.
+pub fn decoded(function: &str, args: Vec<(&'static str, Value)>, out: Vec<(&'static str, Value)>) -> Call {
+    Call {
+        seq: 0,
+        thread: 0,
+        function: Function::by_name(function).expect("a function of MPI"),
+        args,
+        out,
+        count: 1,
+        code: 0,
+        site: None,
+        timed: None,
+        terminal: 0,
+    }
 }
 
 impl Caller {

@@ -1,6 +1,7 @@
 //! Trees with names: what is printed of a graph.
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
+use ampl_core::units::RankSet;
 use ampl_reader::sites::Symbols;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -159,7 +160,7 @@ impl Report {
         for tree in &view.trees {
             sums.add(&tree.root.sums);
             let mut row = namer.row(&tree.root, 1);
-            let ranks = rank_set(&tree.ranks);
+            let ranks = RankSet::from_iter(tree.ranks.iter().copied()).to_string();
             row.name = if tree.ranks.len() == 1 { format!("rank {ranks}") } else { format!("ranks {ranks}") };
             row.ranks = Some(ranks);
             // The only thread is the rank.
@@ -172,7 +173,7 @@ impl Report {
         }
         let mut run = row("run".into(), Kind::Run, &sums, Some(Span::default()));
         let ranks: Vec<u32> = graph.ranks().iter().map(|rank| rank.rank).collect();
-        run.ranks = Some(rank_set(&ranks));
+        run.ranks = Some(RankSet::from_iter(ranks).to_string());
         run.children = children;
         let metrics = graph.metrics();
         let Bound { relative, absolute_ns } = graph.bound();
@@ -275,7 +276,7 @@ impl Namer<'_> {
         };
         match name {
             Name::Call(place) => {
-                let function = FUNCTIONS.get(usize::from(place.function)).map_or("?", |spec| spec.name);
+                let function = Function::name_of(place.function);
                 let site = place.path.first().map(|&(module, offset)| (path(self.names, module), offset));
                 // Where sites are not distinguished there is one of each function, without a place.
                 let site = site.filter(|(path, offset)| !path.is_empty() || *offset > 0);
@@ -301,14 +302,4 @@ impl Namer<'_> {
             Name::Rank | Name::Outside | Name::Split | Name::Body => ("rank".into(), Kind::Ranks, None),
         }
     }
-}
-
-/// `0-3,8`: `ranks`, which ascend.
-fn rank_set(ranks: &[u32]) -> String {
-    let spans = ranks.chunk_by(|one, next| one + 1 == *next);
-    let text = |span: &[u32]| match span {
-        [rank] => rank.to_string(),
-        _ => format!("{}-{}", span[0], span[span.len() - 1]),
-    };
-    spans.map(text).collect::<Vec<_>>().join(",")
 }

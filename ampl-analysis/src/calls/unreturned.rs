@@ -24,7 +24,7 @@ pub struct Unreturned {
 
 /// Calls that ranks of `trace` are in, by place; without those that were only counted, whose time is not known.
 pub fn unreturned<'a>(trace: &'a Trace, places: &mut Places<'a>) -> BTreeMap<Number, Unreturned> {
-    let mut found: BTreeMap<Number, (Unreturned, Vec<String>)> = BTreeMap::new();
+    let mut found: BTreeMap<Number, (Unreturned, Vec<u32>)> = BTreeMap::new();
     let Some(end) = trace.run.end.filter(|_| !trace.complete) else { return BTreeMap::new() };
     for process in trace.ranks.iter().map(|rank| &rank.process).filter(|process| !process.finalized) {
         for thread in process.threads.iter().filter(|thread| thread.inside && !thread.at_most) {
@@ -38,11 +38,11 @@ pub fn unreturned<'a>(trace: &'a Trace, places: &mut Places<'a>) -> BTreeMap<Num
             if calls.calls == 1 || ns > calls.longest.ns {
                 calls.longest = Extreme { ns, rank: process.rank };
             }
-            ranks.push(process.rank.to_string());
+            ranks.push(process.rank);
         }
     }
-    let set = |(number, (calls, ranks)): (Number, (Unreturned, Vec<String>))| {
-        (number, Unreturned { ranks: RankSet::parse(&ranks.join(",")).unwrap_or_default(), ..calls })
+    let set = |(number, (calls, ranks)): (Number, (Unreturned, Vec<u32>))| {
+        (number, Unreturned { ranks: ranks.into_iter().collect(), ..calls })
     };
     found.into_iter().map(set).collect()
 }

@@ -10,11 +10,10 @@ mod objects;
 use ampl_core::mpi::Function;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::structure::RankStructure;
 
 pub use objects::Object;
 
-use crate::matching::{At, Lost, Outcome, Source, Stop, Waiting, play};
+use crate::matching::{At, Job, Lost, Outcome, Source, Stop, Waiting, play};
 use crate::messages::Comm;
 
 /// The other end of a message, and where it is sent.
@@ -187,13 +186,8 @@ pub struct Checked {
 /// Faults of the calls of `trace`.
 pub fn check(trace: &Trace) -> Checked {
     let comms = Communicators::of(trace);
-    let structures: Vec<Option<RankStructure>> =
-        trace.ranks.iter().map(|rank| trace.structure.rank(rank.process.rank)).collect();
-    let both = trace.ranks.iter().zip(&structures);
-    let sources: Vec<Source<'_>> =
-        both.filter_map(|(trace, own)| Some(Source { structure: own.as_ref()?, trace })).collect();
-    let ranks = trace.run.ranks.max(trace.structure.job());
-    check_calls(ranks, &sources, &comms, trace)
+    let job = Job::of(trace);
+    check_calls(job.ranks, &job.sources(), &comms, trace)
 }
 
 fn check_calls(ranks: u32, sources: &[Source<'_>], comms: &Communicators, trace: &Trace) -> Checked {

@@ -1,10 +1,9 @@
 use ampl_core::mpi::ObjectKind;
-use ampl_testkit::runs::{Caller, info, predefined, processes, structure, world};
-use ampl_trace::RankTrace;
+use ampl_testkit::runs::{Caller, predefined, structure, world};
 use ampl_trace::args::status_word;
-use ampl_trace::model::Process;
 
 use super::*;
+use crate::matching::tests::with_sources;
 
 /// Faults of a job whose ranks make the calls of `program`, and then end.
 fn faults(ranks: u32, program: impl Fn(&mut Caller)) -> Vec<Finding> {
@@ -12,14 +11,9 @@ fn faults(ranks: u32, program: impl Fn(&mut Caller)) -> Vec<Finding> {
         program(own);
         own.call("MPI_Finalize", 99, &[]);
     });
-    let processes: Vec<Process> = processes(&structure, |_| "host".into());
-    let process = |rank: u32| processes.iter().find(|process| process.rank == rank);
-    let comms = Communicators::of_job(&info(ranks), &structure, &process);
-    let structures: Vec<RankStructure> = (0..ranks).filter_map(|rank| structure.rank(rank)).collect();
-    let none = RankTrace::default();
-    let sources: Vec<Source<'_>> =
-        structures.iter().map(|structure| Source { structure, trace: &none }).collect();
-    check_calls(ranks, &sources, &comms, &Trace::default()).findings
+    with_sources(ranks, &structure, |sources, comms| {
+        check_calls(ranks, sources, comms, &Trace::default()).findings
+    })
 }
 
 fn double() -> u64 {

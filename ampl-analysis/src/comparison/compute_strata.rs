@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use ampl_core::units::RankSet;
+
 use super::profile::Profile;
 
 /// Ratio of neighbouring compute times that parts strata, where several runs agree on it.
@@ -44,7 +46,7 @@ pub fn strata(runs: &[Profile]) -> Vec<String> {
     }
     parts.iter_mut().for_each(|part| part.sort_unstable());
     parts.sort();
-    parts.iter().map(|part| text(part)).collect()
+    parts.iter().map(|part| RankSet::from_iter(part.iter().copied()).to_string()).collect()
 }
 
 /// True where in every run all ranks from `at` on compute clearly longer than those before.
@@ -55,16 +57,6 @@ fn is_gap(sorted: &[(u32, Vec<f64>)], at: usize, runs: usize) -> bool {
         let above = sorted[at..].iter().map(|(_, shares)| shares[run]).fold(f64::INFINITY, f64::min);
         above > below * gap
     })
-}
-
-/// `0-3,8`
-fn text(ranks: &[u32]) -> String {
-    let spans = ranks.chunk_by(|one, next| one + 1 == *next);
-    let text = |span: &[u32]| match span {
-        [rank] => rank.to_string(),
-        _ => format!("{}-{}", span[0], span[span.len() - 1]),
-    };
-    spans.map(text).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

@@ -164,7 +164,7 @@ impl Imbalance {
         // Ranks nearer to the greatest than to the mean.
         let set: Vec<&Times> =
             run.iter().filter(|times| times.compute > mean_ns + (most_ns - mean_ns) / 2.0).collect();
-        found.ranks = ranks(set.iter().map(|times| times.rank));
+        found.ranks = RankSet::from_iter(set.iter().map(|times| times.rank));
         if windows.is_empty() || lasting >= LASTS {
             let counts = above(&|rank| set.iter().any(|times| times.rank == rank));
             found.over_mean = set.iter().map(|times| times.compute).sum::<f64>() / set.len() as f64 / mean_ns;
@@ -177,7 +177,7 @@ impl Imbalance {
         }
         if let Some((of, over_mean, counted)) = slow_host(run, windows, &host) {
             let own = run.iter().map(|times| times.rank).filter(|&rank| host(rank) == of);
-            let (ranks, host) = (ranks(own), Some(of.to_owned()));
+            let (ranks, host) = (RankSet::from_iter(own), Some(of.to_owned()));
             let found = Self { ranks, host, over_mean, windows: counted, ..found };
             return Some((lost, Some(found.in_time(numbered, &means))));
         }
@@ -237,11 +237,6 @@ fn shortest(parts: &[f64], least: f64) -> (usize, usize) {
         }
     }
     found
-}
-
-fn ranks(ranks: impl Iterator<Item = u32>) -> RankSet {
-    let text: Vec<String> = ranks.map(|rank| rank.to_string()).collect();
-    RankSet::parse(&text.join(",")).unwrap_or_default()
 }
 
 /// The host whose ranks compute more on average throughout, though they may take turns: its name, its mean compute time

@@ -1,6 +1,6 @@
 //! Time between calls: measured where both are kept, modelled elsewhere.
 //!
-//! What a rank computes in windows that are not kept is known in sum, by the census. It is divided among the calls
+//! The census knows in sum how long a rank computes in windows that are not kept. That is divided among the calls
 //! there in proportion to the mean measured time before calls of their site, over all ranks.
 
 use std::collections::BTreeMap;

@@ -14,12 +14,11 @@ use ampl_core::mpi::Class;
 use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::structure::RankStructure;
 use serde::Serialize;
 
 use self::compute::Compute;
 use self::path::{Path, Profile};
-use crate::matching::{At, Instance, Joined, Needs, Source, Terminal, Visitor, play};
+use crate::matching::{At, Instance, Job, Joined, Needs, Source, Terminal, Visitor, play};
 use crate::matching::{Collective, Lost};
 use crate::waits::causes::elapsed;
 use crate::waits::places::{Places, name};
@@ -107,13 +106,8 @@ pub enum Unknown {
 /// [`Unknown`].
 pub fn ideal(trace: &Trace, symbols: &mut Symbols) -> Result<Ideal, Unknown> {
     let comms = Communicators::of(trace);
-    let structures: Vec<Option<RankStructure>> =
-        trace.ranks.iter().map(|rank| trace.structure.rank(rank.process.rank)).collect();
-    let both = trace.ranks.iter().zip(&structures);
-    let sources: Vec<Source<'_>> =
-        both.filter_map(|(trace, own)| Some(Source { structure: own.as_ref()?, trace })).collect();
-    let ranks = trace.run.ranks.max(trace.structure.job());
-    evaluate(trace, ranks, &sources, &comms, symbols)
+    let job = Job::of(trace);
+    evaluate(trace, job.ranks, &job.sources(), &comms, symbols)
 }
 
 fn evaluate(

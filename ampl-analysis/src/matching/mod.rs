@@ -20,9 +20,9 @@ mod post;
 mod requests;
 mod threads;
 
-use ampl_trace::RankTrace;
 use ampl_trace::decode::Timed;
 use ampl_trace::structure::RankStructure;
+use ampl_trace::{RankTrace, Trace};
 
 use crate::messages::Comm;
 
@@ -41,6 +41,29 @@ pub struct Source<'a> {
     pub structure: &'a RankStructure,
     /// Its times and gaps.
     pub trace: &'a RankTrace,
+}
+
+/// Calls of a trace whose structure is taken apart by rank, as [`play`] reads them.
+#[derive(Debug)]
+pub struct Job<'a> {
+    trace: &'a Trace,
+    structures: Vec<Option<RankStructure>>,
+    /// Ranks of the job.
+    pub ranks: u32,
+}
+
+impl<'a> Job<'a> {
+    /// The calls of `trace`.
+    pub fn of(trace: &'a Trace) -> Self {
+        let structures = trace.ranks.iter().map(|rank| trace.structure.rank(rank.process.rank)).collect();
+        Self { trace, structures, ranks: trace.run.ranks.max(trace.structure.job()) }
+    }
+
+    /// The ranks that left calls.
+    pub fn sources(&self) -> Vec<Source<'_>> {
+        let both = self.trace.ranks.iter().zip(&self.structures);
+        both.filter_map(|(trace, own)| Some(Source { structure: own.as_ref()?, trace })).collect()
+    }
 }
 
 /// A call.
@@ -201,4 +224,4 @@ pub trait Visitor {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

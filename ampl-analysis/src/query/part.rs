@@ -288,13 +288,3 @@ pub fn absent(run: &Run, selection: &Selection) -> u64 {
     let present: std::collections::BTreeSet<u32> = run.ranks().into_iter().collect();
     (0..run.info().ranks).filter(|rank| selection.takes_rank(*rank) && !present.contains(rank)).count() as u64
 }
-
-/// `0-3,8`: `ranks`, which ascend.
-pub fn rank_set(ranks: &[u32]) -> String {
-    let spans = ranks.chunk_by(|one, next| one + 1 == *next);
-    let text = |span: &[u32]| match span {
-        [rank] => rank.to_string(),
-        _ => format!("{}-{}", span[0], span[span.len() - 1]),
-    };
-    spans.map(text).collect::<Vec<_>>().join(",")
-}

@@ -3,13 +3,14 @@
 //! Time whose calls are not stored is a share of its own: nothing is put in its place.
 
 use ampl_core::mpi::FUNCTIONS;
+use ampl_core::units::RankSet;
 use ampl_reader::selection::Selection;
 use ampl_reader::{Rank, Run};
 use ampl_trace::model::WindowSummary;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::part::{Extent, Facts, absent, has_untimed, rank_set, read};
+use super::part::{Extent, Facts, absent, has_untimed, read};
 
 /// Most pixels of a timeline.
 pub const MOST_PIXELS: u32 = 1 << 16;
@@ -119,7 +120,7 @@ pub fn timeline(
         let scale = grid.pixel_ns * found.max(1) as f64;
         rows.push(Row {
             rank: members.first().copied().unwrap_or(0),
-            ranks: (members.len() > 1).then(|| rank_set(&members)),
+            ranks: (members.len() > 1).then(|| RankSet::from_iter(members.iter().copied()).to_string()),
             shares: pixels.into_iter().map(|pixel| shares(pixel, scale)).collect(),
         });
     }

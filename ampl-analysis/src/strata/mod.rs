@@ -10,7 +10,7 @@ use ampl_core::cluster::{Aim, Choice, Effort, Metric, Tried, Vectors, numbered};
 use ampl_core::config::{DEFAULT_TARGET, ErrorBound, GroupStrata, Selection, Target};
 use ampl_core::plan::Plan;
 use ampl_core::stats::sizing;
-use ampl_core::units::{Rank, RankSet};
+use ampl_core::units::RankSet;
 
 pub use ampl_core::cluster::methods::Method;
 pub use comparison::{ComparedFound, Failed, Priced};
@@ -283,22 +283,7 @@ fn ranks_of(members: &[u32], found: &Tried) -> Vec<RankSet> {
 }
 
 fn ranks_with(members: &[u32], labels: &[usize], place: usize) -> RankSet {
-    rank_set(members.iter().zip(labels).filter(|(_, label)| **label == place).map(|(rank, _)| *rank))
-}
-
-/// The set of those ranks, which ascend.
-fn rank_set(ranks: impl Iterator<Item = u32>) -> RankSet {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for rank in ranks {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == rank => *last = rank,
-            _ => ranges.push((rank, rank)),
-        }
-    }
-    let text: Vec<String> = ranges.iter().map(|(low, high)| format!("{low}-{high}")).collect();
-    let set = RankSet::parse(&text.join(",")).expect("ranges in order parse");
-    debug_assert!(ranges.is_empty() || set.contains(Rank(ranges[0].0)));
-    set
+    members.iter().zip(labels).filter(|(_, label)| **label == place).map(|(rank, _)| *rank).collect()
 }
 
 /// The group's bound; the default one where it has a size instead.

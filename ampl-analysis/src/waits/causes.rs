@@ -67,8 +67,7 @@ impl<'a> Hosts<'a> {
 }
 
 fn rank_set(ranks: &BTreeSet<u32>) -> Option<RankSet> {
-    let text: Vec<String> = ranks.iter().map(u32::to_string).collect();
-    RankSet::parse(&text.join(",")).ok().filter(|set| !set.is_empty())
+    Some(ranks.iter().copied().collect()).filter(|set: &RankSet| !set.is_empty())
 }
 
 /// Time of the longest rank, nanoseconds, at least 1.

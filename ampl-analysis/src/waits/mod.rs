@@ -18,10 +18,9 @@ use ampl_reader::selection::Selection;
 use ampl_reader::sites::Symbols;
 use ampl_trace::Trace;
 use ampl_trace::communicators::Communicators;
-use ampl_trace::structure::RankStructure;
 use serde::{Serialize, Serializer};
 
-use crate::matching::{Lost, Source, Stop, play};
+use crate::matching::{Job, Lost, Stop, play};
 
 /// Kind of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -157,20 +156,16 @@ const WORTH: f64 = 0.02;
 /// Waits of `trace` in the ranks and times of `part`; call sites are named by `symbols`.
 pub fn waits(trace: &Trace, part: &Selection, symbols: &mut Symbols) -> Waits {
     let comms = Communicators::of(trace);
-    let structures: Vec<Option<RankStructure>> =
-        trace.ranks.iter().map(|rank| trace.structure.rank(rank.process.rank)).collect();
-    let both = trace.ranks.iter().zip(&structures);
-    let sources: Vec<Source<'_>> =
-        both.filter_map(|(trace, own)| Some(Source { structure: own.as_ref()?, trace })).collect();
-    let ranks = trace.run.ranks.max(trace.structure.job());
+    let job = Job::of(trace);
+    let sources = job.sources();
     let mut observer = kept::Observer::new(trace, &sources, part);
-    let outcome = play(ranks, &sources, &comms, &mut observer);
+    let outcome = play(job.ranks, &sources, &comms, &mut observer);
     let observed = observer.finish();
     let census = match part.cuts_time() {
         true => Vec::new(),
         false => census::rows(trace, part, &observed, symbols),
     };
-    let rows = causes::rows(trace, ranks, &observed, census, symbols);
+    let rows = causes::rows(trace, job.ranks, &observed, census, symbols);
     let known = trace.totals.known();
     let mpi_ns = known.fold(0u64, |sum, known| sum.saturating_add(known.total.time_ns));
     let waiting_ns = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.ns)).min(mpi_ns);

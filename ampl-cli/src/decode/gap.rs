@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_report::human;
 use ampl_trace::gaps::Gap;
 use serde::Serialize;
@@ -42,21 +42,16 @@ struct SiteCalls {
 fn functions(gap: &Gap) -> Option<BTreeMap<&'static str, u64>> {
     let mut functions = BTreeMap::new();
     for part in &gap.parts {
-        *functions.entry(name(part.function)).or_default() += part.calls;
+        *functions.entry(Function::name_of(part.function)).or_default() += part.calls;
     }
     (functions.values().sum::<u64>() == gap.calls).then_some(functions)
-}
-
-/// Numbers of a damaged file may name no function.
-fn name(function: u16) -> &'static str {
-    FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name)
 }
 
 impl JsonGap {
     /// A line about `gap`; `site` names a call site by its index.
     pub fn of(rank: Option<u32>, gap: &Gap, mut site: impl FnMut(u32) -> Option<String>) -> Self {
         let sites = gap.parts.iter().map(|part| SiteCalls {
-            function: name(part.function),
+            function: Function::name_of(part.function),
             site: part.site.and_then(&mut site),
             calls: part.calls,
         });
@@ -98,7 +93,6 @@ pub fn text(gap: &Gap) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ampl_core::mpi::Function;
     use ampl_trace::gaps::{Part, Reason};
 
     fn gap(known: bool) -> Gap {

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ampl_export::call_rows::Written;
+use ampl_export::place::Place;
 use ampl_report::human::count;
 
-use super::{beside, notice, unwritable};
-use crate::failure::{Failure, NOT_FOUND, OTHER, USAGE};
+use super::{KEEP_TIMES, beside, notice, refuse_empty, refuse_existing};
+use crate::failure::{Failure, NOT_FOUND, OTHER};
 
 /// The program, beside the directory of this one.
 const PROGRAM: &str = "libexec/ampl-otf2";
@@ -31,44 +32,35 @@ pub struct Cut<'a> {
 /// are missing, of status 1 where it cannot be written.
 pub fn write(run: &Path, output: Option<PathBuf>, cut: Cut<'_>) -> anyhow::Result<()> {
     let directory = output.unwrap_or_else(|| beside(run, "otf2"));
-    if directory.exists() {
-        let fix = "remove it, or name another with -o";
-        return Err(Failure::message(USAGE, "the directory exists", directory.display(), fix));
-    }
+    refuse_existing(&directory, "directory")?;
     let program = std::env::current_exe()?;
     let program = program.parent().and_then(Path::parent).unwrap_or(Path::new("")).join(PROGRAM);
     if !program.is_file() {
         let fix = "install ampl as 'cargo xtask dist' lays it out";
         return Err(Failure::message(NOT_FOUND, "the writer of OTF2 is missing", program.display(), fix));
     }
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    let part = directory.with_file_name(format!(".{name}.part-{}", std::process::id()));
+    let unwritable = |error| super::unwritable(&directory, &error);
+    let place = Place::new(&directory, Vec::new()).map_err(unwritable)?;
     let word = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| ns.to_string());
     let done = Command::new(&program)
-        .args([run, &part])
+        .args([run, &place.path("")])
         .args([word(cut.from_ns), word(cut.until_ns), cut.ranks.unwrap_or("-").to_owned()])
         .stderr(Stdio::inherit())
         .output();
-    let done = done.map_err(|error| unwritable(&program, &error))?;
+    let done = done.map_err(|error| super::unwritable(&program, &error))?;
     let numbers: Vec<u64> = String::from_utf8_lossy(&done.stdout)
         .split_whitespace()
         .filter_map(|word| word.parse().ok())
         .collect();
     let ([rows, untimed, damaged, messages], true) = (&numbers[..], done.status.success()) else {
-        _ = std::fs::remove_dir_all(&part);
         let status = done.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(OTHER);
         let (what, fix) = ("no archive was written", "see the message above");
         return Err(Failure::message(status, what, directory.display(), fix));
     };
     let written = Written { rows: *rows, untimed: *untimed, damaged: *damaged };
-    let fix = "set trace.timing = \"all\" for the next run to have the times of all";
-    if written.rows == 0 {
-        _ = std::fs::remove_dir_all(&part);
-        let what = "no call that is asked for has a stored time";
-        return Err(Failure::message(NOT_FOUND, what, run.display(), fix));
-    }
-    std::fs::rename(&part, &directory).map_err(|error| unwritable(&directory, &error))?;
-    notice(&written, run, fix);
+    refuse_empty(&written, run)?;
+    place.finish().map_err(unwritable)?;
+    notice(&written, run, KEEP_TIMES);
     tell!(
         "ampl: {} calls and {} ends of messages in {}",
         count(written.rows),

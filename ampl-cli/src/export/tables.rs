@@ -10,6 +10,7 @@ use ampl_export::place::Place;
 use ampl_export::{Format, Selection, calls, counts, estimates, messages, summaries};
 use ampl_report::human::count;
 use ampl_trace::Trace;
+use ampl_trace::communicators::Communicators;
 
 use super::{beside, notice, unwritable};
 use crate::failure::{DAMAGED, Failure, NOT_FOUND, USAGE};
@@ -89,20 +90,21 @@ pub fn write(
     }
     let unwritable = |error| unwritable(&directory, &error);
     let place = Place::new(&directory, names.clone()).map_err(unwritable)?;
+    let comms = Communicators::of(trace);
     let mut rows = Vec::new();
     for (table, name) in tables.iter().zip(&names) {
         let out = BufWriter::new(File::create(place.path(name)).map_err(unwritable)?);
         let mut progress = Progress::of(trace.ranks.len() as u64, "ranks");
         let rank_done = || progress.one_more();
         let written = match table {
-            Table::Calls => calls::write(trace, plan, selection, out, rank_done).map(|written| {
+            Table::Calls => calls::write(trace, &comms, plan, selection, out, rank_done).map(|written| {
                 notice(&written, run, "leave out --from and --until to have them");
                 written.rows
             }),
-            Table::Communicators => counts::write_communicators(trace, out),
+            Table::Communicators => counts::write_communicators(&comms, out),
             Table::Estimates => estimates::write(trace, plan, selection, out),
             Table::Functions => counts::write_functions(trace, selection, out),
-            Table::Messages => messages::write(trace, selection, out),
+            Table::Messages => messages::write(trace, &comms, selection, out),
             Table::Sites => counts::write_sites(trace, out),
             Table::Strata => {
                 let found = strata::of_run(run);

@@ -11,8 +11,7 @@ use ampl_report::human::count;
 use ampl_trace::Trace;
 use tempfile::Builder;
 
-use super::{beside, notice, unwritable};
-use crate::failure::{Failure, NOT_FOUND, USAGE};
+use super::{KEEP_TIMES, beside, notice, refuse_empty, refuse_existing, unwritable};
 use crate::progress::Progress;
 
 /// Format of a timeline.
@@ -51,14 +50,7 @@ pub fn write(
     format: Format,
 ) -> anyhow::Result<()> {
     let file = output.unwrap_or_else(|| beside(run, format.file()));
-    if file.exists() {
-        return Err(Failure::message(
-            USAGE,
-            "the file exists",
-            file.display(),
-            "remove it, or name another with -o",
-        ));
-    }
+    refuse_existing(&file, "file")?;
     let unwritable = |error| unwritable(&file, &error);
     let directory = match file.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => directory,
@@ -74,12 +66,8 @@ pub fn write(
     };
     drop(progress);
     let written = written.and_then(|written| out.flush().map(|()| written)).map_err(unwritable)?;
-    let fix = "set trace.timing = \"all\" for the next run to have the times of all";
-    if written.rows == 0 {
-        let what = "no call that is asked for has a stored time";
-        return Err(Failure::message(NOT_FOUND, what, run.display(), fix));
-    }
-    notice(&written, run, fix);
+    refuse_empty(&written, run)?;
+    notice(&written, run, KEEP_TIMES);
     let part = out.into_inner().map_err(|error| unwritable(error.into_error()))?;
     part.persist_noclobber(&file).map_err(|error| unwritable(error.error))?;
     tell!("ampl: {} calls in {}", count(written.rows), file.display());

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use ampl_analysis::messages::Messages;
 use ampl_analysis::topology::{NamedGraph, Options, layers, patterns};
+use ampl_core::units::RankSet;
 use ampl_reader::Symbols;
 
 use self::input::Input;
@@ -123,14 +124,5 @@ fn of_run(args: &Args, path: &std::path::Path, options: &Options<'_>) -> anyhow:
 
 /// `0-3,8`: `ranks`, which ascend.
 pub fn rank_set(ranks: impl IntoIterator<Item = u32>) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for rank in ranks {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == rank => *last = rank,
-            _ => ranges.push((rank, rank)),
-        }
-    }
-    let text =
-        |&(low, high): &(u32, u32)| if low == high { low.to_string() } else { format!("{low}-{high}") };
-    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+    ranks.into_iter().collect::<RankSet>().to_string()
 }

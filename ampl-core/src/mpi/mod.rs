@@ -29,6 +29,11 @@ impl Function {
         self.spec().name
     }
 
+    /// The name of the function of that number; `?` where there is none, as numbers of a damaged file may be.
+    pub fn name_of(number: u16) -> &'static str {
+        FUNCTIONS.get(usize::from(number)).map_or("?", |spec| spec.name)
+    }
+
     /// `true` if no rank of the communicator can leave a call before all have entered it: each rank's result depends on
     /// all ranks' input. `false` for calls with a root, of neighbours, of prefixes, and those that only begin
     /// something.

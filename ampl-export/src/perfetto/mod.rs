@@ -10,6 +10,7 @@ use std::io::{self, Write};
 
 use ampl_core::plan::Plan;
 use ampl_reader::selection::Selection;
+use ampl_trace::communicators::Communicators;
 use ampl_trace::model::WindowSummary;
 use ampl_trace::{RankTrace, Trace};
 
@@ -97,10 +98,11 @@ pub fn write(
     out: impl Write,
     mut rank_done: impl FnMut(),
 ) -> io::Result<Written> {
-    let mut rows = CallRows::new(trace, plan, selection, true);
+    let comms = Communicators::of(trace);
+    let mut rows = CallRows::new(trace, &comms, plan, selection, true);
     let mut file = File { out, names: Names::default(), zero_ns: rows.zero_ns(), first: true };
     file.program(trace)?;
-    let mut sides = messages::sides(trace, selection)?;
+    let mut sides = messages::sides(trace, &comms, selection)?;
     for rank in rows.ranks() {
         file.rank(rank)?;
         file.windows(trace, rank, selection)?;

@@ -101,8 +101,7 @@ impl Less {
         let ways_out = ["set output.journal to another place", "the program was not affected"];
         for ((gave_up, why), way_out) in self.gave_up.iter().zip(whys).zip(ways_out) {
             if !gave_up.is_empty() {
-                let list: Vec<String> = gave_up.iter().map(u32::to_string).collect();
-                let set = RankSet::parse(&list.join(",")).unwrap_or_default();
+                let set: RankSet = gave_up.iter().copied().collect();
                 messages.push(format!(
                     "{} of {ranks} ranks ({set}) {why} and went on without ampl ({run}): {way_out}",
                     gave_up.len()

@@ -295,10 +295,9 @@ impl Roll {
             } else {
                 Duration::MAX
             };
-            let names: Vec<String> = missing.iter().map(|(rank, _)| rank.to_string()).collect();
             let missing = match self.on_node == Some(self.ranks) {
                 true => present.complement(self.ranks),
-                false => RankSet::parse(&names.join(",")).unwrap_or_default(),
+                false => missing.iter().map(|&(rank, _)| rank).collect(),
             };
             self.looked = Some((Instant::now(), missing, limit));
         }

@@ -42,9 +42,8 @@ pub fn elsewhere(run: &Path, here: &str, there: impl Fn(u32) -> bool) -> BTreeMa
     let others = of(run).into_iter().filter(|(host, _)| host != here);
     others
         .map(|(host, ranks)| {
-            let numbers: Vec<String> =
-                ranks.iter().filter(|rank| !there(rank.rank)).map(|rank| rank.rank.to_string()).collect();
-            (host, RankSet::parse(&numbers.join(",")).unwrap_or_default())
+            let others = ranks.iter().map(|rank| rank.rank).filter(|&rank| !there(rank));
+            (host, others.collect::<RankSet>())
         })
         .filter(|(_, ranks)| !ranks.is_empty())
         .collect()

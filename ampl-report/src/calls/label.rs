@@ -1,7 +1,7 @@
 //! Labels of call sites for lines with little room.
 
 use ampl_analysis::calls::{NOWHERE, Place, starts_programs};
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function as MpiFunction;
 use ampl_reader::sites::{Function, Symbols};
 
 use crate::human::middle;
@@ -25,8 +25,7 @@ const SEVERAL_CALLERS: &str = " < several callers";
 /// `MPI_Send @ PLACE` in `room` columns, the place as `function (file:line)`, as `file:line` where that is too
 /// long, and without line information as `detail` says. What cannot be shortened may still be longer.
 pub fn label(place: &Place<'_>, symbols: &mut Symbols, detail: Detail, room: usize) -> String {
-    // Numbers of a damaged file may name no function.
-    let mpi = FUNCTIONS.get(usize::from(place.function)).map_or("?", |spec| spec.name);
+    let mpi = MpiFunction::name_of(place.function);
     if place.addresses == [NOWHERE] {
         return mpi.into();
     }
@@ -74,7 +73,7 @@ fn callers(place: &Place<'_>, symbols: &mut Symbols, room: usize) -> String {
 
 /// True where sampled calls of a wrapper, or of code without names, came from several callers.
 pub fn has_several_callers(place: &Place<'_>, symbols: &mut Symbols) -> bool {
-    let mpi = FUNCTIONS.get(usize::from(place.function)).map_or("?", |spec| spec.name);
+    let mpi = MpiFunction::name_of(place.function);
     let around = around(place, symbols);
     place.callers.is_empty() && way(place, symbols, around.as_ref(), mpi).ends_with(SEVERAL_CALLERS)
 }
@@ -205,6 +204,8 @@ fn scope_end(name: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use ampl_core::mpi::FUNCTIONS;
+
     use super::*;
 
     #[test]

@@ -3,8 +3,6 @@
 pub mod label;
 mod table;
 
-use std::collections::BTreeSet;
-
 use ampl_analysis::calls::Late;
 use ampl_core::units::RankSet;
 
@@ -23,10 +21,8 @@ pub fn late(late: &Late) -> Option<String> {
         format!("late {}{end}", names.join(", "))
     };
     let fits = |text: &String| text.chars().count() <= WIDTH && !more;
-    let numbers: BTreeSet<String> = named.iter().map(u32::to_string).collect();
-    let ranges = RankSet::parse(&numbers.into_iter().collect::<Vec<_>>().join(","));
-    let ranges = ranges.map(|ranks| format!("late {ranks}"));
-    let whole = Some(list(named.len(), "")).filter(fits).or(ranges.ok().filter(fits));
+    let ranges = format!("late {}", named.iter().copied().collect::<RankSet>());
+    let whole = Some(list(named.len(), "")).filter(fits).or_else(|| Some(ranges).filter(fits));
     let first =
         || (1..named.len()).rev().map(|count| list(count, ", …")).find(|text| text.chars().count() <= WIDTH);
     Some(whole.or_else(first).unwrap_or_else(|| list(1, ", …")))

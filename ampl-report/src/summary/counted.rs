@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ampl_analysis::counted::is_only_counted;
-use ampl_core::mpi::FUNCTIONS;
+use ampl_core::mpi::Function;
 use ampl_reader::Trace;
 
 use crate::human::count;
@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
     let mut counted: Vec<(u16, u64, u64)> =
         counted.filter(|&(_, only, _)| only > u64::from(trace.run.ranks)).collect();
     counted.sort_by_key(|&(function, only, _)| (std::cmp::Reverse(only), function));
-    let name = |function: u16| FUNCTIONS.get(usize::from(function)).map_or("?", |spec| spec.name);
+    let name = Function::name_of;
     let named: Vec<String> = counted
         .iter()
         .take(NAMED)

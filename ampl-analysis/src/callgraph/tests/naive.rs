@@ -15,6 +15,8 @@ use ampl_trace::timing::{Decoder, Encoder, Settings, Terminal, Time, Window};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::random_loops::loops;
+
 use super::super::dag::Edge;
 use super::super::{Builder, CallGraph, Name, NodeId, Options, RegionName, Span};
 use ampl_reader::selection::Selection;
@@ -47,21 +49,7 @@ pub struct Leaf {
 }
 
 pub fn programs() -> impl Strategy<Value = Program> {
-    // Loops in loops whose trip counts differ, and odd calls between.
-    let inner = (prop::collection::vec(0u32..=END, 1..4), prop::collection::vec(0usize..4, 1..4));
-    let part = (prop::collection::vec(inner, 1..4), 1usize..14, 0u32..=END);
-    let calls = prop::collection::vec(part, 1..5).prop_map(|parts| {
-        let mut calls = Vec::new();
-        for (body, times, odd) in parts {
-            for step in 0..times {
-                for (inner, trips) in &body {
-                    (0..trips[step % trips.len()]).for_each(|_| calls.extend(inner));
-                }
-            }
-            calls.push(odd);
-        }
-        calls
-    });
+    let calls = loops(0..END + 1, 1..14, 0..END + 1);
     let windows = prop::collection::vec((1usize..40, any::<bool>()), 0..8);
     let durations = prop::collection::vec(prop_oneof![0u64..5, 990u64..1010, 1_000_000u64..1_200_000], 1..6);
     (calls, windows, durations).prop_map(|(calls, windows, durations)| Program { calls, windows, durations })

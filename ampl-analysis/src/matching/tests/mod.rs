@@ -44,17 +44,26 @@ impl Visitor for Seen {
     }
 }
 
-fn play_all(ranks: u32, all: Vec<RankStructure>, seen: &mut Seen) -> Outcome<()> {
-    let mut structure = JobStructure::new(ranks);
-    all.into_iter().for_each(|rank| structure.join(JobStructure::of(rank)));
-    let processes: Vec<Process> = processes(&structure, |_| "host".into());
+/// Passes the calls and communicators of a job on one host to `each`, without times.
+pub(crate) fn with_sources<T>(
+    ranks: u32,
+    structure: &JobStructure,
+    each: impl FnOnce(&[Source<'_>], &Communicators) -> T,
+) -> T {
+    let processes: Vec<Process> = processes(structure, |_| "host".into());
     let process = |rank: u32| processes.iter().find(|process| process.rank == rank);
-    let comms = Communicators::of_job(&info(ranks), &structure, &process);
+    let comms = Communicators::of_job(&info(ranks), structure, &process);
     let structures: Vec<RankStructure> = (0..ranks).filter_map(|rank| structure.rank(rank)).collect();
     let none = RankTrace::default();
     let sources: Vec<Source<'_>> =
         structures.iter().map(|structure| Source { structure, trace: &none }).collect();
-    play(ranks, &sources, &comms, seen)
+    each(&sources, &comms)
+}
+
+fn play_all(ranks: u32, all: Vec<RankStructure>, seen: &mut Seen) -> Outcome<()> {
+    let mut structure = JobStructure::new(ranks);
+    all.into_iter().for_each(|rank| structure.join(JobStructure::of(rank)));
+    with_sources(ranks, &structure, |sources, comms| play(ranks, sources, comms, seen))
 }
 
 /// A kind of call that makes requests: function, and words without the slot.

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::random_loops::loops;
+
 use super::super::flow_graph::{FlowGraph, Set};
 use super::super::repetition::longest;
 use super::super::sequence::{Anchor, Flow, Part, Sequence, Slice, Token};
@@ -22,21 +24,7 @@ const TOKENS: [Token; 8] = [
 const GAP: u32 = 7;
 
 fn calls() -> impl Strategy<Value = Vec<u32>> {
-    // Loops in loops whose trip counts differ, and odd calls between.
-    let inner = (prop::collection::vec(0u32..7, 1..4), prop::collection::vec(0usize..4, 1..4));
-    let part = (prop::collection::vec(inner, 1..4), 1usize..12, 0u32..8);
-    prop::collection::vec(part, 1..5).prop_map(|parts| {
-        let mut calls = Vec::new();
-        for (body, times, odd) in parts {
-            for step in 0..times {
-                for (inner, trips) in &body {
-                    (0..trips[step % trips.len()]).for_each(|_| calls.extend(inner));
-                }
-            }
-            calls.push(odd);
-        }
-        calls
-    })
+    loops(0..7, 1..12, 0..8)
 }
 
 fn kept(calls: &[u32]) -> Vec<u32> {
