@@ -144,8 +144,8 @@ impl<'a> Ranges<'a> {
     }
 
     fn thread(&self, thread: &ThreadTree, from_ns: i64, until_ns: i64, pieces: &mut Pieces) {
-        // The last that begins before it may reach into it.
-        let first = thread.windows.partition_point(|window| window.start_ns <= from_ns).saturating_sub(1);
+        // The last that begins before it may reach into it, and its last call may end where the next one begins.
+        let first = thread.windows.partition_point(|window| window.start_ns < from_ns).saturating_sub(1);
         for window in &thread.windows[first..] {
             // Limits of times before it do not reach into a window: it begins where it is stored.
             if window.start_ns >= until_ns {

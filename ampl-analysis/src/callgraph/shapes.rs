@@ -84,6 +84,14 @@ impl Shapes {
         self.units[node as usize]
     }
 
+    /// Shape of all that `node` holds, but for time between calls; `None` where there are several, or nothing.
+    pub fn only(&self, dag: &Dag, node: NodeId) -> Option<Shape> {
+        let mut shapes =
+            dag.parts(node).iter().map(|edge| self.get(edge.node)).filter(|&shape| shape != NOTHING);
+        let first = shapes.next()?;
+        shapes.all(|shape| shape == first).then_some(first)
+    }
+
     /// True for a node that only holds nodes of its own shape, or time between calls.
     pub fn is_transparent(&self, dag: &Dag, node: NodeId) -> bool {
         dag.name(node).is_part() && !dag.parts(node).is_empty() && !self.is_mixed(dag, node)

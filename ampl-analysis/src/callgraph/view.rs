@@ -217,7 +217,20 @@ impl Maker<'_> {
     /// Nodes of equal shapes in nodes of one shape, in their order.
     fn runs(&mut self, nodes: &Instances) -> (Vec<Run>, Sums) {
         let (mut runs, mut outside): (Vec<Run>, Sums) = Default::default();
+        let only = nodes.iter().find_map(|&(node, _)| self.shapes.only(self.graph.dag(), node));
+        let repeated = only.filter(|&shape| self.shapes.is_sequence(shape));
         for &(node, times) in nodes {
+            if let Some(shape) = repeated.filter(|_| self.shapes.only(self.graph.dag(), node).is_none()) {
+                // It holds itself what others hold as parts: that is one of them.
+                if runs.is_empty() {
+                    runs.push(Run { shape, least: u64::MAX, ..Run::default() });
+                }
+                if let Some(run) = runs.first_mut() {
+                    (run.least, run.most) = (run.least.min(1), run.most.max(1));
+                    run.nodes.push((node, times));
+                }
+                continue;
+            }
             let (mut at, mut before, mut own) = (0usize, NOTHING, 0u64);
             let close = |runs: &mut Vec<Run>, at: usize, own: u64| {
                 if let Some(run) = at.checked_sub(1).and_then(|at| runs.get_mut(at)) {

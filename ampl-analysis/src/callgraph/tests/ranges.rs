@@ -132,3 +132,15 @@ fn shared_parts_are_remembered_once() {
     assert!(all.iter().all(|(name, _)| function(graph.dag().names().get(*name)) != Some(GAP)
         || matches!(graph.dag().names().get(*name), Name::Gap)));
 }
+#[test]
+fn a_call_that_ends_where_a_window_begins_counts_there() {
+    let program = Program {
+        calls: vec![4; 60],
+        windows: vec![(25, true), (34, true), (1, true)],
+        durations: vec![3, 4],
+    };
+    let graph = graph(std::slice::from_ref(&program), Options::default(), &everything());
+    let sums = Ranges::new(&graph, 1).between(|_| true, 527, 528);
+    let calls: u64 = sums.iter().map(|(_, sums)| sums.calls).sum();
+    assert_eq!(calls, 1);
+}

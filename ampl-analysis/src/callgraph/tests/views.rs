@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::super::{Around, CallGraph, Item, Name, Options, Span, Sums, View, What};
-use super::naive::{Program, everything, graph, programs};
+use super::naive::{BEGIN, END, POLL, Program, everything, graph, programs};
 
 fn view(graph: &CallGraph) -> View {
     View::of(graph, &mut |_, _| Around::Unknown)
@@ -102,6 +102,20 @@ fn loops_are_items_with_numbers_of_times() {
         text_of_calls(&[&plain, &longer, &uneven]),
         "B 1000-1010x{2xS 2xR A} 2xB 2x? | 300x{1-4xS R A} 2x?"
     );
+}
+
+#[test]
+fn what_one_region_holds_itself_and_another_in_a_part_is_summed() {
+    // Regions of the same sequence: with its times it is split in one of them.
+    let region = [&[BEGIN][..], &[POLL; 6], &[0, 0, END]].concat();
+    let calls = [&[0; 7][..], &[BEGIN, END], &region, &[BEGIN, POLL, POLL, 0, END], &region].concat();
+    for timed in 0..calls.len() {
+        let program = Program { calls: calls.clone(), windows: vec![(timed, true)], durations: vec![1] };
+        let graph = graph(&[program], Options { branching: 2, ..Options::default() }, &everything());
+        let (view, all) = (view(&graph), graph.sums([(graph.ranks()[0].node, 1)]));
+        assert_eq!(view.trees[0].root.sums.time(), all.time());
+        assert_eq!(view.trees[0].root.sums.calls, all.calls);
+    }
 }
 
 #[test]
