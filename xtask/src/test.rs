@@ -25,7 +25,9 @@ pub fn run(quick: bool) -> Result<()> {
         dist::clippy_of_replayer()
     })?;
     step("unit and property tests", || run_command(cargo().arg("test")))?;
-    step("tests of xtask", || run_command(cargo().args(["test", "-p", "xtask"])))?;
+    // They are no default members.
+    let others = ["test", "-p", "xtask", "-p", "ampl-replay"];
+    step("tests of xtask and ampl-replay", || run_command(cargo().args(others)))?;
     let dist = step("the library as it is released", dist::checked)?;
     step("end to end over MPI", || {
         let mut tests = cargo();
