@@ -36,6 +36,7 @@ mod expansions;
 pub mod ideal_network;
 pub mod in_call;
 pub mod kept;
+pub mod live;
 pub mod logical;
 pub mod matching;
 pub mod messages;

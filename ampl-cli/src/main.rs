@@ -53,6 +53,7 @@ mod simulate;
 mod strata;
 mod summary;
 mod timesteps;
+mod top;
 mod topology;
 mod verdict;
 mod whatif;
@@ -92,6 +93,7 @@ enum Command {
     Diff(Box<diff::Args>),
     Scaling(scaling::Args),
     Report(report::Args),
+    Top(top::Args),
     Recover(recover::Args),
     Doctor(doctor::Args),
 }
@@ -122,6 +124,7 @@ fn main() -> ExitCode {
         Command::Diff(args) => diff::diff(&args),
         Command::Scaling(args) => scaling::scaling_of(&args),
         Command::Report(args) => report::report(&args),
+        Command::Top(args) => top::top(&args),
         Command::Recover(args) => recover::recover(&args),
         Command::Doctor(args) => doctor::doctor(&args),
     };

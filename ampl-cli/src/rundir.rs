@@ -9,7 +9,7 @@ use ampl_reader::directory::{self, read_spread};
 use ampl_reader::{OpenError, Run};
 use ampl_trace::{Damage, Trace};
 
-use crate::failure::{DAMAGED, Failure, NOT_FOUND};
+use crate::failure::{DAMAGED, Failure, NOT_FOUND, OTHER};
 
 /// The run, as every reading command takes it.
 #[derive(clap::Args, Debug)]
@@ -41,7 +41,11 @@ impl RunArg {
 
 /// The message and the status of a run that cannot be opened.
 pub fn failure(error: OpenError) -> anyhow::Error {
-    let status = if error.is_absent() { NOT_FOUND } else { DAMAGED };
+    let status = match &error {
+        OpenError::Denied { .. } => OTHER,
+        error if error.is_absent() => NOT_FOUND,
+        _ => DAMAGED,
+    };
     let fix = match &error {
         OpenError::Absent { .. } => format!("name a run directory or its {TRACE}"),
         OpenError::Empty { .. } => {
@@ -52,6 +56,9 @@ pub fn failure(error: OpenError) -> anyhow::Error {
         }
         OpenError::JournalsGone { .. } => {
             "journals of a node's own memory can only be read on that node, until it is cleaned".into()
+        }
+        OpenError::Denied { .. } => {
+            "read it as the user who ran the job, who alone may read its journals, or ask that user for access".into()
         }
         OpenError::BadJournals { .. } => "journals are read by the version of ampl that wrote them".into(),
         _ => "check that it was written by this version of ampl and copied whole".into(),

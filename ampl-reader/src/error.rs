@@ -1,8 +1,10 @@
 //! Reasons for which a run cannot be opened.
 
 use std::fmt::{Display, Formatter};
+use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use ampl_trace::ReadError;
 
@@ -25,6 +27,13 @@ pub enum OpenError {
         path: PathBuf,
         /// The system's reason.
         error: io::Error,
+    },
+    /// The system does not let this user read it.
+    Denied {
+        /// The file or directory.
+        path: PathBuf,
+        /// Number of the user that it belongs to, where that can be seen.
+        owner: Option<u32>,
     },
     /// The file is no trace file, or one of another version.
     NotATrace {
@@ -60,11 +69,21 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The error of a file or directory that this user may not open; `None` of others.
+    pub(crate) fn denied(path: &Path) -> Option<Self> {
+        let error = File::open(path).err()?;
+        (error.kind() == io::ErrorKind::PermissionDenied).then(|| Self::Denied {
+            path: path.to_owned(),
+            owner: fs::metadata(path).ok().map(|found| found.uid()),
+        })
+    }
+
     /// The path that it concerns.
     pub fn path(&self) -> &PathBuf {
         match self {
             Self::Absent { path, .. }
             | Self::Unreadable { path, .. }
+            | Self::Denied { path, .. }
             | Self::NotATrace { path, .. }
             | Self::Empty { path }
             | Self::JournalsOff { path }
@@ -75,7 +94,10 @@ impl OpenError {
 
     /// True where nothing of a run is there; false where it is damaged.
     pub fn is_absent(&self) -> bool {
-        !matches!(self, Self::Unreadable { .. } | Self::NotATrace { .. } | Self::BadJournals { .. })
+        !matches!(
+            self,
+            Self::Unreadable { .. } | Self::Denied { .. } | Self::NotATrace { .. } | Self::BadJournals { .. }
+        )
     }
 }
 
@@ -87,6 +109,10 @@ impl Display for OpenError {
         match self {
             Self::Absent { error, .. } => write!(f, "no such run: {error}"),
             Self::Unreadable { path, error } => write!(f, "cannot read {}: {error}", name(path)),
+            Self::Denied { path, owner: Some(owner) } => {
+                write!(f, "cannot read {}: permission denied, it belongs to user {owner}", name(path))
+            }
+            Self::Denied { path, owner: None } => write!(f, "cannot read {}: permission denied", name(path)),
             Self::NotATrace { path, error } => write!(f, "cannot read {}: {error}", name(path)),
             Self::Empty { .. } => f.write_str("neither a trace nor journals"),
             Self::JournalsOff { .. } => write!(f, "no {TRACE}, and journals were off"),

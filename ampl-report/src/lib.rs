@@ -30,6 +30,7 @@ pub mod gaps;
 pub mod human;
 pub mod ideal_network;
 pub mod layout;
+pub mod live;
 pub mod phases;
 pub mod plan;
 pub mod processors;

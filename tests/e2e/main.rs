@@ -52,6 +52,7 @@ mod summaries;
 mod tables;
 mod timesteps;
 mod tools;
+mod top;
 mod topology;
 mod trace;
 mod unresponsive;

@@ -25,10 +25,11 @@ const NEEDS: &[Need] = &[
     Need { what: "HPCC", present: || find(&["hpcc"]).is_some(), packages: &["hpcc"] },
     Need { what: "nauty", present: nauty, packages: &["nauty"] },
     Need { what: "Valgrind", present: || find(&["valgrind"]).is_some(), packages: &["valgrind"] },
+    Need { what: "tmux", present: || find(&["tmux"]).is_some(), packages: &["tmux"] },
     Need { what: "iproute2", present: || find(&["ip"]).is_some(), packages: &["iproute2"] },
     Need {
         what: "util-linux",
-        present: || find(&["unshare"]).is_some() && find(&["nsenter"]).is_some(),
+        present: || ["unshare", "nsenter", "setpriv"].iter().all(|name| find(&[name]).is_some()),
         packages: &["util-linux"],
     },
     Need {

@@ -28,7 +28,7 @@ use crate::messages::Comm;
 
 pub use acts::{Mode, Payload, Terminal};
 pub use call::Peer;
-pub use collectives::{Blocks, Collective, Needs, Pairing, Root};
+pub use collectives::{Blocks, Collective, Needs, Pairing, Root, is_collective};
 pub use comms::Joined;
 pub use engine::play;
 pub use instances::{Arrival, Instance};

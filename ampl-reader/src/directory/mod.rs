@@ -67,7 +67,8 @@ pub fn read(run: &Path) -> Result<Trace, OpenError> {
 /// # Errors
 /// [`OpenError::Absent`] where nothing is at `run`.
 pub(crate) fn trace_file(run: &Path) -> Result<Option<PathBuf>, OpenError> {
-    let absent = |error| OpenError::Absent { path: run.to_owned(), error };
+    let absent =
+        |error| OpenError::denied(run).unwrap_or_else(|| OpenError::Absent { path: run.to_owned(), error });
     if !fs::metadata(run).map_err(absent)?.is_dir() {
         return Ok(Some(run.to_owned()));
     }
@@ -91,6 +92,9 @@ fn mapped(file: &Path) -> Result<Mmap, OpenError> {
     let path = file.to_owned();
     map::file(file).map_err(|error: io::Error| match error.kind() {
         ErrorKind::NotFound => OpenError::Absent { path, error },
+        ErrorKind::PermissionDenied => {
+            OpenError::denied(file).unwrap_or(OpenError::Unreadable { path, error })
+        }
         _ => OpenError::Unreadable { path, error },
     })
 }
@@ -104,8 +108,14 @@ pub fn from_journals(run: &Path, others: &[PathBuf]) -> Result<Trace, OpenError>
     let named = run_file.as_ref().and_then(|file| file.journals.clone());
     let mut files = own_journals(run);
     files.extend(others.iter().flat_map(|place| journals::list(place)));
-    if !files.is_empty() {
-        return journals::assemble(&files, run_file.as_ref());
+    if let Some(first) = files.first() {
+        let assembled = journals::assemble(&files, run_file.as_ref());
+        return assembled.map_err(|error| OpenError::denied(first).unwrap_or(error));
+    }
+    // What may not be read looks as if it were not there.
+    let places = [Some(run), Some(&*run.join("run.toml")), named.as_deref()];
+    if let Some(denied) = places.into_iter().flatten().find_map(OpenError::denied) {
+        return Err(denied);
     }
     let path = run.to_owned();
     if run_file.is_some_and(|file| file.keeps_no_journals()) {

@@ -3,7 +3,7 @@
 mod counted;
 mod efficiency;
 mod missing_data;
-mod places;
+pub(crate) mod places;
 mod sampling;
 mod sites;
 mod storage;
@@ -157,7 +157,7 @@ fn run_time(trace: &Trace) -> String {
 }
 
 /// The library's name and version out of its own description, which may be a page.
-fn library(description: &str) -> String {
+pub fn library(description: &str) -> String {
     let first = description.lines().next().unwrap_or_default();
     let first = first.split(',').next().unwrap_or_default();
     let words: Vec<&str> = first.split_whitespace().collect();

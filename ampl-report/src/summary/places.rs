@@ -29,12 +29,7 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
     title(out, &format!("Where the ranks {when}"));
     let places = together(&rows);
     for place in places.iter().take(SHOWN) {
-        let ranks = place.members.to_string();
-        let label = match ranks.len() {
-            0..=12 => format!("{} {ranks}", if place.members.len() == 1 { "rank" } else { "ranks" }),
-            _ => plural(place.members.len(), "rank"),
-        };
-        paragraph(out, &label, &place.text(end.basis));
+        paragraph(out, &place.label(), &place.text(end.basis));
     }
     if places.len() > SHOWN {
         let more = count((places.len() - SHOWN) as u64);
@@ -71,12 +66,14 @@ pub(super) fn write(out: &mut Page, trace: &Trace) {
 }
 
 /// Rows that differ in peers alone, as one.
-struct Together<'a> {
+pub(crate) struct Together<'a> {
     rows: Vec<&'a Row>,
-    members: RankSet,
+    /// Ranks of all of them.
+    pub members: RankSet,
 }
 
-fn together(rows: &[Row]) -> Vec<Together<'_>> {
+/// `rows` with those joined that differ in peers alone; most ranks first.
+pub(crate) fn together(rows: &[Row]) -> Vec<Together<'_>> {
     type Key<'a> = (Option<u32>, Option<&'a str>, Option<&'a str>, bool, Option<&'a str>, Option<&'a str>);
     let mut places: BTreeMap<Key<'_>, Vec<&Row>> = BTreeMap::new();
     for row in rows {
@@ -96,12 +93,26 @@ impl<'a> Together<'a> {
         Self { rows, members }
     }
 
+    /// `ranks 0-3`, or their number where the list is long.
+    fn label(&self) -> String {
+        let ranks = self.members.to_string();
+        match ranks.len() {
+            0..=12 => format!("{} {ranks}", if self.members.len() == 1 { "rank" } else { "ranks" }),
+            _ => plural(self.members.len(), "rank"),
+        }
+    }
+
+    /// True where the processes are stopped or gone.
+    pub fn is_process_lost(&self) -> bool {
+        self.rows.iter().any(|row| row.place.process.is_some())
+    }
+
     fn since(&self) -> i64 {
         self.rows.iter().map(|row| row.since_ns).min().unwrap_or(0)
     }
 
     /// The call, its peers, and its time so far.
-    fn text(&self, basis: EndBasis) -> String {
+    pub fn text(&self, basis: EndBasis) -> String {
         let Some(first) = self.rows.first() else { return String::new() };
         let place = &first.place;
         let mut text = match (&place.function, &place.last, place.polling) {
