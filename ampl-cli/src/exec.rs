@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE, STARTED_VARIABLE};
 
 use crate::elf::Executable;
-use crate::job::{self, Job, JobArgs};
+use crate::job::{self, Job, JobArgs, Site};
 use crate::{counting, environment, inherited, launcher, library, marker_site, once, prefix, script};
 
 /// Become the application, with ampl loaded; for use after any launcher.
@@ -81,7 +81,8 @@ struct Prepared {
 /// all go on without ampl; without a launcher it is an error here.
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let (speaks, launched) = (environment::speaks(), environment::is_launched());
-    let mut job = Job::load(&args.job, speaks && !args.checked)?;
+    let site = if args.checked { Site::Trusted } else { Site::Checked };
+    let mut job = Job::load(&args.job, speaks && !args.checked, site)?;
     let own = &args.command[prefix::behind(&args.command)..];
     let program = environment::which(Path::new(&own[0]));
     let dir = args.job.output.clone().or_else(environment::dir);

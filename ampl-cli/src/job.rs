@@ -1,19 +1,21 @@
-//! The job's configuration as the command line gives it: file, `--set`, and the form in which the library finds it.
+//! The job's configuration in its layers: built in, the site's, job file, `--set`; and the form in which the library
+//! finds it.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use ampl_core::config::{Config, ConfigError, ConfigErrors, LONGEST, Notice, SitesFault, table_path};
+use ampl_core::config::{Config, ConfigError, ConfigErrors, Notice, Setting, keys_in, table_path};
 use ampl_core::plan::{Clipping, RankOutsideJob};
 
 use crate::environment;
 use crate::failure::{Failure, USAGE};
+use crate::job_text::{key_of, setting_of, text_of, with_sites};
+use crate::site_file::{self, SiteFile};
 
 /// Options that `run` and `exec` share.
 #[derive(clap::Args, Debug)]
 pub struct JobArgs {
-    /// Job file; without it AMPL_CONFIG, and without that the defaults
+    /// Job file, or the name of a recipe of the installation; without it AMPL_CONFIG, and without that the defaults
     #[arg(short = 'c', long = "config", value_name = "JOB.toml")]
     pub config: Option<OsString>,
     /// Run directory; must not exist yet
@@ -35,6 +37,31 @@ impl JobArgs {
     }
 }
 
+/// The site's settings as the lowest layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// They count, and the job must leave alone what they lock.
+    Checked,
+    /// They count; `ampl run` has checked the locks.
+    Trusted,
+    /// They do not count: the job is none of this machine.
+    Ignored,
+}
+
+/// Layer that a setting comes from, the lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// The default.
+    BuiltIn,
+    /// `PREFIX/etc/ampl/site.toml`
+    Site,
+    /// `-c`, else `AMPL_CONFIG`
+    Job,
+    /// `--set`, or `--hooks`
+    Set,
+}
+
 /// A checked configuration.
 #[derive(Debug)]
 pub struct Job {
@@ -43,7 +70,11 @@ pub struct Job {
     source: Source,
     /// Arguments of `--set`, `KEY=VALUE`.
     settings: Vec<String>,
-    /// The text that was parsed, `--set` applied.
+    /// The job file, with the file of its `sites` in its place.
+    own: String,
+    /// The site's settings below it.
+    site: Option<SiteFile>,
+    /// The text that was parsed: all layers.
     text: String,
     /// True where the text differs from the file.
     edited: bool,
@@ -58,6 +89,13 @@ enum Source {
 }
 
 impl Source {
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Defaults | Self::Inline => None,
+        }
+    }
+
     fn name(&self) -> String {
         match self {
             Self::Defaults => "defaults".into(),
@@ -68,34 +106,126 @@ impl Source {
 }
 
 impl Job {
-    /// The configuration that `args` and `AMPL_CONFIG` name; notices are printed if `notices`.
+    /// The configuration that `args` and `AMPL_CONFIG` name, above the site's; notices are printed if `notices`.
     ///
     /// # Errors
-    /// A [`Failure`] of status 2 listing everything wrong.
-    pub fn load(args: &JobArgs, notices: bool) -> anyhow::Result<Self> {
+    /// A [`Failure`] of status 2 listing everything wrong, or what the site locks.
+    pub fn load(args: &JobArgs, notices: bool, site: Site) -> anyhow::Result<Self> {
+        let below = if site == Site::Ignored { None } else { SiteFile::find()? };
         let (source, original) = read(args.config.clone().or_else(environment::config))?;
         let file = source.name();
         let settings = args.settings();
         // The name of the file of sites first: its tables can then be set like the job file's own.
         let (names, others): (Vec<&String>, Vec<&String>) =
             settings.iter().partition(|setting| key_of(setting) == "sites");
-        let mut text = original.clone();
+        let mut own = original.clone();
         for setting in names {
-            text = set(&text, setting, &file)?;
+            own = set(&own, setting, &file)?;
         }
-        text = inline_sites(&text, &source, args)?;
+        own = with_sites(&own, source.file(), &file, &settings)?;
+        let mut text = match &below {
+            Some(below) => Config::layered(&below.layer.text, &own)
+                .map_err(|error| Failure::printed(USAGE, error.render(&file)))?,
+            None => own.clone(),
+        };
         for setting in others {
             text = set(&text, setting, &file)?;
         }
         let edited = text != original;
         match Config::parse(&text) {
             Ok((config, found)) => {
-                if notices {
-                    found.iter().for_each(|notice| tell!("{}", place_notice(notice, args, &file)));
+                let job = Self { config, source, settings, own, site: below, text, edited };
+                if site == Site::Checked {
+                    job.check_locks(args)?;
                 }
-                Ok(Self { config, source, settings, text, edited })
+                if notices {
+                    found.iter().for_each(|notice| tell!("{}", job.place_notice(notice)));
+                }
+                Ok(job)
             }
-            Err(errors) => Err(Failure::printed(USAGE, explain(&errors, &original, args, &file))),
+            Err(errors) => {
+                let below = below.map(|below| below.path.display().to_string());
+                Err(Failure::printed(USAGE, explain(&errors, &original, args, &file, below.as_deref())))
+            }
+        }
+    }
+
+    /// Refuses what the site locks.
+    fn check_locks(&self, args: &JobArgs) -> anyhow::Result<()> {
+        let Some(site) = &self.site else { return Ok(()) };
+        let mut lines = Vec::new();
+        let mut refuse = |key: &str, fix: String| {
+            lines.push(format!("ampl: '{key}' is locked by the site ({}): {fix}", site.path.display()));
+        };
+        let above = keys_in(&self.own);
+        for key in site.layer.overridden(&site.config, &self.config) {
+            let in_file = above.iter().any(|found| {
+                let table = key.split('.').next().unwrap_or_default();
+                found == key
+                    || found == table
+                    || found.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
+            });
+            refuse(
+                key,
+                match setting_of(key, &self.settings) {
+                    Some(setting) => format!("leave out --set {setting}"),
+                    None if in_file => format!("take it out of {}", self.source.name()),
+                    None => {
+                        format!("it follows from other settings of {}: take these out", self.source.name())
+                    }
+                },
+            );
+        }
+        if args.output.is_some() && site.locks("output.dir") {
+            refuse("output.dir", "leave out -o".into());
+        }
+        if lines.is_empty() { Ok(()) } else { Err(Failure::printed(USAGE, lines.join("\n"))) }
+    }
+
+    /// The site's file, if any.
+    pub fn site(&self) -> Option<&SiteFile> {
+        self.site.as_ref()
+    }
+
+    /// Layer that gave `setting` its value, and its place: a file, or the `--set`.
+    pub fn layer(&self, setting: &Setting) -> (Layer, Option<String>) {
+        let mut settings = self.settings.iter().rev();
+        if let Some(found) = settings.find(|found| setting.is_addressed_by(key_of(found))) {
+            return (Layer::Set, Some(format!("--set {found}")));
+        }
+        let has = |text: &str| {
+            let keys = keys_in(text);
+            keys.contains(&setting.path()) || keys.contains(setting.table)
+        };
+        match &self.site {
+            _ if has(&self.own) => (Layer::Job, Some(self.source.name())),
+            Some(site) if has(&site.layer.text) => (Layer::Site, Some(site.path.display().to_string())),
+            _ => (Layer::BuiltIn, None),
+        }
+    }
+
+    /// The job file for `-c` of another command: absolute, or its text; `None` for the defaults.
+    pub fn file(&self) -> anyhow::Result<Option<OsString>> {
+        Ok(match &self.source {
+            Source::File(path) => Some(std::path::absolute(path)?.into_os_string()),
+            Source::Inline => environment::config(),
+            Source::Defaults => None,
+        })
+    }
+
+    fn place_notice(&self, notice: &Notice) -> String {
+        let same = |found: &&Notice| found.key == notice.key && found.what == notice.what;
+        let own = Config::parse(&self.own).map(|(_, found)| found).unwrap_or_default();
+        match setting_of(&notice.key, &self.settings) {
+            Some(setting) => format!("ampl: {} (--set {setting}): {}", notice.what, notice.instead),
+            None => match (own.iter().find(same), &self.site) {
+                (Some(own), _) => own.render(&self.source.name()),
+                (None, Some(site)) => match site.notices.iter().find(same) {
+                    Some(found) => found.render(&site.path.display().to_string()),
+                    None => notice.render(&self.source.name()),
+                },
+                _ => notice.render(&self.source.name()),
+            },
         }
     }
 
@@ -118,11 +248,19 @@ impl Job {
         Ok(())
     }
 
-    /// Source of the value of `key`, for messages: the last `--set` that touched it, else the file.
+    /// Source of the value of `key`, for messages: the last `--set` that touched it, else the file that has it.
     pub fn place(&self, key: &str) -> String {
-        match setting_of(&table_path(key), &self.settings) {
-            Some(setting) => format!("--set {setting}"),
-            None => self.source.name(),
+        let path = table_path(key);
+        if let Some(setting) = setting_of(&path, &self.settings) {
+            return format!("--set {setting}");
+        }
+        let has = |text: &str| {
+            let keys = keys_in(text);
+            keys.contains(&path) || path.split('.').next().is_some_and(|table| keys.contains(table))
+        };
+        match &self.site {
+            Some(site) if !has(&self.own) && has(&site.layer.text) => site.path.display().to_string(),
+            _ => self.source.name(),
         }
     }
 
@@ -161,39 +299,6 @@ fn set(text: &str, setting: &str, file: &str) -> anyhow::Result<String> {
     })
 }
 
-fn key_of(setting: &str) -> &str {
-    setting.split('=').next().unwrap_or_default().trim()
-}
-
-/// `text` with the tables of the file in `sites`, relative to the job file.
-fn inline_sites(text: &str, source: &Source, args: &JobArgs) -> anyhow::Result<String> {
-    let beside = match source {
-        Source::File(path) => path.parent().map(Path::to_owned).unwrap_or_default(),
-        // Text without a file is relative to the working directory.
-        Source::Inline | Source::Defaults => PathBuf::new(),
-    };
-    let read = |name: &str| {
-        let file = beside.join(name);
-        let same = |job: &PathBuf| {
-            file.canonicalize().ok().is_some_and(|file| job.canonicalize().ok() == Some(file))
-        };
-        if matches!(source, Source::File(job) if same(job)) {
-            return Err("that is the job file itself".to_owned());
-        }
-        text_of(&file)
-    };
-    Config::inline_sites(text, read).map_err(|fault| {
-        let lines = match fault {
-            SitesFault::Here(error) => match setting_of("sites", &args.settings()) {
-                Some(setting) => error.render_at(&format!("--set {setting}")),
-                None => error.render(&source.name()),
-            },
-            SitesFault::There { file, errors } => errors.render(&beside.join(file).display().to_string()),
-        };
-        Failure::printed(USAGE, lines)
-    })
-}
-
 fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
     let Some(named) = named else { return Ok((Source::Defaults, String::new())) };
     if named.as_encoded_bytes().contains(&b'\n') {
@@ -202,53 +307,47 @@ fn read(named: Option<OsString>) -> anyhow::Result<(Source, String)> {
         })?;
         return Ok((Source::Inline, text));
     }
-    let path = PathBuf::from(named);
+    let mut path = PathBuf::from(named);
+    // A file that is there goes before a recipe of its name.
+    if (!path.exists() || path.is_dir())
+        && let Some(recipe) = site_file::recipe(path.as_os_str())
+    {
+        path = recipe;
+    }
     let text = text_of(&path).map_err(|why| {
         let what = format!("cannot read the job file: {why}");
-        Failure::message(USAGE, what, path.display(), "name a readable TOML file")
+        let recipes = match site_file::recipes() {
+            recipes if recipes.is_empty() || path.components().count() > 1 => String::new(),
+            recipes => format!(", or a recipe: {}", recipes.join(", ")),
+        };
+        Failure::message(USAGE, what, path.display(), format!("name a readable TOML file{recipes}"))
     })?;
     Ok((Source::File(path), text))
 }
 
-/// The text in `path`, or why there is none.
-fn text_of(path: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| error.to_string();
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    ampl_core::config::text(bytes)
-}
-
 /// The lines to print: `--set` where that put the error in, else the place in the file as the user wrote it.
-fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str) -> String {
+fn explain(errors: &ConfigErrors, original: &str, args: &JobArgs, file: &str, below: Option<&str>) -> String {
     let unedited = Config::parse(original).err().map(|errors| errors.0).unwrap_or_default();
+    let settings = args.settings();
     let line = |error: &ConfigError| {
         // Settings move lines; an error that was there before keeps its place.
-        match unedited.iter().find(|before| before.key == error.key && before.cause == error.cause) {
-            Some(before) => before.render(file),
-            None => match setting_of(&error.key, &args.settings()) {
-                Some(setting) => error.render_at(&format!("--set {setting}")),
-                None if args.settings().is_empty() => error.render(file),
-                None => error.render_at(&format!("{file} with --set {}", args.settings().join(" --set "))),
-            },
+        if let Some(before) =
+            unedited.iter().find(|before| before.key == error.key && before.cause == error.cause)
+        {
+            return before.render(file);
+        }
+        if let Some(setting) = setting_of(&error.key, &settings) {
+            return error.render_at(&format!("--set {setting}"));
+        }
+        let with_settings =
+            settings.iter().map(|setting| format!(" with --set {setting}")).collect::<String>();
+        match (below, settings.is_empty()) {
+            (None, true) => error.render(file),
+            (None, false) => error.render_at(&format!("{file}{with_settings}")),
+            (Some(below), _) => error.render_at(&format!("{file} above {below}{with_settings}")),
         }
     };
     errors.0.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-fn place_notice(notice: &Notice, args: &JobArgs, file: &str) -> String {
-    match setting_of(&notice.key, &args.settings()) {
-        Some(setting) => format!("ampl: {} (--set {setting}): {}", notice.what, notice.instead),
-        None => notice.render(file),
-    }
-}
-
-/// The last `--set` that touched the key `path`, or something inside the unknown table `path`.
-fn setting_of<'a>(path: &str, settings: &'a [String]) -> Option<&'a str> {
-    settings.iter().rev().map(String::as_str).find(|setting| {
-        let key = table_path(key_of(setting));
-        key == path || key.strip_prefix(path).is_some_and(|rest| !path.is_empty() && rest.starts_with('.'))
-    })
 }
 
 /// `dir` as an absolute path, which must not exist.

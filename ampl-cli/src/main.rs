@@ -30,6 +30,7 @@ mod info;
 #[allow(unsafe_code)]
 mod inherited;
 mod job;
+mod job_text;
 mod launcher;
 mod leftovers;
 mod library;
@@ -50,6 +51,7 @@ mod scaling;
 mod script;
 mod selection;
 mod simulate;
+mod site_file;
 mod strata;
 mod summary;
 mod timesteps;

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
 
 use crate::environment;
 use crate::failure::{Failure, NOT_FOUND, USAGE};
-use crate::job::{self, Job, JobArgs};
+use crate::job::{self, Job, JobArgs, Site};
 use crate::launcher::{self, Detected, Flavour, Inserted, LauncherError, hint};
 use crate::{counting, inherited, leftovers, library, marker_site, prefix, recover, rundir, summary};
 use ampl_reader::directory;
@@ -37,7 +37,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         // The variable may not reach other hosts; leaving the command line alone does.
         return Ok(exit_code(wait(&mut spawn(&args.command)?)?));
     }
-    let mut job = Job::load(&args.job, true)?;
+    let mut job = Job::load(&args.job, true, Site::Checked)?;
+    refuse_named_directory(&job)?;
     let Inserted { programs, .. } = insert(&args.command, &[])?;
     if starts_here(&args.command) {
         let files = if sets_libraries(&args.command) { Vec::new() } else { files(&programs) };
@@ -49,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let dir = run_directory(&args.job, &job, &programs)?;
     let resolved = resolve_sites(&mut job, &programs)?;
-    let exec = exec_argv(&args.job, &dir, resolved)?;
+    let exec = exec_argv(&args.job, &job, &dir, resolved)?;
     let Inserted { argv, .. } = insert(&args.command, &exec)?;
     let flavour = flavour(&args.command);
     let awaited = Awaited::begin(&dir);
@@ -57,6 +58,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let status = wait(&mut child)?;
     after_run(&dir, awaited.is_over(), flavour);
     Ok(exit_code(status))
+}
+
+/// Refuses `AMPL_DIR` where the site locks the name of run directories.
+fn refuse_named_directory(job: &Job) -> anyhow::Result<()> {
+    match job.site().filter(|site| site.locks("output.dir") && environment::dir().is_some()) {
+        Some(site) => {
+            let (what, fix) = ("'output.dir' is locked by the site", format!("unset {}", environment::DIR));
+            Err(Failure::message(USAGE, what, site.path.display(), fix))
+        }
+        None => Ok(()),
+    }
 }
 
 /// True where the launcher's command line names no other nodes, which may have what this one lacks.
@@ -198,12 +210,11 @@ fn resolve_sites(job: &mut Job, programs: &[OsString]) -> anyhow::Result<Vec<Str
 }
 
 /// `ampl exec …` as it stands before every program.
-fn exec_argv(args: &JobArgs, dir: &Path, sites: Vec<String>) -> anyhow::Result<Vec<OsString>> {
+fn exec_argv(args: &JobArgs, job: &Job, dir: &Path, sites: Vec<String>) -> anyhow::Result<Vec<OsString>> {
     let mut argv = vec![std::env::current_exe()?.into_os_string(), "exec".into()];
     // Launchers need not carry AMPL_CONFIG to other hosts; the command line always gets there.
-    if let Some(config) = args.config.clone().or_else(environment::config) {
-        let inline = config.as_encoded_bytes().contains(&b'\n');
-        argv.extend(["-c".into(), if inline { config } else { std::path::absolute(config)?.into() }]);
+    if let Some(config) = job.file()? {
+        argv.extend(["-c".into(), config]);
     }
     argv.extend(["-o".into(), dir.into()]);
     let settings = args.settings().into_iter().chain(sites);

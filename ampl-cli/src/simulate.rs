@@ -57,7 +57,7 @@ pub fn simulate(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let job_args =
         JobArgs { config: args.config.clone(), output: None, set: args.set.clone(), hooks: Vec::new() };
-    let loaded = job::Job::load(&job_args, true)?;
+    let loaded = job::Job::load(&job_args, true, job::Site::Ignored)?;
     let source = Population::open(&args.population).map_err(population::failure)?;
     let failure = |fault| population::fault(&source, &fault);
     let mut reading = match source.row_count() {

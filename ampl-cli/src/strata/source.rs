@@ -44,7 +44,7 @@ impl Source {
                     set: Vec::new(),
                     hooks: Vec::new(),
                 };
-                Some(job::Job::load(&args, true)?)
+                Some(job::Job::load(&args, true, job::Site::Ignored)?)
             }
             None => None,
         };

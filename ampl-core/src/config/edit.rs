@@ -17,12 +17,7 @@ impl Config {
     /// # Errors
     /// `text` is no TOML, the key is no path, or it addresses an entry that is not there.
     pub fn set(text: &str, key: &str, value: &str) -> Result<String, ConfigError> {
-        let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
-            let report = super::tree::Report::new(text);
-            let (line, column) = report.place(error.span().map_or(0, |span| span.start));
-            let message = error.message().lines().collect::<Vec<_>>().join(", ");
-            ConfigError { line, column, key: String::new(), cause: Cause::Syntax { message } }
-        })?;
+        let mut document = document(text)?;
         let fail = |cause| ConfigError { line: 1, column: 1, key: table_path(key), cause };
         let segments: Vec<&str> = key.split('.').collect();
         if segments.iter().any(|segment| segment.trim().is_empty()) {
@@ -52,6 +47,16 @@ impl Config {
         found.map_err(fail)?.insert(name, Item::Value(value));
         Ok(document.to_string())
     }
+}
+
+/// `text` as a document that can be edited.
+pub(super) fn document(text: &str) -> Result<DocumentMut, ConfigError> {
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let report = super::tree::Report::new(text);
+        let (line, column) = report.place(error.span().map_or(0, |span| span.start));
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        ConfigError { line, column, key: String::new(), cause: Cause::Syntax { message } }
+    })
 }
 
 /// The path of `key` as errors name it: without the entry of a repeated table (`group.A.error` is `group.error`).

@@ -9,6 +9,8 @@ mod error;
 mod form;
 mod fraction;
 pub mod keys;
+#[cfg(feature = "edit")]
+mod layers;
 mod marker;
 mod metric;
 mod parse;
@@ -27,6 +29,8 @@ mod write;
 pub use edit::table_path;
 pub use error::{Cause, ConfigError, ConfigErrors, Notice};
 pub use fraction::fraction;
+#[cfg(feature = "edit")]
+pub use layers::{Setting, SiteLayer, keys_in};
 pub use marker::nanoseconds;
 pub use metric::{Event, Metric, Quantity};
 pub use policy::{SiteMatch, SitePolicy, SiteTrace};

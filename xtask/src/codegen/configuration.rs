@@ -12,7 +12,8 @@ const HEAD: &str = "\
 # Configuration
 
 A job file is TOML; every key may be left out, and an empty file means the defaults. `ampl run -c JOB.toml` and
-`ampl exec -c JOB.toml` read it, or the file that `AMPL_CONFIG` names. `--set KEY=VALUE` changes one key of it, as in
+`ampl exec -c JOB.toml` read it, or the file that `AMPL_CONFIG` names. The settings of the installation are
+[a layer below](guide/site.md). `--set KEY=VALUE` changes one key of it, as in
 `--set sampling.seed=7`, `--set group.Fluid.error=0.05` or `--set metric.0.role=guide`: an entry of a repeated table
 goes by its name (a site by its match) or by its number from 0. [configs/](../configs) has recipes;
 [default.toml](../configs/default.toml) shows the defaults.
