@@ -13,7 +13,7 @@
 #define AMPL_H
 
 /* Grows when something is added; nothing is ever taken away or changed. */
-#define AMPL_H_VERSION 1
+#define AMPL_H_VERSION 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -142,6 +142,25 @@ AMPL_INLINE_(long, ampl_window, (void))
     long (*hook)(void);
     AMPL_FIND_(hook, ampl_window);
     return hook ? hook() : -1;
+}
+
+/*
+ * For tools that trace by themselves: has `callback` called when a window begins on this rank, with the window's number, 1
+ * where ampl keeps it and 0 where it does not or has been paused, and `data`. It is called on the thread that ended the
+ * window before, in a call of MPI or of this header, and once at once where ampl has begun. It may call neither MPI nor
+ * anything of this header but ampl_is_traced and ampl_window. There is one callback; null takes it back.
+ *
+ * Register it before MPI_Init, on every rank: ampl then decides before each window (`selection = "predictive"`), and says
+ * so. Registered later, it is told the draw of the time, which a later decision may change.
+ */
+typedef void (*ampl_decision_callback)(long window, int traced, void *data);
+
+AMPL_INLINE_(void, ampl_on_decision, (ampl_decision_callback callback, void *data))
+{
+    void (*hook)(ampl_decision_callback, void *);
+    AMPL_FIND_(hook, ampl_on_decision);
+    if (hook)
+        hook(callback, data);
 }
 
 #ifdef __cplusplus

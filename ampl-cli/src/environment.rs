@@ -47,6 +47,11 @@ pub fn preload() -> Option<OsString> {
     env::var_os(PRELOAD).filter(|value| !value.is_empty())
 }
 
+/// A variable that names a tool's library, if it is set and not empty.
+pub fn tool_library(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// Columns of lines for people: `COLUMNS` where that is sane.
 pub fn columns() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|&columns| columns > 0)

@@ -11,7 +11,9 @@ use ampl_core::naming::{LAUNCHED_VARIABLE, REFUSED_VARIABLE, STARTED_VARIABLE};
 
 use crate::elf::Executable;
 use crate::job::{self, Job, JobArgs, Site};
-use crate::{counting, environment, inherited, launcher, library, marker_site, once, prefix, script};
+use crate::{
+    counting, environment, inherited, launcher, library, marker_site, once, prefix, script, tool_hooks,
+};
 
 /// Become the application, with ampl loaded; for use after any launcher.
 #[derive(clap::Args, Debug)]
@@ -120,6 +122,11 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
         }
     }
     variables.push((environment::PRELOAD, prefix::first(&library, environment::preload().as_deref())));
+    let (hooks, said) = tool_hooks::variables(&job.config.hooks, &library);
+    variables.extend(hooks);
+    if speaks {
+        said.iter().for_each(|said| tell!("{said}"));
+    }
     if let Some(config) = job.for_library()? {
         variables.push((environment::CONFIG, config));
     }

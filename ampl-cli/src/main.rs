@@ -55,6 +55,7 @@ mod site_file;
 mod strata;
 mod summary;
 mod timesteps;
+mod tool_hooks;
 mod top;
 mod topology;
 mod verdict;

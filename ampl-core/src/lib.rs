@@ -21,6 +21,7 @@
 pub mod cluster;
 pub mod config;
 pub mod draw;
+pub mod hook_source;
 pub mod message;
 pub mod mpi;
 pub mod naming;

@@ -25,7 +25,8 @@ pub fn before_call(state: &mut ThreadState, symbol: &Symbol, words: &[usize]) {
     }
 }
 
-/// After a call of `symbol` that returned at `end` and has been recorded; `closed`: it has closed windows.
+/// After a call of `symbol` that returned at `end` and has been recorded; `closed`: it has closed windows. Returns whether
+/// another window may be open, or the same one be paused.
 #[inline(always)]
 pub fn after_call(
     state: &mut ThreadState,
@@ -34,7 +35,7 @@ pub fn after_call(
     words: &[usize],
     end: u64,
     closed: bool,
-) {
+) -> bool {
     if closed || (recipe.communicates && state.timer.is_due(end)) {
         progress(state, recipe.communicates);
     }
@@ -42,6 +43,7 @@ pub fn after_call(
         // Behind its own record: a pause begins when the call that asks for it has returned.
         obey(state, PAUSE);
     }
+    closed || symbol.function == ids::MPI_PCONTROL
 }
 
 /// The level that a call of `MPI_Pcontrol` asks for.
@@ -71,14 +73,16 @@ pub fn window_closed_by_program(state: &mut ThreadState) {
     progress(state, false);
 }
 
-/// Every so often while calls are only counted: ends windows that are over, and polls the tree.
+/// Every so often while calls are only counted: ends windows that are over, and polls the tree. Returns whether it has
+/// closed windows.
 #[cold]
-pub fn check_while_counting(state: &mut ThreadState, recipe: &HookPlan) {
+pub fn check_while_counting(state: &mut ThreadState, recipe: &HookPlan) -> bool {
     let now = hot_state::now();
     let closed = state.thread.catch_up(now);
     if closed || (recipe.communicates && state.timer.is_due(now)) {
         progress(state, recipe.communicates);
     }
+    closed
 }
 
 /// Polls the tree if that is due, and checks what the agent costs.

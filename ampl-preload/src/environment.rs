@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ampl_core::config;
+use ampl_core::hook_source;
 use ampl_core::naming::{
     JOB_VARIABLES, LAUNCHED_VARIABLE, Names, REFUSED_VARIABLE, STARTED_VARIABLE, WORLD_VARIABLES,
     node_directory_name,
@@ -22,6 +23,14 @@ pub fn is_disabled() -> bool {
     // SAFETY: only reads the auxiliary vector.
     let privileged = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     privileged || env::var_os("AMPL_DISABLE").is_some_and(|value| value == "1")
+}
+
+/// Sources of regions that the job asks for, as [bits](hook_source::HookSource::bit).
+pub fn hook_sources() -> u32 {
+    if is_disabled() {
+        return 0;
+    }
+    env::var(hook_source::HOOKS_VARIABLE).map_or(0, |names| hook_source::parse(&names))
 }
 
 /// True where `ampl exec` has reported why there is to be no run.

@@ -12,6 +12,7 @@ use crate::caller::{Caller, who};
 use crate::clock::{self, ticks};
 use crate::contain::{contained, contained_counting};
 use crate::control;
+use crate::decision;
 use crate::entry::{Entry, Origin, Outer, entry};
 use crate::hook_plan::{self, FastPath, HookPlan};
 use crate::hooks;
@@ -212,6 +213,7 @@ unsafe fn outside(
         if unsafe { error_code(symbol, words, result) } == 0 {
             // SAFETY: as above, and the call has succeeded.
             contained(|| unsafe { lifecycle::start(symbol, words, origin, before) });
+            decision::tell();
         } else {
             contained(presence::unmark);
         }
@@ -261,6 +263,7 @@ fn end_windows(
     let closed = contained(|| state.thread.end_windows(function, address, now)) == Some(true);
     if closed {
         contained(|| control::window_closed(state, recipe));
+        decision::tell();
     }
     closed
 }
@@ -300,7 +303,9 @@ unsafe fn recorded(
             let took = (ticks(invariant) - from).saturating_sub(clock::read_ticks()).min(DESCHEDULED);
             state.thread.add_own(took * CHECK_EVERY);
             state.thread.current.leave(from);
-            contained(|| control::check_while_counting(state, recipe));
+            if contained(|| control::check_while_counting(state, recipe)) == Some(true) {
+                decision::tell();
+            }
         }
         // SAFETY: the caller's promise.
         let result = unsafe { forward(next, words.as_ptr()) };
@@ -313,6 +318,7 @@ unsafe fn recorded(
         let address = site(state, address);
         if contained_counting(|| state.thread.local(function, address, now)) == Some(true) {
             contained(|| control::window_closed(state, recipe));
+            decision::tell();
         } else if measured {
             state.local_meter.take(ticks(invariant) - now);
         }
@@ -376,10 +382,10 @@ unsafe fn recorded(
     // SAFETY: the application's arguments, after the call.
     let code = unsafe { error_code(symbol, words, result) };
     let call = hooks::Returned { address, start, end, code };
-    contained_counting(|| {
+    let changed = contained_counting(|| {
         // SAFETY: the application's arguments, after the call.
         let closed = unsafe { hooks::leave(state, symbol, recipe, words, &call) };
-        control::after_call(state, symbol, recipe, words, end, closed);
+        control::after_call(state, symbol, recipe, words, end, closed)
     });
     if measured {
         let own =
@@ -390,5 +396,8 @@ unsafe fn recorded(
         state.thread.set_surcharge(state.meter.surcharge(2 * clock::read_ticks()));
     }
     state.thread.add_own(state.meter.per_call());
+    if changed == Some(true) {
+        decision::tell();
+    }
     result
 }

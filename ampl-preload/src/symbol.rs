@@ -175,7 +175,7 @@ pub fn next_definition(name: &str) -> *const () {
 }
 
 /// The same, but for what was loaded out of the global search order.
-fn in_search_order(name: &str) -> *const () {
+pub fn in_search_order(name: &str) -> *const () {
     ask(libc::RTLD_NEXT, with_nul(name))
 }
 

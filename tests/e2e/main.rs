@@ -51,6 +51,7 @@ mod stuck;
 mod summaries;
 mod tables;
 mod timesteps;
+mod tool_hooks;
 mod tools;
 mod top;
 mod topology;

@@ -177,6 +177,22 @@ pub fn compile_shim(name: &str) -> PathBuf {
     output
 }
 
+/// The library `NAME` of `programs/SOURCE` in C++, for programs to be linked with.
+///
+/// # Panics
+/// With the compiler's output when it does not compile.
+pub fn compile_library(name: &str, source: &str) -> PathBuf {
+    let output = output_of("shim", name);
+    let _making = making();
+    if !newer_than_sources(&output) {
+        let mut compile = Command::new(program(&["g++", "c++"]));
+        compile.args(["-O1", "-fPIC", "-shared", "-o"]).arg(&output);
+        compile.arg(format!("-Wl,-soname,{name}")).arg(home().join("programs").join(source));
+        process::run(&mut compile, Duration::from_secs(120)).success();
+    }
+    output
+}
+
 /// Path of the compiled program of that name.
 fn output_of(library: &str, name: &str) -> PathBuf {
     let directory = target().join("test-programs").join(library);

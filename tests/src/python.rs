@@ -30,6 +30,30 @@ pub fn junit_readers() -> PathBuf {
     fetched("junit-readers", "xmlschema/__init__.py", &JUNIT_READERS)
 }
 
+/// A directory for PYTHONPATH with NVTX's annotations in it, fetched once.
+///
+/// # Panics
+/// With pip's output when it cannot be fetched.
+pub fn nvtx() -> PathBuf {
+    fetched("nvtx", "nvtx/__init__.py", &["nvtx>=0.2,<0.3"])
+}
+
+/// The same with ITT's.
+///
+/// # Panics
+/// As [`nvtx`].
+pub fn ittapi() -> PathBuf {
+    fetched("ittapi", "ittapi/__init__.py", &["ittapi>=1.2,<2"])
+}
+
+/// A directory with ADIOS2's wheel, whose `adios2/libadios2_perfstubs.so` is PerfStubs.
+///
+/// # Panics
+/// As [`nvtx`].
+pub fn adios2() -> PathBuf {
+    fetched("adios2", "adios2/libadios2_perfstubs.so", &["adios2>=2.12,<2.13"])
+}
+
 /// `target/NAME` with `packages` in it, of which `file` is one.
 fn fetched(name: &str, file: &str, packages: &[&str]) -> PathBuf {
     let place = target().join(name);

@@ -38,6 +38,16 @@ const NEEDS: &[Need] = &[
         packages: &["otf2-tools", "python3-otf2"],
     },
     Need { what: "a headless browser", present: browser, packages: &["chromium-headless-shell"] },
+    Need {
+        what: "Kokkos",
+        present: || Path::new("/usr/include/trilinos/Kokkos_Core.hpp").is_file(),
+        packages: &["libtrilinos-kokkos-dev"],
+    },
+    Need {
+        what: "an OpenMP run time with OMPT",
+        present: || Path::new("/usr/lib/x86_64-linux-gnu/libomp.so.5").is_file(),
+        packages: &["libomp-dev"],
+    },
     Need { what: "pip", present: pip, packages: &["python3", "python3-pip"] },
 ];
 

@@ -59,7 +59,7 @@ const UNSAFE: &[&str] = &[
     "ampl-otf2/src/library.rs",
     "ampl-reader/src/map.rs",
     "ampl-replay/src/twin/ffi.rs",
-    "integrations/examples/rust/",
+    "integrations/rust/",
 ];
 
 /// Names that decisions may not use, by token: decisions would no longer repeat.

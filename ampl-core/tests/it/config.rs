@@ -75,7 +75,8 @@ fn every_setting_arrives() {
          [[site]]\nmatch = 'MPI_Waitsome'\ntrace = 'off'\n[[site]]\nmatch = 'a.c:3'\ntrace = 'aggregate'\n\
          [output]\ndir = 'runs/{time}-{app}'\njournal = '/scratch/j'\nrank_summaries = 'sample'\nverify = true\n\
          [agent]\nmax_overhead = '0.5%'\nmax_structure_overhead = 0.2\n\
-         [hooks]\nfunctions = true\nfilter = 'a, b*'\nfloor = '0us'\n",
+         [hooks]\nfunctions = true\nkokkos = true\nnvtx = true\nitt = true\nompt = true\nperfstubs = true\n\
+         caliper = true\nfilter = 'a, b*'\nfloor = '0us'\n",
     );
     assert_eq!(notices, vec![]);
     let group = |name: &str, members: &str, target, pinned: &str| Group {
@@ -140,7 +141,17 @@ fn every_setting_arrives() {
             verify: true,
         },
         agent: Agent { client: Rank(0), max_overhead: Some(0.005), max_structure_overhead: 0.2 },
-        hooks: Hooks { functions: true, filter: filter("a,b*"), floor_ns: 0 },
+        hooks: Hooks {
+            functions: true,
+            kokkos: true,
+            nvtx: true,
+            itt: true,
+            ompt: true,
+            perfstubs: true,
+            caliper: true,
+            filter: filter("a,b*"),
+            floor_ns: 0,
+        },
     };
     assert_eq!(config, expected);
     assert_eq!(accepted(&expected.to_toml()).0, expected);

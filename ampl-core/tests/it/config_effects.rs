@@ -77,6 +77,12 @@ const EFFECTS: &[(&str, &str, &str)] = &[
         "calls_are_recorded_up_to_a_limit_of_their_own",
     ),
     ("hooks.functions", "tests/e2e/regions.rs", "functions_are_regions_where_asked_for"),
+    ("hooks.kokkos", "tests/e2e/tool_hooks.rs", "kokkos_regions_and_kernels"),
+    ("hooks.nvtx", "tests/e2e/tool_hooks.rs", "nvtx_ranges"),
+    ("hooks.itt", "tests/e2e/tool_hooks.rs", "itt_tasks"),
+    ("hooks.ompt", "tests/e2e/tool_hooks.rs", "parallel_regions_of_openmp"),
+    ("hooks.perfstubs", "tests/e2e/tool_hooks.rs", "perfstubs_timers_and_counters"),
+    ("hooks.caliper", "tests/e2e/tool_hooks.rs", "caliper_annotations"),
     ("hooks.filter", "tests/e2e/regions.rs", "functions_are_left_out_by_name_and_where_they_are_short"),
     ("hooks.floor", "tests/e2e/regions.rs", "functions_are_left_out_by_name_and_where_they_are_short"),
 ];

@@ -78,6 +78,12 @@ const ROWS: &[(&str, Effect, &str)] = &[
     ("agent.max_overhead", Shows(|c| c.agent.max_overhead == Some(0.005)), "\"1%\""),
     ("agent.max_structure_overhead", Shows(|c| c.agent.max_structure_overhead == 0.03), "\"10%\""),
     ("hooks.functions", Shows(|c| c.hooks.functions), "true or false"),
+    ("hooks.kokkos", Shows(|c| c.hooks.kokkos), "true or false"),
+    ("hooks.nvtx", Shows(|c| c.hooks.nvtx), "true or false"),
+    ("hooks.itt", Shows(|c| c.hooks.itt), "true or false"),
+    ("hooks.ompt", Shows(|c| c.hooks.ompt), "true or false"),
+    ("hooks.perfstubs", Shows(|c| c.hooks.perfstubs), "true or false"),
+    ("hooks.caliper", Shows(|c| c.hooks.caliper), "true or false"),
     ("hooks.filter", Shows(|c| !c.hooks.filter.takes("tiny")), "commas"),
     ("hooks.floor", Shows(|c| c.hooks.floor_ns == 5000), "\"5us\""),
 ];

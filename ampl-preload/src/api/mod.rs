@@ -4,7 +4,7 @@
 //! to the calling thread's state; none waits, and none allocates but a thread's first, or a region's.
 
 mod early;
-mod names;
+pub mod names;
 mod thread;
 
 use std::ffi::{c_char, c_int, c_long};
@@ -25,7 +25,7 @@ pub use thread::{ApiThread, Caller, is_open, with_caller};
 ///
 /// # Safety
 /// Null, or a string that ends in NUL and lasts as long as the result is used.
-unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
+pub unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
     if name.is_null() {
         return &[];
     }
@@ -45,8 +45,8 @@ unsafe fn fortran_text<'a>(name: *const c_char, length: c_long) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(name.cast::<u8>(), length as usize) }.trim_ascii_end()
 }
 
-/// The number of a region, whose name goes to the agent.
-fn region_number(text: &[u8]) -> c_int {
+/// The number of a region, whose name goes to the agent; 0 where there are too many.
+pub fn region_number(text: &[u8]) -> c_int {
     let number = number(&REGIONS, text);
     if is_open()
         && let (Some(process), Ok(name)) = (process::current(), str::from_utf8(text))
@@ -59,6 +59,11 @@ fn region_number(text: &[u8]) -> c_int {
 /// Passes the regions that the program has named before to the agent, which has just been made.
 pub fn announce(process: &Process) {
     REGIONS.all().for_each(|name| process.shared.know_region(name));
+}
+
+/// The number of a metric of the program; 0 where there are too many.
+pub fn metric_number(text: &[u8]) -> c_int {
+    number(&METRICS, text)
 }
 
 fn number(names: &Names, text: &[u8]) -> c_int {
@@ -94,8 +99,9 @@ pub fn begin_inside(thread: &mut Thread) {
     }
 }
 
+/// The calling thread enters the region of that number.
 #[inline]
-fn enter(region: c_int) {
+pub fn enter(region: c_int) {
     if is_open() {
         let Some((region, recorded)) = named(region) else { return };
         with_caller(|caller, now| match caller {
@@ -115,8 +121,9 @@ fn enter(region: c_int) {
     }
 }
 
+/// The calling thread leaves the region of that number.
 #[inline]
-fn exit(region: c_int) {
+pub fn exit(region: c_int) {
     if is_open() {
         let Some(name) = REGIONS.get(region) else { return };
         let Some((region, _)) = named(region) else { return };
@@ -202,7 +209,7 @@ pub unsafe extern "C" fn ampl_region_end(name: *const c_char) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ampl_metric_register(name: *const c_char) -> c_int {
     // SAFETY: the program's string.
-    number(&METRICS, unsafe { text(name) })
+    metric_number(unsafe { text(name) })
 }
 
 /// `void ampl_metric_add(int metric, double value)`
@@ -282,7 +289,7 @@ pub unsafe extern "C" fn ampl_fortran_region_register(name: *const c_char, lengt
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ampl_fortran_metric_register(name: *const c_char, length: c_long) -> c_int {
     // SAFETY: the module's promise.
-    number(&METRICS, unsafe { fortran_text(name, length) })
+    metric_number(unsafe { fortran_text(name, length) })
 }
 
 /// Collects what threads have left for the API, as `MPI_Finalize` is entered; later calls have no effect.

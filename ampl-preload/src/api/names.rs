@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, Ordering};
 
 /// Most names of a kind.
-const MOST: usize = 1000;
+pub const MOST: usize = 1000;
 /// Slots to look a name up in.
 const SLOTS: usize = 2048;
 /// Bytes of a name that count.

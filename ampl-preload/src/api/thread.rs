@@ -17,6 +17,7 @@ use ampl_agent::uncancelled::Uncancelled;
 use super::names::REGIONS;
 use crate::contain::contained;
 use crate::control;
+use crate::decision;
 use crate::entry::entry;
 use crate::hot_state;
 use crate::process;
@@ -76,7 +77,7 @@ pub fn with_caller<T>(call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option
         return None;
     }
     // Checked again: the end reads the flag after it has set `ENDED`.
-    let result = if is_open() {
+    let made = if is_open() {
         // SAFETY: the thread's own, and the flag keeps others out.
         contained(|| unsafe { make(&mut *here, call) }).flatten()
     } else {
@@ -84,12 +85,21 @@ pub fn with_caller<T>(call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option
     };
     // SAFETY: as above.
     unsafe { (*here).busy.store(false, Ordering::Release) };
-    result
+    let (closed, result) = made?;
+    if closed {
+        decision::tell();
+    }
+    Some(result)
 }
 
+/// The result of `call`, behind whether it has closed windows.
+///
 /// # Safety
 /// `here` must be the calling thread's.
-unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (bool, T)) -> Option<T> {
+unsafe fn make<T>(
+    here: &mut ApiThread,
+    call: impl FnOnce(Caller<'_>, u64) -> (bool, T),
+) -> Option<(bool, T)> {
     let process = process::current()?;
     // SAFETY: the calling thread's own state: a wrapper holds no reference to it while MPI runs, and none
     // of the agent's own doings ends up here.
@@ -97,7 +107,7 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
     let now = within_call().unwrap_or_else(hot_state::now);
     let Some(state) = state else {
         let bystander = here.bystander.get_or_insert_with(|| Bystander::new(process.shared.clone()));
-        return Some(call(Caller::Bystander(bystander), now).1);
+        return Some((false, call(Caller::Bystander(bystander), now).1));
     };
     if let Some(mut bystander) = here.bystander.take() {
         state.thread.take_over(&mut bystander);
@@ -118,7 +128,7 @@ unsafe fn make<T>(here: &mut ApiThread, call: impl FnOnce(Caller<'_>, u64) -> (b
     if closed {
         control::window_closed_by_program(state);
     }
-    Some(result)
+    Some((closed, result))
 }
 
 /// Ticks at which the call of MPI began that the program's callback runs in; `None` outside of MPI. Events in a
@@ -184,6 +194,7 @@ unsafe extern "C" fn ended(here: *mut libc::c_void) {
 /// Ends the API, as `MPI_Finalize` is entered: no further call has an effect, and bystanders' totals are collected.
 pub fn close() {
     ENDED.store(true, Ordering::SeqCst);
+    decision::close();
     let until = Instant::now() + LONGEST_WAIT;
     for &thread in &THREADS.lock().unwrap_or_else(PoisonError::into_inner).all {
         // SAFETY: states of the API are never freed.

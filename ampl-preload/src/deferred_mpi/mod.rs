@@ -7,7 +7,6 @@
 //!
 //! A process that starts with an MPI is left alone: its program was bound before we could tell.
 
-mod exports;
 mod hooks;
 mod needed;
 
@@ -17,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::contain::contained;
+use crate::exports::Exports;
 use crate::libraries::{Handle, is_library_of_mpi, mpi_modules, references};
 use crate::resolve::loaded_modules;
 use crate::symbol;
-use exports::Exports;
 
 /// True where `dlopen` must be watched.
 static WATCHING: AtomicBool = AtomicBool::new(false);
@@ -54,7 +53,7 @@ extern "C" fn at_load() {
     contained(|| {
         if mpi_modules().is_empty() && symbol::next_definition("PMPI_Init\0").is_null() {
             let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-            state.exports = Exports::find();
+            state.exports = Exports::find(is_of_mpi);
             if let Some(exports) = &state.exports {
                 exports.show(|_| false);
                 WATCHING.store(true, Ordering::Release);
@@ -63,6 +62,13 @@ extern "C" fn at_load() {
         // SAFETY: forgets what was not found: the program has asked for nothing yet.
         unsafe { libc::dlerror() };
     });
+}
+
+/// True for the names of MPI's functions.
+fn is_of_mpi(name: &[u8]) -> bool {
+    // Profiling names, too.
+    let plain = name.strip_prefix(b"P").unwrap_or(name);
+    plain.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"mpi_"))
 }
 
 /// Prepares for `dlopen(path, flags)`, which is about to be called.

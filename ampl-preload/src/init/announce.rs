@@ -13,6 +13,7 @@ use crate::abi::Abi;
 use crate::align;
 use crate::awaited::take_away;
 use crate::clock;
+use crate::decision;
 use crate::environment;
 use crate::pmpi::Pmpi;
 use crate::report::message;
@@ -52,14 +53,21 @@ pub fn announce(abi: &Abi, pmpi: &Pmpi, ranks: u32) -> Option<Announcement> {
             message(text);
         }
     };
-    let (config, place) = environment::config_text().inspect_err(|error| message(error)).ok()?;
-    let parsed = match Config::parse(&config) {
+    let (mut config, place) = environment::config_text().inspect_err(|error| message(error)).ok()?;
+    let mut parsed = match Config::parse(&config) {
         Ok((parsed, _)) => parsed,
         Err(errors) => {
             message(errors.render(&place).trim_start_matches("ampl: "));
             return None;
         }
     };
+    if decision::decides_before(&mut parsed) {
+        config = parsed.to_toml();
+        message(
+            "the program follows ampl's decisions (ampl_on_decision), so they come before each window: \
+             sampling.selection = \"predictive\"",
+        );
+    }
     if let Err(error) = Plan::new(parsed.clone(), ranks) {
         let (line, column) = error.place(&config).unwrap_or((1, 1));
         message(&format!("{error} ({place}:{line}:{column}): the job goes on without ampl"));

@@ -459,6 +459,24 @@ settings! {
         functions: bool = false, Flag,
             "Whether functions of a program that was compiled with -finstrument-functions are regions.",
             default("false"), examples("true", "\"yes\"");
+        kokkos: bool = false, Flag,
+            "Whether profile regions and kernels of Kokkos are regions.",
+            default("false"), examples("true", "\"yes\"");
+        nvtx: bool = false, Flag,
+            "Whether ranges that NVTX pushes and pops are regions.",
+            default("false"), examples("true", "\"yes\"");
+        itt: bool = false, Flag,
+            "Whether tasks of Intel's ITT are regions.",
+            default("false"), examples("true", "\"yes\"");
+        ompt: bool = false, Flag,
+            "Whether parallel regions of OpenMP are regions, by OpenMP's interface for tools.",
+            default("false"), examples("true", "\"yes\"");
+        perfstubs: bool = false, Flag,
+            "Whether timers of PerfStubs are regions, and its counters metrics.",
+            default("false"), examples("true", "\"yes\"");
+        caliper: bool = false, Flag,
+            "Whether Caliper's annotations are regions.",
+            default("false"), examples("true", "\"yes\"");
         filter: RegionFilter = RegionFilter::default(), REGIONS,
             "Functions that are recorded, by their names in the symbol table of their module.",
             default("\"*\""), range(PATTERNS), examples("\"solve*,!tiny\"", "\"\"");

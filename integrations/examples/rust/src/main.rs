@@ -4,8 +4,6 @@
 //!     mpirun -n 4 target/release/stencil                              # runs as ever
 //!     ampl run -c ../job.toml -- mpirun -n 4 target/release/stencil   # one window per time step
 
-mod ampl;
-
 use mpi::collective::SystemOperation;
 use mpi::point_to_point::send_receive_into_with_tags;
 use mpi::traits::{Communicator, CommunicatorCollectives};

@@ -10,20 +10,21 @@ use crate::resolve::{DT_STRTAB, DT_SYMTAB, ElfSymbol, own_module};
 
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
-/// The MPI functions in this library's symbol table.
+/// Some of the functions in this library's symbol table.
 pub struct Exports {
     /// Name, place of its value, and the value.
     symbols: Vec<(&'static CStr, &'static AtomicU64, u64)>,
 }
 
 impl Exports {
-    /// Every exported MPI function; `None` if the loader's records are not as expected, or not to be written.
-    pub fn find() -> Option<Self> {
+    /// The exported functions whose name is `wanted`; `None` if there is none, the loader's records are not as expected, or
+    /// not to be written.
+    pub fn find(wanted: impl Fn(&[u8]) -> bool) -> Option<Self> {
         let module = own_module()?;
         let (strings, table, hash) =
             (module.table(DT_STRTAB)?, module.table(DT_SYMTAB)?, module.table(DT_GNU_HASH)?);
         // SAFETY: the loader itself reads these tables, whose extent the hash table tells.
-        let symbols = unsafe { exported(strings, table, hash) };
+        let symbols = unsafe { exported(strings, table, hash, wanted) };
         let (first, last) = (symbols.first()?.1, symbols.last()?.1);
         writable(std::ptr::from_ref(first) as usize, std::ptr::from_ref(last) as usize)
             .then_some(Self { symbols })
@@ -39,7 +40,12 @@ impl Exports {
 
 /// # Safety
 /// The addresses must be those of a loaded module's string, symbol and hash tables.
-unsafe fn exported(strings: u64, table: u64, hash: u64) -> Vec<(&'static CStr, &'static AtomicU64, u64)> {
+unsafe fn exported(
+    strings: u64,
+    table: u64,
+    hash: u64,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Vec<(&'static CStr, &'static AtomicU64, u64)> {
     // SAFETY: the caller's promise, and so on for what follows.
     let word = |at: usize| unsafe { (hash as *const u32).add(at).read() };
     let (buckets, first, bloom) = (word(0) as usize, word(1) as usize, word(2) as usize);
@@ -58,11 +64,7 @@ unsafe fn exported(strings: u64, table: u64, hash: u64) -> Vec<(&'static CStr, &
             let name = CStr::from_ptr((strings as *const c_char).add((*symbol).name as usize));
             (name, &*(&raw const (*symbol).value).cast::<AtomicU64>())
         };
-        let plain = name.to_bytes();
-        // Profiling names, too.
-        let plain = plain.strip_prefix(b"P").unwrap_or(plain);
-        let is_mpi = plain.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(b"mpi_"));
-        if is_mpi && value.load(Ordering::Relaxed) != 0 {
+        if wanted(name.to_bytes()) && value.load(Ordering::Relaxed) != 0 {
             found.push((name, value, value.load(Ordering::Relaxed)));
         }
     }

@@ -1,0 +1,212 @@
+//! Regions that programs tell other tools of, as the programs of `integrations` count them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ampl_tests::job::{Job, Mpi, compile_library};
+use ampl_tests::place::dist;
+use ampl_tests::python;
+use ampl_tests::run::{Form, Monitored, monitor, number};
+
+const RANKS: u32 = 2;
+const STEPS: u32 = 20;
+const MPIS: [Mpi; 2] = [Mpi::OpenMpi, Mpi::Mpich];
+
+/// Passes of each region as rank 0 counts them.
+fn called(stdout: &str) -> BTreeMap<String, usize> {
+    let lines = stdout.lines().filter_map(|line| line.strip_prefix("called "));
+    let words = lines.map(|line| line.rsplit_once(' ').expect("a name and a number"));
+    words.map(|(name, times)| (name.to_owned(), times.parse().expect("a number"))).collect()
+}
+
+/// Entries and exits of each region of `rank`, by what `name` makes of its name.
+fn passed(run: &Monitored, rank: u32, name: fn(&str) -> &str) -> BTreeMap<String, [usize; 2]> {
+    let mut passed: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for line in run.events(rank).iter().filter(|line| line["unseen"].is_null()) {
+        if let Some(region) = line["region"].as_str() {
+            passed.entry(name(region).to_owned()).or_default()[usize::from(line["exit"] == true)] += 1;
+        }
+    }
+    passed
+}
+
+/// Lines of `stderr` that are the program's own.
+fn own_stderr(stderr: &str) -> Vec<&str> {
+    stderr.lines().filter(|line| !line.starts_with("ampl:")).collect()
+}
+
+/// `job` prints the same with the hook `key` off, and no region is recorded; with it on, the regions that it counts. Where
+/// the tool's own library says that a tool is there, `says` is its line.
+fn check(job: &Job, key: &str, name: fn(&str) -> &str, says: &str) -> Monitored {
+    let plain = job.plain().success();
+    let off = monitor(job, "", Form::Exec).success();
+    // Ranks print in any order.
+    assert_eq!(off.finished.sorted_lines(), plain.sorted_lines(), "{key} off");
+    assert_eq!(own_stderr(&off.finished.stderr), own_stderr(&plain.stderr), "{key} off");
+    assert_eq!(passed(&off, 0, name), BTreeMap::new(), "{key} off");
+    // Kokkos makes regions of its own where it sets memory.
+    let config = format!(
+        "[hooks]\n{key} = true\n[trace]\nregions = \"!Kokkos::*\"\n\
+         [agent]\nmax_overhead = 0.9\nmax_structure_overhead = 0.99\n"
+    );
+    let on = monitor(job, &config, Form::Run).success();
+    let own: Vec<&str> = on.finished.sorted_lines().into_iter().filter(|line| *line != says).collect();
+    assert_eq!(own, plain.sorted_lines(), "{key} on");
+    assert!(on.finished.stdout.contains(says), "{key} on");
+    assert_eq!(on.functions(), off.functions(), "{key}");
+    on.adds_up();
+    let counted = called(&plain.stdout);
+    assert!(counted.values().all(|&times| times > 0) && !counted.is_empty(), "{}", plain.stdout);
+    let both: BTreeMap<String, [usize; 2]> =
+        counted.into_iter().map(|(name, times)| (name, [times; 2])).collect();
+    for rank in 0..RANKS {
+        assert_eq!(passed(&on, rank, name), both, "{key} rank {rank}");
+    }
+    on
+}
+
+fn same(name: &str) -> &str {
+    name
+}
+
+fn example(mpi: Mpi, tool: &str, file: &str, flags: &[&str]) -> PathBuf {
+    mpi.compile_as(&format!("{tool}-stencil"), &format!("../../integrations/{tool}/{file}"), flags)
+}
+
+fn steps(mpi: Mpi, program: PathBuf) -> Job {
+    Job::new(mpi, RANKS, program, &[&STEPS.to_string()])
+}
+
+/// A job of an example in Python.
+fn script(mpi: Mpi, tool: &str, packages: &Path) -> Job {
+    let job = python::job(mpi, RANKS, &format!("../../integrations/{tool}/stencil.py"), true);
+    let path = std::env::join_paths([python::mpi4py().as_path(), packages]).expect("paths of ours");
+    job.with("PYTHONPATH", path)
+}
+
+#[test]
+fn kokkos_regions_and_kernels() {
+    if !Path::new("/usr/include/trilinos/Kokkos_Core.hpp").is_file() {
+        eprintln!("SKIPPED: no Kokkos (cargo xtask setup installs libtrilinos-kokkos-dev)");
+        return;
+    }
+    let library = dist().join("lib/libampl.so");
+    for mpi in MPIS {
+        let flags = ["-I/usr/include/trilinos", "-Wl,--no-as-needed", "-ltrilinos_kokkoscore"];
+        // Kokkos 3 knows the older variable alone.
+        let job = steps(mpi, example(mpi, "kokkos", "stencil.cc", &flags))
+            .with("KOKKOS_PROFILE_LIBRARY", library.canonicalize().expect("it is there"));
+        check(&job, "kokkos", same, "");
+    }
+}
+
+#[test]
+fn nvtx_ranges() {
+    for mpi in MPIS {
+        check(&script(mpi, "nvtx", &python::nvtx()), "nvtx", same, "");
+    }
+}
+
+#[test]
+fn itt_tasks() {
+    for mpi in MPIS {
+        check(&script(mpi, "itt", &python::ittapi()), "itt", same, "");
+    }
+}
+
+#[test]
+fn parallel_regions_of_openmp() {
+    const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
+    if !Path::new(LIBRARY).is_file() {
+        eprintln!("SKIPPED: no OpenMP run time with OMPT (cargo xtask setup installs libomp-dev)");
+        return;
+    }
+    for mpi in MPIS {
+        // Before GCC's own run time, which has no OMPT: the other knows the same calls.
+        let flags = ["-fopenmp", "-Wl,--no-as-needed", LIBRARY];
+        let job = steps(mpi, example(mpi, "ompt", "stencil.c", &flags));
+        check(&job, "ompt", |name| name.split(' ').next().expect("a word"), "");
+        let both = monitor(
+            &job.clone().with("OMP_TOOL_LIBRARIES", "/nowhere/tool.so"),
+            "[hooks]\nompt = true\n",
+            Form::Run,
+        )
+        .success();
+        assert_eq!(passed(&both, 0, same), BTreeMap::new(), "a tool of the user's goes before");
+        assert!(both.finished.stderr.contains("OMP_TOOL_LIBRARIES"), "{}", both.finished.stderr);
+    }
+}
+
+#[test]
+fn perfstubs_timers_and_counters() {
+    let library = python::adios2().join("adios2/libadios2_perfstubs.so");
+    let says = "Found ps_tool_initialize(), registering tool";
+    for mpi in MPIS {
+        let program = example(mpi, "perfstubs", "stencil.c", &["-ldl"]);
+        let arguments = [library.to_str().expect("a path of ours"), &STEPS.to_string()];
+        let job = Job::new(mpi, RANKS, program, &arguments);
+        check(&job, "perfstubs", same, says);
+        let config = "[hooks]\nperfstubs = true\n[[metric]]\nname = \"moved\"\nrole = \"guide\"\n\
+                      [window]\nmarker = \"region:step\"\n";
+        let run = monitor(&job, config, Form::Run).success();
+        assert_eq!(run.finished.stdout.matches(says).count(), RANKS as usize, "once a rank");
+        let moved: Vec<_> = run.estimate().into_iter().filter(|row| row["metric"] == "moved").collect();
+        // One sample in each step, which is a window; the last one has the end.
+        for window in 0..STEPS {
+            let mut rows = moved.iter().filter(|row| row["window"] == window && row["basis"] == "census");
+            assert_eq!(rows.next().map(|row| number(&row["mean"])), Some(8.0), "{mpi:?} window {window}");
+        }
+    }
+}
+
+/// With a stand-in for Caliper.
+#[test]
+fn caliper_annotations() {
+    let stand_in = compile_library("libcaliper.so", "fake_caliper.cc");
+    let directory = stand_in.parent().expect("it lies in a directory");
+    let programs = ampl_tests::place::home().join("programs");
+    let flags = [
+        format!("-I{}", programs.display()),
+        "-Wl,--no-as-needed".to_owned(),
+        stand_in.display().to_string(),
+        format!("-Wl,-rpath,{}", directory.display()),
+    ];
+    for mpi in MPIS {
+        for binding in ["-Wl,-z,lazy", "-Wl,-z,now"] {
+            let flags: Vec<&str> = flags.iter().map(String::as_str).chain([binding]).collect();
+            let name = format!("caliper-stencil{binding}");
+            let program = mpi.compile_as(&name, "../../integrations/caliper/stencil.cc", &flags);
+            // Caliper gets as many calls as without ampl: its count is part of what is printed.
+            check(&steps(mpi, program).with("CALIPER_COUNTS", "1"), "caliper", same, "");
+        }
+    }
+}
+
+/// Functions of interfaces exist where they are asked for, and only there.
+#[test]
+fn symbols_are_there_where_they_are_asked_for() {
+    for mpi in MPIS {
+        let job = Job::of(mpi, 1, "tool_symbols", &[]);
+        let plain = job.plain().success();
+        assert!(!plain.stdout.contains(" yes"), "{}", plain.stdout);
+        for form in [Form::Run, Form::Exec] {
+            assert_eq!(monitor(&job, "", form).success().finished.stdout, plain.stdout, "{mpi:?}");
+        }
+        for (key, beginnings) in [
+            ("kokkos", &["kokkosp_"][..]),
+            ("nvtx", &["InitializeInjectionNvtx2"]),
+            ("itt", &["__itt_api_init"]),
+            ("ompt", &["ompt_start_tool"]),
+            ("perfstubs", &["ps_tool_"]),
+            ("caliper", &["cali_", "_ZN4cali"]),
+        ] {
+            let run = monitor(&job, &format!("[hooks]\n{key} = true\n"), Form::Run).success();
+            for line in run.finished.stdout.lines() {
+                let wanted = beginnings.iter().any(|beginning| line.starts_with(beginning));
+                assert_eq!(line.ends_with(" yes"), wanted, "{key}: {line}");
+            }
+        }
+        let disabled = monitor(&job.with("AMPL_DISABLE", "1"), "[hooks]\nompt = true\n", Form::Run);
+        assert_eq!(disabled.finished.stdout, plain.stdout);
+    }
+}
